@@ -1,0 +1,2 @@
+//! The `kyocho` command.
+fn main() {}

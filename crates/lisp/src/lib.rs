@@ -1,0 +1,5 @@
+//! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
+
+pub mod symbol;
+pub mod syntax;
+pub mod value;

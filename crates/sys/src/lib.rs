@@ -1,0 +1,3 @@
+//! Thin, safe Linux calls. What belongs here: one wrapper a kernel mechanism, no policy.
+
+pub mod prim;

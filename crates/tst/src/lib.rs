@@ -1,0 +1,1 @@
+//! Test-and-set.
