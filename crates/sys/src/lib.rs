@@ -1,3 +1,4 @@
 //! Thin, safe Linux calls. What belongs here: one wrapper a kernel mechanism, no policy.
 
 pub mod prim;
+pub mod skip;
