@@ -1,1 +1,36 @@
-//! Assembly.
+//! The only assembly: what an instruction set must provide, one file each, all with the same names.
+//!
+//! | name | what it is |
+//! |---|---|
+//! | [`prepare`], [`switch`], [`Context`] | leave one stack and go on with another |
+//! | [`current_vp`], [`current_thread_word`] | two words of the *kernel thread*, read afresh at every call |
+//! | [`restartable`] | sequences that a preemption nullifies and restarts (Paper 0) |
+//! | [`pc_of`], [`set_pc`], [`sp_of`], [`fp_of`] | what a signal handler reads and changes in the interrupted context |
+//!
+//! **Invariant:** nothing here calls the kernel, allocates, or knows what a microprocess is.
+//!
+//! **Invariant:** the words of the kernel thread never pass through the compiler's idea of a thread.
+//! A microprocess may suspend on one kernel thread and resume on another, so an address of a
+//! `thread_local!` computed before a switch is wrong after it, and the compiler is free to keep it.
+//! Each read here is one volatile block of assembly that computes the address again.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as isa;
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("this instruction set has no file in kyocho-arch yet: write one beside x86_64.rs");
+
+pub mod restartable;
+
+pub use isa::{
+    Context, Suspended, current_thread_word, current_vp, fp_of, pc_of, prepare,
+    set_current_thread_word, set_current_vp, set_pc, sp_of, switch,
+};
+
+#[cfg(test)]
+mod tests;

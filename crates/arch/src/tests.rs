@@ -1,0 +1,293 @@
+//! The stack switch, the kernel-thread words and the table of sequences, on one or two kernel threads.
+#![expect(unsafe_code, reason = "switches stacks")]
+
+use core::cell::{Cell, RefCell};
+use core::hint::black_box;
+use std::boxed::Box;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+use super::restartable::{self, Fifo, Link, NoVirtualProcessor};
+use super::{
+    Context, current_thread_word, current_vp, prepare, set_current_thread_word, set_current_vp,
+    switch,
+};
+
+/// Two stacks that take turns, and what they did.
+struct Pair {
+    main: Cell<Context>,
+    other: Cell<Context>,
+    log: RefCell<Vec<usize>>,
+}
+
+impl Pair {
+    /// From the main stack to the other.
+    fn go(&self) {
+        // SAFETY: `other` is suspended or prepared, and one test alone holds the pair.
+        unsafe { switch(self.main.as_ptr(), self.other.get()) };
+    }
+
+    /// From the other stack back to the main one.
+    fn back(&self) {
+        // SAFETY: the main stack is suspended in `go`.
+        unsafe { switch(self.other.as_ptr(), self.main.get()) };
+    }
+
+    fn note(&self, value: usize) {
+        self.log.borrow_mut().push(value);
+    }
+}
+
+/// The pair whose address an entry got as its argument.
+fn pair_at<'a>(argument: usize) -> &'a Pair {
+    // SAFETY: `start` passes the address of a pair that outlives the stack.
+    unsafe { &*(argument as *const Pair) }
+}
+
+/// Runs `entry` on a stack of its own until its first `back`, and returns pair and stack.
+fn start(entry: unsafe extern "C" fn(usize) -> !) -> (Box<Pair>, Vec<u8>) {
+    let mut stack = vec![0_u8; 256 * 1024];
+    let log = RefCell::default();
+    let (main, other) = (Cell::new(Context::NULL), Cell::new(Context::NULL));
+    let pair = Box::new(Pair { main, other, log });
+    let top = stack.as_mut_ptr_range().end;
+    // SAFETY: the whole vector lies below `top` and outlives the test's use of the stack.
+    pair.other.set(unsafe { prepare(top, entry, &raw const *pair as usize) });
+    pair.go();
+    (pair, stack)
+}
+
+unsafe extern "C" fn count_up(argument: usize) -> ! {
+    let pair = pair_at(argument);
+    // Values that live across the switch in callee-saved registers and on the stack.
+    let (mut a, mut b, mut c, mut d, mut e, mut f, mut g) = (1, 2, 3, 4, 5, 6, 7.5_f64);
+    loop {
+        pair.note(a + b + c + d + e + f + g as usize);
+        pair.back();
+        (a, b, c, d, e, f, g) = (b, c, d, e, f, a, g + 1.0);
+    }
+}
+
+#[test]
+fn values_survive_switches_on_both_stacks() {
+    let (pair, _stack) = start(count_up);
+    let kept = (black_box(11), black_box(22.5_f64));
+    for _ in 1..1000 {
+        pair.go();
+    }
+    assert_eq!(kept, (11, 22.5));
+    let expected: Vec<usize> = (0..1000).map(|turn| 21 + 7 + turn).collect();
+    assert_eq!(*pair.log.borrow(), expected);
+}
+
+unsafe extern "C" fn note_alignment(argument: usize) -> ! {
+    #[repr(align(16))]
+    struct Aligned([u8; 16]);
+    let pair = pair_at(argument);
+    let local = black_box(Aligned([0; 16]));
+    pair.note(local.0.as_ptr() as usize % 16);
+    // Vector moves to the stack fault when it is misaligned.
+    pair.note(std::format!("{:e} {:?}", 1.5e300, [1, 2, 3]).len());
+    loop {
+        pair.back();
+    }
+}
+
+#[test]
+fn entry_finds_an_aligned_stack() {
+    let (pair, _stack) = start(note_alignment);
+    assert_eq!(*pair.log.borrow(), [0, "1.5e300 [1, 2, 3]".len()]);
+}
+
+unsafe extern "C" fn walk_back(argument: usize) -> ! {
+    let pair = pair_at(argument);
+    let text = Box::new(innermost_of_the_walk());
+    pair.note(Box::into_raw(text) as usize);
+    loop {
+        pair.back();
+    }
+}
+
+#[inline(never)]
+fn innermost_of_the_walk() -> String {
+    std::backtrace::Backtrace::force_capture().to_string()
+}
+
+#[test]
+fn backtrace_walks_to_the_entry_and_ends_there() {
+    let (pair, _stack) = start(walk_back);
+    // SAFETY: `walk_back` boxed it for us.
+    let text = unsafe { Box::from_raw(pair.log.borrow()[0] as *mut String) };
+    let at = |name: &str| text.find(name).unwrap_or_else(|| panic!("no {name} in:\n{text}"));
+    assert!(at("innermost_of_the_walk") < at("walk_back"), "{text}");
+    assert!(!text.contains("backtrace_walks_to_the_entry"), "crossed to the main stack:\n{text}");
+    let after_entry = &text[at("walk_back")..];
+    let frames = after_entry.lines().filter(|line| !line.trim_start().starts_with("at ")).count();
+    assert!(frames <= 2, "frames beyond entry and trampoline:\n{text}");
+}
+
+#[test]
+fn suspended_stack_tells_where_it_goes_on() {
+    let (pair, stack) = start(count_up);
+    let context = pair.other.get();
+    // SAFETY: it waits in `back`.
+    let suspended = unsafe { context.suspended() };
+    let range = stack.as_ptr_range();
+    assert!(range.contains(&(suspended.sp as *const u8)));
+    assert!(!range.contains(&(suspended.pc as *const u8)));
+    assert!(context.stack_pointer() < suspended.sp as *mut u8);
+}
+
+unsafe extern "C" fn note_words(argument: usize) -> ! {
+    let pair = pair_at(argument);
+    loop {
+        pair.note(current_vp() as usize);
+        pair.note(current_thread_word() as usize);
+        pair.back();
+    }
+}
+
+fn set_words(vp: usize, word: usize) {
+    // SAFETY: no sequence runs on these threads.
+    unsafe { set_current_vp(vp as *mut ()) };
+    // SAFETY: nobody follows the word.
+    unsafe { set_current_thread_word(word as *mut ()) };
+}
+
+#[test]
+fn resumes_on_another_kernel_thread_and_sees_its_words() {
+    assert!(current_vp().is_null() && current_thread_word().is_null(), "not zero at start");
+    set_words(1, 2);
+    let (pair, _stack) = start(note_words);
+    let address = &raw const *pair as usize;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            set_words(3, 4);
+            pair_at(address).go();
+        });
+    });
+    pair_at(address).go();
+    assert_eq!(*pair.log.borrow(), [1, 2, 3, 4, 1, 2]);
+    set_words(0, 0);
+}
+
+/// Runs `body` with some virtual processor in this thread's word.
+fn holding_a_vp<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: the words that tests operate on are local to one thread.
+    unsafe { set_current_vp(core::ptr::dangling_mut()) };
+    let value = body();
+    // SAFETY: as above.
+    unsafe { set_current_vp(core::ptr::null_mut()) };
+    value
+}
+
+#[test]
+fn sequences_compute_what_their_pseudo_code_says() {
+    let mut lock = 0_u32;
+    let mut word = 5_usize;
+    holding_a_vp(|| {
+        // SAFETY: the words are ours alone; so below.
+        assert_eq!(unsafe { restartable::test_and_set(&raw mut lock) }, 0);
+        // SAFETY: as above.
+        assert_eq!(unsafe { restartable::test_and_set(&raw mut lock) }, 1);
+        // SAFETY: as above.
+        assert_eq!(unsafe { restartable::compare_and_swap(&raw mut word, 4, 9) }, Ok(5));
+        // SAFETY: as above.
+        assert_eq!(unsafe { restartable::compare_and_swap(&raw mut word, 5, 9) }, Ok(5));
+        // SAFETY: as above.
+        assert_eq!(unsafe { restartable::fetch_add(&raw mut word, usize::MAX) }, Ok(9));
+        // SAFETY: as above.
+        assert_eq!(unsafe { restartable::exchange(&raw mut word, 77) }, Ok(8));
+    });
+    assert_eq!((lock, word), (1, 77));
+}
+
+#[test]
+fn list_and_queue_keep_their_orders() {
+    let mut links: Vec<Link> = (0..3).map(|_| Link { next: core::ptr::dangling_mut() }).collect();
+    let nodes: Vec<*mut Link> = links.iter_mut().map(core::ptr::from_mut).collect();
+    let mut head = core::ptr::null_mut();
+    let mut queue = Fifo::new();
+    holding_a_vp(|| {
+        for round in 0..3 {
+            // SAFETY: links, head and queue are ours alone; so below.
+            nodes
+                .iter()
+                .for_each(|&node| unsafe { restartable::push(&raw mut head, node) }.unwrap());
+            // SAFETY: as above.
+            let popped = [(); 4].map(|()| unsafe { restartable::pop(&raw mut head) }.unwrap());
+            assert_eq!(popped, [nodes[2], nodes[1], nodes[0], core::ptr::null_mut()], "{round}");
+            for &node in &nodes {
+                // SAFETY: as above.
+                unsafe { restartable::enqueue(&raw mut queue, node) }.unwrap();
+            }
+            // SAFETY: as above.
+            let left = [(); 4].map(|()| unsafe { restartable::dequeue(&raw mut queue) }.unwrap());
+            assert_eq!(left, [nodes[0], nodes[1], nodes[2], core::ptr::null_mut()], "{round}");
+        }
+    });
+}
+
+#[test]
+fn every_sequence_refuses_without_a_virtual_processor() {
+    let (mut lock, mut word) = (0_u32, 5_usize);
+    let mut link = Link { next: core::ptr::null_mut() };
+    let mut head: *mut Link = core::ptr::null_mut();
+    let mut queue = Fifo::new();
+    let node = &raw mut link;
+    // SAFETY: all words are ours alone; so below.
+    assert_eq!(unsafe { restartable::test_and_set(&raw mut lock) }, restartable::REFUSED);
+    let refused = Err(NoVirtualProcessor);
+    // SAFETY: as above.
+    assert_eq!(unsafe { restartable::compare_and_swap(&raw mut word, 5, 9) }, refused);
+    // SAFETY: as above.
+    assert_eq!(unsafe { restartable::fetch_add(&raw mut word, 1) }, refused);
+    // SAFETY: as above.
+    assert_eq!(unsafe { restartable::exchange(&raw mut word, 1) }, refused);
+    // SAFETY: as above.
+    assert_eq!(unsafe { restartable::push(&raw mut head, node) }, Err(NoVirtualProcessor));
+    // SAFETY: as above.
+    assert_eq!(unsafe { restartable::pop(&raw mut head) }, Err(NoVirtualProcessor));
+    // SAFETY: as above.
+    assert_eq!(unsafe { restartable::enqueue(&raw mut queue, node) }, Err(NoVirtualProcessor));
+    // SAFETY: as above.
+    assert_eq!(unsafe { restartable::dequeue(&raw mut queue) }, Err(NoVirtualProcessor));
+    assert_eq!((lock, word, head.is_null(), queue.tail.is_null()), (0, 5, true, true));
+}
+
+#[test]
+fn rewind_covers_each_range_and_nothing_else() {
+    let ranges: Vec<_> = restartable::ranges().collect();
+    assert_eq!(ranges.len(), 8);
+    assert!(ranges.is_sorted_by_key(|range| range.start));
+    for range in ranges {
+        assert!(range.start < range.end);
+        for pc in range.start..range.end {
+            assert_eq!(restartable::rewind(pc), Some(range.start));
+        }
+        assert_eq!(restartable::rewind(range.end), None, "after the commit");
+        assert_eq!(restartable::rewind(range.start - 1), None);
+    }
+    assert!(!restartable::contains(holding_a_vp::<()> as fn(fn()) as usize));
+}
+
+#[test]
+fn context_offsets_are_the_kernels() {
+    // SAFETY: the structure is plain integers, for which zero is a value.
+    let mut context: libc::ucontext_t = unsafe { core::mem::zeroed() };
+    let registers = &mut context.uc_mcontext.gregs;
+    registers[libc::REG_RIP as usize] = 101;
+    registers[libc::REG_RSP as usize] = 102;
+    registers[libc::REG_RBP as usize] = 103;
+    let at = (&raw mut context).cast();
+    // SAFETY: `at` is a context; so below.
+    assert_eq!(unsafe { super::pc_of(at) }, 101);
+    // SAFETY: as above.
+    assert_eq!(unsafe { super::sp_of(at) }, 102);
+    // SAFETY: as above.
+    assert_eq!(unsafe { super::fp_of(at) }, 103);
+    // SAFETY: as above.
+    unsafe { super::set_pc(at, 104) };
+    assert_eq!(context.uc_mcontext.gregs[libc::REG_RIP as usize], 104);
+}
