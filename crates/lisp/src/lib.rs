@@ -1,5 +1,6 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 
+pub mod raise;
 pub mod symbol;
 pub mod syntax;
 pub mod value;
