@@ -1,6 +1,8 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 
 pub mod raise;
+pub mod heap;
 pub mod symbol;
 pub mod syntax;
+pub mod thread;
 pub mod value;

@@ -1,0 +1,221 @@
+//! The shared heap: one for all Lisp threads, precise, mark-region, non-moving.
+//!
+//! ```text
+//! thread --try_cons--> its Cells --refill--> Space (blocks, lines)   collect: Marker over Marks
+//! ```
+//!
+//! Blocks of 32 KiB, lines of 128 bytes; free runs of lines are what a thread's cache takes
+//! (paper 4, §5: the cached system call is the taking of cells). The collector runs while every
+//! Lisp thread stands at a safepoint; allocation itself never collects.
+//!
+//! **Invariant:** outside `word`, no code turns an address into a pointer.
+//! **Invariant:** only the owner of a `Cells`, or who it waits for, touches its runs; the collector
+//! does while the world is stopped.
+//! Lock order: `foreign`, `caches`, `space`; none is held while Lisp runs.
+
+mod bytes;
+pub mod cells;
+mod collection;
+pub mod foreign;
+pub mod marker;
+mod marks;
+pub mod mutator;
+pub mod object;
+mod space;
+mod word;
+
+pub use cells::Cells;
+pub use collection::{Collection, Statistics};
+pub use foreign::ForeignObject;
+pub use marker::Marker;
+pub use mutator::Mutator;
+pub use object::Kind;
+
+use crate::value::Value;
+use cells::CellWords;
+use core::fmt;
+use kyocho_sys::mapping::Mapping;
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
+use marks::BLOCK_BYTES;
+use space::Space;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The heap's limit is reached; a collection may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("out of memory: the heap's limit is reached")
+    }
+}
+
+impl core::error::Error for OutOfMemory {}
+
+/// How many cells a thread takes at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CellCache {
+    /// One message a cell.
+    Off,
+    /// So many cells a message.
+    Fixed(u32),
+    /// By the thread's allocation rate.
+    #[default]
+    Auto,
+}
+
+impl CellCache {
+    /// The largest cache.
+    pub const CELLS_MAX: usize = 32 * 1024;
+}
+
+/// Sizes of a heap.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Blocks in use never exceed this.
+    pub bytes_max: usize,
+    /// No collection is wanted before so much was taken.
+    pub first_collection_bytes: usize,
+    /// The next collection is wanted when the heap reaches so many percent of what survived.
+    pub growth_percent: usize,
+    /// Entries of the mark stack.
+    pub mark_stack_max: usize,
+    /// For tests: want a collection at every safepoint after an allocation, and overwrite freed
+    /// memory with words that are no values.
+    pub torture: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes_max: 4 << 30,
+            first_collection_bytes: 32 << 20,
+            growth_percent: 200,
+            mark_stack_max: 1 << 20,
+            torture: false,
+        }
+    }
+}
+
+/// Caches of all threads, by slot.
+#[derive(Debug, Default)]
+struct Caches {
+    slots: Vec<Option<Arc<CellWords>>>,
+    free: Vec<usize>,
+}
+
+/// The shared heap.
+#[derive(Debug)]
+pub struct Heap {
+    limits: Limits,
+    foreign: Mutex<Vec<Value>>,
+    caches: Mutex<Caches>,
+    space: Mutex<Space>,
+    wanted: AtomicBool,
+    statistics: Mutex<Statistics>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Heap {
+    /// An empty heap.
+    ///
+    /// # Errors
+    /// When the host has no address space for it.
+    pub fn new(limits: Limits) -> io::Result<Arc<Self>> {
+        // Twice the limit, so that holes between large objects do not use the addresses up.
+        let bytes = limits.bytes_max.max(BLOCK_BYTES).saturating_mul(2);
+        let mapping = Mapping::reserve(bytes.next_multiple_of(BLOCK_BYTES))?;
+        let trigger = limits.first_collection_bytes;
+        Ok(Arc::new(Self {
+            limits,
+            foreign: Mutex::default(),
+            caches: Mutex::default(),
+            space: Mutex::new(Space::new(mapping, &limits)),
+            wanted: AtomicBool::new(false),
+            statistics: Mutex::new(Statistics { trigger_bytes: trigger, ..Statistics::default() }),
+        }))
+    }
+
+    /// The limits it was made with.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// An empty cache, known to the collector until it is dropped.
+    #[must_use]
+    pub fn cells(self: &Arc<Self>) -> Cells {
+        let words = Arc::new(CellWords::default());
+        let mut caches = lock(&self.caches);
+        let slot = caches.free.pop().unwrap_or(caches.slots.len());
+        if slot == caches.slots.len() {
+            caches.slots.push(None);
+        }
+        caches.slots[slot] = Some(Arc::clone(&words));
+        drop(caches);
+        Cells::new(words, slot, Arc::clone(self))
+    }
+
+    /// Takes a dropped cache's memory back.
+    fn retire(&self, slot: usize, words: &CellWords) {
+        let mut caches = lock(&self.caches);
+        caches.slots[slot] = None;
+        caches.free.push(slot);
+        let mut space = lock(&self.space);
+        words.drain(|run| space.give_back(run));
+    }
+
+    /// Gives a cache up to `want` cells more. The cache's owner calls this, or whoever it waits
+    /// for: the system-call thread, on request.
+    ///
+    /// # Errors
+    /// When not one cell could be had within the limit.
+    pub fn refill(&self, cells: &Cells, want: usize) -> Result<(), OutOfMemory> {
+        self.refill_words(cells.words(), want)
+    }
+
+    pub(crate) fn refill_words(&self, words: &CellWords, want: usize) -> Result<(), OutOfMemory> {
+        let mut space = lock(&self.space);
+        let result = space.refill(words, want.clamp(1, CellCache::CELLS_MAX));
+        self.note_taken(&space, result.is_err());
+        result
+    }
+
+    fn take_wide(&self, bytes: usize) -> Result<usize, OutOfMemory> {
+        let mut space = lock(&self.space);
+        let result = space.cut_wide(bytes);
+        self.note_taken(&space, result.is_err());
+        result
+    }
+
+    fn take_large(&self, bytes: usize) -> Result<usize, OutOfMemory> {
+        let mut space = lock(&self.space);
+        let result = space.take_large(bytes);
+        self.note_taken(&space, result.is_err());
+        result
+    }
+
+    fn note_taken(&self, space: &Space, failed: bool) {
+        if failed || self.limits.torture || space.taken_bytes >= space.budget_bytes {
+            self.wanted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a collection should run at the next safepoint.
+    #[inline]
+    #[must_use]
+    pub fn collection_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    fn register_foreign(&self, value: Value) {
+        lock(&self.foreign).push(value);
+    }
+}
+
+#[cfg(test)]
+mod tests;

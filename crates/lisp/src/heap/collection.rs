@@ -1,0 +1,142 @@
+//! One collection, and what is known about all of them.
+//!
+//! Order: take the caches back, mark from the roots, find dead Rust objects, sweep blocks and
+//! lines, set the next budget; with no lock held, drop the dead Rust objects.
+
+use crate::heap::foreign::ForeignObject;
+use crate::heap::marker::Marker;
+use crate::heap::space::Swept;
+use crate::heap::word;
+use crate::heap::{Heap, lock};
+use core::time::Duration;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::Instant;
+
+/// What one collection did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collection {
+    /// From the call to the return, world stopped.
+    pub pause: Duration,
+    /// Bytes of reachable objects.
+    pub live_bytes: usize,
+    /// Bytes of the lines and blocks that hold them: live objects and the holes between them.
+    pub held_bytes: usize,
+    /// Bytes of blocks that became free.
+    pub freed_bytes: usize,
+    /// Free cells that lay unused in threads' caches (paper 4, §7: the waste of a large cache).
+    pub stranded_cells: usize,
+    /// Rust objects dropped.
+    pub foreign_dropped: usize,
+    /// Times the mark stack was full.
+    pub mark_overflows: usize,
+}
+
+/// Sums over a heap's life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Collections so far.
+    pub collections: u64,
+    /// Sum of their pauses.
+    pub pause_total: Duration,
+    /// The longest.
+    pub pause_max: Duration,
+    /// Stranded cells, summed over collections.
+    pub stranded_cells: u64,
+    /// Bytes handed out, in caches and as large objects.
+    pub taken_bytes: u64,
+    /// Bytes of blocks in use now.
+    pub used_bytes: usize,
+    /// A collection is wanted when so much has been taken since the last.
+    pub trigger_bytes: usize,
+    /// The last collection.
+    pub last: Collection,
+}
+
+impl Heap {
+    /// Collects. Every Lisp thread must stand at a safepoint; `trace_roots` marks all roots.
+    pub fn collect(&self, trace_roots: impl FnOnce(&mut Marker<'_>)) -> Collection {
+        let begin = Instant::now();
+        let mut done =
+            Collection { stranded_cells: self.take_caches_back(), ..Collection::default() };
+        let mut space = lock(&self.space);
+        let taken_bytes = space.taken_bytes;
+        space.forget_runs();
+        space.marks.clear();
+        let base = space.base();
+        let mut marker = Marker::new(&mut space.marks, base, self.limits.mark_stack_max);
+        trace_roots(&mut marker);
+        marker.run();
+        done.live_bytes = marker.marked_bytes;
+        done.mark_overflows = marker.overflows;
+        let dead = self.take_dead_foreign(&marker);
+        done.foreign_dropped = dead.len();
+        let Swept { live_bytes: held, freed_blocks } = space.sweep();
+        done.held_bytes = held;
+        done.freed_bytes = freed_blocks * crate::heap::marks::BLOCK_BYTES;
+        space.set_budget(&self.limits, held);
+        if self.limits.torture {
+            space.poison_free();
+        }
+        space.discard_surplus();
+        let (used_bytes, budget) = (space.used_bytes(), space.budget_bytes);
+        drop(space);
+        self.wanted.store(false, Ordering::Relaxed);
+        done.pause = begin.elapsed();
+        let mut sums = lock(&self.statistics);
+        sums.collections += 1;
+        sums.pause_total += done.pause;
+        sums.pause_max = sums.pause_max.max(done.pause);
+        sums.stranded_cells += done.stranded_cells as u64;
+        sums.taken_bytes += taken_bytes as u64;
+        sums.used_bytes = used_bytes;
+        sums.trigger_bytes = budget;
+        sums.last = done;
+        drop(sums);
+        drop(dead);
+        done
+    }
+
+    /// Empties every thread's cache; how many cells lay in them.
+    fn take_caches_back(&self) -> usize {
+        let caches = lock(&self.caches);
+        let mut bytes = 0;
+        for words in caches.slots.iter().flatten() {
+            words.drain(|run| bytes += run.bytes());
+        }
+        bytes / crate::heap::object::GRANULE_BYTES
+    }
+
+    fn take_dead_foreign(&self, marker: &Marker<'_>) -> Vec<Box<dyn ForeignObject>> {
+        let mut dead = Vec::new();
+        lock(&self.foreign).retain(|&value| {
+            let live = marker.is_marked(value);
+            if !live {
+                dead.extend(word::foreign_take(value.payload_word(0)));
+            }
+            live
+        });
+        dead
+    }
+
+    /// What is known so far; `used_bytes` and `taken_bytes` as of now.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let (used_bytes, taken) = {
+            let space = lock(&self.space);
+            (space.used_bytes(), space.taken_bytes)
+        };
+        let mut sums = *lock(&self.statistics);
+        sums.used_bytes = used_bytes;
+        sums.taken_bytes += taken as u64;
+        sums
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        let foreign = core::mem::take(&mut *lock(&self.foreign));
+        for value in foreign {
+            drop(word::foreign_take(value.payload_word(0)));
+        }
+    }
+}

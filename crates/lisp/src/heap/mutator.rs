@@ -1,0 +1,284 @@
+//! What a running Lisp thread and the primitives it calls allocate with.
+//!
+//! Allocation never collects: it takes from the thread's cache, then from the shared heap, then
+//! fails. Values in Rust locals need no rooting between two safepoints.
+
+use crate::heap::cells::{Cells, initialise_object};
+use crate::heap::foreign::ForeignObject;
+use crate::heap::object::{FLAG_NEGATIVE, FLAG_WIDE, Kind, object_bytes};
+use crate::heap::word::{self, WORD_BYTES};
+use crate::heap::{CellCache, Heap, OutOfMemory};
+use crate::thread::ThreadContext;
+use crate::value::Value;
+use num_bigint::{BigInt, Sign};
+use std::sync::Arc;
+
+/// Objects longer than this have blocks of their own.
+const LARGE_BYTES: usize = 16 * 1024;
+/// Objects up to a line long always find room in a fresh run, so they may drop the rest of one.
+const SHORT_BYTES: usize = crate::heap::marks::LINE_BYTES;
+/// What a mutator asks for at a time unless told otherwise.
+const WANT_DEFAULT: usize = 1024;
+
+/// A thread's access to the heap.
+#[derive(Debug)]
+pub struct Mutator {
+    /// The heap.
+    pub heap: Arc<Heap>,
+    /// The thread's cell cache.
+    pub cells: Cells,
+    /// What the machine keeps for the thread; a root.
+    pub context: ThreadContext,
+    want: usize,
+}
+
+impl Mutator {
+    /// A mutator with an empty cache.
+    #[must_use]
+    pub fn new(heap: Arc<Heap>, context: ThreadContext) -> Self {
+        let cells = heap.cells();
+        Self { heap, cells, context, want: WANT_DEFAULT }
+    }
+
+    /// How many cells a refill made inside a primitive asks for.
+    pub fn set_want(&mut self, cells: usize) {
+        self.want = cells.clamp(1, CellCache::CELLS_MAX);
+    }
+
+    /// A pair.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    #[inline]
+    pub fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
+        match self.cells.try_cons(car, cdr) {
+            Some(pair) => Ok(pair),
+            None => self.cons_after_refill(car, cdr),
+        }
+    }
+
+    #[cold]
+    fn cons_after_refill(&mut self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
+        self.heap.refill(&self.cells, self.want)?;
+        self.cells.try_cons(car, cdr).ok_or(OutOfMemory)
+    }
+
+    /// An object, its payload zero (which reads as fixnums).
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    #[inline]
+    pub fn object(&mut self, kind: Kind, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
+        match self.cells.try_object(kind, flags, words) {
+            Some(object) => Ok(object),
+            None => self.object_slowly(kind, flags, words),
+        }
+    }
+
+    #[cold]
+    fn object_slowly(&mut self, kind: Kind, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
+        let bytes = object_bytes(words);
+        if bytes > LARGE_BYTES {
+            let at = self.heap.take_large(bytes)?;
+            return Ok(initialise_object(at, kind, flags, words));
+        }
+        if bytes <= SHORT_BYTES {
+            let want = self.want.max(SHORT_BYTES / crate::heap::object::GRANULE_BYTES);
+            self.heap.refill(&self.cells, want)?;
+            if let Some(object) = self.cells.try_object(kind, flags, words) {
+                return Ok(object);
+            }
+        }
+        let at = self.heap.take_wide(bytes)?;
+        Ok(initialise_object(at, kind, flags, words))
+    }
+
+    /// An object whose payload is `fields`.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn object_of(&mut self, kind: Kind, fields: &[Value]) -> Result<Value, OutOfMemory> {
+        let object = self.object(kind, 0, fields.len())?;
+        for (i, &field) in fields.iter().enumerate() {
+            word::initialise(object.address() + WORD_BYTES * (i + 1), field.to_word());
+        }
+        Ok(object)
+    }
+
+    /// A proper list.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn list(&mut self, items: &[Value]) -> Result<Value, OutOfMemory> {
+        self.list_onto(items, Value::NIL)
+    }
+
+    /// The items, then `tail`.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn list_onto(&mut self, items: &[Value], tail: Value) -> Result<Value, OutOfMemory> {
+        items.iter().rev().try_fold(tail, |list, &item| self.cons(item, list))
+    }
+
+    /// A vector of `length` times `fill`.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn vector(&mut self, length: usize, fill: Value) -> Result<Value, OutOfMemory> {
+        let vector = self.object(Kind::Vector, 0, length)?;
+        for i in 1..=length {
+            word::initialise(vector.address() + WORD_BYTES * i, fill.to_word());
+        }
+        Ok(vector)
+    }
+
+    /// A vector of these elements.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn vector_of(&mut self, elements: &[Value]) -> Result<Value, OutOfMemory> {
+        self.object_of(Kind::Vector, elements)
+    }
+
+    /// An inexact number.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    #[inline]
+    pub fn flonum(&mut self, number: f64) -> Result<Value, OutOfMemory> {
+        let flonum = self.object(Kind::Flonum, 0, 1)?;
+        word::initialise(flonum.address() + WORD_BYTES, number.to_bits());
+        Ok(flonum)
+    }
+
+    /// An exact integer: a fixnum where it fits one, else a bignum.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn integer(&mut self, number: &BigInt) -> Result<Value, OutOfMemory> {
+        if let Some(fixnum) = i64::try_from(number).ok().and_then(Value::fixnum_checked) {
+            return Ok(fixnum);
+        }
+        let flags = if number.sign() == Sign::Minus { FLAG_NEGATIVE } else { 0 };
+        let limbs = number.iter_u64_digits();
+        let bignum = self.object(Kind::Bignum, flags, limbs.len())?;
+        for (i, limb) in limbs.enumerate() {
+            word::initialise(bignum.address() + WORD_BYTES * (i + 1), limb);
+        }
+        Ok(bignum)
+    }
+
+    /// A bytevector with these bytes.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn bytevector(&mut self, bytes: &[u8]) -> Result<Value, OutOfMemory> {
+        let words = 1 + bytes.len().div_ceil(WORD_BYTES);
+        let bytevector = self.object(Kind::Bytevector, 0, words)?;
+        word::initialise(bytevector.address() + WORD_BYTES, length_word(bytes.len()));
+        initialise_bytes(bytevector.address() + 2 * WORD_BYTES, bytes);
+        Ok(bytevector)
+    }
+
+    /// A string.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn string(&mut self, text: &str) -> Result<Value, OutOfMemory> {
+        if text.is_ascii() {
+            let buffer = self.buffer(text.len(), 0)?;
+            initialise_bytes(buffer.address() + WORD_BYTES, text.as_bytes());
+            return self.string_over(text.len(), buffer);
+        }
+        let wide = text.chars().any(|c| c > '\u{ff}');
+        let length = text.chars().count();
+        let buffer = self.buffer(length, if wide { FLAG_WIDE } else { 0 })?;
+        for (i, c) in text.chars().enumerate() {
+            buffer.set_buffer_char(i, c);
+        }
+        self.string_over(length, buffer)
+    }
+
+    /// A string of `length` times `fill`.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn make_string(&mut self, length: usize, fill: char) -> Result<Value, OutOfMemory> {
+        let buffer = self.buffer(length, if fill > '\u{ff}' { FLAG_WIDE } else { 0 })?;
+        for i in 0..length {
+            buffer.set_buffer_char(i, fill);
+        }
+        self.string_over(length, buffer)
+    }
+
+    /// A character buffer with room for `length` characters, all NUL.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn buffer(&mut self, length: usize, flags: u8) -> Result<Value, OutOfMemory> {
+        let char_bytes = if flags & FLAG_WIDE != 0 { 4 } else { 1 };
+        let words = (length * char_bytes).div_ceil(WORD_BYTES).max(1);
+        self.object(Kind::Buffer, flags, words)
+    }
+
+    /// A string whose characters are the first `length` of `buffer`.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn string_over(&mut self, length: usize, buffer: Value) -> Result<Value, OutOfMemory> {
+        let string = self.object(Kind::String, 0, 2)?;
+        word::initialise(string.address() + WORD_BYTES, length_word(length));
+        word::initialise(string.address() + 2 * WORD_BYTES, buffer.to_word());
+        Ok(string)
+    }
+
+    /// A record.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn record(&mut self, record_type: Value, fields: &[Value]) -> Result<Value, OutOfMemory> {
+        let record = self.object(Kind::Record, 0, fields.len() + 1)?;
+        word::initialise(record.address() + WORD_BYTES, record_type.to_word());
+        for (i, &field) in fields.iter().enumerate() {
+            word::initialise(record.address() + WORD_BYTES * (i + 2), field.to_word());
+        }
+        Ok(record)
+    }
+
+    /// A box for a mutated captured variable.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    #[inline]
+    pub fn cell(&mut self, value: Value) -> Result<Value, OutOfMemory> {
+        let cell = self.object(Kind::Cell, 0, 1)?;
+        word::initialise(cell.address() + WORD_BYTES, value.to_word());
+        Ok(cell)
+    }
+
+    /// A Rust object in Lisp's hands; dropped by the collection that finds it unreachable, or with
+    /// the heap.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached; the object is dropped.
+    pub fn foreign(&mut self, object: Box<dyn ForeignObject>) -> Result<Value, OutOfMemory> {
+        let value = self.object(Kind::Foreign, 0, 1)?;
+        word::initialise(value.address() + WORD_BYTES, word::foreign_into_word(object));
+        self.heap.register_foreign(value);
+        Ok(value)
+    }
+}
+
+fn length_word(length: usize) -> u64 {
+    Value::fixnum(length as i64).to_word()
+}
+
+/// Writes bytes from `address` on, eight at a time; the last word is padded with zero.
+pub(crate) fn initialise_bytes(address: usize, bytes: &[u8]) {
+    for (i, chunk) in bytes.chunks(WORD_BYTES).enumerate() {
+        let mut padded = [0; WORD_BYTES];
+        padded[..chunk.len()].copy_from_slice(chunk);
+        word::initialise(address + WORD_BYTES * i, u64::from_ne_bytes(padded));
+    }
+}

@@ -1,0 +1,355 @@
+//! The shared heap's memory: which blocks are free, which lines of the used ones are.
+//!
+//! ```text
+//! mapping   | block 0 | block 1 | ... | frontier        never touched        |
+//! block     Free | Small (pairs and objects up to 16 KiB) | LargeHead LargeTail*
+//! ```
+//!
+//! Free memory is handed out as runs: first what threads gave back, then the rest of the run being
+//! cut, then the free lines of part-used blocks, then whole blocks. A run is cut to what was asked,
+//! to the granule, because the paper's caches are counted in cells.
+
+use crate::heap::cells::{CellWords, Run};
+use crate::heap::marks::{BLOCK_BYTES, LINE_BYTES, Marks};
+use crate::heap::object::GRANULE_BYTES;
+use crate::heap::word::{self, WORD_BYTES};
+use crate::heap::{Limits, OutOfMemory};
+use kyocho_sys::mapping::Mapping;
+
+/// What a block is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockState {
+    Free,
+    Small,
+    LargeHead,
+    LargeTail,
+}
+
+/// Runs that ended threads gave back, at most so many; more are left to the next collection.
+const RETURNED_MAX: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) mapping: Mapping,
+    pub(crate) states: Vec<BlockState>,
+    pub(crate) marks: Marks,
+    /// Blocks that may be free: an entry counts only while its state says so.
+    free: Vec<usize>,
+    free_count: usize,
+    /// Part-used blocks since the last collection, the next one to use last.
+    recyclable: Vec<usize>,
+    /// The part-used block being cut, and the line from where.
+    cursor: Option<(usize, usize)>,
+    /// The run being cut.
+    open: Run,
+    /// The run that objects too long for their cache are cut from.
+    wide: Run,
+    returned: Vec<Run>,
+    used_blocks: usize,
+    used_blocks_max: usize,
+    /// Bytes handed out since the last collection.
+    pub(crate) taken_bytes: usize,
+    /// When so much was handed out a collection is wanted.
+    pub(crate) budget_bytes: usize,
+    /// Blocks whose pages the host has lent us.
+    resident: Vec<bool>,
+}
+
+impl Space {
+    pub(crate) fn new(mapping: Mapping, limits: &Limits) -> Self {
+        let mut space = Self {
+            mapping,
+            states: Vec::new(),
+            marks: Marks::default(),
+            free: Vec::new(),
+            free_count: 0,
+            recyclable: Vec::new(),
+            cursor: None,
+            open: Run::default(),
+            wide: Run::default(),
+            returned: Vec::new(),
+            used_blocks: 0,
+            used_blocks_max: limits.bytes_max / BLOCK_BYTES,
+            taken_bytes: 0,
+            budget_bytes: 0,
+            resident: Vec::new(),
+        };
+        space.set_budget(limits, 0);
+        space
+    }
+
+    /// How much may be handed out before the next collection, when `held_bytes` survived the last:
+    /// as the heap's growth says, but not so much that the limit is reached before.
+    pub(crate) fn set_budget(&mut self, limits: &Limits, held_bytes: usize) {
+        let growth = held_bytes / 100 * limits.growth_percent.saturating_sub(100);
+        let headroom = limits.bytes_max.saturating_sub(held_bytes) / 2;
+        self.budget_bytes = growth.max(limits.first_collection_bytes).min(headroom);
+    }
+
+    pub(crate) const fn base(&self) -> usize {
+        self.mapping.base()
+    }
+
+    pub(crate) const fn used_bytes(&self) -> usize {
+        self.used_blocks * BLOCK_BYTES
+    }
+
+    const fn block_run(&self, block: usize, blocks: usize) -> Run {
+        let start = self.base() + block * BLOCK_BYTES;
+        Run { start, end: start + blocks * BLOCK_BYTES }
+    }
+
+    /// Fills a cache up to `want` cells more, as far as its runs and the limit allow.
+    pub(crate) fn refill(&mut self, cells: &CellWords, want: usize) -> Result<(), OutOfMemory> {
+        let mut missing = want * GRANULE_BYTES;
+        let mut given = false;
+        while missing > 0 && cells.has_room() {
+            let Some(run) = self.cut(missing) else { break };
+            missing -= run.bytes();
+            cells.push(run);
+            given = true;
+        }
+        if given { Ok(()) } else { Err(OutOfMemory) }
+    }
+
+    /// A run of at most `bytes`.
+    fn cut(&mut self, bytes: usize) -> Option<Run> {
+        if self.open.bytes() == 0 {
+            self.open = self.next_run()?;
+        }
+        let end = self.open.end.min(self.open.start + bytes);
+        let run = Run { start: self.open.start, end };
+        self.open.start = end;
+        self.taken_bytes += run.bytes();
+        Some(run)
+    }
+
+    fn next_run(&mut self) -> Option<Run> {
+        if let Some(run) = self.returned.pop() {
+            return Some(run);
+        }
+        loop {
+            let (block, line) = match self.cursor.take() {
+                Some(at) => at,
+                None => match self.recyclable.pop() {
+                    Some(block) => (block, 0),
+                    None => return self.take_blocks(1, BlockState::Small),
+                },
+            };
+            if let Some(lines) = self.marks.free_lines(block, line) {
+                self.cursor = Some((block, lines.end));
+                let start = self.base() + block * BLOCK_BYTES;
+                let end = start + lines.end * LINE_BYTES;
+                return Some(Run { start: start + lines.start * LINE_BYTES, end });
+            }
+        }
+    }
+
+    /// Memory for an object longer than its cache's runs but not large.
+    pub(crate) fn cut_wide(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
+        if self.wide.bytes() < bytes {
+            let fresh = self.take_blocks(1, BlockState::Small).ok_or(OutOfMemory)?;
+            let rest = core::mem::replace(&mut self.wide, fresh);
+            self.give_back(rest);
+        }
+        let at = self.wide.start;
+        self.wide.start += bytes;
+        self.taken_bytes += bytes;
+        Ok(at)
+    }
+
+    /// Memory for a large object: whole blocks of its own.
+    pub(crate) fn take_large(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
+        let blocks = bytes.div_ceil(BLOCK_BYTES);
+        let run = self.take_blocks(blocks, BlockState::LargeHead).ok_or(OutOfMemory)?;
+        self.taken_bytes += run.bytes();
+        Ok(run.start)
+    }
+
+    /// A thread's unused memory comes back.
+    pub(crate) fn give_back(&mut self, run: Run) {
+        self.taken_bytes = self.taken_bytes.saturating_sub(run.bytes());
+        if run.bytes() > 0 && self.returned.len() < RETURNED_MAX {
+            self.returned.push(run);
+        }
+    }
+
+    /// Adjacent blocks, the first in state `head`.
+    fn take_blocks(&mut self, blocks: usize, head: BlockState) -> Option<Run> {
+        if self.used_blocks_max - self.used_blocks < blocks {
+            return None;
+        }
+        let first = self.find_free(blocks).or_else(|| self.grow(blocks))?;
+        for block in first..first + blocks {
+            if self.states[block] == BlockState::Free {
+                self.free_count -= 1;
+            }
+            self.resident[block] = true;
+            self.states[block] = if block == first { head } else { BlockState::LargeTail };
+        }
+        self.used_blocks += blocks;
+        Some(self.block_run(first, blocks))
+    }
+
+    fn find_free(&mut self, blocks: usize) -> Option<usize> {
+        if self.free_count < blocks {
+            return None;
+        }
+        if blocks == 1 {
+            while let Some(block) = self.free.pop() {
+                if self.states[block] == BlockState::Free {
+                    return Some(block);
+                }
+            }
+            return None;
+        }
+        let mut length = 0;
+        for (block, &state) in self.states.iter().enumerate() {
+            length = if state == BlockState::Free { length + 1 } else { 0 };
+            if length == blocks {
+                return Some(block + 1 - blocks);
+            }
+        }
+        None
+    }
+
+    /// Blocks beyond the frontier. They enter as `Small` and uncounted; the caller sets the state.
+    fn grow(&mut self, blocks: usize) -> Option<usize> {
+        let first = self.states.len();
+        let frontier = first + blocks;
+        if frontier * BLOCK_BYTES > self.mapping.bytes() {
+            return None;
+        }
+        self.states.resize(frontier, BlockState::Small);
+        self.resident.resize(frontier, false);
+        self.marks.extend_to(frontier);
+        Some(first)
+    }
+}
+
+/// For the collector, while the world is stopped.
+impl Space {
+    /// Forgets every run that was not in a thread's hands.
+    pub(crate) fn forget_runs(&mut self) {
+        self.open = Run::default();
+        self.wide = Run::default();
+        self.cursor = None;
+        self.returned.clear();
+        self.recyclable.clear();
+        self.free.clear();
+        self.taken_bytes = 0;
+    }
+
+    /// After marking: sorts the blocks into used, part-used and free.
+    pub(crate) fn sweep(&mut self) -> Swept {
+        let mut swept = Swept::default();
+        let mut block = self.states.len();
+        while block > 0 {
+            block -= 1;
+            match self.states[block] {
+                BlockState::Free => self.free.push(block),
+                BlockState::LargeTail => {}
+                BlockState::LargeHead => self.sweep_large(block, &mut swept),
+                BlockState::Small => self.sweep_small(block, &mut swept),
+            }
+        }
+        swept
+    }
+
+    fn sweep_small(&mut self, block: usize, swept: &mut Swept) {
+        if self.marks.block_is_empty(block) {
+            self.release(block);
+            swept.freed_blocks += 1;
+            return;
+        }
+        let free_lines = self.marks.free_line_count(block);
+        swept.live_bytes += BLOCK_BYTES - free_lines * LINE_BYTES;
+        if free_lines > 0 {
+            self.recyclable.push(block);
+        }
+    }
+
+    fn sweep_large(&mut self, head: usize, swept: &mut Swept) {
+        let tail = self.states[head + 1..].iter();
+        let blocks = 1 + tail.take_while(|&&state| state == BlockState::LargeTail).count();
+        if self.marks.get(head * BLOCK_BYTES) {
+            swept.live_bytes += blocks * BLOCK_BYTES;
+            return;
+        }
+        for block in (head..head + blocks).rev() {
+            self.release(block);
+        }
+        swept.freed_blocks += blocks;
+    }
+
+    fn release(&mut self, block: usize) {
+        self.states[block] = BlockState::Free;
+        self.marks.clear_block(block);
+        self.free.push(block);
+        self.free_count += 1;
+        self.used_blocks -= 1;
+    }
+}
+
+/// What becomes of free memory.
+impl Space {
+    /// Gives free blocks beyond the coming budget back to the host. `free` is in ascending order
+    /// from its end, so the highest addresses go.
+    pub(crate) fn discard_surplus(&mut self) {
+        let keep = self.budget_bytes / BLOCK_BYTES + 1;
+        let surplus = self.free.len().saturating_sub(keep);
+        let mut i = 0;
+        while i < surplus {
+            let last = self.free[i];
+            let mut first = last;
+            i += 1;
+            while i < surplus && self.free[i] + 1 == first {
+                first = self.free[i];
+                i += 1;
+            }
+            self.discard(first, last + 1);
+        }
+    }
+
+    fn discard(&mut self, first: usize, end: usize) {
+        if self.resident[first..end].iter().any(|&resident| resident)
+            && self.mapping.discard(first * BLOCK_BYTES, (end - first) * BLOCK_BYTES).is_ok()
+        {
+            self.resident[first..end].fill(false);
+        }
+    }
+
+    /// Overwrites free lines and blocks with words that are no values.
+    pub(crate) fn poison_free(&self) {
+        for &block in &self.free {
+            if self.resident[block] {
+                poison(self.block_run(block, 1));
+            }
+        }
+        for &block in &self.recyclable {
+            let mut line = 0;
+            while let Some(lines) = self.marks.free_lines(block, line) {
+                let start = self.base() + block * BLOCK_BYTES;
+                line = lines.end;
+                let end = start + lines.end * LINE_BYTES;
+                poison(Run { start: start + lines.start * LINE_BYTES, end });
+            }
+        }
+    }
+}
+
+/// A header of a kind there is not.
+const POISON: u64 = 0xdead_dead_dead_deff;
+
+fn poison(run: Run) {
+    for at in (run.start..run.end).step_by(WORD_BYTES) {
+        word::initialise(at, POISON);
+    }
+}
+
+/// What a sweep found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Swept {
+    pub(crate) live_bytes: usize,
+    pub(crate) freed_blocks: usize,
+}

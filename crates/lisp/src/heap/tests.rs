@@ -1,0 +1,150 @@
+use super::{ForeignObject, Heap, Kind, Limits, Marker, Mutator, OutOfMemory};
+use crate::thread::ThreadContext;
+use crate::value::Value;
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+fn mutator(limits: Limits) -> Mutator {
+    Mutator::new(Heap::new(limits).unwrap(), ThreadContext::default())
+}
+
+fn small() -> Limits {
+    Limits { bytes_max: 4 << 20, first_collection_bytes: 1 << 20, ..Limits::default() }
+}
+
+fn torture() -> Limits {
+    Limits { torture: true, ..small() }
+}
+
+fn numbers(m: &mut Mutator, count: i64) -> Value {
+    let items: Vec<Value> = (0..count).map(Value::fixnum).collect();
+    m.list(&items).unwrap()
+}
+
+fn sum(mut list: Value) -> i64 {
+    let mut total = 0;
+    while let Some((car, cdr)) = list.uncons() {
+        total += car.as_fixnum().unwrap();
+        list = cdr;
+    }
+    total
+}
+
+#[test]
+fn objects_hold_what_they_were_made_of() {
+    let mut m = mutator(small());
+    let pair = m.cons(Value::fixnum(1), Value::TRUE).unwrap();
+    assert_eq!(pair.uncons(), Some((Value::fixnum(1), Value::TRUE)));
+    let vector = m.vector(5000, pair).unwrap();
+    assert_eq!(vector.vector_length(), Some(5000));
+    assert_eq!(vector.vector_ref(4999), Some(pair));
+    assert_eq!(vector.vector_ref(5000), None);
+    assert_eq!(m.flonum(1.5).unwrap().as_flonum(), Some(1.5));
+    for text in ["", "plain", "übung ÿ", "日本語 mixed"] {
+        let string = m.string(text).unwrap();
+        assert_eq!(string.to_text().as_deref(), Some(text));
+        let chars: Vec<char> = text.chars().collect();
+        assert_eq!(string.string_length(), Some(chars.len()));
+        for (i, &c) in chars.iter().enumerate() {
+            assert_eq!(string.string_ref(i), Some(c));
+        }
+        assert_eq!(string.string_ref(chars.len()), None);
+    }
+    let bytes: Vec<u8> = (0..=255).collect();
+    assert_eq!(m.bytevector(&bytes).unwrap().to_bytes(), Some(bytes));
+    let record = m.record(Value::TRUE, &[pair]).unwrap();
+    assert_eq!(record.kind(), Some(Kind::Record));
+    assert_eq!((record.field(1), record.field(2)), (Some(pair), None));
+}
+
+#[test]
+fn what_is_reachable_survives_a_collection_and_the_rest_is_reused() {
+    let mut m = mutator(small());
+    let kept = numbers(&mut m, 1000);
+    for _ in 0..200 {
+        numbers(&mut m, 1000);
+        if m.heap.collection_wanted() {
+            m.heap.collect(|marker| marker.mark(kept));
+        }
+    }
+    assert!(m.heap.statistics().collections >= 2);
+    let last = m.heap.collect(|marker| marker.mark(kept));
+    assert_eq!(last.live_bytes, 16_000);
+    assert_eq!(sum(kept), 499_500);
+    assert!(m.heap.statistics().used_bytes < 64 << 10);
+}
+
+#[test]
+fn the_limit_is_an_error_and_a_collection_helps() {
+    let mut m = mutator(small());
+    let mut list = Value::NIL;
+    let error = loop {
+        match m.cons(Value::TRUE, list) {
+            Ok(pair) => list = pair,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, OutOfMemory);
+    assert!(m.vector(100, Value::NIL).is_err() && m.vector(100_000, Value::NIL).is_err());
+    assert!(m.heap.collection_wanted());
+    m.heap.collect(|_| ());
+    assert!(m.cons(Value::TRUE, Value::NIL).is_ok());
+    assert!(m.vector(100_000, Value::NIL).is_ok());
+}
+
+#[test]
+fn a_cache_is_given_exactly_what_was_asked() {
+    let m = mutator(small());
+    let mut cells = m.heap.cells();
+    for want in [1, 2, 7, 100, 4096] {
+        m.heap.refill(&cells, want).unwrap();
+        assert_eq!(cells.remaining(), want);
+        for _ in 0..want {
+            assert!(cells.try_cons(Value::NIL, Value::NIL).is_some());
+        }
+        assert_eq!(cells.try_cons(Value::NIL, Value::NIL), None);
+    }
+    assert_eq!(cells.taken(), 1 + 2 + 7 + 100 + 4096);
+}
+
+#[test]
+fn a_collection_takes_caches_back_and_counts_them_as_stranded() {
+    let m = mutator(small());
+    let mut cells = m.heap.cells();
+    m.heap.refill(&cells, 500).unwrap();
+    let kept = cells.try_cons(Value::TRUE, Value::NIL).unwrap();
+    let done = m.heap.collect(|marker| marker.mark(kept));
+    assert_eq!(done.stranded_cells, 499);
+    assert_eq!(cells.remaining(), 0);
+    assert_eq!(kept.car(), Some(Value::TRUE));
+}
+
+struct Counted(Arc<AtomicUsize>, Value);
+
+impl ForeignObject for Counted {
+    fn trace(&self, marker: &mut Marker<'_>) {
+        marker.mark(self.1);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn foreign_objects_are_traced_and_dropped_once() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let mut m = mutator(torture());
+    let held = numbers(&mut m, 10);
+    let kept = m.foreign(Box::new(Counted(Arc::clone(&dropped), held))).unwrap();
+    for _ in 0..3 {
+        m.foreign(Box::new(Counted(Arc::clone(&dropped), Value::NIL))).unwrap();
+    }
+    assert_eq!(m.heap.collect(|marker| marker.mark(kept)).foreign_dropped, 3);
+    assert_eq!(dropped.load(Ordering::SeqCst), 3);
+    assert_eq!(sum(kept.as_foreign::<Counted>().unwrap().1), 45);
+    drop(m);
+    assert_eq!(dropped.load(Ordering::SeqCst), 4);
+}

@@ -1,0 +1,136 @@
+//! Every access to the memory of Lisp objects: aligned words and bytes, each read and written
+//! atomically.
+//!
+//! Lisp threads run in parallel over one heap and may race on any field. Atomic accesses make such
+//! a race give an old or a new word, never a torn one and never undefined behaviour; on x86-64 each
+//! is a plain `mov`. Publishing stores are `Release` and loads are `Relaxed`: the reader's address
+//! depends on the word it loaded, so whoever sees an object's address sees its header.
+//!
+//! Invariant (from `value`): addresses passed here come from live `Value`s, free cells of a cache,
+//! or ranges that the heap has reserved; all of them lie in a heap's mapping.
+#![expect(unsafe_code, reason = "the one place where heap addresses become pointers")]
+
+use crate::heap::foreign::ForeignObject;
+use crate::symbol::{Symbol, SymbolData};
+use crate::value::Value;
+use core::ptr::with_exposed_provenance;
+use kyocho_sys::prim::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Bytes in a word.
+pub(crate) const WORD_BYTES: usize = 8;
+
+#[inline(always)]
+fn word(address: usize) -> &'static AtomicU64 {
+    debug_assert!(address.is_multiple_of(WORD_BYTES) && address != 0, "a heap word's address");
+    // SAFETY: by the module's invariant `address` is an aligned word of mapped memory that is only
+    // accessed atomically; the reference does not outlive the calling accessor.
+    unsafe { &*with_exposed_provenance::<AtomicU64>(address) }
+}
+
+/// The word at `address`.
+#[inline(always)]
+pub(crate) fn load(address: usize) -> u64 {
+    word(address).load(Ordering::Relaxed)
+}
+
+/// Writes a word of an object that no other thread knows yet.
+#[inline(always)]
+pub(crate) fn initialise(address: usize, new: u64) {
+    word(address).store(new, Ordering::Relaxed);
+}
+
+/// Writes a word of an object that others may see; what `new` points to is visible before it.
+#[inline(always)]
+pub(crate) fn publish(address: usize, new: u64) {
+    word(address).store(new, Ordering::Release);
+}
+
+/// Replaces `old` by `new`, or returns what stands there instead.
+#[inline]
+pub(crate) fn exchange(address: usize, old: u64, new: u64) -> Result<u64, u64> {
+    word(address).compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
+}
+
+/// Sets the bits of `mask`, returns the word as it was.
+#[inline]
+pub(crate) fn set_bits(address: usize, mask: u64) -> u64 {
+    word(address).fetch_or(mask, Ordering::Acquire)
+}
+
+/// Clears the bits of `mask`.
+#[inline]
+pub(crate) fn clear_bits(address: usize, mask: u64) {
+    word(address).fetch_and(!mask, Ordering::Release);
+}
+
+#[inline(always)]
+fn byte(address: usize) -> &'static AtomicU8 {
+    // SAFETY: as for `word`; a byte needs no alignment.
+    unsafe { &*with_exposed_provenance::<AtomicU8>(address) }
+}
+
+/// The byte at `address`.
+#[inline(always)]
+pub(crate) fn load_byte(address: usize) -> u8 {
+    byte(address).load(Ordering::Relaxed)
+}
+
+/// Writes the byte at `address`.
+#[inline(always)]
+pub(crate) fn store_byte(address: usize, new: u8) {
+    byte(address).store(new, Ordering::Relaxed);
+}
+
+#[inline(always)]
+fn quarter(address: usize) -> &'static AtomicU32 {
+    debug_assert!(address.is_multiple_of(4), "a wide character's address");
+    // SAFETY: as for `word`; the address is a multiple of four.
+    unsafe { &*with_exposed_provenance::<AtomicU32>(address) }
+}
+
+/// The four bytes at `address`: a wide character.
+#[inline(always)]
+pub(crate) fn load_quarter(address: usize) -> u32 {
+    quarter(address).load(Ordering::Relaxed)
+}
+
+/// Writes the four bytes at `address`.
+#[inline(always)]
+pub(crate) fn store_quarter(address: usize, new: u32) {
+    quarter(address).store(new, Ordering::Relaxed);
+}
+
+/// The symbol whose data stands at `address`.
+#[inline]
+pub(crate) fn symbol_at(value: Value) -> Option<Symbol> {
+    if !value.is_symbol() {
+        return None;
+    }
+    // SAFETY: a value with the symbol tag was made from a `&'static SymbolData`.
+    Some(Symbol::from_data(unsafe { &*with_exposed_provenance::<SymbolData>(value.address()) }))
+}
+
+/// Moves a foreign object out of Rust's hands; the word stands for it until `foreign_take`.
+pub(crate) fn foreign_into_word(object: Box<dyn ForeignObject>) -> u64 {
+    Box::into_raw(Box::new(object)).expose_provenance() as u64
+}
+
+/// The foreign object of a word that `foreign_into_word` gave, for as long as the caller keeps the
+/// Lisp object alive: until its next safepoint.
+pub(crate) fn foreign_at<'a>(word: u64) -> Option<&'a dyn ForeignObject> {
+    // SAFETY: a non-zero payload of a live foreign object is the address of a leaked
+    // `Box<dyn ForeignObject>`, dropped only by the sweep, and the sweep runs at safepoints only.
+    let object =
+        unsafe { with_exposed_provenance::<Box<dyn ForeignObject>>(word as usize).as_ref() };
+    object.map(|object| &**object)
+}
+
+/// Takes a foreign object back. Each word is taken once: the sweep forgets the Lisp object with it.
+pub(crate) fn foreign_take(word: u64) -> Option<Box<dyn ForeignObject>> {
+    if word == 0 {
+        return None;
+    }
+    let object = core::ptr::with_exposed_provenance_mut::<Box<dyn ForeignObject>>(word as usize);
+    // SAFETY: the word came from `Box::into_raw` and nobody else takes it.
+    Some(*unsafe { Box::from_raw(object) })
+}
