@@ -17,6 +17,7 @@ mod bytes;
 pub mod cells;
 mod collection;
 pub mod foreign;
+mod literal;
 pub mod marker;
 mod marks;
 pub mod mutator;
@@ -31,6 +32,7 @@ pub use marker::Marker;
 pub use mutator::Mutator;
 pub use object::Kind;
 
+use crate::raise::Raise;
 use crate::value::Value;
 use cells::CellWords;
 use core::fmt;
@@ -52,6 +54,12 @@ impl fmt::Display for OutOfMemory {
 }
 
 impl core::error::Error for OutOfMemory {}
+
+impl From<OutOfMemory> for Raise {
+    fn from(_: OutOfMemory) -> Self {
+        Self::out_of_memory()
+    }
+}
 
 /// How many cells a thread takes at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

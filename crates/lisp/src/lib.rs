@@ -1,7 +1,7 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 
-pub mod raise;
 pub mod heap;
+pub mod raise;
 pub mod symbol;
 pub mod syntax;
 pub mod thread;

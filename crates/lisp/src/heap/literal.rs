@@ -1,0 +1,179 @@
+//! From a datum to a value: quoted constants, and what `read` returns.
+//!
+//! Iterative, with explicit stacks: a datum may be nested deeper than a small thread's stack. A
+//! reference to a label that is still being built is a placeholder, replaced at the end.
+
+use crate::heap::object::Kind;
+use crate::heap::{Mutator, OutOfMemory};
+use crate::syntax::datum::{Datum, DatumKind, NumberLiteral};
+use crate::value::Value;
+use std::collections::{HashMap, HashSet};
+
+enum Step<'a> {
+    Build(&'a Datum),
+    /// So many items lie on the results, and the tail above them.
+    List(usize),
+    Vector(usize),
+    EndLabel(u64),
+}
+
+#[derive(Default)]
+struct Labels {
+    /// A label's value; its placeholder while it is being built.
+    known: HashMap<u64, Value>,
+    replacements: HashMap<Value, Value>,
+}
+
+impl Mutator {
+    /// The value that `datum` writes. A reference to a label that nobody defined is unspecified.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub fn literal(&mut self, datum: &Datum) -> Result<Value, OutOfMemory> {
+        let mut labels = Labels::default();
+        let mut steps = vec![Step::Build(datum)];
+        let mut results = Vec::new();
+        while let Some(step) = steps.pop() {
+            let value = match step {
+                Step::Build(datum) => {
+                    match self.literal_atom(datum, &mut labels)? {
+                        Some(atom) => results.push(atom),
+                        None => self.expand_literal(datum, &mut steps, &mut labels)?,
+                    }
+                    continue;
+                }
+                Step::List(items) => {
+                    let tail = results.pop().unwrap_or(Value::NIL);
+                    let items = results.split_off(results.len() - items);
+                    self.list_onto(&items, tail)?
+                }
+                Step::Vector(elements) => {
+                    let elements = results.split_off(results.len() - elements);
+                    self.vector_of(&elements)?
+                }
+                Step::EndLabel(label) => {
+                    let value = results.pop().unwrap_or(Value::UNSPECIFIED);
+                    if let Some(placeholder) = labels.known.insert(label, value) {
+                        labels.replacements.insert(placeholder, value);
+                    }
+                    value
+                }
+            };
+            results.push(value);
+        }
+        let value = results.pop().unwrap_or(Value::UNSPECIFIED);
+        Ok(if labels.replacements.is_empty() { value } else { labels.replace_in(value) })
+    }
+
+    /// The value of a datum without parts.
+    fn literal_atom(
+        &mut self,
+        datum: &Datum,
+        labels: &mut Labels,
+    ) -> Result<Option<Value>, OutOfMemory> {
+        Ok(Some(match &*datum.kind {
+            DatumKind::Boolean(truth) => Value::boolean(*truth),
+            DatumKind::Character(c) => Value::character(*c),
+            DatumKind::String(text) => self.string(text)?,
+            DatumKind::Symbol(symbol) => Value::symbol(*symbol),
+            DatumKind::Alias(alias) => return self.literal_atom(&alias.of, labels),
+            DatumKind::Number(number) => self.literal_number(number)?,
+            DatumKind::Nil => Value::NIL,
+            DatumKind::Bytevector(bytes) => self.bytevector(bytes)?,
+            DatumKind::Reference(label) => {
+                labels.known.get(label).copied().unwrap_or(Value::UNSPECIFIED)
+            }
+            DatumKind::Pair(..) | DatumKind::Vector(_) | DatumKind::Label(..) => return Ok(None),
+        }))
+    }
+
+    /// Puts the parts of a datum on the steps, so that they come off left to right.
+    fn expand_literal<'a>(
+        &mut self,
+        datum: &'a Datum,
+        steps: &mut Vec<Step<'a>>,
+        labels: &mut Labels,
+    ) -> Result<(), OutOfMemory> {
+        match &*datum.kind {
+            DatumKind::Pair(first, rest) => {
+                let mut items = vec![first];
+                let mut tail = rest;
+                while let DatumKind::Pair(item, rest) = &*tail.kind {
+                    items.push(item);
+                    tail = rest;
+                }
+                steps.push(Step::List(items.len()));
+                steps.push(Step::Build(tail));
+                steps.extend(items.into_iter().rev().map(Step::Build));
+            }
+            DatumKind::Vector(elements) => {
+                steps.push(Step::Vector(elements.len()));
+                steps.extend(elements.iter().rev().map(Step::Build));
+            }
+            DatumKind::Label(label, labelled) => {
+                let placeholder = self.cell(Value::UNSPECIFIED)?;
+                labels.known.insert(*label, placeholder);
+                steps.push(Step::EndLabel(*label));
+                steps.push(Step::Build(labelled));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn literal_number(&mut self, number: &NumberLiteral) -> Result<Value, OutOfMemory> {
+        match number {
+            NumberLiteral::Integer(n) => match Value::fixnum_checked(*n) {
+                Some(fixnum) => Ok(fixnum),
+                None => self.integer(&(*n).into()),
+            },
+            NumberLiteral::Big(n) => self.integer(n),
+            NumberLiteral::Ratio(ratio) => {
+                let numerator = self.integer(ratio.numer())?;
+                let denominator = self.integer(ratio.denom())?;
+                self.object_of(Kind::Ratio, &[numerator, denominator])
+            }
+            NumberLiteral::Real(number) => self.flonum(*number),
+        }
+    }
+}
+
+impl Labels {
+    /// What stands for `value`: the end of its chain of placeholders.
+    fn resolve(&self, mut value: Value) -> Value {
+        // A label of nothing but itself, `#0=#0#`, is a chain without an end: bounded by the count.
+        for _ in 0..=self.replacements.len() {
+            match self.replacements.get(&value) {
+                Some(&next) => value = next,
+                None => return value,
+            }
+        }
+        Value::UNSPECIFIED
+    }
+
+    /// Replaces the placeholders in everything `root` reaches.
+    fn replace_in(&self, root: Value) -> Value {
+        let root = self.resolve(root);
+        let mut seen = HashSet::new();
+        let mut pending = vec![root];
+        while let Some(value) = pending.pop() {
+            if !(value.is_pair() || value.is_kind(Kind::Vector)) || !seen.insert(value) {
+                continue;
+            }
+            if let Some((car, cdr)) = value.uncons() {
+                let (car, cdr) = (self.resolve(car), self.resolve(cdr));
+                let _ = value.set_car(car) && value.set_cdr(cdr);
+                pending.extend([car, cdr]);
+            }
+            for i in 0..value.vector_length().unwrap_or(0) {
+                let element = self.resolve(value.field_at(i));
+                value.set_field_at(i, element);
+                pending.push(element);
+            }
+        }
+        root
+    }
+}
+
+#[cfg(test)]
+mod tests;
