@@ -3,7 +3,7 @@
 //!
 //! Unit: ns. Repeats: 31 of a million each; median, 10th and 90th percentile.
 #![expect(unsafe_code, reason = "switches stacks")]
-#![expect(clippy::print_stdout, clippy::disallowed_types, reason = "a bench prints what it timed")]
+#![expect(clippy::print_stdout, reason = "a bench prints what it timed")]
 
 use core::cell::Cell;
 use core::hint::black_box;

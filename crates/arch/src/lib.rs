@@ -6,8 +6,9 @@
 //! | [`current_vp`], [`current_thread_word`] | two words of the *kernel thread*, read afresh at every call |
 //! | [`restartable`] | sequences that a preemption nullifies and restarts (Paper 0) |
 //! | [`pc_of`], [`set_pc`], [`sp_of`], [`fp_of`] | what a signal handler reads and changes in the interrupted context |
+//! | [`system_call`] | a call of the host kernel that touches no `errno` |
 //!
-//! **Invariant:** nothing here calls the kernel, allocates, or knows what a microprocess is.
+//! **Invariant:** nothing here allocates, has a policy, or knows what a microprocess is.
 //!
 //! **Invariant:** the words of the kernel thread never pass through the compiler's idea of a thread.
 //! A microprocess may suspend on one kernel thread and resume on another, so an address of a
@@ -29,7 +30,7 @@ pub mod restartable;
 
 pub use isa::{
     Context, Suspended, current_thread_word, current_vp, fp_of, pc_of, prepare,
-    set_current_thread_word, set_current_vp, set_pc, sp_of, switch,
+    set_current_thread_word, set_current_vp, set_pc, sp_of, switch, system_call,
 };
 
 #[cfg(test)]

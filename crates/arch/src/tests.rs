@@ -291,3 +291,14 @@ fn context_offsets_are_the_kernels() {
     unsafe { super::set_pc(at, 104) };
     assert_eq!(context.uc_mcontext.gregs[libc::REG_RIP as usize], 104);
 }
+
+#[test]
+fn system_call_answers_or_negates_the_error() {
+    let own = std::process::id() as isize;
+    // SAFETY: getpid takes nothing.
+    assert_eq!(unsafe { super::system_call(libc::SYS_getpid as usize, [0; 6]) }, own);
+    // SAFETY: closes no descriptor.
+    let answer =
+        unsafe { super::system_call(libc::SYS_close as usize, [usize::MAX, 0, 0, 0, 0, 0]) };
+    assert_eq!(answer, -libc::EBADF as isize);
+}

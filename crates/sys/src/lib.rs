@@ -1,5 +1,26 @@
 //! Thin, safe Linux calls. What belongs here: one wrapper a kernel mechanism, no policy.
+//!
+//! Read in this order: [`error`] and [`fault`] (what every wrapper does), [`prim`] (the door to atomics, cells and
+//! threads), then whichever mechanism is wanted.
+//!
+//! **Invariant:** a wrapper fails by a [`error::Errno`], never by `errno`: a microprocess may be preempted between a
+//! call and a look at `errno`, and finish on another kernel thread.
+//!
+//! **Invariant:** no wrapper allocates unless its documentation says so: most run where the interrupted
+//! code may hold the allocator's lock.
 
+pub mod clock;
+pub mod error;
+pub mod event;
+pub mod fault;
+pub mod futex;
 pub mod mapping;
+pub mod memory;
 pub mod prim;
+mod raw;
+pub mod scheduling;
+pub mod signal;
 pub mod skip;
+pub mod task;
+pub mod thread;
+pub mod timer;

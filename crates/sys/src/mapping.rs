@@ -1,8 +1,10 @@
-//! A reserved range of anonymous memory: address space first, pages on first touch.
-#![expect(unsafe_code, reason = "mmap, madvise and munmap are raw calls")]
+//! A reserved range of anonymous memory with one owner: address space first, pages on first touch.
+#![expect(unsafe_code, reason = "memory calls that ask for ownership of the range")]
 
-use core::ptr;
-use std::io;
+use core::ptr::NonNull;
+
+use crate::error::Errno;
+use crate::memory;
 
 /// A private anonymous mapping, readable and writable, unmapped on drop. Its addresses are exposed:
 /// the owner turns offsets into pointers itself.
@@ -16,16 +18,10 @@ impl Mapping {
     /// Reserves `bytes` of zeroed memory without charging the host for it before it is touched.
     ///
     /// # Errors
-    /// What `mmap` says.
-    pub fn reserve(bytes: usize) -> io::Result<Self> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a fresh anonymous mapping at an address the kernel picks touches nobody's memory.
-        let at = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { base: at.expose_provenance(), bytes })
+    /// As for [`memory::reserve`].
+    pub fn reserve(bytes: usize) -> Result<Self, Errno> {
+        let base = memory::reserve(bytes)?.as_ptr().expose_provenance();
+        Ok(Self { base, bytes })
     }
 
     /// Address of the first byte; page-aligned.
@@ -44,25 +40,30 @@ impl Mapping {
     /// touched.
     ///
     /// # Errors
-    /// What `madvise` says. The contents are then unchanged.
+    /// As for [`memory::discard`]. The contents are then unchanged.
     ///
     /// # Panics
     /// When the range leaves the mapping.
-    pub fn discard(&self, offset: usize, bytes: usize) -> io::Result<()> {
+    pub fn discard(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
         assert!(offset <= self.bytes && bytes <= self.bytes - offset, "range leaves the mapping");
-        let at = ptr::with_exposed_provenance_mut(self.base + offset);
         // SAFETY: the range lies in our own mapping, and zeroed pages are valid for every use its
         // owner makes of raw words.
-        if unsafe { libc::madvise(at, bytes, libc::MADV_DONTNEED) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        unsafe { memory::discard(address(self.base + offset), bytes) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `base` and `bytes` are what `mmap` gave, and the owner's pointers end with it.
-        unsafe { libc::munmap(ptr::with_exposed_provenance_mut(self.base), self.bytes) };
+        // SAFETY: `base` and `bytes` are what was reserved, and the owner's pointers end with it.
+        unsafe { memory::release(address(self.base), self.bytes) };
     }
 }
+
+/// An address inside a mapping as a pointer.
+fn address(address: usize) -> NonNull<u8> {
+    let pointer = core::ptr::with_exposed_provenance_mut(address);
+    NonNull::new(pointer).expect("no mapping begins at address 0")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Clocks of the host, in nanoseconds.
+#![expect(unsafe_code, reason = "calls the C library, for its vDSO")]
+
+/// Time since some fixed moment, never set back. 20-60 ns; no system call where the host has a vDSO.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    read_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time that the calling kernel thread has used.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    read_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time that all threads of this process have used.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    read_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn read_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable; the clocks named above exist on every Linux.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    assert_eq!(answer, 0, "a clock that every Linux has");
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A span as the kernel takes it.
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}
+
+#[cfg(test)]
+mod tests;

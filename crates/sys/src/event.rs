@@ -1,0 +1,76 @@
+//! A counter that kernel threads wait for as for any descriptor (`eventfd`).
+#![expect(unsafe_code, reason = "system calls on descriptors")]
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::error::Errno;
+use crate::fault::{self, Call};
+use crate::raw::call;
+
+/// An event counter: [`notify`](Event::notify) makes its descriptor readable, [`drain`](Event::drain) makes it unreadable.
+#[derive(Debug)]
+pub struct Event(OwnedFd);
+
+impl Event {
+    /// A counter at 0. Its reads and writes never block.
+    ///
+    /// # Errors
+    /// `MFILE`: no more descriptors. `NOMEM`.
+    pub fn new() -> Result<Self, Errno> {
+        fault::check(Call::Open)?;
+        let flags = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as usize;
+        // SAFETY: takes numbers.
+        let descriptor = unsafe { call(libc::SYS_eventfd2, [0, flags]) }?;
+        // SAFETY: the kernel has just made it, for us.
+        Ok(Self(unsafe { owned(descriptor) }))
+    }
+
+    /// Adds one: whoever polls the descriptor wakes. Safe in a signal handler.
+    ///
+    /// # Errors
+    /// Injected ones. A counter at its limit is readable anyway, so that is success.
+    pub fn notify(&self) -> Result<(), Errno> {
+        fault::check(Call::Write)?;
+        let one = 1_u64;
+        let arguments = [self.0.as_raw_fd() as usize, &raw const one as usize, size_of::<u64>()];
+        // SAFETY: the kernel reads eight bytes from `one`.
+        match unsafe { call(libc::SYS_write, arguments) } {
+            Ok(_) | Err(Errno::AGAIN) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Takes all notifications: how many there were, 0 if none.
+    ///
+    /// # Errors
+    /// Injected ones.
+    pub fn drain(&self) -> Result<u64, Errno> {
+        fault::check(Call::Read)?;
+        let mut count = 0_u64;
+        let arguments = [self.0.as_raw_fd() as usize, &raw mut count as usize, size_of::<u64>()];
+        // SAFETY: the kernel writes eight bytes to `count`.
+        match unsafe { call(libc::SYS_read, arguments) } {
+            Ok(_) => Ok(count),
+            Err(Errno::AGAIN) => Ok(0),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+impl AsFd for Event {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A descriptor that a call has returned.
+///
+/// # Safety
+/// It is open and nobody else will close it.
+pub(crate) unsafe fn owned(descriptor: usize) -> OwnedFd {
+    // SAFETY: the caller's promise.
+    unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! The fault plane: lets a test make the k-th system call of a kind fail.
+//!
+//! Each fallible wrapper of this crate asks [`check`] first. Nothing injected, that is one relaxed
+//! load beside a system call. A test sweeps ([`sweep`]): it runs its scenario with call 1 failing, then
+//! with call 2, ... until a run meets no fault. Every run must either succeed or report the error, and
+//! leave nothing broken.
+//!
+//! The plane is one per process and hits every thread of it (a runtime's own threads make the calls
+//! that matter), so tests that inject live in a test program of their own; within it, injections
+//! wait for each other.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::Errno;
+use crate::prim::atomic::unmodelled::{AtomicU32, Ordering};
+
+/// A kind of call that can be made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Call {
+    /// Mapping memory.
+    Mmap,
+    /// Advice about memory: guards, discarding.
+    Madvise,
+    /// Changing protection.
+    Mprotect,
+    /// Waiting on a futex; the wait then looks woken, whatever the error.
+    FutexWait,
+    /// Starting a kernel thread.
+    ThreadStart,
+    /// Reading or setting the CPUs a thread may use.
+    Affinity,
+    /// Reading or setting a scheduling class or nice value.
+    Scheduler,
+    /// Installing a signal handler or an alternate stack, changing a mask.
+    Signal,
+    /// Sending a signal.
+    Kill,
+    /// Creating or arming a timer.
+    Timer,
+    /// Opening a file or making a descriptor.
+    Open,
+    /// Reading from a descriptor.
+    Read,
+    /// Writing to a descriptor.
+    Write,
+    /// Setting up or entering an I/O ring.
+    Ring,
+}
+
+/// What is armed: 0 nothing, `ANY` every kind, otherwise 1 + the kind.
+static ARMED: AtomicU32 = AtomicU32::new(0);
+/// Calls of that kind until the failing one; 0 once it has failed.
+static REMAINING: AtomicU32 = AtomicU32::new(0);
+/// The error number to fail with.
+static ERRNO: AtomicU32 = AtomicU32::new(0);
+/// Held while something is injected.
+static PLANE: Mutex<()> = Mutex::new(());
+
+const ANY: u32 = u32::MAX;
+
+/// Fails if a test asked that this very call fail.
+///
+/// # Errors
+/// The injected one.
+#[inline]
+pub fn check(call: Call) -> Result<(), Errno> {
+    match ARMED.load(Ordering::Relaxed) {
+        0 => Ok(()),
+        armed => count_down(armed, call),
+    }
+}
+
+#[cold]
+fn count_down(armed: u32, call: Call) -> Result<(), Errno> {
+    if armed != ANY && armed != 1 + call as u32 {
+        return Ok(());
+    }
+    let before =
+        REMAINING.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
+    match before {
+        Ok(1) => Err(Errno::new(ERRNO.load(Ordering::Acquire) as i32)),
+        _ => Ok(()),
+    }
+}
+
+/// Which kinds of call an injection counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kinds {
+    /// Every call that asks the fault plane.
+    Any,
+    /// Calls of one kind.
+    Only(Call),
+}
+
+/// One failing call, armed until dropped.
+#[derive(Debug)]
+pub struct Injection {
+    _plane: MutexGuard<'static, ()>,
+}
+
+impl Injection {
+    /// Makes the `nth` call (from 1) of `kinds` fail with `errno`, on whatever thread it happens. Waits
+    /// until no other injection is armed.
+    ///
+    /// # Panics
+    /// When `nth` is 0.
+    #[must_use]
+    pub fn new(kinds: Kinds, nth: u32, errno: Errno) -> Self {
+        assert!(nth > 0, "calls are counted from 1");
+        let plane = PLANE.lock().unwrap_or_else(PoisonError::into_inner);
+        ERRNO.store(errno.number() as u32, Ordering::Release);
+        REMAINING.store(nth, Ordering::Release);
+        let armed = match kinds {
+            Kinds::Any => ANY,
+            Kinds::Only(call) => 1 + call as u32,
+        };
+        ARMED.store(armed, Ordering::Release);
+        Self { _plane: plane }
+    }
+
+    /// Whether the call has failed.
+    #[must_use]
+    pub fn fired(&self) -> bool {
+        REMAINING.load(Ordering::Acquire) == 0
+    }
+}
+
+impl Drop for Injection {
+    fn drop(&mut self) {
+        ARMED.store(0, Ordering::Release);
+    }
+}
+
+/// Runs `scenario` with call 1 of `kinds` failing, then call 2, ... until a run meets no fault; returns how
+/// many runs did. `scenario` gets the number of the failing call and asserts what must hold whether it failed or not.
+///
+/// # Panics
+/// When more than `faults_max` runs meet a fault: the scenario makes calls without end.
+pub fn sweep(kinds: Kinds, errno: Errno, faults_max: u32, mut scenario: impl FnMut(u32)) -> u32 {
+    for nth in 1..=faults_max {
+        let injection = Injection::new(kinds, nth, errno);
+        scenario(nth);
+        if !injection.fired() {
+            return nth - 1;
+        }
+    }
+    panic!("more than {faults_max} runs met a fault");
+}
+
+#[cfg(test)]
+mod tests;

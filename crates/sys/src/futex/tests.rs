@@ -1,0 +1,46 @@
+//! Waiting and waking.
+
+use super::{Wait, wait, wake};
+use crate::clock::monotonic_ns;
+use crate::prim::atomic::{AtomicU32, Ordering};
+use crate::prim::thread::scope;
+use crate::task::{State, StateReader, ThreadId};
+
+#[test]
+fn wait_returns_at_once_when_the_word_differs() {
+    assert_eq!(wait(&AtomicU32::new(1), 0, None), Wait::Changed);
+}
+
+#[test]
+fn wait_ends_at_its_deadline() {
+    let deadline_ns = monotonic_ns() + 2_000_000;
+    assert_eq!(wait(&AtomicU32::new(0), 0, Some(deadline_ns)), Wait::TimedOut);
+    assert!(monotonic_ns() >= deadline_ns, "woke early");
+    assert_eq!(wait(&AtomicU32::new(0), 0, Some(1)), Wait::TimedOut, "a deadline long past");
+}
+
+#[test]
+fn wake_ends_the_sleep_of_a_thread_that_really_slept() {
+    let word = AtomicU32::new(0);
+    let sleeper = AtomicU32::new(0);
+    scope(|threads| {
+        let waiting = threads.spawn(|| {
+            sleeper.store(ThreadId::current().number(), Ordering::Release);
+            wait(&word, 0, None)
+        });
+        while sleeper.load(Ordering::Acquire) == 0 {
+            core::hint::spin_loop();
+        }
+        let thread = ThreadId::new(sleeper.load(Ordering::Acquire));
+        let state = StateReader::open(thread).unwrap();
+        while state.read() != Ok(State::Sleeping) {
+            core::hint::spin_loop();
+        }
+        // It may have slept for another reason, before the wait: only a counted wake says it was there.
+        while wake(&word, 1) == 0 {
+            core::hint::spin_loop();
+        }
+        assert_eq!(waiting.join().unwrap(), Wait::Woken);
+    });
+    assert_eq!(wake(&word, u32::MAX), 0, "nobody is left");
+}

@@ -1,0 +1,170 @@
+//! How the host schedules a kernel thread: on which CPUs, in which class.
+#![expect(unsafe_code, reason = "system calls on structures")]
+
+use core::fmt;
+
+use crate::error::Errno;
+use crate::fault::{self, Call};
+use crate::raw::call;
+use crate::task::ThreadId;
+
+/// Most CPUs that a set can name; the largest `NR_CPUS` of common kernels is 8192, of machines we know 1024.
+pub const CPUS_MAX: usize = 4096;
+
+/// A set of CPUs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CpuSet([u64; CPUS_MAX / 64]);
+
+impl CpuSet {
+    /// No CPU.
+    pub const EMPTY: Self = Self([0; CPUS_MAX / 64]);
+
+    /// One CPU.
+    ///
+    /// # Panics
+    /// When `cpu` is [`CPUS_MAX`] or more.
+    #[must_use]
+    pub const fn single(cpu: usize) -> Self {
+        let mut set = Self::EMPTY;
+        set.insert(cpu);
+        set
+    }
+
+    /// Adds a CPU.
+    ///
+    /// # Panics
+    /// As for [`CpuSet::single`].
+    pub const fn insert(&mut self, cpu: usize) {
+        assert!(cpu < CPUS_MAX, "no such CPU");
+        self.0[cpu / 64] |= 1 << (cpu % 64);
+    }
+
+    /// Whether it has the CPU.
+    #[must_use]
+    pub const fn contains(&self, cpu: usize) -> bool {
+        cpu < CPUS_MAX && self.0[cpu / 64] >> (cpu % 64) & 1 == 1
+    }
+
+    /// How many CPUs it has.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Its CPUs, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..CPUS_MAX).filter(|&cpu| self.contains(cpu))
+    }
+}
+
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// The CPUs that a thread may use.
+///
+/// # Errors
+/// `SRCH`: no such thread.
+pub fn affinity(thread: ThreadId) -> Result<CpuSet, Errno> {
+    fault::check(Call::Affinity)?;
+    let mut set = CpuSet::EMPTY;
+    let arguments = [thread.number() as usize, size_of::<CpuSet>(), &raw mut set as usize];
+    // SAFETY: the kernel writes at most the given length to `set`.
+    unsafe { call(libc::SYS_sched_getaffinity, arguments) }?;
+    Ok(set)
+}
+
+/// Confines a thread to some CPUs.
+///
+/// # Errors
+/// `INVAL`: none of them exists or is allowed. `SRCH`: no such thread.
+pub fn set_affinity(thread: ThreadId, set: &CpuSet) -> Result<(), Errno> {
+    fault::check(Call::Affinity)?;
+    let arguments = [thread.number() as usize, size_of::<CpuSet>(), &raw const *set as usize];
+    // SAFETY: the kernel reads the given length from `set`.
+    unsafe { call(libc::SYS_sched_setaffinity, arguments) }?;
+    Ok(())
+}
+
+/// The CPU that runs the caller now; it may be another one on return.
+///
+/// # Panics
+/// When the kernel has no such call, which every Linux has.
+#[must_use]
+pub fn current_cpu() -> usize {
+    // SAFETY: takes nothing.
+    let cpu = unsafe { libc::sched_getcpu() };
+    usize::try_from(cpu).expect("every Linux knows the current CPU")
+}
+
+/// Scheduling classes of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Time sharing.
+    Normal,
+    /// Only what nobody else wants of a CPU. A thread started by an idle one is idle too.
+    Idle,
+    /// Real time: runs until it blocks or a higher level (1..=99) wants the CPU. Needs a permission.
+    Fifo(u8),
+}
+
+/// Puts a thread into a class.
+///
+/// # Errors
+/// `PERM`: the class needs a permission. `SRCH`: no such thread. `INVAL`: no such level.
+pub fn set_class(thread: ThreadId, class: Class) -> Result<(), Errno> {
+    fault::check(Call::Scheduler)?;
+    let (policy, level) = match class {
+        Class::Normal => (libc::SCHED_OTHER, 0),
+        Class::Idle => (libc::SCHED_IDLE, 0),
+        Class::Fifo(level) => (libc::SCHED_FIFO, i32::from(level)),
+    };
+    // `struct sched_param` of the kernel is this one word (some C libraries have more fields).
+    let arguments = [thread.number() as usize, policy as usize, &raw const level as usize];
+    // SAFETY: the kernel reads one `int` from `level`.
+    unsafe { call(libc::SYS_sched_setscheduler, arguments) }?;
+    Ok(())
+}
+
+/// The class of a thread; `None` for one that has no name here.
+///
+/// # Errors
+/// `SRCH`: no such thread.
+pub fn class(thread: ThreadId) -> Result<Option<Class>, Errno> {
+    fault::check(Call::Scheduler)?;
+    // SAFETY: takes a number.
+    let policy = unsafe { call(libc::SYS_sched_getscheduler, [thread.number() as usize]) }?;
+    let mut level = 0_i32;
+    let arguments = [thread.number() as usize, &raw mut level as usize];
+    // SAFETY: the kernel writes one `int` to `level`.
+    unsafe { call(libc::SYS_sched_getparam, arguments) }?;
+    Ok(match policy as i32 & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => Some(Class::Normal),
+        libc::SCHED_IDLE => Some(Class::Idle),
+        libc::SCHED_FIFO => Some(Class::Fifo(level as u8)),
+        _ => None,
+    })
+}
+
+/// Sets the nice value (-20..=19, lower is more) of a thread.
+///
+/// # Errors
+/// `PERM` or `EACCES`: lowering needs a permission. `SRCH`: no such thread.
+pub fn set_nice(thread: ThreadId, nice: i32) -> Result<(), Errno> {
+    fault::check(Call::Scheduler)?;
+    let arguments = [libc::PRIO_PROCESS as usize, thread.number() as usize, nice as usize];
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_setpriority, arguments) }?;
+    Ok(())
+}
+
+/// Lets another thread of the same CPU run, if one wants to.
+pub fn yield_to_host() {
+    // SAFETY: takes nothing and cannot fail.
+    let _always_zero = unsafe { call(libc::SYS_sched_yield, []) };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! CPU sets and classes.
+
+use super::{
+    CPUS_MAX, Class, CpuSet, affinity, class, current_cpu, set_affinity, set_class, set_nice,
+};
+use crate::error::Errno;
+use crate::prim::thread::scope;
+use crate::task::ThreadId;
+
+#[test]
+fn a_set_holds_what_was_inserted() {
+    let mut set = CpuSet::single(0);
+    set.insert(63);
+    set.insert(64);
+    set.insert(CPUS_MAX - 1);
+    assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, CPUS_MAX - 1]);
+    assert_eq!(set.count(), 4);
+    assert!(!set.contains(CPUS_MAX) && !set.contains(1));
+    assert_eq!(format!("{:?}", CpuSet::single(3)), "{3}");
+}
+
+#[test]
+fn a_confined_thread_runs_on_its_cpu() {
+    scope(|threads| {
+        threads.spawn(|| {
+            let me = ThreadId::current();
+            let allowed = affinity(me).unwrap();
+            let last = allowed.iter().last().unwrap();
+            set_affinity(me, &CpuSet::single(last)).unwrap();
+            assert_eq!(affinity(me), Ok(CpuSet::single(last)));
+            assert_eq!(current_cpu(), last);
+            assert_eq!(set_affinity(me, &CpuSet::EMPTY), Err(Errno::INVAL));
+        });
+    });
+}
+
+#[test]
+fn a_thread_may_become_idle_and_its_children_are_too() {
+    scope(|threads| {
+        threads.spawn(|| {
+            let me = ThreadId::current();
+            assert_eq!(class(me), Ok(Some(Class::Normal)));
+            set_class(me, Class::Idle).unwrap();
+            assert_eq!(class(me), Ok(Some(Class::Idle)));
+            scope(|inner| {
+                inner.spawn(|| assert_eq!(class(ThreadId::current()), Ok(Some(Class::Idle))));
+            });
+        });
+    });
+}
+
+#[test]
+fn a_thread_may_always_become_nicer() {
+    scope(|threads| {
+        threads.spawn(|| assert_eq!(set_nice(ThreadId::current(), 19), Ok(())));
+    });
+}
+
+#[test]
+fn a_thread_that_does_not_exist_is_named_so() {
+    let nobody = ThreadId::new(i32::MAX as u32);
+    assert_eq!(affinity(nobody), Err(Errno::SRCH));
+    assert_eq!(class(nobody), Err(Errno::SRCH));
+    assert_eq!(set_class(nobody, Class::Idle), Err(Errno::SRCH));
+    assert_eq!(set_nice(nobody, 0), Err(Errno::SRCH));
+}

@@ -1,0 +1,110 @@
+//! Handlers run where and when they should.
+#![expect(unsafe_code, reason = "installs handlers")]
+
+use core::ffi::c_void;
+
+use super::{
+    Action, AlternateStack, Delivery, Handler, Info, Manner, Signal, install, preserving_errno,
+    restore, send, set_delivery,
+};
+use crate::error::Errno;
+use crate::prim::atomic::{AtomicUsize, Ordering};
+use crate::task::ThreadId;
+
+/// Installs `handler` for one test; each uses a signal of its own, since handlers belong to the process.
+fn handle(signal: Signal, handler: Handler, manner: Manner) -> Action {
+    // SAFETY: the handlers below touch atomics only.
+    unsafe { install(signal, handler, manner) }.unwrap()
+}
+
+#[test]
+fn a_blocked_signal_arrives_when_it_is_unblocked() {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn count(_: i32, _: *mut Info, _: *mut c_void) {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+    let signal = Signal::realtime(0);
+    let before = handle(signal, count, Manner::default());
+    assert_eq!(before.handler(), None);
+    assert_eq!(set_delivery(signal, Delivery::Block), Ok(Delivery::Unblock));
+    send(ThreadId::current(), signal).unwrap();
+    send(ThreadId::current(), signal).unwrap();
+    assert_eq!(COUNT.load(Ordering::Relaxed), 0);
+    assert_eq!(set_delivery(signal, Delivery::Unblock), Ok(Delivery::Block));
+    assert_eq!(COUNT.load(Ordering::Relaxed), 2, "real-time signals queue");
+    // SAFETY: the action was "default".
+    let ours = unsafe { restore(signal, &before) }.unwrap();
+    assert_eq!(ours.handler(), Some(count as *const () as usize));
+}
+
+#[test]
+fn a_handler_runs_on_the_alternate_stack_while_it_lives() {
+    static LOCAL: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn note(_: i32, _: *mut Info, _: *mut c_void) {
+        let local = 0_u8;
+        LOCAL.store(&raw const local as usize, Ordering::Relaxed);
+    }
+    let signal = Signal::realtime(1);
+    handle(signal, note, Manner { on_alternate_stack: true, ..Manner::default() });
+    let stack = AlternateStack::install(64 * 1024).unwrap();
+    let start = stack._memory.base();
+    let range = start..start + stack._memory.bytes();
+    send(ThreadId::current(), signal).unwrap();
+    assert!(range.contains(&LOCAL.load(Ordering::Relaxed)));
+    drop(stack);
+    send(ThreadId::current(), signal).unwrap();
+    assert!(!range.contains(&LOCAL.load(Ordering::Relaxed)));
+}
+
+#[test]
+fn a_reentrant_handler_is_interrupted_by_its_own_signal() {
+    static DEPTH: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn nest(_: i32, _: *mut Info, _: *mut c_void) {
+        if DEPTH.fetch_add(1, Ordering::Relaxed) < 3 {
+            send(ThreadId::current(), Signal::realtime(2)).unwrap();
+            // Were the signal blocked, the next level would come after this line.
+            DEPTH.fetch_add(100, Ordering::Relaxed);
+        }
+    }
+    handle(Signal::realtime(2), nest, Manner { reentrant: true, ..Manner::default() });
+    send(ThreadId::current(), Signal::realtime(2)).unwrap();
+    assert_eq!(DEPTH.load(Ordering::Relaxed), 4 + 300);
+}
+
+#[test]
+fn forwarding_calls_the_handler_that_was_there_before() {
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn first(signal: i32, _: *mut Info, _: *mut c_void) {
+        SEEN.fetch_add(signal as usize, Ordering::Relaxed);
+    }
+    unsafe extern "C" fn unused(_: i32, _: *mut Info, _: *mut c_void) {}
+    let signal = Signal::realtime(3);
+    handle(signal, first, Manner::default());
+    let before = handle(signal, unused, Manner::default());
+    // SAFETY: `first` looks at nothing but the number.
+    unsafe { before.forward(signal, core::ptr::null_mut(), core::ptr::null_mut()) };
+    assert_eq!(SEEN.load(Ordering::Relaxed), signal.number() as usize);
+}
+
+#[test]
+fn errno_survives_a_body_that_changes_it() {
+    let set = |number| {
+        // SAFETY: the address of this thread's own `errno`.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        unsafe { errno.write(number) };
+    };
+    set(77);
+    preserving_errno(|| set(5));
+    assert_eq!(Errno::last(), Errno::new(77));
+}
+
+#[test]
+fn what_cannot_be_is_an_error() {
+    unsafe extern "C" fn unused(_: i32, _: *mut Info, _: *mut c_void) {}
+    // SAFETY: the kernel refuses.
+    let answer = unsafe { install(Signal(libc::SIGKILL), unused, Manner::default()) };
+    assert_eq!(answer.err(), Some(Errno::INVAL));
+    let nobody = ThreadId::new(i32::MAX as u32);
+    assert_eq!(send(nobody, Signal::URG), Err(Errno::SRCH));
+}

@@ -1,0 +1,171 @@
+//! Kernel threads as the host sees them: their number, and whether they run.
+//!
+//! A reader keeps `/proc/self/task/TID/...` open and reads it with `pread` into a buffer on the
+//! stack: no allocation, 1-2 µs a look.
+#![expect(unsafe_code, reason = "system calls on buffers")]
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::error::Errno;
+use crate::event;
+use crate::fault::{self, Call};
+use crate::raw::call;
+
+/// Number of a kernel thread, in the host's own space of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ThreadId(u32);
+
+impl ThreadId {
+    /// The thread with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The calling thread.
+    #[must_use]
+    pub fn current() -> Self {
+        // SAFETY: takes nothing and cannot fail.
+        Self(unsafe { call(libc::SYS_gettid, []) }.unwrap_or(0) as u32)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// What `/proc/.../stat` says of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// On a CPU, or waiting for one.
+    Running,
+    /// Asleep in the kernel; a signal wakes it.
+    Sleeping,
+    /// Asleep in the kernel, deaf to signals (a disk, a page).
+    Uninterruptible,
+    /// Stopped by a signal or a debugger.
+    Stopped,
+    /// Gone, or going.
+    Dead,
+    /// Some other letter.
+    Other(u8),
+}
+
+/// Watches whether one kernel thread of this process runs.
+#[derive(Debug)]
+pub struct StateReader(OwnedFd);
+
+impl StateReader {
+    /// Opens `/proc/self/task/TID/stat`.
+    ///
+    /// # Errors
+    /// `ENOENT`: no such thread, or no `/proc`. `MFILE`: no more descriptors.
+    pub fn open(thread: ThreadId) -> Result<Self, Errno> {
+        open_task_file(thread, "stat").map(Self)
+    }
+
+    /// The thread's state now. [`State::Dead`] once it is gone.
+    ///
+    /// # Errors
+    /// Injected ones.
+    pub fn read(&self) -> Result<State, Errno> {
+        let mut buffer = [0; 512];
+        match read_from_start(&self.0, &mut buffer) {
+            Ok(text) => Ok(parse_state(text)),
+            Err(Errno::SRCH) => Ok(State::Dead),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// `TID (name) S ...`, where the name may itself have parentheses and spaces.
+fn parse_state(text: &[u8]) -> State {
+    let letter = text.iter().rposition(|&byte| byte == b')').and_then(|at| text.get(at + 2));
+    match letter {
+        Some(b'R') => State::Running,
+        Some(b'S') => State::Sleeping,
+        Some(b'D') => State::Uninterruptible,
+        Some(b'T' | b't') => State::Stopped,
+        Some(b'Z' | b'X') => State::Dead,
+        other => State::Other(other.copied().unwrap_or(0)),
+    }
+}
+
+/// What `/proc/.../syscall` says of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InKernel {
+    /// It runs, in user mode or in the kernel.
+    Running,
+    /// Asleep inside the system call with this number.
+    SystemCall(u32),
+    /// Asleep in the kernel outside a system call: a page fault.
+    Elsewhere,
+    /// Gone.
+    Dead,
+}
+
+/// Watches in which system call one kernel thread of this process sleeps.
+#[derive(Debug)]
+pub struct SystemCallReader(OwnedFd);
+
+impl SystemCallReader {
+    /// Opens `/proc/self/task/TID/syscall`.
+    ///
+    /// # Errors
+    /// As for [`StateReader::open`]; `ENOENT` also where the kernel was built without it.
+    pub fn open(thread: ThreadId) -> Result<Self, Errno> {
+        open_task_file(thread, "syscall").map(Self)
+    }
+
+    /// Where the thread is now.
+    ///
+    /// # Errors
+    /// `PERM`: this process may not look at its own threads (some containers).
+    pub fn read(&self) -> Result<InKernel, Errno> {
+        let mut buffer = [0; 256];
+        match read_from_start(&self.0, &mut buffer) {
+            Ok(text) => Ok(parse_system_call(text)),
+            Err(Errno::SRCH) => Ok(InKernel::Dead),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// `running`, `-1 SP PC`, or `NUMBER ARGUMENTS... SP PC`.
+fn parse_system_call(text: &[u8]) -> InKernel {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    match text.first() {
+        Some(b'0'..=b'9') => InKernel::SystemCall(
+            digits.fold(0_u32, |number, &digit| number.wrapping_mul(10) + u32::from(digit - b'0')),
+        ),
+        Some(b'-') => InKernel::Elsewhere,
+        Some(_) => InKernel::Running,
+        None => InKernel::Dead,
+    }
+}
+
+/// Opens a file of a thread of this process. Allocates.
+fn open_task_file(thread: ThreadId, file: &str) -> Result<OwnedFd, Errno> {
+    fault::check(Call::Open)?;
+    let path = format!("/proc/self/task/{}/{file}\0", thread.number());
+    let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
+    let arguments = [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags];
+    // SAFETY: the path ends in a zero byte and lives during the call.
+    let descriptor = unsafe { call(libc::SYS_openat, arguments) }?;
+    // SAFETY: the kernel has just made it, for us.
+    Ok(unsafe { event::owned(descriptor) })
+}
+
+/// Reads a `/proc` file afresh.
+fn read_from_start<'a>(file: &OwnedFd, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
+    fault::check(Call::Read)?;
+    let arguments = [file.as_raw_fd() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0];
+    // SAFETY: the kernel writes at most the buffer's length to it.
+    let length = unsafe { call(libc::SYS_pread64, arguments) }?;
+    Ok(&buffer[..length])
+}
+
+#[cfg(test)]
+mod tests;

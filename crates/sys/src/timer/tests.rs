@@ -1,0 +1,48 @@
+//! Timers reach the thread that was named.
+#![expect(unsafe_code, reason = "installs handlers")]
+
+use core::ffi::c_void;
+
+use super::{Measure, Timer};
+use crate::clock::monotonic_ns;
+use crate::error::Errno;
+use crate::prim::atomic::{AtomicUsize, Ordering};
+use crate::signal::{Info, Manner, Signal, install};
+use crate::task::ThreadId;
+
+#[test]
+fn a_periodic_timer_signals_its_thread_until_stopped() {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    static THREAD: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn note(_: i32, _: *mut Info, _: *mut c_void) {
+        THREAD.store(ThreadId::current().number() as usize, Ordering::Relaxed);
+        COUNT.fetch_add(1, Ordering::Release);
+    }
+    // SAFETY: the handler touches atomics only.
+    unsafe { install(Signal::realtime(4), note, Manner::default()) }.unwrap();
+    let me = ThreadId::current();
+    for measure in [Measure::Monotonic, Measure::ThreadCpu] {
+        let timer = Timer::new(me, Signal::realtime(4), measure).unwrap();
+        timer.set_period(200_000).unwrap();
+        let start = COUNT.load(Ordering::Acquire);
+        while COUNT.load(Ordering::Acquire) < start + 5 {
+            core::hint::spin_loop();
+        }
+        timer.set_period(0).unwrap();
+    }
+    assert_eq!(THREAD.load(Ordering::Relaxed), me.number() as usize);
+    let once = Timer::new(me, Signal::realtime(4), Measure::Monotonic).unwrap();
+    let (before, at_ns) = (COUNT.load(Ordering::Acquire), monotonic_ns() + 1_000_000);
+    once.set_once_at(at_ns).unwrap();
+    while COUNT.load(Ordering::Acquire) == before {
+        core::hint::spin_loop();
+    }
+    assert!(monotonic_ns() >= at_ns);
+}
+
+#[test]
+fn a_timer_for_nobody_is_an_error() {
+    let nobody = ThreadId::new(i32::MAX as u32);
+    let answer = Timer::new(nobody, Signal::realtime(4), Measure::Monotonic);
+    assert_eq!(answer.err(), Some(Errno::INVAL));
+}
