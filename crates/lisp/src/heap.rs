@@ -14,6 +14,7 @@
 //! Lock order: `foreign`, `caches`, `space`; none is held while Lisp runs.
 
 mod bytes;
+pub mod cache_size;
 pub mod cells;
 mod collection;
 pub mod foreign;
@@ -71,11 +72,6 @@ pub enum CellCache {
     /// By the thread's allocation rate.
     #[default]
     Auto,
-}
-
-impl CellCache {
-    /// The largest cache.
-    pub const CELLS_MAX: usize = 32 * 1024;
 }
 
 /// Sizes of a heap.
@@ -188,7 +184,7 @@ impl Heap {
 
     pub(crate) fn refill_words(&self, words: &CellWords, want: usize) -> Result<(), OutOfMemory> {
         let mut space = lock(&self.space);
-        let result = space.refill(words, want.clamp(1, CellCache::CELLS_MAX));
+        let result = space.refill(words, want.clamp(1, cache_size::CELLS_MAX));
         self.note_taken(&space, result.is_err());
         result
     }

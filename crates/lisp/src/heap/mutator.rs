@@ -7,7 +7,7 @@ use crate::heap::cells::{Cells, initialise_object};
 use crate::heap::foreign::ForeignObject;
 use crate::heap::object::{FLAG_NEGATIVE, FLAG_WIDE, Kind, object_bytes};
 use crate::heap::word::{self, WORD_BYTES};
-use crate::heap::{CellCache, Heap, OutOfMemory};
+use crate::heap::{Heap, OutOfMemory, cache_size};
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use num_bigint::{BigInt, Sign};
@@ -42,7 +42,7 @@ impl Mutator {
 
     /// How many cells a refill made inside a primitive asks for.
     pub fn set_want(&mut self, cells: usize) {
-        self.want = cells.clamp(1, CellCache::CELLS_MAX);
+        self.want = cells.clamp(1, cache_size::CELLS_MAX);
     }
 
     /// A pair.

@@ -1,3 +1,6 @@
+mod model;
+mod parallel;
+
 use super::{ForeignObject, Heap, Kind, Limits, Marker, Mutator, OutOfMemory};
 use crate::thread::ThreadContext;
 use crate::value::Value;
