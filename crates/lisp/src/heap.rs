@@ -11,7 +11,7 @@
 //! **Invariant:** outside `word`, no code turns an address into a pointer.
 //! **Invariant:** only the owner of a `Cells`, or who it waits for, touches its runs; the collector
 //! does while the world is stopped.
-//! Lock order: `foreign`, `caches`, `space`; none is held while Lisp runs.
+//! Lock order: `caches`, `space`, `foreign`, `statistics`; none is held while Lisp runs.
 
 mod bytes;
 pub mod cache_size;

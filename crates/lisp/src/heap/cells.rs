@@ -112,13 +112,14 @@ impl CellWords {
         self.waiting.store(waiting + 1, Ordering::Relaxed);
     }
 
-    /// Leaves the current run for the next one, returns what was left of it.
-    fn advance(&self) -> Option<Run> {
-        let waiting = self.waiting.load(Ordering::Relaxed).checked_sub(1)?;
-        let rest = Run { start: self.next(), end: self.limit() };
+    /// Leaves the current run for the next one; `false` where there is none.
+    fn advance(&self) -> bool {
+        let Some(waiting) = self.waiting.load(Ordering::Relaxed).checked_sub(1) else {
+            return false;
+        };
         self.set_current(self.run(waiting));
         self.waiting.store(waiting, Ordering::Relaxed);
-        Some(rest)
+        true
     }
 
     /// Empties the cache, handing each non-empty run to `give`.
@@ -163,8 +164,7 @@ impl Cells {
 
     #[cold]
     fn cons_from_next_run(&mut self, car: Value, cdr: Value) -> Option<Value> {
-        self.words.advance()?;
-        self.try_cons(car, cdr)
+        if self.words.advance() { self.try_cons(car, cdr) } else { None }
     }
 
     /// An object from the cache, its payload zero; `None` when no run is long enough. What is left
@@ -172,27 +172,32 @@ impl Cells {
     #[inline(always)]
     #[must_use]
     pub fn try_object(&mut self, kind: Kind, flags: u8, words: usize) -> Option<Value> {
-        let at = self.words.next();
-        let bytes = object_bytes(words);
-        if self.words.limit() - at < bytes {
-            return self.object_from_next_run(kind, flags, words);
-        }
-        self.words.set_next(at + bytes);
+        let at = self.try_raw(object_bytes(words))?;
         Some(initialise_object(at, kind, flags, words))
     }
 
+    /// So many bytes of the cache, a multiple of a granule; the caller fills them.
+    #[inline(always)]
+    pub(crate) fn try_raw(&mut self, bytes: usize) -> Option<usize> {
+        let at = self.words.next();
+        if self.words.limit() - at < bytes {
+            return self.raw_from_next_run(bytes);
+        }
+        self.words.set_next(at + bytes);
+        Some(at)
+    }
+
     #[cold]
-    fn object_from_next_run(&mut self, kind: Kind, flags: u8, words: usize) -> Option<Value> {
-        let bytes = object_bytes(words);
+    fn raw_from_next_run(&mut self, bytes: usize) -> Option<usize> {
         let fits = (0..self.words.waiting.load(Ordering::Relaxed))
             .any(|i| self.words.run(i).bytes() >= bytes);
         if !fits {
             return None;
         }
         while self.words.limit() - self.words.next() < bytes {
-            self.words.advance()?;
+            self.words.advance();
         }
-        self.try_object(kind, flags, words)
+        self.try_raw(bytes)
     }
 
     /// Free cells in the cache.
@@ -210,7 +215,7 @@ impl Cells {
 
 /// Writes header and zero payload at free memory.
 #[inline(always)]
-pub(crate) fn initialise_object(at: usize, kind: Kind, flags: u8, words: usize) -> Value {
+fn initialise_object(at: usize, kind: Kind, flags: u8, words: usize) -> Value {
     word::initialise(at, Header::new(kind, flags, words).to_word());
     for i in 1..=words {
         word::initialise(at + WORD_BYTES * i, 0);

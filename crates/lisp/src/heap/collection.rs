@@ -46,6 +46,8 @@ pub struct Statistics {
     pub taken_bytes: u64,
     /// Bytes of blocks in use now.
     pub used_bytes: usize,
+    /// Bytes of blocks the host has lent us now: those in use, and free ones kept for later.
+    pub resident_bytes: usize,
     /// A collection is wanted when so much has been taken since the last.
     pub trigger_bytes: usize,
     /// The last collection.
@@ -78,7 +80,7 @@ impl Heap {
             space.poison_free();
         }
         space.discard_surplus();
-        let (used_bytes, budget) = (space.used_bytes(), space.budget_bytes);
+        let budget = space.budget_bytes;
         drop(space);
         self.wanted.store(false, Ordering::Relaxed);
         done.pause = begin.elapsed();
@@ -88,7 +90,6 @@ impl Heap {
         sums.pause_max = sums.pause_max.max(done.pause);
         sums.stranded_cells += done.stranded_cells as u64;
         sums.taken_bytes += taken_bytes as u64;
-        sums.used_bytes = used_bytes;
         sums.trigger_bytes = budget;
         sums.last = done;
         drop(sums);
@@ -118,16 +119,14 @@ impl Heap {
         dead
     }
 
-    /// What is known so far; `used_bytes` and `taken_bytes` as of now.
+    /// What is known so far; bytes used, resident and taken as of now.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let (used_bytes, taken) = {
-            let space = lock(&self.space);
-            (space.used_bytes(), space.taken_bytes)
-        };
+        let space = lock(&self.space);
         let mut sums = *lock(&self.statistics);
-        sums.used_bytes = used_bytes;
-        sums.taken_bytes += taken as u64;
+        sums.used_bytes = space.used_bytes();
+        sums.resident_bytes = space.resident_bytes();
+        sums.taken_bytes += space.taken_bytes as u64;
         sums
     }
 }

@@ -35,13 +35,13 @@ impl Mutator {
         let mut results = Vec::new();
         while let Some(step) = steps.pop() {
             let value = match step {
-                Step::Build(datum) => {
-                    match self.literal_atom(datum, &mut labels)? {
-                        Some(atom) => results.push(atom),
-                        None => self.expand_literal(datum, &mut steps, &mut labels)?,
+                Step::Build(datum) => match self.literal_atom(datum, &mut labels)? {
+                    Some(atom) => atom,
+                    None => {
+                        self.expand_literal(datum, &mut steps, &mut labels)?;
+                        continue;
                     }
-                    continue;
-                }
+                },
                 Step::List(items) => {
                     let tail = results.pop().unwrap_or(Value::NIL);
                     let items = results.split_off(results.len() - items);
@@ -52,11 +52,7 @@ impl Mutator {
                     self.vector_of(&elements)?
                 }
                 Step::EndLabel(label) => {
-                    let value = results.pop().unwrap_or(Value::UNSPECIFIED);
-                    if let Some(placeholder) = labels.known.insert(label, value) {
-                        labels.replacements.insert(placeholder, value);
-                    }
-                    value
+                    labels.define(label, results.pop().unwrap_or(Value::UNSPECIFIED))
                 }
             };
             results.push(value);
@@ -139,6 +135,14 @@ impl Mutator {
 }
 
 impl Labels {
+    /// The label's value is complete: its placeholder stands for it from now on.
+    fn define(&mut self, label: u64, value: Value) -> Value {
+        if let Some(placeholder) = self.known.insert(label, value) {
+            self.replacements.insert(placeholder, value);
+        }
+        value
+    }
+
     /// What stands for `value`: the end of its chain of placeholders.
     fn resolve(&self, mut value: Value) -> Value {
         // A label of nothing but itself, `#0=#0#`, is a chain without an end: bounded by the count.

@@ -125,24 +125,20 @@ impl<'a> Marker<'a> {
             self.marked_bytes += 2 * WORD_BYTES;
             let car = Value::from_word(word::load(address));
             let cdr = Value::from_word(word::load(address + WORD_BYTES));
-            let follow_cdr = self.discover(cdr);
-            if self.discover(car) {
-                if follow_cdr {
+            let next = match (self.discover(car), self.discover(cdr)) {
+                (false, false) => return,
+                (true, false) => car,
+                (false, true) => cdr,
+                (true, true) => {
                     self.push(cdr);
+                    car
                 }
-                if !car.is_pair() {
-                    self.scan_object(car);
-                    return;
-                }
-                address = car.address();
-            } else if !follow_cdr {
-                return;
-            } else if cdr.is_pair() {
-                address = cdr.address();
-            } else {
-                self.scan_object(cdr);
+            };
+            if !next.is_pair() {
+                self.scan_object(next);
                 return;
             }
+            address = next.address();
         }
     }
 

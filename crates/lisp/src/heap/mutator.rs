@@ -3,9 +3,9 @@
 //! Allocation never collects: it takes from the thread's cache, then from the shared heap, then
 //! fails. Values in Rust locals need no rooting between two safepoints.
 
-use crate::heap::cells::{Cells, initialise_object};
+use crate::heap::cells::Cells;
 use crate::heap::foreign::ForeignObject;
-use crate::heap::object::{FLAG_NEGATIVE, FLAG_WIDE, Kind, object_bytes};
+use crate::heap::object::{FLAG_NEGATIVE, FLAG_WIDE, GRANULE_BYTES, Header, Kind, object_bytes};
 use crate::heap::word::{self, WORD_BYTES};
 use crate::heap::{Heap, OutOfMemory, cache_size};
 use crate::thread::ThreadContext;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 const LARGE_BYTES: usize = 16 * 1024;
 /// Objects up to a line long always find room in a fresh run, so they may drop the rest of one.
 const SHORT_BYTES: usize = crate::heap::marks::LINE_BYTES;
+/// More cannot be allocated: no address space is that large, and sizes in bytes cannot overflow.
+const SIZE_WORDS_MAX: usize = 1 << 44;
 /// What a mutator asks for at a time unless told otherwise.
 const WANT_DEFAULT: usize = 1024;
 
@@ -69,28 +71,41 @@ impl Mutator {
     /// When the heap's limit is reached.
     #[inline]
     pub fn object(&mut self, kind: Kind, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
-        match self.cells.try_object(kind, flags, words) {
-            Some(object) => Ok(object),
-            None => self.object_slowly(kind, flags, words),
+        if words > SIZE_WORDS_MAX {
+            return Err(OutOfMemory);
         }
+        let at = self.headed(kind, flags, words)?;
+        for i in 1..=words {
+            word::initialise(at + WORD_BYTES * i, 0);
+        }
+        Ok(Value::object_at(at))
+    }
+
+    /// Memory for an object with `words` payload words, its header written, its payload not yet:
+    /// the caller fills it before it does anything else.
+    #[inline]
+    fn headed(&mut self, kind: Kind, flags: u8, words: usize) -> Result<usize, OutOfMemory> {
+        let bytes = object_bytes(words);
+        let at = match self.cells.try_raw(bytes) {
+            Some(at) => at,
+            None => self.raw_slowly(bytes)?,
+        };
+        word::initialise(at, Header::new(kind, flags, words).to_word());
+        Ok(at)
     }
 
     #[cold]
-    fn object_slowly(&mut self, kind: Kind, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
-        let bytes = object_bytes(words);
+    fn raw_slowly(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
         if bytes > LARGE_BYTES {
-            let at = self.heap.take_large(bytes)?;
-            return Ok(initialise_object(at, kind, flags, words));
+            return self.heap.take_large(bytes);
         }
         if bytes <= SHORT_BYTES {
-            let want = self.want.max(SHORT_BYTES / crate::heap::object::GRANULE_BYTES);
-            self.heap.refill(&self.cells, want)?;
-            if let Some(object) = self.cells.try_object(kind, flags, words) {
-                return Ok(object);
+            self.heap.refill(&self.cells, self.want.max(SHORT_BYTES / GRANULE_BYTES))?;
+            if let Some(at) = self.cells.try_raw(bytes) {
+                return Ok(at);
             }
         }
-        let at = self.heap.take_wide(bytes)?;
-        Ok(initialise_object(at, kind, flags, words))
+        self.heap.take_wide(bytes)
     }
 
     /// An object whose payload is `fields`.
@@ -98,11 +113,11 @@ impl Mutator {
     /// # Errors
     /// When the heap's limit is reached.
     pub fn object_of(&mut self, kind: Kind, fields: &[Value]) -> Result<Value, OutOfMemory> {
-        let object = self.object(kind, 0, fields.len())?;
+        let at = self.headed(kind, 0, fields.len())?;
         for (i, &field) in fields.iter().enumerate() {
-            word::initialise(object.address() + WORD_BYTES * (i + 1), field.to_word());
+            word::initialise(at + WORD_BYTES * (i + 1), field.to_word());
         }
-        Ok(object)
+        Ok(Value::object_at(at))
     }
 
     /// A proper list.
@@ -126,11 +141,14 @@ impl Mutator {
     /// # Errors
     /// When the heap's limit is reached.
     pub fn vector(&mut self, length: usize, fill: Value) -> Result<Value, OutOfMemory> {
-        let vector = self.object(Kind::Vector, 0, length)?;
-        for i in 1..=length {
-            word::initialise(vector.address() + WORD_BYTES * i, fill.to_word());
+        if length > SIZE_WORDS_MAX {
+            return Err(OutOfMemory);
         }
-        Ok(vector)
+        let at = self.headed(Kind::Vector, 0, length)?;
+        for i in 1..=length {
+            word::initialise(at + WORD_BYTES * i, fill.to_word());
+        }
+        Ok(Value::object_at(at))
     }
 
     /// A vector of these elements.
@@ -147,9 +165,9 @@ impl Mutator {
     /// When the heap's limit is reached.
     #[inline]
     pub fn flonum(&mut self, number: f64) -> Result<Value, OutOfMemory> {
-        let flonum = self.object(Kind::Flonum, 0, 1)?;
-        word::initialise(flonum.address() + WORD_BYTES, number.to_bits());
-        Ok(flonum)
+        let at = self.headed(Kind::Flonum, 0, 1)?;
+        word::initialise(at + WORD_BYTES, number.to_bits());
+        Ok(Value::object_at(at))
     }
 
     /// An exact integer: a fixnum where it fits one, else a bignum.
@@ -187,9 +205,9 @@ impl Mutator {
     /// When the heap's limit is reached.
     pub fn string(&mut self, text: &str) -> Result<Value, OutOfMemory> {
         if text.is_ascii() {
-            let buffer = self.buffer(text.len(), 0)?;
-            initialise_bytes(buffer.address() + WORD_BYTES, text.as_bytes());
-            return self.string_over(text.len(), buffer);
+            let at = self.headed(Kind::Buffer, 0, text.len().div_ceil(WORD_BYTES))?;
+            initialise_bytes(at + WORD_BYTES, text.as_bytes());
+            return self.string_over(text.len(), Value::object_at(at));
         }
         let wide = text.chars().any(|c| c > '\u{ff}');
         let length = text.chars().count();
@@ -218,7 +236,7 @@ impl Mutator {
     /// When the heap's limit is reached.
     pub fn buffer(&mut self, length: usize, flags: u8) -> Result<Value, OutOfMemory> {
         let char_bytes = if flags & FLAG_WIDE != 0 { 4 } else { 1 };
-        let words = (length * char_bytes).div_ceil(WORD_BYTES).max(1);
+        let words = length.checked_mul(char_bytes).ok_or(OutOfMemory)?.div_ceil(WORD_BYTES);
         self.object(Kind::Buffer, flags, words)
     }
 

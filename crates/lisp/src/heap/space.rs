@@ -94,6 +94,11 @@ impl Space {
         self.used_blocks * BLOCK_BYTES
     }
 
+    /// Bytes that the host has lent us: used, or free and kept for the coming budget.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        self.resident.iter().filter(|&&resident| resident).count() * BLOCK_BYTES
+    }
+
     const fn block_run(&self, block: usize, blocks: usize) -> Run {
         let start = self.base() + block * BLOCK_BYTES;
         Run { start, end: start + blocks * BLOCK_BYTES }
@@ -196,12 +201,11 @@ impl Space {
             return None;
         }
         if blocks == 1 {
-            while let Some(block) = self.free.pop() {
-                if self.states[block] == BlockState::Free {
-                    return Some(block);
-                }
-            }
-            return None;
+            let states = &self.states;
+            let found = self.free.iter().rposition(|&block| states[block] == BlockState::Free)?;
+            let block = self.free[found];
+            self.free.truncate(found);
+            return Some(block);
         }
         let mut length = 0;
         for (block, &state) in self.states.iter().enumerate() {

@@ -151,3 +151,42 @@ fn foreign_objects_are_traced_and_dropped_once() {
     drop(m);
     assert_eq!(dropped.load(Ordering::SeqCst), 4);
 }
+
+#[test]
+fn memory_that_fell_free_goes_back_to_the_host() {
+    let limits = Limits { bytes_max: 256 << 20, first_collection_bytes: 1 << 20, ..small() };
+    let mut m = mutator(limits);
+    let mut kept = Value::NIL;
+    for _ in 0..64 {
+        let vector = m.vector(1 << 17, Value::NIL).unwrap();
+        kept = m.cons(vector, kept).unwrap();
+    }
+    assert!(m.heap.statistics().resident_bytes >= 64 << 20);
+    m.heap.collect(|marker| marker.mark(kept));
+    assert!(m.heap.statistics().resident_bytes >= 64 << 20);
+    m.heap.collect(|_| ());
+    assert!(m.heap.statistics().resident_bytes <= 2 << 20);
+    let vector = m.vector(1 << 17, Value::NIL).unwrap();
+    assert_eq!(vector.vector_ref((1 << 17) - 1), Some(Value::NIL));
+}
+
+#[test]
+fn absurd_sizes_are_out_of_memory() {
+    let mut m = mutator(small());
+    for size in [usize::MAX, usize::MAX / 8, 1 << 45, 1 << 40] {
+        assert_eq!(m.vector(size, Value::NIL), Err(OutOfMemory));
+        assert_eq!(m.make_string(size, '\u{3bb}'), Err(OutOfMemory));
+        assert_eq!(m.object(Kind::Bytevector, 0, size), Err(OutOfMemory));
+    }
+}
+
+#[test]
+fn a_threads_unused_cells_come_back_when_it_ends() {
+    let m = mutator(small());
+    let used = |m: &Mutator| m.heap.statistics().used_bytes;
+    for _ in 0..1000 {
+        let cells = m.heap.cells();
+        m.heap.refill(&cells, 2000).unwrap();
+    }
+    assert!(used(&m) <= 64 << 10, "{}", used(&m));
+}
