@@ -7,6 +7,7 @@
 
 use core::cell::Cell;
 use core::hint::black_box;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -70,16 +71,17 @@ fn main() {
     });
     assert_eq!(pair.visits.get(), REPEATS as u64 * ROUNDS, "every switch arrived");
 
+    let vp = NonNull::dangling();
     let word = AtomicU32::new(0);
     let base = report("lock cmpxchg + store (baseline)", 1.0, None, || {
         assert!(word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok());
         word.store(0, Ordering::Release);
     });
     // SAFETY: this thread alone touches the word.
-    unsafe { set_current_vp(core::ptr::dangling_mut()) };
+    unsafe { set_current_vp(vp.as_ptr()) };
     report("restartable test-and-set + store", 1.0, Some(base), || {
         // SAFETY: as above.
-        assert_eq!(unsafe { restartable::test_and_set(word.as_ptr()) }, 0);
+        assert_eq!(unsafe { restartable::test_and_set(vp, word.as_ptr()) }, Ok(false));
         word.store(0, Ordering::Release);
     });
 }

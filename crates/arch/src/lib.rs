@@ -26,6 +26,8 @@ use x86_64 as isa;
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("this instruction set has no file in kyocho-arch yet: write one beside x86_64.rs");
 
+#[cfg(feature = "mutants")]
+pub mod mutant;
 pub mod restartable;
 
 pub use isa::{

@@ -7,7 +7,7 @@
 //! committed or never begun.
 //!
 //! ```text
-//!   start:  this thread holds a virtual processor?  ── no ──►  refused, nothing done
+//!   start:  this thread holds the words' virtual processor?  ── no ──►  refused, nothing done
 //!           read, compute, store where nobody looks
 //!           commit                                  ◄── the last instruction of the range
 //!   end:    return                                  ◄── here and outside: nothing to rewind
@@ -18,8 +18,8 @@
 //!
 //! **Invariant:** a sequence leaves its input registers alone, so that it can start again.
 //!
-//! **Invariant:** "this thread holds a virtual processor" is read inside the range, so it and the commit are
-//! nullified together: who is preempted, and loses the virtual processor, asks again.
+//! **Invariant:** "this thread holds that virtual processor" is read inside the range, so it and the commit are
+//! nullified together: who is preempted, and goes on with another virtual processor or none, asks again and is refused.
 //!
 //! # What is *not* nullified
 //! A page fault inside a sequence also gives the processor away, and no handler of ours sees it: the
@@ -27,19 +27,21 @@
 //! hold one virtual processor are excluded by whoever sets [`set_current_vp`](crate::set_current_vp), not here.
 #![expect(unsafe_code, reason = "operations on raw words that only sequences may touch")]
 
+use core::ptr::NonNull;
+
 use crate::isa;
 
-/// This kernel thread holds no virtual processor: the sequence did nothing.
+/// This kernel thread does not hold the virtual processor that the words belong to: nothing was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoVirtualProcessor;
+pub struct NotHeld;
 
-impl core::fmt::Display for NoVirtualProcessor {
+impl core::fmt::Display for NotHeld {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("this kernel thread holds no virtual processor")
+        f.write_str("this kernel thread does not hold the virtual processor")
     }
 }
 
-impl core::error::Error for NoVirtualProcessor {}
+impl core::error::Error for NotHeld {}
 
 /// Addresses of one sequence: from its first instruction to the one after its commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,64 +93,66 @@ pub fn contains(pc: usize) -> bool {
     rewind(pc).is_some()
 }
 
-/// Answer of [`test_and_set`] when the thread holds no virtual processor.
-pub const REFUSED: u32 = 2;
-
-/// `old = *word; if old == 0 { *word = 1 }; old`, or [`REFUSED`] with nothing done. (Paper 0, figure 1.)
+/// `old = *word; if old == 0 { *word = 1 }; old != 0`. (Paper 0, figure 1.)
+///
+/// # Errors
+/// The thread does not hold `vp`; so for all operations below.
 ///
 /// # Safety
-/// `word` is valid, aligned, cannot fault, is 0 or 1, and only microprocesses of the current virtual
-/// processor change it while it is 0.
+/// `word` is valid, aligned, cannot fault, and only sequences for `vp` change it while it is 0.
 #[inline(always)]
-#[must_use]
-pub unsafe fn test_and_set(word: *mut u32) -> u32 {
+pub unsafe fn test_and_set(vp: NonNull<()>, word: *mut u32) -> Result<bool, NotHeld> {
     // SAFETY: the caller's promise is the sequence's.
-    let outcome = unsafe { isa::test_and_set(word as usize, 0, 0) };
-    if outcome.refused { REFUSED } else { outcome.value as u32 }
+    answer(unsafe { isa::test_and_set(vp, [word as usize, 0, 0]) }).map(|old| old != 0)
 }
 
 /// `old = *word; if old == expected { *word = new }; old`.
 ///
 /// # Errors
-/// The thread holds no virtual processor.
+/// The thread does not hold `vp`.
 ///
 /// # Safety
-/// `word` is valid, aligned, cannot fault, and only microprocesses of the current virtual processor
-/// change it. So for the words of all operations below.
+/// `word` is valid, aligned, cannot fault, and only sequences for `vp` change it. So for
+/// the words of all operations below.
 #[inline(always)]
 pub unsafe fn compare_and_swap(
+    vp: NonNull<()>,
     word: *mut usize,
     expected: usize,
     new: usize,
-) -> Result<usize, NoVirtualProcessor> {
+) -> Result<usize, NotHeld> {
     // SAFETY: the caller's promise is the sequence's.
-    answer(unsafe { isa::compare_and_swap(word as usize, expected, new) })
+    answer(unsafe { isa::compare_and_swap(vp, [word as usize, expected, new]) })
 }
 
 /// `old = *word; *word = old + addend; old`, wrapping.
 ///
 /// # Errors
-/// The thread holds no virtual processor.
+/// The thread does not hold `vp`.
 ///
 /// # Safety
 /// As for [`compare_and_swap`].
 #[inline(always)]
-pub unsafe fn fetch_add(word: *mut usize, addend: usize) -> Result<usize, NoVirtualProcessor> {
+pub unsafe fn fetch_add(
+    vp: NonNull<()>,
+    word: *mut usize,
+    addend: usize,
+) -> Result<usize, NotHeld> {
     // SAFETY: the caller's promise is the sequence's.
-    answer(unsafe { isa::fetch_add(word as usize, addend, 0) })
+    answer(unsafe { isa::fetch_add(vp, [word as usize, addend, 0]) })
 }
 
 /// `old = *word; *word = new; old`. With `new` null on a list head: takes the whole list.
 ///
 /// # Errors
-/// The thread holds no virtual processor.
+/// The thread does not hold `vp`.
 ///
 /// # Safety
 /// As for [`compare_and_swap`].
 #[inline(always)]
-pub unsafe fn exchange(word: *mut usize, new: usize) -> Result<usize, NoVirtualProcessor> {
+pub unsafe fn exchange(vp: NonNull<()>, word: *mut usize, new: usize) -> Result<usize, NotHeld> {
     // SAFETY: the caller's promise is the sequence's.
-    answer(unsafe { isa::exchange(word as usize, new, 0) })
+    answer(unsafe { isa::exchange(vp, [word as usize, new, 0]) })
 }
 
 /// A link of an intrusive list: the first field of what is linked.
@@ -162,27 +166,27 @@ pub struct Link {
 /// `node.next = *head; *head = node`.
 ///
 /// # Errors
-/// The thread holds no virtual processor.
+/// The thread does not hold `vp`.
 ///
 /// # Safety
 /// As for [`compare_and_swap`], for `head`, `node` and the links reached; `node` is in no list.
 #[inline(always)]
-pub unsafe fn push(head: *mut *mut Link, node: *mut Link) -> Result<(), NoVirtualProcessor> {
+pub unsafe fn push(vp: NonNull<()>, head: *mut *mut Link, node: *mut Link) -> Result<(), NotHeld> {
     // SAFETY: the caller's promise is the sequence's.
-    answer(unsafe { isa::push(head as usize, node as usize, 0) }).map(|_| ())
+    answer(unsafe { isa::push(vp, [head as usize, node as usize, 0]) }).map(|_| ())
 }
 
 /// `first = *head; if first != null { *head = first.next }; first`. No ABA: the sequence is nullified as a whole.
 ///
 /// # Errors
-/// The thread holds no virtual processor.
+/// The thread does not hold `vp`.
 ///
 /// # Safety
 /// As for [`push`].
 #[inline(always)]
-pub unsafe fn pop(head: *mut *mut Link) -> Result<*mut Link, NoVirtualProcessor> {
+pub unsafe fn pop(vp: NonNull<()>, head: *mut *mut Link) -> Result<*mut Link, NotHeld> {
     // SAFETY: the caller's promise is the sequence's.
-    answer(unsafe { isa::pop(head as usize, 0, 0) }).map(|first| first as *mut Link)
+    answer(unsafe { isa::pop(vp, [head as usize, 0, 0]) }).map(|first| first as *mut Link)
 }
 
 /// A first-in first-out queue of links.
@@ -215,31 +219,31 @@ impl Default for Fifo {
 /// `(if tail == null { head } else { tail.next }) = node; tail = node`.
 ///
 /// # Errors
-/// The thread holds no virtual processor.
+/// The thread does not hold `vp`.
 ///
 /// # Safety
 /// As for [`push`].
 #[inline(always)]
-pub unsafe fn enqueue(queue: *mut Fifo, node: *mut Link) -> Result<(), NoVirtualProcessor> {
+pub unsafe fn enqueue(vp: NonNull<()>, queue: *mut Fifo, node: *mut Link) -> Result<(), NotHeld> {
     // SAFETY: the caller's promise is the sequence's.
-    answer(unsafe { isa::enqueue(queue as usize, node as usize, 0) }).map(|_| ())
+    answer(unsafe { isa::enqueue(vp, [queue as usize, node as usize, 0]) }).map(|_| ())
 }
 
 /// `if tail == null { null } else { first = head; if first == tail { tail = null } else { head = first.next }; first }`.
 ///
 /// # Errors
-/// The thread holds no virtual processor.
+/// The thread does not hold `vp`.
 ///
 /// # Safety
 /// As for [`push`].
 #[inline(always)]
-pub unsafe fn dequeue(queue: *mut Fifo) -> Result<*mut Link, NoVirtualProcessor> {
+pub unsafe fn dequeue(vp: NonNull<()>, queue: *mut Fifo) -> Result<*mut Link, NotHeld> {
     // SAFETY: the caller's promise is the sequence's.
-    answer(unsafe { isa::dequeue(queue as usize, 0, 0) }).map(|first| first as *mut Link)
+    answer(unsafe { isa::dequeue(vp, [queue as usize, 0, 0]) }).map(|first| first as *mut Link)
 }
 
 /// The sequence's two output registers as a `Result`.
 #[inline(always)]
-fn answer(outcome: isa::Outcome) -> Result<usize, NoVirtualProcessor> {
-    if outcome.refused { Err(NoVirtualProcessor) } else { Ok(outcome.value) }
+pub(crate) fn answer(outcome: isa::Outcome) -> Result<usize, NotHeld> {
+    if outcome.refused { Err(NotHeld) } else { Ok(outcome.value) }
 }

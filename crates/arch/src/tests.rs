@@ -3,12 +3,13 @@
 
 use core::cell::{Cell, RefCell};
 use core::hint::black_box;
+use core::ptr::NonNull;
 use std::boxed::Box;
 use std::string::{String, ToString};
 use std::vec;
 use std::vec::Vec;
 
-use super::restartable::{self, Fifo, Link, NoVirtualProcessor};
+use super::restartable::{self, Fifo, Link, NotHeld};
 use super::{
     Context, current_thread_word, current_vp, prepare, set_current_thread_word, set_current_vp,
     switch,
@@ -172,10 +173,13 @@ fn resumes_on_another_kernel_thread_and_sees_its_words() {
     set_words(0, 0);
 }
 
-/// Runs `body` with some virtual processor in this thread's word.
-fn holding_a_vp<T>(body: impl FnOnce() -> T) -> T {
+/// A virtual processor that is nobody's address.
+const VP: NonNull<()> = NonNull::dangling();
+
+/// Runs `body` with [`VP`] in this thread's word.
+fn holding_the_vp<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: the words that tests operate on are local to one thread.
-    unsafe { set_current_vp(core::ptr::dangling_mut()) };
+    unsafe { set_current_vp(VP.as_ptr()) };
     let value = body();
     // SAFETY: as above.
     unsafe { set_current_vp(core::ptr::null_mut()) };
@@ -186,19 +190,19 @@ fn holding_a_vp<T>(body: impl FnOnce() -> T) -> T {
 fn sequences_compute_what_their_pseudo_code_says() {
     let mut lock = 0_u32;
     let mut word = 5_usize;
-    holding_a_vp(|| {
+    holding_the_vp(|| {
         // SAFETY: the words are ours alone; so below.
-        assert_eq!(unsafe { restartable::test_and_set(&raw mut lock) }, 0);
+        assert_eq!(unsafe { restartable::test_and_set(VP, &raw mut lock) }, Ok(false));
         // SAFETY: as above.
-        assert_eq!(unsafe { restartable::test_and_set(&raw mut lock) }, 1);
+        assert_eq!(unsafe { restartable::test_and_set(VP, &raw mut lock) }, Ok(true));
         // SAFETY: as above.
-        assert_eq!(unsafe { restartable::compare_and_swap(&raw mut word, 4, 9) }, Ok(5));
+        assert_eq!(unsafe { restartable::compare_and_swap(VP, &raw mut word, 4, 9) }, Ok(5));
         // SAFETY: as above.
-        assert_eq!(unsafe { restartable::compare_and_swap(&raw mut word, 5, 9) }, Ok(5));
+        assert_eq!(unsafe { restartable::compare_and_swap(VP, &raw mut word, 5, 9) }, Ok(5));
         // SAFETY: as above.
-        assert_eq!(unsafe { restartable::fetch_add(&raw mut word, usize::MAX) }, Ok(9));
+        assert_eq!(unsafe { restartable::fetch_add(VP, &raw mut word, usize::MAX) }, Ok(9));
         // SAFETY: as above.
-        assert_eq!(unsafe { restartable::exchange(&raw mut word, 77) }, Ok(8));
+        assert_eq!(unsafe { restartable::exchange(VP, &raw mut word, 77) }, Ok(8));
     });
     assert_eq!((lock, word), (1, 77));
 }
@@ -209,51 +213,59 @@ fn list_and_queue_keep_their_orders() {
     let nodes: Vec<*mut Link> = links.iter_mut().map(core::ptr::from_mut).collect();
     let mut head = core::ptr::null_mut();
     let mut queue = Fifo::new();
-    holding_a_vp(|| {
+    holding_the_vp(|| {
         for round in 0..3 {
-            // SAFETY: links, head and queue are ours alone; so below.
-            nodes
-                .iter()
-                .for_each(|&node| unsafe { restartable::push(&raw mut head, node) }.unwrap());
+            for &node in &nodes {
+                // SAFETY: links, head and queue are ours alone; so below.
+                unsafe { restartable::push(VP, &raw mut head, node) }.unwrap();
+            }
             // SAFETY: as above.
-            let popped = [(); 4].map(|()| unsafe { restartable::pop(&raw mut head) }.unwrap());
+            let popped = [(); 4].map(|()| unsafe { restartable::pop(VP, &raw mut head) }.unwrap());
             assert_eq!(popped, [nodes[2], nodes[1], nodes[0], core::ptr::null_mut()], "{round}");
             for &node in &nodes {
                 // SAFETY: as above.
-                unsafe { restartable::enqueue(&raw mut queue, node) }.unwrap();
+                unsafe { restartable::enqueue(VP, &raw mut queue, node) }.unwrap();
             }
             // SAFETY: as above.
-            let left = [(); 4].map(|()| unsafe { restartable::dequeue(&raw mut queue) }.unwrap());
+            let left =
+                [(); 4].map(|()| unsafe { restartable::dequeue(VP, &raw mut queue) }.unwrap());
             assert_eq!(left, [nodes[0], nodes[1], nodes[2], core::ptr::null_mut()], "{round}");
         }
     });
 }
 
-#[test]
-fn every_sequence_refuses_without_a_virtual_processor() {
+/// Asserts that every sequence refuses, and that the words stay as they were.
+fn assert_all_refuse() {
     let (mut lock, mut word) = (0_u32, 5_usize);
     let mut link = Link { next: core::ptr::null_mut() };
     let mut head: *mut Link = core::ptr::null_mut();
     let mut queue = Fifo::new();
     let node = &raw mut link;
     // SAFETY: all words are ours alone; so below.
-    assert_eq!(unsafe { restartable::test_and_set(&raw mut lock) }, restartable::REFUSED);
-    let refused = Err(NoVirtualProcessor);
+    assert_eq!(unsafe { restartable::test_and_set(VP, &raw mut lock) }, Err(NotHeld));
     // SAFETY: as above.
-    assert_eq!(unsafe { restartable::compare_and_swap(&raw mut word, 5, 9) }, refused);
+    assert_eq!(unsafe { restartable::compare_and_swap(VP, &raw mut word, 5, 9) }, Err(NotHeld));
     // SAFETY: as above.
-    assert_eq!(unsafe { restartable::fetch_add(&raw mut word, 1) }, refused);
+    assert_eq!(unsafe { restartable::fetch_add(VP, &raw mut word, 1) }, Err(NotHeld));
     // SAFETY: as above.
-    assert_eq!(unsafe { restartable::exchange(&raw mut word, 1) }, refused);
+    assert_eq!(unsafe { restartable::exchange(VP, &raw mut word, 1) }, Err(NotHeld));
     // SAFETY: as above.
-    assert_eq!(unsafe { restartable::push(&raw mut head, node) }, Err(NoVirtualProcessor));
+    assert_eq!(unsafe { restartable::push(VP, &raw mut head, node) }, Err(NotHeld));
     // SAFETY: as above.
-    assert_eq!(unsafe { restartable::pop(&raw mut head) }, Err(NoVirtualProcessor));
+    assert_eq!(unsafe { restartable::pop(VP, &raw mut head) }, Err(NotHeld));
     // SAFETY: as above.
-    assert_eq!(unsafe { restartable::enqueue(&raw mut queue, node) }, Err(NoVirtualProcessor));
+    assert_eq!(unsafe { restartable::enqueue(VP, &raw mut queue, node) }, Err(NotHeld));
     // SAFETY: as above.
-    assert_eq!(unsafe { restartable::dequeue(&raw mut queue) }, Err(NoVirtualProcessor));
+    assert_eq!(unsafe { restartable::dequeue(VP, &raw mut queue) }, Err(NotHeld));
     assert_eq!((lock, word, head.is_null(), queue.tail.is_null()), (0, 5, true, true));
+}
+
+#[test]
+fn every_sequence_refuses_without_a_virtual_processor_and_with_another() {
+    assert_all_refuse();
+    set_words(VP.as_ptr() as usize + 64, 0);
+    assert_all_refuse();
+    set_words(0, 0);
 }
 
 #[test]
@@ -269,7 +281,7 @@ fn rewind_covers_each_range_and_nothing_else() {
         assert_eq!(restartable::rewind(range.end), None, "after the commit");
         assert_eq!(restartable::rewind(range.start - 1), None);
     }
-    assert!(!restartable::contains(holding_a_vp::<()> as fn(fn()) as usize));
+    assert!(!restartable::contains(holding_the_vp::<()> as fn(fn()) as usize));
 }
 
 #[test]

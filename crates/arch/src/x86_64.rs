@@ -31,8 +31,12 @@
 //! the unwind tables say "outermost frame": a debugger, a panic and a profiler end there.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
+#[cfg(feature = "mutants")]
+pub(crate) mod mutants;
+
 use core::arch::{asm, global_asm};
 use core::ffi::c_void;
+use core::ptr::NonNull;
 
 // ---------------------------------------------------------------------------------------------
 // Kernel-thread words
@@ -78,8 +82,9 @@ pub fn current_vp() -> *mut () {
 /// Records which virtual processor this kernel thread holds; null when it gives it up.
 ///
 /// # Safety
-/// [`restartable`](crate::restartable) sequences commit without atomic instructions exactly when this
-/// word is not null: at most one kernel thread may have a given virtual processor in its word.
+/// [`restartable`](crate::restartable) sequences commit without atomic instructions while this
+/// word names their virtual processor: at most one kernel thread may have a given one in its word, and
+/// whoever interrupts this thread and lets others run on the virtual processor rewinds it first.
 #[inline(always)]
 pub unsafe fn set_current_vp(vp: *mut ()) {
     // SAFETY: writes one aligned word of this thread's static TLS; the caller vouches for its meaning.
@@ -341,22 +346,25 @@ pub unsafe fn system_call(number: usize, arguments: [usize; 6]) -> isize {
 // Restartable sequences: see `restartable.rs` for the rules and the pseudo-code
 // ---------------------------------------------------------------------------------------------
 
-/// What a sequence leaves in `rax` (its answer) and `ecx` (1: no virtual processor held, nothing done).
+/// What a sequence leaves in `rax` (its answer) and `ecx` (1: the virtual processor is not held, nothing done).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
     pub(crate) value: usize,
     pub(crate) refused: bool,
 }
 
-/// Calls a sequence: inputs in `rdi`, `rsi`, `rdx`, which it leaves alone; outputs in `rax`, `ecx`;
-/// `r8`, `r9` scratch. The narrow list of overwritten registers is why this is not an `extern "C"` call.
+/// Calls a sequence: inputs in `rdi`, `rsi`, `rdx`, and in `r10` the virtual processor that must be held,
+/// which it leaves alone; outputs in `rax`, `ecx`; `r8`, `r9` scratch. The narrow list of overwritten registers
+/// is why this is not an `extern "C"` call.
 macro_rules! sequence {
-    ($(#[$doc:meta])* $name:ident = $symbol:ident) => {
-        $(#[$doc])*
+    ($name:ident = $symbol:ident) => {
         /// # Safety
         /// The words named are valid and aligned, and only sequences on this virtual processor touch them.
         #[inline(always)]
-        pub(crate) unsafe fn $name(first: usize, second: usize, third: usize) -> Outcome {
+        pub(crate) unsafe fn $name(
+            vp: NonNull<()>,
+            [first, second, third]: [usize; 3],
+        ) -> Outcome {
             unsafe extern "C" {
                 fn $symbol();
             }
@@ -367,7 +375,7 @@ macro_rules! sequence {
                 asm!(
                     "call {sequence}",
                     sequence = sym $symbol,
-                    in("rdi") first, in("rsi") second, in("rdx") third,
+                    in("rdi") first, in("rsi") second, in("rdx") third, in("r10") vp.as_ptr(),
                     out("rax") value, out("ecx") refused, out("r8") _, out("r9") _,
                 );
             }
@@ -375,6 +383,9 @@ macro_rules! sequence {
         }
     };
 }
+
+#[cfg(feature = "mutants")]
+pub(crate) use sequence;
 
 sequence!(test_and_set = kyocho_test_and_set);
 sequence!(compare_and_swap = kyocho_compare_and_swap);
@@ -406,7 +417,7 @@ pub(crate) fn restartable_section() -> (usize, usize, &'static [[u32; 2]]) {
 }
 
 // A sequence NAME runs from its label to `.Lend_NAME`, the address after its committing store.
-// `sequence` opens it and refuses when no virtual processor is held; `committed` closes it, records it
+// `sequence` opens it and refuses when another virtual processor than r10's, or none, is held; `committed` closes it, records it
 // in the table and returns. `rax` is the scratch register of the check.
 global_asm!(
     ".macro kyocho_sequence name",
@@ -417,8 +428,8 @@ global_asm!(
     "kyocho_\\name:",
     ".cfi_startproc",
     "mov rax, qword ptr [rip + kyocho_vp@GOTTPOFF]",
-    "cmp qword ptr fs:[rax], 0",
-    "je 9f",
+    "cmp qword ptr fs:[rax], r10",
+    "jne 9f",
     ".endm",
     // Falls in after the commit; a sequence that finds nothing to do jumps to 8.
     ".macro kyocho_committed name",

@@ -15,12 +15,13 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Reserves `bytes` of zeroed memory without charging the host for it before it is touched.
+    /// Reserves `bytes` of zeroed memory without charging the host for it before it is touched. The
+    /// host may back it with huge pages.
     ///
     /// # Errors
     /// As for [`memory::reserve`].
     pub fn reserve(bytes: usize) -> Result<Self, Errno> {
-        let base = memory::reserve(bytes)?.as_ptr().expose_provenance();
+        let base = memory::map(bytes)?.as_ptr().expose_provenance();
         Ok(Self { base, bytes })
     }
 

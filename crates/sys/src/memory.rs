@@ -30,18 +30,23 @@ const MADV_GUARD_REMOVE: i32 = 103;
 /// # Errors
 /// `NOMEM`: the address space or its limit is exhausted, or the number of mappings.
 pub fn reserve(bytes: usize) -> Result<NonNull<u8>, Errno> {
+    let address = map(bytes)?;
+    // SAFETY: the range was mapped just now, and the advice changes no contents.
+    let advised = unsafe { advise(address, bytes, libc::MADV_NOHUGEPAGE) };
+    // Refused where the kernel has no huge pages: then there is nothing to refuse.
+    let _costs_memory_at_most = advised;
+    Ok(address)
+}
+
+/// As [`reserve`], but the host may use huge pages.
+pub(crate) fn map(bytes: usize) -> Result<NonNull<u8>, Errno> {
     fault::check(Call::Mmap)?;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let arguments = [0, bytes, protection as usize, flags as usize, usize::MAX, 0];
     // SAFETY: asks for a mapping at an address of the kernel's choice: nothing existing changes.
     let address = unsafe { call(libc::SYS_mmap, arguments) }?;
-    let address = NonNull::new(ptr::with_exposed_provenance_mut(address)).ok_or(Errno::NOMEM)?;
-    // SAFETY: the range was mapped just now, and the advice changes no contents.
-    let advised = unsafe { advise(address, bytes, libc::MADV_NOHUGEPAGE) };
-    // Refused where the kernel has no huge pages: then there is nothing to refuse.
-    let _costs_memory_at_most = advised;
-    Ok(address)
+    NonNull::new(ptr::with_exposed_provenance_mut(address)).ok_or(Errno::NOMEM)
 }
 
 /// Unmaps a range.

@@ -49,7 +49,13 @@ fn everything() -> Result<(), Errno> {
 
 #[test]
 fn each_failing_call_is_reported_and_leaves_no_descriptor_behind() {
-    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    // Of the kinds that `everything` opens: the panic of another test may have a file open meanwhile.
+    let open = || {
+        let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+        let ours = |name: &str| name.contains("eventfd") || name.contains("/task/");
+        targets.filter(|target| ours(&target.to_string_lossy())).count()
+    };
     let mut errors = 0;
     let faults = sweep(Kinds::Any, Errno::MFILE, 1000, |nth| {
         let before = open();
@@ -59,8 +65,8 @@ fn each_failing_call_is_reported_and_leaves_no_descriptor_behind() {
         assert_eq!(open(), before, "{nth}: descriptors left behind");
     });
     assert!(faults >= 20, "only {faults} calls asked the plane");
-    // Advice on three reservations may be refused, and two guards have a second way.
-    assert_eq!(errors, faults - 5);
+    // Advice on a reservation may be refused, and two guards have a second way.
+    assert_eq!(errors, faults - 3);
 }
 
 #[test]

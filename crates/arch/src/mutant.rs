@@ -1,0 +1,89 @@
+//! Sequences that break a rule each, for tests that must see the breach. Only with the feature `mutants`.
+//!
+//! | mutant | breach | what goes wrong |
+//! |---|---|---|
+//! | [`test_and_set_twice`] | commits by two stores | restarted between them, it finds its own mark and reports the word as taken (Paper 0, figure 8) |
+//! | [`enqueue_tail_first`] | commits before it has linked | restarted in between, it links the node to itself |
+//! | [`test_and_set_unregistered`] | is in no table, so nobody restarts it | two get the lock |
+//! | [`fetch_add_unregistered`] | the same | an addition is lost |
+#![expect(unsafe_code, reason = "operations on raw words")]
+
+use core::ptr::NonNull;
+
+use crate::isa::mutants as isa;
+use crate::restartable::{Fifo, Link, NotHeld, Range, answer, ranges_of};
+
+/// How many of the mutants a handler restarts: the first ones of the table.
+const REGISTERED: usize = 2;
+
+/// The instruction that a test lays over another one to interrupt a sequence exactly there.
+pub const BREAKPOINT: &[u8] = isa::BREAKPOINT;
+
+/// All mutants, registered or not.
+pub fn ranges() -> impl Iterator<Item = Range> {
+    let (begin, table) = isa::section();
+    ranges_of(begin, table)
+}
+
+/// As [`restartable::rewind`](crate::restartable::rewind), for the mutants that are registered.
+#[must_use]
+pub fn rewind(pc: usize) -> Option<usize> {
+    ranges().take(REGISTERED).find(|range| range.contains(pc)).map(|range| range.start)
+}
+
+/// `test_and_set` that commits twice.
+///
+/// # Errors
+/// The thread does not hold `vp`; so below.
+///
+/// # Safety
+/// As for [`restartable::test_and_set`](crate::restartable::test_and_set), whose promise it then breaks; so below.
+pub unsafe fn test_and_set_twice(vp: NonNull<()>, word: *mut u32) -> Result<bool, NotHeld> {
+    // SAFETY: the caller's promise.
+    answer(unsafe { isa::test_and_set_twice(vp, [word as usize, 0, 0]) }).map(|old| old != 0)
+}
+
+/// `enqueue` that moves the tail first.
+///
+/// # Errors
+/// The thread does not hold `vp`.
+///
+/// # Safety
+/// As for [`restartable::enqueue`](crate::restartable::enqueue).
+pub unsafe fn enqueue_tail_first(
+    vp: NonNull<()>,
+    queue: *mut Fifo,
+    node: *mut Link,
+) -> Result<(), NotHeld> {
+    // SAFETY: the caller's promise.
+    let outcome = unsafe { isa::enqueue_tail_first(vp, [queue as usize, node as usize, 0]) };
+    answer(outcome).map(|_| ())
+}
+
+/// `test_and_set` that nobody restarts.
+///
+/// # Errors
+/// The thread does not hold `vp`.
+///
+/// # Safety
+/// As for [`test_and_set_twice`].
+pub unsafe fn test_and_set_unregistered(vp: NonNull<()>, word: *mut u32) -> Result<bool, NotHeld> {
+    // SAFETY: the caller's promise.
+    answer(unsafe { isa::test_and_set_unregistered(vp, [word as usize, 0, 0]) }).map(|old| old != 0)
+}
+
+/// `fetch_add` that nobody restarts.
+///
+/// # Errors
+/// The thread does not hold `vp`.
+///
+/// # Safety
+/// As for [`restartable::fetch_add`](crate::restartable::fetch_add).
+pub unsafe fn fetch_add_unregistered(
+    vp: NonNull<()>,
+    word: *mut usize,
+    addend: usize,
+) -> Result<usize, NotHeld> {
+    // SAFETY: the caller's promise.
+    answer(unsafe { isa::fetch_add_unregistered(vp, [word as usize, addend, 0]) })
+}

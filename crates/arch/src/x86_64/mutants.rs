@@ -1,0 +1,100 @@
+//! The sequences of `mutant.rs` for x86-64. Registers as for the sequences they are copies of.
+#![expect(unsafe_code, reason = "this is the assembly")]
+
+use core::arch::{asm, global_asm};
+use core::ptr::NonNull;
+
+use super::{Outcome, sequence};
+
+/// The one-byte trap that a test lays over an instruction.
+pub(crate) const BREAKPOINT: &[u8] = &[0xcc];
+
+sequence!(test_and_set_twice = kyocho_mutant_test_and_set_twice);
+sequence!(enqueue_tail_first = kyocho_mutant_enqueue_tail_first);
+sequence!(test_and_set_unregistered = kyocho_mutant_test_and_set_unregistered);
+sequence!(fetch_add_unregistered = kyocho_mutant_fetch_add_unregistered);
+
+unsafe extern "C" {
+    static kyocho_mutants_begin: u8;
+    static kyocho_mutants_table: [u32; 2];
+    static kyocho_mutants_table_end: [u32; 2];
+}
+
+/// Start of the mutants, and the table of all of them.
+pub(crate) fn section() -> (usize, &'static [[u32; 2]]) {
+    let begin = &raw const kyocho_mutants_begin as usize;
+    let first = &raw const kyocho_mutants_table;
+    let past = &raw const kyocho_mutants_table_end;
+    let count = (past as usize - first as usize) / size_of::<[u32; 2]>();
+    // SAFETY: the assembler laid out `count` pairs, read-only, for the life of the program.
+    (begin, unsafe { core::slice::from_raw_parts(first, count) })
+}
+
+global_asm!(
+    ".macro kyocho_mutant name",
+    ".balign 16",
+    ".globl kyocho_mutant_\\name",
+    ".hidden kyocho_mutant_\\name",
+    ".type kyocho_mutant_\\name, @function",
+    "kyocho_mutant_\\name:",
+    "mov rax, qword ptr [rip + kyocho_vp@GOTTPOFF]",
+    "cmp qword ptr fs:[rax], r10",
+    "jne 9f",
+    ".endm",
+    ".macro kyocho_mutant_end name",
+    ".Lmutant_end_\\name:",
+    "8:",
+    "xor ecx, ecx",
+    "ret",
+    "9:",
+    "mov ecx, 1",
+    "ret",
+    ".pushsection .rodata.kyocho_mutants,\"a\",@progbits",
+    ".long kyocho_mutant_\\name - kyocho_mutants_begin",
+    ".long .Lmutant_end_\\name - kyocho_mutants_begin",
+    ".popsection",
+    ".endm",
+    ".pushsection .rodata.kyocho_mutants,\"a\",@progbits",
+    ".balign 4",
+    ".globl kyocho_mutants_table",
+    ".hidden kyocho_mutants_table",
+    "kyocho_mutants_table:",
+    ".popsection",
+    ".pushsection .text.kyocho_mutants,\"ax\",@progbits",
+    ".balign 64",
+    ".globl kyocho_mutants_begin",
+    ".hidden kyocho_mutants_begin",
+    "kyocho_mutants_begin:",
+    "kyocho_mutant test_and_set_twice",
+    "mov eax, dword ptr [rdi]",
+    "test eax, eax",
+    "jnz 8f",
+    "mov dword ptr [rdi], 1",
+    "mov dword ptr [rdi], 1",
+    "kyocho_mutant_end test_and_set_twice",
+    "kyocho_mutant enqueue_tail_first",
+    "mov rax, qword ptr [rdi + 8]",
+    "test rax, rax",
+    "mov r8, rax",
+    "cmovz r8, rdi",
+    "mov qword ptr [rdi + 8], rsi",
+    "mov qword ptr [r8], rsi",
+    "kyocho_mutant_end enqueue_tail_first",
+    "kyocho_mutant test_and_set_unregistered",
+    "mov eax, dword ptr [rdi]",
+    "test eax, eax",
+    "jnz 8f",
+    "mov dword ptr [rdi], 1",
+    "kyocho_mutant_end test_and_set_unregistered",
+    "kyocho_mutant fetch_add_unregistered",
+    "mov rax, qword ptr [rdi]",
+    "lea r8, [rax + rsi]",
+    "mov qword ptr [rdi], r8",
+    "kyocho_mutant_end fetch_add_unregistered",
+    ".popsection",
+    ".pushsection .rodata.kyocho_mutants,\"a\",@progbits",
+    ".globl kyocho_mutants_table_end",
+    ".hidden kyocho_mutants_table_end",
+    "kyocho_mutants_table_end:",
+    ".popsection",
+);
