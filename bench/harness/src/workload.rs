@@ -1,0 +1,147 @@
+//! What is run: the workloads, their arguments and the marks that Kyocho has to meet.
+
+/// Whether a small or a large value is the better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// A cost: time or memory.
+    Lower,
+    /// A rate.
+    Higher,
+}
+
+/// What Kyocho has to reach, in the words of the one who set it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Target {
+    /// At most this ratio to Go's value, at least for a rate.
+    RatioToGo(f64),
+    /// At most this value, in the workload's unit.
+    AtMost(f64),
+}
+
+/// One workload with its arguments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// Its name on the command line of a peer.
+    pub bench: &'static str,
+    /// What follows the name there.
+    pub arguments: Vec<u64>,
+    /// What a reader calls it.
+    pub title: String,
+    /// Which values win.
+    pub better: Better,
+    /// The mark to meet.
+    pub target: Option<Target>,
+}
+
+/// A second figure of a workload: its field in the result line, what it is called, its mark.
+#[derive(Debug, Clone, Copy)]
+pub struct SecondFigure {
+    /// The workload.
+    pub bench: &'static str,
+    /// The field in the line that a peer prints.
+    pub field: &'static str,
+    /// What a reader calls it.
+    pub title: &'static str,
+    /// The mark to meet.
+    pub target: Option<f64>,
+}
+
+/// The figures that some workloads give beside their value.
+pub const SECOND_FIGURES: [SecondFigure; 3] = [
+    SecondFigure {
+        bench: "blocked",
+        field: "gap_ms",
+        title: "longest gap of the ticker, ms",
+        target: Some(10.0),
+    },
+    SecondFigure {
+        bench: "preempted",
+        field: "p99_ms",
+        title: "99th percentile of the overshoot, ms",
+        target: None,
+    },
+    SecondFigure {
+        bench: "urgent",
+        field: "p99_ms",
+        title: "99th percentile of the overshoot, ms",
+        target: None,
+    },
+];
+
+impl Workload {
+    fn new(bench: &'static str, arguments: &[u64], title: &str, target: Option<Target>) -> Self {
+        let better = if bench == "semaphores" { Better::Higher } else { Better::Lower };
+        Self { bench, arguments: arguments.to_vec(), title: title.into(), better, target }
+    }
+
+    /// The workload whose value on Go this one is compared with.
+    pub fn baseline(&self) -> &'static str {
+        if self.bench == "parked_stackless" { "parked" } else { self.bench }
+    }
+
+    /// Its name with its arguments.
+    pub fn command(&self) -> String {
+        let words = self.arguments.iter().map(|argument| format!(" {argument}"));
+        core::iter::once(self.bench.to_owned()).chain(words).collect()
+    }
+}
+
+/// The workloads named in `only`, or all of them.
+///
+/// # Errors
+/// A name that no workload has.
+pub fn chosen(only: &[String], quick: bool) -> Result<Vec<Workload>, String> {
+    let all = if quick { quick_set() } else { full_set() };
+    if let Some(unknown) = only.iter().find(|name| all.iter().all(|work| work.bench != **name)) {
+        let mut known: Vec<_> = all.iter().map(|work| work.bench).collect();
+        known.dedup();
+        return Err(format!("no workload `{unknown}`; there are {}", known.join(", ")));
+    }
+    let wanted = |work: &Workload| only.is_empty() || only.iter().any(|name| name == work.bench);
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+/// Everything at the size that the marks are set for.
+fn full_set() -> Vec<Workload> {
+    use Target::{AtMost, RatioToGo};
+    let mut set = vec![
+        Workload::new("spawn_join", &[], "spawn + join", Some(RatioToGo(0.20))),
+        Workload::new("yield", &[], "yield", Some(RatioToGo(0.30))),
+        Workload::new("rendezvous", &[], "rendezvous round trip", Some(RatioToGo(0.25))),
+        Workload::new("sieve", &[700], "sieve to 700", Some(RatioToGo(0.45))),
+        Workload::new("sieve", &[10_000], "sieve to 10,000", Some(RatioToGo(0.55))),
+    ];
+    for threads in [2, 4, 8, 16, 32, 64] {
+        let title = format!("semaphores ({threads},{threads})");
+        let target = (threads == 64).then_some(RatioToGo(1.5));
+        set.push(Workload::new("semaphores", &[threads, threads], &title, target));
+    }
+    set.extend([
+        Workload::new("parked", &[10_000], "parked, 10,000", None),
+        Workload::new("parked", &[100_000], "parked, 100,000", None),
+        Workload::new("parked", &[1_000_000], "parked, 1,000,000", Some(AtMost(5000.0))),
+        Workload::new("parked_stackless", &[1_000_000], "parked, stackless", Some(AtMost(600.0))),
+        Workload::new("blocked", &[1000], "blocked, 1,000 x 10 ms", Some(RatioToGo(0.6))),
+        Workload::new("preempted", &[], "preempted: overshoot", Some(AtMost(6.0))),
+        Workload::new("urgent", &[], "urgent: overshoot", Some(AtMost(0.2))),
+    ]);
+    set
+}
+
+/// Each kind of work once, small, without marks.
+fn quick_set() -> Vec<Workload> {
+    vec![
+        Workload::new("spawn_join", &[20_000], "spawn + join", None),
+        Workload::new("yield", &[100_000], "yield", None),
+        Workload::new("rendezvous", &[20_000], "rendezvous round trip", None),
+        Workload::new("sieve", &[700], "sieve to 700", None),
+        Workload::new("sieve", &[2000], "sieve to 2,000", None),
+        Workload::new("semaphores", &[2, 2, 100], "semaphores (2,2)", None),
+        Workload::new("semaphores", &[64, 64, 100], "semaphores (64,64)", None),
+        Workload::new("parked", &[10_000], "parked, 10,000", None),
+        Workload::new("parked_stackless", &[10_000], "parked, stackless", None),
+        Workload::new("blocked", &[100], "blocked, 100 x 10 ms", None),
+        Workload::new("preempted", &[40], "preempted: overshoot", None),
+        Workload::new("urgent", &[40], "urgent: overshoot", None),
+    ]
+}

@@ -1,0 +1,3 @@
+module kyocho.test/bench/peers/go
+
+go 1.19
