@@ -1,0 +1,195 @@
+//! The base: what a kernel thread does between microprocesses, on its own stack.
+//!
+//! ```text
+//!   pool ──given a processor──► serve attention ──► choose ──┬─ stackful   ──► switch to its stack
+//!     ▲                             ▲                        ├─ stackless  ──► run one step here
+//!     │                             │                        ├─ bound      ──► pass the processor to its thread ─┐
+//!     │                             └────────────────────────┴─ nothing    ──► idle                              │
+//!     └──────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+#![expect(unsafe_code, reason = "switches stacks")]
+
+use core::ptr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kyocho_arch::switch;
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::thread::yield_now;
+
+use crate::deadline::Deadline;
+use crate::kernel_thread::KernelThread;
+use crate::record::{Kind, Reason, Record, State};
+use crate::schedule::{mask, prepare_to_park, wait_for_turn};
+use crate::spawn;
+use crate::stackless::Step;
+use crate::vp::{Vp, attention};
+
+/// The life of a kernel thread that waits in the pool to begin with. Events are masked.
+pub(crate) fn run(thread: &'static KernelThread) {
+    while let Some(vp) = thread.await_vp() {
+        vp.counters.resumed.bump();
+        let Some(pool) = hold(thread, vp) else { return };
+        pool.put(thread);
+    }
+}
+
+/// Runs microprocesses until the processor is passed on; returns the pool to wait in, or `None` when the runtime
+/// has stopped.
+fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate::pool::Pool> {
+    let mut vp = vp;
+    loop {
+        if let Some(record) = vp.exiting.take() {
+            spawn::conclude(vp, record);
+        }
+        if vp.attention.load(Ordering::Relaxed) != 0 && vp.serve() & attention::STOP != 0 {
+            retire(vp);
+            return None;
+        }
+        let Some(record) = vp.chosen.take().or_else(|| vp.queue.pop()) else {
+            idle(thread, vp);
+            continue;
+        };
+        if let Some(heir) = record.bound.get() {
+            let pool = &vp.shared().pool;
+            pass_to_bound(thread, vp, record, heir);
+            return Some(pool);
+        }
+        if record.is_stackless.get() {
+            run_step(thread, vp, record);
+        } else {
+            vp.begin(record);
+            // SAFETY: it was queued, so it is suspended, and we took it out. Whoever goes to the base comes back here.
+            unsafe { switch(thread.base.as_ptr(), record.context.get()) };
+        }
+        vp = thread.held().expect("who returns to the base holds a processor");
+    }
+}
+
+/// Passes the processor to the thread that `record` is bound to.
+fn pass_to_bound(
+    thread: &'static KernelThread,
+    vp: &'static Vp,
+    record: &'static Record,
+    heir: &'static KernelThread,
+) {
+    record.bound.set(None);
+    record.special.set(record.is_stackless.get());
+    vp.begin(record);
+    thread.pass(vp, heir);
+}
+
+/// The processor ends: its runtime stops.
+fn retire(vp: &'static Vp) {
+    vp.free.give_all_back();
+    vp.current.set(None);
+    vp.stopped.store(1, Ordering::Release);
+    futex::wake(&vp.stopped, u32::MAX);
+}
+
+/// The runtime stops inside a stackless step: this kernel thread sleeps for ever.
+pub(crate) fn abandon(vp: &'static Vp) -> ! {
+    KernelThread::current().strand(true);
+    retire(vp);
+    loop {
+        futex::wait(&vp.stopped, 1, None);
+    }
+}
+
+/// Waits until there is something to do.
+fn idle(thread: &'static KernelThread, vp: &'static Vp) {
+    vp.current.set(None);
+    let deadline_ns = vp.timers.earliest_ns();
+    let idle = attention::IDLE;
+    if vp.attention.compare_exchange(0, idle, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        return;
+    }
+    let shared = vp.shared();
+    shared.enter_idle(vp, deadline_ns);
+    match vp.port() {
+        Some(port) => port.wait(deadline_ns.map(Deadline::at_ns)),
+        None => {
+            thread.idle(deadline_ns);
+        }
+    }
+    shared.leave_idle(vp);
+    // I/O and timers have no bit set yet.
+    vp.attention.fetch_or(attention::TIMERS, Ordering::SeqCst);
+    vp.attention.fetch_and(!idle, Ordering::SeqCst);
+}
+
+/// Runs one step of a stackless microprocess, on this stack.
+fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Record) {
+    vp.begin(record);
+    record.poll.store(0, Ordering::Relaxed);
+    let Some(mut machine) = record.machine.take() else { return };
+    thread.unmask();
+    // The machine may be left in the middle of a step, but nobody looks at it again then.
+    let step = catch_unwind(AssertUnwindSafe(|| machine.step())).unwrap_or(Step::Done);
+    if step == Step::Done {
+        drop(catch_unwind(AssertUnwindSafe(|| drop(machine))));
+        let vp = mask().vp;
+        vp.current.set(None);
+        record.state.set(State::Finished);
+        vp.put_slot(record);
+        return;
+    }
+    let vp = mask().vp;
+    vp.current.set(None);
+    record.machine.set(Some(machine));
+    let deadline = match step {
+        Step::ParkUntil(deadline) => Some(deadline),
+        _ => None,
+    };
+    if step == Step::Yield || record.token.replace(false) {
+        vp.queue.push(record, record.level.get());
+    } else {
+        prepare_to_park(vp, record, Reason { kind: Kind::Park, object: 0 }, deadline);
+    }
+}
+
+/// Suspends `me` together with the kernel thread it runs on, which keeps the stack; the processor goes to another thread.
+///
+/// For what must not change its kernel thread or cannot leave its stack: a stackless step, code that unwinds (the count of
+/// panics belongs to the kernel thread), code that was interrupted anywhere.
+#[cold]
+pub(crate) fn suspend_in_place(vp: &'static Vp, me: &'static Record) {
+    let thread = KernelThread::current();
+    me.bound.set(Some(thread));
+    me.special.set(true);
+    thread.strand(true);
+    let next = vp.queue.pop();
+    match next {
+        Some(next) if ptr::eq(next, me) => {
+            me.bound.set(None);
+            me.special.set(me.is_stackless.get());
+            vp.begin(me);
+            thread.strand(false);
+            return;
+        }
+        Some(next) if next.bound.get().is_some() => {
+            if let Some(heir) = next.bound.get() {
+                pass_to_bound(thread, vp, next, heir);
+            }
+        }
+        next => {
+            vp.chosen.set(next);
+            vp.current.set(None);
+            thread.pass(vp, spare(vp));
+        }
+    }
+    wait_for_turn(thread);
+    thread.strand(false);
+}
+
+/// A thread from the pool; waits until the monitor has made one.
+fn spare(vp: &'static Vp) -> &'static KernelThread {
+    let shared = vp.shared();
+    loop {
+        if let Some(thread) = shared.pool.take() {
+            return thread;
+        }
+        shared.monitor.ask_for_spares();
+        yield_now();
+    }
+}

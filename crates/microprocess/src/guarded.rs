@@ -1,0 +1,123 @@
+//! State of a synchronisation object, and waiting for it to change.
+//!
+//! On one virtual processor masking events excludes everybody; no atomic instruction is executed. With several, a short spin lock is added.
+#![expect(unsafe_code, reason = "a lock around a cell")]
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use kyocho_sys::prim::cell::UnsafeCell;
+
+pub(crate) use crate::deadline::Deadline;
+use crate::record::Reason;
+use crate::schedule::{Section, mask, prepare_to_park, resume, switch_away};
+pub(crate) use crate::schedule::{WakeCause, hand_over, make_runnable};
+use crate::spin::SpinLock;
+
+/// A value that one microprocess at a time enters, briefly.
+pub(crate) struct Guarded<T> {
+    lock: SpinLock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one microprocess at a time gets to the value, and the value may change threads.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+
+impl<T> fmt::Debug for Guarded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded").finish_non_exhaustive()
+    }
+}
+
+impl<T> Guarded<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self { lock: SpinLock::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// Masks events and lets the caller to the value. Inside, nothing may be allocated or freed.
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> Guard<'_, T> {
+        let section = mask();
+        self.lock.acquire();
+        Guard { object: self, section: Some(section) }
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+}
+
+/// Access to the value of a [`Guarded`].
+pub(crate) struct Guard<'a, T> {
+    object: &'a Guarded<T>,
+    /// Taken when the guard is left.
+    section: Option<Section>,
+}
+
+impl<T> fmt::Debug for Guard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: events are masked and the lock is held.
+        unsafe { &*self.object.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: events are masked and the lock is held; `self` is borrowed exclusively.
+        unsafe { &mut *self.object.value.get() }
+    }
+}
+
+impl<T> Guard<'_, T> {
+    /// Leaves the guard and waits to be made runnable by whoever finds the caller in a wait queue.
+    ///
+    /// No wake is lost: who enters next may wake the caller at once, even before it has left its stack.
+    ///
+    /// # Panics
+    /// The caller is no microprocess, or inside another guard.
+    pub(crate) fn park(self, reason: Reason) -> WakeCause {
+        self.suspend(reason, None)
+    }
+
+    /// As [`park`](Self::park), but not longer than until `deadline`.
+    ///
+    /// After `TimedOut` the caller enters again and takes itself out of its queue. If a waker was faster, the wake is void: no
+    /// later wait ends by it.
+    pub(crate) fn park_until(self, deadline: Deadline, reason: Reason) -> WakeCause {
+        self.suspend(reason, Some(deadline))
+    }
+
+    #[inline]
+    fn suspend(mut self, reason: Reason, deadline: Option<Deadline>) -> WakeCause {
+        let Some(section) = self.section.take() else { return WakeCause::Woken };
+        assert!(section.is_outermost(), "a microprocess waits in one guard at a time");
+        let vp = section.vp;
+        let me = vp.running();
+        prepare_to_park(vp, me, reason, deadline);
+        self.object.lock.release();
+        switch_away(vp, me);
+        let cause = if me.timed_out.get() { WakeCause::TimedOut } else { WakeCause::Woken };
+        resume();
+        cause
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(section) = self.section.take() {
+            self.object.lock.release();
+            section.leave();
+        }
+    }
+}

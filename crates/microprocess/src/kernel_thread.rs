@@ -1,0 +1,239 @@
+//! Kernel threads: what carries a virtual processor.
+//!
+//! A kernel thread runs one of three things: its *base* (the dispatching loop, on its own stack), a microprocess while it
+//! holds a virtual processor, or a microprocess that lost its virtual processor while it slept in the kernel.
+//! Everybody else waits in [`KernelThread::await_vp`].
+//!
+//! # Losing a virtual processor
+//! `vp` is written by the thread itself and by whoever takes the processor away from it while it sleeps in
+//! the kernel. The taker puts [`CLAIMED`] there first, looks whether the thread still
+//! sleeps with events unmasked, and only then makes the loss final or takes the claim back. A thread that finds a
+//! claim waits for its outcome; so does one that gives its processor away itself.
+#![expect(unsafe_code, reason = "follows the kernel thread's word")]
+
+use core::cell::Cell;
+use core::ptr;
+
+use kyocho_arch::{Context, current_thread_word, set_current_thread_word, set_current_vp};
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering, compiler_fence};
+use kyocho_sys::prim::thread::yield_now;
+
+use crate::record::Record;
+use crate::shared::Shared;
+use crate::vp::Vp;
+
+/// What [`KernelThread::vp`] holds while somebody decides whether to take it.
+const CLAIMED: *mut Vp = ptr::without_provenance_mut(1);
+
+/// Values of [`KernelThread::go`].
+mod go {
+    /// Nothing to do.
+    pub(super) const WAIT: u32 = 0;
+    /// A virtual processor was given, or its idling is over.
+    pub(super) const RUN: u32 = 1;
+    /// The runtime stops.
+    pub(super) const EXIT: u32 = 2;
+}
+
+/// The runtime's record of one kernel thread. Lives for ever.
+#[repr(C, align(64))]
+pub(crate) struct KernelThread {
+    /// Events are masked: the processor cannot be taken away, a preemption stays pending.
+    pub(crate) mask: AtomicU32,
+    /// The futex word the thread waits on.
+    go: AtomicU32,
+    vp: AtomicPtr<Vp>,
+    /// Where the dispatching loop goes on.
+    pub(crate) base: Cell<Context>,
+    /// The microprocess it runs, or that is bound to it; kept when the processor is lost.
+    pub(crate) running: Cell<Option<&'static Record>>,
+    /// 0 for those that belong to no runtime.
+    pub(crate) tid: AtomicI32,
+    /// Carries a microprocess without a virtual processor, or will never be given one again.
+    stranded: AtomicU32,
+    /// Next in the pool.
+    pub(crate) pool_next: AtomicPtr<Self>,
+    pub(crate) shared: AtomicPtr<Shared>,
+}
+
+// SAFETY: cells are touched by the thread itself; `running` also by those who took its processor,
+// while it sleeps. The rest is atomic.
+unsafe impl Sync for KernelThread {}
+
+/// Stands for every kernel thread that belongs to no runtime.
+static FOREIGN: KernelThread = KernelThread::new(ptr::from_ref(&crate::vp::FOREIGN).cast_mut());
+
+impl KernelThread {
+    pub(crate) const fn new(vp: *mut Vp) -> Self {
+        Self {
+            mask: AtomicU32::new(1),
+            go: AtomicU32::new(go::WAIT),
+            vp: AtomicPtr::new(vp),
+            base: Cell::new(Context::NULL),
+            running: Cell::new(None),
+            tid: AtomicI32::new(0),
+            stranded: AtomicU32::new(0),
+            pool_next: AtomicPtr::new(ptr::null_mut()),
+            shared: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// The calling kernel thread. Read afresh at every call: a microprocess changes threads.
+    #[inline(always)]
+    pub(crate) fn current() -> &'static Self {
+        let thread = current_thread_word().cast::<Self>();
+        // SAFETY: null or set by `become_current` to a record that lives for ever.
+        match unsafe { thread.as_ref() } {
+            Some(thread) => thread,
+            None => foreign(),
+        }
+    }
+
+    /// Whether the calling kernel thread belongs to a runtime.
+    pub(crate) fn is_ours() -> bool {
+        !current_thread_word().is_null()
+    }
+
+    /// Makes this the record of the calling kernel thread.
+    pub(crate) fn become_current(&'static self) {
+        let word = ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: the readers expect a `KernelThread`, and this one lives for ever.
+        unsafe { set_current_thread_word(word) };
+    }
+
+    /// The processor it holds. Events must be masked.
+    #[inline(always)]
+    pub(crate) fn held(&self) -> Option<&'static Vp> {
+        let vp = self.vp.load(Ordering::Relaxed);
+        if vp.addr() <= CLAIMED.addr() {
+            return None;
+        }
+        // SAFETY: neither null nor the claim, so a virtual processor, which lives for ever.
+        Some(unsafe { &*vp })
+    }
+
+    /// Whether it carries a microprocess that no virtual processor runs.
+    pub(crate) fn is_stranded(&self) -> bool {
+        self.stranded.load(Ordering::SeqCst) != 0
+    }
+
+    pub(crate) fn strand(&self, stranded: bool) {
+        self.stranded.store(u32::from(stranded), Ordering::SeqCst);
+    }
+
+    /// Whether somebody decides about its processor just now.
+    fn is_claimed(&self) -> bool {
+        self.vp.load(Ordering::Acquire) == CLAIMED
+    }
+
+    /// Waits until no claim is pending; the processor it holds then.
+    #[cold]
+    pub(crate) fn settle_claim(&self) -> Option<&'static Vp> {
+        while self.is_claimed() {
+            yield_now();
+        }
+        self.held()
+    }
+
+    /// Gives up `vp`, which it holds with events masked.
+    fn let_go(&self, vp: &'static Vp) {
+        let vp = ptr::from_ref(vp).cast_mut();
+        // A claim fails, since events are masked; wait until it has.
+        while self
+            .vp
+            .compare_exchange(vp, ptr::null_mut(), Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            yield_now();
+        }
+        // SAFETY: null is always right.
+        unsafe { set_current_vp(ptr::null_mut()) };
+    }
+
+    /// Passes `vp`, which the calling thread holds, to `heir`, who waits for one.
+    pub(crate) fn pass(&self, vp: &'static Vp, heir: &'static Self) {
+        self.let_go(vp);
+        heir.give(vp);
+    }
+
+    /// Gives `vp`, which nobody holds, to this thread, which waits for one.
+    pub(crate) fn give(&'static self, vp: &'static Vp) {
+        vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
+        self.notify(go::RUN);
+    }
+
+    fn notify(&self, what: u32) {
+        self.go.store(what, Ordering::Release);
+        futex::wake(&self.go, 1);
+    }
+
+    /// Ends its idling. Comes too late harmlessly: who waits for a processor looks whether it has one.
+    pub(crate) fn rouse(&self) {
+        if self.go.compare_exchange(go::WAIT, go::RUN, Ordering::Release, Ordering::Relaxed).is_ok()
+        {
+            futex::wake(&self.go, 1);
+        }
+    }
+
+    /// Tells a thread that waits for a processor to exit instead.
+    pub(crate) fn dismiss(&self) {
+        self.notify(go::EXIT);
+    }
+
+    /// Sleeps until it is given a virtual processor; `None` when it is to exit.
+    pub(crate) fn await_vp(&self) -> Option<&'static Vp> {
+        loop {
+            match self.go.swap(go::WAIT, Ordering::Acquire) {
+                go::WAIT => {
+                    futex::wait(&self.go, go::WAIT, None);
+                }
+                go::EXIT => return None,
+                _ => {
+                    let Some(vp) = self.held() else { continue };
+                    // SAFETY: `give` made this thread the only holder.
+                    unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
+                    return Some(vp);
+                }
+            }
+        }
+    }
+
+    /// Sleeps until [`rouse`](Self::rouse) or `deadline_ns`; tells whether it was roused.
+    pub(crate) fn idle(&self, deadline_ns: Option<u64>) -> bool {
+        loop {
+            if self.go.swap(go::WAIT, Ordering::Acquire) != go::WAIT {
+                return true;
+            }
+            if futex::wait(&self.go, go::WAIT, deadline_ns) == futex::Wait::TimedOut {
+                return self.go.swap(go::WAIT, Ordering::Acquire) != go::WAIT;
+            }
+        }
+    }
+
+    /// Masks events on the calling thread.
+    #[inline(always)]
+    pub(crate) fn mask(&self) -> bool {
+        let outermost = self.mask.load(Ordering::Relaxed) == 0;
+        self.mask.store(1, Ordering::Relaxed);
+        // The handler on this very thread is the only one who must see this order; takers look
+        // at the mask after they saw the thread asleep.
+        compiler_fence(Ordering::SeqCst);
+        outermost
+    }
+
+    #[inline(always)]
+    pub(crate) fn unmask(&self) {
+        compiler_fence(Ordering::SeqCst);
+        self.mask.store(0, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+}
+
+/// A kernel thread of no runtime calls us: from now on, locks must exclude.
+#[cold]
+fn foreign() -> &'static KernelThread {
+    crate::shared::require_locks();
+    &FOREIGN
+}

@@ -1,0 +1,175 @@
+//! Handles to microprocesses, and what a microprocess does about itself.
+
+use core::fmt;
+use core::ptr;
+use core::time::Duration;
+
+use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+
+use crate::deadline::Deadline;
+use crate::priority::Priority;
+use crate::record::{Record, remote};
+use crate::schedule::{self, mask};
+
+/// Names one microprocess, for as long as anybody likes.
+///
+/// ```
+/// # kyocho_microprocess::run(|| {
+/// use kyocho_microprocess::{Microprocess, park, spawn};
+/// let me = Microprocess::current();
+/// spawn(move || me.unpark());
+/// park();
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Copy)]
+pub struct Microprocess {
+    record: &'static Record,
+    id: u64,
+}
+
+impl fmt::Debug for Microprocess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Microprocess").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Microprocess {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.record, other.record) && self.id == other.id
+    }
+}
+
+impl Eq for Microprocess {}
+
+impl Microprocess {
+    pub(crate) fn new(record: &'static Record, id: u64) -> Self {
+        Self { record, id }
+    }
+
+    pub(crate) fn of(record: &'static Record) -> Self {
+        Self::new(record, record.id())
+    }
+
+    /// The caller.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    #[must_use]
+    pub fn current() -> Self {
+        Self::of(schedule::current())
+    }
+
+    /// Its number: no other microprocess of the runtime has or had it.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn is_alive(&self) -> bool {
+        self.record.id() == self.id
+    }
+
+    /// The name it was given, while it lives.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        let section = mask();
+        let name = self.record.name.get();
+        let alive = self.is_alive();
+        section.leave();
+        if alive { name.as_str().map(str::to_owned) } else { None }
+    }
+
+    /// Its priority; the lowest once it has ended.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        let section = mask();
+        let level = self.record.level.get();
+        section.leave();
+        Priority::new(level).unwrap_or(Priority::LOWEST)
+    }
+
+    /// Changes its priority, from the next time it becomes runnable.
+    pub fn set_priority(&self, priority: Priority) {
+        let section = mask();
+        if self.is_alive() {
+            self.record.level.set(priority.level());
+        }
+        section.leave();
+    }
+
+    /// Ends its [`park`], or the next one if it is not parked. Any kernel thread may call it.
+    ///
+    /// Does nothing once it has ended.
+    pub fn unpark(&self) {
+        let section = mask();
+        if self.is_alive() {
+            if ptr::eq(self.record.home(), section.vp) {
+                section.vp.unpark(self.record);
+            } else {
+                self.record.post(remote::UNPARK);
+            }
+        }
+        section.leave();
+    }
+
+    /// A word that becomes non-zero when the scheduler wants the processor back: its time slice is over, or something more
+    /// urgent waits. Reset when the microprocess next gets the processor. Loading it is all a poll costs.
+    #[must_use]
+    pub fn poll_word(&self) -> &AtomicU32 {
+        &self.record.poll
+    }
+
+    /// Whether the scheduler wants the processor back.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.record.poll.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// Whether the caller is a microprocess without a stack, running a step.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn is_stackless() -> bool {
+    schedule::current().is_stackless.get()
+}
+
+/// Lets others of the caller's priority, and above, run first.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[inline]
+pub fn yield_now() {
+    schedule::yield_now();
+}
+
+/// Waits for an [`unpark`](Microprocess::unpark); returns at once if that came already. May return without one.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn park() {
+    schedule::park(None);
+}
+
+/// As [`park`], but not longer than `limit`.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn park_timeout(limit: Duration) {
+    schedule::park(Deadline::after(limit));
+}
+
+/// Waits for `duration`. Other microprocesses run meanwhile.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn sleep(duration: Duration) {
+    match Deadline::after(duration) {
+        Some(deadline) => schedule::sleep_until(deadline),
+        // The clock never gets there.
+        None => loop {
+            park();
+        },
+    }
+}

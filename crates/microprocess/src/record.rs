@@ -1,0 +1,344 @@
+//! The control block of a microprocess.
+//!
+//! A record lies at the top of its own stack slot (see [`slot`](crate::slot)) and is recycled with it, never
+//! unmapped: a reference to one is good for ever, and a stale one meets at worst the next user of the slot.
+//! `id` tells the users apart.
+//!
+//! # Who may touch what
+//! * **Cells** belong to the virtual processor in `home`: only its holder touches them, with
+//!   events masked. A microprocess changes its home only while it stands in a run queue.
+//! * `remote` and `inbox_next` are how everybody else asks for something: a bit is set, and whoever set the first one
+//!   links the record into its home's inbox.
+//! * `completion` has a lock of its own.
+#![expect(unsafe_code, reason = "states which fields are shared, and how")]
+
+use core::cell::Cell;
+use core::fmt;
+
+use kyocho_arch::Context;
+use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use crate::kernel_thread::KernelThread;
+use crate::run_queue::Queued;
+use crate::spin::SpinLock;
+use crate::stackless::Stackless;
+use crate::timers::{self, Sleeper};
+use crate::vp::Vp;
+
+/// Bits of [`Record::remote`].
+pub(crate) mod remote {
+    /// In some inbox.
+    pub(crate) const LINKED: u32 = 1;
+    /// A waker of a synchronisation object chose it.
+    pub(crate) const WAKE: u32 = 2;
+    /// `Microprocess::unpark` was called.
+    pub(crate) const UNPARK: u32 = 4;
+    /// It is runnable and comes from another virtual processor, or from the kernel.
+    pub(crate) const ARRIVE: u32 = 8;
+}
+
+/// Where a microprocess is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nobody: the slot is free.
+    Free,
+    /// In a run queue, or on the way into one.
+    Runnable,
+    /// On a virtual processor.
+    Running,
+    /// Waits for another microprocess, for I/O of the runtime or for a point in time.
+    Parked,
+    /// Its kernel thread sleeps in the kernel, or has woken there and not called us since.
+    Blocked,
+    /// Over; the slot waits for its handle.
+    Finished,
+}
+
+/// What kind of thing a parked microprocess waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Nothing: it was never parked.
+    Nothing,
+    /// An `unpark`.
+    Park,
+    /// A point in time.
+    Sleep,
+    /// The end of another microprocess.
+    Join,
+    /// The end of a scope's microprocesses.
+    Scope,
+    /// A mutex.
+    Mutex,
+    /// A reader-writer lock.
+    RwLock,
+    /// A condition variable.
+    Condvar,
+    /// A semaphore.
+    Semaphore,
+    /// A barrier.
+    Barrier,
+    /// Room in a channel, or its receiver.
+    Send,
+    /// A message.
+    Receive,
+    /// One of several channel operations.
+    Select,
+    /// Input or output.
+    Io,
+}
+
+/// What a parked microprocess waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reason {
+    /// Its kind.
+    pub kind: Kind,
+    /// Which one: an address, or the id of a microprocess for [`Kind::Join`]; 0 where there is none.
+    pub object: usize,
+}
+
+impl Reason {
+    pub(crate) const NOTHING: Self = Self { kind: Kind::Nothing, object: 0 };
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            Kind::Nothing => return f.write_str("nothing"),
+            Kind::Park => return f.write_str("an unpark"),
+            Kind::Sleep => return f.write_str("a point in time"),
+            Kind::Join => return write!(f, "the end of microprocess {}", self.object),
+            Kind::Scope => "the microprocesses of scope",
+            Kind::Mutex => "mutex",
+            Kind::RwLock => "reader-writer lock",
+            Kind::Condvar => "condition variable",
+            Kind::Semaphore => "semaphore",
+            Kind::Barrier => "barrier",
+            Kind::Send => "sending on channel",
+            Kind::Receive => "receiving from channel",
+            Kind::Select => "a select on channel",
+            Kind::Io => "input or output on",
+        };
+        write!(f, "{what} {:#x}", self.object)
+    }
+}
+
+/// The end of a microprocess, and who waits for it.
+pub(crate) struct Completion {
+    pub(crate) lock: SpinLock,
+    /// The result lies in the slot.
+    pub(crate) finished: Cell<bool>,
+    /// The result lies in the slot, and the microprocess is about to leave its stack.
+    pub(crate) finishing: Cell<bool>,
+    /// Nobody will ask for the result.
+    pub(crate) detached: Cell<bool>,
+    pub(crate) joiner: Cell<Option<&'static Record>>,
+}
+
+/// The longest name kept, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 39;
+
+/// A name, inside the record: setting it allocates nothing, reading it follows no pointer.
+#[derive(Clone, Copy)]
+pub(crate) struct Name {
+    bytes_used: u8,
+    bytes: [u8; NAME_BYTES_MAX],
+}
+
+impl Name {
+    pub(crate) const NONE: Self = Self { bytes_used: 0, bytes: [0; NAME_BYTES_MAX] };
+
+    /// `text`, cut after the last character that fits.
+    pub(crate) fn new(text: &str) -> Self {
+        let mut end = text.len().min(NAME_BYTES_MAX);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut name = Self::NONE;
+        name.bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
+        name.bytes_used = end as u8;
+        name
+    }
+
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match self.bytes.get(..usize::from(self.bytes_used)) {
+            None | Some([]) => None,
+            Some(bytes) => core::str::from_utf8(bytes).ok(),
+        }
+    }
+}
+
+/// A control block. See the module's text for who may touch what.
+#[repr(C, align(64))]
+pub(crate) struct Record {
+    /// Where it goes on, while it is not running.
+    pub(crate) context: Cell<Context>,
+    /// Behind it in a run queue, or in a list of free slots.
+    pub(crate) link: Cell<Option<&'static Self>>,
+    pub(crate) state: Cell<State>,
+    pub(crate) level: Cell<u8>,
+    /// A switch of stacks does not do: stackless, or bound to a kernel thread.
+    pub(crate) special: Cell<bool>,
+    pub(crate) is_stackless: Cell<bool>,
+    /// An `unpark` came before its `park`.
+    pub(crate) token: Cell<bool>,
+    /// The last wait ended by its deadline: a wake for it may still be on its way.
+    pub(crate) timed_out: Cell<bool>,
+    /// Size class of its slot.
+    pub(crate) class: Cell<u8>,
+    pub(crate) reason: Cell<Reason>,
+    /// The kernel thread that alone can run it, while it is bound to one.
+    pub(crate) bound: Cell<Option<&'static KernelThread>>,
+    pub(crate) timer: timers::Links<Self>,
+    pub(crate) completion: Completion,
+    /// Bits of [`remote`].
+    pub(crate) remote: AtomicU32,
+    /// Non-zero when the scheduler wants the processor back soon.
+    pub(crate) poll: AtomicU32,
+    pub(crate) inbox_next: AtomicPtr<Self>,
+    pub(crate) home: AtomicPtr<Vp>,
+    pub(crate) id: AtomicU64,
+    /// First address of the slot, where the guard is.
+    pub(crate) slot: Cell<*mut u8>,
+    pub(crate) name: Cell<Name>,
+    /// The step function, of a stackless one.
+    pub(crate) machine: Cell<Option<Box<dyn Stackless>>>,
+}
+
+// SAFETY: cells are touched by the home's holder alone (module text); the rest is atomic or has a lock.
+unsafe impl Sync for Record {}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Queued for Record {
+    #[inline]
+    fn link(&self) -> &Cell<Option<&'static Self>> {
+        &self.link
+    }
+}
+
+impl Sleeper for Record {
+    #[inline]
+    fn links(&self) -> &timers::Links<Self> {
+        &self.timer
+    }
+}
+
+impl Record {
+    /// The record of a free slot.
+    pub(crate) const fn new(slot: *mut u8, class: u8) -> Self {
+        Self {
+            context: Cell::new(Context::NULL),
+            link: Cell::new(None),
+            state: Cell::new(State::Free),
+            level: Cell::new(0),
+            special: Cell::new(false),
+            is_stackless: Cell::new(false),
+            token: Cell::new(false),
+            timed_out: Cell::new(false),
+            class: Cell::new(class),
+            reason: Cell::new(Reason::NOTHING),
+            bound: Cell::new(None),
+            timer: timers::Links::new(),
+            completion: Completion {
+                lock: SpinLock::new(),
+                finished: Cell::new(false),
+                finishing: Cell::new(false),
+                detached: Cell::new(false),
+                joiner: Cell::new(None),
+            },
+            remote: AtomicU32::new(0),
+            poll: AtomicU32::new(0),
+            inbox_next: AtomicPtr::new(core::ptr::null_mut()),
+            home: AtomicPtr::new(core::ptr::null_mut()),
+            id: AtomicU64::new(0),
+            slot: Cell::new(slot),
+            name: Cell::new(Name::NONE),
+            machine: Cell::new(None),
+        }
+    }
+
+    /// Makes the record of a free slot that of a new microprocess. A message for the last user may
+    /// still be in an inbox: `remote` and its link stay as they are.
+    #[inline]
+    pub(crate) fn renew(&self, home: &'static Vp, id: u64, level: u8, context: Context) {
+        self.context.set(context);
+        self.state.set(State::Runnable);
+        self.level.set(level);
+        self.special.set(false);
+        self.is_stackless.set(false);
+        self.token.set(false);
+        self.timed_out.set(false);
+        self.completion.finished.set(false);
+        self.completion.finishing.set(false);
+        self.completion.detached.set(false);
+        self.completion.joiner.set(None);
+        self.poll.store(0, Ordering::Relaxed);
+        self.home.store(core::ptr::from_ref(home).cast_mut(), Ordering::Relaxed);
+        self.id.store(id, Ordering::Relaxed);
+    }
+
+    /// The virtual processor it belongs to.
+    #[inline]
+    pub(crate) fn home(&self) -> &'static Vp {
+        let home = self.home.load(Ordering::Acquire);
+        // SAFETY: set by `renew` before anybody knows the record; virtual processors live for ever.
+        unsafe { &*home }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    /// Leaves a message for the holder of its home, from anywhere.
+    pub(crate) fn post(&'static self, bits: u32) {
+        let old = self.remote.fetch_or(bits | remote::LINKED, Ordering::AcqRel);
+        if old & remote::LINKED == 0 {
+            self.home().receive(self);
+        }
+    }
+}
+
+/// A reference to a microprocess that is known to be alive: one that waits, or the current one.
+#[derive(Clone, Copy)]
+pub(crate) struct MicroprocessRef(pub(crate) &'static Record);
+
+impl fmt::Debug for MicroprocessRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for MicroprocessRef {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for MicroprocessRef {}
+
+impl MicroprocessRef {
+    /// The caller.
+    ///
+    /// # Panics
+    /// Called outside a microprocess.
+    #[inline]
+    pub(crate) fn current() -> Self {
+        Self(crate::schedule::current())
+    }
+
+    /// Its level.
+    #[inline]
+    pub(crate) fn priority(self) -> u8 {
+        self.0.level.get()
+    }
+
+    pub(crate) fn id(self) -> u64 {
+        self.0.id()
+    }
+}

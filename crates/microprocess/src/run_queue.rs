@@ -1,0 +1,103 @@
+//! Who runs next: the pure part of dispatching.
+//!
+//! ```text
+//!   occupied   63 … 31 … 0        one bit a level: which lists are not empty
+//!                   │
+//!   levels[31]      └─► first ─► second ─► last      singly linked through the elements
+//! ```
+//!
+//! **Invariant:** bit `p` is set if and only if `levels[p]` has a first element.
+//! **Invariant:** the link of a last element is `None`.
+
+use core::cell::Cell;
+
+use crate::priority::Priority;
+
+/// What stands in a run queue: something with a link of its own, in at most one queue at a time.
+pub(crate) trait Queued: 'static {
+    /// The element behind this one.
+    fn link(&self) -> &Cell<Option<&'static Self>>;
+}
+
+/// One level: first come, first served. `last` means nothing while `first` is `None`.
+struct Level<R: 'static> {
+    first: Cell<Option<&'static R>>,
+    last: Cell<Option<&'static R>>,
+}
+
+/// Runnable elements in the order in which they will run.
+pub(crate) struct RunQueue<R: 'static> {
+    occupied: Cell<u64>,
+    levels: [Level<R>; Priority::LEVELS],
+}
+
+impl<R: Queued> RunQueue<R> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            occupied: Cell::new(0),
+            levels: [const { Level { first: Cell::new(None), last: Cell::new(None) } };
+                Priority::LEVELS],
+        }
+    }
+
+    /// Appends `element` behind its equals.
+    #[inline]
+    pub(crate) fn push(&self, element: &'static R, level: u8) {
+        let bit = 1 << (level & 63);
+        let list = &self.levels[usize::from(level & 63)];
+        element.link().set(None);
+        if self.occupied.get() & bit == 0 {
+            self.occupied.set(self.occupied.get() | bit);
+            list.first.set(Some(element));
+        } else if let Some(last) = list.last.get() {
+            last.link().set(Some(element));
+        }
+        list.last.set(Some(element));
+    }
+
+    /// Puts `element` before its equals: it was running, and has time left.
+    pub(crate) fn push_first(&self, element: &'static R, level: u8) {
+        let bit = 1 << (level & 63);
+        let list = &self.levels[usize::from(level & 63)];
+        if self.occupied.get() & bit == 0 {
+            return self.push(element, level);
+        }
+        element.link().set(list.first.get());
+        list.first.set(Some(element));
+    }
+
+    /// Takes the first element of the highest level.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<&'static R> {
+        let occupied = self.occupied.get();
+        if occupied == 0 {
+            return None;
+        }
+        let level = 63 - occupied.leading_zeros();
+        let list = &self.levels[level as usize];
+        let first = list.first.get();
+        let second = first.and_then(|first| first.link().get());
+        list.first.set(second);
+        if second.is_none() {
+            self.occupied.set(occupied & !(1 << level));
+        }
+        first
+    }
+
+    /// The level of what [`pop`](Self::pop) would take.
+    #[inline]
+    pub(crate) fn highest(&self) -> Option<u8> {
+        match self.occupied.get() {
+            0 => None,
+            occupied => Some(63 - occupied.leading_zeros() as u8),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.occupied.get() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

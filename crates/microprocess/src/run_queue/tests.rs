@@ -1,0 +1,77 @@
+//! The run queue beside a naive model: a vector searched for the first of the highest level.
+
+use core::cell::Cell;
+
+use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
+
+use super::{Queued, RunQueue};
+
+#[derive(Debug)]
+struct Element {
+    number: usize,
+    link: Cell<Option<&'static Self>>,
+}
+
+impl Queued for Element {
+    fn link(&self) -> &Cell<Option<&'static Self>> {
+        &self.link
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Operation {
+    Push(u8),
+    PushFirst(u8),
+    Pop,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    // Few levels collide, all levels occur.
+    let level = prop_oneof![0..3_u8, 0..64_u8, 61..64_u8];
+    prop_oneof![
+        level.clone().prop_map(Operation::Push),
+        level.prop_map(Operation::PushFirst),
+        any::<u8>().prop_map(|_| Operation::Pop),
+    ]
+}
+
+#[derive(Default)]
+struct Model(Vec<(u8, usize)>);
+
+impl Model {
+    fn pop(&mut self) -> Option<usize> {
+        let highest = self.0.iter().map(|&(level, _)| level).max()?;
+        let at = self.0.iter().position(|&(level, _)| level == highest)?;
+        Some(self.0.remove(at).1)
+    }
+}
+
+proptest! {
+    #[test]
+    fn behaves_as_a_searched_vector(operations in proptest::collection::vec(operation(), 0..200)) {
+        let (queue, mut model) = (RunQueue::<Element>::new(), Model::default());
+        for (number, operation) in operations.into_iter().enumerate() {
+            let element = || &*Box::leak(Box::new(Element { number, link: Cell::new(None) }));
+            match operation {
+                Operation::Push(level) => {
+                    queue.push(element(), level);
+                    model.0.push((level, number));
+                }
+                Operation::PushFirst(level) => {
+                    queue.push_first(element(), level);
+                    model.0.insert(0, (level, number));
+                }
+                Operation::Pop => {
+                    prop_assert_eq!(queue.pop().map(|element| element.number), model.pop());
+                }
+            }
+            let highest = model.0.iter().map(|&(level, _)| level).max();
+            prop_assert_eq!(queue.highest(), highest);
+            prop_assert_eq!(queue.is_empty(), model.0.is_empty());
+        }
+        while let Some(expected) = model.pop() {
+            prop_assert_eq!(queue.pop().map(|element| element.number), Some(expected));
+        }
+        prop_assert_eq!(queue.pop().is_none(), true);
+    }
+}

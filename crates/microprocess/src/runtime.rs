@@ -1,0 +1,276 @@
+//! Starting and ending a runtime.
+
+use core::fmt;
+use core::ptr;
+use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{io, thread};
+
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::Ordering;
+
+use crate::record::{Name, Reason, Record, State};
+use crate::shared::{Shared, outcome};
+use crate::slot;
+use crate::spawn::furnish;
+use crate::statistics::Statistics;
+use crate::vp::attention;
+use crate::{monitor, schedule};
+
+/// How to start a runtime.
+#[derive(Debug, Clone, Default)]
+pub struct RuntimeBuilder {
+    virtual_processors: Option<usize>,
+}
+
+impl RuntimeBuilder {
+    /// Sets the number of virtual processors; as many as the process has CPUs when not called.
+    ///
+    /// # Panics
+    /// `count` is zero.
+    #[must_use]
+    pub fn virtual_processors(mut self, count: usize) -> Self {
+        assert!(count > 0, "a runtime needs a virtual processor");
+        self.virtual_processors = Some(count);
+        self
+    }
+
+    /// The runtime.
+    #[must_use]
+    pub fn build(self) -> Runtime {
+        let cpus = || thread::available_parallelism().map_or(1, core::num::NonZero::get);
+        Runtime { virtual_processors: self.virtual_processors.unwrap_or_else(cpus) }
+    }
+}
+
+/// Virtual processors for one address space, or for a part of it.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    virtual_processors: usize,
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+/// Nothing was runnable, nothing pending, and `main` had not returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deadlock {
+    /// The microprocesses that waited, oldest first.
+    pub waiting: Vec<Waiting>,
+}
+
+/// A microprocess in a deadlock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its id.
+    pub id: u64,
+    /// Its name, if it was given one.
+    pub name: Option<String>,
+    /// Its priority's level.
+    pub level: u8,
+    /// What it waited for.
+    pub reason: Reason,
+}
+
+/// How many of those who wait are listed in text.
+const LISTED_MAX: usize = 100;
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "deadlock: nothing is runnable and nothing pending; {} wait:",
+            self.waiting.len()
+        )?;
+        for Waiting { id, name, level, reason } in self.waiting.iter().take(LISTED_MAX) {
+            let name = name.as_deref().unwrap_or("(no name)");
+            write!(f, "\n  microprocess {id} {name}, priority {level}, waits for {reason}")?;
+        }
+        if self.waiting.len() > LISTED_MAX {
+            write!(f, "\n  and {} more", self.waiting.len() - LISTED_MAX)?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Deadlock {}
+
+impl Runtime {
+    /// How to start one.
+    #[must_use]
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder::default()
+    }
+
+    /// Runs `main` as the first microprocess, and returns what it returns.
+    ///
+    /// When `main` returns, the runtime stops: microprocesses that have not ended are abandoned. Their stacks are taken
+    /// back without running destructors; a kernel thread that one of them holds in the kernel, or that was preempted in the middle of
+    /// foreign code, sleeps until the process ends.
+    ///
+    /// # Errors
+    /// Nothing is runnable, no timer is set, no I/O is pending, and `main` has not returned.
+    ///
+    /// # Panics
+    /// `main` panicked, or the system gives no memory or kernel threads to start with.
+    pub fn run<F, T>(&self, main: F) -> Result<T, Deadlock>
+    where
+        F: FnOnce() -> T + Send,
+        T: Send,
+    {
+        let shared = Shared::new(self.virtual_processors);
+        let mut result = None;
+        let place = &mut result;
+        let body = move || {
+            *place = Some(catch_unwind(AssertUnwindSafe(main)));
+            shared.end(outcome::FINISHED);
+        };
+        start_main(shared, body);
+        let monitor = start(shared).expect("kernel threads to start with");
+        let how = shared.await_end();
+        let deadlock = (how == outcome::DEADLOCK).then(|| Deadlock { waiting: waiting_in(shared) });
+        stop(shared, monitor);
+        match (deadlock, result) {
+            (Some(deadlock), _) => Err(deadlock),
+            (None, Some(Ok(value))) => Ok(value),
+            (None, Some(Err(panic))) => resume_unwind(panic),
+            (None, None) => unreachable!("main ends the run after it left its result"),
+        }
+    }
+}
+
+/// Runs `main` as the first microprocess of a runtime with as many virtual processors as the process has CPUs.
+///
+/// ```
+/// let sum: u64 = kyocho_microprocess::run(|| {
+///     let handles: Vec<_> = (0..10).map(|i| kyocho_microprocess::spawn(move || i * i)).collect();
+///     handles.into_iter().map(|handle| handle.join().unwrap()).sum()
+/// })
+/// .unwrap();
+/// assert_eq!(sum, 285);
+/// ```
+///
+/// # Errors
+/// As for [`Runtime::run`].
+///
+/// # Panics
+/// As for [`Runtime::run`].
+pub fn run<F, T>(main: F) -> Result<T, Deadlock>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    Runtime::default().run(main)
+}
+
+/// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
+fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
+    let vp = shared.vps()[0];
+    let record = slot::refill(slot::LARGEST).expect("memory for the main stack");
+    let level = crate::priority::Priority::NORMAL.level();
+    let context = spawn_main(record, body);
+    record.renew(vp, vp.new_id(), level, context);
+    record.name.set(Name::new("main"));
+    record.completion.detached.set(true);
+    vp.counters.spawned.bump();
+    vp.queue.push(record, level);
+}
+
+#[expect(unsafe_code, reason = "the main microprocess borrows from its caller")]
+fn spawn_main(record: &'static Record, body: impl FnOnce() + Send) -> kyocho_arch::Context {
+    let body: Box<dyn FnOnce() + Send + '_> = Box::new(body);
+    // SAFETY: the slot was free. `run` returns after the virtual processors have stopped: either main has ended, or it never
+    // runs again.
+    unsafe { furnish::<_, ()>(record, body) }
+}
+
+/// Starts the kernel threads.
+fn start(shared: &'static Shared) -> io::Result<kyocho_sys::prim::thread::JoinHandle<()>> {
+    shared.enlist();
+    for vp in shared.vps() {
+        shared.start_thread(Some(vp))?;
+    }
+    let builder = kyocho_sys::prim::thread::Builder::new().name("monitor".into());
+    builder.spawn(move || monitor::run(shared))
+}
+
+/// Stops the virtual processors, joins the kernel threads and takes all slots back.
+fn stop(shared: &'static Shared, monitor: kyocho_sys::prim::thread::JoinHandle<()>) {
+    shared.stopping.store(true, Ordering::SeqCst);
+    shared.monitor.poke();
+    for vp in shared.vps() {
+        vp.alert(attention::STOP);
+    }
+    for vp in shared.vps() {
+        while vp.stopped.load(Ordering::SeqCst) == 0 {
+            futex::wait(&vp.stopped, 0, None);
+        }
+    }
+    drop(monitor.join());
+    let left = shared.join_threads();
+    shared.strike();
+    let all = shared.statistics();
+    if all.spawned != all.ended || left != 0 {
+        for record in of(shared).filter(|record| record.bound.get().is_none()) {
+            drop(record.machine.take());
+            slot::give_back(record);
+        }
+    }
+}
+
+/// The records of the microprocesses of a runtime.
+fn of(shared: &'static Shared) -> impl Iterator<Item = &'static Record> {
+    slot::all().filter(move |record| {
+        let home = record.home.load(Ordering::Acquire);
+        record.state.get() != State::Free && shared.vps().iter().any(|vp| ptr::eq(*vp, home))
+    })
+}
+
+/// Who waits for what, in a runtime where nothing runs.
+fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
+    let parked = of(shared).filter(|record| record.state.get() == State::Parked);
+    let mut waiting: Vec<Waiting> = parked
+        .map(|record| Waiting {
+            id: record.id(),
+            name: record.name.get().as_str().map(str::to_owned),
+            level: record.level.get(),
+            reason: record.reason.get(),
+        })
+        .collect();
+    waiting.sort_by_key(|waiting| waiting.id);
+    waiting
+}
+
+impl Shared {
+    /// What happened on all virtual processors.
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.vps().iter().map(|vp| vp.counters.read()).fold(Statistics::default(), |a, b| a + b)
+    }
+}
+
+/// What has happened in the caller's runtime so far.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn statistics() -> Statistics {
+    let section = schedule::mask();
+    let shared = section.vp.shared();
+    section.leave();
+    shared.statistics()
+}
+
+/// How many virtual processors the caller's runtime has.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn concurrency() -> usize {
+    let section = schedule::mask();
+    let shared = section.vp.shared();
+    section.leave();
+    shared.vps().len()
+}

@@ -1,0 +1,327 @@
+//! Scheduling points: masking events, giving the processor up, getting it back.
+//!
+//! ```text
+//!   mask ──► [ touch queues, records, objects ] ──► switch_away ──► … ──► unmask ──► attention? ──► attend
+//! ```
+//!
+//! A switch from one stackful microprocess to the next is one switch of stacks, at user level. What needs more (a stackless step, a
+//! microprocess that is bound to a kernel thread, idling) is done by the *base*, the dispatching loop on the
+//! kernel thread's own stack: see [`dispatch`](crate::dispatch).
+//!
+//! **Invariant:** a microprocess is suspended and resumed with events masked.
+#![expect(unsafe_code, reason = "switches stacks")]
+
+use core::marker::PhantomData;
+use core::ptr;
+
+use kyocho_arch::switch;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::thread::panicking;
+
+use crate::deadline::Deadline;
+use crate::kernel_thread::KernelThread;
+use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
+use crate::vp::{Vp, attention};
+
+/// A stretch of code with events masked, on the virtual processor `vp`.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) vp: &'static Vp,
+    outermost: bool,
+    /// The section belongs to the kernel thread that entered it.
+    not_send: PhantomData<*const ()>,
+}
+
+/// Masks events. The section must be left by [`Section::leave`], or by suspending.
+#[inline(always)]
+pub(crate) fn mask() -> Section {
+    let thread = KernelThread::current();
+    let outermost = thread.mask();
+    let vp = match thread.held() {
+        Some(vp) => vp,
+        None => reacquire(thread),
+    };
+    Section { vp, outermost, not_send: PhantomData }
+}
+
+impl Section {
+    /// Unmasks events, and does what came up meanwhile.
+    #[inline(always)]
+    pub(crate) fn leave(self) {
+        if self.outermost {
+            KernelThread::current().unmask();
+            if self.vp.attention.load(Ordering::Relaxed) != 0 {
+                attend();
+            }
+        }
+    }
+
+    /// Whether leaving it unmasks events.
+    pub(crate) fn is_outermost(&self) -> bool {
+        self.outermost
+    }
+}
+
+/// Unmasks events after a suspension, on whatever kernel thread this is now.
+#[inline(always)]
+pub(crate) fn resume() {
+    let thread = KernelThread::current();
+    let vp = thread.held();
+    thread.unmask();
+    if vp.is_some_and(|vp| vp.attention.load(Ordering::Relaxed) != 0) {
+        attend();
+    }
+}
+
+/// Unblocked: the calling thread slept in the kernel and lost its virtual processor. Its microprocess becomes runnable,
+/// bound to the thread, and waits for its turn.
+#[cold]
+fn reacquire(thread: &'static KernelThread) -> &'static Vp {
+    if let Some(vp) = thread.settle_claim() {
+        return vp;
+    }
+    let record = thread.running.get().expect("a thread without a processor carries a microprocess");
+    let shared = record.home().shared();
+    record.post(remote::ARRIVE);
+    shared.leave_kernel();
+    let vp = wait_for_turn(thread);
+    vp.counters.unblocked.bump();
+    vp
+}
+
+/// Sleeps until the microprocess bound to `thread` gets a processor; for ever if the runtime stops first.
+pub(crate) fn wait_for_turn(thread: &'static KernelThread) -> &'static Vp {
+    loop {
+        // Nobody dismisses a thread that is not in the pool.
+        if let Some(vp) = thread.await_vp() {
+            return vp;
+        }
+    }
+}
+
+/// Does what came up while events were masked, or what somebody asked for.
+#[cold]
+#[inline(never)]
+pub(crate) fn attend() {
+    loop {
+        let section = mask();
+        let vp = section.vp;
+        let bits = vp.serve();
+        let Some(me) = vp.current.get() else {
+            // On the base: the loop looks at everything itself.
+            KernelThread::current().unmask();
+            return;
+        };
+        if bits & attention::STOP != 0 {
+            stop(vp, me);
+        }
+        reconsider(vp, me, bits);
+        let thread = KernelThread::current();
+        let vp = thread.held();
+        thread.unmask();
+        if vp.is_none_or(|vp| vp.attention.load(Ordering::Relaxed) == 0) {
+            return;
+        }
+    }
+}
+
+/// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
+fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
+    let Some(best) = vp.queue.highest() else { return };
+    let (level, slice_over) = (me.level.get(), bits & attention::PREEMPT != 0);
+    if best < level || best == level && !slice_over {
+        return;
+    }
+    if me.is_stackless.get() {
+        me.poll.store(1, Ordering::Relaxed);
+    } else if !panicking() {
+        if slice_over {
+            vp.queue.push(me, level);
+        } else {
+            vp.queue.push_first(me, level);
+        }
+        switch_away(vp, me);
+    }
+}
+
+/// The runtime stops: `me` never runs again.
+fn stop(vp: &'static Vp, me: &'static Record) -> ! {
+    me.state.set(State::Parked);
+    if me.is_stackless.get() {
+        crate::dispatch::abandon(vp);
+    }
+    vp.current.set(None);
+    // Again, for the base.
+    vp.attention.fetch_or(attention::STOP, Ordering::Relaxed);
+    leave_stack(me)
+}
+
+/// Goes to the base, never to come back to the stack of `me`.
+pub(crate) fn leave_stack(me: &'static Record) -> ! {
+    let base = KernelThread::current().base.get();
+    // SAFETY: the base suspended itself to run this microprocess; nobody switches to `me` again.
+    unsafe { switch(me.context.as_ptr(), base) };
+    unreachable!("an abandoned microprocess runs")
+}
+
+/// Suspends `me`, the caller, which has been queued, parked or finished, in favour of the best runnable
+/// microprocess. Returns, with events masked, once `me` is chosen again, perhaps on another kernel thread and virtual processor.
+#[inline]
+pub(crate) fn switch_away(vp: &'static Vp, me: &'static Record) {
+    if me.is_stackless.get() || panicking() {
+        return crate::dispatch::suspend_in_place(vp, me);
+    }
+    match vp.queue.pop() {
+        Some(next) if !next.special.get() => {
+            vp.begin(next);
+            if !ptr::eq(next, me) {
+                // SAFETY: `next` was queued, so it is suspended, and it was taken out by us alone. Nobody
+                // switches to `me` before this stack is left: this virtual processor is ours until then, and records move to
+                // others only from its run queue, at the next scheduling point.
+                unsafe { switch(me.context.as_ptr(), next.context.get()) };
+            }
+        }
+        other => switch_to_base(vp, me, other),
+    }
+}
+
+/// As [`switch_away`], by way of the base, which runs `chosen`.
+#[cold]
+#[inline(never)]
+fn switch_to_base(vp: &'static Vp, me: &'static Record, chosen: Option<&'static Record>) {
+    vp.chosen.set(chosen);
+    vp.current.set(None);
+    let base = KernelThread::current().base.get();
+    // SAFETY: the base suspended itself when it, or the microprocess before us, was switched to. For `me`: as above.
+    unsafe { switch(me.context.as_ptr(), base) };
+}
+
+/// Switches directly to `next`, which just became runnable and is in no queue; `me` goes behind its equals.
+#[inline]
+pub(crate) fn switch_to(vp: &'static Vp, me: &'static Record, next: &'static Record) {
+    if next.special.get() || me.is_stackless.get() || panicking() {
+        vp.queue.push_first(next, next.level.get());
+        vp.queue.push(me, me.level.get());
+        return switch_away(vp, me);
+    }
+    vp.queue.push(me, me.level.get());
+    vp.begin(next);
+    // SAFETY: `next` was parked, so it is suspended, and we alone made it runnable. For `me`: as in `switch_away`.
+    unsafe { switch(me.context.as_ptr(), next.context.get()) };
+}
+
+/// The microprocess that calls.
+///
+/// # Panics
+/// There is none.
+#[inline]
+pub(crate) fn current() -> &'static Record {
+    let section = mask();
+    let record = section.vp.running();
+    section.leave();
+    record
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WakeCause {
+    /// Somebody made the microprocess runnable.
+    Woken,
+    /// Its deadline passed first.
+    TimedOut,
+}
+
+/// Marks `me` parked. From here on a waker on another virtual processor may post a wake, which this one handles
+/// after `me` has left its stack.
+#[inline]
+pub(crate) fn prepare_to_park(
+    vp: &'static Vp,
+    me: &'static Record,
+    reason: Reason,
+    deadline: Option<Deadline>,
+) {
+    if me.timed_out.get() {
+        // A wake for the wait that timed out must not end this one.
+        me.timed_out.set(false);
+        me.remote.fetch_and(!remote::WAKE, Ordering::AcqRel);
+    }
+    me.reason.set(reason);
+    me.state.set(State::Parked);
+    if let Some(deadline) = deadline {
+        vp.set_timer(me, deadline.ns());
+    }
+}
+
+/// Parks the caller in a section entered by [`mask`], and leaves the section.
+pub(crate) fn park_in(section: Section, reason: Reason, deadline: Option<Deadline>) -> WakeCause {
+    debug_assert!(section.is_outermost(), "a microprocess suspends in its outermost section");
+    let vp = section.vp;
+    let me = vp.running();
+    prepare_to_park(vp, me, reason, deadline);
+    switch_away(vp, me);
+    let cause = if me.timed_out.get() { WakeCause::TimedOut } else { WakeCause::Woken };
+    resume();
+    cause
+}
+
+/// Waits for an unpark, at most until `deadline`.
+pub(crate) fn park(deadline: Option<Deadline>) {
+    let section = mask();
+    if section.vp.running().token.replace(false) {
+        return section.leave();
+    }
+    park_in(section, Reason { kind: Kind::Park, object: 0 }, deadline);
+}
+
+/// Waits until `deadline`.
+pub(crate) fn sleep_until(deadline: Deadline) {
+    park_in(mask(), Reason { kind: Kind::Sleep, object: 0 }, Some(deadline));
+}
+
+/// Lets others of the same priority, and above, run first.
+#[inline]
+pub(crate) fn yield_now() {
+    let section = mask();
+    let vp = section.vp;
+    let me = vp.running();
+    if vp.queue.highest().is_some_and(|best| best >= me.level.get()) {
+        vp.queue.push(me, me.level.get());
+        switch_away(vp, me);
+        resume();
+    } else {
+        section.leave();
+    }
+}
+
+/// Makes a parked microprocess runnable that the caller took out of a wait queue. Events are masked.
+#[inline]
+pub(crate) fn make_runnable(target: MicroprocessRef) {
+    let section = mask();
+    let record = target.0;
+    if ptr::eq(record.home(), section.vp) {
+        section.vp.wake(record);
+    } else {
+        record.post(remote::WAKE);
+    }
+    section.leave();
+}
+
+/// As [`make_runnable`], and lets it run at once; the caller goes behind its equals. To be called outside any section.
+#[inline]
+pub(crate) fn hand_over(target: MicroprocessRef) {
+    let section = mask();
+    let (vp, record) = (section.vp, target.0);
+    let me = vp.running();
+    let is_near = ptr::eq(record.home(), vp) && record.state.get() == State::Parked;
+    if is_near && section.is_outermost() && record.level.get() >= me.level.get() {
+        if record.timer.is_set() {
+            vp.timers.remove(record);
+        }
+        record.state.set(State::Runnable);
+        switch_to(vp, me, record);
+        resume();
+    } else {
+        make_runnable(target);
+        section.leave();
+    }
+}

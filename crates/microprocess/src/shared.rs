@@ -1,0 +1,249 @@
+//! What the virtual processors of one runtime share.
+
+use core::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{io, mem};
+
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::prim::thread::{self, JoinHandle};
+use kyocho_sys::{barrier, futex};
+
+use crate::kernel_thread::KernelThread;
+use crate::monitor::Monitor;
+use crate::pool::Pool;
+use crate::spin;
+use crate::vp::{NEVER_NS, Vp};
+
+/// Base stacks: step functions run on them. Untouched pages cost nothing.
+const BASE_STACK_BYTES: usize = 8 << 20;
+
+/// Most kernel threads of one runtime: as many microprocesses can sleep in the kernel at a time.
+pub(crate) const KERNEL_THREADS_MAX: u32 = 16_384;
+
+/// How a run ended.
+pub(crate) mod outcome {
+    pub(crate) const RUNNING: u32 = 0;
+    pub(crate) const FINISHED: u32 = 1;
+    pub(crate) const DEADLOCK: u32 = 2;
+}
+
+/// What the virtual processors of one runtime share. Lives for ever.
+pub(crate) struct Shared {
+    vps: Vec<&'static Vp>,
+    pub(crate) pool: Pool,
+    pub(crate) monitor: Monitor,
+    /// A value of [`outcome`]; a futex word.
+    pub(crate) outcome: AtomicU32,
+    pub(crate) stopping: AtomicBool,
+    /// Virtual processors whose holders sleep for want of work.
+    pub(crate) idle: AtomicU32,
+    /// Advances whenever one falls idle or wakes.
+    idle_changes: AtomicU64,
+    /// Kernel threads that lost their virtual processor and have not asked for one since.
+    in_kernel: AtomicU32,
+    /// Sources outside the runtime that may yet wake somebody.
+    outside: AtomicU32,
+    pub(crate) kernel_threads: AtomicU32,
+    threads: Mutex<Vec<(&'static KernelThread, JoinHandle<()>)>>,
+}
+
+impl Shared {
+    /// A runtime with `count` virtual processors, not yet running.
+    pub(crate) fn new(count: usize) -> &'static Self {
+        let vps: Vec<&'static Vp> = (0..count)
+            .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
+            .collect();
+        let shared = &*Box::leak(Box::new(Self {
+            vps,
+            pool: Pool::new(),
+            monitor: Monitor::new(),
+            outcome: AtomicU32::new(outcome::RUNNING),
+            stopping: AtomicBool::new(false),
+            idle: AtomicU32::new(0),
+            idle_changes: AtomicU64::new(0),
+            in_kernel: AtomicU32::new(0),
+            outside: AtomicU32::new(0),
+            kernel_threads: AtomicU32::new(0),
+            threads: Mutex::new(Vec::new()),
+        }));
+        for vp in &shared.vps {
+            vp.belong_to(shared);
+        }
+        if count > 1 {
+            require_locks();
+        }
+        shared
+    }
+
+    #[inline]
+    pub(crate) fn vps(&self) -> &[&'static Vp] {
+        &self.vps
+    }
+
+    /// Starts a kernel thread: the holder of `vp`, or one for the pool. Not with events masked.
+    ///
+    /// # Errors
+    /// The kernel gives no more threads, or the bound is reached.
+    pub(crate) fn start_thread(&'static self, vp: Option<&'static Vp>) -> io::Result<()> {
+        if self.kernel_threads.load(Ordering::Relaxed) >= KERNEL_THREADS_MAX {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let record = &*Box::leak(Box::new(KernelThread::new(ptr::null_mut())));
+        record.shared.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
+        if let Some(vp) = vp {
+            record.give(vp);
+        }
+        let builder = thread::Builder::new().name("microprocesses".into());
+        let started = builder.stack_size(BASE_STACK_BYTES).spawn(move || {
+            record.become_current();
+            if vp.is_none() {
+                self.pool.put(record);
+            }
+            crate::dispatch::run(record);
+        });
+        self.kernel_threads.fetch_add(1, Ordering::Relaxed);
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.push((record, started?));
+        Ok(())
+    }
+
+    // ----- idling ------------------------------------------------------------------------------
+
+    /// `vp` has nothing to do until `deadline_ns`.
+    pub(crate) fn enter_idle(&self, vp: &Vp, deadline_ns: Option<u64>) {
+        vp.next_deadline_ns.store(deadline_ns.unwrap_or(NEVER_NS), Ordering::Release);
+        self.idle.fetch_add(1, Ordering::SeqCst);
+        self.idle_changes.fetch_add(1, Ordering::SeqCst);
+        if deadline_ns.is_none() {
+            self.detect_deadlock();
+        }
+    }
+
+    pub(crate) fn leave_idle(&self, _vp: &Vp) {
+        self.idle.fetch_sub(1, Ordering::SeqCst);
+        self.idle_changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Ends the run if nothing runs, nothing is under way, and nobody is left to change that.
+    ///
+    /// Virtual processors are looked at one after the other; a wake from one that was not yet looked at to one that was shows
+    /// in `idle_changes`.
+    pub(crate) fn detect_deadlock(&self) {
+        let before = self.idle_changes.load(Ordering::SeqCst);
+        let nothing_comes = self.in_kernel.load(Ordering::SeqCst) == 0
+            && self.outside.load(Ordering::SeqCst) == 0
+            && self.vps.iter().all(|vp| {
+                vp.is_idle()
+                    && vp.next_deadline_ns.load(Ordering::SeqCst) == NEVER_NS
+                    && vp.port().is_none_or(|port| !port.is_pending())
+            });
+        if nothing_comes && self.idle_changes.load(Ordering::SeqCst) == before {
+            self.end(outcome::DEADLOCK);
+        }
+    }
+
+    /// A kernel thread lost its virtual processor in the kernel.
+    pub(crate) fn enter_kernel(&self) {
+        self.in_kernel.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// It came back, and its microprocess has been posted.
+    pub(crate) fn leave_kernel(&self) {
+        self.in_kernel.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Somebody outside the runtime may wake a microprocess: no deadlock until [`forget_outside`](Self::forget_outside).
+    pub(crate) fn expect_outside(&self) {
+        self.outside.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One such source is gone.
+    pub(crate) fn forget_outside(&self) {
+        if self.outside.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.detect_deadlock();
+        }
+    }
+
+    /// A busy virtual processor set a timer.
+    pub(crate) fn expect_deadline(&self, deadline_ns: u64) {
+        self.monitor.expect_deadline(deadline_ns);
+    }
+
+    // ----- ending ------------------------------------------------------------------------------
+
+    /// Ends the run, if nobody has yet.
+    pub(crate) fn end(&self, how: u32) {
+        let running = outcome::RUNNING;
+        if self.outcome.compare_exchange(running, how, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            futex::wake(&self.outcome, 1);
+        }
+    }
+
+    /// Waits until the run has ended; how.
+    pub(crate) fn await_end(&self) -> u32 {
+        loop {
+            match self.outcome.load(Ordering::SeqCst) {
+                outcome::RUNNING => {
+                    futex::wait(&self.outcome, outcome::RUNNING, None);
+                }
+                how => return how,
+            }
+        }
+    }
+
+    /// Joins every kernel thread but those that carry a microprocess without a virtual processor: they sleep, and nobody
+    /// will wake them. All virtual processors have stopped. Returns how many are left.
+    pub(crate) fn join_threads(&self) -> usize {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = 0;
+        for (record, handle) in mem::take(&mut *threads) {
+            while !handle.is_finished() && !record.is_stranded() {
+                while let Some(pooled) = self.pool.take() {
+                    pooled.dismiss();
+                }
+                thread::yield_now();
+            }
+            if record.is_stranded() {
+                left += 1;
+            } else if handle.join().is_err() {
+                // A panic on the base would be a defect of ours, and was reported by the hook.
+                left += 1;
+            }
+        }
+        left
+    }
+}
+
+/// The runtimes that run.
+static RUNTIMES: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
+
+fn runtimes() -> MutexGuard<'static, Vec<&'static Shared>> {
+    RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn enlist(&'static self) {
+        runtimes().push(self);
+    }
+
+    pub(crate) fn strike(&self) {
+        runtimes().retain(|shared| !ptr::eq(*shared, self));
+    }
+}
+
+/// Makes the short locks exclude, from now on: somebody else than a single virtual processor calls us.
+#[cold]
+pub(crate) fn require_locks() {
+    spin::require(|| {
+        barrier::everywhere();
+        for vp in runtimes().iter().flat_map(|shared| &shared.vps) {
+            // Sections are short: wait for a moment outside of any.
+            while vp.stopped.load(Ordering::SeqCst) == 0
+                && !vp.is_idle()
+                && vp.holder().mask.load(Ordering::SeqCst) != 0
+            {
+                thread::yield_now();
+            }
+        }
+    });
+}

@@ -1,0 +1,104 @@
+//! Event counts of virtual processors.
+
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+
+/// A count that one kernel thread at a time advances and everybody may read.
+#[derive(Debug)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// One more. No atomic read-modify-write: there is one writer.
+    #[inline(always)]
+    pub(crate) fn bump(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What happened on one virtual processor.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    pub(crate) switches: Counter,
+    pub(crate) spawned: Counter,
+    pub(crate) ended: Counter,
+    pub(crate) blocked: Counter,
+    pub(crate) unblocked: Counter,
+    pub(crate) resumed: Counter,
+    pub(crate) preempted: Counter,
+    pub(crate) shared: Counter,
+}
+
+impl Counters {
+    pub(crate) const fn new() -> Self {
+        Self {
+            switches: Counter::new(),
+            spawned: Counter::new(),
+            ended: Counter::new(),
+            blocked: Counter::new(),
+            unblocked: Counter::new(),
+            resumed: Counter::new(),
+            preempted: Counter::new(),
+            shared: Counter::new(),
+        }
+    }
+
+    /// What has been counted so far.
+    pub(crate) fn read(&self) -> Statistics {
+        Statistics {
+            switches: self.switches.get(),
+            spawned: self.spawned.get(),
+            ended: self.ended.get(),
+            blocked: self.blocked.get(),
+            unblocked: self.unblocked.get(),
+            resumed: self.resumed.get(),
+            preempted: self.preempted.get(),
+            shared: self.shared.get(),
+        }
+    }
+}
+
+/// What happened since the runtime started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// A microprocess got a virtual processor.
+    pub switches: u64,
+    /// A microprocess was created.
+    pub spawned: u64,
+    /// A microprocess ended.
+    pub ended: u64,
+    /// Blocked: a kernel thread slept in the kernel, and its virtual processor was handed on.
+    pub blocked: u64,
+    /// Unblocked: such a thread came back and asked for a virtual processor.
+    pub unblocked: u64,
+    /// Resumed: a pooled kernel thread got a virtual processor.
+    pub resumed: u64,
+    /// Preempted: a microprocess was stopped inside code that does not call the runtime.
+    pub preempted: u64,
+    /// A runnable microprocess was moved to an idle virtual processor.
+    pub shared: u64,
+}
+
+impl core::ops::Add for Statistics {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            switches: self.switches + other.switches,
+            spawned: self.spawned + other.spawned,
+            ended: self.ended + other.ended,
+            blocked: self.blocked + other.blocked,
+            unblocked: self.unblocked + other.unblocked,
+            resumed: self.resumed + other.resumed,
+            preempted: self.preempted + other.preempted,
+            shared: self.shared + other.shared,
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Virtual processors: what a kernel thread must hold to run microprocesses.
+//!
+//! A virtual processor is a role, not a thread. Its run queue, timers and free slots are touched only by its *holder*,
+//! with events masked, so they need no lock and no atomic instruction. Everybody else has two ways in:
+//!
+//! ```text
+//!   anybody ── post ──► inbox (lock-free stack of records) ─┐
+//!   monitor, kernel ──► attention (bits) ◄──────────────────┘ loaded at every scheduling point
+//! ```
+//!
+//! **Invariant:** nothing allocates or frees while events are masked: a microprocess of this very virtual processor, preempted
+//! inside the allocator, might hold its lock.
+//!
+//! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE) while the holder sleeps for want of work; whoever clears the bit
+//! wakes the holder.
+#![expect(
+    unsafe_code,
+    reason = "follows pointers to records and kernel threads, which live for ever"
+)]
+
+use core::cell::Cell;
+use core::fmt;
+use core::ptr;
+
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
+
+use crate::kernel_thread::KernelThread;
+use crate::port::Port;
+use crate::record::{Kind, Record, State, remote};
+use crate::run_queue::RunQueue;
+use crate::shared::Shared;
+use crate::slot::{self, FreeLists};
+use crate::statistics::Counters;
+use crate::timers::Timers;
+
+/// Bits of [`Vp::attention`].
+pub(crate) mod attention {
+    /// Something lies in the inbox.
+    pub(crate) const INBOX: u32 = 1;
+    /// A timer may be due.
+    pub(crate) const TIMERS: u32 = 2;
+    /// The time slice of what runs is over.
+    pub(crate) const PREEMPT: u32 = 4;
+    /// I/O may have completed.
+    pub(crate) const IO: u32 = 8;
+    /// The runtime stops.
+    pub(crate) const STOP: u32 = 16;
+    /// Another virtual processor is idle: share.
+    pub(crate) const SHARE: u32 = 32;
+    /// The holder sleeps.
+    pub(crate) const IDLE: u32 = 1 << 31;
+}
+
+/// Stands for "no deadline".
+pub(crate) const NEVER_NS: u64 = u64::MAX;
+
+/// A virtual processor. Lives for ever.
+#[repr(C, align(128))]
+pub(crate) struct Vp {
+    // The holder's.
+    pub(crate) current: Cell<Option<&'static Record>>,
+    /// What the base runs next: a switch to it needs more than a stack.
+    pub(crate) chosen: Cell<Option<&'static Record>>,
+    /// Over, but still on its stack when it came to the base.
+    pub(crate) exiting: Cell<Option<&'static Record>>,
+    pub(crate) free: FreeLists,
+    next_id: Cell<u64>,
+    pub(crate) queue: RunQueue<Record>,
+    pub(crate) timers: Timers<Record>,
+    pub(crate) counters: Counters,
+    pub(crate) index: usize,
+    // Everybody's.
+    shared: AtomicPtr<Shared>,
+    pub(crate) holder: AtomicPtr<KernelThread>,
+    /// No later than the earliest timer.
+    pub(crate) next_deadline_ns: AtomicU64,
+    pub(crate) attention: AtomicU32,
+    inbox: AtomicPtr<Record>,
+    /// Serialises those who would take the processor from its holder.
+    pub(crate) taking: AtomicBool,
+    /// 1 once the last holder has left for good.
+    pub(crate) stopped: AtomicU32,
+    port: AtomicPtr<&'static dyn Port>,
+}
+
+// SAFETY: cells are touched by the holder alone (module text); the rest is atomic.
+unsafe impl Sync for Vp {}
+
+impl fmt::Debug for Vp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vp").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+/// What kernel threads of no runtime seem to hold: it owns no record, so all they do is post.
+pub(crate) static FOREIGN: Vp = Vp::new(usize::MAX, ptr::null_mut());
+
+/// Ids carry the index of the virtual processor that spawned, above this bit.
+const ID_SHIFT: u32 = 48;
+
+impl Vp {
+    pub(crate) const fn new(index: usize, shared: *mut Shared) -> Self {
+        Self {
+            current: Cell::new(None),
+            chosen: Cell::new(None),
+            exiting: Cell::new(None),
+            free: FreeLists::new(),
+            next_id: Cell::new(1),
+            queue: RunQueue::new(),
+            timers: Timers::new(),
+            counters: Counters::new(),
+            index,
+            shared: AtomicPtr::new(shared),
+            holder: AtomicPtr::new(ptr::null_mut()),
+            next_deadline_ns: AtomicU64::new(NEVER_NS),
+            attention: AtomicU32::new(0),
+            inbox: AtomicPtr::new(ptr::null_mut()),
+            taking: AtomicBool::new(false),
+            stopped: AtomicU32::new(0),
+            port: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    pub(crate) fn belong_to(&self, shared: &'static Shared) {
+        self.shared.store(ptr::from_ref(shared).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Its runtime.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    #[inline]
+    pub(crate) fn shared(&self) -> &'static Shared {
+        let shared = self.shared.load(Ordering::Relaxed);
+        // SAFETY: null for `FOREIGN` alone, otherwise a runtime's shared part, which lives for ever.
+        unsafe { shared.as_ref() }
+            .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
+    }
+
+    /// Whether it stands for kernel threads that belong to no runtime.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        ptr::eq(self, &raw const FOREIGN)
+    }
+
+    /// The microprocess that runs on it.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    #[inline]
+    pub(crate) fn running(&self) -> &'static Record {
+        self.current
+            .get()
+            .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
+    }
+
+    /// A number no other microprocess of the runtime has.
+    #[inline]
+    pub(crate) fn new_id(&self) -> u64 {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        (self.index as u64) << ID_SHIFT | id
+    }
+
+    /// Records that `next` runs from now on.
+    #[inline]
+    pub(crate) fn begin(&self, next: &'static Record) {
+        self.current.set(Some(next));
+        self.counters.switches.bump();
+    }
+
+    /// Its I/O port, once something opened one.
+    #[inline]
+    pub(crate) fn port(&self) -> Option<&'static dyn Port> {
+        // SAFETY: null or leaked by `set_port`.
+        unsafe { self.port.load(Ordering::Acquire).as_ref() }.copied()
+    }
+
+    /// Attaches an I/O port; the first one stays. Not with events masked: allocates.
+    pub(crate) fn set_port(&self, port: &'static dyn Port) {
+        let entry = Box::into_raw(Box::new(port));
+        let null = ptr::null_mut();
+        if self.port.compare_exchange(null, entry, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            // SAFETY: made by `into_raw` above and published to nobody.
+            drop(unsafe { Box::from_raw(entry) });
+        }
+    }
+
+    // ----- from outside ------------------------------------------------------------------------
+
+    /// Puts `record`, whose `LINKED` bit the caller set, into the inbox.
+    pub(crate) fn receive(&self, record: &'static Record) {
+        let entry = ptr::from_ref(record).cast_mut();
+        let mut head = self.inbox.load(Ordering::Relaxed);
+        loop {
+            record.inbox_next.store(head, Ordering::Relaxed);
+            match self.inbox.compare_exchange_weak(
+                head,
+                entry,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => head = now,
+            }
+        }
+        self.alert(attention::INBOX);
+    }
+
+    /// Sets bits of `attention`; ends the idling of the holder.
+    pub(crate) fn alert(&self, bits: u32) {
+        let old = self.attention.fetch_or(bits, Ordering::SeqCst);
+        if old & attention::IDLE == 0 {
+            return;
+        }
+        if self.attention.fetch_and(!attention::IDLE, Ordering::SeqCst) & attention::IDLE != 0 {
+            match self.port() {
+                Some(port) => port.wake(),
+                None => self.holder().rouse(),
+            }
+        }
+    }
+
+    /// The kernel thread that holds it, or held it last.
+    pub(crate) fn holder(&self) -> &'static KernelThread {
+        // SAFETY: set before the runtime starts, to records that live for ever.
+        unsafe { &*self.holder.load(Ordering::Acquire) }
+    }
+
+    /// Whether the holder sleeps for want of work, and nobody is about to wake it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.attention.load(Ordering::SeqCst) == attention::IDLE
+    }
+
+    // ----- by the holder, masked ---------------------------------------------------------------
+
+    /// Does what `attention` asks for; returns the bits.
+    #[cold]
+    pub(crate) fn serve(&'static self) -> u32 {
+        let bits = self.attention.swap(0, Ordering::Acquire);
+        if bits & attention::INBOX != 0 {
+            self.drain();
+        }
+        if bits & attention::TIMERS != 0 {
+            self.fire(monotonic_ns());
+        }
+        if bits & (attention::IO | attention::TIMERS) != 0 {
+            self.reap();
+        }
+        if bits & (attention::SHARE | attention::PREEMPT) != 0 {
+            self.share();
+        }
+        bits
+    }
+
+    /// Makes waiters of completed I/O runnable.
+    pub(crate) fn reap(&self) {
+        if let Some(port) = self.port() {
+            port.reap();
+        }
+    }
+
+    /// Handles the messages in the inbox, oldest first.
+    fn drain(&'static self) {
+        let mut newest = self.inbox.swap(ptr::null_mut(), Ordering::Acquire);
+        let mut oldest = ptr::null_mut::<Record>();
+        // SAFETY: records live for ever; those in the list are linked through `inbox_next`, which only
+        // we follow or change until their LINKED bit is cleared.
+        while let Some(record) = unsafe { newest.as_ref() } {
+            let next = record.inbox_next.load(Ordering::Relaxed);
+            record.inbox_next.store(oldest, Ordering::Relaxed);
+            oldest = newest;
+            newest = next;
+        }
+        // SAFETY: as above.
+        while let Some(record) = unsafe { oldest.as_ref() } {
+            oldest = record.inbox_next.load(Ordering::Relaxed);
+            self.handle(record);
+        }
+    }
+
+    fn handle(&'static self, record: &'static Record) {
+        let home = record.home();
+        if !ptr::eq(home, self) {
+            // It moved while the message was under way.
+            return home.receive(record);
+        }
+        let bits = record.remote.swap(0, Ordering::AcqRel);
+        if bits & remote::ARRIVE != 0 {
+            record.state.set(State::Runnable);
+            self.queue.push(record, record.level.get());
+        }
+        if bits & remote::WAKE != 0 {
+            self.wake(record);
+        }
+        if bits & remote::UNPARK != 0 {
+            self.unpark(record);
+        }
+    }
+
+    /// Makes `record` runnable if it is parked; a wake that comes too late does nothing.
+    #[inline]
+    pub(crate) fn wake(&self, record: &'static Record) {
+        if record.state.get() == State::Parked {
+            if record.timer.is_set() {
+                self.timers.remove(record);
+            }
+            record.state.set(State::Runnable);
+            self.queue.push(record, record.level.get());
+        }
+    }
+
+    /// Ends the `park` of `record`, or its next one.
+    pub(crate) fn unpark(&self, record: &'static Record) {
+        if record.state.get() == State::Parked && record.reason.get().kind == Kind::Park {
+            self.wake(record);
+        } else {
+            record.token.set(true);
+        }
+    }
+
+    /// Sets the timer of `record`, which is being parked.
+    pub(crate) fn set_timer(&self, record: &'static Record, deadline_ns: u64) {
+        self.timers.insert(record, deadline_ns);
+        if deadline_ns < self.next_deadline_ns.load(Ordering::Relaxed) {
+            self.next_deadline_ns.store(deadline_ns, Ordering::Release);
+            // An idle holder sleeps no longer than its earliest timer; a busy one relies on the monitor.
+            if !self.queue.is_empty() {
+                self.shared().expect_deadline(deadline_ns);
+            }
+        }
+    }
+
+    /// Wakes the sleepers whose time has come.
+    pub(crate) fn fire(&self, now_ns: u64) {
+        while let Some(record) = self.timers.take_due(now_ns) {
+            record.timed_out.set(true);
+            record.state.set(State::Runnable);
+            self.queue.push(record, record.level.get());
+        }
+        let next = self.timers.earliest_ns().unwrap_or(NEVER_NS);
+        self.next_deadline_ns.store(next, Ordering::Release);
+    }
+
+    /// Takes a free slot of `class`.
+    #[inline]
+    pub(crate) fn take_slot(&self, class: u8) -> Option<&'static Record> {
+        self.free.take(class).or_else(|| slot::refill(class))
+    }
+
+    /// Gives the slot of a microprocess back that nobody will ask for any more.
+    #[inline]
+    pub(crate) fn put_slot(&self, record: &'static Record) {
+        record.state.set(State::Free);
+        self.free.put(record);
+    }
+
+    /// Moves some of what is runnable here to virtual processors that are idle.
+    #[cold]
+    pub(crate) fn share(&self) {
+        let shared = self.shared();
+        let idle = shared.vps().iter().filter(|vp| vp.is_idle());
+        for vp in idle {
+            let Some(record) = self.queue.pop() else { return };
+            record.home.store(ptr::from_ref(*vp).cast_mut(), Ordering::Release);
+            self.counters.shared.bump();
+            record.post(remote::ARRIVE);
+        }
+    }
+}
