@@ -8,7 +8,6 @@ use crate::prim::thread::{Builder, JoinHandle};
 ///
 /// # Errors
 /// `AGAIN`: the host allows no more threads. `NOMEM`: no memory for its stack.
-#[cfg(not(loom))]
 pub fn start<T: Send + 'static>(
     name: &str,
     stack_bytes: usize,

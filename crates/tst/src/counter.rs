@@ -1,0 +1,41 @@
+//! A counter that loses nothing.
+
+use core::fmt;
+
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+
+use crate::contract::{Refusal, TestAndSet};
+
+/// A number that many add to; it wraps.
+pub struct Counter<M> {
+    mechanism: M,
+    value: AtomicUsize,
+}
+
+impl<M: TestAndSet> Counter<M> {
+    /// Zero.
+    pub fn new(mechanism: M) -> Self {
+        Self { mechanism, value: AtomicUsize::new(0) }
+    }
+
+    /// Adds; what it was before.
+    ///
+    /// # Errors
+    /// [`Refusal::NotHeld`].
+    #[inline]
+    pub fn add(&self, addend: usize) -> Result<usize, Refusal> {
+        self.mechanism.fetch_add(&self.value, addend)
+    }
+
+    /// Its value now, for any thread.
+    #[must_use]
+    pub fn get(&self) -> usize {
+        self.value.load(Ordering::Acquire)
+    }
+}
+
+impl<M> fmt::Debug for Counter<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Counter").field(&self.value).finish()
+    }
+}

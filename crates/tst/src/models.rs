@@ -1,0 +1,65 @@
+//! Every order of two threads at the lock word, by loom: `RUSTFLAGS="--cfg loom" cargo test -p kyocho-tst --release`.
+#![expect(unsafe_code, reason = "a mechanism that breaks its promise, to see the model fail")]
+
+use loom::model;
+use loom::sync::Arc;
+use loom::thread::spawn;
+
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::contract::{Refusal, TestAndSet};
+use crate::{Atomics, TryLock};
+
+/// Frees the lock without publishing what was written under it.
+struct ForgetsToRelease;
+
+// SAFETY: none: this mechanism breaks the promise, on purpose.
+unsafe impl TestAndSet for ForgetsToRelease {
+    const NAME: &'static str = "forgets to release";
+
+    fn test_and_set(&self, word: &AtomicU32) -> Result<bool, Refusal> {
+        Atomics.test_and_set(word)
+    }
+
+    fn clear(&self, word: &AtomicU32) {
+        word.store(0, Ordering::Relaxed);
+    }
+
+    fn fetch_add(&self, word: &AtomicUsize, addend: usize) -> Result<usize, Refusal> {
+        Atomics.fetch_add(word, addend)
+    }
+}
+
+/// Two threads each try once to add one, by a load and a store that only the lock makes one step.
+fn two_threads_add<M: TestAndSet + Send + Sync + 'static>(mechanism: fn() -> M) {
+    model(move || {
+        let lock = Arc::new(TryLock::new(mechanism(), ()));
+        let count = Arc::new(AtomicUsize::new(0));
+        let add = |lock: Arc<TryLock<M, ()>>, count: Arc<AtomicUsize>| match lock.try_lock() {
+            Ok(_guard) => {
+                let before = count.load(Ordering::Relaxed);
+                count.store(before + 1, Ordering::Relaxed);
+                1
+            }
+            Err(_) => 0,
+        };
+        let other = {
+            let (lock, count) = (lock.clone(), count.clone());
+            spawn(move || add(lock, count))
+        };
+        let added = add(lock, count.clone()) + other.join().unwrap();
+        assert!(added >= 1, "somebody gets a free lock");
+        assert_eq!(count.load(Ordering::Relaxed), added);
+    });
+}
+
+#[test]
+fn no_order_loses_an_addition_under_the_lock() {
+    two_threads_add(|| Atomics);
+}
+
+#[test]
+#[should_panic(expected = "assertion")]
+fn a_lock_that_forgets_to_release_is_caught() {
+    two_threads_add(|| ForgetsToRelease);
+}

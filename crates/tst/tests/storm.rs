@@ -1,0 +1,199 @@
+//! A storm of timer signals whose handler restarts the sequence and then does the same operation itself:
+//! nothing is lost. The same storm on a sequence that nobody restarts loses something, in the same run.
+#![expect(unsafe_code, reason = "installs a handler; operates on raw words")]
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
+
+use kyocho_arch::restartable::{self, Fifo, Link, rewind};
+use kyocho_arch::{mutant, pc_of, set_current_vp, set_pc};
+use kyocho_sys::prim::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use kyocho_sys::signal::{Info, Manner, Signal, install};
+use kyocho_sys::skip::skip;
+use kyocho_sys::task::ThreadId;
+use kyocho_sys::timer::{Measure, Timer};
+
+const VP: NonNull<()> = NonNull::dangling();
+/// Time between two signals: short enough that many hit, long enough that the main line gets on.
+const PERIOD_NS: u64 = 30_000;
+/// Restarts to wait for; each proves a hit inside a sequence.
+const RESTARTS: usize = 1000;
+/// Operations of the main line between two looks at the counts.
+const BATCH: usize = 100_000;
+/// Batches after which a machine that delivers no hits is given up.
+const BATCHES_MAX: usize = 2_000;
+
+/// What the handler does besides restarting: one operation of `job`.
+static JOB: AtomicPtr<Job> = AtomicPtr::new(ptr::null_mut());
+static RESTARTED: AtomicUsize = AtomicUsize::new(0);
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+type Job = *const (dyn Fn() + Sync);
+
+unsafe extern "C" fn on_timer(_: i32, _: *mut Info, context: *mut c_void) {
+    // SAFETY: the context of this handler.
+    let pc = unsafe { pc_of(context) };
+    if let Some(start) = rewind(pc) {
+        // SAFETY: a sequence finds its inputs at its start.
+        unsafe { set_pc(context, start) };
+        RESTARTED.fetch_add(1, Ordering::Relaxed);
+    }
+    let job = JOB.load(Ordering::Acquire);
+    if !job.is_null() {
+        // SAFETY: points to the variable of `storm`, which waits on this very thread.
+        let job = unsafe { *job };
+        // SAFETY: what `storm` was given, borrowed until it returns.
+        let job = unsafe { &*job };
+        job();
+    }
+}
+
+/// Runs batches of `main_line` in a storm of signals that do `in_handler`, until `enough(batches so far)` or
+/// [`BATCHES_MAX`]; how many batches it took, and how many restarts there were.
+fn storm(
+    in_handler: &(dyn Fn() + Sync),
+    mut main_line: impl FnMut(),
+    mut enough: impl FnMut(usize) -> bool,
+) -> (usize, usize) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: only this thread works on the words of this storm.
+    unsafe { set_current_vp(VP.as_ptr()) };
+    let signal = Signal::realtime(5);
+    // SAFETY: the handler does atomics and sequences only.
+    unsafe { install(signal, on_timer, Manner { restart_calls: true, ..Manner::default() }) }
+        .unwrap();
+    // SAFETY: only lifetimes change: the pointer is taken back below.
+    let mut job: Job =
+        unsafe { core::mem::transmute::<*const (dyn Fn() + Sync + '_), Job>(in_handler) };
+    RESTARTED.store(0, Ordering::Relaxed);
+    JOB.store(&raw mut job, Ordering::Release);
+    let timer = Timer::new(ThreadId::current(), signal, Measure::Monotonic).unwrap();
+    timer.set_period(PERIOD_NS).unwrap();
+    let mut batches = 0;
+    while batches < BATCHES_MAX && !enough(batches) {
+        (0..BATCH).for_each(|_| main_line());
+        batches += 1;
+    }
+    timer.set_period(0).unwrap();
+    JOB.store(ptr::null_mut(), Ordering::Release);
+    drop(timer);
+    // SAFETY: as above.
+    unsafe { set_current_vp(ptr::null_mut()) };
+    (batches, RESTARTED.load(Ordering::Relaxed))
+}
+
+fn restarted_enough(_: usize) -> bool {
+    RESTARTED.load(Ordering::Relaxed) >= RESTARTS
+}
+
+#[test]
+fn no_addition_is_lost_and_without_restarts_some_are() {
+    let (exact, by_handler) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // SAFETY: the word belongs to this test's thread.
+    let add = || unsafe { restartable::fetch_add(VP, exact.as_ptr(), 1) }.unwrap();
+    let in_handler = || {
+        add();
+        by_handler.fetch_add(1, Ordering::Relaxed);
+    };
+    let (batches, restarts) = storm(&in_handler, || drop_value(add()), restarted_enough);
+    if restarts < RESTARTS {
+        skip("no_addition_is_lost", "timer signals hardly ever hit a sequence here");
+        return;
+    }
+    let expected = batches * BATCH + by_handler.load(Ordering::Relaxed);
+    assert_eq!(exact.load(Ordering::Relaxed), expected);
+
+    let (lossy, by_handler) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // SAFETY: as above; what it may lose is what the test wants to see.
+    let add = || unsafe { mutant::fetch_add_unregistered(VP, lossy.as_ptr(), 1) }.unwrap();
+    let in_handler = || {
+        add();
+        by_handler.fetch_add(1, Ordering::Relaxed);
+    };
+    let lost = |batches: usize| {
+        // The handler may run between the loads: count its part first, so that what it adds is not taken for a loss.
+        let expected = by_handler.load(Ordering::Relaxed) + batches * BATCH;
+        expected > lossy.load(Ordering::Relaxed)
+    };
+    let (batches, _) = storm(&in_handler, || drop_value(add()), lost);
+    assert!(
+        lost(batches),
+        "the control lost nothing in {batches} batches: the storm proves nothing"
+    );
+}
+
+fn drop_value(value: usize) {
+    core::hint::black_box(value);
+}
+
+/// Links, and how to take one out and put one in.
+struct Linked<'a> {
+    take: &'a (dyn Fn() -> *mut Link + Sync),
+    put: &'a (dyn Fn(*mut Link) + Sync),
+}
+
+/// Moves nodes out and in on both sides of the storm; then every node must be there exactly once.
+fn no_node_is_lost(name: &str, linked: &Linked<'_>, nodes: &mut [Link]) {
+    for node in nodes.iter_mut() {
+        holding(|| (linked.put)(node));
+    }
+    let put_back = |node: *mut Link| {
+        if !node.is_null() {
+            (linked.put)(node);
+        }
+    };
+    // The handler leaves another order behind than it found: a stale look at the first two then shows.
+    let swap_first_two = || {
+        let (first, second) = ((linked.take)(), (linked.take)());
+        put_back(first);
+        put_back(second);
+    };
+    let (_, restarts) = storm(&swap_first_two, || put_back((linked.take)()), restarted_enough);
+    if restarts < RESTARTS {
+        skip(name, "timer signals hardly ever hit a sequence here");
+        return;
+    }
+    let take = || Some(holding(linked.take)).filter(|node| !node.is_null());
+    let mut left: Vec<*mut Link> = core::iter::from_fn(take).take(2 * nodes.len()).collect();
+    assert_eq!(left.len(), nodes.len());
+    left.sort();
+    left.dedup();
+    assert_eq!(left.len(), nodes.len(), "a node came twice");
+}
+
+fn holding<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: the test's thread alone works on the words.
+    unsafe { set_current_vp(VP.as_ptr()) };
+    let value = body();
+    // SAFETY: as above.
+    unsafe { set_current_vp(ptr::null_mut()) };
+    value
+}
+
+fn links() -> Vec<Link> {
+    (0..5).map(|_| Link { next: ptr::null_mut() }).collect()
+}
+
+#[test]
+fn no_node_of_a_list_is_lost() {
+    let head = AtomicPtr::new(ptr::null_mut());
+    // SAFETY: head and nodes belong to this test's thread and outlive it; so below.
+    let take = || unsafe { restartable::pop(VP, head.as_ptr()) }.unwrap();
+    // SAFETY: as above.
+    let put = |node| unsafe { restartable::push(VP, head.as_ptr(), node) }.unwrap();
+    no_node_is_lost("no_node_of_a_list_is_lost", &Linked { take: &take, put: &put }, &mut links());
+}
+
+#[test]
+fn no_node_of_a_queue_is_lost() {
+    let mut queue = Fifo::new();
+    let queue = AtomicPtr::new(&raw mut queue);
+    let at = || queue.load(Ordering::Relaxed);
+    // SAFETY: as in `no_node_of_a_list_is_lost`.
+    let take = || unsafe { restartable::dequeue(VP, at()) }.unwrap();
+    // SAFETY: as above.
+    let put = |node| unsafe { restartable::enqueue(VP, at(), node) }.unwrap();
+    no_node_is_lost("no_node_of_a_queue_is_lost", &Linked { take: &take, put: &put }, &mut links());
+}
