@@ -99,16 +99,6 @@ impl System {
         let program = into.join(format!("{}-peer", self.name));
         let source = |file: &str| format!("bench/peers/{}/{file}", self.name);
         match self.name {
-            "kyocho" => {
-                let target = into.join("kyocho");
-                finish(
-                    Command::new("cargo")
-                        .args(["build", "--quiet", "--release"])
-                        .args(["-p", "kyocho-microprocess", "--example", "threads", "--target-dir"])
-                        .arg(&target),
-                )?;
-                return Ok(target.join("release/examples/threads"));
-            }
             "go" => finish(
                 Command::new("go")
                     .args(["build", "-o"])
@@ -116,10 +106,10 @@ impl System {
                     .arg(".")
                     .current_dir(source("")),
             ),
-            "tokio" | "may" => {
+            "kyocho" | "tokio" | "may" => {
                 finish(
                     Command::new("cargo")
-                        .args(["build", "--quiet", "--release", "--locked", "--manifest-path"])
+                        .args(["build", "--quiet", "--release", "--manifest-path"])
                         .arg(source("Cargo.toml"))
                         .arg("--target-dir")
                         .arg(&into),
