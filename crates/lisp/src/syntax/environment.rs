@@ -1,0 +1,259 @@
+//! Top-level environments: what names mean at a prompt, in a program, in a library.
+//!
+//! A name is *own* (defined here), *imported* (the same location as in its library, so it cannot be
+//! assigned here), or *undefined* (used before any definition: it has its location already, so that
+//! a later definition reaches the code that used it).
+//!
+//! **Invariant:** a [`Global`] has exactly one environment where it is own. A name imported from a
+//! built-in library is therefore the primitive for as long as it is that `Global`; a program that
+//! defines `car` gets another one.
+
+use super::core_form::Global;
+use super::datum::Identifier;
+use super::rules::Macro;
+use super::special::Special;
+use crate::symbol::Symbol;
+use crate::value::Value;
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Every location of one system: the collector's roots.
+#[derive(Debug, Default)]
+pub struct Globals {
+    all: Mutex<Vec<&'static Global>>,
+}
+
+impl Globals {
+    /// A new location, unbound. It lives as long as the process.
+    pub fn make(&self, name: Symbol) -> &'static Global {
+        let word = AtomicU64::new(Value::UNBOUND.to_word());
+        let global: &'static Global = Box::leak(Box::new(Global { name, word }));
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(global);
+        global
+    }
+
+    /// Calls `visit` with each location made so far.
+    pub fn for_each(&self, mut visit: impl FnMut(&'static Global)) {
+        for global in &*self.all.lock().unwrap_or_else(PoisonError::into_inner) {
+            visit(global);
+        }
+    }
+}
+
+/// What a name means at top level.
+#[derive(Clone, Debug)]
+pub(crate) enum Binding {
+    Special(Special),
+    Macro(Arc<Macro>),
+    Variable { global: &'static Global, origin: Origin },
+}
+
+/// How a variable came into an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Own,
+    Imported,
+    Undefined,
+}
+
+impl Binding {
+    /// Whether both are the same meaning: what makes a double import harmless.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Special(a), Self::Special(b)) => a == b,
+            (Self::Macro(a), Self::Macro(b)) => Arc::ptr_eq(a, b),
+            (Self::Variable { global: a, .. }, Self::Variable { global: b, .. }) => {
+                core::ptr::eq(*a, *b)
+            }
+            _ => false,
+        }
+    }
+
+    /// The same meaning as an importer sees it.
+    pub(crate) fn imported(self) -> Self {
+        match self {
+            Self::Variable { global, .. } => Self::Variable { global, origin: Origin::Imported },
+            keyword => keyword,
+        }
+    }
+}
+
+/// A top-level environment.
+#[derive(Debug)]
+pub struct Environment {
+    number: u64,
+    globals: Arc<Globals>,
+    names: Mutex<HashMap<Identifier, Binding>>,
+}
+
+impl Environment {
+    pub(crate) fn new(number: u64, globals: Arc<Globals>) -> Self {
+        Self { number, globals, names: Mutex::new(HashMap::new()) }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<Identifier, Binding>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lookup(&self, identifier: &Identifier) -> Option<Binding> {
+        self.table().get(identifier).cloned()
+    }
+
+    /// The location that `(define identifier ...)` writes: its own one where it has one.
+    pub(crate) fn define(&self, identifier: &Identifier) -> &'static Global {
+        let mut table = self.table();
+        let global = match table.get(identifier) {
+            Some(Binding::Variable { global, origin: Origin::Own | Origin::Undefined }) => *global,
+            Some(Binding::Variable { global: imported, origin: Origin::Imported }) => {
+                // The name keeps its value until the definition has one: should that fail, the
+                // prompt is as before.
+                let global = self.globals.make(identifier.symbol());
+                global.word.store(imported.word.load(Ordering::Relaxed), Ordering::Relaxed);
+                global
+            }
+            _ => self.globals.make(identifier.symbol()),
+        };
+        table.insert(identifier.clone(), Binding::Variable { global, origin: Origin::Own });
+        global
+    }
+
+    /// The location of a name that nothing defines yet.
+    pub(crate) fn reference(&self, symbol: Symbol) -> &'static Global {
+        let mut table = self.table();
+        let identifier = Identifier::Symbol(symbol);
+        if let Some(Binding::Variable { global, .. }) = table.get(&identifier) {
+            return global;
+        }
+        let global = self.globals.make(symbol);
+        table.insert(identifier, Binding::Variable { global, origin: Origin::Undefined });
+        global
+    }
+
+    pub(crate) fn bind(&self, identifier: Identifier, binding: Binding) {
+        self.table().insert(identifier, binding);
+    }
+
+    /// What a name means here, unless it was only used and never defined.
+    pub(crate) fn defined(&self, identifier: &Identifier) -> Option<Binding> {
+        self.lookup(identifier).filter(|binding| {
+            !matches!(binding, Binding::Variable { origin: Origin::Undefined, .. })
+        })
+    }
+
+    /// What a name means here; a location without a value where it means nothing.
+    pub(crate) fn binding_or_reference(&self, symbol: Symbol) -> Binding {
+        self.lookup(&Identifier::Symbol(symbol)).unwrap_or_else(|| {
+            let global = self.reference(symbol);
+            Binding::Variable { global, origin: Origin::Undefined }
+        })
+    }
+
+    /// Every name that does not begin with `%`, and what it means.
+    pub(crate) fn public_bindings(&self) -> Vec<(Symbol, Binding)> {
+        let table = self.table();
+        let public = table.iter().filter_map(|(identifier, binding)| match identifier {
+            Identifier::Symbol(symbol) if !symbol.name().starts_with('%') => {
+                Some((*symbol, binding.clone()))
+            }
+            _ => None,
+        });
+        public.collect()
+    }
+
+    /// Takes a definition back.
+    pub(crate) fn restore(&self, identifier: &Identifier, before: Option<Binding>) {
+        match before {
+            Some(binding) => self.table().insert(identifier.clone(), binding),
+            None => self.table().remove(identifier),
+        };
+    }
+
+    /// Imports every public name of `other`.
+    pub(crate) fn import_public(&self, other: &Self) {
+        let bindings = other.public_bindings();
+        let mut table = self.table();
+        for (symbol, binding) in bindings {
+            table.insert(Identifier::Symbol(symbol), binding.imported());
+        }
+    }
+
+    /// Defines `name` from outside Lisp: the way a primitive gets its location.
+    pub fn define_name(&self, name: &str) -> &'static Global {
+        self.define(&Identifier::Symbol(Symbol::intern(name)))
+    }
+
+    /// The location that `name` means here, where it is a variable (bound to a value or not).
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&'static Global> {
+        match self.lookup(&Identifier::Symbol(Symbol::intern(name)))? {
+            Binding::Variable { global, .. } => Some(global),
+            _ => None,
+        }
+    }
+
+    /// Every name that means something here, sorted; for completion.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self
+            .table()
+            .iter()
+            .filter(|(_, binding)| {
+                !matches!(binding, Binding::Variable { origin: Origin::Undefined, .. })
+            })
+            .filter_map(|(identifier, _)| match identifier {
+                Identifier::Symbol(symbol) => Some(symbol.name()),
+                Identifier::Alias(_) => None,
+            })
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The bound name that `name` was most likely meant to be.
+    #[must_use]
+    pub fn nearest(&self, name: &str) -> Option<&'static str> {
+        nearest(name, self.names().into_iter().filter(|known| *known != name))
+    }
+}
+
+/// The candidate with the fewest edits from `name`; none where more than a third would change.
+pub(crate) fn nearest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let name: Vec<char> = name.chars().collect();
+    let edits_max = (name.len() / 3).clamp(1, 3);
+    candidates
+        .filter(|candidate| candidate.chars().count().abs_diff(name.len()) <= edits_max)
+        .map(|candidate| (edits(&name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= edits_max && *distance < candidate.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours between two words.
+fn edits(a: &[char], b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &y) in b.iter().enumerate() {
+            let mut best = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                best = best.min(before[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before = core::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests;

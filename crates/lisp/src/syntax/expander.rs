@@ -1,0 +1,557 @@
+//! Data to core forms: resolves every name, expands every macro.
+//!
+//! Hygiene is by renaming. A macro inserts an identifier as a fresh *alias* that remembers the
+//! identifier and the place of the macro's definition. A binding form binds the alias itself, so
+//! nothing the user wrote can refer to it; an alias that nothing binds means what its original
+//! means at the macro's definition. Names are compared by what they resolve to, never by spelling.
+//! (Clinger and Rees, *Macros That Work*, 1991, with renaming on insertion made lazy.)
+//!
+//! **Invariant:** `depth` is the depth of the core form being built, so what the compiler and the
+//! destructor later recurse over is never deeper than [`DEPTH_MAX`].
+
+mod binding;
+mod body;
+mod build;
+mod conditional;
+mod define;
+mod dynamic;
+mod inclusion;
+mod multiple;
+mod quasiquote;
+mod quote;
+mod record;
+mod scope;
+mod top_level;
+
+use super::core_form::{Core, Lambda, Variable};
+use super::datum::{Alias, Datum, DatumKind, Home, Identifier, Span};
+use super::environment::{Binding, Environment, Origin};
+use super::error::SyntaxError;
+use super::rules::{self, Macro};
+use super::special::Special;
+use super::world::World;
+use crate::symbol::Symbol;
+use body::Pending;
+use scope::{LocalBinding, Scopes};
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub use top_level::TopLevel;
+
+/// How deep forms nest, counting those that macros and sequences such as `cond` make; the core forms
+/// made of them nest at most four times as deep.
+pub const DEPTH_MAX: u32 = 1000;
+/// Work that one top-level form may cause: forms visited and data that macros make.
+pub const STEPS_MAX: u64 = 20_000_000;
+/// How many generations of macros may define one another.
+const GENERATIONS_MAX: u32 = 1000;
+
+type Result<T = Core> = core::result::Result<T, SyntaxError>;
+
+/// What an identifier means.
+#[derive(Clone, Debug)]
+pub(crate) enum Meaning {
+    Special(Special),
+    Macro(Arc<Macro>),
+    Local(Local),
+    Global(&'static super::core_form::Global, Origin),
+    /// Nothing yet: a name at the top level of the environment with this number.
+    Free(Symbol, u64),
+}
+
+/// A local variable and what the expander must know to mark it truthfully.
+#[derive(Clone, Debug)]
+pub(crate) struct Local {
+    variable: Rc<Variable>,
+    /// The lambda that binds it.
+    lambda: u32,
+    /// Its place among the definitions of a body still being expanded.
+    pending: Option<(u32, u32)>,
+}
+
+impl Meaning {
+    /// Whether two identifiers with these meanings are the same (`free-identifier=?`).
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Special(a), Self::Special(b)) => a == b,
+            (Self::Macro(a), Self::Macro(b)) => Arc::ptr_eq(a, b),
+            (Self::Local(a), Self::Local(b)) => Rc::ptr_eq(&a.variable, &b.variable),
+            (Self::Global(a, a_origin), Self::Global(b, b_origin)) => {
+                core::ptr::eq(*a, *b)
+                    || (*a_origin == Origin::Undefined
+                        && *b_origin == Origin::Undefined
+                        && a.name == b.name)
+            }
+            (Self::Free(a, _), Self::Free(b, _)) => a == b,
+            (Self::Free(a, _), Self::Global(b, Origin::Undefined))
+            | (Self::Global(b, Origin::Undefined), Self::Free(a, _)) => *a == b.name,
+            _ => false,
+        }
+    }
+}
+
+/// Expands one top-level form.
+#[derive(Debug)]
+pub(crate) struct Expander<'w> {
+    world: &'w mut World,
+    top: Arc<Environment>,
+    scopes: Scopes,
+    bodies: Vec<Pending>,
+    lambda: u32,
+    lambdas: u32,
+    depth: u32,
+    steps: u64,
+    inclusions: u32,
+    stack_top: usize,
+}
+
+impl<'w> Expander<'w> {
+    pub(crate) fn new(world: &'w mut World, top: Arc<Environment>) -> Self {
+        Self {
+            world,
+            top,
+            scopes: Scopes::default(),
+            bodies: Vec::new(),
+            lambda: 0,
+            lambdas: 0,
+            depth: 0,
+            steps: 0,
+            inclusions: 0,
+            stack_top: stack_address(),
+        }
+    }
+
+    pub(super) fn world(&mut self) -> &mut World {
+        self.world
+    }
+
+    pub(super) fn environment(&self) -> &Arc<Environment> {
+        &self.top
+    }
+
+    pub(super) fn home(&self) -> Home {
+        Home::Top(self.top.number())
+    }
+
+    /// Runs `work` in another environment, on the same native stack.
+    pub(super) fn inside<T>(
+        &mut self,
+        environment: Arc<Environment>,
+        work: impl FnOnce(&mut Expander<'_>) -> T,
+    ) -> T {
+        let mut inner = Expander::new(self.world, environment);
+        inner.stack_top = self.stack_top;
+        work(&mut inner)
+    }
+
+    /// Begins another top-level form with all of its budget.
+    pub(super) fn fresh_budget(&mut self) {
+        (self.steps, self.inclusions) = (0, 0);
+        self.scopes = Scopes::default();
+        self.bodies.clear();
+    }
+
+    /// What `identifier` means at `home`.
+    pub(crate) fn resolve(&self, identifier: &Identifier, home: Home) -> Meaning {
+        let (mut identifier, mut home) = (identifier, home);
+        loop {
+            let number = match self.scopes.find(identifier, home) {
+                Ok(binding) => return local_meaning(binding),
+                Err(number) => number,
+            };
+            match self.top_binding(identifier, number) {
+                Some(Binding::Special(special)) => return Meaning::Special(special),
+                Some(Binding::Macro(rules)) => return Meaning::Macro(rules),
+                Some(Binding::Variable { global, origin }) => {
+                    return Meaning::Global(global, origin);
+                }
+                None => {}
+            }
+            match identifier {
+                Identifier::Symbol(symbol) => return Meaning::Free(*symbol, number),
+                Identifier::Alias(alias) => (identifier, home) = (&alias.of, alias.home),
+            }
+        }
+    }
+
+    fn top_binding(&self, identifier: &Identifier, number: u64) -> Option<Binding> {
+        if number == self.top.number() {
+            return self.top.lookup(identifier);
+        }
+        self.world.environment(number)?.lookup(identifier)
+    }
+
+    /// What the head of `form` means, where it is an identifier.
+    fn head(&self, form: &Datum, home: Home) -> Option<Meaning> {
+        let (head, _) = form.as_pair()?;
+        Some(self.resolve(&head.as_identifier()?, home))
+    }
+
+    /// Whether `datum` is an identifier that means `special` at `home`.
+    fn is_special(&self, datum: &Datum, special: Special, home: Home) -> bool {
+        datum.as_identifier().is_some_and(|identifier| {
+            matches!(self.resolve(&identifier, home), Meaning::Special(found) if found == special)
+        })
+    }
+
+    /// An identifier that means what `name` means in the system environment.
+    fn system_identifier(&self, name: &str, span: Span) -> Datum {
+        let of = Identifier::Symbol(Symbol::intern(name));
+        let home = Home::Top(self.world.system().number());
+        Datum::new(DatumKind::Alias(Arc::new(Alias { of, home, generation: 0 })), span)
+    }
+
+    /// Charges work to the form being expanded.
+    pub(crate) fn charge(&mut self, steps: u64, span: Span) -> Result<()> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps <= STEPS_MAX {
+            return Ok(());
+        }
+        let message = format!("expanding this takes more than {STEPS_MAX} steps");
+        Err(SyntaxError::new(span, message).expected("macros that come to an end"))
+    }
+
+    /// Goes one core form deeper. The caller comes back up by subtracting from `depth`, except on
+    /// an error, which ends the expansion.
+    pub(super) fn deepen(&mut self, span: Span) -> Result<()> {
+        self.depth += 1;
+        self.charge(1, span)?;
+        let used = self.stack_top.abs_diff(stack_address());
+        if self.depth <= DEPTH_MAX && used <= self.world.stack_bytes_max() {
+            return Ok(());
+        }
+        Err(SyntaxError::new(span, "this is nested too deep to expand")
+            .expected(format!("at most {DEPTH_MAX} forms inside one another")))
+    }
+
+    pub(super) fn come_back(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Expands an expression.
+    fn expression(&mut self, form: &Datum, home: Home) -> Result {
+        self.named_expression(form, home, None)
+    }
+
+    /// Expands an expression; a lambda gets `name` for its backtraces.
+    fn named_expression(&mut self, form: &Datum, home: Home, name: Option<Symbol>) -> Result {
+        self.deepen(form.span)?;
+        let core = match self.head(form, home) {
+            Some(Meaning::Special(special)) => self.special(special, form, home, name)?,
+            Some(Meaning::Macro(rules)) => self.macro_use(&rules, form, home, name)?,
+            Some(_) => self.call(form, home)?,
+            None => self.headless(form, home)?,
+        };
+        self.depth -= 1;
+        Ok(core)
+    }
+
+    fn macro_use(
+        &mut self,
+        rules: &Arc<Macro>,
+        form: &Datum,
+        home: Home,
+        name: Option<Symbol>,
+    ) -> Result {
+        let mut expanded = self.apply_macro(rules, form, home)?;
+        // A macro that expands to a macro use costs steps, not stack.
+        while let Some(Meaning::Macro(rules)) = self.head(&expanded, home) {
+            expanded = self.apply_macro(&rules, &expanded, home)?;
+        }
+        self.named_expression(&expanded, home, name).map_err(|error| expansion_note(error, form))
+    }
+
+    fn apply_macro(&mut self, rules: &Arc<Macro>, form: &Datum, home: Home) -> Result<Datum> {
+        self.charge(1, form.span)?;
+        rules::apply(rules, form, home, self)
+    }
+
+    fn headless(&mut self, form: &Datum, home: Home) -> Result {
+        match &*form.kind {
+            DatumKind::Symbol(_) | DatumKind::Alias(_) => self.reference(form, home),
+            DatumKind::Pair(..) => self.call(form, home),
+            DatumKind::Nil => Err(SyntaxError::new(form.span, "() is no expression")
+                .expected("(procedure argument ...), or '() for the empty list")),
+            DatumKind::Label(..) | DatumKind::Reference(_) => {
+                Err(SyntaxError::new(form.span, "a label stands outside quoted data")
+                    .expected("labels inside (quote ...) only"))
+            }
+            _ => self.constant(form),
+        }
+    }
+
+    fn call(&mut self, form: &Datum, home: Home) -> Result {
+        let Some(items) = form.proper_list() else {
+            return Err(SyntaxError::in_form(form, "a dot").expected("(procedure argument ...)"));
+        };
+        let (head, arguments) = (items[0], &items[1..]);
+        if self
+            .head(head, home)
+            .is_some_and(|meaning| matches!(meaning, Meaning::Special(Special::Lambda)))
+            && let Some(core) = self.direct_call(head, arguments, home)?
+        {
+            return Ok(core);
+        }
+        let procedure = self.expression(head, home)?;
+        let arguments = self.expressions(arguments, home)?;
+        Ok(Core::Call(Box::new(procedure), arguments, form.span))
+    }
+
+    fn expressions(&mut self, forms: &[&Datum], home: Home) -> Result<Vec<Core>> {
+        forms.iter().map(|form| self.expression(form, home)).collect()
+    }
+
+    fn reference(&mut self, form: &Datum, home: Home) -> Result {
+        let Some(identifier) = form.as_identifier() else { return self.constant(form) };
+        match self.resolve(&identifier, home) {
+            Meaning::Local(local) => {
+                self.touch(&local);
+                Ok(Core::Local(local.variable, form.span))
+            }
+            Meaning::Global(global, _) => Ok(Core::Global(global, form.span)),
+            Meaning::Free(symbol, number) => {
+                Ok(Core::Global(self.free_global(symbol, number), form.span))
+            }
+            Meaning::Special(_) | Meaning::Macro(_) => {
+                let message = format!("`{form}` is a keyword, not a value");
+                Err(SyntaxError::new(form.span, message).expected(format!("({form} ...)")))
+            }
+        }
+    }
+
+    /// Notes a use of a variable: whether a lambda captures it, whether it comes before its
+    /// definition.
+    fn touch(&mut self, local: &Local) {
+        if local.lambda != self.lambda {
+            local.variable.captured.set(true);
+        }
+        if let Some((body, place)) = local.pending {
+            self.bodies[body as usize].touch(place);
+        }
+    }
+
+    fn free_global(&self, symbol: Symbol, number: u64) -> &'static super::core_form::Global {
+        match self.world.environment(number) {
+            Some(environment) => environment.reference(symbol),
+            // The environment that a macro came from is gone: the name means nothing there.
+            None => self.top.reference(symbol),
+        }
+    }
+
+    fn assignment(&mut self, form: &Datum, home: Home) -> Result {
+        let parts = parts(form, 2, Some(2), "(set! variable value)")?;
+        let Some(identifier) = parts[0].as_identifier() else {
+            return Err(SyntaxError::in_form(form, format!("{} is no variable", parts[0]))
+                .expected("(set! variable value)"));
+        };
+        let meaning = self.resolve(&identifier, home);
+        let value = Box::new(self.named_expression(parts[1], home, Some(identifier.symbol()))?);
+        match meaning {
+            Meaning::Local(local) => {
+                self.touch(&local);
+                local.variable.mutated.set(true);
+                Ok(Core::SetLocal(local.variable, value, form.span))
+            }
+            Meaning::Global(_, Origin::Imported) => {
+                let message = format!("`{identifier}` is imported and cannot be assigned");
+                Err(SyntaxError::new(parts[0].span, message)
+                    .expected(format!("(define {identifier} ...) to have one of your own")))
+            }
+            Meaning::Global(global, _) => Ok(Core::SetGlobal(global, value, form.span)),
+            Meaning::Free(symbol, number) => {
+                Ok(Core::SetGlobal(self.free_global(symbol, number), value, form.span))
+            }
+            Meaning::Special(_) | Meaning::Macro(_) => {
+                let message = format!("`{identifier}` is a keyword and cannot be assigned");
+                Err(SyntaxError::new(parts[0].span, message).expected("a variable"))
+            }
+        }
+    }
+
+    fn special(
+        &mut self,
+        special: Special,
+        form: &Datum,
+        home: Home,
+        name: Option<Symbol>,
+    ) -> Result {
+        match special {
+            Special::Quote => self.quote(form),
+            Special::Quasiquote => self.quasiquote(form, home),
+            Special::Lambda => self.lambda(form, home, name),
+            Special::CaseLambda => self.case_lambda(form, home, name),
+            Special::If => self.conditional(form, home),
+            Special::Set => self.assignment(form, home),
+            Special::Begin => self.begin(form, home),
+            Special::Let => self.let_form(form, home),
+            Special::LetStar => self.let_star(form, home),
+            Special::Letrec | Special::LetrecStar => self.letrec(form, home),
+            Special::LetValues => self.let_values(form, home),
+            Special::LetStarValues => self.let_star_values(form, home),
+            Special::Receive => self.receive(form, home),
+            Special::LetSyntax => self.let_syntax(form, home, Special::LetSyntax),
+            Special::LetrecSyntax => self.let_syntax(form, home, Special::LetrecSyntax),
+            Special::Do => self.do_loop(form, home),
+            Special::Cond => self.cond(form, home),
+            Special::Case => self.case(form, home),
+            Special::And => self.and(form, home),
+            Special::Or => self.or(form, home),
+            Special::When => self.when(form, home),
+            Special::Unless => self.unless(form, home),
+            Special::AndLetStar => self.and_let_star(form, home),
+            Special::Assert => self.assert(form, home),
+            Special::Delay => self.delay(form, home),
+            Special::DelayForce => self.delay_force(form, home),
+            Special::Parameterize => self.parameterize(form, home),
+            Special::Guard => self.guard(form, home),
+            Special::Include | Special::IncludeCi | Special::CondExpand => {
+                self.spliced(special, form, home)
+            }
+            Special::SyntaxError => Err(syntax_error(form)),
+            Special::SyntaxRules => {
+                Err(SyntaxError::in_form(form, "syntax-rules is no expression")
+                    .expected("(define-syntax name (syntax-rules ...))"))
+            }
+            Special::Define
+            | Special::DefineValues
+            | Special::DefineRecordType
+            | Special::DefineSyntax
+            | Special::DefineLibrary
+            | Special::Import => Err(misplaced(form)),
+            Special::Arrow
+            | Special::Ellipsis
+            | Special::Else
+            | Special::Underscore
+            | Special::Unquote
+            | Special::UnquoteSplicing => Err(auxiliary(form, special)),
+        }
+    }
+
+    fn lambda(&mut self, form: &Datum, home: Home, name: Option<Symbol>) -> Result {
+        let rest = rest(form, 2, "(lambda (parameter ...) body ...)")?;
+        let (formals, body) = rest.as_pair().unwrap_or((rest, rest));
+        self.lambda_of(formals, body, form, home, name)
+    }
+
+    fn lambda_of(
+        &mut self,
+        formals: &Datum,
+        body: &Datum,
+        form: &Datum,
+        home: Home,
+        name: Option<Symbol>,
+    ) -> Result {
+        let clause = self.clause(formals, body, form, home)?;
+        Ok(Core::Lambda(Rc::new(Lambda { name, clauses: vec![clause], span: form.span })))
+    }
+
+    fn case_lambda(&mut self, form: &Datum, home: Home, name: Option<Symbol>) -> Result {
+        let shape = "(case-lambda ((parameter ...) body ...) ...)";
+        let mut clauses = Vec::new();
+        for clause in parts(form, 0, None, shape)? {
+            let Some((formals, body)) = clause.as_pair() else {
+                return Err(SyntaxError::in_form(clause, "no clause").expected(shape));
+            };
+            clauses.push(self.clause(formals, body, clause, home)?);
+        }
+        Ok(Core::Lambda(Rc::new(Lambda { name, clauses, span: form.span })))
+    }
+
+    fn begin(&mut self, form: &Datum, home: Home) -> Result {
+        let forms = parts(form, 1, None, "(begin expression ...)")?;
+        Ok(build::sequence(self.expressions(&forms, home)?))
+    }
+}
+
+/// For macro expansion: a fresh alias of `of`, to be looked up at `home`.
+pub(crate) fn rename(of: &Identifier, home: Home, span: Span) -> Result<Datum> {
+    let generation = match of {
+        Identifier::Symbol(_) => 0,
+        Identifier::Alias(alias) => alias.generation + 1,
+    };
+    if generation > GENERATIONS_MAX {
+        let message = format!("more than {GENERATIONS_MAX} generations of macros define `{of}`");
+        return Err(SyntaxError::new(span, message));
+    }
+    let alias = Alias { of: of.clone(), home, generation };
+    Ok(Datum::new(DatumKind::Alias(Arc::new(alias)), span))
+}
+
+fn local_meaning(binding: &LocalBinding) -> Meaning {
+    match binding {
+        LocalBinding::Variable(local) => Meaning::Local(local.clone()),
+        LocalBinding::Macro(rules) => Meaning::Macro(Arc::clone(rules)),
+        LocalBinding::Special(special) => Meaning::Special(*special),
+    }
+}
+
+/// About where the native stack stands: enough to bound what the expander itself uses of it.
+fn stack_address() -> usize {
+    let here = 0u8;
+    core::hint::black_box(&raw const here).addr()
+}
+
+/// The operands of a form: at least `min`, at most `max`; `shape` is what to expect otherwise.
+fn parts<'a>(
+    form: &'a Datum,
+    min: usize,
+    max: Option<usize>,
+    shape: &str,
+) -> Result<Vec<&'a Datum>> {
+    let Some(mut parts) = form.proper_list() else { return Err(malformed(form, shape)) };
+    parts.remove(0);
+    if parts.len() < min || max.is_some_and(|max| parts.len() > max) {
+        return Err(malformed(form, shape));
+    }
+    Ok(parts)
+}
+
+/// The operands of a form as a list, checked to be a proper one of at least `min`.
+fn rest<'a>(form: &'a Datum, min: usize, shape: &str) -> Result<&'a Datum> {
+    parts(form, min, None, shape)?;
+    let (_, rest) = form.as_pair().ok_or_else(|| malformed(form, shape))?;
+    Ok(rest)
+}
+
+fn malformed(form: &Datum, shape: &str) -> SyntaxError {
+    let head = form.as_pair().map_or(form, |(head, _)| head);
+    SyntaxError::new(form.span, format!("malformed `{head}`: {form}")).expected(shape)
+}
+
+fn misplaced(form: &Datum) -> SyntaxError {
+    SyntaxError::in_form(form, "a definition where an expression must stand")
+        .expected("definitions at top level or at the beginning of a body")
+}
+
+fn auxiliary(form: &Datum, special: Special) -> SyntaxError {
+    let place = match special {
+        Special::Else => "the last clause of cond, case or guard",
+        Special::Arrow => "a clause of cond, case or guard",
+        Special::Unquote | Special::UnquoteSplicing => "a quasiquoted template",
+        _ => "syntax-rules",
+    };
+    SyntaxError::in_form(form, "misplaced keyword").expected(format!("it in {place}"))
+}
+
+/// `(syntax-error "message" form ...)`: the macro writer's own words.
+fn syntax_error(form: &Datum) -> SyntaxError {
+    let items: Vec<_> = form.elements().skip(1).collect();
+    let Some((message, irritants)) = items.split_first() else {
+        return malformed(form, "(syntax-error \"message\" form ...)");
+    };
+    let mut text = message.as_string().map_or_else(|| message.to_string(), str::to_owned);
+    for irritant in irritants {
+        text.push_str(&format!(" {irritant}"));
+    }
+    SyntaxError::new(form.span, text)
+}
+
+fn expansion_note(error: SyntaxError, form: &Datum) -> SyntaxError {
+    match form.as_pair() {
+        Some((head, _)) => error.note(form.span, format!("in the expansion of `{head}`")),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests;

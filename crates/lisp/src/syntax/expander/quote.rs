@@ -1,0 +1,108 @@
+//! `quote`: renamings undone, labels checked.
+
+use super::{Core, DEPTH_MAX, Expander, Result, parts};
+use crate::syntax::datum::{Datum, DatumKind};
+use crate::syntax::error::SyntaxError;
+use std::collections::HashSet;
+
+impl Expander<'_> {
+    pub(super) fn quote(&mut self, form: &Datum) -> Result {
+        let parts = parts(form, 1, Some(1), "(quote datum)")?;
+        self.constant(parts[0])
+    }
+
+    /// A datum that stands for itself.
+    pub(super) fn constant(&mut self, datum: &Datum) -> Result {
+        Ok(Core::Constant(self.strip(datum)?))
+    }
+
+    /// The datum with every renamed identifier back to its symbol. What needs no change is shared.
+    ///
+    /// # Errors
+    /// A label's reference whose label is not in the datum; a datum that macros nested too deep.
+    pub(crate) fn strip(&mut self, datum: &Datum) -> Result<Datum> {
+        let mut references = Vec::new();
+        let mut labels = HashSet::new();
+        let stripped = self.strip_inner(datum, &mut labels, &mut references, 0)?;
+        for reference in references {
+            let label = match &*reference.kind {
+                DatumKind::Reference(label) => *label,
+                _ => continue,
+            };
+            if !labels.contains(&label) {
+                let message = format!("#{label}# refers to a label outside of the quoted datum");
+                return Err(SyntaxError::new(reference.span, message)
+                    .expected(format!("#{label}= inside the same quotation")));
+            }
+        }
+        Ok(stripped.unwrap_or_else(|| datum.clone()))
+    }
+
+    /// `None` where nothing changes.
+    fn strip_inner(
+        &mut self,
+        datum: &Datum,
+        labels: &mut HashSet<u64>,
+        references: &mut Vec<Datum>,
+        depth: u32,
+    ) -> Result<Option<Datum>> {
+        self.charge_quoted(datum, depth)?;
+        let span = datum.span;
+        match &*datum.kind {
+            DatumKind::Alias(alias) => Ok(Some(Datum::symbol(alias.of.symbol(), span))),
+            DatumKind::Pair(..) => self.strip_list(datum, labels, references, depth),
+            DatumKind::Vector(items) => {
+                let mut changed = None;
+                for (at, item) in items.iter().enumerate() {
+                    if let Some(new) = self.strip_inner(item, labels, references, depth + 1)? {
+                        changed.get_or_insert_with(|| items.clone())[at] = new;
+                    }
+                }
+                Ok(changed.map(|items| Datum::new(DatumKind::Vector(items), span)))
+            }
+            DatumKind::Label(label, inner) => {
+                labels.insert(*label);
+                let inner = self.strip_inner(inner, labels, references, depth + 1)?;
+                Ok(inner.map(|inner| Datum::new(DatumKind::Label(*label, inner), span)))
+            }
+            DatumKind::Reference(_) => {
+                references.push(datum.clone());
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn strip_list(
+        &mut self,
+        list: &Datum,
+        labels: &mut HashSet<u64>,
+        references: &mut Vec<Datum>,
+        depth: u32,
+    ) -> Result<Option<Datum>> {
+        let mut changed = false;
+        let mut items = Vec::new();
+        let mut elements = list.elements();
+        for item in elements.by_ref() {
+            let new = self.strip_inner(item, labels, references, depth + 1)?;
+            changed |= new.is_some();
+            items.push(new.unwrap_or_else(|| item.clone()));
+        }
+        let tail = self.strip_inner(elements.tail(), labels, references, depth + 1)?;
+        if !changed && tail.is_none() {
+            return Ok(None);
+        }
+        let tail = tail.unwrap_or_else(|| elements.tail().clone());
+        Ok(Some(Datum::list_with_tail(items, tail, list.span)))
+    }
+
+    /// Data that were read are a tree no larger than their text; only macros can make more of them,
+    /// by sharing, so the work is charged as expansion.
+    fn charge_quoted(&mut self, datum: &Datum, depth: u32) -> Result<()> {
+        if depth > DEPTH_MAX {
+            return Err(SyntaxError::new(datum.span, "this datum is nested too deep")
+                .expected(format!("at most {DEPTH_MAX} levels")));
+        }
+        self.charge(u64::from(depth > 0), datum.span)
+    }
+}

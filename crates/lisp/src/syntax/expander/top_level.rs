@@ -1,0 +1,141 @@
+//! Forms at the top level of a program, a prompt or a library.
+
+use super::body::{Init, Keyword};
+use super::{Core, Expander, Meaning, Result, build, parts};
+use crate::syntax::core_form::Global;
+use crate::syntax::datum::{Datum, Home, Identifier};
+use crate::syntax::environment::Binding;
+use crate::syntax::error::SyntaxError;
+use crate::syntax::special::Special;
+use std::sync::Arc;
+
+/// What a top-level form leaves to do, in order.
+#[derive(Debug)]
+pub enum TopLevel {
+    /// Compile and run this.
+    Form(Core),
+    /// The body of this library has run: tell [`World::library_ready`](crate::syntax::world::World::library_ready).
+    Ready(Arc<str>),
+}
+
+impl Expander<'_> {
+    /// Expands `form` at the top level of the environment.
+    pub(crate) fn top_level(&mut self, form: &Datum, out: &mut Vec<TopLevel>) -> Result<()> {
+        let home = Home::Top(self.top.number());
+        let mut work = vec![form.clone()];
+        while let Some(form) = work.pop() {
+            self.charge(1, form.span)?;
+            match self.top_special(&form, home) {
+                Some(Meaning::Macro(rules)) => {
+                    let expanded = self.apply_macro(&rules, &form, home)?;
+                    work.push(expanded);
+                }
+                Some(Meaning::Special(Special::Begin)) => {
+                    let forms = parts(&form, 0, None, "(begin form ...)")?;
+                    work.extend(forms.into_iter().rev().cloned());
+                }
+                Some(Meaning::Special(
+                    special @ (Special::Include | Special::IncludeCi | Special::CondExpand),
+                )) => work.extend(self.splice(special, &form, home)?.into_iter().rev()),
+                Some(Meaning::Special(Special::Import)) => self.import(&form, out)?,
+                Some(Meaning::Special(Special::DefineLibrary)) => self.declare_library(&form)?,
+                Some(Meaning::Special(special)) => self.top_form(special, &form, home, out)?,
+                _ => out.push(TopLevel::Form(self.expression(&form, home)?)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the head of a top-level form means. `import` and `define-library` need no import.
+    fn top_special(&self, form: &Datum, home: Home) -> Option<Meaning> {
+        match self.head(form, home)? {
+            Meaning::Free(name, _) if name.name() == "import" => {
+                Some(Meaning::Special(Special::Import))
+            }
+            Meaning::Free(name, _) if name.name() == "define-library" => {
+                Some(Meaning::Special(Special::DefineLibrary))
+            }
+            meaning => Some(meaning),
+        }
+    }
+
+    fn top_form(
+        &mut self,
+        special: Special,
+        form: &Datum,
+        home: Home,
+        out: &mut Vec<TopLevel>,
+    ) -> Result<()> {
+        match special {
+            Special::Define => {
+                let (name, init) = self.parse_define(form)?;
+                let core = self.define_top(&name, init, form, home)?;
+                out.push(TopLevel::Form(core));
+            }
+            Special::DefineSyntax => {
+                let (name, spec) = super::define::parse_define_syntax(form)?;
+                let binding = match self.transformer(spec, home, name)? {
+                    Keyword::Macro(rules) => Binding::Macro(rules),
+                    Keyword::Special(special) => Binding::Special(special),
+                };
+                self.top.bind(identifier(name)?, binding);
+            }
+            Special::DefineValues => {
+                out.push(TopLevel::Form(self.define_values_top(form, home)?));
+            }
+            Special::DefineRecordType => self.define_record_type_top(form, out)?,
+            _ => out.push(TopLevel::Form(self.expression(form, home)?)),
+        }
+        Ok(())
+    }
+
+    fn define_top(&mut self, name: &Datum, init: Init, form: &Datum, home: Home) -> Result {
+        let identifier = identifier(name)?;
+        let before = self.top.lookup(&identifier);
+        let global = self.top.define(&identifier);
+        let value = match &init {
+            Init::Expression(value) => {
+                self.named_expression(value, home, Some(identifier.symbol()))
+            }
+            Init::Procedure(formals, body, whole) => {
+                self.lambda_of(formals, body, whole, home, Some(identifier.symbol()))
+            }
+            Init::Effect(_) | Init::Values(..) | Init::Core(_) => Ok(Core::Unspecified),
+        };
+        match value {
+            Ok(value) => Ok(Core::DefineGlobal(global, Box::new(value), form.span)),
+            Err(error) => {
+                // A slip in a definition at the prompt must not take away what the name meant.
+                self.top.restore(&identifier, before);
+                Err(error)
+            }
+        }
+    }
+
+    fn define_record_type_top(&mut self, form: &Datum, out: &mut Vec<TopLevel>) -> Result<()> {
+        let record = super::record::parse(form)?;
+        let span = form.span;
+        let make = Box::new(record.make_type(self.world));
+        let record_type = self.define_global(record.name)?;
+        let mut definitions = vec![Core::DefineGlobal(record_type, make, span)];
+        for (name, part) in &record.parts {
+            let global = self.define_global(name)?;
+            let record_type = Core::Global(record_type, span);
+            let value = Box::new(part.make(self.world, record_type, name.span));
+            definitions.push(Core::DefineGlobal(global, value, name.span));
+        }
+        out.push(TopLevel::Form(build::sequence(definitions)));
+        Ok(())
+    }
+
+    /// The location that a definition of `name` at top level writes.
+    pub(super) fn define_global(&self, name: &Datum) -> Result<&'static Global> {
+        Ok(self.top.define(&identifier(name)?))
+    }
+}
+
+fn identifier(name: &Datum) -> Result<Identifier> {
+    name.as_identifier().ok_or_else(|| {
+        SyntaxError::new(name.span, format!("{name} cannot be defined")).expected("an identifier")
+    })
+}

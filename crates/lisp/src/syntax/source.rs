@@ -1,0 +1,80 @@
+//! Names of sources, so that a [`Span`] stays three small numbers.
+//!
+//! One table a process: names are interned, so it grows with the number of distinct files and
+//! prompts, not with what is read from them.
+
+use super::datum::Span;
+use super::error::SyntaxError;
+use core::fmt;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+#[derive(Default)]
+struct Table {
+    names: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+}
+
+static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(|| {
+    let mut table = Table::default();
+    table.number("?");
+    Mutex::new(table)
+});
+
+impl Table {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        // Number 0 is "?", which also stands in for what is past the last number.
+        let Ok(number) = u32::try_from(self.names.len()) else { return 0 };
+        let name: Arc<str> = name.into();
+        self.names.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
+        number
+    }
+}
+
+/// The number of the source called `name`: a path, or what a prompt calls itself.
+#[must_use]
+pub fn register(name: &str) -> u32 {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner).number(name)
+}
+
+/// The name that [`register`] was given; `?` for a number it never gave.
+#[must_use]
+pub fn name(number: u32) -> Arc<str> {
+    let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(table.names.get(number as usize).unwrap_or(&table.names[0]))
+}
+
+/// The folder that a file named in `span`'s source is relative to.
+#[must_use]
+pub fn folder(span: Span) -> PathBuf {
+    Path::new(&*name(span.source)).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// The text of the file at `path`, asked for at `span`.
+///
+/// # Errors
+/// A file that cannot be read, or is not UTF-8 (the line is named).
+pub fn read_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
+    let bytes = std::fs::read(path).map_err(|cause| {
+        SyntaxError::new(span, format!("cannot read {}: {cause}", path.display()))
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|&&byte| byte == b'\n').count() as u32 + 1;
+        let column = good.iter().rev().take_while(|&&byte| byte != b'\n').count() as u32 + 1;
+        let source = register(&path.to_string_lossy());
+        SyntaxError::new(Span { source, line, column }, "this byte is not UTF-8 text")
+            .expected("a file in UTF-8")
+    })
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", name(self.source), self.line, self.column)
+    }
+}

@@ -1,0 +1,198 @@
+//! All that outlives one expansion: environments, libraries, where to look for them.
+//!
+//! A system has one `World`, behind a lock: expansion is short next to what it expands.
+//!
+//! ```text
+//! system environment: every primitive, the prelude, special forms, %helpers
+//!    |  exported by name
+//!    v
+//! built-in libraries --> programs, prompts, libraries in files
+//! ```
+
+use super::core_form::Global;
+use super::datum::{Datum, Identifier};
+use super::environment::{Binding, Environment, Globals};
+use super::error::SyntaxError;
+use super::expander::{Expander, TopLevel};
+use super::library::{self, Library};
+use super::special::SPECIALS;
+use crate::symbol::Symbol;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// The features that `cond-expand` and `features` know.
+pub const FEATURES: &[&str] = &[
+    "r7rs",
+    "exact-closed",
+    "ratios",
+    "ieee-float",
+    "full-unicode",
+    "threads",
+    "kyocho",
+    "unix",
+    "linux",
+    #[cfg(target_arch = "x86_64")]
+    "x86-64",
+    #[cfg(target_arch = "aarch64")]
+    "aarch64",
+    #[cfg(target_endian = "little")]
+    "little-endian",
+];
+
+/// Native stack that an expansion may use unless told otherwise.
+const STACK_BYTES_MAX: usize = 4 << 20;
+
+/// Environments and libraries of one system.
+#[derive(Debug)]
+pub struct World {
+    globals: Arc<Globals>,
+    system: Arc<Environment>,
+    /// Environments by number: what the aliases of macros refer to.
+    environments: HashMap<u64, Weak<Environment>>,
+    next_environment: u64,
+    pub(super) libraries: HashMap<Arc<str>, Library>,
+    library_path: Vec<PathBuf>,
+    stack_bytes_max: usize,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl World {
+    /// A world whose system environment holds the special forms and nothing else.
+    #[must_use]
+    pub fn new() -> Self {
+        let globals = Arc::new(Globals::default());
+        let system = Arc::new(Environment::new(0, Arc::clone(&globals)));
+        for &(name, special) in SPECIALS {
+            let name = Identifier::Symbol(Symbol::intern(name));
+            system.bind(name, Binding::Special(special));
+        }
+        let environments = HashMap::from([(0, Arc::downgrade(&system))]);
+        let mut world = Self {
+            globals,
+            system,
+            environments,
+            next_environment: 1,
+            libraries: HashMap::new(),
+            library_path: Vec::new(),
+            stack_bytes_max: STACK_BYTES_MAX,
+        };
+        library::declare_built_in(&mut world);
+        world
+    }
+
+    /// Every location made here: roots of the collector.
+    #[must_use]
+    pub fn globals(&self) -> &Arc<Globals> {
+        &self.globals
+    }
+
+    /// Where primitives are defined and the prelude is expanded. What it defines, nothing else can
+    /// assign or redefine.
+    #[must_use]
+    pub fn system(&self) -> &Arc<Environment> {
+        &self.system
+    }
+
+    /// The system's own location called `name`, made when it is not there yet: what the expander's
+    /// calls of helpers refer to, and how the compiler recognises primitives.
+    #[must_use]
+    pub fn runtime(&self, name: &str) -> &'static Global {
+        self.system.reference(Symbol::intern(name))
+    }
+
+    /// An empty environment, for a program that begins with `import`.
+    pub fn empty_environment(&mut self) -> Arc<Environment> {
+        let number = self.next_environment;
+        self.next_environment += 1;
+        if self.environments.len().is_power_of_two() {
+            self.environments.retain(|_, environment| environment.strong_count() > 0);
+        }
+        let environment = Arc::new(Environment::new(number, Arc::clone(&self.globals)));
+        self.environments.insert(number, Arc::downgrade(&environment));
+        environment
+    }
+
+    /// An environment that has imported all that the system offers: for a prompt, and for a program
+    /// without `import`. The prelude must be loaded before.
+    pub fn interaction_environment(&mut self) -> Arc<Environment> {
+        let environment = self.empty_environment();
+        environment.import_public(&self.system);
+        environment
+    }
+
+    /// The environment for a program: empty where it begins with `import`.
+    pub fn program_environment(&mut self, first_form: Option<&Datum>) -> Arc<Environment> {
+        let imports = first_form
+            .and_then(Datum::as_pair)
+            .and_then(|(head, _)| head.as_symbol())
+            .is_some_and(|word| matches!(word.name(), "import" | "define-library"));
+        if imports { self.empty_environment() } else { self.interaction_environment() }
+    }
+
+    /// The environment that `(environment import-set ...)` asks for, and what must run before it
+    /// is used.
+    ///
+    /// # Errors
+    /// An import set that is malformed or names what does not exist.
+    pub fn environment_of(
+        &mut self,
+        import_sets: &[Datum],
+    ) -> Result<(Arc<Environment>, Vec<TopLevel>), SyntaxError> {
+        let environment = self.empty_environment();
+        let mut out = Vec::new();
+        Expander::new(self, Arc::clone(&environment)).import_sets(import_sets, &mut out)?;
+        Ok((environment, out))
+    }
+
+    /// Expands one form at the top level of `environment`. What comes out is to be compiled and run
+    /// in order, before the next form is expanded.
+    ///
+    /// # Errors
+    /// The first thing wrong with the form. Names it defined before that stay defined.
+    pub fn expand(
+        &mut self,
+        environment: &Arc<Environment>,
+        form: &Datum,
+    ) -> Result<Vec<TopLevel>, SyntaxError> {
+        let mut out = Vec::new();
+        Expander::new(self, Arc::clone(environment)).top_level(form, &mut out)?;
+        Ok(out)
+    }
+
+    /// Adds a folder where `(a b)` is looked for as `a/b.sld`, after those added before.
+    pub fn add_library_folder(&mut self, folder: &Path) {
+        if !self.library_path.iter().any(|known| known == folder) {
+            self.library_path.push(folder.to_path_buf());
+        }
+    }
+
+    pub(super) fn library_path(&self) -> &[PathBuf] {
+        &self.library_path
+    }
+
+    /// How much native stack an expansion may use: at most what its caller has left.
+    pub fn set_stack_bytes_max(&mut self, bytes: usize) {
+        self.stack_bytes_max = bytes;
+    }
+
+    pub(super) fn stack_bytes_max(&self) -> usize {
+        self.stack_bytes_max
+    }
+
+    pub(super) fn environment(&self, number: u64) -> Option<Arc<Environment>> {
+        if number == 0 {
+            return Some(Arc::clone(&self.system));
+        }
+        self.environments.get(&number)?.upgrade()
+    }
+
+    pub(super) fn has_feature(&self, name: &str) -> bool {
+        FEATURES.contains(&name)
+    }
+}
