@@ -72,7 +72,7 @@ impl Mutator {
             DatumKind::Character(c) => Value::character(*c),
             DatumKind::String(text) => self.string(text)?,
             DatumKind::Symbol(symbol) => Value::symbol(*symbol),
-            DatumKind::Alias(alias) => return self.literal_atom(&alias.of, labels),
+            DatumKind::Alias(alias) => Value::symbol(alias.of.symbol()),
             DatumKind::Number(number) => self.literal_number(number)?,
             DatumKind::Nil => Value::NIL,
             DatumKind::Bytevector(bytes) => self.bytevector(bytes)?,
