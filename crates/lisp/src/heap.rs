@@ -24,7 +24,7 @@ mod marks;
 pub mod mutator;
 pub mod object;
 mod space;
-mod word;
+pub(crate) mod word;
 
 pub use cells::Cells;
 pub use collection::{Collection, Statistics};

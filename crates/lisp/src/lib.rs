@@ -1,8 +1,13 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 
+pub mod equality;
 pub mod heap;
+pub mod number;
+pub mod primitives;
+pub mod printer;
 pub mod raise;
 pub mod symbol;
 pub mod syntax;
+pub mod text;
 pub mod thread;
 pub mod value;

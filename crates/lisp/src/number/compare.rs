@@ -1,0 +1,82 @@
+//! Order of numbers. Exact against inexact is compared exactly, so that `<` is transitive: a flonum
+//! is a binary fraction and has an exact value.
+
+use super::Number;
+use super::arithmetic::reals;
+use crate::raise::Result;
+use crate::value::Value;
+use core::cmp::Ordering;
+
+/// Integers up to this magnitude convert to a flonum without rounding.
+const EXACT_AS_REAL_MAX: i64 = 1 << 53;
+
+/// How `a` stands to `b`; none where one is a NaN.
+///
+/// # Errors
+/// One is no number. `position` counts `a`'s place among the arguments of `who`, from 1.
+#[inline]
+pub fn compare(who: &'static str, position: usize, a: Value, b: Value) -> Result<Option<Ordering>> {
+    if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
+        return Ok(Some(x.cmp(&y)));
+    }
+    if let Some((x, y)) = reals(a, b)
+        && fits(a)
+        && fits(b)
+    {
+        return Ok(x.partial_cmp(&y));
+    }
+    let x = Number::argument(who, position, a)?;
+    let y = Number::argument(who, position + 1, b)?;
+    Ok(order(x, y))
+}
+
+/// Whether `a < b`, for the machine.
+///
+/// # Errors
+/// One is no number.
+pub fn less(who: &'static str, a: Value, b: Value) -> Result<bool> {
+    Ok(compare(who, 1, a, b)? == Some(Ordering::Less))
+}
+
+/// Whether `a > b`, for the machine.
+///
+/// # Errors
+/// One is no number.
+pub fn greater(who: &'static str, a: Value, b: Value) -> Result<bool> {
+    Ok(compare(who, 1, a, b)? == Some(Ordering::Greater))
+}
+
+/// Whether `a = b`, for the machine.
+///
+/// # Errors
+/// One is no number.
+pub fn equal(a: Value, b: Value) -> Result<bool> {
+    Ok(compare("=", 1, a, b)? == Some(Ordering::Equal))
+}
+
+fn fits(value: Value) -> bool {
+    value.as_fixnum().is_none_or(|n| n.abs() <= EXACT_AS_REAL_MAX)
+}
+
+/// How two numbers stand; none where one is a NaN.
+pub(super) fn order(x: Number, y: Number) -> Option<Ordering> {
+    match (x, y) {
+        (Number::Fixnum(x), Number::Fixnum(y)) => Some(x.cmp(&y)),
+        (Number::Real(x), Number::Real(y)) => x.partial_cmp(&y),
+        (Number::Real(x), y) => exact_to_real(y, x).map(Ordering::reverse),
+        (x, Number::Real(y)) => exact_to_real(x, y),
+        (Number::Ratio(x), y) => Some(x.cmp(&y.into_ratio()?)),
+        (x, Number::Ratio(y)) => Some(x.into_ratio()?.cmp(&y)),
+        (x, y) => Some(x.into_big()?.cmp(&y.into_big()?)),
+    }
+}
+
+fn exact_to_real(exact: Number, real: f64) -> Option<Ordering> {
+    if real.is_nan() {
+        return None;
+    }
+    if real.is_infinite() {
+        return Some(if real > 0.0 { Ordering::Less } else { Ordering::Greater });
+    }
+    order(exact, Number::Ratio(Number::Real(real).into_ratio()?))
+}

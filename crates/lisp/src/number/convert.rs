@@ -1,0 +1,152 @@
+//! Exact and inexact, and rounding to integers.
+
+use super::{Number, store_big};
+use crate::heap::Mutator;
+use crate::raise::{Raise, Result};
+use crate::value::Value;
+use num_bigint::{BigInt, BigUint};
+use num_integer::Integer;
+use num_rational::BigRational;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+/// Which integer to take for a number between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// Towards minus infinity.
+    Floor,
+    /// Towards plus infinity.
+    Ceiling,
+    /// Towards zero.
+    Truncate,
+    /// To the nearest, ties to even.
+    Round,
+}
+
+impl Rounding {
+    /// The procedure's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "floor",
+            Self::Ceiling => "ceiling",
+            Self::Truncate => "truncate",
+            Self::Round => "round",
+        }
+    }
+}
+
+/// The exact number nearest to `value`: flonums are binary fractions, so this loses nothing.
+///
+/// # Errors
+/// `value` is no number, or infinite, or a NaN.
+pub fn exact(m: &mut Mutator, value: Value) -> Result {
+    if value.is_fixnum() {
+        return Ok(value);
+    }
+    match Number::argument("exact", 1, value)? {
+        Number::Real(x) => {
+            // 2^53 and below: the conversion is exact, and so is the test for a fraction.
+            if x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_992.0 {
+                return Ok(Value::fixnum(x as i64));
+            }
+            let ratio = real_to_ratio(x)
+                .ok_or_else(|| Raise::wrong_type("exact", 1, "finite number", value))?;
+            Number::Ratio(ratio).store(m)
+        }
+        _ => Ok(value),
+    }
+}
+
+/// The flonum nearest to `value`.
+///
+/// # Errors
+/// `value` is no number; no memory.
+pub fn inexact(m: &mut Mutator, value: Value) -> Result {
+    match Number::argument("inexact", 1, value)? {
+        Number::Real(_) => Ok(value),
+        number => Ok(m.flonum(number.to_real())?),
+    }
+}
+
+/// `value` rounded to an integer of the same exactness.
+///
+/// # Errors
+/// `value` is no number.
+pub fn rounded(m: &mut Mutator, rounding: Rounding, value: Value) -> Result {
+    match Number::argument(rounding.name(), 1, value)? {
+        Number::Fixnum(_) | Number::Big(_) => Ok(value),
+        Number::Real(x) => Ok(m.flonum(round_real(rounding, x))?),
+        Number::Ratio(r) => store_big(m, &round_ratio(rounding, &r)),
+    }
+}
+
+fn round_real(rounding: Rounding, x: f64) -> f64 {
+    match rounding {
+        Rounding::Floor => x.floor(),
+        Rounding::Ceiling => x.ceil(),
+        Rounding::Truncate => x.trunc(),
+        Rounding::Round => x.round_ties_even(),
+    }
+}
+
+fn round_ratio(rounding: Rounding, r: &BigRational) -> BigInt {
+    match rounding {
+        Rounding::Floor => r.numer().div_floor(r.denom()),
+        Rounding::Ceiling => r.numer().div_ceil(r.denom()),
+        Rounding::Truncate => r.numer() / r.denom(),
+        Rounding::Round => {
+            let two = BigInt::from(2);
+            let doubled: BigInt = r.numer() * &two + r.denom();
+            let (floor, rest) = doubled.div_mod_floor(&(r.denom() * &two));
+            if rest.is_zero() && floor.is_odd() { floor - BigInt::one() } else { floor }
+        }
+    }
+}
+
+/// The exact value of a flonum; none for an infinity or a NaN.
+pub(super) fn real_to_ratio(x: f64) -> Option<BigRational> {
+    BigRational::from_float(x)
+}
+
+/// The flonum nearest to a ratio, ties to even, gradual underflow included.
+///
+/// The integer quotient keeps more bits than the flonum has, the rest is folded into a sticky last
+/// bit, and there is one rounding: the hardware's, or by hand where the flonum is subnormal.
+pub(super) fn ratio_to_real(r: &BigRational) -> f64 {
+    let (numerator, denominator) = (r.numer().magnitude(), r.denom().magnitude());
+    // The magnitude lies in (2^(exponent - 1), 2^(exponent + 1)).
+    let exponent = numerator.bits() as i64 - denominator.bits() as i64;
+    let magnitude = if exponent > 1025 {
+        f64::INFINITY
+    } else if exponent >= -1021 {
+        let shift = 62 - exponent;
+        let quotient = sticky_quotient(numerator, denominator, shift);
+        // Two steps, so that neither factor leaves the range of a flonum; both are exact.
+        quotient as f64 * power_of_two(-shift / 2) * power_of_two(-shift - -shift / 2)
+    } else {
+        // Units of 2^-1076: two bits below the smallest subnormal.
+        let quotient = sticky_quotient(numerator, denominator, 1076);
+        let (kept, low) = (quotient >> 2, quotient & 3);
+        let up = low == 3 || low == 2 && kept & 1 == 1;
+        (kept + u64::from(up)) as f64 * SMALLEST
+    };
+    if r.is_negative() { -magnitude } else { magnitude }
+}
+
+/// 2^-1074.
+const SMALLEST: f64 = f64::from_bits(1);
+
+/// `numerator * 2^shift / denominator`, cut, with the lowest bit set where the cut lost something.
+/// The caller chose `shift` so that this fits 64 bits; zero stands for what lies far below one.
+fn sticky_quotient(numerator: &BigUint, denominator: &BigUint, shift: i64) -> u64 {
+    let (quotient, rest) = if shift >= 0 {
+        (numerator << shift.unsigned_abs()).div_rem(denominator)
+    } else {
+        numerator.div_rem(&(denominator << shift.unsigned_abs()))
+    };
+    quotient.to_u64().unwrap_or(u64::MAX) | u64::from(!rest.is_zero())
+}
+
+fn power_of_two(exponent: i64) -> f64 {
+    2f64.powi(exponent as i32)
+}

@@ -1,0 +1,140 @@
+//! Numbers as text: the shortest that reads back as the same number.
+
+use super::Number;
+use core::fmt::Write;
+
+/// Decimal exponents from here on down, or from [`EXPONENT_HIGH`] up, are written with an `e`.
+const EXPONENT_LOW: i32 = -7;
+const EXPONENT_HIGH: i32 = 21;
+/// Digits after the point in an odd radix, where a binary fraction never ends: enough for 53 bits in
+/// radix 3.
+const FRACTION_DIGITS_MAX: usize = 60;
+
+/// The text of `number` in `radix` (2..=36).
+///
+/// # Panics
+/// `radix` is outside 2..=36.
+#[must_use]
+pub fn to_text(number: &Number, radix: u32) -> String {
+    assert!((2..=36).contains(&radix), "radix {radix}");
+    match number {
+        Number::Fixnum(n) if radix == 10 => n.to_string(),
+        Number::Fixnum(n) => word_to_text(*n, radix),
+        Number::Big(n) => n.to_str_radix(radix),
+        Number::Ratio(r) => {
+            format!("{}/{}", r.numer().to_str_radix(radix), r.denom().to_str_radix(radix))
+        }
+        Number::Real(x) if radix == 10 => {
+            let mut text = String::new();
+            format_real(&mut text, *x);
+            text
+        }
+        Number::Real(x) => real_in_radix(*x, radix),
+    }
+}
+
+/// Appends the shortest decimal text that reads back as `x`.
+pub fn format_real(out: &mut String, x: f64) {
+    if let Some(name) = special(x) {
+        out.push_str(name);
+        return;
+    }
+    // "{:e}" gives the shortest digits that read back: d[.ddd]e[-]x.
+    let scientific = format!("{:e}", x.abs());
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    if x.is_sign_negative() {
+        out.push('-');
+    }
+    if (EXPONENT_LOW + 1..EXPONENT_HIGH).contains(&exponent) {
+        push_plain(out, &digits, exponent);
+    } else {
+        out.push_str(mantissa);
+        // Writing to a string cannot fail.
+        let _ = write!(out, "e{exponent}");
+    }
+}
+
+fn special(x: f64) -> Option<&'static str> {
+    if x.is_nan() {
+        Some("+nan.0")
+    } else if x == f64::INFINITY {
+        Some("+inf.0")
+    } else if x == f64::NEG_INFINITY {
+        Some("-inf.0")
+    } else {
+        None
+    }
+}
+
+/// `digits` with the point after the digit of weight 10^0, where the first has weight 10^exponent.
+fn push_plain(out: &mut String, digits: &str, exponent: i32) {
+    if exponent < 0 {
+        out.push_str("0.");
+        out.extend(core::iter::repeat_n('0', exponent.unsigned_abs() as usize - 1));
+        out.push_str(digits);
+        return;
+    }
+    let whole = exponent as usize + 1;
+    if digits.len() <= whole {
+        out.push_str(digits);
+        out.extend(core::iter::repeat_n('0', whole - digits.len()));
+        out.push_str(".0");
+    } else {
+        out.push_str(&digits[..whole]);
+        out.push('.');
+        out.push_str(&digits[whole..]);
+    }
+}
+
+fn word_to_text(n: i64, radix: u32) -> String {
+    let mut digits = Vec::new();
+    let mut rest = n.unsigned_abs();
+    loop {
+        digits.push(digit((rest % u64::from(radix)) as u32, radix));
+        rest /= u64::from(radix);
+        if rest == 0 {
+            break;
+        }
+    }
+    if n < 0 {
+        digits.push('-');
+    }
+    digits.iter().rev().collect()
+}
+
+/// A flonum in a radix other than ten: exact in even radices, cut in odd ones.
+fn real_in_radix(x: f64, radix: u32) -> String {
+    if let Some(name) = special(x) {
+        return name.to_owned();
+    }
+    let whole = Number::Real(x.abs().trunc()).into_ratio().map(|r| r.to_integer());
+    let mut text = String::new();
+    if x.is_sign_negative() {
+        text.push('-');
+    }
+    text.push_str(&whole.unwrap_or_default().to_str_radix(radix));
+    text.push('.');
+    // Multiplying a binary fraction below one by the radix and taking off the whole part is exact
+    // only in even radices of few bits; ratios keep it so in all.
+    let mut fraction = Number::Real(x.abs().fract()).into_ratio().unwrap_or_default();
+    let limit = if radix.is_multiple_of(2) { usize::MAX } else { FRACTION_DIGITS_MAX };
+    let radix_ratio = num_rational::BigRational::from_integer(radix.into());
+    let mut count = 0;
+    loop {
+        fraction *= &radix_ratio;
+        let whole = fraction.trunc();
+        let value = num_traits::ToPrimitive::to_u32(whole.numer()).unwrap_or(0);
+        text.push(digit(value, radix));
+        fraction -= whole;
+        count += 1;
+        if num_traits::Zero::is_zero(&fraction) || count == limit {
+            return text;
+        }
+    }
+}
+
+fn digit(value: u32, radix: u32) -> char {
+    char::from_digit(value, radix).unwrap_or('0')
+}

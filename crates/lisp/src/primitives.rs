@@ -1,0 +1,87 @@
+//! The procedures written in Rust, one table a file.
+//!
+//! A primitive gets its arguments as a slice and gives a value or a [`Raise`](crate::raise::Raise).
+//! It is never interrupted by the collector, so values in its locals need no rooting; the machine
+//! has checked the number of arguments. A name that begins with `%` is for the prelude and for what
+//! macros expand to: no library exports it.
+//!
+//! Where a new primitive belongs: in the file of its first argument's type.
+
+mod arithmetic;
+mod bits;
+mod bytevectors;
+pub(crate) mod call;
+mod characters;
+mod equality;
+mod integers;
+mod list_parts;
+mod lists;
+mod numbers;
+mod reals;
+mod string_case;
+mod string_search;
+mod strings;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod vectors;
+
+use crate::heap::Mutator;
+use crate::raise::Result;
+use crate::value::Value;
+
+/// A primitive's body.
+pub type Function = fn(&mut Mutator, &[Value]) -> Result;
+
+/// A procedure written in Rust.
+#[derive(Clone, Copy, Debug)]
+pub struct Primitive {
+    /// Its name.
+    pub name: &'static str,
+    /// The fewest arguments it takes.
+    pub min: u16,
+    /// The most; none for any number.
+    pub max: Option<u16>,
+    /// Its body.
+    pub function: Function,
+}
+
+impl Primitive {
+    /// A procedure of exactly `count` arguments.
+    const fn exactly(name: &'static str, count: u16, function: Function) -> Self {
+        Self { name, min: count, max: Some(count), function }
+    }
+
+    /// A procedure of `min` to `max` arguments.
+    const fn between(name: &'static str, min: u16, max: u16, function: Function) -> Self {
+        Self { name, min, max: Some(max), function }
+    }
+
+    /// A procedure of `min` arguments or more.
+    const fn at_least(name: &'static str, min: u16, function: Function) -> Self {
+        Self { name, min, max: None, function }
+    }
+}
+
+const TABLES: &[&[Primitive]] = &[
+    arithmetic::TABLE,
+    bits::TABLE,
+    bytevectors::TABLE,
+    characters::TABLE,
+    equality::TABLE,
+    integers::TABLE,
+    list_parts::TABLE,
+    lists::TABLE,
+    numbers::TABLE,
+    reals::TABLE,
+    string_case::TABLE,
+    string_search::TABLE,
+    strings::TABLE,
+    symbols::TABLE,
+    vectors::TABLE,
+];
+
+/// All primitives, always in the same order: an index into it names one.
+pub fn all() -> impl Iterator<Item = &'static Primitive> {
+    TABLES.iter().copied().flatten()
+}

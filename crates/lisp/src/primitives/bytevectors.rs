@@ -1,0 +1,167 @@
+//! Bytevectors, and UTF-8.
+
+use super::Primitive;
+use super::call::Call;
+use crate::heap::Mutator;
+use crate::heap::object::{FLAG_IMMUTABLE, Kind};
+use crate::raise::{Raise, Result};
+use crate::text::bytes;
+use crate::value::Value;
+use core::ops::Range;
+
+pub(super) const TABLE: &[Primitive] = &[
+    Primitive::exactly("bytevector?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::Bytevector)))),
+    Primitive::between("make-bytevector", 1, 2, make_bytevector),
+    Primitive::at_least("bytevector", 0, bytevector),
+    Primitive::exactly("bytevector-length", 1, |_, a| {
+        Ok(Value::fixnum(length(Call::new("bytevector-length", a), 0)? as i64))
+    }),
+    Primitive::exactly("bytevector-u8-ref", 2, byte_ref),
+    Primitive::exactly("bytevector-u8-set!", 3, byte_set),
+    Primitive::between("bytevector-copy", 1, 3, copy),
+    Primitive::between("bytevector-copy!", 3, 5, copy_into),
+    Primitive::between("bytevector-fill!", 2, 4, fill),
+    Primitive::at_least("bytevector-append", 0, append),
+    Primitive::between("utf8->string", 1, 3, utf8_to_string),
+    Primitive::between("string->utf8", 1, 3, string_to_utf8),
+];
+
+/// Payload words before the bytes: the length.
+const BYTES_AT: usize = 8;
+
+/// The address of a bytevector's first byte.
+pub(super) fn address(bytevector: Value) -> usize {
+    bytes::payload(bytevector) + BYTES_AT
+}
+
+pub(super) fn length(call: Call<'_>, i: usize) -> Result<usize> {
+    call.value(i).bytevector_length().ok_or_else(|| call.wrong(i, "bytevector"))
+}
+
+/// The length of a bytevector that may be written.
+pub(super) fn mutable(call: Call<'_>, i: usize) -> Result<usize> {
+    let length = length(call, i)?;
+    if call.value(i).flags() & FLAG_IMMUTABLE == 0 {
+        return Ok(length);
+    }
+    Err(call.wrong(i, "mutable bytevector"))
+}
+
+pub(super) fn byte(call: Call<'_>, i: usize) -> Result<u8> {
+    let byte = call.value(i).as_fixnum().and_then(|n| u8::try_from(n).ok());
+    byte.ok_or_else(|| call.wrong(i, "byte (exact integer from 0 to 255)"))
+}
+
+/// A new bytevector of zeros; each is written before it is shown.
+fn zeros(m: &mut Mutator, length: usize) -> Result {
+    let words = 1 + length.div_ceil(BYTES_AT);
+    let bytevector = m.object(Kind::Bytevector, 0, words)?;
+    bytevector.set_field_at(0, Value::fixnum(length as i64));
+    Ok(bytevector)
+}
+
+fn make_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("make-bytevector", arguments);
+    let length = call.count_at(0)?;
+    let fill = if call.optional(1).is_some() { byte(call, 1)? } else { 0 };
+    let bytevector = zeros(m, length)?;
+    if fill != 0 {
+        bytes::fill(address(bytevector), length, fill);
+    }
+    Ok(bytevector)
+}
+
+fn bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("bytevector", arguments);
+    let bytes: Result<Vec<u8>> = (0..arguments.len()).map(|i| byte(call, i)).collect();
+    Ok(m.bytevector(&bytes?)?)
+}
+
+fn byte_ref(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("bytevector-u8-ref", arguments);
+    let i = call.index(1, length(call, 0)?)?;
+    Ok(Value::fixnum(i64::from(arguments[0].byte_ref(i).unwrap_or(0))))
+}
+
+fn byte_set(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("bytevector-u8-set!", arguments);
+    let i = call.index(1, mutable(call, 0)?)?;
+    let stored = arguments[0].byte_set(i, byte(call, 2)?);
+    debug_assert!(stored, "the index was checked");
+    Ok(Value::UNSPECIFIED)
+}
+
+/// A new bytevector with a range of another.
+fn slice(m: &mut Mutator, from: Value, range: Range<usize>) -> Result {
+    let new = zeros(m, range.len())?;
+    bytes::copy(address(from) + range.start, address(new), range.len());
+    Ok(new)
+}
+
+fn copy(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("bytevector-copy", arguments);
+    let range = call.range(1, length(call, 0)?)?;
+    slice(m, arguments[0], range)
+}
+
+fn copy_into(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("bytevector-copy!", arguments);
+    let total = mutable(call, 0)?;
+    let at = call.bound(1, 0, total)?;
+    let range = call.range(3, length(call, 2)?)?;
+    if range.len() > total - at {
+        let (needed, room) = (range.len(), total - at);
+        return Err(call.outside(1, format!("room for {needed} bytes, there is for {room}")));
+    }
+    bytes::copy(address(arguments[2]) + range.start, address(arguments[0]) + at, range.len());
+    Ok(Value::UNSPECIFIED)
+}
+
+fn fill(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("bytevector-fill!", arguments);
+    let length = mutable(call, 0)?;
+    let byte = byte(call, 1)?;
+    let range = call.range(2, length)?;
+    bytes::fill(address(arguments[0]) + range.start, range.len(), byte);
+    Ok(Value::UNSPECIFIED)
+}
+
+fn append(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("bytevector-append", arguments);
+    let mut total = 0;
+    for i in 0..arguments.len() {
+        total += length(call, i)?;
+    }
+    let result = zeros(m, total)?;
+    let mut at = address(result);
+    for (i, &bytevector) in arguments.iter().enumerate() {
+        let length = length(call, i)?;
+        bytes::copy(address(bytevector), at, length);
+        at += length;
+    }
+    Ok(result)
+}
+
+fn utf8_to_string(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("utf8->string", arguments);
+    let range = call.range(1, length(call, 0)?)?;
+    let mut encoded = Vec::new();
+    bytes::read(&mut encoded, address(arguments[0]) + range.start, range.len());
+    match str::from_utf8(&encoded) {
+        Ok(text) => Ok(m.string(text)?),
+        Err(error) => {
+            let at = range.start + error.valid_up_to();
+            let message = format!("utf8->string: not UTF-8 at index {at}");
+            Err(Raise::error(message, vec![arguments[0]]))
+        }
+    }
+}
+
+fn string_to_utf8(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("string->utf8", arguments);
+    let text = call.text(0)?;
+    let range = call.range(1, text.length())?;
+    let mut encoded = String::new();
+    text.push_to(&mut encoded, range);
+    Ok(m.bytevector(encoded.as_bytes())?)
+}

@@ -1,0 +1,226 @@
+//! Parts of lists: the `c...r` family, and SRFI 1's selectors that call no procedure.
+
+use super::Primitive;
+use super::call::Call;
+use super::lists::{Builder, tail};
+use crate::heap::Mutator;
+use crate::number;
+use crate::raise::Result;
+use crate::value::Value;
+
+/// A primitive that follows the letters of its name from the right, as Lisp does since 1958.
+macro_rules! path {
+    ($name:literal) => {
+        Primitive::exactly($name, 1, |_, a| follow($name, a))
+    };
+}
+
+pub(super) const TABLE: &[Primitive] = &[
+    path!("car"),
+    path!("cdr"),
+    path!("caar"),
+    path!("cadr"),
+    path!("cdar"),
+    path!("cddr"),
+    path!("caaar"),
+    path!("caadr"),
+    path!("cadar"),
+    path!("caddr"),
+    path!("cdaar"),
+    path!("cdadr"),
+    path!("cddar"),
+    path!("cdddr"),
+    path!("caaaar"),
+    path!("caaadr"),
+    path!("caadar"),
+    path!("caaddr"),
+    path!("cadaar"),
+    path!("cadadr"),
+    path!("caddar"),
+    path!("cadddr"),
+    path!("cdaaar"),
+    path!("cdaadr"),
+    path!("cdadar"),
+    path!("cdaddr"),
+    path!("cddaar"),
+    path!("cddadr"),
+    path!("cdddar"),
+    path!("cddddr"),
+    Primitive::exactly("first", 1, |_, a| nth("first", a, 0)),
+    Primitive::exactly("second", 1, |_, a| nth("second", a, 1)),
+    Primitive::exactly("third", 1, |_, a| nth("third", a, 2)),
+    Primitive::exactly("fourth", 1, |_, a| nth("fourth", a, 3)),
+    Primitive::exactly("fifth", 1, |_, a| nth("fifth", a, 4)),
+    Primitive::exactly("sixth", 1, |_, a| nth("sixth", a, 5)),
+    Primitive::exactly("seventh", 1, |_, a| nth("seventh", a, 6)),
+    Primitive::exactly("eighth", 1, |_, a| nth("eighth", a, 7)),
+    Primitive::exactly("ninth", 1, |_, a| nth("ninth", a, 8)),
+    Primitive::exactly("tenth", 1, |_, a| nth("tenth", a, 9)),
+    Primitive::exactly("last-pair", 1, last_pair),
+    Primitive::exactly("last", 1, last),
+    Primitive::exactly("take", 2, take),
+    Primitive::exactly("list-head", 2, take),
+    Primitive::exactly("drop", 2, |_, a| tail("drop", a)),
+    Primitive::exactly("take-right", 2, take_right),
+    Primitive::exactly("drop-right", 2, drop_right),
+    Primitive::exactly("append-reverse", 2, append_reverse),
+    Primitive::exactly("append-reverse!", 2, append_reverse),
+    Primitive::exactly("concatenate", 1, concatenate),
+    Primitive::between("iota", 1, 3, iota),
+    Primitive::exactly("dotted-list?", 1, |_, a| Ok(Value::boolean(shape(a[0]) == Shape::Dotted))),
+    Primitive::exactly("circular-list?", 1, |_, a| {
+        Ok(Value::boolean(shape(a[0]) == Shape::Circular))
+    }),
+    Primitive::exactly("not-pair?", 1, |_, a| Ok(Value::boolean(!a[0].is_pair()))),
+];
+
+fn follow(who: &'static str, arguments: &[Value]) -> Result {
+    let mut value = arguments[0];
+    for letter in who[1..who.len() - 1].bytes().rev() {
+        let next = if letter == b'a' { value.car() } else { value.cdr() };
+        value = next.ok_or_else(|| wrong_shape(who, arguments))?;
+    }
+    Ok(value)
+}
+
+#[cold]
+fn wrong_shape(who: &'static str, arguments: &[Value]) -> crate::raise::Raise {
+    let expected = if who.len() == 3 { "pair" } else { "list structure deep enough" };
+    Call::new(who, arguments).wrong(0, expected)
+}
+
+fn nth(who: &'static str, arguments: &[Value], n: usize) -> Result {
+    let mut rest = Some(arguments[0]);
+    for _ in 0..n {
+        rest = rest.and_then(Value::cdr);
+    }
+    let element = rest.and_then(Value::car);
+    element.ok_or_else(|| Call::new(who, arguments).wrong(0, "list long enough"))
+}
+
+#[derive(PartialEq, Eq)]
+enum Shape {
+    Proper,
+    Dotted,
+    Circular,
+}
+
+fn shape(list: Value) -> Shape {
+    let mut slow = list;
+    let mut fast = list;
+    loop {
+        for _ in 0..2 {
+            match fast.cdr() {
+                Some(rest) => fast = rest,
+                None if fast.is_nil() => return Shape::Proper,
+                None => return Shape::Dotted,
+            }
+        }
+        slow = slow.cdr().unwrap_or(Value::NIL);
+        if slow == fast {
+            return Shape::Circular;
+        }
+    }
+}
+
+/// The pairs of a list that is not circular.
+fn pairs(call: Call<'_>) -> Result<Vec<Value>> {
+    if shape(call.value(0)) == Shape::Circular {
+        return Err(call.wrong(0, "list without a cycle"));
+    }
+    let mut pairs = Vec::new();
+    let mut rest = call.value(0);
+    while let Some(next) = rest.cdr() {
+        pairs.push(rest);
+        rest = next;
+    }
+    Ok(pairs)
+}
+
+fn last_pair(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("last-pair", arguments);
+    pairs(call)?.pop().ok_or_else(|| call.wrong(0, "pair"))
+}
+
+fn last(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("last", arguments);
+    pairs(call)?.pop().and_then(Value::car).ok_or_else(|| call.wrong(0, "pair"))
+}
+
+fn take(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("take", arguments);
+    let count = call.count_at(1)?;
+    let mut result = Builder::new();
+    let mut rest = arguments[0];
+    for i in 0..count {
+        let Some((car, cdr)) = rest.uncons() else {
+            return Err(call.outside(1, format!("the list has only {i} elements")));
+        };
+        result.push(m, car)?;
+        rest = cdr;
+    }
+    Ok(result.finish())
+}
+
+/// The place of the last argument-1 elements among the pairs of argument 0.
+fn from_right(call: Call<'_>, length: usize) -> Result<usize> {
+    let count = call.bound(1, 0, length)?;
+    Ok(length - count)
+}
+
+fn take_right(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("take-right", arguments);
+    let pairs = pairs(call)?;
+    let start = from_right(call, pairs.len())?;
+    match pairs.get(start) {
+        Some(&pair) => Ok(pair),
+        None => Ok(pairs.last().and_then(|pair| pair.cdr()).unwrap_or(arguments[0])),
+    }
+}
+
+fn drop_right(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("drop-right", arguments);
+    let pairs = pairs(call)?;
+    let end = from_right(call, pairs.len())?;
+    let items: Vec<Value> = pairs[..end].iter().filter_map(|pair| pair.car()).collect();
+    Ok(m.list(&items)?)
+}
+
+fn append_reverse(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let items = Call::new("append-reverse", arguments).list(0)?;
+    let mut result = arguments[1];
+    for item in items {
+        result = m.cons(item, result)?;
+    }
+    Ok(result)
+}
+
+fn concatenate(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let lists = Call::new("concatenate", arguments).list(0)?;
+    let mut result = Value::NIL;
+    for (i, &list) in lists.iter().enumerate().rev() {
+        result = if i + 1 == lists.len() {
+            list
+        } else {
+            let items = Call::new("concatenate", &lists).list(i)?;
+            m.list_onto(&items, result)?
+        };
+    }
+    Ok(result)
+}
+
+/// `(iota count [start [step]])`: each element is start + i * step, not a running sum, so flonums do
+/// not drift.
+fn iota(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("iota", arguments);
+    let count = call.count_at(0)?;
+    let start = call.optional(1).unwrap_or(Value::fixnum(0));
+    let step = call.optional(2).unwrap_or(Value::fixnum(1));
+    let mut result = Builder::new();
+    for i in 0..count {
+        let distance = number::mul(m, Value::fixnum(i as i64), step)?;
+        let element = number::add(m, start, distance)?;
+        result.push(m, element)?;
+    }
+    Ok(result.finish())
+}

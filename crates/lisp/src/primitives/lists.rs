@@ -1,0 +1,271 @@
+//! Pairs and lists.
+//!
+//! Every walk ends on circular lists: by Floyd's two fingers, or by a length measured first.
+
+use super::Primitive;
+use super::call::Call;
+use crate::equality;
+use crate::heap::Mutator;
+use crate::raise::Result;
+use crate::value::Value;
+
+pub(super) const TABLE: &[Primitive] = &[
+    Primitive::exactly("cons", 2, |m, a| Ok(m.cons(a[0], a[1])?)),
+    Primitive::exactly("%cons", 2, |m, a| Ok(m.cons(a[0], a[1])?)),
+    Primitive::exactly("xcons", 2, |m, a| Ok(m.cons(a[1], a[0])?)),
+    Primitive::exactly("set-car!", 2, set_car),
+    Primitive::exactly("set-cdr!", 2, set_cdr),
+    Primitive::exactly("pair?", 1, |_, a| Ok(Value::boolean(a[0].is_pair()))),
+    Primitive::exactly("null?", 1, |_, a| Ok(Value::boolean(a[0].is_nil()))),
+    Primitive::exactly("list?", 1, |_, a| Ok(Value::boolean(length(a[0]).is_some()))),
+    Primitive::exactly("proper-list?", 1, |_, a| Ok(Value::boolean(length(a[0]).is_some()))),
+    Primitive::at_least("list", 0, |m, a| Ok(m.list(a)?)),
+    Primitive::at_least("cons*", 1, |m, a| Ok(m.list_onto(&a[..a.len() - 1], a[a.len() - 1])?)),
+    Primitive::at_least("list*", 1, |m, a| Ok(m.list_onto(&a[..a.len() - 1], a[a.len() - 1])?)),
+    Primitive::between("make-list", 1, 2, make_list),
+    Primitive::exactly("length", 1, length_of),
+    Primitive::exactly("length+", 1, |_, a| {
+        Ok(length(a[0]).map_or(Value::FALSE, |n| Value::fixnum(n as i64)))
+    }),
+    Primitive::at_least("append", 0, |m, a| append(m, "append", a)),
+    Primitive::exactly("%append2", 2, |m, a| append(m, "append", a)),
+    Primitive::exactly("reverse", 1, reverse),
+    Primitive::exactly("list-tail", 2, |_, a| tail("list-tail", a)),
+    Primitive::exactly("list-ref", 2, list_ref),
+    Primitive::exactly("list-set!", 3, list_set),
+    Primitive::exactly("list-copy", 1, list_copy),
+    Primitive::exactly("memq", 2, |_, a| member("memq", a, |x, y| x == y)),
+    Primitive::exactly("memv", 2, |_, a| member("memv", a, equality::eqv)),
+    Primitive::exactly("%member", 2, |_, a| member("member", a, equality::equal)),
+    Primitive::exactly("%case-memv", 2, |_, a| member("memv", a, equality::eqv)),
+    Primitive::exactly("assq", 2, |_, a| association("assq", a, |x, y| x == y)),
+    Primitive::exactly("assv", 2, |_, a| association("assv", a, equality::eqv)),
+    Primitive::exactly("%assoc", 2, |_, a| association("assoc", a, equality::equal)),
+];
+
+/// The length of a proper list; none for an improper or circular one.
+pub(crate) fn length(list: Value) -> Option<usize> {
+    let mut fast = list;
+    let mut slow = list;
+    let mut count = 0;
+    loop {
+        for _ in 0..2 {
+            match fast.cdr() {
+                Some(rest) => fast = rest,
+                None => return fast.is_nil().then_some(count),
+            }
+            count += 1;
+        }
+        slow = slow.cdr()?;
+        if fast == slow {
+            return None;
+        }
+    }
+}
+
+/// A list being built from the front.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    head: Value,
+    last: Value,
+}
+
+impl Builder {
+    pub(crate) const fn new() -> Self {
+        Self { head: Value::NIL, last: Value::NIL }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, m: &mut Mutator, item: Value) -> Result<()> {
+        let pair = m.cons(item, Value::NIL)?;
+        self.link(pair);
+        self.last = pair;
+        Ok(())
+    }
+
+    fn link(&mut self, rest: Value) {
+        // The last cell is a pair of our own, or there is none yet.
+        if !self.last.set_cdr(rest) {
+            self.head = rest;
+        }
+    }
+
+    pub(crate) fn finish(self) -> Value {
+        self.head
+    }
+
+    /// The list, ending in `tail`.
+    pub(crate) fn finish_with(mut self, tail: Value) -> Value {
+        self.link(tail);
+        self.head
+    }
+}
+
+fn set_car(_: &mut Mutator, arguments: &[Value]) -> Result {
+    if arguments[0].set_car(arguments[1]) {
+        return Ok(Value::UNSPECIFIED);
+    }
+    Err(Call::new("set-car!", arguments).wrong(0, "pair"))
+}
+
+fn set_cdr(_: &mut Mutator, arguments: &[Value]) -> Result {
+    if arguments[0].set_cdr(arguments[1]) {
+        return Ok(Value::UNSPECIFIED);
+    }
+    Err(Call::new("set-cdr!", arguments).wrong(0, "pair"))
+}
+
+fn make_list(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("make-list", arguments);
+    let count = call.count_at(0)?;
+    let fill = call.optional(1).unwrap_or(Value::UNSPECIFIED);
+    let mut list = Value::NIL;
+    for _ in 0..count {
+        list = m.cons(fill, list)?;
+    }
+    Ok(list)
+}
+
+fn length_of(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let count = Call::new("length", arguments).list_length(0)?;
+    Ok(Value::fixnum(count as i64))
+}
+
+/// Copies all lists but the last, which may be anything and is shared.
+fn append(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
+    let call = Call::new(who, arguments);
+    let Some((&last, lists)) = arguments.split_last() else { return Ok(Value::NIL) };
+    let mut result = Builder::new();
+    for (i, &list) in lists.iter().enumerate() {
+        let count = call.list_length(i)?;
+        let mut rest = list;
+        for _ in 0..count {
+            let Some((car, cdr)) = rest.uncons() else { break };
+            result.push(m, car)?;
+            rest = cdr;
+        }
+    }
+    Ok(result.finish_with(last))
+}
+
+fn reverse(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let count = Call::new("reverse", arguments).list_length(0)?;
+    let mut result = Value::NIL;
+    let mut rest = arguments[0];
+    for _ in 0..count {
+        let Some((car, cdr)) = rest.uncons() else { break };
+        result = m.cons(car, result)?;
+        rest = cdr;
+    }
+    Ok(result)
+}
+
+/// Steps down a list before it is looked at for a cycle: no memory holds a list so much longer that
+/// looking costs more than it saves.
+const STEPS_BEFORE_CYCLE_CHECK: usize = 1 << 24;
+
+/// Argument 0 without its first argument-1 elements.
+pub(super) fn tail(who: &'static str, arguments: &[Value]) -> Result {
+    let call = Call::new(who, arguments);
+    let count = call.count_at(1)?;
+    let mut rest = arguments[0];
+    for i in 0..count {
+        rest = rest.cdr().ok_or_else(|| too_short(call, i))?;
+        if i == STEPS_BEFORE_CYCLE_CHECK && length(rest).is_none() {
+            return Err(call.wrong(0, "proper list"));
+        }
+    }
+    Ok(rest)
+}
+
+#[cold]
+fn too_short(call: Call<'_>, length: usize) -> crate::raise::Raise {
+    call.outside(1, format!("the list has only {length} elements"))
+}
+
+fn list_ref(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let rest = tail("list-ref", arguments)?;
+    let call = Call::new("list-ref", arguments);
+    rest.car().ok_or_else(|| too_short(call, call.count_at(1).unwrap_or(0)))
+}
+
+fn list_set(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let rest = tail("list-set!", &arguments[..2])?;
+    if rest.set_car(arguments[2]) {
+        return Ok(Value::UNSPECIFIED);
+    }
+    let call = Call::new("list-set!", arguments);
+    Err(too_short(call, call.count_at(1).unwrap_or(0)))
+}
+
+/// A copy of the spine; what is no pair at the end is shared, a circular list is refused.
+fn list_copy(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let mut result = Builder::new();
+    let mut slow = arguments[0];
+    let mut rest = arguments[0];
+    let mut odd = false;
+    while let Some((car, cdr)) = rest.uncons() {
+        result.push(m, car)?;
+        rest = cdr;
+        if odd {
+            slow = slow.cdr().unwrap_or(Value::NIL);
+            if slow == rest && rest.is_pair() {
+                return Err(Call::new("list-copy", arguments).wrong(0, "list without a cycle"));
+            }
+        }
+        odd = !odd;
+    }
+    Ok(result.finish_with(rest))
+}
+
+/// The first tail whose car is the `same` as argument 0.
+fn member(who: &'static str, arguments: &[Value], same: fn(Value, Value) -> bool) -> Result {
+    let mut rest = arguments[1];
+    let mut slow = rest;
+    let mut odd = false;
+    while let Some((car, cdr)) = rest.uncons() {
+        if same(arguments[0], car) {
+            return Ok(rest);
+        }
+        rest = cdr;
+        if odd {
+            slow = slow.cdr().unwrap_or(Value::NIL);
+            if slow == rest {
+                break;
+            }
+        }
+        odd = !odd;
+    }
+    if rest.is_nil() {
+        Ok(Value::FALSE)
+    } else {
+        Err(Call::new(who, arguments).wrong(1, "proper list"))
+    }
+}
+
+/// The first pair of an association list whose car is the `same` as argument 0.
+fn association(who: &'static str, arguments: &[Value], same: fn(Value, Value) -> bool) -> Result {
+    let mut rest = arguments[1];
+    let mut slow = rest;
+    let mut odd = false;
+    while let Some((entry, cdr)) = rest.uncons() {
+        match entry.car() {
+            Some(key) if same(arguments[0], key) => return Ok(entry),
+            Some(_) => {}
+            None => return Err(Call::new(who, arguments).wrong(1, "association list")),
+        }
+        rest = cdr;
+        if odd {
+            slow = slow.cdr().unwrap_or(Value::NIL);
+            if slow == rest {
+                break;
+            }
+        }
+        odd = !odd;
+    }
+    if rest.is_nil() {
+        Ok(Value::FALSE)
+    } else {
+        Err(Call::new(who, arguments).wrong(1, "proper list"))
+    }
+}

@@ -1,0 +1,161 @@
+//! Each line is a call as a program would write it, and what it prints or raises.
+
+use super::all;
+use crate::heap::{Heap, Limits, Mutator};
+use crate::printer::{Style, to_text};
+use crate::raise::{Cause, Raise};
+use crate::syntax::datum::{Datum, DatumKind};
+use crate::syntax::reader::read_all;
+use crate::thread::ThreadContext;
+use crate::value::Value;
+use std::collections::HashMap;
+
+mod lists;
+mod numbers;
+mod strings;
+
+/// Evaluates calls of primitives on literals: `(car '(1 2))`, nested.
+struct Calculator {
+    m: Mutator,
+    primitives: HashMap<&'static str, &'static super::Primitive>,
+}
+
+impl Calculator {
+    fn new() -> Self {
+        Self::with_bytes(64 << 20)
+    }
+
+    fn with_bytes(bytes_max: usize) -> Self {
+        let limits = Limits { bytes_max, ..Limits::default() };
+        let m = Mutator::new(Heap::new(limits).unwrap(), ThreadContext::default());
+        Self { m, primitives: all().map(|primitive| (primitive.name, primitive)).collect() }
+    }
+
+    fn call(&mut self, name: &str, arguments: &[Value]) -> Result<Value, Raise> {
+        let primitive = self.primitives[name];
+        let count = arguments.len() as u16;
+        assert!(
+            count >= primitive.min && primitive.max.is_none_or(|max| count <= max),
+            "{name} does not take {count} arguments"
+        );
+        (primitive.function)(&mut self.m, arguments)
+    }
+
+    fn datum(&mut self, datum: &Datum) -> Result<Value, Raise> {
+        let DatumKind::Pair(head, rest) = &*datum.kind else {
+            return Ok(self.m.literal(datum)?);
+        };
+        let DatumKind::Symbol(name) = &*head.kind else { panic!("not a call: {datum:?}") };
+        let mut arguments = Vec::new();
+        let mut rest = rest.clone();
+        while let DatumKind::Pair(argument, more) = &*rest.clone().kind {
+            if name.name() == "quote" {
+                return Ok(self.m.literal(argument)?);
+            }
+            arguments.push(self.datum(argument)?);
+            rest = more.clone();
+        }
+        self.call(name.name(), &arguments)
+    }
+
+    fn run(&mut self, source: &str) -> Result<Value, Raise> {
+        let data = read_all(source, "test").unwrap();
+        self.datum(&data[0])
+    }
+}
+
+/// Checks `(call => expected)` lines; `expected` is the written value.
+fn check(lines: &[(&str, &str)]) {
+    let mut calculator = Calculator::new();
+    for (source, expected) in lines {
+        let printed = match calculator.run(source) {
+            Ok(value) => to_text(value, Style::Write).unwrap(),
+            Err(raise) => complaint(&raise),
+        };
+        assert_eq!(&printed, expected, "{source}");
+    }
+}
+
+fn complaint(raise: &Raise) -> String {
+    match raise.cause() {
+        Cause::WrongType { who, position, expected, .. } => {
+            format!("{who} {position} expects {expected}")
+        }
+        Cause::OutOfRange { who, position, bound, .. } => format!("{who} {position}: {bound}"),
+        Cause::DivideByZero { who } => format!("{who} by zero"),
+        Cause::Error { message, .. } => message.clone(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn names_are_unique_and_arities_sane() {
+    let mut seen = HashMap::new();
+    for primitive in all() {
+        assert!(seen.insert(primitive.name, ()).is_none(), "{} twice", primitive.name);
+        assert!(primitive.max.is_none_or(|max| max >= primitive.min), "{}", primitive.name);
+    }
+}
+
+const ODD_VALUES: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "2",
+    "1000",
+    "1152921504606846975",
+    "-1152921504606846976",
+    "100000000000000000000",
+    "1/2",
+    "1.5",
+    "-0.0",
+    "+inf.0",
+    "+nan.0",
+    "#t",
+    "#f",
+    "'()",
+    "'a",
+    "#\\a",
+    "#\\x10ffff",
+    "\"\"",
+    "\"abc\"",
+    "\"日本\"",
+    "'(1 2 3)",
+    "'(1 . 2)",
+    "'#(1 2)",
+    "'#()",
+    "#u8(1 2 255)",
+    "#u8()",
+    "'((a . 1) (b . 2))",
+    "'#0=(1 . #0#)",
+];
+
+/// Every primitive, given every combination of odd values, answers or raises: it never panics.
+#[test]
+fn no_argument_makes_a_primitive_panic() {
+    let leaves_the_process = ["exit", "emergency-exit", "%exit"];
+    for primitive in all().filter(|p| !leaves_the_process.contains(&p.name)) {
+        try_combinations(primitive);
+    }
+}
+
+fn try_combinations(primitive: &super::Primitive) {
+    // Little memory, and fresh for each: what fills it soon fails, and the rest gets its chance.
+    let mut calculator = Calculator::with_bytes(4 << 20);
+    let values: Vec<Value> = ODD_VALUES.iter().map(|s| calculator.run(s).unwrap()).collect();
+    let most = primitive.max.unwrap_or(primitive.min + 2).min(3);
+    for count in primitive.min.min(3)..=most {
+        let mut combination = vec![0; usize::from(count)];
+        loop {
+            let mut arguments: Vec<Value> = combination.iter().map(|&i| values[i]).collect();
+            // Primitives of more arguments get the rest in some fixed way.
+            let count = arguments.len().max(usize::from(primitive.min));
+            arguments.resize(count, Value::fixnum(1));
+            let _ = (primitive.function)(&mut calculator.m, &arguments);
+            let next = combination.iter().rposition(|&i| i + 1 < values.len());
+            let Some(place) = next else { break };
+            combination[place] += 1;
+            combination[place + 1..].fill(0);
+        }
+    }
+}

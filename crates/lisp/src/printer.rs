@@ -1,0 +1,193 @@
+//! Values as text: `write`, `display`, `write-shared`, `write-simple`.
+//!
+//! A loop over an explicit stack of what is still to print, so that deep data needs no deep Rust
+//! stack. `write` and `display` label what a cycle needs, `write-shared` all that is shared.
+//! Bound: [`TEXT_BYTES_MAX`]; longer output is an error, also where `write-simple` meets a cycle.
+
+mod atom;
+mod labels;
+#[cfg(test)]
+mod tests;
+
+pub use atom::{write_character, write_string, write_symbol};
+
+use crate::heap::object::Kind;
+use crate::value::Value;
+use core::fmt::Write;
+use labels::Labels;
+
+/// The longest text of one value.
+pub const TEXT_BYTES_MAX: usize = 256 << 20;
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// So that `read` gives it back; labels for cycles.
+    Write,
+    /// As `Write`, with labels for all shared structure.
+    Shared,
+    /// As `Write`, without labels.
+    Simple,
+    /// For people: strings and characters as they are.
+    Display,
+}
+
+/// A value's text is longer than [`TEXT_BYTES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// What is still to print.
+enum Task {
+    Value(Value),
+    /// What follows an element of a list.
+    Tail(Value),
+    /// Elements of a vector from an index on.
+    Elements(Value, usize),
+    /// Fields of a record from an index on.
+    Fields(Value, usize),
+}
+
+/// The text of `value`.
+///
+/// # Errors
+/// The text is too long.
+pub fn to_text(value: Value, style: Style) -> Result<String, TooLong> {
+    let mut out = String::new();
+    print(&mut out, value, style)?;
+    Ok(out)
+}
+
+/// The text of `value` as `write` prints it, or a note that it is too long: for messages.
+#[must_use]
+pub fn to_message(value: Value) -> String {
+    to_text(value, Style::Write).unwrap_or_else(|TooLong| "#<too long to print>".to_owned())
+}
+
+/// Appends the text of `value`.
+///
+/// # Errors
+/// The text is too long; `out` then holds its beginning.
+pub fn print(out: &mut String, value: Value, style: Style) -> Result<(), TooLong> {
+    let labels = if is_compound(value) { Labels::of(value, style) } else { Labels::default() };
+    let mut printer =
+        Printer { labels, style, open: Vec::new(), limit: out.len() + TEXT_BYTES_MAX };
+    printer.open.push(Task::Value(value));
+    while let Some(task) = printer.open.pop() {
+        printer.step(out, task);
+        if out.len() > printer.limit {
+            return Err(TooLong);
+        }
+    }
+    Ok(())
+}
+
+/// Whether printing `value` looks inside it.
+fn is_compound(value: Value) -> bool {
+    value.is_pair() || matches!(value.kind(), Some(Kind::Vector | Kind::Record))
+}
+
+struct Printer {
+    labels: Labels,
+    style: Style,
+    open: Vec<Task>,
+    limit: usize,
+}
+
+impl Printer {
+    fn step(&mut self, out: &mut String, task: Task) {
+        match task {
+            Task::Value(value) if is_compound(value) => self.compound(out, value),
+            Task::Value(value) => atom::print(out, value, self.style),
+            Task::Tail(Value::NIL) => out.push(')'),
+            Task::Tail(tail) => match tail.uncons() {
+                Some((car, cdr)) if !self.labels.contains(tail) => {
+                    out.push(' ');
+                    self.open.push(Task::Tail(cdr));
+                    self.open.push(Task::Value(car));
+                }
+                _ => {
+                    out.push_str(" . ");
+                    self.open.push(Task::Tail(Value::NIL));
+                    self.open.push(Task::Value(tail));
+                }
+            },
+            Task::Elements(vector, i) => self.elements(out, vector, i),
+            Task::Fields(record, i) => self.fields(out, record, i),
+        }
+    }
+
+    fn compound(&mut self, out: &mut String, value: Value) {
+        if let Some(label) = self.labels.number(value) {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "#{}{}", label.number, if label.is_first { '=' } else { '#' });
+            if !label.is_first {
+                return;
+            }
+        }
+        let Some((car, cdr)) = value.uncons() else {
+            match value.kind() {
+                Some(Kind::Record) => {
+                    out.push_str("#<");
+                    out.push_str(&atom::record_name(value));
+                    self.open.push(Task::Fields(value, 1));
+                }
+                _ => {
+                    out.push_str("#(");
+                    self.open.push(Task::Elements(value, 0));
+                }
+            }
+            return;
+        };
+        if let Some((prefix, quoted)) = self.quotation(car, cdr) {
+            out.push_str(prefix);
+            // `,@x` would read as unquote-splicing.
+            if prefix == "," && quoted.as_symbol().is_some_and(|s| s.name().starts_with('@')) {
+                out.push(' ');
+            }
+            self.open.push(Task::Value(quoted));
+            return;
+        }
+        out.push('(');
+        self.open.push(Task::Tail(cdr));
+        self.open.push(Task::Value(car));
+    }
+
+    /// The short form of `(quote x)` and its like.
+    fn quotation(&self, car: Value, cdr: Value) -> Option<(&'static str, Value)> {
+        let prefix = match car.as_symbol()?.name() {
+            "quote" => "'",
+            "quasiquote" => "`",
+            "unquote" => ",",
+            "unquote-splicing" => ",@",
+            _ => return None,
+        };
+        let (quoted, rest) = cdr.uncons()?;
+        (rest.is_nil() && !self.labels.contains(cdr)).then_some((prefix, quoted))
+    }
+
+    fn elements(&mut self, out: &mut String, vector: Value, i: usize) {
+        let Some(element) = vector.vector_ref(i) else {
+            out.push(')');
+            return;
+        };
+        if i > 0 {
+            out.push(' ');
+        }
+        self.open.push(Task::Elements(vector, i + 1));
+        self.open.push(Task::Value(element));
+    }
+
+    fn fields(&mut self, out: &mut String, record: Value, i: usize) {
+        let Some(field) = record.field(i) else {
+            out.push('>');
+            return;
+        };
+        out.push(' ');
+        if let Some(name) = atom::field_name(record, i) {
+            out.push_str(&name);
+            out.push_str(": ");
+        }
+        self.open.push(Task::Fields(record, i + 1));
+        self.open.push(Task::Value(field));
+    }
+}

@@ -1,0 +1,124 @@
+use super::{Style, to_text};
+use crate::heap::{Heap, Limits, Mutator};
+use crate::symbol::Symbol;
+use crate::thread::ThreadContext;
+use crate::value::Value;
+
+fn mutator() -> Mutator {
+    let limits = Limits { bytes_max: 256 << 20, ..Limits::default() };
+    Mutator::new(Heap::new(limits).unwrap(), ThreadContext::default())
+}
+
+fn symbol(name: &str) -> Value {
+    Value::symbol(Symbol::intern(name))
+}
+
+fn written(value: Value) -> String {
+    to_text(value, Style::Write).unwrap()
+}
+
+#[test]
+fn atoms_read_back() {
+    let mut m = mutator();
+    let string = m.string("a\"b\\c\n\t\u{1}é日").unwrap();
+    assert_eq!(written(string), "\"a\\\"b\\\\c\\n\\t\\x1;é日\"");
+    assert_eq!(to_text(string, Style::Display).unwrap(), "a\"b\\c\n\t\u{1}é日");
+    for (c, text) in [
+        ('a', "#\\a"),
+        (' ', "#\\space"),
+        ('\n', "#\\newline"),
+        ('\0', "#\\null"),
+        ('λ', "#\\λ"),
+        ('(', "#\\("),
+        ('\u{7f}', "#\\delete"),
+        ('\u{301}', "#\\x301"),
+        ('\u{a0}', "#\\xa0"),
+    ] {
+        assert_eq!(written(Value::character(c)), text);
+    }
+    for (name, text) in [
+        ("plain", "plain"),
+        ("+", "+"),
+        ("...", "..."),
+        ("1+", "1+"),
+        ("->x", "->x"),
+        ("λ", "λ"),
+        ("", "||"),
+        (".", "|.|"),
+        ("a b", "|a b|"),
+        ("12", "|12|"),
+        ("-1/2", "|-1/2|"),
+        ("+inf.0", "|+inf.0|"),
+        ("#foo", "|#foo|"),
+        ("a|b", "|a\\|b|"),
+        ("é\u{1}", "|é\\x1;|"),
+        ("1e3", "|1e3|"),
+    ] {
+        assert_eq!(written(symbol(name)), text);
+    }
+    let bytes = m.bytevector(&[0, 255]).unwrap();
+    assert_eq!(written(bytes), "#u8(0 255)");
+}
+
+#[test]
+fn lists_and_vectors() {
+    let mut m = mutator();
+    let one = Value::fixnum(1);
+    let dotted = m.list_onto(&[one, Value::TRUE], symbol("x")).unwrap();
+    assert_eq!(written(dotted), "(1 #t . x)");
+    let quoted = m.list(&[symbol("quote"), symbol("x")]).unwrap();
+    let vector = m.vector_of(&[quoted, Value::NIL]).unwrap();
+    assert_eq!(written(vector), "#('x ())");
+    let three = m.list(&[symbol("quote"), one, one]).unwrap();
+    assert_eq!(written(three), "(quote 1 1)");
+    let unquote = m.list(&[symbol("unquote"), symbol("@x")]).unwrap();
+    assert_eq!(written(unquote), ", @x");
+    let empty = m.vector_of(&[]).unwrap();
+    assert_eq!(written(empty), "#()");
+}
+
+#[test]
+fn cycles_get_labels_and_sharing_only_on_request() {
+    let mut m = mutator();
+    let one = Value::fixnum(1);
+    let shared = m.list(&[one]).unwrap();
+    let twice = m.list(&[shared, shared]).unwrap();
+    assert_eq!(written(twice), "((1) (1))");
+    assert_eq!(to_text(twice, Style::Shared).unwrap(), "(#0=(1) #0#)");
+    let ring = m.list(&[one, Value::fixnum(2)]).unwrap();
+    assert!(ring.cdr().unwrap().set_cdr(ring));
+    assert_eq!(written(ring), "#0=(1 2 . #0#)");
+    assert_eq!(to_text(ring, Style::Display).unwrap(), "#0=(1 2 . #0#)");
+    let vector = m.vector(2, ring).unwrap();
+    assert!(vector.vector_set(1, vector));
+    assert_eq!(written(vector), "#0=#(#1=(1 2 . #1#) #0#)");
+    let tail = m.list_onto(&[Value::TRUE], ring).unwrap();
+    assert_eq!(written(tail), "(#t . #0=(1 2 . #0#))");
+    // A cycle whose label stands in the middle of a shared part.
+    let both = m.list(&[tail, tail]).unwrap();
+    assert_eq!(written(both), "((#t . #0=(1 2 . #0#)) (#t . #0#))");
+}
+
+#[test]
+fn deep_and_long_data_need_no_deep_stack() {
+    let mut m = mutator();
+    let mut nested = Value::NIL;
+    for _ in 0..200_000 {
+        nested = m.cons(nested, Value::NIL).unwrap();
+    }
+    let text = written(nested);
+    assert_eq!(text.len(), 400_002);
+    assert!(text.starts_with("((((") && text.ends_with("))))"));
+    assert_eq!(to_text(nested, Style::Shared).unwrap(), text);
+    let long: Vec<Value> = (0..100_000).map(|_| Value::fixnum(7)).collect();
+    let list = m.list(&long).unwrap();
+    assert_eq!(written(list).len(), 200_001);
+}
+
+#[test]
+fn endless_output_is_refused() {
+    let mut m = mutator();
+    let ring = m.list(&[Value::fixnum(1)]).unwrap();
+    assert!(ring.set_cdr(ring));
+    assert_eq!(to_text(ring, Style::Simple), Err(super::TooLong));
+}
