@@ -31,7 +31,7 @@ pub mod mutant;
 pub mod restartable;
 
 pub use isa::{
-    Context, Suspended, current_thread_word, current_vp, fp_of, pc_of, prepare,
+    Context, Suspended, current_thread_word, current_vp, current_vp_word, fp_of, pc_of, prepare,
     set_current_thread_word, set_current_vp, set_pc, sp_of, switch, system_call,
 };
 

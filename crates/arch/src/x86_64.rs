@@ -97,6 +97,22 @@ pub unsafe fn set_current_vp(vp: *mut ()) {
     }
 }
 
+/// Where the word of [`current_vp`] lies for this kernel thread: for whoever takes the virtual processor away
+/// from a thread that sleeps in the kernel. Valid as long as the thread.
+#[must_use]
+pub fn current_vp_word() -> *mut *mut () {
+    let word: *mut *mut ();
+    // SAFETY: computes an address; the first word at the thread pointer is the thread pointer itself.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + kyocho_vp@GOTTPOFF]",
+            "add {0}, qword ptr fs:[0]",
+            out(reg) word, options(nostack, readonly),
+        );
+    }
+    word
+}
+
 /// The runtime's record of this kernel thread, or null. Read afresh at every call.
 #[inline(always)]
 #[must_use]

@@ -51,7 +51,7 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
             continue;
         };
         if let Some(heir) = record.bound.get() {
-            let pool = &vp.shared().pool;
+            let pool = &vp.pool;
             pass_to_bound(thread, vp, record, heir);
             return Some(pool);
         }
@@ -112,10 +112,10 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
             thread.idle(deadline_ns);
         }
     }
-    shared.leave_idle(vp);
     // I/O and timers have no bit set yet.
     vp.attention.fetch_or(attention::TIMERS, Ordering::SeqCst);
     vp.attention.fetch_and(!idle, Ordering::SeqCst);
+    shared.leave_idle(vp);
 }
 
 /// Runs one step of a stackless microprocess, on this stack.
@@ -154,42 +154,47 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
 /// panics belongs to the kernel thread), code that was interrupted anywhere.
 #[cold]
 pub(crate) fn suspend_in_place(vp: &'static Vp, me: &'static Record) {
+    while !try_suspend_in_place(vp, me) {
+        vp.shared().monitor.ask_for_spares();
+        yield_now();
+    }
+}
+
+/// As [`suspend_in_place`], unless no kernel thread is there to go on; tells whether it did.
+pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool {
     let thread = KernelThread::current();
+    let next = vp.queue.pop();
+    if next.is_some_and(|next| ptr::eq(next, me)) {
+        vp.begin(me);
+        return true;
+    }
+    // Before the next one runs: it may wake us at once.
     me.bound.set(Some(thread));
     me.special.set(true);
     thread.strand(true);
-    let next = vp.queue.pop();
-    match next {
-        Some(next) if ptr::eq(next, me) => {
-            me.bound.set(None);
-            me.special.set(me.is_stackless.get());
-            vp.begin(me);
-            thread.strand(false);
-            return;
+    if let Some((next, heir)) = next.and_then(|next| Some((next, next.bound.get()?))) {
+        pass_to_bound(thread, vp, next, heir);
+    } else if let Some(spare) = vp.take_spare() {
+        vp.chosen.set(next);
+        vp.current.set(None);
+        thread.pass(vp, spare);
+    } else {
+        if let Some(next) = next {
+            vp.queue.push_first(next, next.level.get());
         }
-        Some(next) if next.bound.get().is_some() => {
-            if let Some(heir) = next.bound.get() {
-                pass_to_bound(thread, vp, next, heir);
-            }
-        }
-        next => {
-            vp.chosen.set(next);
-            vp.current.set(None);
-            thread.pass(vp, spare(vp));
-        }
+        me.bound.set(None);
+        me.special.set(me.is_stackless.get());
+        thread.strand(false);
+        return false;
     }
     wait_for_turn(thread);
     thread.strand(false);
+    true
 }
 
-/// A thread from the pool; waits until the monitor has made one.
-fn spare(vp: &'static Vp) -> &'static KernelThread {
-    let shared = vp.shared();
-    loop {
-        if let Some(thread) = shared.pool.take() {
-            return thread;
-        }
-        shared.monitor.ask_for_spares();
-        yield_now();
-    }
+/// Stops the virtual processor from inside a signal handler: the interrupted microprocess never runs again.
+pub(crate) fn stop_in_place(vp: &'static Vp, me: &'static Record) -> ! {
+    let thread = KernelThread::current();
+    me.bound.set(Some(thread));
+    abandon(vp)
 }

@@ -14,17 +14,23 @@
 use core::cell::Cell;
 use core::ptr;
 
-use kyocho_arch::{Context, current_thread_word, set_current_thread_word, set_current_vp};
+use kyocho_arch::{
+    Context, current_thread_word, current_vp_word, set_current_thread_word, set_current_vp,
+};
 use kyocho_sys::futex;
-use kyocho_sys::prim::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering, compiler_fence};
+use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
 use kyocho_sys::prim::thread::yield_now;
+use kyocho_sys::scheduling::{CpuSet, set_affinity};
+use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId};
 
 use crate::record::Record;
-use crate::shared::Shared;
 use crate::vp::Vp;
 
 /// What [`KernelThread::vp`] holds while somebody decides whether to take it.
 const CLAIMED: *mut Vp = ptr::without_provenance_mut(1);
+
+/// Not pinned.
+pub(crate) const ANY_CPU: usize = usize::MAX;
 
 /// Values of [`KernelThread::go`].
 mod go {
@@ -48,13 +54,18 @@ pub(crate) struct KernelThread {
     pub(crate) base: Cell<Context>,
     /// The microprocess it runs, or that is bound to it; kept when the processor is lost.
     pub(crate) running: Cell<Option<&'static Record>>,
-    /// 0 for those that belong to no runtime.
-    pub(crate) tid: AtomicI32,
+    /// Its number; 0 before it runs.
+    tid: AtomicU32,
+    /// Where it keeps the word that restartable sequences ask for the processor.
+    vp_word: AtomicPtr<AtomicPtr<()>>,
+    /// Tells where it sleeps; null where the kernel does not let us look.
+    reader: AtomicPtr<SystemCallReader>,
+    /// The CPU it is pinned to, or [`ANY_CPU`].
+    cpu: Cell<usize>,
     /// Carries a microprocess without a virtual processor, or will never be given one again.
     stranded: AtomicU32,
     /// Next in the pool.
     pub(crate) pool_next: AtomicPtr<Self>,
-    pub(crate) shared: AtomicPtr<Shared>,
 }
 
 // SAFETY: cells are touched by the thread itself; `running` also by those who took its processor,
@@ -72,10 +83,12 @@ impl KernelThread {
             vp: AtomicPtr::new(vp),
             base: Cell::new(Context::NULL),
             running: Cell::new(None),
-            tid: AtomicI32::new(0),
+            tid: AtomicU32::new(0),
+            vp_word: AtomicPtr::new(ptr::null_mut()),
+            reader: AtomicPtr::new(ptr::null_mut()),
+            cpu: Cell::new(ANY_CPU),
             stranded: AtomicU32::new(0),
             pool_next: AtomicPtr::new(ptr::null_mut()),
-            shared: AtomicPtr::new(ptr::null_mut()),
         }
     }
 
@@ -95,11 +108,48 @@ impl KernelThread {
         !current_thread_word().is_null()
     }
 
-    /// Makes this the record of the calling kernel thread.
-    pub(crate) fn become_current(&'static self) {
+    /// Makes this the record of the calling kernel thread; `reader` tells where it sleeps. Events stay masked.
+    pub(crate) fn become_current(&'static self, reader: Option<SystemCallReader>) {
         let word = ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the readers expect a `KernelThread`, and this one lives for ever.
         unsafe { set_current_thread_word(word) };
+        self.vp_word.store(current_vp_word().cast(), Ordering::Release);
+        self.tid.store(ThreadId::current().number(), Ordering::Release);
+        if let Some(reader) = reader {
+            self.reader.store(Box::into_raw(Box::new(reader)), Ordering::Release);
+        }
+    }
+
+    /// Stops watching the thread. Nobody looks any more.
+    pub(crate) fn close_reader(&self) {
+        let reader = self.reader.swap(ptr::null_mut(), Ordering::AcqRel);
+        if !reader.is_null() {
+            // SAFETY: made by `into_raw` in `become_current`; the swap took the only copy.
+            drop(unsafe { Box::from_raw(reader) });
+        }
+    }
+
+    /// Its number, once it runs.
+    pub(crate) fn id(&self) -> Option<ThreadId> {
+        match self.tid.load(Ordering::Acquire) {
+            0 => None,
+            number => Some(ThreadId::new(number)),
+        }
+    }
+
+    /// Where it sleeps in the kernel; `None` while it runs or wants to, or where we may not look.
+    pub(crate) fn asleep(&self) -> Option<Asleep> {
+        // SAFETY: null or made by `become_current`; closed once nobody looks any more.
+        let reader = unsafe { self.reader.load(Ordering::Acquire).as_ref() }?;
+        reader.asleep().ok()?
+    }
+
+    /// Confines the calling thread, which this is, to `cpu`.
+    pub(crate) fn pin(&self, cpu: usize) {
+        if self.cpu.replace(cpu) != cpu && cpu != ANY_CPU {
+            // Refused, say because the CPU has gone: then the thread runs elsewhere, and detection is slower.
+            let _elsewhere = set_affinity(ThreadId::current(), &CpuSet::single(cpu));
+        }
     }
 
     /// The processor it holds. Events must be masked.
@@ -134,6 +184,36 @@ impl KernelThread {
             yield_now();
         }
         self.held()
+    }
+
+    /// Begins to take `vp` from this thread, which seems to sleep.
+    pub(crate) fn claim(&self, vp: &'static Vp) -> bool {
+        let held = ptr::from_ref(vp).cast_mut();
+        if self.vp.compare_exchange(held, CLAIMED, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        self.tell_sequences(ptr::null_mut());
+        true
+    }
+
+    /// Leaves `vp` with the thread after all.
+    pub(crate) fn unclaim(&self, vp: &'static Vp) {
+        let vp = ptr::from_ref(vp).cast_mut();
+        self.tell_sequences(vp.cast());
+        self.vp.store(vp, Ordering::SeqCst);
+    }
+
+    /// The claim stands: the thread holds nothing.
+    pub(crate) fn lose(&self) {
+        self.vp.store(ptr::null_mut(), Ordering::SeqCst);
+    }
+
+    /// Sets the word that the thread's restartable sequences look at.
+    fn tell_sequences(&self, vp: *mut ()) {
+        // SAFETY: null, or static TLS of a thread that lives: it holds a virtual processor.
+        if let Some(word) = unsafe { self.vp_word.load(Ordering::Acquire).as_ref() } {
+            word.store(vp, Ordering::SeqCst);
+        }
     }
 
     /// Gives up `vp`, which it holds with events masked.
@@ -192,6 +272,7 @@ impl KernelThread {
                 go::EXIT => return None,
                 _ => {
                     let Some(vp) = self.held() else { continue };
+                    self.pin(vp.cpu());
                     // SAFETY: `give` made this thread the only holder.
                     unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
                     return Some(vp);

@@ -7,13 +7,16 @@ mod guarded;
 mod kernel_thread;
 mod microprocess;
 mod monitor;
+mod overflow;
 mod pool;
 mod port;
+mod preempt;
 mod priority;
 mod record;
 mod run_queue;
 mod runtime;
 mod schedule;
+mod sentinel;
 mod shared;
 mod slot;
 mod spawn;
@@ -27,7 +30,10 @@ pub use deadline::Deadline;
 pub use microprocess::{Microprocess, is_stackless, park, park_timeout, sleep, yield_now};
 pub use priority::Priority;
 pub use record::{Kind, Reason};
-pub use runtime::{Deadlock, Runtime, RuntimeBuilder, Waiting, concurrency, run, statistics};
+pub use runtime::{
+    Deadlock, Detection, Report, Runtime, RuntimeBuilder, Waiting, concurrency, report, run,
+    statistics,
+};
 pub use spawn::{Builder, JoinHandle, spawn};
 pub use stackless::{Stackless, Step};
 pub use statistics::Statistics;

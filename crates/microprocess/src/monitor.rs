@@ -1,16 +1,33 @@
-//! The monitor: one kernel thread a runtime that is not on any virtual processor.
+//! The monitor: one kernel thread a runtime that is on no virtual processor.
 //!
-//! It makes kernel threads ahead of need: only a thread of the normal class can make one of the normal class, and nobody who has
-//! events masked may allocate.
+//! * It is the clock of busy virtual processors: they look at timers only when told to.
+//! * It ends time slices, and interrupts code that does not call the runtime (Preempted).
+//! * It makes kernel threads ahead of need: only a thread of the normal class can make one of the normal class,
+//!   and nobody who has events masked may allocate.
+//! * Where there is no sentinel, it looks for holders that sleep in the kernel (Blocked).
+//!
+//! It sleeps while every virtual processor is idle.
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
 
-use crate::shared::Shared;
-use crate::vp::NEVER_NS;
+use crate::preempt;
+use crate::sentinel::take_from_sleeper;
+use crate::shared::{Role, Shared};
+use crate::vp::{NEVER_NS, Vp, attention};
 
-/// Kernel threads kept waiting for a virtual processor.
-const SPARES: u32 = 2;
+/// How long a microprocess runs while equals wait.
+pub(crate) const SLICE_NS: u64 = 5_000_000;
+/// How long a virtual processor that was told something gets to notice by itself, before it is interrupted.
+const PATIENCE_NS: u64 = 50_000;
+/// How often a busy virtual processor without a sentinel is looked at.
+const LOOK_NS: u64 = 200_000;
+/// Kernel threads kept waiting for each virtual processor: at least, and at most after many were needed at once.
+const SPARES_MIN: u32 = 2;
+const SPARES_MAX: u32 = 64;
+/// How long a surplus of kernel threads is kept.
+const TRIM_NS: u64 = 1_000_000_000;
 
 /// What others tell the monitor.
 #[derive(Debug)]
@@ -19,39 +36,173 @@ pub(crate) struct Monitor {
     word: AtomicU32,
     /// When it looks next of its own accord.
     planned_ns: AtomicU64,
+    /// Kernel threads to keep waiting for each virtual processor.
+    spares: AtomicU32,
 }
 
 impl Monitor {
     pub(crate) const fn new() -> Self {
-        Self { word: AtomicU32::new(0), planned_ns: AtomicU64::new(NEVER_NS) }
+        Self {
+            word: AtomicU32::new(0),
+            planned_ns: AtomicU64::new(NEVER_NS),
+            spares: AtomicU32::new(SPARES_MIN),
+        }
     }
 
-    /// Makes it look now. No allocation, no waiting.
+    /// Makes it look now. Neither allocates nor waits.
     pub(crate) fn poke(&self) {
         if self.word.swap(1, Ordering::SeqCst) == 0 {
             futex::wake(&self.word, 1);
         }
     }
 
-    /// The pool is empty.
+    /// A pool is empty.
+    #[cold]
     pub(crate) fn ask_for_spares(&self) {
+        let spares = self.spares.load(Ordering::Relaxed);
+        self.spares.store((spares * 2).min(SPARES_MAX), Ordering::Relaxed);
         self.poke();
+    }
+
+    /// A spare of `vp` was used.
+    pub(crate) fn expect_blocking(&self, vp: &Vp) {
+        if vp.pool.size() < self.spares.load(Ordering::Relaxed) / 2 {
+            self.ask_for_spares();
+        }
     }
 
     /// Somebody waits until `deadline_ns` on a virtual processor that is busy.
     pub(crate) fn expect_deadline(&self, deadline_ns: u64) {
-        if deadline_ns < self.planned_ns.load(Ordering::Relaxed) {
+        if deadline_ns < self.planned_ns.load(Ordering::SeqCst) {
+            self.poke();
+        }
+    }
+
+    /// A virtual processor is busy again.
+    pub(crate) fn expect_work(&self) {
+        if self.planned_ns.load(Ordering::SeqCst) > monotonic_ns() + SLICE_NS {
             self.poke();
         }
     }
 }
 
-/// The monitor's life.
-pub(crate) fn run(shared: &'static Shared) {
-    let monitor = &shared.monitor;
-    while !shared.stopping.load(Ordering::SeqCst) {
-        monitor.word.store(0, Ordering::SeqCst);
-        while shared.pool.size() < SPARES && shared.start_thread(None).is_ok() {}
-        futex::wait(&monitor.word, 0, None);
+/// What the monitor remembers of one virtual processor.
+#[derive(Debug, Clone, Copy, Default)]
+struct Watch {
+    /// Its count of switches, and since when it has not changed.
+    switches: u64,
+    since_ns: u64,
+    /// When something was asked of it that it has not noticed.
+    asked_ns: Option<u64>,
+}
+
+/// What to do about one virtual processor now, and when to look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Decision {
+    /// Bits of attention to set.
+    tell: u32,
+    interrupt: bool,
+    look_ns: u64,
+}
+
+impl Watch {
+    /// Decides from what is seen of a busy virtual processor at `now_ns`.
+    fn decide(&mut self, now_ns: u64, switches: u64, deadline_ns: u64, unnoticed: u32) -> Decision {
+        if switches != self.switches || self.since_ns == 0 {
+            *self = Self { switches, since_ns: now_ns, asked_ns: None };
+        }
+        let mut tell = 0;
+        if deadline_ns <= now_ns {
+            tell |= attention::TIMERS;
+        }
+        let slice_end_ns = self.since_ns + SLICE_NS;
+        if slice_end_ns <= now_ns {
+            tell |= attention::PREEMPT;
+        }
+        let mut look_ns = if tell & attention::TIMERS == 0 { deadline_ns } else { NEVER_NS };
+        if tell == 0 && unnoticed == 0 {
+            self.asked_ns = None;
+            return Decision { tell, interrupt: false, look_ns: look_ns.min(slice_end_ns) };
+        }
+        let asked_ns = *self.asked_ns.get_or_insert(now_ns);
+        let patience_over = now_ns >= asked_ns + PATIENCE_NS;
+        if patience_over {
+            // Once more after another slice, should it not help.
+            *self = Self { switches, since_ns: now_ns, asked_ns: None };
+            look_ns = look_ns.min(now_ns + SLICE_NS);
+        } else {
+            look_ns = look_ns.min(asked_ns + PATIENCE_NS);
+        }
+        Decision { tell, interrupt: patience_over, look_ns }
     }
+}
+
+/// The monitor's life. `detects`: it looks for holders that sleep in the kernel.
+pub(crate) fn run(shared: &'static Shared, detects: bool) {
+    let monitor = &shared.monitor;
+    let mut watches = vec![Watch::default(); shared.vps().len()];
+    let mut trim_ns = NEVER_NS;
+    while !shared.stopping.load(Ordering::SeqCst) {
+        monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
+        monitor.word.store(0, Ordering::SeqCst);
+        let now_ns = monotonic_ns();
+        let mut next_ns = NEVER_NS;
+        for (vp, watch) in shared.vps().iter().zip(&mut watches) {
+            next_ns = next_ns.min(look_after(vp, watch, now_ns, detects));
+        }
+        let surplus = keep_spares(shared, trim_ns <= now_ns);
+        trim_ns = match (surplus, trim_ns) {
+            (false, _) => NEVER_NS,
+            (true, planned) if planned <= now_ns || planned == NEVER_NS => now_ns + TRIM_NS,
+            (true, planned) => planned,
+        };
+        next_ns = next_ns.min(trim_ns);
+        monitor.planned_ns.store(next_ns, Ordering::SeqCst);
+        let limit = (next_ns != NEVER_NS).then_some(next_ns);
+        futex::wait(&monitor.word, 0, limit);
+    }
+}
+
+/// Looks after one virtual processor; when to look again.
+fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, detects: bool) -> u64 {
+    if vp.is_idle() {
+        *watch = Watch::default();
+        return NEVER_NS;
+    }
+    if detects {
+        take_from_sleeper(vp);
+    }
+    let unnoticed = vp.attention.load(Ordering::SeqCst) & !attention::IDLE;
+    let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
+    let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
+    if decision.tell & !unnoticed != 0 {
+        vp.alert(decision.tell);
+    }
+    if decision.interrupt {
+        preempt::interrupt(vp);
+    }
+    if detects { decision.look_ns.min(now_ns + LOOK_NS) } else { decision.look_ns }
+}
+
+/// Keeps enough kernel threads waiting, and dismisses some of a surplus if `trim`; tells whether there is one.
+fn keep_spares(shared: &'static Shared, trim: bool) -> bool {
+    let wanted = shared.monitor.spares.load(Ordering::Relaxed);
+    let mut surplus = false;
+    for vp in shared.vps() {
+        // Those on their way into the pool count.
+        while vp.pool.size() + vp.starting.load(Ordering::SeqCst) < wanted
+            && !shared.stopping.load(Ordering::SeqCst)
+            && shared.start_thread(vp, Role::Spare).is_ok()
+        {}
+        let excess = vp.pool.size().saturating_sub(SPARES_MIN);
+        surplus |= excess > 0;
+        if trim {
+            shared.monitor.spares.store(SPARES_MIN, Ordering::Relaxed);
+            for thread in (0..excess.div_ceil(2)).map_while(|_| vp.pool.take()) {
+                thread.dismiss();
+            }
+            shared.join_finished();
+        }
+    }
+    surplus
 }

@@ -84,6 +84,28 @@ impl<R: Queued> RunQueue<R> {
         first
     }
 
+    /// Takes `element`, which is in the queue at `level`, out of turn. Walks the level.
+    pub(crate) fn remove(&self, element: &'static R, level: u8) {
+        let list = &self.levels[usize::from(level & 63)];
+        let mut at = list.first.get();
+        let mut previous = None::<&'static R>;
+        while let Some(here) = at.filter(|here| !core::ptr::eq(*here, element)) {
+            (previous, at) = (Some(here), here.link().get());
+        }
+        let Some(found) = at else { return };
+        let next = found.link().get();
+        match previous {
+            Some(previous) => previous.link().set(next),
+            None => list.first.set(next),
+        }
+        if next.is_none() {
+            list.last.set(previous);
+        }
+        if list.first.get().is_none() {
+            self.occupied.set(self.occupied.get() & !(1 << (level & 63)));
+        }
+    }
+
     /// The level of what [`pop`](Self::pop) would take.
     #[inline]
     pub(crate) fn highest(&self) -> Option<u8> {

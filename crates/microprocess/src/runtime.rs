@@ -4,23 +4,69 @@ use core::fmt;
 use core::ptr;
 use std::panic::resume_unwind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{io, thread};
+use std::thread;
 
+use kyocho_sys::error::Errno;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::prim::thread::JoinHandle;
+use kyocho_sys::scheduling::{affinity, current_cpu};
+use kyocho_sys::task::{SystemCallReader, ThreadId};
+use kyocho_sys::thread::start;
 
 use crate::record::{Name, Reason, Record, State};
-use crate::shared::{Shared, outcome};
+use crate::shared::{Role, Shared, outcome};
 use crate::slot;
 use crate::spawn::furnish;
 use crate::statistics::Statistics;
 use crate::vp::attention;
-use crate::{monitor, schedule};
+use crate::{monitor, overflow, preempt, schedule, sentinel};
 
 /// How to start a runtime.
 #[derive(Debug, Clone, Default)]
 pub struct RuntimeBuilder {
     virtual_processors: Option<usize>,
+    detection: Detection,
+}
+
+/// How a kernel thread that sleeps in the kernel is noticed (Blocked).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Detection {
+    /// The best that the host permits.
+    #[default]
+    Auto,
+    /// A thread of the lowest class on the same core, which runs the moment the holder does not. Pins virtual processors to CPUs.
+    Sentinel,
+    /// A thread on another core that looks every 0.2 ms while anything runs.
+    Monitor,
+    /// Not at all: a sleeping kernel thread holds its virtual processor.
+    Off,
+}
+
+/// What a runtime makes use of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// How many virtual processors there are.
+    pub virtual_processors: usize,
+    /// What notices that a kernel thread sleeps: never [`Detection::Auto`].
+    pub detection: Detection,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let detection = match self.detection {
+            Detection::Auto | Detection::Off => "not detected",
+            Detection::Sentinel => "detected by a sentinel of the idle class on the same core",
+            Detection::Monitor => "detected by a monitor thread every 0.2 ms",
+        };
+        let slice_ms = monitor::SLICE_NS / 1_000_000;
+        writeln!(f, "virtual processors: {}", self.virtual_processors)?;
+        writeln!(f, "sleep in the kernel: {detection}")?;
+        write!(f, "preemption: by signal, after {slice_ms} ms or for something more urgent")
+    }
 }
 
 impl RuntimeBuilder {
@@ -35,18 +81,52 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets how sleeping in the kernel is noticed.
+    #[must_use]
+    pub fn detection(mut self, detection: Detection) -> Self {
+        self.detection = detection;
+        self
+    }
+
     /// The runtime.
     #[must_use]
     pub fn build(self) -> Runtime {
         let cpus = || thread::available_parallelism().map_or(1, core::num::NonZero::get);
-        Runtime { virtual_processors: self.virtual_processors.unwrap_or_else(cpus) }
+        let virtual_processors = self.virtual_processors.unwrap_or_else(cpus);
+        Runtime { virtual_processors, detection: settle(self.detection) }
     }
+}
+
+/// What the host permits of what is wanted.
+fn settle(wanted: Detection) -> Detection {
+    if wanted == Detection::Off {
+        return wanted;
+    }
+    let can_look =
+        SystemCallReader::open(ThreadId::current()).is_ok_and(|own| own.asleep().is_ok());
+    match wanted {
+        _ if !can_look => Detection::Off,
+        Detection::Auto if allowed_cpus().is_empty() => Detection::Monitor,
+        Detection::Auto => Detection::Sentinel,
+        other => other,
+    }
+}
+
+/// The CPUs of the calling thread, beginning with the one it is on: processes that start side by side spread out.
+fn allowed_cpus() -> Vec<usize> {
+    let Ok(set) = affinity(ThreadId::current()) else { return Vec::new() };
+    let mut cpus: Vec<usize> = set.iter().collect();
+    let here = current_cpu();
+    let start = cpus.iter().position(|&cpu| cpu == here).unwrap_or(0);
+    cpus.rotate_left(start);
+    cpus
 }
 
 /// Virtual processors for one address space, or for a part of it.
 #[derive(Debug, Clone)]
 pub struct Runtime {
     virtual_processors: usize,
+    detection: Detection,
 }
 
 impl Default for Runtime {
@@ -121,7 +201,9 @@ impl Runtime {
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        let shared = Shared::new(self.virtual_processors);
+        let pins = self.detection == Detection::Sentinel;
+        let cpus = if pins { allowed_cpus() } else { Vec::new() };
+        let shared = Shared::new(self.virtual_processors, &cpus, self.detection);
         let mut result = None;
         let place = &mut result;
         let body = move || {
@@ -129,10 +211,10 @@ impl Runtime {
             shared.end(outcome::FINISHED);
         };
         start_main(shared, body);
-        let monitor = start(shared).expect("kernel threads to start with");
+        let watchers = start_threads(shared).expect("kernel threads to start with");
         let how = shared.await_end();
         let deadlock = (how == outcome::DEADLOCK).then(|| Deadlock { waiting: waiting_in(shared) });
-        stop(shared, monitor);
+        stop(shared, watchers);
         match (deadlock, result) {
             (Some(deadlock), _) => Err(deadlock),
             (None, Some(Ok(value))) => Ok(value),
@@ -187,33 +269,54 @@ fn spawn_main(record: &'static Record, body: impl FnOnce() + Send) -> kyocho_arc
     unsafe { furnish::<_, ()>(record, body) }
 }
 
-/// Starts the kernel threads.
-fn start(shared: &'static Shared) -> io::Result<kyocho_sys::prim::thread::JoinHandle<()>> {
+/// Stack of the monitor and the sentinels.
+const WATCHER_STACK_BYTES: usize = 256 << 10;
+
+/// Starts the kernel threads; returns those that hold no virtual processor.
+fn start_threads(shared: &'static Shared) -> Result<Vec<JoinHandle<()>>, Errno> {
+    preempt::install();
+    overflow::install();
     shared.enlist();
     for vp in shared.vps() {
-        shared.start_thread(Some(vp))?;
+        shared.start_thread(vp, Role::Holder)?;
     }
-    let builder = kyocho_sys::prim::thread::Builder::new().name("monitor".into());
-    builder.spawn(move || monitor::run(shared))
+    let detects = shared.detection == Detection::Monitor;
+    let monitor = start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared, detects))?;
+    let mut watchers = vec![monitor];
+    if shared.detection == Detection::Sentinel {
+        for vp in shared.vps() {
+            watchers.push(start("sentinel", WATCHER_STACK_BYTES, move || sentinel::start(vp))?);
+        }
+    }
+    Ok(watchers)
 }
 
+/// How long a virtual processor gets to stop by itself.
+const STOP_PATIENCE_NS: u64 = 1_000_000;
+
 /// Stops the virtual processors, joins the kernel threads and takes all slots back.
-fn stop(shared: &'static Shared, monitor: kyocho_sys::prim::thread::JoinHandle<()>) {
+fn stop(shared: &'static Shared, watchers: Vec<JoinHandle<()>>) {
     shared.stopping.store(true, Ordering::SeqCst);
     shared.monitor.poke();
     for vp in shared.vps() {
+        vp.sentinel.wake();
         vp.alert(attention::STOP);
+    }
+    for watcher in watchers {
+        assert!(watcher.join().is_ok(), "neither monitor nor sentinel panics");
     }
     for vp in shared.vps() {
         while vp.stopped.load(Ordering::SeqCst) == 0 {
-            futex::wait(&vp.stopped, 0, None);
+            futex::wait(&vp.stopped, 0, Some(monotonic_ns() + STOP_PATIENCE_NS));
+            vp.attention.fetch_or(attention::STOP, Ordering::SeqCst);
+            preempt::stop(vp);
         }
     }
-    drop(monitor.join());
     let left = shared.join_threads();
     shared.strike();
     let all = shared.statistics();
     if all.spawned != all.ended || left != 0 {
+        // What is bound to a kernel thread that is left keeps its stack.
         for record in of(shared).filter(|record| record.bound.get().is_none()) {
             drop(record.machine.take());
             slot::give_back(record);
@@ -261,6 +364,18 @@ pub fn statistics() -> Statistics {
     let shared = section.vp.shared();
     section.leave();
     shared.statistics()
+}
+
+/// What the caller's runtime makes use of.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn report() -> Report {
+    let section = schedule::mask();
+    let shared = section.vp.shared();
+    section.leave();
+    Report { virtual_processors: shared.vps().len(), detection: shared.detection }
 }
 
 /// How many virtual processors the caller's runtime has.

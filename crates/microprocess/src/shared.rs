@@ -1,16 +1,20 @@
 //! What the virtual processors of one runtime share.
 
 use core::ptr;
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::{io, mem};
 
+use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::thread::{self, JoinHandle};
+use kyocho_sys::signal::AlternateStack;
+use kyocho_sys::task::{SystemCallReader, ThreadId};
+use kyocho_sys::thread::start;
 use kyocho_sys::{barrier, futex};
 
-use crate::kernel_thread::KernelThread;
+use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::monitor::Monitor;
-use crate::pool::Pool;
+use crate::runtime::Detection;
 use crate::spin;
 use crate::vp::{NEVER_NS, Vp};
 
@@ -19,6 +23,18 @@ const BASE_STACK_BYTES: usize = 8 << 20;
 
 /// Most kernel threads of one runtime: as many microprocesses can sleep in the kernel at a time.
 pub(crate) const KERNEL_THREADS_MAX: u32 = 16_384;
+
+/// Stack of signal handlers: a preempted microprocess may wait there.
+const HANDLER_STACK_BYTES: usize = 64 << 10;
+
+/// What a kernel thread starts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It holds the virtual processor.
+    Holder,
+    /// It waits for one.
+    Spare,
+}
 
 /// How a run ended.
 pub(crate) mod outcome {
@@ -30,7 +46,6 @@ pub(crate) mod outcome {
 /// What the virtual processors of one runtime share. Lives for ever.
 pub(crate) struct Shared {
     vps: Vec<&'static Vp>,
-    pub(crate) pool: Pool,
     pub(crate) monitor: Monitor,
     /// A value of [`outcome`]; a futex word.
     pub(crate) outcome: AtomicU32,
@@ -44,18 +59,20 @@ pub(crate) struct Shared {
     /// Sources outside the runtime that may yet wake somebody.
     outside: AtomicU32,
     pub(crate) kernel_threads: AtomicU32,
+    pub(crate) detection: Detection,
     threads: Mutex<Vec<(&'static KernelThread, JoinHandle<()>)>>,
 }
 
 impl Shared {
     /// A runtime with `count` virtual processors, not yet running.
-    pub(crate) fn new(count: usize) -> &'static Self {
+    ///
+    /// `cpus` are those its virtual processors are pinned to, in turn; none when it is empty.
+    pub(crate) fn new(count: usize, cpus: &[usize], detection: Detection) -> &'static Self {
         let vps: Vec<&'static Vp> = (0..count)
             .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
             .collect();
         let shared = &*Box::leak(Box::new(Self {
             vps,
-            pool: Pool::new(),
             monitor: Monitor::new(),
             outcome: AtomicU32::new(outcome::RUNNING),
             stopping: AtomicBool::new(false),
@@ -64,10 +81,12 @@ impl Shared {
             in_kernel: AtomicU32::new(0),
             outside: AtomicU32::new(0),
             kernel_threads: AtomicU32::new(0),
+            detection,
             threads: Mutex::new(Vec::new()),
         }));
         for vp in &shared.vps {
-            vp.belong_to(shared);
+            let cpu = cpus.get(vp.index % cpus.len().max(1));
+            vp.belong_to(shared, cpu.copied().unwrap_or(ANY_CPU));
         }
         if count > 1 {
             require_locks();
@@ -80,27 +99,35 @@ impl Shared {
         &self.vps
     }
 
-    /// Starts a kernel thread: the holder of `vp`, or one for the pool. Not with events masked.
+    /// Starts a kernel thread for `vp`: its holder, or one for its pool. Not with events masked.
     ///
     /// # Errors
     /// The kernel gives no more threads, or the bound is reached.
-    pub(crate) fn start_thread(&'static self, vp: Option<&'static Vp>) -> io::Result<()> {
+    pub(crate) fn start_thread(&'static self, vp: &'static Vp, role: Role) -> Result<(), Errno> {
         if self.kernel_threads.load(Ordering::Relaxed) >= KERNEL_THREADS_MAX {
-            return Err(io::ErrorKind::QuotaExceeded.into());
+            return Err(Errno::AGAIN);
         }
         let record = &*Box::leak(Box::new(KernelThread::new(ptr::null_mut())));
-        record.shared.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
-        if let Some(vp) = vp {
+        if role == Role::Holder {
             record.give(vp);
         }
-        let builder = thread::Builder::new().name("microprocesses".into());
-        let started = builder.stack_size(BASE_STACK_BYTES).spawn(move || {
-            record.become_current();
-            if vp.is_none() {
-                self.pool.put(record);
+        if role == Role::Spare {
+            vp.starting.fetch_add(1, Ordering::SeqCst);
+        }
+        let started = start("microprocesses", BASE_STACK_BYTES, move || {
+            record.become_current(SystemCallReader::open(ThreadId::current()).ok());
+            record.pin(vp.cpu());
+            // Without one, a stack overflow ends the process without a word.
+            let _stack = AlternateStack::install(HANDLER_STACK_BYTES).ok();
+            if role == Role::Spare {
+                vp.pool.put(record);
+                vp.starting.fetch_sub(1, Ordering::SeqCst);
             }
             crate::dispatch::run(record);
         });
+        if started.is_err() && role == Role::Spare {
+            vp.starting.fetch_sub(1, Ordering::SeqCst);
+        }
         self.kernel_threads.fetch_add(1, Ordering::Relaxed);
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.push((record, started?));
@@ -119,9 +146,12 @@ impl Shared {
         }
     }
 
-    pub(crate) fn leave_idle(&self, _vp: &Vp) {
+    /// `vp` runs again. Its attention is no longer [`IDLE`](crate::vp::attention::IDLE).
+    pub(crate) fn leave_idle(&self, vp: &Vp) {
         self.idle.fetch_sub(1, Ordering::SeqCst);
         self.idle_changes.fetch_add(1, Ordering::SeqCst);
+        vp.sentinel.wake();
+        self.monitor.expect_work();
     }
 
     /// Ends the run if nothing runs, nothing is under way, and nobody is left to change that.
@@ -198,19 +228,41 @@ impl Shared {
         let mut left = 0;
         for (record, handle) in mem::take(&mut *threads) {
             while !handle.is_finished() && !record.is_stranded() {
-                while let Some(pooled) = self.pool.take() {
+                for pooled in self.vps.iter().filter_map(|vp| vp.pool.take()) {
                     pooled.dismiss();
                 }
                 thread::yield_now();
             }
             if record.is_stranded() {
                 left += 1;
-            } else if handle.join().is_err() {
-                // A panic on the base would be a defect of ours, and was reported by the hook.
-                left += 1;
+                continue;
             }
+            assert!(handle.join().is_ok(), "the base does not panic");
+            record.close_reader();
         }
         left
+    }
+}
+
+impl Shared {
+    /// Joins the kernel threads that have exited.
+    pub(crate) fn join_finished(&self) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let (finished, others) =
+            mem::take(&mut *threads).into_iter().partition(|(_, handle)| handle.is_finished());
+        *threads = others;
+        let finished: Vec<(&KernelThread, JoinHandle<()>)> = finished;
+        // Whoever still looks at one of them does so while it takes a processor.
+        for vp in &self.vps {
+            while vp.taking.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        }
+        for (record, handle) in finished {
+            assert!(handle.join().is_ok(), "the base does not panic");
+            record.close_reader();
+            self.kernel_threads.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

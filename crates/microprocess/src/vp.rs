@@ -22,13 +22,18 @@ use core::cell::Cell;
 use core::fmt;
 use core::ptr;
 
-use kyocho_sys::prim::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use kyocho_sys::prim::clock::monotonic_ns;
 
-use crate::kernel_thread::KernelThread;
+use crate::kernel_thread::{ANY_CPU, KernelThread};
+use crate::pool::Pool;
 use crate::port::Port;
+use crate::priority::Priority;
 use crate::record::{Kind, Record, State, remote};
 use crate::run_queue::RunQueue;
+use crate::sentinel::Sentinel;
 use crate::shared::Shared;
 use crate::slot::{self, FreeLists};
 use crate::statistics::Counters;
@@ -82,6 +87,12 @@ pub(crate) struct Vp {
     /// 1 once the last holder has left for good.
     pub(crate) stopped: AtomicU32,
     port: AtomicPtr<&'static dyn Port>,
+    cpu: AtomicUsize,
+    /// Kernel threads that wait for this one, or for any.
+    pub(crate) pool: Pool,
+    /// Threads on their way into the pool.
+    pub(crate) starting: AtomicU32,
+    pub(crate) sentinel: Sentinel,
 }
 
 // SAFETY: cells are touched by the holder alone (module text); the rest is atomic.
@@ -119,11 +130,27 @@ impl Vp {
             taking: AtomicBool::new(false),
             stopped: AtomicU32::new(0),
             port: AtomicPtr::new(ptr::null_mut()),
+            cpu: AtomicUsize::new(ANY_CPU),
+            pool: Pool::new(),
+            starting: AtomicU32::new(0),
+            sentinel: Sentinel::new(),
         }
     }
 
-    pub(crate) fn belong_to(&self, shared: &'static Shared) {
+    pub(crate) fn belong_to(&self, shared: &'static Shared, cpu: usize) {
         self.shared.store(ptr::from_ref(shared).cast_mut(), Ordering::Relaxed);
+        self.cpu.store(cpu, Ordering::Relaxed);
+    }
+
+    /// The CPU that its holders are pinned to, or [`ANY_CPU`].
+    pub(crate) fn cpu(&self) -> usize {
+        self.cpu.load(Ordering::Relaxed)
+    }
+
+    /// A waiting kernel thread, of its own pool if there is one.
+    pub(crate) fn take_spare(&self) -> Option<&'static KernelThread> {
+        let others = || self.shared().vps().iter().find_map(|vp| vp.pool.take());
+        self.pool.take().or_else(others)
     }
 
     /// Its runtime.
@@ -206,6 +233,10 @@ impl Vp {
             }
         }
         self.alert(attention::INBOX);
+        if record.level.get() > Priority::NORMAL.level() {
+            // It may outrank what runs there: the monitor sees to it that it is noticed.
+            self.shared().monitor.poke();
+        }
     }
 
     /// Sets bits of `attention`; ends the idling of the holder.

@@ -133,6 +133,47 @@ impl SystemCallReader {
     }
 }
 
+/// Where in its own code a thread entered the kernel to sleep there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asleep {
+    /// Its stack pointer in user mode.
+    pub sp: usize,
+    /// Its program counter in user mode.
+    pub pc: usize,
+}
+
+impl SystemCallReader {
+    /// Where the thread sleeps; `None` while it runs, or wants to, or is gone.
+    ///
+    /// The kernel answers only if the thread slept, at one place, from the beginning of the look to its end.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn asleep(&self) -> Result<Option<Asleep>, Errno> {
+        let mut buffer = [0; 256];
+        match read_from_start(&self.0, &mut buffer) {
+            Ok(text) => Ok(parse_position(text)),
+            Err(Errno::SRCH) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// The last two words of `-1 SP PC` or `NUMBER ARGUMENTS... SP PC`.
+fn parse_position(text: &[u8]) -> Option<Asleep> {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut words = text.rsplit(|&byte| byte == b' ');
+    let (pc, sp) = (hexadecimal(words.next()?)?, hexadecimal(words.next()?)?);
+    Some(Asleep { sp, pc })
+}
+
+/// The number in `0x...`.
+fn hexadecimal(word: &[u8]) -> Option<usize> {
+    word.strip_prefix(b"0x")?.iter().try_fold(0_usize, |number, &digit| {
+        Some(number.wrapping_mul(16) + (digit as char).to_digit(16)? as usize)
+    })
+}
+
 /// `running`, `-1 SP PC`, or `NUMBER ARGUMENTS... SP PC`.
 fn parse_system_call(text: &[u8]) -> InKernel {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());

@@ -23,6 +23,8 @@ enum Operation {
     Push(u8),
     PushFirst(u8),
     Pop,
+    /// Removes the k-th of those present, if there are so many.
+    Remove(usize),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -32,6 +34,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         level.clone().prop_map(Operation::Push),
         level.prop_map(Operation::PushFirst),
         any::<u8>().prop_map(|_| Operation::Pop),
+        (0..20_usize).prop_map(Operation::Remove),
     ]
 }
 
@@ -50,17 +53,24 @@ proptest! {
     #[test]
     fn behaves_as_a_searched_vector(operations in proptest::collection::vec(operation(), 0..200)) {
         let (queue, mut model) = (RunQueue::<Element>::new(), Model::default());
+        let mut elements = Vec::new();
         for (number, operation) in operations.into_iter().enumerate() {
-            let element = || &*Box::leak(Box::new(Element { number, link: Cell::new(None) }));
+            let element = &*Box::leak(Box::new(Element { number, link: Cell::new(None) }));
+            elements.push(element);
             match operation {
                 Operation::Push(level) => {
-                    queue.push(element(), level);
+                    queue.push(element, level);
                     model.0.push((level, number));
                 }
                 Operation::PushFirst(level) => {
-                    queue.push_first(element(), level);
+                    queue.push_first(element, level);
                     model.0.insert(0, (level, number));
                 }
+                Operation::Remove(k) if k < model.0.len() => {
+                    let (level, number) = model.0.remove(k);
+                    queue.remove(elements[number], level);
+                }
+                Operation::Remove(_) => {}
                 Operation::Pop => {
                     prop_assert_eq!(queue.pop().map(|element| element.number), model.pop());
                 }

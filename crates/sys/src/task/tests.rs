@@ -1,7 +1,8 @@
 //! Watching threads that run, sleep and end.
 
 use super::{
-    InKernel, State, StateReader, SystemCallReader, ThreadId, parse_state, parse_system_call,
+    Asleep, InKernel, State, StateReader, SystemCallReader, ThreadId, parse_position, parse_state,
+    parse_system_call,
 };
 use crate::error::Errno;
 use crate::futex;
@@ -26,6 +27,16 @@ fn system_call_is_a_number_a_minus_or_a_word() {
     assert_eq!(parse_system_call(b"-1 0x7ff 0x400\n"), InKernel::Elsewhere);
     assert_eq!(parse_system_call(b""), InKernel::Dead);
     parse_system_call(b"99999999999999999999 0x1");
+}
+
+#[test]
+fn a_position_is_the_last_two_words() {
+    let position = Some(Asleep { sp: 0x7ff0, pc: 0x40a });
+    assert_eq!(parse_position(b"35 0x1 0x2 0x3 0x4 0x5 0x6 0x7ff0 0x40a\n"), position);
+    assert_eq!(parse_position(b"-1 0x7ff0 0x40a\n"), position);
+    for nowhere in [&b"running\n"[..], b"", b"0x1", b"35 x 0x40a", b"35 0xg 0x1"] {
+        assert_eq!(parse_position(nowhere), None);
+    }
 }
 
 #[test]

@@ -1,0 +1,121 @@
+//! Preempted: taking the processor from code that does not call the runtime.
+//!
+//! The monitor signals the kernel thread that holds the virtual processor. Its handler finds one of three things:
+//!
+//! * *Events are masked.* Nothing to do: whoever unmasks them looks at `attention`.
+//! * *The thread holds no virtual processor.* The signal comes too late.
+//! * *Else* a microprocess was interrupted anywhere, perhaps inside the allocator or the C library. It must not go on
+//!   on another kernel thread, whose thread-local state those have not seen, nor may another microprocess run on this one
+//!   meanwhile. So kernel thread and microprocess wait together, here in the handler, and the processor goes to
+//!   another kernel thread.
+//!
+//! An interrupted restartable sequence is moved back to its start first (Paper 0).
+#![expect(unsafe_code, reason = "a signal handler")]
+
+use core::ffi::c_void;
+use std::sync::Once;
+
+use kyocho_arch::{pc_of, restartable, set_pc};
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::signal::{self, Info, Manner, Signal, preserving_errno};
+
+use crate::dispatch::{stop_in_place, try_suspend_in_place};
+use crate::kernel_thread::KernelThread;
+use crate::record::Record;
+use crate::vp::{Vp, attention};
+
+/// Hardly anybody uses it, and by default it does nothing.
+const SIGNAL: Signal = Signal::URG;
+
+/// Installs the handler, once in the life of the process.
+pub(crate) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let manner = Manner { on_alternate_stack: true, restart_calls: true, reentrant: false };
+        // SAFETY: the handler neither allocates nor takes locks that interrupted code may hold, and preserves errno.
+        let installed = unsafe { signal::install(SIGNAL, on_signal, manner) };
+        installed.expect("SIGURG can be handled");
+    });
+}
+
+/// Interrupts the holder of `vp`, unless it will look at `attention` by itself.
+pub(crate) fn interrupt(vp: &'static Vp) {
+    let holder = vp.holder();
+    if holder.mask.load(Ordering::SeqCst) != 0 {
+        return;
+    }
+    // A call that sleeps would return early, and not every caller expects that.
+    if holder.asleep().is_none() {
+        send(holder);
+    }
+}
+
+/// Interrupts the holder of `vp`, which is to stop, even while it sleeps.
+pub(crate) fn stop(vp: &'static Vp) {
+    send(vp.holder());
+}
+
+fn send(holder: &KernelThread) {
+    if let Some(thread) = holder.id() {
+        // Gone: then it holds nothing.
+        let _gone = signal::send(thread, SIGNAL);
+    }
+}
+
+unsafe extern "C" fn on_signal(_signal: i32, _info: *mut Info, context: *mut c_void) {
+    if !KernelThread::is_ours() {
+        return;
+    }
+    let thread = KernelThread::current();
+    if thread.mask.load(Ordering::Relaxed) == 0 {
+        // SAFETY: the kernel passes the interrupted context.
+        let pc = unsafe { pc_of(context) };
+        if let Some(start) = restartable::rewind(pc) {
+            // SAFETY: as above; `start` begins the sequence that was interrupted.
+            unsafe { set_pc(context, start) };
+        }
+        preserving_errno(|| upcall(thread));
+    }
+}
+
+/// The upcall, on the interrupted thread: does what `attention` asks for, until it asks for nothing.
+fn upcall(thread: &'static KernelThread) {
+    loop {
+        thread.mask();
+        let Some(vp) = thread.held().or_else(|| thread.settle_claim()) else {
+            return thread.unmask();
+        };
+        let bits = vp.serve();
+        if let Some(me) = vp.current.get() {
+            if bits & attention::STOP != 0 {
+                stop_in_place(vp, me);
+            }
+            reconsider(vp, me, bits & attention::PREEMPT != 0);
+        }
+        let vp = thread.held();
+        thread.unmask();
+        if vp.is_none_or(|vp| vp.attention.load(Ordering::Relaxed) == 0) {
+            return;
+        }
+    }
+}
+
+/// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
+fn reconsider(vp: &'static Vp, me: &'static Record, slice_over: bool) {
+    let Some(best) = vp.queue.highest() else { return };
+    let level = me.level.get();
+    if best < level || best == level && !slice_over {
+        return;
+    }
+    // Machines that poll go on to their next poll; those that do not are interrupted the second time.
+    if me.is_stackless.get() && me.poll.swap(1, Ordering::Relaxed) == 0 {
+        return;
+    }
+    // Behind its equals: what we suspend in place costs a kernel thread, so let it be worth it.
+    vp.queue.push(me, level);
+    if try_suspend_in_place(vp, me) {
+        return vp.counters.preempted.bump();
+    }
+    vp.queue.remove(me, level);
+    vp.shared().monitor.ask_for_spares();
+}

@@ -1,0 +1,136 @@
+//! Blocked: taking the virtual processor from a kernel thread that sleeps in the kernel.
+//!
+//! # The sentinel
+//! A thread of the host's lowest class, pinned to the core of the virtual processor. The host runs it when nobody else wants the
+//! core, that is: at the very moment when the holder stops in the kernel. It then looks
+//! whether the holder sleeps, and hands the processor to a spare thread. While the holder runs, the sentinel
+//! gets a few thousandths of the core; while the virtual processor is idle, it sleeps.
+//!
+//! # No stale observation takes a processor
+//! ```text
+//!   taker                                         holder
+//!   sees it asleep at (sp, pc), mask clear
+//!   puts a claim into its vp word  ────────────►  from here on, a call into the runtime waits for the outcome,
+//!                                                 and a restartable sequence is refused
+//!   sees it asleep at the same place, mask clear
+//!   makes the loss final, or takes the claim back
+//! ```
+//! The second look proves that no section was entered, and no restartable sequence begun, before the claim was seen, and not left
+//! yet: inside them the mask would be set, or the pc inside the sequence. What the holder does after the second look
+//! begins with a look at the claim. The kernel answers a look only with the state of a thread that is off the CPU, under the lock
+//! of its run queue, so the stores it made before are visible to us and our claim will be to it.
+//!
+//! The paper's kernel upcalls at the moment of sleep (§3.1.2). Linux offers no such upcall to an unprivileged program; being
+//! the next one in line for the core comes close.
+
+use kyocho_arch::restartable;
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+use kyocho_sys::scheduling::{Class, CpuSet, set_affinity, set_class, yield_to_host};
+use kyocho_sys::task::ThreadId;
+
+use crate::kernel_thread::KernelThread;
+use crate::record::State;
+use crate::vp::Vp;
+
+/// How often an idle virtual processor is looked at before the sentinel sleeps: some 20 µs.
+const IDLE_LOOKS: u32 = 40;
+
+/// Where the sentinel of one virtual processor sleeps.
+#[derive(Debug)]
+pub(crate) struct Sentinel {
+    /// A futex word: 1 while the sentinel sleeps.
+    asleep: AtomicU32,
+}
+
+impl Sentinel {
+    pub(crate) const fn new() -> Self {
+        Self { asleep: AtomicU32::new(0) }
+    }
+
+    /// The virtual processor is busy again, or the runtime stops.
+    pub(crate) fn wake(&self) {
+        if self.asleep.load(Ordering::SeqCst) != 0 {
+            self.asleep.store(0, Ordering::SeqCst);
+            futex::wake(&self.asleep, 1);
+        }
+    }
+}
+
+/// Where the sentinel of `vp` starts: it puts itself on the core, below everybody.
+pub(crate) fn start(vp: &'static Vp) {
+    let me = ThreadId::current();
+    // On another core or in a higher class it still works: later, or at the cost of more CPU time.
+    let _anywhere = set_affinity(me, &CpuSet::single(vp.cpu()));
+    let _any_class = set_class(me, Class::Idle);
+    run(vp);
+}
+
+/// The sentinel's life.
+fn run(vp: &'static Vp) {
+    let shared = vp.shared();
+    let asleep = &vp.sentinel.asleep;
+    let mut idle_looks = 0;
+    while !shared.stopping.load(Ordering::SeqCst) {
+        if !vp.is_idle() {
+            idle_looks = 0;
+            take_from_sleeper(vp);
+        } else if idle_looks < IDLE_LOOKS {
+            idle_looks += 1;
+        } else {
+            asleep.store(1, Ordering::SeqCst);
+            if vp.is_idle() && !shared.stopping.load(Ordering::SeqCst) {
+                futex::wait(asleep, 1, None);
+            }
+            asleep.store(0, Ordering::SeqCst);
+        }
+        yield_to_host();
+    }
+}
+
+/// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked.
+pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
+    if vp.taking.swap(true, Ordering::Acquire) {
+        return false;
+    }
+    let taken = try_take(vp).is_some();
+    vp.taking.store(false, Ordering::Release);
+    taken
+}
+
+fn try_take(vp: &'static Vp) -> Option<()> {
+    let holder = vp.holder();
+    let is_masked = |thread: &KernelThread| thread.mask.load(Ordering::SeqCst) != 0;
+    if is_masked(holder) || vp.is_idle() {
+        return None;
+    }
+    let seen = holder.asleep()?;
+    if restartable::contains(seen.pc) || is_masked(holder) {
+        return None;
+    }
+    let Some(spare) = vp.take_spare() else {
+        vp.shared().monitor.ask_for_spares();
+        return None;
+    };
+    if !holder.claim(vp) {
+        vp.pool.put(spare);
+        return None;
+    }
+    if holder.asleep() != Some(seen) || is_masked(holder) {
+        holder.unclaim(vp);
+        vp.pool.put(spare);
+        return None;
+    }
+    let record = vp.current.take().expect("who runs unmasked runs a microprocess");
+    record.state.set(State::Blocked);
+    record.bound.set(Some(holder));
+    record.special.set(true);
+    holder.running.set(Some(record));
+    holder.strand(true);
+    vp.counters.blocked.bump();
+    vp.shared().enter_kernel();
+    holder.lose();
+    spare.give(vp);
+    vp.shared().monitor.expect_blocking(vp);
+    Some(())
+}

@@ -1,0 +1,22 @@
+//! Ends a test that hangs, with its name.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Longer than any run on a loaded machine; a test that gets there hangs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs `body`; aborts the process if it does not end.
+pub fn under_watchdog<T>(name: &'static str, body: impl FnOnce() -> T) -> T {
+    let (ended, end) = channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        if end.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{name} hangs");
+            std::process::abort();
+        }
+    });
+    let result = body();
+    drop(ended);
+    watchdog.join().unwrap();
+    result
+}
