@@ -1,13 +1,16 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 
+mod compiler;
 pub mod equality;
 pub mod heap;
+mod machine;
 pub mod number;
 pub mod primitives;
 pub mod printer;
 pub mod raise;
 pub mod symbol;
 pub mod syntax;
+pub mod system;
 pub mod text;
 pub mod thread;
 pub mod value;

@@ -67,6 +67,13 @@ pub enum Cause {
         /// Where in the text.
         span: Span,
     },
+    /// A form that the expander cannot take.
+    Syntax {
+        /// What is wrong and what was expected.
+        message: String,
+        /// Where.
+        span: Span,
+    },
     /// The memory limit is reached.
     OutOfMemory,
     /// Any object, as `(raise object)` or `(raise-continuable object)` raises it.

@@ -1,0 +1,106 @@
+//! Core forms to bytecode.
+//!
+//! ```text
+//! Core --analysis--> facts --generator--> instructions --assembler--> Code --verify--> closure
+//! ```
+//!
+//! Compiling allocates (constants, code objects) but never collects: it runs inside one primitive.
+
+mod analysis;
+pub(crate) mod assembler;
+pub(crate) mod code;
+mod generator;
+pub(crate) mod inline;
+pub(crate) mod instruction;
+pub(crate) mod record;
+mod verify;
+
+use crate::heap::{Kind, Mutator, OutOfMemory};
+use crate::raise::Raise;
+use crate::symbol::Symbol;
+use crate::syntax::core_form::Core;
+use crate::value::Value;
+use analysis::Analysis;
+use code::Code;
+use core::fmt;
+use generator::Shared;
+use inline::Builtins;
+use std::collections::HashMap;
+
+/// Why a form cannot be compiled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(crate) enum CompileError {
+    /// Forms nested deeper than the compiler takes.
+    TooDeep,
+    /// A procedure with more variables and intermediate values than a frame holds.
+    TooManySlots,
+    /// A procedure too long for its jumps.
+    TooFar,
+    /// Not an error: the procedure is compiled again with room reserved.
+    NeedsReserve,
+    /// A variable without a binding: the expander's promise is broken.
+    Unplaced(Symbol),
+    /// A constant could not be made.
+    Raise(Raise),
+    /// The heap is full.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for CompileError {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+impl CompileError {
+    /// The exception that `eval` raises for it.
+    pub(crate) fn into_raise(self) -> Raise {
+        match self {
+            Self::Raise(raise) => raise,
+            Self::OutOfMemory => Raise::out_of_memory(),
+            other => Raise::error(other.to_string(), Vec::new()),
+        }
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooDeep => f.write_str("this form is nested too deeply to compile"),
+            Self::TooManySlots => {
+                f.write_str("this procedure has too many variables or arguments to compile")
+            }
+            Self::TooFar | Self::NeedsReserve => f.write_str("this procedure is too long"),
+            Self::Unplaced(name) => write!(f, "variable {name} is bound nowhere"),
+            Self::Raise(_) => f.write_str("a constant cannot be made"),
+            Self::OutOfMemory => OutOfMemory.fmt(f),
+        }
+    }
+}
+
+/// Compiles a top-level form into a procedure of no arguments.
+///
+/// # Errors
+/// When the form exceeds a bound of the compiler, or the heap is full.
+pub(crate) fn compile(
+    mutator: &mut Mutator,
+    builtins: &Builtins,
+    core: &Core,
+) -> Result<Value, CompileError> {
+    let analysis = Analysis::of(core).map_err(|_| CompileError::TooDeep)?;
+    let mut shared = Shared { mutator, builtins, analysis: &analysis, constants: HashMap::new() };
+    let code = generator::generate_top(&mut shared, core)?;
+    let entry = code.as_foreign::<Code>().map_or(0, |code| code.address_of(code.entries[0].at));
+    let closure = mutator.object(Kind::Closure, 0, 2)?;
+    closure.set_payload_word(0, code.to_word());
+    closure.set_payload_word(1, entry);
+    Ok(closure)
+}
+
+/// Puts code into the heap.
+fn make_code(mutator: &mut Mutator, code: Code) -> Result<Value, CompileError> {
+    #[cfg(debug_assertions)]
+    verify::verify(&code);
+    Ok(mutator.foreign(Box::new(code))?)
+}

@@ -1,0 +1,99 @@
+//! Compiled code: what closures refer to and the machine runs.
+//!
+//! ```text
+//! words:  | a := frame base | Raised | (global) | entry .. instructions .. | literals .. |
+//!           `-- stub: where a frame that raised returns to
+//! ```
+//!
+//! Invariant: `words` never changes or moves after construction, and `verify` has passed it: the
+//! machine fetches from it unchecked. The collector keeps it for as long as a closure refers to it.
+
+use crate::compiler::instruction::Instruction;
+use crate::heap::{ForeignObject, Marker};
+use crate::symbol::Symbol;
+use crate::syntax::datum::Span;
+use crate::value::Value;
+
+/// Words before the first entry: the stub, and the word that may name a global.
+pub(crate) const PROLOGUE_WORDS: usize = 3;
+/// Where in the words the stub's `Raised` stands.
+pub(crate) const STUB_RETURN: usize = 1;
+/// Slots that every stack has beyond the first slot of a frame that is being entered; a procedure
+/// that needs more begins with `Reserve`.
+pub(crate) const HEADROOM_SLOTS: usize = 48;
+/// The closure flag of a procedure that does not simply take a fixed number of arguments.
+pub(crate) const ARITY_GENERAL: u8 = 0xff;
+/// The most arguments that a closure's flag can say.
+pub(crate) const ARITY_FIXED_MAX: usize = 200;
+
+/// One clause's way in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) required: usize,
+    pub(crate) rest: bool,
+    pub(crate) at: usize,
+}
+
+/// A compiled procedure.
+pub(crate) struct Code {
+    pub(crate) words: Box<[u64]>,
+    pub(crate) instructions_end: usize,
+    pub(crate) name: Option<Symbol>,
+    pub(crate) span: Span,
+    pub(crate) entries: Box<[Entry]>,
+    pub(crate) frame_slots: usize,
+    /// The heap values among the literals.
+    pub(crate) constants: Box<[Value]>,
+    /// By position: where an instruction that may raise or call comes from.
+    pub(crate) spans: Box<[(u32, Span)]>,
+}
+
+impl core::fmt::Debug for Code {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        writeln!(f, "{:?} ({} slots)", self.name, self.frame_slots)?;
+        let mut at = 0;
+        while at < self.instructions_end {
+            let instruction = Instruction(self.words[at]);
+            writeln!(f, "{at:5} {instruction:?}")?;
+            at += if at == PROLOGUE_WORDS - 1 { 1 } else { instruction.length() };
+        }
+        Ok(())
+    }
+}
+
+impl ForeignObject for Code {
+    fn trace(&self, marker: &mut Marker<'_>) {
+        for &constant in &self.constants {
+            marker.mark(constant);
+        }
+    }
+}
+
+impl Code {
+    /// The address of a word, as closures and return slots hold it: a multiple of eight, which
+    /// reads as a fixnum.
+    pub(crate) fn address_of(&self, at: usize) -> u64 {
+        (self.words.as_ptr().expose_provenance() + 8 * at) as u64
+    }
+
+    /// The position of an address inside this code.
+    pub(crate) fn position(&self, address: u64) -> Option<usize> {
+        let offset = address.checked_sub(self.address_of(0))? as usize / 8;
+        (offset < self.words.len()).then_some(offset)
+    }
+
+    /// Where the instruction at `position` comes from.
+    pub(crate) fn span_at(&self, position: usize) -> Option<Span> {
+        let i = self.spans.partition_point(|&(at, _)| at as usize <= position);
+        let (_, span) = *self.spans.get(i.checked_sub(1)?)?;
+        (span.line > 0).then_some(span)
+    }
+
+    /// The closure flag: the number of arguments, where that is all there is to check.
+    pub(crate) fn arity_flag(&self) -> u8 {
+        match *self.entries {
+            [Entry { required, rest: false, .. }] if required <= ARITY_FIXED_MAX => required as u8,
+            _ => ARITY_GENERAL,
+        }
+    }
+}

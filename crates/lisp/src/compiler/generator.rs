@@ -1,0 +1,561 @@
+//! From core forms to instructions: one generator a procedure.
+//!
+//! Slots are handed out as a stack: parameters first, then what `let` binds, then intermediate
+//! values; `next` is the first free one. A value is generated *into* a context: a slot, nothing, or
+//! the procedure's result. Nothing writes the context's slot before its last instruction unless the
+//! slot is fresh, so a loop's parameter may be computed in place.
+//!
+//! Every variable that is assigned lives in a cell, even if no closure captures it: a continuation
+//! entered twice must see the assignment, and frames are copied.
+
+mod binding;
+mod call;
+mod inlined;
+mod test_position;
+
+use crate::compiler::analysis::{Analysis, fixed_clause};
+use crate::compiler::assembler::{Assembler, Label, SOURCE_FREE};
+use crate::compiler::code::{Code, Entry, HEADROOM_SLOTS, PROLOGUE_WORDS};
+use crate::compiler::inline::Builtins;
+use crate::compiler::instruction::{Instruction, Opcode};
+use crate::compiler::{CompileError, make_code};
+use crate::heap::{Kind, Mutator};
+use crate::symbol::Symbol;
+use crate::syntax::core_form::{Clause, Core, Global, Lambda, Variable};
+use crate::syntax::datum::Span;
+use crate::value::Value;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Slots that a procedure may have.
+const SLOTS_MAX: usize = 30_000;
+
+/// Where a variable is.
+#[derive(Clone, Debug)]
+enum Place {
+    /// In this slot.
+    Slot(u16),
+    /// In the cell in this slot.
+    CellSlot(u16),
+    /// In the running closure.
+    Free(u16),
+    /// In the cell that the running closure holds.
+    CellFree(u16),
+    /// It is always this value.
+    Constant(Value),
+    /// It is the running closure.
+    Itself,
+    /// It is a label with these parameters.
+    Label(Label, Vec<u16>),
+}
+
+/// Where a value goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Context {
+    /// Into this slot.
+    Slot(u16),
+    /// Nowhere.
+    Effect,
+    /// It is the procedure's result.
+    Tail,
+}
+
+/// What all generators of a top-level form share.
+pub(super) struct Shared<'a> {
+    pub(super) mutator: &'a mut Mutator,
+    pub(super) builtins: &'a Builtins,
+    pub(super) analysis: &'a Analysis,
+    /// Local procedures without free variables: one closure each, known everywhere.
+    pub(super) constants: HashMap<*const Variable, Value>,
+}
+
+/// What is known about a procedure before its body.
+#[derive(Default)]
+pub(super) struct Outline {
+    name: Option<Symbol>,
+    /// The variable that is always this procedure.
+    itself: Option<Rc<Variable>>,
+    /// The global that this procedure is defined as.
+    global: Option<&'static Global>,
+}
+
+/// How to retry a procedure that did not fit.
+#[derive(Clone, Copy, Default)]
+struct Shape {
+    /// Branches over 16 bits go through a jump.
+    far: bool,
+    /// Begin with `Reserve`.
+    reserve: bool,
+}
+
+struct Generator<'a, 'b> {
+    shared: &'a mut Shared<'b>,
+    asm: Assembler,
+    outline: &'a Outline,
+    shape: Shape,
+    places: HashMap<*const Variable, Place>,
+    next: usize,
+    frame_slots: usize,
+    /// The entry of the clause being generated, where it takes a fixed number of arguments.
+    fixed: Option<(usize, usize)>,
+}
+
+type Done = Result<(), CompileError>;
+
+/// Compiles a top-level form into a procedure of no arguments.
+pub(super) fn generate_top(shared: &mut Shared<'_>, core: &Core) -> Result<Value, CompileError> {
+    let outline = Outline::default();
+    let mut generator = Generator::new(shared, &outline, Shape::default());
+    match generator.top(core) {
+        Err(CompileError::TooFar) => {}
+        done => return generator.finish(done?, Span::default()).map(|(value, _)| value),
+    }
+    let shape = Shape { far: true, reserve: true };
+    let mut generator = Generator::new(shared, &outline, shape);
+    let entries = generator.top(core)?;
+    generator.finish(entries, Span::default()).map(|(value, _)| value)
+}
+
+/// Compiles a procedure; the code object and its address of entry.
+fn generate_lambda(
+    shared: &mut Shared<'_>,
+    lambda: &Lambda,
+    outline: &Outline,
+    captured: &[(Rc<Variable>, Place)],
+) -> Result<(Value, u64), CompileError> {
+    let mut shape = Shape::default();
+    loop {
+        let mut generator = Generator::new(shared, outline, shape);
+        for (variable, place) in captured {
+            generator.places.insert(Rc::as_ptr(variable), place.clone());
+        }
+        if let Some(itself) = &outline.itself {
+            generator.places.insert(Rc::as_ptr(itself), Place::Itself);
+        }
+        let done =
+            generator.clauses(lambda).and_then(|entries| generator.finish(entries, lambda.span));
+        match done {
+            Err(CompileError::TooFar) if !shape.far => shape.far = true,
+            Err(CompileError::NeedsReserve) if !shape.reserve => shape.reserve = true,
+            done => return done,
+        }
+    }
+}
+
+impl<'a, 'b> Generator<'a, 'b> {
+    fn new(shared: &'a mut Shared<'b>, outline: &'a Outline, shape: Shape) -> Self {
+        let mut asm = Assembler::default();
+        asm.wide(Opcode::Raised, 0, 0, 0);
+        asm.op(Opcode::Raised, 0, 0, 0);
+        let global = outline.global.map_or(0, |global| core::ptr::from_ref(global) as u64);
+        asm.operand(global);
+        Self {
+            shared,
+            asm,
+            outline,
+            shape,
+            places: HashMap::new(),
+            next: 0,
+            frame_slots: 0,
+            fixed: None,
+        }
+    }
+
+    fn top(&mut self, core: &Core) -> Result<Vec<Entry>, CompileError> {
+        let at = self.asm.here();
+        self.reserve();
+        self.generate(core, Context::Tail)?;
+        Ok(vec![Entry { required: 0, rest: false, at }])
+    }
+
+    fn reserve(&mut self) {
+        if self.shape.reserve {
+            self.asm.wide(Opcode::Reserve, 0, 0, 0);
+        }
+    }
+
+    fn clauses(&mut self, lambda: &Lambda) -> Result<Vec<Entry>, CompileError> {
+        let mut entries = Vec::new();
+        let fixed = fixed_clause(lambda).is_some();
+        for clause in &lambda.clauses {
+            let at = self.asm.here();
+            let required = clause.required.len();
+            entries.push(Entry { required, rest: clause.rest.is_some(), at });
+            self.fixed = fixed.then_some((at, required));
+            self.clause(clause)?;
+        }
+        Ok(entries)
+    }
+
+    fn clause(&mut self, clause: &Clause) -> Done {
+        self.next = 0;
+        self.reserve();
+        for variable in clause.required.iter().chain(&clause.rest) {
+            let slot = self.take()?;
+            self.settle(variable, slot);
+        }
+        self.generate(&clause.body, Context::Tail)
+    }
+
+    /// Gives a variable the slot that holds its value, and a cell where it needs one.
+    fn settle(&mut self, variable: &Rc<Variable>, slot: u16) {
+        let place = if self.is_celled(variable) {
+            self.asm.op(Opcode::CellNew, slot, slot, 0);
+            Place::CellSlot(slot)
+        } else {
+            Place::Slot(slot)
+        };
+        self.places.insert(Rc::as_ptr(variable), place);
+    }
+
+    fn is_celled(&self, variable: &Rc<Variable>) -> bool {
+        variable.mutated.get() || self.shared.analysis.is_early(variable)
+    }
+
+    fn finish(&mut self, entries: Vec<Entry>, span: Span) -> Result<(Value, u64), CompileError> {
+        // The frame of a raise: the fault's address, return address and callee, two arguments.
+        let frame = self.frame_slots;
+        if frame + 5 > HEADROOM_SLOTS && !self.shape.reserve {
+            return Err(CompileError::NeedsReserve);
+        }
+        let (mut words, end) = self.asm.finish().map_err(|_| CompileError::TooFar)?;
+        words[0] = Instruction::wide(Opcode::Raised, 0, frame as u16 + 1, 0).0;
+        for entry in &entries {
+            let reserve = Instruction(words[entry.at]);
+            if reserve.opcode() == Some(Opcode::Reserve) {
+                words[entry.at] = Instruction::wide(Opcode::Reserve, 0, 0, frame as i32).0;
+            }
+        }
+        let at = entries.first().map_or(PROLOGUE_WORDS, |entry| entry.at);
+        let code = Code {
+            words: words.into_boxed_slice(),
+            instructions_end: end,
+            name: self.outline.name,
+            span,
+            entries: entries.into_boxed_slice(),
+            frame_slots: frame,
+            constants: core::mem::take(&mut self.asm.constants).into_boxed_slice(),
+            spans: core::mem::take(&mut self.asm.spans).into_boxed_slice(),
+        };
+        let entry = code.address_of(at);
+        Ok((make_code(self.shared.mutator, code)?, entry))
+    }
+
+    /// The next free slot.
+    fn take(&mut self) -> Result<u16, CompileError> {
+        let slot = self.next;
+        self.claim(slot + 1)?;
+        self.next += 1;
+        Ok(slot as u16)
+    }
+
+    /// Notes that the frame reaches up to `slots`.
+    fn claim(&mut self, slots: usize) -> Done {
+        if slots > SLOTS_MAX {
+            return Err(CompileError::TooManySlots);
+        }
+        self.frame_slots = self.frame_slots.max(slots);
+        Ok(())
+    }
+
+    fn generate(&mut self, core: &Core, context: Context) -> Done {
+        match core {
+            Core::Constant(datum) => {
+                let value = self.shared.mutator.literal(datum)?;
+                self.constant(value, context)
+            }
+            Core::Unspecified => self.constant(Value::UNSPECIFIED, context),
+            Core::Local(variable, span) => self.local(variable, *span, context),
+            Core::SetLocal(variable, value, _) => self.set_local(variable, value, context),
+            Core::Global(global, span) => self.global(global, *span, context),
+            Core::SetGlobal(global, value, span) => {
+                let next = self.next;
+                let slot = self.operand(value)?;
+                self.asm.span(*span);
+                let literal = self.asm.literal(core::ptr::from_ref(*global) as u64);
+                self.asm.with_literal(Opcode::SetGlobal, 0, slot, literal);
+                self.next = next;
+                self.constant(Value::UNSPECIFIED, context)
+            }
+            Core::DefineGlobal(global, value, _) => self.define_global(global, value, context),
+            Core::If(test, consequent, alternative) => {
+                self.conditional(test, consequent, alternative, context)
+            }
+            Core::Sequence(forms) => {
+                let Some((last, others)) = forms.split_last() else { return Ok(()) };
+                for form in others {
+                    let next = self.next;
+                    self.generate(form, Context::Effect)?;
+                    self.next = next;
+                }
+                self.generate(last, context)
+            }
+            Core::Lambda(lambda) => {
+                let outline = Outline { name: lambda.name, ..Outline::default() };
+                self.closure(lambda, &outline, context)
+            }
+            Core::Let(bindings, body) => self.let_form(bindings, body, context),
+            Core::Letrec(bindings, body) => self.letrec_form(bindings, body, context),
+            Core::Call(callee, arguments, span) => self.call(callee, arguments, *span, context),
+        }
+    }
+
+    /// Generates into a slot: the variable's own where there is one, else a fresh one.
+    fn operand(&mut self, core: &Core) -> Result<u16, CompileError> {
+        if let Core::Local(variable, _) = core
+            && let Some(Place::Slot(slot)) = self.places.get(&Rc::as_ptr(variable))
+        {
+            return Ok(*slot);
+        }
+        let slot = self.take()?;
+        self.generate(core, Context::Slot(slot))?;
+        self.next = usize::from(slot) + 1;
+        Ok(slot)
+    }
+
+    /// Passes a value that stands in a slot on to its context.
+    fn deliver(&mut self, slot: u16, context: Context) {
+        match context {
+            Context::Slot(to) if to != slot => self.asm.op(Opcode::Move, to, slot, 0),
+            Context::Tail => self.asm.op(Opcode::Return, slot, 0, 0),
+            Context::Slot(_) | Context::Effect => {}
+        }
+    }
+
+    /// The slot to compute a context's value in.
+    fn target(&mut self, context: Context) -> Result<u16, CompileError> {
+        match context {
+            Context::Slot(slot) => Ok(slot),
+            Context::Effect | Context::Tail => {
+                self.claim(self.next + 1)?;
+                Ok(self.next as u16)
+            }
+        }
+    }
+
+    fn constant(&mut self, value: Value, context: Context) -> Done {
+        let word = value.to_word() as i64;
+        match (context, i32::try_from(word)) {
+            (Context::Effect, _) => {}
+            (Context::Tail, Ok(word)) => self.asm.wide(Opcode::ReturnWord, 0, 0, word),
+            (_, Ok(word)) => {
+                let to = self.target(context)?;
+                self.asm.wide(Opcode::LoadWord, 0, to, word);
+            }
+            (_, Err(_)) => {
+                let to = self.target(context)?;
+                let literal = self.asm.constant(value);
+                self.asm.with_literal(Opcode::LoadLiteral, 0, to, literal);
+                self.deliver(to, context);
+            }
+        }
+        Ok(())
+    }
+
+    fn local(&mut self, variable: &Rc<Variable>, span: Span, context: Context) -> Done {
+        let slot = match self.place(variable)? {
+            Place::Slot(slot) => slot,
+            Place::Constant(value) => return self.constant(value, context),
+            Place::Label(..) => return Err(CompileError::Unplaced(variable.name)),
+            Place::Free(index) => {
+                let to = self.target(context)?;
+                self.asm.op(Opcode::FreeRef, to, index, 0);
+                to
+            }
+            Place::Itself => {
+                let to = self.target(context)?;
+                self.asm.op(Opcode::SelfRef, to, 0, 0);
+                to
+            }
+            Place::CellSlot(cell) => self.cell_ref(variable, cell, span, context)?,
+            Place::CellFree(index) => {
+                let to = self.target(context)?;
+                self.asm.op(Opcode::FreeRef, to, index, 0);
+                self.cell_ref(variable, to, span, context)?
+            }
+        };
+        self.deliver(slot, context);
+        Ok(())
+    }
+
+    fn place(&self, variable: &Rc<Variable>) -> Result<Place, CompileError> {
+        let key = Rc::as_ptr(variable);
+        if let Some(place) = self.places.get(&key) {
+            return Ok(place.clone());
+        }
+        let constant = self.shared.constants.get(&key);
+        constant.map(|&value| Place::Constant(value)).ok_or(CompileError::Unplaced(variable.name))
+    }
+
+    fn cell_ref(
+        &mut self,
+        variable: &Rc<Variable>,
+        cell: u16,
+        span: Span,
+        context: Context,
+    ) -> Result<u16, CompileError> {
+        let to = self.target(context)?;
+        if self.shared.analysis.is_early(variable) {
+            self.asm.span(span);
+            self.asm.op(Opcode::CellRefChecked, to, cell, 0);
+            self.asm.operand(Value::symbol(variable.name).to_word());
+        } else {
+            self.asm.op(Opcode::CellRef, to, cell, 0);
+        }
+        Ok(to)
+    }
+
+    /// Writes a slot's value into a variable's cell.
+    fn cell_set(&mut self, variable: &Rc<Variable>, value: u16) -> Done {
+        match self.places.get(&Rc::as_ptr(variable)) {
+            Some(Place::CellSlot(cell)) => {
+                let cell = *cell;
+                self.asm.op(Opcode::CellSet, cell, value, 0);
+            }
+            Some(Place::CellFree(index)) => {
+                let index = *index;
+                let cell = self.take()?;
+                self.asm.op(Opcode::FreeRef, cell, index, 0);
+                self.asm.op(Opcode::CellSet, cell, value, 0);
+            }
+            _ => return Err(CompileError::Unplaced(variable.name)),
+        }
+        Ok(())
+    }
+
+    fn set_local(&mut self, variable: &Rc<Variable>, value: &Core, context: Context) -> Done {
+        let next = self.next;
+        let slot = self.operand(value)?;
+        self.cell_set(variable, slot)?;
+        self.next = next;
+        self.constant(Value::UNSPECIFIED, context)
+    }
+
+    fn global(&mut self, global: &'static Global, span: Span, context: Context) -> Done {
+        let to = self.target(context)?;
+        self.asm.span(span);
+        let literal = self.asm.literal(core::ptr::from_ref(global) as u64);
+        self.asm.with_literal(Opcode::LoadGlobal, 0, to, literal);
+        self.deliver(to, context);
+        Ok(())
+    }
+
+    fn define_global(&mut self, global: &'static Global, value: &Core, context: Context) -> Done {
+        let next = self.next;
+        let slot = match value {
+            Core::Lambda(lambda) => {
+                let slot = self.take()?;
+                let name = lambda.name.or(Some(global.name));
+                let outline = Outline { name, itself: None, global: Some(global) };
+                self.closure(lambda, &outline, Context::Slot(slot))?;
+                slot
+            }
+            _ => self.operand(value)?,
+        };
+        let literal = self.asm.literal(core::ptr::from_ref(global) as u64);
+        self.asm.with_literal(Opcode::DefineGlobal, 0, slot, literal);
+        self.next = next;
+        self.constant(Value::symbol(global.name), context)
+    }
+
+    /// The variables that a closure must hold, and how its code finds every variable it names.
+    fn captures(&self, lambda: &Rc<Lambda>) -> Captures {
+        let mut captures = Captures::default();
+        for variable in self.shared.analysis.free(lambda) {
+            let Some(place) = self.places.get(&Rc::as_ptr(variable)) else { continue };
+            let index = captures.sources.len() as u16;
+            let inner = match place {
+                Place::Slot(_) | Place::Free(_) | Place::Itself => Place::Free(index),
+                Place::CellSlot(_) | Place::CellFree(_) => Place::CellFree(index),
+                Place::Constant(_) | Place::Label(..) => {
+                    captures.inner.push((Rc::clone(variable), place.clone()));
+                    continue;
+                }
+            };
+            captures.inner.push((Rc::clone(variable), inner));
+            captures.sources.push((Rc::clone(variable), place.clone()));
+        }
+        captures
+    }
+
+    fn closure(&mut self, lambda: &Rc<Lambda>, outline: &Outline, context: Context) -> Done {
+        if context == Context::Effect {
+            return Ok(());
+        }
+        let captures = self.captures(lambda);
+        let (code, entry) = generate_lambda(self.shared, lambda, outline, &captures.inner)?;
+        if captures.sources.is_empty() {
+            let closure = self.constant_closure(lambda, code, entry)?;
+            return self.constant(closure, context);
+        }
+        let next = self.next;
+        let to = self.target(context)?;
+        self.next = self.next.max(usize::from(to) + 1);
+        let sources = self.sources(&captures)?;
+        self.make_closure(to, code, entry, lambda, &sources);
+        self.next = next;
+        self.deliver(to, context);
+        Ok(())
+    }
+
+    /// Where a closure's free variables come from.
+    fn sources(&mut self, captures: &Captures) -> Result<Vec<u16>, CompileError> {
+        let mut sources = Vec::new();
+        for (_, place) in &captures.sources {
+            sources.push(match place {
+                Place::Slot(slot) | Place::CellSlot(slot) => *slot,
+                Place::Free(index) | Place::CellFree(index) => *index | SOURCE_FREE,
+                _ => {
+                    let slot = self.take()?;
+                    self.asm.op(Opcode::SelfRef, slot, 0, 0);
+                    slot
+                }
+            });
+        }
+        Ok(sources)
+    }
+
+    fn make_closure(&mut self, to: u16, code: Value, entry: u64, lambda: &Lambda, sources: &[u16]) {
+        let from = self.asm.here();
+        let flag = u16::from(arity_flag(lambda));
+        self.asm.op(Opcode::MakeClosure, to, sources.len() as u16, flag);
+        let literal = self.asm.literal_apart(code.to_word());
+        self.asm.constants.push(code);
+        self.asm.literal_apart(entry);
+        self.asm.literal_operand(from, literal);
+        for four in sources.chunks(4) {
+            let word = four.iter().rev().fold(0, |word, &source| word << 16 | u64::from(source));
+            self.asm.operand(word);
+        }
+    }
+
+    fn constant_closure(
+        &mut self,
+        lambda: &Lambda,
+        code: Value,
+        entry: u64,
+    ) -> Result<Value, CompileError> {
+        let flag = arity_flag(lambda);
+        let closure = self.shared.mutator.object(Kind::Closure, flag, 2)?;
+        closure.set_payload_word(0, code.to_word());
+        closure.set_payload_word(1, entry);
+        Ok(closure)
+    }
+}
+
+#[derive(Default)]
+struct Captures {
+    /// Variables that the closure holds, and where they are now.
+    sources: Vec<(Rc<Variable>, Place)>,
+    /// Where the closure's code finds its free variables.
+    inner: Vec<(Rc<Variable>, Place)>,
+}
+
+/// The closure flag of a lambda; the same that `Code::arity_flag` finds.
+fn arity_flag(lambda: &Lambda) -> u8 {
+    use crate::compiler::code::{ARITY_FIXED_MAX, ARITY_GENERAL};
+    match fixed_clause(lambda) {
+        Some(clause) if clause.required.len() <= ARITY_FIXED_MAX => clause.required.len() as u8,
+        _ => ARITY_GENERAL,
+    }
+}

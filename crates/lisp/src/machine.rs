@@ -1,0 +1,211 @@
+//! The abstract machine of one Lisp thread: registers, stack, dynamic state.
+//!
+//! [`Machine::run`] executes until something must be done outside: a safepoint was asked for, cells
+//! are needed, the thread must wait, the program is over. Nothing is kept on the host's stack, so a
+//! machine that stands needs none, and may go on on any kernel thread.
+//!
+//! ```text
+//! start --> run --> Exit::{Poll, Refill, Collect, Park} --> run --> .. --> Exit::{Finished, ..}
+//! ```
+
+mod access;
+mod builtin;
+pub(crate) mod condition;
+mod continuation;
+pub(crate) mod control;
+mod enter;
+mod interpreter;
+mod stack;
+#[cfg(test)]
+mod tests;
+pub(crate) mod trace;
+
+use crate::heap::{Heap, Marker, Mutator};
+use crate::raise::Raise;
+use crate::syntax::core_form::Global;
+use crate::thread::ThreadContext;
+use crate::value::Value;
+use access::{Frame, Pc, Poll};
+use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+use stack::Stack;
+use std::sync::{Arc, OnceLock};
+
+/// Why a machine stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The poll word is set.
+    Poll,
+    /// So many cells are needed to go on.
+    Refill(usize),
+    /// The heap wants a collection.
+    Collect,
+    /// The thread waits; it was told whom to wake.
+    Park,
+    /// The thread waits, at most until this time on the monotonic clock.
+    ParkUntil(u64),
+    /// It is some other thread's turn.
+    Yield,
+    /// The first procedure returned this.
+    Finished(Value),
+    /// Nobody handled this exception. The stack stands as it was.
+    Uncaught(Value),
+    /// The program ends with this code.
+    Exit(i32),
+    /// A frame returned where none may: the machine is wrong.
+    Broken,
+}
+
+/// The procedures of the prelude that the machine calls by itself.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks {
+    /// `(%raise object continuable?)`.
+    pub(crate) raise: OnceLock<&'static Global>,
+    /// `(%rewind continuation values)`: runs the winders on the way to a continuation.
+    pub(crate) rewind: OnceLock<&'static Global>,
+    /// `(%unwind-all)`: runs the winders of a thread that is being terminated.
+    pub(crate) terminate: OnceLock<&'static Global>,
+}
+
+/// The registers to go on with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    pc: Pc,
+    frame: Frame,
+}
+
+/// What the frames of a stack rest on: a part of a segment.
+#[derive(Clone, Copy, Debug)]
+struct Underflow {
+    segment: Value,
+    length: usize,
+    pc: Pc,
+}
+
+/// One Lisp thread's machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    /// The thread's access to the heap.
+    pub(crate) mutator: Mutator,
+    pc: Pc,
+    frame: Frame,
+    limit: Frame,
+    poll: Poll,
+    stack: Stack,
+    underflow: Underflow,
+    /// A procedure is about to be entered with so many arguments.
+    pending: Option<usize>,
+    /// Why the machine stops at `Pc::broken`.
+    stopped: Option<Exit>,
+    hooks: Arc<Hooks>,
+}
+
+impl Machine {
+    /// A machine that will call `thunk`.
+    pub(crate) fn new(
+        heap: Arc<Heap>,
+        hooks: Arc<Hooks>,
+        context: ThreadContext,
+        stack_bytes_max: usize,
+        thunk: Value,
+    ) -> Self {
+        let stack = Stack::new(stack_bytes_max);
+        let mut machine = Self {
+            mutator: Mutator::new(heap, context),
+            pc: Pc::underflow(),
+            frame: stack.bottom(),
+            limit: stack.limit(),
+            poll: Poll::never(),
+            stack,
+            underflow: Underflow { segment: Value::NIL, length: 0, pc: Pc::underflow() },
+            pending: None,
+            stopped: None,
+            hooks,
+        };
+        machine.restart(thunk, &[]);
+        machine
+    }
+
+    /// Forgets what it was doing, and will call `procedure` with these arguments (few of them).
+    pub(crate) fn restart(&mut self, procedure: Value, arguments: &[Value]) {
+        self.underflow = Underflow { segment: Value::NIL, length: 0, pc: Pc::underflow() };
+        self.stack.recover();
+        self.frame = self.stack.bottom();
+        self.frame.set_return_pc(Pc::underflow());
+        self.frame.set_value(-1, procedure);
+        for (i, &argument) in arguments.iter().enumerate() {
+            self.frame.set_value(i as isize, argument);
+        }
+        self.pending = Some(arguments.len());
+    }
+
+    /// Obeys this word from now on; it must live as long as the machine.
+    pub(crate) fn poll_on(&mut self, word: &AtomicU32) {
+        self.poll = Poll::of(word);
+    }
+
+    /// Runs until something must be done outside.
+    pub(crate) fn run(&mut self) -> Exit {
+        if let Some(count) = self.pending.take() {
+            match self.enter(self.frame, count) {
+                Ok(next) => {
+                    self.pc = next.pc;
+                    self.frame = next.frame;
+                }
+                Err(exit) => return exit,
+            }
+        }
+        self.run_instructions()
+    }
+
+    /// Marks everything the machine holds. It must stand.
+    pub(crate) fn trace(&mut self, marker: &mut Marker<'_>) {
+        self.mutator.context.trace(marker);
+        marker.mark(self.underflow.segment);
+        let depth = self.stack.depth(self.frame);
+        let slots = self.pending.unwrap_or_else(|| self.frame_slots(self.frame));
+        let top = (depth + slots).min(self.stack.words());
+        self.stack.trace(top, marker);
+        self.frame = self.stack.frame_at(depth);
+        self.limit = self.stack.limit();
+    }
+
+    /// A safepoint before a call to frame `new`, or the stack is too small for it.
+    #[cold]
+    #[inline(never)]
+    fn safepoint(&mut self, pc: Pc, frame: Frame, new: Frame) -> Result<Next, Exit> {
+        if self.poll.is_set() {
+            return Err(Exit::Poll);
+        }
+        let slots = self.stack.depth(new) - self.stack.depth(frame);
+        match self.grow(frame, slots) {
+            Ok(frame) => Ok(Next { pc, frame }),
+            Err(raise) => Ok(self.raise_at(pc, frame, raise)),
+        }
+    }
+
+    /// Makes room for `slots` above `frame`; the frame, which may have moved.
+    fn grow(&mut self, frame: Frame, slots: usize) -> Result<Frame, Raise> {
+        let grown = self.stack.grow(frame, slots);
+        let frame = grown.map_err(|_| Raise::error("recursion too deep", Vec::new()))?;
+        self.limit = self.stack.limit();
+        Ok(frame)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reserve(&mut self, frame: Frame, slots: usize) -> Result<Frame, Next> {
+        self.grow(frame, slots).map_err(|raise| match self.raise_in_callee(frame, 0, raise) {
+            Ok(next) => next,
+            Err(exit) => {
+                self.stopped = Some(exit);
+                Next { pc: Pc::broken(), frame }
+            }
+        })
+    }
+
+    /// The value of a hook, once the prelude has defined it.
+    fn hook(hook: &OnceLock<&'static Global>) -> Option<Value> {
+        let value = Value::from_word(hook.get()?.word.load(Ordering::Relaxed));
+        (value != Value::UNBOUND).then_some(value)
+    }
+}

@@ -1,0 +1,114 @@
+//! Primitives over the machine's own objects: conditions, records, promises, parameters, procedures.
+
+use crate::compiler::record;
+use crate::heap::{Kind, Mutator};
+use crate::machine::condition::{
+    self, ERROR, FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, FILE_ERROR, READ_ERROR,
+};
+use crate::primitives::Primitive;
+use crate::raise::{Cause, Raise, Result};
+use crate::symbol::Symbol;
+use crate::value::Value;
+
+const fn exactly(
+    name: &'static str,
+    count: u16,
+    function: crate::primitives::Function,
+) -> Primitive {
+    Primitive { name, min: count, max: Some(count), function }
+}
+
+pub(super) const TABLE: &[Primitive] = &[
+    Primitive { name: "error", min: 1, max: None, function: error },
+    exactly("error-object?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::Condition)))),
+    exactly("error-object-message", 1, |m, a| message(m, a[0])),
+    exactly("error-object-irritants", 1, |_, a| irritants(a[0])),
+    exactly("file-error?", 1, |_, a| Ok(is_of_kind(a[0], FILE_ERROR))),
+    exactly("read-error?", 1, |_, a| Ok(is_of_kind(a[0], READ_ERROR))),
+    exactly("%condition-kind", 1, |_, a| condition_field(a[0], FIELD_KIND)),
+    exactly("%raise-secondary", 1, secondary),
+    exactly("procedure?", 1, |_, a| Ok(Value::boolean(is_procedure(a[0])))),
+    exactly("%procedure-name", 1, |_, a| {
+        Ok(condition::name_of(a[0]).map_or(Value::FALSE, Value::symbol))
+    }),
+    exactly("%make-record-type", 3, |m, a| Ok(m.object_of(Kind::RecordType, a)?)),
+    exactly("%record-constructor", 2, |m, a| record::constructor(m, record_type(a[0])?, a[1])),
+    exactly("%record-predicate", 1, |m, a| record::predicate(m, record_type(a[0])?)),
+    exactly("%record-accessor", 2, |m, a| record::accessor(m, record_type(a[0])?, index(a[1])?)),
+    exactly("%record-modifier", 2, |m, a| record::modifier(m, record_type(a[0])?, index(a[1])?)),
+    exactly("promise?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::Promise)))),
+    exactly("%make-promise", 2, |m, a| {
+        let state = m.cons(a[0], a[1])?;
+        Ok(m.object_of(Kind::Promise, &[state])?)
+    }),
+    exactly("%promise-state", 1, |_, a| Ok(a[0].field(0).unwrap_or(Value::FALSE))),
+    exactly("%set-promise-state!", 2, |_, a| {
+        let _ = a[0].set_field(0, a[1]);
+        Ok(Value::UNSPECIFIED)
+    }),
+    exactly("%make-parameter", 2, |m, a| Ok(m.object_of(Kind::Parameter, a)?)),
+    exactly("%parameter?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::Parameter)))),
+    exactly("%parameter-converter", 1, |_, a| Ok(a[0].field(1).unwrap_or(Value::FALSE))),
+    exactly("%out-of-memory", 0, |_, _| Err(Raise::out_of_memory())),
+];
+
+/// Whether a value can be called.
+fn is_procedure(value: Value) -> bool {
+    matches!(
+        value.kind(),
+        Some(Kind::Closure | Kind::Primitive | Kind::Continuation | Kind::Parameter)
+    )
+}
+
+/// `(error message irritant ...)`: the message is kept as it was given.
+fn error(mutator: &mut Mutator, arguments: &[Value]) -> Result {
+    let kind = Value::symbol(Symbol::intern(ERROR));
+    let irritants = mutator.list(&arguments[1..])?;
+    let fields = [kind, arguments[0], irritants, Value::NIL];
+    let payload = mutator.object_of(Kind::Condition, &fields)?;
+    Err(Raise::new(Cause::Object { payload, continuable: false }))
+}
+
+/// A handler returned from an exception that cannot be continued.
+fn secondary(mutator: &mut Mutator, arguments: &[Value]) -> Result {
+    let text = "the handler returned from an exception that cannot be continued";
+    let made = condition::make(mutator, ERROR, text, &[arguments[0]]);
+    made.ok_or_else(Raise::out_of_memory)
+}
+
+fn condition_field(object: Value, field: usize) -> Result {
+    if !object.is_kind(Kind::Condition) {
+        return Err(Raise::wrong_type("error-object-message", 1, "error object", object));
+    }
+    Ok(object.field(field).unwrap_or(Value::FALSE))
+}
+
+/// The message; a string in any case.
+fn message(mutator: &mut Mutator, object: Value) -> Result {
+    let message = condition_field(object, FIELD_MESSAGE)?;
+    if message.is_kind(Kind::String) { Ok(message) } else { Ok(mutator.string("")?) }
+}
+
+fn irritants(object: Value) -> Result {
+    condition_field(object, FIELD_IRRITANTS)
+}
+
+fn is_of_kind(object: Value, kind: &str) -> Value {
+    let is = object.is_kind(Kind::Condition)
+        && object.field(FIELD_KIND) == Some(Value::symbol(Symbol::intern(kind)));
+    Value::boolean(is)
+}
+
+fn record_type(value: Value) -> Result {
+    if value.is_kind(Kind::RecordType) {
+        return Ok(value);
+    }
+    Err(Raise::wrong_type("define-record-type", 1, "record type", value))
+}
+
+fn index(value: Value) -> Result<u16> {
+    value
+        .as_fixnum()
+        .and_then(|n| u16::try_from(n).ok())
+        .ok_or_else(|| Raise::wrong_type("define-record-type", 2, "field index", value))
+}

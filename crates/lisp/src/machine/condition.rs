@@ -1,0 +1,177 @@
+//! Condition objects: what handlers get for an exception that a primitive or the machine raised.
+//!
+//! Fields of a [`Kind::Condition`]: what kind (a symbol), message (a string, or what `error` was
+//! given), list of irritants, list of further data.
+
+use crate::compiler::code::Code;
+use crate::heap::{Kind, Mutator};
+use crate::machine::control;
+use crate::machine::enter::primitive_at;
+use crate::raise::{Cause, Raise};
+use crate::symbol::Symbol;
+use crate::syntax::core_form::Global;
+use crate::syntax::datum::Span;
+use crate::value::Value;
+
+pub(crate) const FIELD_KIND: usize = 0;
+pub(crate) const FIELD_MESSAGE: usize = 1;
+pub(crate) const FIELD_IRRITANTS: usize = 2;
+pub(crate) const FIELD_DATA: usize = 3;
+
+/// The kind symbols.
+pub(crate) const ERROR: &str = "error";
+pub(crate) const FILE_ERROR: &str = "file-error";
+pub(crate) const READ_ERROR: &str = "read-error";
+pub(crate) const SYNTAX_ERROR: &str = "syntax-error";
+pub(crate) const UNBOUND: &str = "unbound-variable";
+pub(crate) const OUT_OF_MEMORY: &str = "out-of-memory";
+
+/// The object that a raise is about: its payload, or a new condition.
+pub(crate) fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
+    let (kind, message, irritants) = match raise.into_cause() {
+        Cause::Object { payload, .. } => return payload,
+        Cause::WrongType { who, position, expected, got } => {
+            let place = ordinal(position);
+            (ERROR, format!("{who}: {place} argument must be {}", article(expected)), vec![got])
+        }
+        Cause::OutOfRange { who, position, got, bound } => {
+            let place = ordinal(position);
+            (ERROR, format!("{who}: {place} argument is out of range ({bound})"), vec![got])
+        }
+        Cause::DivideByZero { who } => (ERROR, format!("{who}: division by zero"), Vec::new()),
+        Cause::Error { message, irritants } => match message.strip_prefix(UNBOUND_PREFIX) {
+            Some(_) => (UNBOUND, message, irritants),
+            None => (ERROR, message, irritants),
+        },
+        Cause::File { who, path, reason } => {
+            (FILE_ERROR, format!("{who}: {path}: {reason}"), Vec::new())
+        }
+        Cause::Read { message, span } => return placed(mutator, READ_ERROR, &message, span),
+        Cause::Syntax { message, span } => return placed(mutator, SYNTAX_ERROR, &message, span),
+        Cause::OutOfMemory => (OUT_OF_MEMORY, "out of memory".to_owned(), Vec::new()),
+        Cause::Exit(code) | Cause::EmergencyExit(code) => {
+            return Value::fixnum(code.into());
+        }
+    };
+    make(mutator, kind, &message, &irritants).unwrap_or_else(|| Value::symbol(Symbol::intern(kind)))
+}
+
+/// A condition about a place in a text.
+fn placed(mutator: &mut Mutator, kind: &str, message: &str, span: Span) -> Value {
+    let numbers = [span.source, span.line, span.column].map(|n| Value::fixnum(n.into()));
+    let condition = make(mutator, kind, message, &[]);
+    let data = mutator.list(&numbers);
+    match (condition, data) {
+        (Some(condition), Ok(data)) => {
+            let _ = condition.set_field(FIELD_DATA, data);
+            condition
+        }
+        _ => Value::symbol(Symbol::intern(kind)),
+    }
+}
+
+/// The place that a condition is about.
+pub(crate) fn place_of(condition: Value) -> Option<Span> {
+    let mut numbers = condition.field(FIELD_DATA)?;
+    let mut next = || {
+        let (number, rest) = numbers.uncons()?;
+        numbers = rest;
+        u32::try_from(number.as_fixnum()?).ok()
+    };
+    Some(Span { source: next()?, line: next()?, column: next()? })
+}
+
+/// A new condition, where the heap has room for it.
+pub(crate) fn make(
+    mutator: &mut Mutator,
+    kind: &str,
+    message: &str,
+    irritants: &[Value],
+) -> Option<Value> {
+    let message = mutator.string(message).ok()?;
+    let irritants = mutator.list(irritants).ok()?;
+    let kind = Value::symbol(Symbol::intern(kind));
+    mutator.object_of(Kind::Condition, &[kind, message, irritants, Value::NIL]).ok()
+}
+
+const UNBOUND_PREFIX: &str = "unbound variable";
+
+/// A variable without a value.
+pub(super) fn unbound(global: &'static Global) -> Raise {
+    Raise::error(UNBOUND_PREFIX, vec![Value::symbol(global.name)])
+}
+
+fn ordinal(position: usize) -> String {
+    match position {
+        1 => "first".to_owned(),
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        n => format!("{n}th"),
+    }
+}
+
+fn article(noun: &str) -> String {
+    let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']);
+    if noun.starts_with("a ") || noun.starts_with("an ") || noun.starts_with("the ") {
+        noun.to_owned()
+    } else if vowel {
+        format!("an {noun}")
+    } else {
+        format!("a {noun}")
+    }
+}
+
+/// The name of a procedure, for messages.
+pub(crate) fn name_of(procedure: Value) -> Option<Symbol> {
+    match procedure.kind()? {
+        Kind::Closure => procedure.field_at(0).as_foreign::<Code>()?.name,
+        Kind::Primitive => {
+            let index = procedure.payload_word(0) as usize;
+            let name = primitive_at(index)
+                .map(|primitive| primitive.name)
+                .or_else(|| control::procedure_at(index).map(|control| control.name))?;
+            Some(Symbol::intern(name))
+        }
+        _ => None,
+    }
+}
+
+/// How many arguments a procedure takes, in words.
+fn arity_of(procedure: Value) -> Option<String> {
+    let range = |min: usize, max: Option<usize>| match max {
+        Some(max) if max == min => format!("{min} argument{}", if min == 1 { "" } else { "s" }),
+        Some(max) => format!("{min} to {max} arguments"),
+        None => format!("at least {min} argument{}", if min == 1 { "" } else { "s" }),
+    };
+    match procedure.kind()? {
+        Kind::Closure => {
+            let code = procedure.field_at(0).as_foreign::<Code>()?;
+            let clauses: Vec<_> = code
+                .entries
+                .iter()
+                .map(|entry| range(entry.required, (!entry.rest).then_some(entry.required)))
+                .collect();
+            Some(clauses.join(" or "))
+        }
+        Kind::Primitive => {
+            let index = procedure.payload_word(0) as usize;
+            let (min, max) =
+                primitive_at(index).map(|primitive| (primitive.min, primitive.max)).or_else(
+                    || control::procedure_at(index).map(|control| (control.min, control.max)),
+                )?;
+            Some(range(min.into(), max.map(usize::from)))
+        }
+        _ => None,
+    }
+}
+
+/// A procedure called with a number of arguments that it does not take.
+pub(super) fn wrong_arity(procedure: Value, count: usize) -> Raise {
+    let name = name_of(procedure)
+        .map_or("a procedure without name".to_owned(), |name| name.name().to_owned());
+    let takes = arity_of(procedure).unwrap_or_else(|| "another number of arguments".to_owned());
+    Raise::error(
+        format!("wrong number of arguments: {name} takes {takes}, got {count}"),
+        Vec::new(),
+    )
+}

@@ -1,0 +1,178 @@
+//! Procedures that steer the machine itself: they see its frame, where a primitive sees arguments.
+
+use crate::heap::Kind;
+use crate::machine::access::Frame;
+use crate::machine::{Exit, Machine, Next};
+use crate::primitives::{self, Primitive};
+use crate::raise::{Raise, Result};
+use crate::value::Value;
+use std::sync::LazyLock;
+
+/// What a control procedure makes of its call.
+pub(crate) enum Control {
+    /// Returns this.
+    Value(Value),
+    /// The frame now holds another call, with so many arguments.
+    Call(Frame, usize),
+    /// Goes on elsewhere.
+    Go(Next),
+    /// Stops the machine; the call is made again when it goes on.
+    Stop(Exit),
+}
+
+/// The body of a control procedure: the frame holds its `count` arguments.
+pub(crate) type Function = fn(&mut Machine, Frame, usize) -> Result<Control>;
+
+/// A control procedure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Procedure {
+    pub(crate) name: &'static str,
+    pub(crate) min: u16,
+    pub(crate) max: Option<u16>,
+    pub(crate) function: Function,
+}
+
+impl Procedure {
+    pub(crate) const fn new(
+        name: &'static str,
+        min: u16,
+        max: Option<u16>,
+        function: Function,
+    ) -> Self {
+        Self { name, min, max, function }
+    }
+}
+
+/// Control procedures' indices begin here; primitives are below.
+const CONTROL_INDEX: usize = 1 << 20;
+
+static PRIMITIVES: LazyLock<Vec<&'static Primitive>> =
+    LazyLock::new(|| primitives::all().chain(super::builtin::TABLE).collect());
+
+/// Every primitive, by index.
+pub(crate) fn primitives() -> &'static [&'static Primitive] {
+    &PRIMITIVES
+}
+
+const TABLES: &[&[Procedure]] =
+    &[TABLE, crate::thread::control::TABLE, crate::system::control::TABLE];
+
+/// Every control procedure, by number.
+pub(crate) fn procedures() -> impl Iterator<Item = (usize, &'static Procedure)> {
+    TABLES.iter().copied().flatten().enumerate().map(|(i, control)| (CONTROL_INDEX + i, control))
+}
+
+static PROCEDURES: LazyLock<Vec<&'static Procedure>> =
+    LazyLock::new(|| TABLES.iter().copied().flatten().collect());
+
+/// The control procedure with this index.
+pub(crate) fn procedure_at(index: usize) -> Option<&'static Procedure> {
+    PROCEDURES.get(index.checked_sub(CONTROL_INDEX)?).copied()
+}
+
+const TABLE: &[Procedure] = &[
+    Procedure::new("apply", 1, None, apply),
+    Procedure::new("call-with-current-continuation", 1, Some(1), call_cc),
+    Procedure::new("call/cc", 1, Some(1), call_cc),
+    Procedure::new("values", 0, None, values),
+    Procedure::new("%values", 0, None, values),
+    Procedure::new("%apply-values", 2, Some(2), apply_values),
+    Procedure::new("%winders", 0, Some(0), |m, _, _| Ok(Control::Value(m.mutator.context.winders))),
+    Procedure::new("%set-winders!", 1, Some(1), |m, frame, _| {
+        m.mutator.context.winders = frame.get(0);
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("%handlers", 0, Some(0), |m, _, _| {
+        Ok(Control::Value(m.mutator.context.handlers))
+    }),
+    Procedure::new("%set-handlers!", 1, Some(1), |m, frame, _| {
+        m.mutator.context.handlers = frame.get(0);
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("%parameters", 0, Some(0), |m, _, _| {
+        Ok(Control::Value(m.mutator.context.parameters))
+    }),
+    Procedure::new("%set-parameters!", 1, Some(1), |m, frame, _| {
+        m.mutator.context.parameters = frame.get(0);
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("%continuation-winders", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(frame.get(0).field_at(4)))
+    }),
+    Procedure::new("%reinstate", 2, Some(2), |m, frame, _| {
+        Ok(Control::Go(m.reinstate(frame.get(0), frame.get(1))))
+    }),
+    Procedure::new("%uncaught", 1, Some(1), |_, frame, _| {
+        Ok(Control::Stop(Exit::Uncaught(frame.get(0))))
+    }),
+];
+
+/// `(apply f x ... list)`.
+fn apply(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let procedure = frame.get(0);
+    if count == 1 {
+        frame.set_value(-1, procedure);
+        return Ok(Control::Call(frame, 0));
+    }
+    let list = frame.value(count as isize - 1);
+    let mut length = 0;
+    let mut rest = list;
+    while let Some(next) = rest.cdr() {
+        length += 1;
+        rest = next;
+        if length > ARGUMENTS_MAX {
+            return Err(Raise::error("apply: too many arguments, or a circular list", Vec::new()));
+        }
+    }
+    if !rest.is_nil() {
+        return Err(Raise::wrong_type("apply", count, "list", list));
+    }
+    let frame = machine.grow(frame, count + length)?;
+    frame.set_value(-1, procedure);
+    for slot in 1..count as isize - 1 {
+        frame.set_value(slot - 1, frame.value(slot));
+    }
+    Ok(Control::Call(frame, spread(frame, count - 2, list)))
+}
+
+/// Arguments that one call may have.
+const ARGUMENTS_MAX: usize = 1 << 20;
+
+/// Writes a list's elements to the slots from `first` on; the slot behind the last.
+fn spread(frame: Frame, first: usize, mut list: Value) -> usize {
+    let mut slot = first;
+    while let Some((item, rest)) = list.uncons() {
+        frame.set_value(slot as isize, item);
+        slot += 1;
+        list = rest;
+    }
+    slot
+}
+
+fn call_cc(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let procedure = frame.get(0);
+    let (continuation, frame) = machine.capture(frame, 0)?;
+    frame.set_value(-1, procedure);
+    frame.set_value(0, continuation);
+    Ok(Control::Call(frame, 1))
+}
+
+fn values(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    machine.values(frame.values(0, count)).map(Control::Value)
+}
+
+/// `(%apply-values consumer values)`: what came from `values` is spread.
+fn apply_values(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let (consumer, value) = (frame.get(0), frame.get(1));
+    frame.set_value(-1, consumer);
+    if !value.is_kind(Kind::Values) {
+        frame.set_value(0, value);
+        return Ok(Control::Call(frame, 1));
+    }
+    let count = value.size_words();
+    let frame = machine.grow(frame, count)?;
+    for slot in 0..count {
+        frame.set_value(slot as isize, value.field_at(slot));
+    }
+    Ok(Control::Call(frame, count))
+}

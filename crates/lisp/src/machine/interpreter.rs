@@ -1,0 +1,672 @@
+//! The machine's loop: one `match` over the opcode.
+//!
+//! Registers: `pc` and `frame`, in locals; everything else in the machine. An instruction that needs
+//! memory checks its cell cache before any effect, so that it can be run again after a refill. Slow
+//! paths are apart, and take and give the registers.
+
+use crate::compiler::assembler::SOURCE_FREE;
+use crate::compiler::instruction::{Instruction, Opcode};
+use crate::heap::Kind;
+use crate::heap::object::Header;
+use crate::machine::access::{Frame, Pc, global, opcode, primitive};
+use crate::machine::{Exit, Machine, Next};
+use crate::raise::Result;
+use crate::value::Value;
+use kyocho_sys::prim::atomic::Ordering;
+
+/// The words of a header that say "closure of so many arguments".
+const CLOSURE: u64 = Kind::Closure as u64;
+const ARITY_SHIFT: u32 = 8;
+const HEADER_LOW: u64 = 0xffff;
+const FIXNUM_MASK: u64 = 0b111;
+const FIXNUM_SHIFT: u32 = 3;
+
+#[inline(always)]
+fn both_fixnums(a: Value, b: Value) -> bool {
+    (a.to_word() | b.to_word()) & FIXNUM_MASK == 0
+}
+
+#[inline(always)]
+fn is_closure_of(callee: Value, count: u64) -> bool {
+    callee.is_object()
+        && Header::at(callee.address()).to_word() & HEADER_LOW == (CLOSURE | count << ARITY_SHIFT)
+}
+
+#[inline(always)]
+fn entry(closure: Value) -> Pc {
+    Pc::from_word(closure.field_at(1).to_word())
+}
+
+#[inline(always)]
+fn small(n: i16) -> Value {
+    Value::fixnum(i64::from(n))
+}
+
+impl Machine {
+    /// Runs until something must be done outside.
+    #[expect(clippy::too_many_lines, reason = "one arm an instruction; the compiler's jump table")]
+    pub(super) fn run_instructions(&mut self) -> Exit {
+        let mut pc = self.pc;
+        let mut frame = self.frame;
+
+        macro_rules! leave {
+            ($exit:expr) => {{
+                self.pc = pc;
+                self.frame = frame;
+                return $exit;
+            }};
+        }
+        macro_rules! go {
+            ($next:expr) => {{
+                let next: Next = $next;
+                pc = next.pc;
+                frame = next.frame;
+                continue;
+            }};
+        }
+        // Runs the primitive named behind the instruction; its value goes to slot `$to`.
+        macro_rules! call_primitive {
+            ($to:expr, $arguments:expr) => {{
+                let function = primitive(pc.word(1)).function;
+                match function(&mut self.mutator, $arguments) {
+                    Ok(value) => {
+                        frame.set($to, value);
+                        pc = pc.at(2);
+                        if self.mutator.heap.collection_wanted() {
+                            leave!(Exit::Collect);
+                        }
+                    }
+                    Err(raise) => go!(self.raise_at(pc, frame, raise)),
+                }
+            }};
+        }
+        macro_rules! slowly {
+            ($to:expr, $arguments:expr) => {{
+                match self.slow_primitive(pc, frame, $to, $arguments) {
+                    Ok(next) => go!(next),
+                    Err(exit) => {
+                        pc = pc.at(2);
+                        leave!(exit)
+                    }
+                }
+            }};
+        }
+        macro_rules! branch {
+            ($i:ident, $jump:expr) => {{
+                pc = if $jump { pc.at($i.bc()) } else { pc.at(1) };
+            }};
+        }
+        macro_rules! compare {
+            ($i:ident, $a:expr, $b:expr, $operator:tt, $sense:literal) => {{
+                let (a, b): (Value, Value) = ($a, $b);
+                let holds = if both_fixnums(a, b) {
+                    (a.to_word() as i64) $operator (b.to_word() as i64)
+                } else {
+                    match self.slow_test(pc, &[a, b]) {
+                        Ok(holds) => holds,
+                        Err(raise) => go!(self.raise_at(pc, frame, raise)),
+                    }
+                };
+                pc = if holds == $sense { pc.at(i32::from($i.c_signed())) } else { pc.at(2) };
+            }};
+        }
+        macro_rules! compare_small {
+            ($i:ident, $operator:tt, $sense:literal) => {
+                compare!($i, frame.get($i.a()), small($i.b_signed()), $operator, $sense)
+            };
+        }
+        // A safepoint before a call to frame `$new`: nothing has been done yet.
+        macro_rules! check_call {
+            ($new:expr) => {
+                if $new > self.limit || self.poll.is_set() {
+                    match self.safepoint(pc, frame, $new) {
+                        Ok(next) => go!(next),
+                        Err(exit) => leave!(exit),
+                    }
+                }
+            };
+        }
+        macro_rules! poll {
+            () => {
+                if self.poll.is_set() {
+                    leave!(Exit::Poll);
+                }
+            };
+        }
+        macro_rules! enter {
+            ($new:expr, $count:expr) => {
+                match self.enter($new, $count) {
+                    Ok(next) => go!(next),
+                    Err(exit) => return exit,
+                }
+            };
+        }
+        macro_rules! call {
+            ($i:ident, $callee:expr, $count:expr) => {{
+                let new = frame.up(usize::from($i.a()) + 2);
+                check_call!(new);
+                let callee: Value = $callee;
+                let count: u64 = $count;
+                new.set_return_pc(pc.at(1));
+                new.set_value(-1, callee);
+                if is_closure_of(callee, count) {
+                    frame = new;
+                    pc = entry(callee);
+                } else {
+                    enter!(new, count as usize);
+                }
+            }};
+        }
+        macro_rules! tail_call {
+            ($i:ident, $callee:expr, $count:expr) => {{
+                poll!();
+                let callee: Value = $callee;
+                let count: u64 = $count;
+                frame.set_value(-1, callee);
+                let from = usize::from($i.a()) + 2;
+                for slot in 0..count as usize {
+                    frame.set_value(slot as isize, frame.value((from + slot) as isize));
+                }
+                if is_closure_of(callee, count) {
+                    pc = entry(callee);
+                } else {
+                    enter!(frame, count as usize);
+                }
+            }};
+        }
+        macro_rules! global_value {
+            ($i:ident) => {{
+                let location = global(pc.word($i.bc()));
+                let value = Value::from_word(location.word.load(Ordering::Relaxed));
+                if value == Value::UNBOUND {
+                    go!(self.raise_unbound(pc, frame, location));
+                }
+                value
+            }};
+        }
+
+        loop {
+            let i = pc.fetch();
+            match opcode(i) {
+                Opcode::Move => {
+                    frame.set(i.a(), frame.get(i.b()));
+                    pc = pc.at(1);
+                }
+                Opcode::LoadWord => {
+                    frame.set(i.a(), Value::from_word(i64::from(i.bc()) as u64));
+                    pc = pc.at(1);
+                }
+                Opcode::LoadLiteral => {
+                    frame.set(i.a(), Value::from_word(pc.word(i.bc())));
+                    pc = pc.at(1);
+                }
+                Opcode::LoadGlobal => {
+                    frame.set(i.a(), global_value!(i));
+                    pc = pc.at(1);
+                }
+                Opcode::SetGlobal => {
+                    let _ = global_value!(i);
+                    let word = frame.get(i.a()).to_word();
+                    global(pc.word(i.bc())).word.store(word, Ordering::Release);
+                    pc = pc.at(1);
+                }
+                Opcode::DefineGlobal => {
+                    let word = frame.get(i.a()).to_word();
+                    global(pc.word(i.bc())).word.store(word, Ordering::Release);
+                    pc = pc.at(1);
+                }
+                Opcode::FreeRef => {
+                    frame.set(i.a(), frame.callee().field_at(usize::from(i.b()) + 2));
+                    pc = pc.at(1);
+                }
+                Opcode::SelfRef => {
+                    frame.set(i.a(), frame.callee());
+                    pc = pc.at(1);
+                }
+                Opcode::CellNew => {
+                    let value = frame.get(i.b());
+                    let Some(cell) = self.mutator.cells.try_object(Kind::Cell, 0, 1) else {
+                        leave!(Exit::Refill(1));
+                    };
+                    cell.set_field_at(0, value);
+                    frame.set(i.a(), cell);
+                    pc = pc.at(1);
+                }
+                Opcode::CellRef => {
+                    frame.set(i.a(), frame.get(i.b()).field_at(0));
+                    pc = pc.at(1);
+                }
+                Opcode::CellRefChecked => {
+                    let value = frame.get(i.b()).field_at(0);
+                    if value == Value::UNINITIALISED {
+                        go!(self.raise_uninitialised(pc, frame));
+                    }
+                    frame.set(i.a(), value);
+                    pc = pc.at(2);
+                }
+                Opcode::CellSet => {
+                    frame.get(i.a()).set_field_at(0, frame.get(i.b()));
+                    pc = pc.at(1);
+                }
+                Opcode::MakeClosure => {
+                    let free = usize::from(i.b());
+                    let Some(closure) =
+                        self.mutator.cells.try_object(Kind::Closure, i.c() as u8, free + 2)
+                    else {
+                        leave!(Exit::Refill(free / 2 + 2));
+                    };
+                    fill_closure(pc, frame, closure, free);
+                    frame.set(i.a(), closure);
+                    pc = pc.at(2 + free.div_ceil(4) as i32);
+                }
+                Opcode::PatchClosure => {
+                    let free = usize::from(i.b()) + 2;
+                    frame.get(i.a()).set_field_at(free, frame.get(i.c()));
+                    pc = pc.at(1);
+                }
+                Opcode::Jump => pc = pc.at(i.bc()),
+                Opcode::Loop => {
+                    poll!();
+                    pc = pc.at(i.bc());
+                }
+                Opcode::JumpIfFalse => branch!(i, !frame.get(i.a()).is_true()),
+                Opcode::JumpIfTrue => branch!(i, frame.get(i.a()).is_true()),
+                Opcode::JumpIfNull => branch!(i, frame.get(i.a()) == Value::NIL),
+                Opcode::JumpUnlessNull => branch!(i, frame.get(i.a()) != Value::NIL),
+                Opcode::JumpIfPair => branch!(i, frame.get(i.a()).is_pair()),
+                Opcode::JumpUnlessPair => branch!(i, !frame.get(i.a()).is_pair()),
+                Opcode::JumpIfSame => {
+                    let same = frame.get(i.a()) == frame.get(i.b());
+                    pc = pc.at(if same { i32::from(i.c_signed()) } else { 1 });
+                }
+                Opcode::JumpUnlessSame => {
+                    let same = frame.get(i.a()) == frame.get(i.b());
+                    pc = pc.at(if same { 1 } else { i32::from(i.c_signed()) });
+                }
+                Opcode::JumpIfLess => compare!(i, frame.get(i.a()), frame.get(i.b()), <, true),
+                Opcode::JumpUnlessLess => compare!(i, frame.get(i.a()), frame.get(i.b()), <, false),
+                Opcode::JumpIfLessEqual => {
+                    compare!(i, frame.get(i.a()), frame.get(i.b()), <=, true);
+                }
+                Opcode::JumpUnlessLessEqual => {
+                    compare!(i, frame.get(i.a()), frame.get(i.b()), <=, false);
+                }
+                Opcode::JumpIfEqual => compare!(i, frame.get(i.a()), frame.get(i.b()), ==, true),
+                Opcode::JumpUnlessEqual => {
+                    compare!(i, frame.get(i.a()), frame.get(i.b()), ==, false);
+                }
+                Opcode::JumpIfLessSmall => compare_small!(i, <, true),
+                Opcode::JumpUnlessLessSmall => compare_small!(i, <, false),
+                Opcode::JumpIfLessEqualSmall => compare_small!(i, <=, true),
+                Opcode::JumpUnlessLessEqualSmall => compare_small!(i, <=, false),
+                Opcode::JumpIfEqualSmall => compare_small!(i, ==, true),
+                Opcode::JumpUnlessEqualSmall => compare_small!(i, ==, false),
+                Opcode::JumpIfGreaterSmall => compare_small!(i, >, true),
+                Opcode::JumpUnlessGreaterSmall => compare_small!(i, >, false),
+                Opcode::JumpIfGreaterEqualSmall => compare_small!(i, >=, true),
+                Opcode::JumpUnlessGreaterEqualSmall => compare_small!(i, >=, false),
+                Opcode::Add => {
+                    let (a, b) = (frame.get(i.b()), frame.get(i.c()));
+                    match (a.to_word() as i64).checked_add(b.to_word() as i64) {
+                        Some(sum) if both_fixnums(a, b) => {
+                            frame.set(i.a(), Value::from_word(sum as u64));
+                            pc = pc.at(2);
+                        }
+                        _ => slowly!(i.a(), &[a, b]),
+                    }
+                }
+                Opcode::Subtract => {
+                    let (a, b) = (frame.get(i.b()), frame.get(i.c()));
+                    match (a.to_word() as i64).checked_sub(b.to_word() as i64) {
+                        Some(difference) if both_fixnums(a, b) => {
+                            frame.set(i.a(), Value::from_word(difference as u64));
+                            pc = pc.at(2);
+                        }
+                        _ => slowly!(i.a(), &[a, b]),
+                    }
+                }
+                Opcode::Multiply => {
+                    let (a, b) = (frame.get(i.b()), frame.get(i.c()));
+                    let factor = b.to_word() as i64 >> FIXNUM_SHIFT;
+                    match (a.to_word() as i64).checked_mul(factor) {
+                        Some(product) if both_fixnums(a, b) => {
+                            frame.set(i.a(), Value::from_word(product as u64));
+                            pc = pc.at(2);
+                        }
+                        _ => slowly!(i.a(), &[a, b]),
+                    }
+                }
+                Opcode::AddSmall => {
+                    let (a, b) = (frame.get(i.b()), small(i.c_signed()));
+                    match (a.to_word() as i64).checked_add(b.to_word() as i64) {
+                        Some(sum) if a.is_fixnum() => {
+                            frame.set(i.a(), Value::from_word(sum as u64));
+                            pc = pc.at(2);
+                        }
+                        _ => slowly!(i.a(), &[a, b]),
+                    }
+                }
+                Opcode::SubtractSmall => {
+                    let (a, b) = (frame.get(i.b()), small(i.c_signed()));
+                    match (a.to_word() as i64).checked_sub(b.to_word() as i64) {
+                        Some(difference) if a.is_fixnum() => {
+                            frame.set(i.a(), Value::from_word(difference as u64));
+                            pc = pc.at(2);
+                        }
+                        _ => slowly!(i.a(), &[a, b]),
+                    }
+                }
+                Opcode::Quotient => {
+                    let (a, b) = (frame.get(i.b()), frame.get(i.c()));
+                    match quotient(a, b) {
+                        Some(value) => {
+                            frame.set(i.a(), value);
+                            pc = pc.at(2);
+                        }
+                        None => slowly!(i.a(), &[a, b]),
+                    }
+                }
+                Opcode::Remainder => {
+                    let (a, b) = (frame.get(i.b()), frame.get(i.c()));
+                    match remainder(a, b) {
+                        Some(value) => {
+                            frame.set(i.a(), value);
+                            pc = pc.at(2);
+                        }
+                        None => slowly!(i.a(), &[a, b]),
+                    }
+                }
+                Opcode::Modulo => {
+                    let (a, b) = (frame.get(i.b()), frame.get(i.c()));
+                    match modulo(a, b) {
+                        Some(value) => {
+                            frame.set(i.a(), value);
+                            pc = pc.at(2);
+                        }
+                        None => slowly!(i.a(), &[a, b]),
+                    }
+                }
+                Opcode::Cons => {
+                    let (car, cdr) = (frame.get(i.b()), frame.get(i.c()));
+                    let Some(pair) = self.mutator.cells.try_cons(car, cdr) else {
+                        leave!(Exit::Refill(1));
+                    };
+                    frame.set(i.a(), pair);
+                    pc = pc.at(1);
+                }
+                Opcode::Car => {
+                    let pair = frame.get(i.b());
+                    if let Some(car) = pair.car() {
+                        frame.set(i.a(), car);
+                        pc = pc.at(2);
+                    } else {
+                        slowly!(i.a(), &[pair]);
+                    }
+                }
+                Opcode::Cdr => {
+                    let pair = frame.get(i.b());
+                    if let Some(cdr) = pair.cdr() {
+                        frame.set(i.a(), cdr);
+                        pc = pc.at(2);
+                    } else {
+                        slowly!(i.a(), &[pair]);
+                    }
+                }
+                Opcode::Cadr => {
+                    let pair = frame.get(i.b());
+                    if let Some(value) = pair.cdr().and_then(Value::car) {
+                        frame.set(i.a(), value);
+                        pc = pc.at(2);
+                    } else {
+                        slowly!(i.a(), &[pair]);
+                    }
+                }
+                Opcode::Cddr => {
+                    let pair = frame.get(i.b());
+                    if let Some(value) = pair.cdr().and_then(Value::cdr) {
+                        frame.set(i.a(), value);
+                        pc = pc.at(2);
+                    } else {
+                        slowly!(i.a(), &[pair]);
+                    }
+                }
+                Opcode::VectorRef => {
+                    let (vector, index) = (frame.get(i.b()), frame.get(i.c()));
+                    if let Some(value) = element(vector, index) {
+                        frame.set(i.a(), value);
+                        pc = pc.at(2);
+                    } else {
+                        slowly!(i.a(), &[vector, index]);
+                    }
+                }
+                Opcode::VectorSet => {
+                    let (vector, index) = (frame.get(i.a()), frame.get(i.b()));
+                    let value = frame.get(i.c());
+                    if set_element(vector, index, value) {
+                        pc = pc.at(2);
+                    } else {
+                        match self.slow_test(pc, &[vector, index, value]) {
+                            Ok(_) => pc = pc.at(2),
+                            Err(raise) => go!(self.raise_at(pc, frame, raise)),
+                        }
+                    }
+                }
+                Opcode::RecordNew => {
+                    let count = usize::from(i.c());
+                    let made = self.mutator.cells.try_object(Kind::Record, 0, count + 1);
+                    let Some(record) = made else {
+                        leave!(Exit::Refill(count / 2 + 2));
+                    };
+                    record.set_field_at(0, frame.callee().field_at(2));
+                    for field in 0..i.c() {
+                        record.set_field_at(usize::from(field) + 1, frame.get(i.b() + field));
+                    }
+                    frame.set(i.a(), record);
+                    pc = pc.at(1);
+                }
+                Opcode::RecordIs => {
+                    let is = is_record(frame.get(i.b()), frame.callee().field_at(2));
+                    frame.set(i.a(), Value::boolean(is));
+                    pc = pc.at(1);
+                }
+                Opcode::RecordRef => {
+                    let record = frame.get(i.b());
+                    if !is_record(record, frame.callee().field_at(2)) {
+                        go!(self.raise_no_record(pc, frame, record));
+                    }
+                    frame.set(i.a(), record.field_at(usize::from(i.c()) + 1));
+                    pc = pc.at(1);
+                }
+                Opcode::RecordSet => {
+                    let record = frame.get(i.a());
+                    if !is_record(record, frame.callee().field_at(2)) {
+                        go!(self.raise_no_record(pc, frame, record));
+                    }
+                    record.set_field_at(usize::from(i.c()) + 1, frame.get(i.b()));
+                    pc = pc.at(1);
+                }
+                Opcode::Primitive0 => call_primitive!(i.a(), &[]),
+                Opcode::Primitive1 => {
+                    call_primitive!(i.a(), frame.values(usize::from(i.b()), 1));
+                }
+                Opcode::Primitive2 => {
+                    call_primitive!(i.a(), &[frame.get(i.b()), frame.get(i.c())]);
+                }
+                Opcode::PrimitiveN => {
+                    let (first, count) = (usize::from(i.b()), usize::from(i.c()));
+                    call_primitive!(i.a(), frame.values(first, count));
+                }
+                Opcode::Call => {
+                    call!(i, frame.get(i.a() + 1), u64::from(i.b()));
+                }
+                Opcode::CallGlobal => call!(i, global_value!(i), u64::from(i.x())),
+                Opcode::CallKnown => {
+                    let new = frame.up(usize::from(i.a()) + 2);
+                    check_call!(new);
+                    new.set_return_pc(pc.at(1));
+                    frame = new;
+                    pc = entry(new.callee());
+                }
+                Opcode::CallSelf => {
+                    let new = frame.up(usize::from(i.a()) + 2);
+                    check_call!(new);
+                    new.set_return_pc(pc.at(1));
+                    new.set_value(-1, frame.callee());
+                    frame = new;
+                    pc = pc.at(i.bc());
+                }
+                Opcode::CallSelfGlobal => {
+                    let location = global(pc.word(i.bc()));
+                    let value = location.word.load(Ordering::Relaxed);
+                    let callee = frame.callee();
+                    if value == callee.to_word() {
+                        let new = frame.up(usize::from(i.a()) + 2);
+                        check_call!(new);
+                        new.set_return_pc(pc.at(1));
+                        new.set_value(-1, callee);
+                        frame = new;
+                        pc = pc.at(i.bc() + 1);
+                    } else {
+                        call!(i, global_value!(i), u64::from(i.x()));
+                    }
+                }
+                Opcode::TailCall => {
+                    tail_call!(i, frame.get(i.a() + 1), u64::from(i.b()));
+                }
+                Opcode::TailCallGlobal => tail_call!(i, global_value!(i), u64::from(i.x())),
+                Opcode::TailCallKnown => {
+                    poll!();
+                    frame.set_value(-1, frame.get(i.a() + 1));
+                    let from = usize::from(i.a()) + 2;
+                    for slot in 0..usize::from(i.x()) {
+                        frame.set_value(slot as isize, frame.value((from + slot) as isize));
+                    }
+                    pc = entry(frame.callee());
+                }
+                Opcode::TailCallSelfGlobal => {
+                    let value = global(pc.word(i.bc())).word.load(Ordering::Relaxed);
+                    if value == frame.callee().to_word() {
+                        poll!();
+                        let from = usize::from(i.a()) + 2;
+                        for slot in 0..usize::from(i.x()) {
+                            frame.set_value(slot as isize, frame.value((from + slot) as isize));
+                        }
+                        pc = pc.at(i.bc() + 1);
+                    } else {
+                        tail_call!(i, global_value!(i), u64::from(i.x()));
+                    }
+                }
+                Opcode::Return => {
+                    let value = frame.get(i.a());
+                    pc = frame.return_pc();
+                    frame.set_value(-2, value);
+                    frame = frame.down(pc.returns_over() + 2);
+                }
+                Opcode::ReturnWord => {
+                    let value = Value::from_word(i64::from(i.bc()) as u64);
+                    pc = frame.return_pc();
+                    frame.set_value(-2, value);
+                    frame = frame.down(pc.returns_over() + 2);
+                }
+                Opcode::Reserve => match self.reserve(frame, i.bc() as usize) {
+                    Ok(at) => {
+                        frame = at;
+                        pc = pc.at(1);
+                    }
+                    Err(next) => go!(next),
+                },
+                Opcode::Underflow => match self.underflow(frame) {
+                    Ok(next) => go!(next),
+                    Err(exit) => leave!(exit),
+                },
+                Opcode::Raised => leave!(self.stopped.take().unwrap_or(Exit::Broken)),
+            }
+        }
+    }
+
+    /// Runs the primitive named behind an instruction whose fast path did not serve.
+    #[cold]
+    #[inline(never)]
+    fn slow_primitive(
+        &mut self,
+        pc: Pc,
+        frame: Frame,
+        to: u16,
+        arguments: &[Value],
+    ) -> core::result::Result<Next, Exit> {
+        match (primitive(pc.word(1)).function)(&mut self.mutator, arguments) {
+            Ok(value) => {
+                frame.set(to, value);
+                if self.mutator.heap.collection_wanted() {
+                    return Err(Exit::Collect);
+                }
+                Ok(Next { pc: pc.at(2), frame })
+            }
+            Err(raise) => Ok(self.raise_at(pc, frame, raise)),
+        }
+    }
+
+    /// The truth of the primitive named behind a comparison. `(zero? x)` compares with zero, but
+    /// takes one argument.
+    #[cold]
+    #[inline(never)]
+    fn slow_test(&mut self, pc: Pc, arguments: &[Value]) -> Result<bool> {
+        let primitive = primitive(pc.word(1));
+        let count = primitive.max.map_or(arguments.len(), |max| arguments.len().min(max.into()));
+        (primitive.function)(&mut self.mutator, &arguments[..count]).map(Value::is_true)
+    }
+}
+
+#[inline(always)]
+fn fill_closure(pc: Pc, frame: Frame, closure: Value, free: usize) {
+    let code = Instruction(pc.word(1)).bc();
+    closure.set_field_at(0, Value::from_word(pc.word(code)));
+    closure.set_field_at(1, Value::from_word(pc.word(code + 1)));
+    let own = frame.callee();
+    for index in 0..free {
+        let source = (pc.word(2 + (index / 4) as i32) >> (16 * (index % 4))) as u16;
+        let value = if source & SOURCE_FREE == 0 {
+            frame.get(source)
+        } else {
+            own.field_at(usize::from(source & !SOURCE_FREE) + 2)
+        };
+        closure.set_field_at(index + 2, value);
+    }
+}
+
+#[inline(always)]
+fn element(vector: Value, index: Value) -> Option<Value> {
+    if !index.is_fixnum() {
+        return None;
+    }
+    vector.vector_ref((index.to_word() >> FIXNUM_SHIFT) as usize)
+}
+
+#[inline(always)]
+fn set_element(vector: Value, index: Value, value: Value) -> bool {
+    index.is_fixnum()
+        && vector.flags() & crate::heap::object::FLAG_IMMUTABLE == 0
+        && vector.vector_set((index.to_word() >> FIXNUM_SHIFT) as usize, value)
+}
+
+#[inline(always)]
+fn is_record(value: Value, record_type: Value) -> bool {
+    value.is_kind(Kind::Record) && value.field_at(0) == record_type
+}
+
+#[inline(always)]
+fn quotient(a: Value, b: Value) -> Option<Value> {
+    Value::fixnum_checked(a.as_fixnum()?.checked_div(b.as_fixnum()?)?)
+}
+
+#[inline(always)]
+fn remainder(a: Value, b: Value) -> Option<Value> {
+    Some(Value::fixnum(a.as_fixnum()?.checked_rem(b.as_fixnum()?)?))
+}
+
+#[inline(always)]
+fn modulo(a: Value, b: Value) -> Option<Value> {
+    let (a, b) = (a.as_fixnum()?, b.as_fixnum()?);
+    let rest = a.checked_rem(b)?;
+    Some(Value::fixnum(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }))
+}

@@ -1,0 +1,140 @@
+//! A machine's stack: one run of words that grows by doubling, up to a limit.
+//!
+//! ```text
+//! words: | return | callee | slots of the first frame .. | return | callee | slots .. |   headroom |
+//!        `-- frame - 2                                     frame of the running procedure -'  limit -'
+//! ```
+//!
+//! Every word is a value: return addresses are multiples of eight, so they read as fixnums. A call
+//! finds its frame's size from the instruction before the return address. Words above the running
+//! frame are cleared at each collection, so that whatever a frame's slots hold was alive at the last
+//! one or is younger.
+
+use crate::compiler::code::HEADROOM_SLOTS;
+use crate::heap::Marker;
+use crate::machine::access::Frame;
+use crate::value::Value;
+use kyocho_sys::prim::cell::UnsafeCell;
+
+/// Words of a new stack.
+const FIRST_WORDS: usize = HEADROOM_SLOTS + 48;
+/// Words kept beyond the limit, so that a handler has room to say that the recursion is too deep.
+const RESERVE_WORDS: usize = 16 * 1024;
+
+/// The stack would exceed its limit.
+#[derive(Debug)]
+pub(super) struct TooDeep;
+
+pub(super) struct Stack {
+    words: Box<[UnsafeCell<u64>]>,
+    words_max: usize,
+    /// A handler runs on the reserve.
+    overflowed: bool,
+}
+
+impl core::fmt::Debug for Stack {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Stack").field("words", &self.words.len()).finish_non_exhaustive()
+    }
+}
+
+fn zeroed(words: usize) -> Box<[UnsafeCell<u64>]> {
+    (0..words).map(|_| UnsafeCell::new(0)).collect()
+}
+
+impl Stack {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { words: zeroed(FIRST_WORDS), words_max: bytes_max / 8, overflowed: false }
+    }
+
+    fn pointer(&self) -> *mut u64 {
+        self.words[0].get()
+    }
+
+    /// The first frame: its return address and callee are the first words.
+    pub(super) fn bottom(&self) -> Frame {
+        Frame::new(self.pointer().wrapping_add(2))
+    }
+
+    /// The highest frame that may begin without growth.
+    pub(super) fn limit(&self) -> Frame {
+        Frame::new(self.pointer().wrapping_add(self.words.len() - HEADROOM_SLOTS))
+    }
+
+    /// How many words lie below `frame`.
+    pub(super) fn depth(&self, frame: Frame) -> usize {
+        (frame.pointer().addr() - self.pointer().addr()) / 8
+    }
+
+    pub(super) fn frame_at(&self, depth: usize) -> Frame {
+        debug_assert!(depth <= self.words.len(), "a frame inside the stack");
+        Frame::new(self.pointer().wrapping_add(depth))
+    }
+
+    /// Moves to a larger run of words, so that `slots` fit above `frame`; the frame there.
+    pub(super) fn grow(&mut self, frame: Frame, slots: usize) -> Result<Frame, TooDeep> {
+        let depth = self.depth(frame);
+        let need = depth + slots + HEADROOM_SLOTS;
+        if need <= self.words.len() {
+            return Ok(frame);
+        }
+        let max = if self.overflowed { self.words_max + RESERVE_WORDS } else { self.words_max };
+        if need > max {
+            self.overflowed = true;
+            return Err(TooDeep);
+        }
+        let new = need.next_power_of_two().clamp(FIRST_WORDS, max);
+        self.resize(depth.max(self.words.len().min(new)), new);
+        Ok(self.frame_at(depth))
+    }
+
+    fn resize(&mut self, keep: usize, new: usize) {
+        let mut words = Vec::with_capacity(new);
+        words.extend(self.words[..keep.min(new)].iter().map(|word| UnsafeCell::new(word_of(word))));
+        words.resize_with(new, || UnsafeCell::new(0));
+        self.words = words.into_boxed_slice();
+    }
+
+    /// Marks what lies below `top`, clears what lies above, and gives back memory that a passed
+    /// depth left behind. Frames move: `frame_at` finds them again.
+    pub(super) fn trace(&mut self, top: usize, marker: &mut Marker<'_>) {
+        for word in &self.words[..top] {
+            marker.mark(Value::from_word(word_of(word)));
+        }
+        let comfortable = (top + 2 * HEADROOM_SLOTS).next_power_of_two().max(FIRST_WORDS);
+        if self.words.len() > 4 * comfortable {
+            self.resize(top, comfortable);
+        }
+        for word in &mut self.words[top..] {
+            *word.get_mut() = 0;
+        }
+        if top < self.words_max / 2 {
+            self.overflowed = false;
+        }
+    }
+
+    /// The reserve is free again: the stack was left.
+    pub(super) fn recover(&mut self) {
+        self.overflowed = false;
+    }
+
+    /// The words from `from` on, `count` of them, as values.
+    pub(super) fn copy_out(&self, from: usize, count: usize) -> impl Iterator<Item = Value> + '_ {
+        self.words[from..from + count].iter().map(|word| Value::from_word(word_of(word)))
+    }
+
+    /// Writes a word.
+    pub(super) fn put(&mut self, at: usize, value: Value) {
+        *self.words[at].get_mut() = value.to_word();
+    }
+
+    pub(super) fn words(&self) -> usize {
+        self.words.len()
+    }
+}
+
+#[expect(unsafe_code, reason = "reading a word of our own stack while the machine stands")]
+fn word_of(word: &UnsafeCell<u64>) -> u64 {
+    // SAFETY: the machine that owns the stack is not running an instruction, so nobody writes.
+    unsafe { *word.get() }
+}

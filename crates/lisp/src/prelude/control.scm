@@ -1,0 +1,144 @@
+;;; Control: multiple values, dynamic-wind, exceptions, parameters, promises.
+;;; Names that begin with % are for the prelude and the machine; no library exports them.
+
+(define (call-with-values producer consumer)
+  (%apply-values consumer (producer)))
+
+(define (%call-with-values producer consumer)
+  (%apply-values consumer (producer)))
+
+;; dynamic-wind: the list of winders is part of every continuation.
+
+(define (dynamic-wind before thunk after)
+  (before)
+  (%set-winders! (cons (cons before after) (%winders)))
+  (let ((result (thunk)))
+    (%set-winders! (cdr (%winders)))
+    (after)
+    result))
+
+(define (%common-tail a b)
+  (let ((la (length a)) (lb (length b)))
+    (let loop ((a (if (> la lb) (list-tail a (- la lb)) a))
+               (b (if (> lb la) (list-tail b (- lb la)) b)))
+      (if (eq? a b) a (loop (cdr a) (cdr b))))))
+
+;; Runs afters from here out to the common tail, then befores inwards.
+(define (%rewind-to winders)
+  (let ((common (%common-tail (%winders) winders)))
+    (let out ()
+      (if (not (eq? (%winders) common))
+          (let ((winder (car (%winders))))
+            (%set-winders! (cdr (%winders)))
+            ((cdr winder))
+            (out))))
+    (let in ((target winders))
+      (if (not (eq? target common))
+          (begin
+            (in (cdr target))
+            ((caar target))
+            (%set-winders! target))))))
+
+(define (%rewind continuation values)
+  (%rewind-to (%continuation-winders continuation))
+  (%reinstate continuation values))
+
+(define (%unwind-all)
+  (%rewind-to '()))
+
+;; Exceptions: the handlers are part of every continuation; a handler runs under the outer ones.
+
+(define (%with-handlers handlers thunk)
+  (let ((outer (%handlers)))
+    (%set-handlers! handlers)
+    (let ((result (thunk)))
+      (%set-handlers! outer)
+      result)))
+
+(define (with-exception-handler handler thunk)
+  (if (not (procedure? handler))
+      (error "with-exception-handler: the handler must be a procedure" handler))
+  (%with-handlers (cons handler (%handlers)) thunk))
+
+(define (%raise object continuable?)
+  (let ((handlers (%handlers)))
+    (if (null? handlers)
+        (%uncaught object)
+        (let ((result
+               (%with-handlers (cdr handlers)
+                               (lambda () ((car handlers) object)))))
+          (if continuable?
+              result
+              (%with-handlers (cdr handlers)
+                              (lambda () (%raise (%raise-secondary object) #f))))))))
+
+(define (raise object) (%raise object #f))
+(define (raise-continuable object) (%raise object #t))
+
+(define (%with-guard handler body)
+  ((call/cc
+    (lambda (guard-k)
+      (let ((result
+             (with-exception-handler
+              (lambda (condition)
+                ((call/cc
+                  (lambda (handler-k)
+                    (guard-k
+                     (lambda ()
+                       (handler condition
+                                (lambda ()
+                                  (handler-k
+                                   (lambda ()
+                                     (raise-continuable condition)))))))))))
+              body)))
+        (lambda () result))))))
+
+;; Parameters.
+
+(define (make-parameter value . rest)
+  (if (null? rest)
+      (%make-parameter value #f)
+      (%make-parameter ((car rest) value) (car rest))))
+
+(define (%parameterize bindings thunk)
+  (let loop ((bindings bindings) (new '()))
+    (if (null? bindings)
+        (let ((outer (%parameters)))
+          (%set-parameters! (append new outer))
+          (let ((result (thunk)))
+            (%set-parameters! outer)
+            result))
+        (let ((parameter (caar bindings)) (value (cdar bindings)))
+          (if (not (%parameter? parameter))
+              (error "parameterize: not a parameter" parameter))
+          (let ((converter (%parameter-converter parameter)))
+            (loop (cdr bindings)
+                  (cons (cons parameter (if converter (converter value) value))
+                        new)))))))
+
+;; Promises (R7RS 4.2.5): forcing a chain of delay-force takes constant space.
+
+(define (%delay-force thunk) (%make-promise #f thunk))
+
+(define (make-promise value)
+  (if (promise? value) value (%make-promise #t value)))
+
+(define (force promise)
+  (if (promise? promise)
+      (let loop ()
+        (let ((state (%promise-state promise)))
+          (if (car state)
+              (cdr state)
+              (let* ((next ((cdr state)))
+                     (state (%promise-state promise)))
+                (if (not (car state))
+                    (let ((other (%promise-state next)))
+                      (set-car! state (car other))
+                      (set-cdr! state (cdr other))
+                      (%set-promise-state! next state)))
+                (loop)))))
+      promise))
+
+(define (exit . rest)
+  (%unwind-all)
+  (%exit (if (null? rest) #t (car rest))))

@@ -1,0 +1,3 @@
+//! Procedures that reach the system.
+use crate::machine::control::Procedure;
+pub(crate) const TABLE: &[Procedure] = &[];

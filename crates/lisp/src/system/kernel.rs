@@ -1,0 +1,192 @@
+//! What all threads of one system share: heap, environments, what the compiler knows.
+
+use crate::compiler::inline::Builtins;
+use crate::compiler::{self, CompileError};
+use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
+use crate::machine::{Hooks, control};
+use crate::raise::{Cause, Raise, Result};
+use crate::syntax::datum::Datum;
+use crate::syntax::environment::{Environment, Globals};
+use crate::syntax::error::SyntaxError;
+use crate::syntax::expander::TopLevel;
+use crate::syntax::reader::{ReadError, Reader};
+use crate::syntax::source;
+use crate::syntax::world::World;
+use crate::value::Value;
+use core::fmt;
+use kyocho_sys::prim::atomic::Ordering;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The shared part of a system.
+pub(crate) struct Kernel {
+    pub(crate) heap: Arc<Heap>,
+    pub(crate) world: Mutex<World>,
+    pub(crate) globals: Arc<Globals>,
+    pub(crate) builtins: Builtins,
+    pub(crate) hooks: Arc<Hooks>,
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel").field("heap", &self.heap).finish_non_exhaustive()
+    }
+}
+
+impl Kernel {
+    /// A kernel whose system environment holds every primitive.
+    pub(crate) fn new(heap: Arc<Heap>, mutator: &mut Mutator) -> Result<Self> {
+        let world = World::new();
+        let mut builtins = Builtins::default();
+        let mut define = |name: &str, index: usize| -> Result<_> {
+            let global = world.system().define_name(name);
+            let object = mutator.object(Kind::Primitive, 0, 1)?;
+            object.set_payload_word(0, index as u64);
+            global.word.store(object.to_word(), Ordering::Release);
+            Ok(global)
+        };
+        for (index, primitive) in control::primitives().iter().enumerate() {
+            let global = define(primitive.name, index)?;
+            builtins.declare(global, primitive);
+        }
+        for (index, procedure) in control::procedures() {
+            builtins.forget(define(procedure.name, index)?);
+        }
+        let hooks = Hooks::default();
+        let system = |name: &str| world.runtime(name);
+        let _ = hooks.raise.set(system("%raise"));
+        let _ = hooks.rewind.set(system("%rewind"));
+        let _ = hooks.terminate.set(system("%unwind-all"));
+        let globals = Arc::clone(world.globals());
+        Ok(Self { heap, world: Mutex::new(world), globals, builtins, hooks: Arc::new(hooks) })
+    }
+
+    /// Marks every top-level location's value.
+    pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
+        self.globals.for_each(|global| marker.mark_word(global.word.load(Ordering::Relaxed)));
+    }
+
+    /// Expands and compiles one datum.
+    pub(crate) fn compile(
+        &self,
+        mutator: &mut Mutator,
+        environment: &Arc<Environment>,
+        datum: &Datum,
+    ) -> Result<Vec<Item>> {
+        let forms = lock(&self.world).expand(environment, datum).map_err(Raise::syntax)?;
+        self.compile_forms(mutator, forms)
+    }
+
+    pub(crate) fn compile_forms(
+        &self,
+        mutator: &mut Mutator,
+        forms: Vec<TopLevel>,
+    ) -> Result<Vec<Item>> {
+        let compile = |form| match form {
+            TopLevel::Form(core) => compiler::compile(mutator, &self.builtins, &core)
+                .map(Item::Thunk)
+                .map_err(CompileError::into_raise),
+            TopLevel::Ready(name) => Ok(Item::Ready(name)),
+        };
+        forms.into_iter().map(compile).collect()
+    }
+}
+
+/// Something to do for a form at top level.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// Call this.
+    Thunk(Value),
+    /// Tell the world that this library's body has run.
+    Ready(Arc<str>),
+}
+
+/// Forms that are being run one after the other: a file, a text at the prompt.
+#[derive(Debug)]
+pub(crate) struct Source(Mutex<SourceState>);
+
+#[derive(Debug)]
+struct SourceState {
+    environment: Arc<Environment>,
+    data: VecDeque<core::result::Result<Datum, SyntaxError>>,
+    items: VecDeque<Item>,
+}
+
+impl ForeignObject for Source {
+    fn trace(&self, marker: &mut Marker<'_>) {
+        for item in &lock(&self.0).items {
+            if let Item::Thunk(thunk) = item {
+                marker.mark(*thunk);
+            }
+        }
+    }
+}
+
+/// Reads a whole text; the first error ends it.
+pub(crate) fn read_all(
+    text: &str,
+    name: &str,
+) -> VecDeque<core::result::Result<Datum, SyntaxError>> {
+    let mut reader = Reader::of_text(text, source::register(name));
+    let mut data = VecDeque::new();
+    loop {
+        match reader.read() {
+            Ok(Some(datum)) => data.push_back(Ok(datum)),
+            Ok(None) => return data,
+            Err(ReadError::Incomplete(error) | ReadError::Wrong(error)) => {
+                data.push_back(Err(error));
+                return data;
+            }
+        }
+    }
+}
+
+impl Source {
+    /// The forms of a text.
+    pub(crate) fn new(
+        environment: Arc<Environment>,
+        data: VecDeque<core::result::Result<Datum, SyntaxError>>,
+    ) -> Self {
+        Self(Mutex::new(SourceState { environment, data, items: VecDeque::new() }))
+    }
+
+    /// Forms that are compiled already.
+    pub(crate) fn of_items(environment: Arc<Environment>, items: Vec<Item>) -> Self {
+        let data = VecDeque::new();
+        Self(Mutex::new(SourceState { environment, data, items: items.into() }))
+    }
+
+    /// The procedure to call next; `None` at the end.
+    pub(crate) fn next(&self, kernel: &Kernel, mutator: &mut Mutator) -> Result<Option<Value>> {
+        let mut state = lock(&self.0);
+        loop {
+            match state.items.pop_front() {
+                Some(Item::Thunk(thunk)) => return Ok(Some(thunk)),
+                Some(Item::Ready(name)) => lock(&kernel.world).library_ready(&name),
+                None => match state.data.pop_front() {
+                    None => return Ok(None),
+                    Some(Err(error)) => return Err(Raise::syntax(error)),
+                    Some(Ok(datum)) => {
+                        let environment = Arc::clone(&state.environment);
+                        state.items = kernel.compile(mutator, &environment, &datum)?.into();
+                    }
+                },
+            }
+        }
+    }
+}
+
+impl Raise {
+    /// A syntax error, with its place.
+    pub(crate) fn syntax(error: SyntaxError) -> Self {
+        let message = match error.expectation() {
+            Some(expected) => format!("{}; expected {expected}", error.message()),
+            None => error.message().to_owned(),
+        };
+        Self::new(Cause::Syntax { message, span: error.span() })
+    }
+}

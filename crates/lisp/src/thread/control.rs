@@ -1,0 +1,3 @@
+//! Threads, from Lisp.
+use crate::machine::control::Procedure;
+pub(crate) const TABLE: &[Procedure] = &[];
