@@ -340,15 +340,6 @@ impl MicroprocessRef {
         self.0.state.get() == State::Abandoned
     }
 
-    /// The caller, if it is a microprocess.
-    #[inline]
-    pub(crate) fn caller() -> Option<Self> {
-        let section = crate::schedule::mask();
-        let record = section.vp.current.get();
-        section.leave();
-        record.map(Self)
-    }
-
     /// Its level.
     #[inline]
     pub(crate) fn priority(self) -> u8 {

@@ -54,11 +54,12 @@ impl Members {
     /// Waits until all have left.
     fn wait(&self) {
         let state = self.state.enter();
-        if state.running > 0 {
-            let waiter = Waiter::new(0);
-            let reason = Reason { kind: Kind::Scope, object: core::ptr::from_ref(self).addr() };
-            wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
+        if state.running == 0 {
+            return;
         }
+        let waiter = Waiter::new(0);
+        let reason = Reason { kind: Kind::Scope, object: core::ptr::from_ref(self).addr() };
+        wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
         // The last one to leave still holds the guard when it wakes us.
         drop(self.state.enter());
     }

@@ -22,9 +22,9 @@ use crate::{
     sync::wait::Episode,
 };
 
-pub(crate) mod operation;
+mod operation;
 
-use operation::Operation;
+pub(crate) use operation::Operation;
 
 /// An arm of a [`Select`]: a [`RecvArm`] or a [`SendArm`].
 ///

@@ -8,7 +8,7 @@ use kyocho_sys::prim::cell::UnsafeCell;
 
 use super::{Receiver, Sender, shared::Shared};
 use crate::{
-    select::operation::Operation,
+    select::Operation,
     sync::wait::{Episode, Outcome, Waiter},
 };
 

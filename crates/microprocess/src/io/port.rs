@@ -205,10 +205,10 @@ impl Port {
             self.flush();
         }
         // A signal or an error ends the wait early, which the caller takes as nothing to do yet.
-        let _ = (poll::wait(
+        let _ = poll::wait(
             [(self.ring_descriptor(), Interest::Read), (self.wake.as_fd(), Interest::Read)],
             timeout,
-        ));
+        );
         let _ = self.wake.drain();
         self.reap();
     }

@@ -59,7 +59,7 @@ pub(crate) struct Waiter {
     /// Where a waker finds or leaves the value that changes hands.
     slot: *mut (),
     outcome: Cell<Outcome>,
-    pinned: PhantomPinned,
+    _pinned: PhantomPinned,
 }
 
 impl fmt::Debug for Waiter {
@@ -85,7 +85,7 @@ impl Waiter {
             episode: ptr::null(),
             slot,
             outcome: Cell::new(Outcome::TimedOut),
-            pinned: PhantomPinned,
+            _pinned: PhantomPinned,
         }
     }
 
@@ -98,10 +98,6 @@ impl Waiter {
     /// The same as one arm of `episode`, which must outlive the waiter's stay in any queue.
     pub(crate) fn of_episode(token: u32, slot: *mut (), episode: &Episode) -> Self {
         Self { episode, ..Self::with_slot(token, slot) }
-    }
-
-    pub(crate) fn who(&self) -> MicroprocessRef {
-        self.who
     }
 
     pub(crate) fn priority(&self) -> u8 {
@@ -219,7 +215,8 @@ pub(crate) fn wait_after<S>(
 
 /// One `select`: a wait in several queues of which at most one grants.
 #[derive(Debug)]
-pub(crate) struct Episode {
+#[expect(unnameable_types, reason = "seals the trait whose methods take one")]
+pub struct Episode {
     state: Guarded<Phase>,
 }
 

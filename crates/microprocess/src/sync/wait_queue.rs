@@ -92,11 +92,6 @@ impl WaitQueue {
         self.head.is_null()
     }
 
-    /// Whether `waiter` stands in this queue.
-    pub(crate) fn holds(&self, waiter: &Waiter) -> bool {
-        link!(ptr::from_ref(waiter), queued)
-    }
-
     /// The first in the queue.
     pub(crate) fn first(&self) -> Option<&Waiter> {
         // SAFETY: null or a queued node, which is alive as long as the guard is held.
