@@ -39,7 +39,7 @@ pub enum Detection {
     Auto,
     /// A thread of the lowest class on the same core, which runs the moment the holder does not. Pins virtual processors to CPUs.
     Sentinel,
-    /// A thread on another core that looks every 0.2 ms while anything runs.
+    /// A thread on another core that looks every 0.05 to 1 ms while anything runs.
     Monitor,
     /// Not at all: a sleeping kernel thread holds its virtual processor.
     Off,
@@ -60,7 +60,7 @@ impl fmt::Display for Report {
         let detection = match self.detection {
             Detection::Auto | Detection::Off => "not detected",
             Detection::Sentinel => "detected by a sentinel of the idle class on the same core",
-            Detection::Monitor => "detected by a monitor thread every 0.2 ms",
+            Detection::Monitor => "detected by a monitor thread every 0.05 to 1 ms",
         };
         let slice_ms = monitor::SLICE_NS / 1_000_000;
         writeln!(f, "virtual processors: {}", self.virtual_processors)?;
@@ -285,8 +285,7 @@ fn start_threads(shared: &'static Shared) -> Result<Vec<JoinHandle<()>>, Errno> 
     for vp in shared.vps() {
         shared.start_thread(vp, Role::Holder)?;
     }
-    let detects = shared.detection == Detection::Monitor;
-    let monitor = start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared, detects))?;
+    let monitor = start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?;
     let mut watchers = vec![monitor];
     if shared.detection == Detection::Sentinel {
         for vp in shared.vps() {
