@@ -1,6 +1,7 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 
 mod compiler;
+pub mod deep;
 pub mod equality;
 pub mod heap;
 mod machine;

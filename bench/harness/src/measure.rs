@@ -1,0 +1,80 @@
+//! The rounds: each runs every workload once on every system.
+
+use crate::system::{Built, Outcome};
+use crate::workload::Workload;
+use serde_json::Value;
+use std::io::{IsTerminal, Write, stderr};
+
+/// What a system printed for a workload, round by round, or why there is nothing.
+#[derive(Debug, Clone)]
+pub enum Series {
+    /// One result line a round.
+    Lines(Vec<Value>),
+    /// The system cannot do this, by design.
+    Unsupported(String),
+    /// It failed in some round.
+    Failed(String),
+}
+
+impl Series {
+    /// Adds one run; without effect where an earlier one already failed.
+    fn extend_by(&mut self, run: impl FnOnce() -> Outcome) {
+        let Self::Lines(lines) = self else { return };
+        match run() {
+            Outcome::Line(line) => lines.push(line),
+            Outcome::Unsupported(why) => *self = Self::Unsupported(why),
+            Outcome::Failed(why) => *self = Self::Failed(why),
+        }
+    }
+}
+
+/// Runs all; the result is indexed by workload, then by system.
+///
+/// A system that fails at a workload is not asked again, so a failure costs one run.
+pub fn interleaved(systems: &[Built], workloads: &[Workload], rounds: usize) -> Vec<Vec<Series>> {
+    let mut all = vec![vec![Series::Lines(Vec::new()); systems.len()]; workloads.len()];
+    let mut progress = Progress::new(rounds * workloads.len() * systems.len());
+    for round in 1..=rounds {
+        for (work, row) in workloads.iter().zip(&mut all) {
+            for (system, series) in systems.iter().zip(row) {
+                progress.step(&format!("round {round}: {}, {}", work.title, system.system.title));
+                series.extend_by(|| system.run(work));
+            }
+        }
+    }
+    progress.end();
+    all
+}
+
+/// A line on standard error: rewritten on a terminal, one a tenth of the way elsewhere.
+struct Progress {
+    done: usize,
+    all: usize,
+    on_terminal: bool,
+}
+
+impl Progress {
+    fn new(all: usize) -> Self {
+        Self { done: 0, all, on_terminal: stderr().is_terminal() }
+    }
+
+    fn step(&mut self, what: &str) {
+        self.done += 1;
+        let (done, all) = (self.done, self.all);
+        if self.on_terminal {
+            const WIDTH: usize = 30;
+            let bar = "#".repeat(WIDTH * done / all);
+            eprint!("\r\x1b[K[{bar:<WIDTH$}] {done}/{all} {what}");
+            // A progress line that cannot be shown is not worth ending for.
+            drop(stderr().flush());
+        } else if done * 10 / all > (done - 1) * 10 / all {
+            eprintln!("bench: {done}/{all} {what}");
+        }
+    }
+
+    fn end(&self) {
+        if self.on_terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

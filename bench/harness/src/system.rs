@@ -1,0 +1,210 @@
+//! The systems under comparison: how each is built, and how one workload is run on it.
+
+use crate::workload::Workload;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A run that takes longer has failed; the slowest, kernel threads in the sieve, takes 20 s.
+const RUN_SECONDS_MAX: u32 = 120;
+
+/// One system that runs the workloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct System {
+    /// Its name on the command line and in the JSON report.
+    pub name: &'static str,
+    /// What a reader calls it.
+    pub title: &'static str,
+    /// Memory that one parked thread may take, to leave out what would not fit.
+    parked_bytes_max: u64,
+}
+
+/// All systems, in the order of the columns.
+const ALL: [System; 6] = [
+    System { name: "kyocho", title: "Kyocho", parked_bytes_max: 6000 },
+    System { name: "go", title: "Go", parked_bytes_max: 3500 },
+    System { name: "tokio", title: "tokio", parked_bytes_max: 1000 },
+    System { name: "may", title: "may", parked_bytes_max: 11_000 },
+    System { name: "boost", title: "Boost.Fiber", parked_bytes_max: 11_000 },
+    System { name: "pthread", title: "kernel threads", parked_bytes_max: 28_000 },
+];
+
+/// A system with its program.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The system.
+    pub system: System,
+    /// What the program calls itself.
+    pub version: String,
+    /// Its program.
+    pub program: PathBuf,
+}
+
+/// What one run came to.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// The result line, its check passed.
+    Line(Value),
+    /// The system cannot do this, by design; why.
+    Unsupported(String),
+    /// It should, but did not; how it ended.
+    Failed(String),
+}
+
+/// The systems named in `names`, or all of them; Go is among them always, as the baseline.
+///
+/// # Errors
+/// A name that no system has.
+pub fn chosen(names: &[String]) -> Result<Vec<System>, String> {
+    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|system| system.name != **name))
+    {
+        let known: Vec<_> = ALL.iter().map(|system| system.name).collect();
+        return Err(format!("no system `{unknown}`; there are {}", known.join(", ")));
+    }
+    let wanted = |system: &System| {
+        names.is_empty() || system.name == "go" || names.iter().any(|name| name == system.name)
+    };
+    Ok(ALL.into_iter().filter(wanted).collect())
+}
+
+/// Builds every system; returns those that could be, and for each of the others why not.
+pub fn build_all(systems: &[System], into: &Path) -> (Vec<Built>, Vec<String>) {
+    let (mut built, mut skipped) = (Vec::new(), Vec::new());
+    for &system in systems {
+        eprintln!("bench: building {}", system.title);
+        match system.build(into) {
+            Ok(program) => {
+                let version = version(&program).unwrap_or_else(|| system.title.into());
+                built.push(Built { system, version, program });
+            }
+            Err(why) => {
+                eprintln!("bench: {} is skipped: {why}", system.title);
+                skipped.push(format!("{} is skipped: {why}", system.title));
+            }
+        }
+    }
+    (built, skipped)
+}
+
+fn version(program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
+}
+
+impl System {
+    fn build(self, into: &Path) -> Result<PathBuf, String> {
+        std::fs::create_dir_all(into).map_err(|failure| failure.to_string())?;
+        let into = into.canonicalize().map_err(|failure| failure.to_string())?;
+        let program = into.join(format!("{}-peer", self.name));
+        let source = |file: &str| format!("bench/peers/{}/{file}", self.name);
+        match self.name {
+            "go" => finish(
+                Command::new("go")
+                    .args(["build", "-o"])
+                    .arg(&program)
+                    .arg(".")
+                    .current_dir(source("")),
+            ),
+            "kyocho" | "tokio" | "may" => {
+                finish(
+                    Command::new("cargo")
+                        .args(["build", "--quiet", "--release", "--manifest-path"])
+                        .arg(source("Cargo.toml"))
+                        .arg("--target-dir")
+                        .arg(&into),
+                )?;
+                return Ok(into.join(format!("release/{}-peer", self.name)));
+            }
+            "boost" => finish(
+                Command::new("c++")
+                    .args(["-std=c++17", "-O2", "-DNDEBUG", "-pthread", "-o"])
+                    .arg(&program)
+                    .arg(source("main.cpp"))
+                    .args(["-lboost_fiber", "-lboost_context"]),
+            ),
+            _ => finish(
+                Command::new("cc")
+                    .args(["-std=gnu17", "-O2", "-pthread", "-o"])
+                    .arg(&program)
+                    .arg(source("main.c")),
+            ),
+        }?;
+        Ok(program)
+    }
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    let tool = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|failure| format!("{tool}: {failure}"))?;
+    if output.status.success() { Ok(()) } else { Err(first_complaint(&tool, &output)) }
+}
+
+/// The first line of an error output that says what went wrong.
+fn first_complaint(tool: &str, output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text
+        .lines()
+        .find(|line| {
+            line.contains("rror") || line.contains("failed") || line.contains("overflowed")
+        })
+        .or_else(|| text.lines().find(|line| !line.trim().is_empty()));
+    format!(
+        "{tool}: {}",
+        line.map_or_else(|| output.status.to_string(), |line| line.trim().to_owned())
+    )
+}
+
+impl Built {
+    /// Runs one workload to its end.
+    pub fn run(&self, work: &Workload) -> Outcome {
+        if work.bench == "parked_stackless" && self.system.name != "kyocho" {
+            // Nothing to report: the others' parked threads are measured as such.
+            return Outcome::Unsupported(String::new());
+        }
+        if let Some(why) = self.lacks_memory_for(work) {
+            return Outcome::Failed(why);
+        }
+        let output = Command::new("timeout")
+            .arg(RUN_SECONDS_MAX.to_string())
+            .arg(&self.program)
+            .args(work.command().split(' '))
+            .output();
+        match output {
+            Ok(output) => outcome(&output),
+            Err(failure) => Outcome::Failed(format!("{}: {failure}", self.program.display())),
+        }
+    }
+
+    fn lacks_memory_for(&self, work: &Workload) -> Option<String> {
+        let count = work.bench.starts_with("parked").then(|| work.arguments.first()).flatten()?;
+        let needed = count * self.system.parked_bytes_max;
+        let status = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let available = line.split_whitespace().next()?.parse::<u64>().ok()? * 1024;
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+        (available < needed).then(|| {
+            format!("may need {:.0} GB, {:.0} GB are free", gigabytes(needed), gigabytes(available))
+        })
+    }
+}
+
+/// What the result line says; a program that ends with another status than 0 has failed its check.
+fn outcome(output: &Output) -> Outcome {
+    if output.status.code() == Some(124) {
+        return Outcome::Failed(format!("no result within {RUN_SECONDS_MAX} s"));
+    }
+    if !output.status.success() {
+        return Outcome::Failed(first_complaint("fails", output));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).next_back();
+    match line {
+        None => Outcome::Failed("printed no result".into()),
+        Some(line) => match line.get("unsupported").and_then(Value::as_str) {
+            Some(why) => Outcome::Unsupported(why.to_owned()),
+            None if line.get("value").is_some_and(Value::is_number) => Outcome::Line(line),
+            None => Outcome::Failed("printed no value".into()),
+        },
+    }
+}

@@ -1,4 +1,0 @@
-;;; The least program: what starting costs.
-(import (scheme base) (scheme write))
-(display "started")
-(newline)

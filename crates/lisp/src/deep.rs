@@ -1,0 +1,132 @@
+//! The paper's experiment: a deep-binding a-list evaluator whose every cell is a system call.
+//!
+//! ```text
+//!  program's microprocess                     system-call microprocess
+//!  eval ... cons: cache empty
+//!     |------------- want n cells ---------------->|
+//!     |  (parked)                                  | takes them from the shared heap
+//!     |<------------ done / out of memory ---------|  (parked)
+//!  cons from the cache, n times
+//! ```
+//!
+//! A compiler with lexical addressing allocates nothing in `(ack 3 3)`; in a Lisp that binds on
+//! a-lists nearly every step takes cells, and what a cell costs is what the program costs
+//! (paper 4, §5). So this engine exists beside the machine, to repeat table 1 and figures 3 and 4.
+//!
+//! It is a subset of Scheme: quote, lambda, if, cond, let (named too), let*, letrec, define, set!,
+//! begin, and, or; integers of 61 bits, lists, strings for output. It collects at its own
+//! safepoints; the frames of the evaluation are on a stack of its own, so recursion is bounded by
+//! [`Options::frames_max`] and not by the microprocess's stack.
+
+mod atoms;
+mod error;
+mod evaluator;
+mod primitives;
+mod service;
+mod special;
+mod supply;
+
+pub use error::{Cause, Failure};
+pub use supply::SystemCallStatistics;
+
+use crate::heap::{CellCache, Heap, Limits};
+use crate::syntax::datum::{Datum, Span};
+use crate::syntax::reader::read_all;
+use evaluator::Evaluator;
+use kyocho_microprocess::Runtime;
+use service::SystemCallThread;
+use std::io::Write;
+use std::sync::Arc;
+use supply::Supply;
+
+/// How to run a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many cells a message brings.
+    pub cell_cache: CellCache,
+    /// The heap.
+    pub heap: Limits,
+    /// Frames of the evaluation, at most.
+    pub frames_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cell_cache: CellCache::Auto, heap: Limits::default(), frames_max: 1_000_000 }
+    }
+}
+
+/// What a program came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The last form's value, as `write` shows it; or why the program stopped.
+    pub value: Result<String, Failure>,
+    /// What its cells cost.
+    pub statistics: SystemCallStatistics,
+}
+
+/// Runs a program on a virtual processor of its own, as the paper's machine had one processor.
+/// `name` is for messages. Blocks the calling kernel thread until the program has ended.
+///
+/// # Errors
+/// The text is not readable, or there is no memory to start with. What stops a program that runs is
+/// in its [`Outcome`], beside what it cost until then.
+pub fn run(
+    source: &str,
+    name: &str,
+    options: &Options,
+    output: &mut (dyn Write + Send),
+) -> Result<Outcome, Failure> {
+    let data = read_all(source, name).map_err(|error| Failure {
+        cause: Cause::Syntax(error.message().into()),
+        span: error.span(),
+    })?;
+    let runtime = Runtime::builder().virtual_processors(1).build();
+    let outcome = runtime.run(|| run_data(&data, options, output));
+    let outcome = outcome.map_err(|deadlock| Cause::Runtime(deadlock.to_string()));
+    outcome.flatten().map_err(|cause| Failure { cause, span: Span::default() })
+}
+
+fn run_data(
+    data: &[Datum],
+    options: &Options,
+    output: &mut (dyn Write + Send),
+) -> Result<Outcome, Cause> {
+    let no_start = |error: std::io::Error| Cause::Runtime(format!("cannot start: {error}"));
+    let heap = Heap::new(options.heap).map_err(no_start)?;
+    let cells = heap.cells();
+    let thread = SystemCallThread::start(&heap, &cells).map_err(no_start)?;
+    let supply = Supply::new(options.cell_cache, Box::new(thread.exchange()));
+    let outcome = run_with(heap, cells, supply, data, options, output);
+    if !thread.end() {
+        return Err(Cause::Runtime("the system-call thread failed".into()));
+    }
+    outcome
+}
+
+/// Evaluates the forms; cells come from `cells` and, when it is empty, by `supply`.
+fn run_with(
+    heap: Arc<Heap>,
+    cells: crate::heap::Cells,
+    supply: Supply,
+    data: &[Datum],
+    options: &Options,
+    output: &mut (dyn Write + Send),
+) -> Result<Outcome, Cause> {
+    let mut evaluator = Evaluator::new(heap, cells, supply, options.frames_max, output)?;
+    evaluator.supply.start();
+    let mut shown = String::new();
+    for datum in data {
+        match evaluator.run(datum) {
+            Ok(value) => shown = atoms::show(value, true),
+            Err(cause) => {
+                let value = Err(Failure { cause, span: datum.span });
+                return Ok(Outcome { value, statistics: evaluator.supply.statistics() });
+            }
+        }
+    }
+    Ok(Outcome { value: Ok(shown), statistics: evaluator.supply.statistics() })
+}
+
+#[cfg(test)]
+mod tests;

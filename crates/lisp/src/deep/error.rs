@@ -1,0 +1,108 @@
+//! What can go wrong in the deep-binding evaluator.
+
+use super::atoms;
+use crate::heap::OutOfMemory;
+use crate::symbol::Symbol;
+use crate::syntax::datum::Span;
+use crate::value::Value;
+use core::fmt;
+
+/// Why a program stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The text is not readable.
+    Syntax(String),
+    /// A special form is not formed as it must be.
+    Malformed(&'static str),
+    /// A variable without a value.
+    Unbound(Symbol),
+    /// An argument of the wrong type.
+    WrongType {
+        /// The primitive.
+        who: &'static str,
+        /// What it takes.
+        expected: &'static str,
+        /// What it got, as shown.
+        got: String,
+    },
+    /// Something that is no procedure was called.
+    NotProcedure(String),
+    /// Wrong number of arguments.
+    Arity {
+        /// The procedure, as shown.
+        who: String,
+        /// How many it got.
+        got: usize,
+    },
+    /// A result beyond 61 bits.
+    Overflow(&'static str),
+    /// Division by zero.
+    DivideByZero(&'static str),
+    /// The stack's bound is reached.
+    TooDeep {
+        /// The bound, in frames.
+        frames_max: usize,
+    },
+    /// The heap's limit is reached.
+    OutOfMemory,
+    /// The program called `error`.
+    Raised(String),
+    /// Output could not be written.
+    Output(String),
+    /// No microprocess could be started, or one ended unexpectedly.
+    Runtime(String),
+}
+
+/// A cause, and the top-level form that was being evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Why.
+    pub cause: Cause,
+    /// Where the form began; line 0 where nothing is known.
+    pub span: Span,
+}
+
+impl From<OutOfMemory> for Cause {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+impl Cause {
+    #[cold]
+    pub(super) fn wrong_type(who: &'static str, expected: &'static str, got: Value) -> Self {
+        Self::WrongType { who, expected, got: atoms::show(got, true) }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax(message) | Self::Raised(message) => f.write_str(message),
+            Self::Malformed(form) => write!(f, "malformed {form}"),
+            Self::Unbound(name) => write!(f, "unbound variable: {name}"),
+            Self::WrongType { who, expected, got } => {
+                write!(f, "{who}: expected {expected}, got {got}")
+            }
+            Self::NotProcedure(what) => write!(f, "not a procedure: {what}"),
+            Self::Arity { who, got } => write!(f, "{who}: wrong number of arguments: {got}"),
+            Self::Overflow(who) => write!(f, "{who}: the result exceeds 61 bits"),
+            Self::DivideByZero(who) => write!(f, "{who}: division by zero"),
+            Self::TooDeep { frames_max } => {
+                write!(f, "recursion too deep: more than {frames_max} frames")
+            }
+            Self::OutOfMemory => OutOfMemory.fmt(f),
+            Self::Output(reason) => write!(f, "cannot write output: {reason}"),
+            Self::Runtime(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.span.line, self.span.column, self.cause)
+    }
+}
+
+impl core::error::Error for Failure {}

@@ -1,0 +1,345 @@
+//! The evaluator: environments and argument lists are made of heap cells, one by one.
+//!
+//! ```text
+//! eval(expression, environment) --+--> special form: push a frame, eval a part
+//!        ^                        +--> call: push an Arguments frame, eval operator and operands
+//!        |                        v
+//!        +---- frame <---- value (give)        no frame left: the form's value
+//! ```
+//!
+//! An environment is an a-list `((variable . value) ...)`, innermost first; a variable's value is
+//! found by walking it (deep binding), and only then on the atom itself. A call takes a cell an
+//! argument for the argument list and two cells a parameter for the binding. A closure keeps the
+//! a-list of its definition, so that this stays a subset of Scheme; the paper does not say which
+//! a-list its functions see.
+//!
+//! The frames are on a stack of our own: they are the roots, and recursion ends at a bound with an
+//! error. **Invariant:** a collection happens only at the top of `eval`, when expression,
+//! environment, frames and atoms are all there is.
+
+use super::atoms::{self, Atoms};
+use super::error::Cause;
+use super::primitives::{self, Arguments};
+use super::special::{self, Special};
+use super::supply::Supply;
+use crate::heap::{Cells, Heap, Kind, Mutator, OutOfMemory};
+use crate::symbol::Symbol;
+use crate::syntax::datum::Datum;
+use crate::thread::ThreadContext;
+use crate::value::Value;
+use std::io::Write;
+use std::sync::Arc;
+
+/// What remains to be done with a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Frame {
+    /// The value is the operator or an operand; `first` and `last` are the list made so far.
+    Arguments { rest: Value, environment: Value, operator: Value, first: Value, last: Value },
+    /// The value is a body's, and not its last.
+    Sequence { rest: Value, environment: Value },
+    /// The value is a test's.
+    If { branches: Value, environment: Value },
+    /// The value is the test's of the first of `clauses`.
+    Cond { clauses: Value, environment: Value },
+    /// The value is one of `and` or `or`, and not the last.
+    Connective { special: Special, rest: Value, environment: Value },
+    /// The value is for the first of `bindings`; `inner` holds those before it.
+    Let { bindings: Value, environment: Value, inner: Value, body: Value },
+    /// As `Let`, each in the scope of those before it.
+    LetStar { bindings: Value, environment: Value, body: Value },
+    /// The value is the first of `bindings`', all of which are in the a-list already.
+    Letrec { bindings: Value, environment: Value, body: Value },
+    /// The value is that of the definition `body` begins with, which is in the a-list already.
+    Definition { body: Value, environment: Value },
+    /// The value is the variable's, wherever it is bound.
+    Set { atom: Value, environment: Value },
+    /// The value is the atom's, at top level.
+    Define { atom: Value },
+}
+
+/// What the evaluator does next.
+pub(super) enum Next {
+    Eval(Value, Value),
+    Give(Value),
+}
+
+pub(super) type Outcome = Result<Next, Cause>;
+
+/// An evaluator with its heap, its cell cache and its output.
+pub(super) struct Evaluator<'a> {
+    pub(super) heap: Arc<Heap>,
+    pub(super) cells: Cells,
+    pub(super) supply: Supply,
+    pub(super) output: &'a mut (dyn Write + Send),
+    text: Mutator,
+    atoms: Atoms,
+    frames: Vec<Frame>,
+    frames_max: usize,
+    /// The form in evaluation: a root.
+    form: Value,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(
+        heap: Arc<Heap>,
+        cells: Cells,
+        supply: Supply,
+        frames_max: usize,
+        output: &'a mut (dyn Write + Send),
+    ) -> Result<Self, OutOfMemory> {
+        let text = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+        let mut evaluator = Self {
+            heap,
+            cells,
+            supply,
+            output,
+            text,
+            atoms: Atoms::default(),
+            frames: Vec::new(),
+            frames_max,
+            form: Value::NIL,
+        };
+        for (number, name) in special::NAMES.iter().enumerate() {
+            let atom = evaluator.atoms.intern(&mut evaluator.text, Symbol::intern(name))?;
+            atoms::set_special(atom, number);
+        }
+        for (number, primitive) in primitives::TABLE.iter().enumerate() {
+            let atom =
+                evaluator.atoms.intern(&mut evaluator.text, Symbol::intern(primitive.name))?;
+            let procedure = evaluator.text.object(Kind::Primitive, 0, 1)?;
+            procedure.set_payload_word(0, number as u64);
+            atoms::set_global(atom, procedure);
+        }
+        Ok(evaluator)
+    }
+
+    /// The value of a top-level form.
+    pub(super) fn run(&mut self, datum: &Datum) -> Result<Value, Cause> {
+        self.frames.clear();
+        self.form = self.atoms.load(&mut self.text, datum)?;
+        let mut next = Next::Eval(self.form, Value::NIL);
+        loop {
+            next = match next {
+                Next::Eval(expression, environment) => self.eval(expression, environment)?,
+                Next::Give(value) => match self.frames.pop() {
+                    Some(frame) => self.give(frame, value)?,
+                    None => return Ok(value),
+                },
+            };
+        }
+    }
+
+    /// A cell: from the cache, or by a request to the system-call thread.
+    #[inline]
+    pub(super) fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, Cause> {
+        if let Some(pair) = self.cells.try_cons(car, cdr) {
+            return Ok(pair);
+        }
+        self.supply.request()?;
+        self.cells.try_cons(car, cdr).ok_or(Cause::OutOfMemory)
+    }
+
+    pub(super) fn push(&mut self, frame: Frame) -> Result<(), Cause> {
+        if self.frames.len() >= self.frames_max {
+            return Err(Cause::TooDeep { frames_max: self.frames_max });
+        }
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    fn eval(&mut self, expression: Value, environment: Value) -> Outcome {
+        if self.heap.collection_wanted() {
+            self.collect(&[expression, environment]);
+        }
+        if let Some((operator, operands)) = expression.uncons() {
+            return match atoms::special(operator) {
+                Some(number) => self.eval_special(number, operands, environment),
+                None => self.eval_call(operator, operands, environment),
+            };
+        }
+        if atoms::is_atom(expression) {
+            return lookup(expression, environment).map(Next::Give);
+        }
+        Ok(Next::Give(expression))
+    }
+
+    fn eval_call(&mut self, operator: Value, operands: Value, environment: Value) -> Outcome {
+        let frame = Frame::Arguments {
+            rest: operands,
+            environment,
+            operator: Value::ABSENT,
+            first: Value::NIL,
+            last: Value::NIL,
+        };
+        self.push(frame)?;
+        Ok(Next::Eval(operator, environment))
+    }
+
+    /// One more of a call's values is there: the operator first, then each operand.
+    pub(super) fn give_argument(
+        &mut self,
+        (rest, environment): (Value, Value),
+        operator: Value,
+        (mut first, mut last): (Value, Value),
+        value: Value,
+    ) -> Outcome {
+        let operator = if operator == Value::ABSENT {
+            value
+        } else {
+            let cell = self.cons(value, Value::NIL)?;
+            if last.is_nil() {
+                first = cell;
+            } else {
+                let _ = last.set_cdr(cell);
+            }
+            last = cell;
+            operator
+        };
+        match rest.uncons() {
+            Some((operand, rest)) => {
+                self.push(Frame::Arguments { rest, environment, operator, first, last })?;
+                Ok(Next::Eval(operand, environment))
+            }
+            None => self.apply(operator, first),
+        }
+    }
+
+    fn apply(&mut self, operator: Value, arguments: Value) -> Outcome {
+        if operator.is_kind(Kind::Primitive) {
+            let primitive = &primitives::TABLE[operator.payload_word(0) as usize];
+            let arguments = Arguments::check(primitive, arguments)?;
+            return (primitive.function)(self, arguments).map(Next::Give);
+        }
+        if !operator.is_kind(Kind::Closure) {
+            return Err(Cause::NotProcedure(atoms::show(operator, true)));
+        }
+        let [parameters, body, environment] = [0, 1, 2].map(|i| operator.field_at(i));
+        let environment = self.bind(parameters, arguments, environment, operator)?;
+        self.eval_body(body, environment)
+    }
+
+    /// The a-list with each parameter bound to its argument.
+    fn bind(
+        &mut self,
+        parameters: Value,
+        arguments: Value,
+        environment: Value,
+        operator: Value,
+    ) -> Result<Value, Cause> {
+        let (mut parameter, mut argument, mut inner) = (parameters, arguments, environment);
+        loop {
+            match (parameter.uncons(), argument.uncons()) {
+                (Some((atom, parameters)), Some((value, arguments))) => {
+                    inner = self.bind_one(atom, value, inner)?;
+                    (parameter, argument) = (parameters, arguments);
+                }
+                (None, None) if parameter.is_nil() => return Ok(inner),
+                (None, _) if atoms::is_atom(parameter) => {
+                    return self.bind_one(parameter, argument, inner);
+                }
+                _ => {
+                    let who = atoms::show(operator, true);
+                    return Err(Cause::Arity { who, got: Arguments::count(arguments) });
+                }
+            }
+        }
+    }
+
+    pub(super) fn bind_one(
+        &mut self,
+        atom: Value,
+        value: Value,
+        environment: Value,
+    ) -> Result<Value, Cause> {
+        let binding = self.cons(atom, value)?;
+        self.cons(binding, environment)
+    }
+
+    /// A closure: `[parameters][body][a-list]`.
+    pub(super) fn closure(
+        &mut self,
+        parameters: Value,
+        body: Value,
+        environment: Value,
+    ) -> Result<Value, Cause> {
+        let closure = match self.cells.try_object(Kind::Closure, 0, 3) {
+            Some(closure) => closure,
+            None => self.supply.object(&mut self.cells, Kind::Closure, 3)?,
+        };
+        closure.set_field_at(0, parameters);
+        closure.set_field_at(1, body);
+        closure.set_field_at(2, environment);
+        Ok(closure)
+    }
+
+    pub(super) fn collect(&mut self, registers: &[Value]) {
+        let Self { heap, frames, atoms, form, .. } = self;
+        let done = heap.collect(|marker| {
+            marker.mark(*form);
+            registers.iter().for_each(|&value| marker.mark(value));
+            atoms.values().for_each(|value| marker.mark(value));
+            for frame in frames.iter() {
+                frame.values().into_iter().for_each(|value| marker.mark(value));
+            }
+        });
+        self.supply.note_collection(done);
+    }
+}
+
+/// The binding `(variable . value)` of an atom in an a-list.
+fn binding(atom: Value, mut environment: Value) -> Option<Value> {
+    while let Some((binding, rest)) = environment.uncons() {
+        if binding.car() == Some(atom) {
+            return Some(binding);
+        }
+        environment = rest;
+    }
+    None
+}
+
+fn lookup(atom: Value, environment: Value) -> Result<Value, Cause> {
+    let value = match binding(atom, environment) {
+        Some(binding) => binding.cdr().unwrap_or(Value::UNBOUND),
+        None => atoms::global(atom),
+    };
+    if value == Value::UNBOUND { Err(Cause::Unbound(atoms::name(atom))) } else { Ok(value) }
+}
+
+/// Gives a bound variable its value, or a global one that has a value another.
+pub(super) fn assign(atom: Value, value: Value, environment: Value) -> Result<(), Cause> {
+    if let Some(binding) = binding(atom, environment) {
+        let _ = binding.set_cdr(value);
+    } else if atoms::global(atom) == Value::UNBOUND {
+        return Err(Cause::Unbound(atoms::name(atom)));
+    } else {
+        atoms::set_global(atom, value);
+    }
+    Ok(())
+}
+
+impl Frame {
+    /// Everything a frame holds.
+    fn values(&self) -> [Value; 5] {
+        const NONE: Value = Value::NIL;
+        match *self {
+            Self::Arguments { rest, environment, operator, first, last } => {
+                [rest, environment, operator, first, last]
+            }
+            Self::Sequence { rest, environment } | Self::Connective { rest, environment, .. } => {
+                [rest, environment, NONE, NONE, NONE]
+            }
+            Self::If { branches, environment } => [branches, environment, NONE, NONE, NONE],
+            Self::Cond { clauses, environment } => [clauses, environment, NONE, NONE, NONE],
+            Self::Let { bindings, environment, inner, body } => {
+                [bindings, environment, inner, body, NONE]
+            }
+            Self::LetStar { bindings, environment, body }
+            | Self::Letrec { bindings, environment, body } => {
+                [bindings, environment, body, NONE, NONE]
+            }
+            Self::Definition { body, environment } => [body, environment, NONE, NONE, NONE],
+            Self::Set { atom, environment } => [atom, environment, NONE, NONE, NONE],
+            Self::Define { atom } => [atom, NONE, NONE, NONE, NONE],
+        }
+    }
+}

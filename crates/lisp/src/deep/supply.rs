@@ -1,0 +1,198 @@
+//! Where the deep-binding evaluator's cells come from, and what that costs.
+//!
+//! The evaluator asks when its cache is empty; how many cells, the policy says; who answers, the
+//! `exchange` says: a message to the system-call thread. Times are the paper's (figures 3 and 4):
+//! real time is what passed, system time what passed between a request and its answer, user time
+//! the rest, so that user and system are real.
+
+use crate::heap::cache_size::CacheSize;
+use crate::heap::{CellCache, Cells, Collection, Kind, OutOfMemory};
+use crate::value::Value;
+use core::fmt;
+use core::time::Duration;
+use kyocho_sys::prim::clock::Instant;
+
+/// One round trip to whoever holds the free cells: so many cells more for the evaluator's cache.
+pub(super) type Exchange = Box<dyn FnMut(usize) -> Result<(), OutOfMemory> + Send>;
+
+/// Requests for fewer cells than this come so often that reading the clock twice for each would be
+/// a good part of what is measured: one in [`SAMPLE`] stands for all of them.
+const SAMPLED_BELOW_CELLS: usize = 64;
+const SAMPLE: u64 = 16;
+/// A hundred times what a message takes.
+const OUTLIER: Duration = Duration::from_micros(20);
+/// Requests until an object of two cells finds two adjacent ones.
+const OBJECT_REQUESTS_MAX: usize = 8;
+
+/// What taking cells cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SystemCallStatistics {
+    /// The policy.
+    pub cell_cache: CellCache,
+    /// Cells that were asked for.
+    pub cells: u64,
+    /// Messages they were asked for with.
+    pub messages: u64,
+    /// Time of the program's thread, collections left out.
+    pub user: Duration,
+    /// Time between requests and answers.
+    pub system: Duration,
+    /// Both.
+    pub real: Duration,
+    /// Collections, which are in none of the above.
+    pub collections: u64,
+    /// Their time.
+    pub collection: Duration,
+    /// Cells that lay unused in the cache when a collection came.
+    pub stranded_cells: u64,
+}
+
+/// The policy, the way to the free cells, and the account.
+pub(super) struct Supply {
+    cell_cache: CellCache,
+    size: CacheSize,
+    exchange: Exchange,
+    started: Instant,
+    last_want: usize,
+    clock_cost: Duration,
+    account: SystemCallStatistics,
+}
+
+impl Supply {
+    pub(super) fn new(cell_cache: CellCache, exchange: Exchange) -> Self {
+        Self {
+            cell_cache,
+            size: CacheSize::new(0),
+            exchange,
+            started: Instant::now(),
+            last_want: 0,
+            clock_cost: clock_cost(),
+            account: SystemCallStatistics { cell_cache, ..SystemCallStatistics::default() },
+        }
+    }
+
+    /// Begins the account anew: the program starts now.
+    pub(super) fn start(&mut self) {
+        self.account =
+            SystemCallStatistics { cell_cache: self.cell_cache, ..SystemCallStatistics::default() };
+        self.started = Instant::now();
+        self.size = CacheSize::new(0);
+    }
+
+    /// Asks for as many cells as the policy says.
+    #[cold]
+    pub(super) fn request(&mut self) -> Result<(), OutOfMemory> {
+        let want = match self.cell_cache {
+            CellCache::Off => 1,
+            CellCache::Fixed(cells) => cells.max(1) as usize,
+            CellCache::Auto => {
+                let now_ns = self.started.elapsed().as_nanos() as u64;
+                self.size.next(now_ns, self.last_want)
+            }
+        };
+        self.last_want = want;
+        self.request_cells(want)
+    }
+
+    fn request_cells(&mut self, want: usize) -> Result<(), OutOfMemory> {
+        let weight = if want < SAMPLED_BELOW_CELLS { SAMPLE as u32 } else { 1 };
+        let timed = self.account.messages.is_multiple_of(u64::from(weight));
+        self.account.messages += 1;
+        self.account.cells += want as u64;
+        if !timed {
+            return (self.exchange)(want);
+        }
+        let begin = Instant::now();
+        let result = (self.exchange)(want);
+        let spent = begin.elapsed().saturating_sub(self.clock_cost);
+        // The host took the processor away in between: that did not happen to the other fifteen.
+        let counts_for = if spent > OUTLIER { 1 } else { weight };
+        self.account.system += spent * counts_for;
+        result
+    }
+
+    /// An object, two cells or more: as many requests as it takes.
+    #[cold]
+    pub(super) fn object(
+        &mut self,
+        cells: &mut Cells,
+        kind: Kind,
+        words: usize,
+    ) -> Result<Value, OutOfMemory> {
+        for _ in 0..OBJECT_REQUESTS_MAX {
+            self.request()?;
+            if let Some(object) = cells.try_object(kind, 0, words) {
+                return Ok(object);
+            }
+        }
+        Err(OutOfMemory)
+    }
+
+    pub(super) fn note_collection(&mut self, done: Collection) {
+        self.account.collections += 1;
+        self.account.collection += done.pause;
+        self.account.stranded_cells += done.stranded_cells as u64;
+    }
+
+    /// The account up to now.
+    pub(super) fn statistics(&self) -> SystemCallStatistics {
+        let real = self.started.elapsed().saturating_sub(self.account.collection);
+        let system = self.account.system.min(real);
+        SystemCallStatistics { real, system, user: real - system, ..self.account }
+    }
+}
+
+/// What two readings of the clock differ by when nothing lies between them.
+fn clock_cost() -> Duration {
+    let costs = (0..100).map(|_| Instant::now().elapsed());
+    costs.min().unwrap_or_default()
+}
+
+impl SystemCallStatistics {
+    /// One JSON object; times in nanoseconds.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        format!(
+            "{{\"cell_cache\":\"{}\",\"cells\":{},\"messages\":{},\"user_ns\":{},\"system_ns\":{},\
+             \"real_ns\":{},\"collections\":{},\"collection_ns\":{},\"stranded_cells\":{}}}",
+            self.cell_cache,
+            self.cells,
+            self.messages,
+            self.user.as_nanos(),
+            self.system.as_nanos(),
+            self.real.as_nanos(),
+            self.collections,
+            self.collection.as_nanos(),
+            self.stranded_cells,
+        )
+    }
+}
+
+impl fmt::Display for SystemCallStatistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cell cache {}: {} cells in {} messages; user {:.6} s + system {:.6} s = real {:.6} s; \
+             {} collections, {:.6} s, {} cells stranded",
+            self.cell_cache,
+            self.cells,
+            self.messages,
+            self.user.as_secs_f64(),
+            self.system.as_secs_f64(),
+            self.real.as_secs_f64(),
+            self.collections,
+            self.collection.as_secs_f64(),
+            self.stranded_cells,
+        )
+    }
+}
+
+impl fmt::Display for CellCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Fixed(cells) => cells.fmt(f),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
