@@ -1,35 +1,41 @@
-//! Runs the thread workloads on Kyocho and its peers, interleaved, and writes them side by side.
+//! Runs what is measured side by side and writes it as Markdown, JSON and SVG.
 //!
-//! One round runs each workload once on each system, so that what the machine does meanwhile
-//! falls on all of them; a ratio to Go is taken within a round, and its spread is over the rounds.
-//! What comes out lies in `bench/out`: `threads.md`, `threads.json`, `threads.svg`,
-//! `semaphores.svg`.
+//! Three parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and
+//! figures 3 and 4). A part gives its tables, its figures for a program, and its plots.
 
-mod measure;
-mod plot;
-mod report;
+mod build;
+mod cells;
+mod host;
+mod lisp;
+mod process;
+mod progress;
 mod statistics;
-mod system;
-mod table;
-mod workload;
+mod threads;
 
-use clap::Parser;
-use std::path::PathBuf;
+use clap::{Parser, ValueEnum};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Thread workloads side by side: Kyocho, Go, tokio, may, Boost.Fiber, kernel threads.
+/// Kyocho side by side with what people use today, interleaved, in ratios with their spread.
 ///
 /// Examples:
 ///   bench/run --quick
-///   bench/run --only sieve --peers go,kyocho --rounds 9
-///   bench/run --json | jq .targets
+///   bench/run --part threads --only sieve --peers go,kyocho --rounds 9
+///   bench/run --part lisp --only fib,ctak
+///   bench/run --json | jq .threads.targets
 #[derive(Debug, Parser)]
 #[command(verbatim_doc_comment, name = "bench/run")]
-struct Options {
-    /// Two rounds of smaller work: some twenty seconds, to see that all runs
+pub struct Options {
+    /// Two rounds of smaller work, to see that all runs
     #[arg(long)]
     quick: bool,
-    /// Only these workloads (spawn_join, yield, rendezvous, sieve, semaphores, parked, blocked, preempted, urgent)
+    /// Only these parts
+    #[arg(long, value_delimiter = ',')]
+    part: Vec<PartName>,
+    /// Only these workloads (threads: spawn_join, yield, rendezvous, sieve, semaphores, parked,
+    /// blocked, preempted, urgent; lisp: the names of bench/lisp/*.scm)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these systems (kyocho, go, tokio, may, boost, pthread); Go is the baseline
@@ -46,6 +52,54 @@ struct Options {
     out: PathBuf,
 }
 
+/// What can be measured on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PartName {
+    /// Threads beside Go, tokio, may, Boost.Fiber and kernel threads
+    Threads,
+    /// Lisp programs beside compiled Guile
+    Lisp,
+    /// Paper 4: what the cell cache brings
+    Cells,
+}
+
+/// What one part came to.
+#[derive(Debug)]
+pub struct Part {
+    /// The name of its files, and its key in the whole JSON report.
+    pub name: &'static str,
+    /// Everything, for a program to read.
+    pub json: Value,
+    /// The tables.
+    pub markdown: String,
+    /// File names and SVG.
+    pub plots: Vec<(&'static str, String)>,
+}
+
+/// Measures a part.
+type Measure = fn(&Options) -> Result<Part, String>;
+
+impl Options {
+    /// How often each thing is run.
+    pub fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.quick { 2 } else { 5 }).max(1)
+    }
+
+    /// Where the programs under measurement are built.
+    pub fn build_into(&self) -> PathBuf {
+        self.out.join("build")
+    }
+
+    fn includes(&self, part: PartName) -> bool {
+        match (self.part.is_empty(), self.only.is_empty()) {
+            (true, true) => true,
+            // Names without a part are those of the thread workloads.
+            (true, false) => part == PartName::Threads,
+            (false, _) => self.part.contains(&part),
+        }
+    }
+}
+
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,28 +111,38 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let systems = system::chosen(&options.peers)?;
-    let workloads = workload::chosen(&options.only, options.quick)?;
-    let rounds = options.rounds.unwrap_or(if options.quick { 2 } else { 5 }).max(1);
-    let build_into = options.out.join("build");
-    let (built, skipped) = system::build_all(&systems, &build_into);
-    let series = measure::interleaved(&built, &workloads, rounds);
-    let report = report::Report::new(&built, &workloads, series, rounds, skipped);
-    let json = format!("{:#}\n", report.to_json());
-    let markdown = table::markdown(&report);
-    write(options, "threads.json", &json)?;
-    write(options, "threads.md", &markdown)?;
-    write(options, "threads.svg", &plot::ratios(&report).map_err(|failure| failure.to_string())?)?;
-    let curves = plot::semaphores(&report).map_err(|failure| failure.to_string())?;
-    write(options, "semaphores.svg", &curves)?;
-    print!("{}", if options.json { &json } else { &markdown });
+    std::fs::create_dir_all(options.build_into())
+        .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
+    let all: [(PartName, Measure); 3] = [
+        (PartName::Threads, threads::run),
+        (PartName::Lisp, lisp::run),
+        (PartName::Cells, cells::run),
+    ];
+    let mut whole = serde_json::Map::new();
+    for (name, measure) in all {
+        if !options.includes(name) {
+            continue;
+        }
+        let part = measure(options)?;
+        write(&options.out, &format!("{}.json", part.name), &format!("{:#}\n", part.json))?;
+        write(&options.out, &format!("{}.md", part.name), &part.markdown)?;
+        for (file, svg) in &part.plots {
+            write(&options.out, file, svg)?;
+        }
+        if !options.json {
+            println!("{}", part.markdown);
+        }
+        whole.insert(part.name.into(), part.json);
+    }
+    if options.json {
+        println!("{:#}", Value::Object(whole));
+    }
     eprintln!("bench: written to {}", options.out.display());
     Ok(())
 }
 
-fn write(options: &Options, name: &str, text: &str) -> Result<(), String> {
-    let path = options.out.join(name);
-    std::fs::create_dir_all(&options.out)
-        .and_then(|()| std::fs::write(&path, text))
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
+    let path = folder.join(name);
+    std::fs::write(&path, text)
         .map_err(|failure| format!("cannot write {}: {failure}", path.display()))
 }

@@ -9,9 +9,9 @@ use core::ops::{Deref, DerefMut};
 use kyocho_sys::prim::cell::UnsafeCell;
 
 pub(crate) use crate::deadline::Deadline;
-use crate::record::Reason;
+use crate::record::{MicroprocessRef, Reason};
 use crate::schedule::{Section, mask, prepare_to_park, resume, switch_away};
-pub(crate) use crate::schedule::{WakeCause, hand_over, make_runnable};
+pub(crate) use crate::schedule::{WakeCause, make_runnable};
 use crate::spin::SpinLock;
 
 /// A value that one microprocess at a time enters, briefly.
@@ -79,6 +79,12 @@ impl<T> DerefMut for Guard<'_, T> {
 }
 
 impl<T> Guard<'_, T> {
+    /// Who is inside, if it is a microprocess.
+    #[inline(always)]
+    pub(crate) fn caller(&self) -> Option<MicroprocessRef> {
+        self.section.as_ref()?.vp.current.get().map(MicroprocessRef)
+    }
+
     /// Leaves the guard and waits to be made runnable by whoever finds the caller in a wait queue.
     ///
     /// No wake is lost: who enters next may wake the caller at once, even before it has left its stack.

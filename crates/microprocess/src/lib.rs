@@ -1,21 +1,24 @@
 //! Microprocesses: threads by cooperation of user program and kernel (Paper 1).
 
+pub mod channel;
 mod deadline;
 mod dispatch;
-#[expect(dead_code, unused_imports, reason = "the synchronisation objects build on it")]
 mod guarded;
+pub mod io;
 mod kernel_thread;
 mod microprocess;
 mod monitor;
+pub mod net;
 mod overflow;
 mod pool;
-mod port;
 mod preempt;
 mod priority;
 mod record;
 mod run_queue;
 mod runtime;
 mod schedule;
+mod scope;
+pub mod select;
 mod sentinel;
 mod shared;
 mod slot;
@@ -23,6 +26,7 @@ mod spawn;
 mod spin;
 mod stackless;
 mod statistics;
+pub mod sync;
 mod timers;
 mod vp;
 
@@ -34,6 +38,8 @@ pub use runtime::{
     Deadlock, Detection, Report, Runtime, RuntimeBuilder, Waiting, concurrency, report, run,
     statistics,
 };
+pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use spawn::{Builder, JoinHandle, spawn};
 pub use stackless::{Stackless, Step};
 pub use statistics::Statistics;
+pub use sync::{Barrier, Condvar, Mutex, MutexGuard, RwLock, Semaphore};

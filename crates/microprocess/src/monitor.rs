@@ -4,15 +4,17 @@
 //! * It ends time slices, and interrupts code that does not call the runtime (Preempted).
 //! * It makes kernel threads ahead of need: only a thread of the normal class can make one of the normal class,
 //!   and nobody who has events masked may allocate.
-//! * Where there is no sentinel, it looks for holders that sleep in the kernel (Blocked).
+//! * It looks for holders that sleep in the kernel (Blocked) where there is no sentinel, or where that one is late.
 //!
 //! It sleeps while every virtual processor is idle.
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::scheduling::set_timer_slack_ns;
 
 use crate::preempt;
+use crate::runtime::Detection;
 use crate::sentinel::take_from_sleeper;
 use crate::shared::{Role, Shared};
 use crate::vp::{NEVER_NS, Vp, attention};
@@ -21,8 +23,14 @@ use crate::vp::{NEVER_NS, Vp, attention};
 pub(crate) const SLICE_NS: u64 = 5_000_000;
 /// How long a virtual processor that was told something gets to notice by itself, before it is interrupted.
 const PATIENCE_NS: u64 = 50_000;
-/// How often a busy virtual processor without a sentinel is looked at.
-const LOOK_NS: u64 = 200_000;
+/// A microprocess that has run this long without a switch is not given that time.
+const HOG_NS: u64 = 1_000_000;
+/// How soon a busy virtual processor is looked at again after its holder was found asleep; each look that finds it
+/// awake doubles the time.
+const LOOK_MIN_NS: u64 = 50_000;
+/// The longest time between looks where there is no sentinel. Where there is one, a slice: on a core that other programs want, the
+/// sentinel may wait long for its turn.
+const LOOK_MAX_NS: u64 = 1_000_000;
 /// Kernel threads kept waiting for each virtual processor: at least, and at most after many were needed at once.
 const SPARES_MIN: u32 = 2;
 const SPARES_MAX: u32 = 64;
@@ -94,6 +102,8 @@ struct Watch {
     since_ns: u64,
     /// When something was asked of it that it has not noticed.
     asked_ns: Option<u64>,
+    /// Time between looks at its holder.
+    look_ns: u64,
 }
 
 /// What to do about one virtual processor now, and when to look again.
@@ -109,7 +119,7 @@ impl Watch {
     /// Decides from what is seen of a busy virtual processor at `now_ns`.
     fn decide(&mut self, now_ns: u64, switches: u64, deadline_ns: u64, unnoticed: u32) -> Decision {
         if switches != self.switches || self.since_ns == 0 {
-            *self = Self { switches, since_ns: now_ns, asked_ns: None };
+            (self.switches, self.since_ns, self.asked_ns) = (switches, now_ns, None);
         }
         let mut tell = 0;
         if deadline_ns <= now_ns {
@@ -125,20 +135,35 @@ impl Watch {
             return Decision { tell, interrupt: false, look_ns: look_ns.min(slice_end_ns) };
         }
         let asked_ns = *self.asked_ns.get_or_insert(now_ns);
-        let patience_over = now_ns >= asked_ns + PATIENCE_NS;
+        let is_hog = now_ns >= self.since_ns + HOG_NS;
+        let patience_over = is_hog || now_ns >= asked_ns + PATIENCE_NS;
         if patience_over {
             // Once more after another slice, should it not help.
-            *self = Self { switches, since_ns: now_ns, asked_ns: None };
+            (self.since_ns, self.asked_ns) = (now_ns, None);
             look_ns = look_ns.min(now_ns + SLICE_NS);
         } else {
             look_ns = look_ns.min(asked_ns + PATIENCE_NS);
         }
         Decision { tell, interrupt: patience_over, look_ns }
     }
+
+    /// When to look at the holder again, which was found asleep or not; `longest_ns` bounds the time between.
+    fn next_look(&mut self, found_asleep: bool, longest_ns: u64) -> u64 {
+        self.look_ns = if found_asleep { LOOK_MIN_NS } else { self.look_ns.max(LOOK_MIN_NS) * 2 };
+        self.look_ns = self.look_ns.min(longest_ns);
+        self.look_ns
+    }
 }
 
-/// The monitor's life. `detects`: it looks for holders that sleep in the kernel.
-pub(crate) fn run(shared: &'static Shared, detects: bool) {
+/// The monitor's life.
+pub(crate) fn run(shared: &'static Shared) {
+    // The default would make every deadline 50 µs late. Refused: then it does.
+    let _late = set_timer_slack_ns(1);
+    let longest_ns = match shared.detection {
+        Detection::Off => None,
+        Detection::Sentinel => Some(SLICE_NS),
+        Detection::Auto | Detection::Monitor => Some(LOOK_MAX_NS),
+    };
     let monitor = &shared.monitor;
     let mut watches = vec![Watch::default(); shared.vps().len()];
     let mut trim_ns = NEVER_NS;
@@ -148,7 +173,7 @@ pub(crate) fn run(shared: &'static Shared, detects: bool) {
         let now_ns = monotonic_ns();
         let mut next_ns = NEVER_NS;
         for (vp, watch) in shared.vps().iter().zip(&mut watches) {
-            next_ns = next_ns.min(look_after(vp, watch, now_ns, detects));
+            next_ns = next_ns.min(look_after(vp, watch, now_ns, longest_ns));
         }
         let surplus = keep_spares(shared, trim_ns <= now_ns);
         trim_ns = match (surplus, trim_ns) {
@@ -164,14 +189,13 @@ pub(crate) fn run(shared: &'static Shared, detects: bool) {
 }
 
 /// Looks after one virtual processor; when to look again.
-fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, detects: bool) -> u64 {
+fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Option<u64>) -> u64 {
     if vp.is_idle() {
         *watch = Watch::default();
         return NEVER_NS;
     }
-    if detects {
-        take_from_sleeper(vp);
-    }
+    let look_ns = longest_ns
+        .map_or(NEVER_NS, |longest_ns| now_ns + watch.next_look(take_from_sleeper(vp), longest_ns));
     let unnoticed = vp.attention.load(Ordering::SeqCst) & !attention::IDLE;
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
     let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
@@ -181,7 +205,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, detects: bool) ->
     if decision.interrupt {
         preempt::interrupt(vp);
     }
-    if detects { decision.look_ns.min(now_ns + LOOK_NS) } else { decision.look_ns }
+    decision.look_ns.min(look_ns)
 }
 
 /// Keeps enough kernel threads waiting, and dismisses some of a surplus if `trim`; tells whether there is one.

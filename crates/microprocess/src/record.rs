@@ -52,6 +52,8 @@ pub(crate) enum State {
     Blocked,
     /// Over; the slot waits for its handle.
     Finished,
+    /// Its runtime has stopped before its end, and somebody may still point into its stack.
+    Abandoned,
 }
 
 /// What kind of thing a parked microprocess waits for.
@@ -330,6 +332,12 @@ impl MicroprocessRef {
     #[inline]
     pub(crate) fn current() -> Self {
         Self(crate::schedule::current())
+    }
+
+    /// Whether it never runs again although it has not ended.
+    #[inline]
+    pub(crate) fn is_abandoned(self) -> bool {
+        self.0.state.get() == State::Abandoned
     }
 
     /// Its level.

@@ -15,13 +15,13 @@ use kyocho_sys::scheduling::{affinity, current_cpu};
 use kyocho_sys::task::{SystemCallReader, ThreadId};
 use kyocho_sys::thread::start;
 
-use crate::record::{Name, Reason, Record, State};
+use crate::record::{Kind, Name, Reason, Record, State};
 use crate::shared::{Role, Shared, outcome};
 use crate::slot;
 use crate::spawn::furnish;
 use crate::statistics::Statistics;
 use crate::vp::attention;
-use crate::{monitor, overflow, preempt, schedule, sentinel};
+use crate::{monitor, overflow, preempt, schedule, sentinel, sync};
 
 /// How to start a runtime.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +39,7 @@ pub enum Detection {
     Auto,
     /// A thread of the lowest class on the same core, which runs the moment the holder does not. Pins virtual processors to CPUs.
     Sentinel,
-    /// A thread on another core that looks every 0.2 ms while anything runs.
+    /// A thread on another core that looks every 0.05 to 1 ms while anything runs.
     Monitor,
     /// Not at all: a sleeping kernel thread holds its virtual processor.
     Off,
@@ -60,7 +60,7 @@ impl fmt::Display for Report {
         let detection = match self.detection {
             Detection::Auto | Detection::Off => "not detected",
             Detection::Sentinel => "detected by a sentinel of the idle class on the same core",
-            Detection::Monitor => "detected by a monitor thread every 0.2 ms",
+            Detection::Monitor => "detected by a monitor thread every 0.05 to 1 ms",
         };
         let slice_ms = monitor::SLICE_NS / 1_000_000;
         writeln!(f, "virtual processors: {}", self.virtual_processors)?;
@@ -153,6 +153,8 @@ pub struct Waiting {
     pub level: u8,
     /// What it waited for.
     pub reason: Reason,
+    /// The id of the microprocess that held it, where it was a mutex.
+    pub held_by: Option<u64>,
 }
 
 /// How many of those who wait are listed in text.
@@ -165,9 +167,12 @@ impl fmt::Display for Deadlock {
             "deadlock: nothing is runnable and nothing pending; {} wait:",
             self.waiting.len()
         )?;
-        for Waiting { id, name, level, reason } in self.waiting.iter().take(LISTED_MAX) {
+        for Waiting { id, name, level, reason, held_by } in self.waiting.iter().take(LISTED_MAX) {
             let name = name.as_deref().unwrap_or("(no name)");
             write!(f, "\n  microprocess {id} {name}, priority {level}, waits for {reason}")?;
+            if let Some(holder) = held_by {
+                write!(f, ", held by microprocess {holder}")?;
+            }
         }
         if self.waiting.len() > LISTED_MAX {
             write!(f, "\n  and {} more", self.waiting.len() - LISTED_MAX)?;
@@ -280,8 +285,7 @@ fn start_threads(shared: &'static Shared) -> Result<Vec<JoinHandle<()>>, Errno> 
     for vp in shared.vps() {
         shared.start_thread(vp, Role::Holder)?;
     }
-    let detects = shared.detection == Detection::Monitor;
-    let monitor = start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared, detects))?;
+    let monitor = start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?;
     let mut watchers = vec![monitor];
     if shared.detection == Detection::Sentinel {
         for vp in shared.vps() {
@@ -313,13 +317,21 @@ fn stop(shared: &'static Shared, watchers: Vec<JoinHandle<()>>) {
         }
     }
     let left = shared.join_threads();
+    for port in shared.vps().iter().filter_map(|vp| vp.detach_port()) {
+        port.quiesce();
+        port.put();
+    }
     shared.strike();
     let all = shared.statistics();
     if all.spawned != all.ended || left != 0 {
         // What is bound to a kernel thread that is left keeps its stack.
         for record in of(shared).filter(|record| record.bound.get().is_none()) {
             drop(record.machine.take());
-            slot::give_back(record);
+            if is_unreferenced(record) {
+                slot::give_back(record);
+            } else {
+                record.state.set(State::Abandoned);
+            }
         }
     }
 }
@@ -332,6 +344,15 @@ fn of(shared: &'static Shared) -> impl Iterator<Item = &'static Record> {
     })
 }
 
+/// Whether nothing outside the slot of an abandoned microprocess points into it. What waits for an
+/// object, or was just woken from that, may stand in the queues of objects that outlive the runtime:
+/// its slot is kept as it is, and whoever finds the node there passes over it.
+fn is_unreferenced(record: &Record) -> bool {
+    let alone =
+        matches!(record.reason.get().kind, Kind::Nothing | Kind::Park | Kind::Sleep | Kind::Join);
+    record.is_stackless.get() || record.state.get() == State::Finished || alone
+}
+
 /// Who waits for what, in a runtime where nothing runs.
 fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
     let parked = of(shared).filter(|record| record.state.get() == State::Parked);
@@ -341,6 +362,7 @@ fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
             name: record.name.get().as_str().map(str::to_owned),
             level: record.level.get(),
             reason: record.reason.get(),
+            held_by: sync::holder_of(record.reason.get()),
         })
         .collect();
     waiting.sort_by_key(|waiting| waiting.id);

@@ -107,7 +107,6 @@ impl Builder {
     ///
     /// # Safety
     /// The microprocess ends before what `body` and `T` borrow does.
-    #[expect(dead_code, reason = "scopes build on it")]
     pub(crate) unsafe fn spawn_borrowing<F, T>(self, body: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send,

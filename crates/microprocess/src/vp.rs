@@ -27,9 +27,9 @@ use kyocho_sys::prim::atomic::{
 };
 use kyocho_sys::prim::clock::monotonic_ns;
 
+use crate::io::port::Port;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::pool::Pool;
-use crate::port::Port;
 use crate::priority::Priority;
 use crate::record::{Kind, Record, State, remote};
 use crate::run_queue::RunQueue;
@@ -86,7 +86,7 @@ pub(crate) struct Vp {
     pub(crate) taking: AtomicBool,
     /// 1 once the last holder has left for good.
     pub(crate) stopped: AtomicU32,
-    port: AtomicPtr<&'static dyn Port>,
+    port: AtomicPtr<Port>,
     cpu: AtomicUsize,
     /// Kernel threads that wait for this one, or for any.
     pub(crate) pool: Pool,
@@ -199,19 +199,24 @@ impl Vp {
 
     /// Its I/O port, once something opened one.
     #[inline]
-    pub(crate) fn port(&self) -> Option<&'static dyn Port> {
-        // SAFETY: null or leaked by `set_port`.
-        unsafe { self.port.load(Ordering::Acquire).as_ref() }.copied()
+    pub(crate) fn port(&self) -> Option<&'static Port> {
+        // SAFETY: null or set by `attach_port` to one that lives for ever.
+        unsafe { self.port.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Attaches an I/O port; the first one stays. Not with events masked: allocates.
-    pub(crate) fn set_port(&self, port: &'static dyn Port) {
-        let entry = Box::into_raw(Box::new(port));
-        let null = ptr::null_mut();
-        if self.port.compare_exchange(null, entry, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            // SAFETY: made by `into_raw` above and published to nobody.
-            drop(unsafe { Box::from_raw(entry) });
+    /// Makes `port` this virtual processor's, unless it has one; returns the one it has now.
+    pub(crate) fn attach_port(&self, port: &'static Port) -> &'static Port {
+        if self.port().is_none() {
+            self.port.store(ptr::from_ref(port).cast_mut(), Ordering::Release);
         }
+        self.port().unwrap_or(port)
+    }
+
+    /// Takes the port away from a virtual processor that has stopped.
+    pub(crate) fn detach_port(&self) -> Option<&'static Port> {
+        let port = self.port();
+        self.port.store(ptr::null_mut(), Ordering::Release);
+        port
     }
 
     // ----- from outside ------------------------------------------------------------------------

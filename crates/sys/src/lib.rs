@@ -18,6 +18,7 @@ pub mod fault;
 pub mod futex;
 pub mod mapping;
 pub mod memory;
+pub mod poll;
 pub mod prim;
 mod raw;
 pub mod scheduling;

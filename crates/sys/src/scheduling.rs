@@ -160,6 +160,17 @@ pub fn set_nice(thread: ThreadId, nice: i32) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Sets how late the calling thread's sleeps may end, so that the host can end several at once; 50 µs by default.
+///
+/// # Errors
+/// Injected ones.
+pub fn set_timer_slack_ns(slack_ns: usize) -> Result<(), Errno> {
+    fault::check(Call::Scheduler)?;
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_prctl, [libc::PR_SET_TIMERSLACK as usize, slack_ns]) }?;
+    Ok(())
+}
+
 /// Lets another thread of the same CPU run, if one wants to.
 pub fn yield_to_host() {
     // SAFETY: takes nothing and cannot fail.

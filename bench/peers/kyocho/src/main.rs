@@ -335,18 +335,7 @@ fn blocked(count: usize) {
 
 fn overshoot(bench: &str, samples: usize, sleeper: Priority) {
     let stop = Arc::new(AtomicBool::new(false));
-    // Kept from the optimiser: the loop's only exits.
-    let spins = Arc::new(AtomicU64::new(0));
-    let hog = {
-        let (stop, spins) = (Arc::clone(&stop), Arc::clone(&spins));
-        let start = Instant::now();
-        spawn(move || {
-            while !stop.load(Relaxed) && start.elapsed() < SPIN {
-                spins.store(spins.load(Relaxed) + 1, Relaxed);
-            }
-            stop.store(true, Relaxed);
-        })
-    };
+    // Spawned first: it sleeps before the loop begins.
     let napping = {
         let stop = Arc::clone(&stop);
         Builder::new().priority(sleeper).spawn(move || {
@@ -358,6 +347,18 @@ fn overshoot(bench: &str, samples: usize, sleeper: Priority) {
             }
             stop.store(true, Relaxed);
             overshoot
+        })
+    };
+    // Kept from the optimiser: the loop's only exits.
+    let spins = Arc::new(AtomicU64::new(0));
+    let hog = {
+        let (stop, spins) = (Arc::clone(&stop), Arc::clone(&spins));
+        let start = Instant::now();
+        spawn(move || {
+            while !stop.load(Relaxed) && start.elapsed() < SPIN {
+                spins.store(spins.load(Relaxed) + 1, Relaxed);
+            }
+            stop.store(true, Relaxed);
         })
     };
     let napping: JoinHandle<Overshoot> = napping.expect("memory for one more stack");

@@ -1,9 +1,9 @@
 //! The rounds: each runs every workload once on every system.
 
-use crate::system::{Built, Outcome};
-use crate::workload::Workload;
+use crate::progress::Progress;
+use crate::threads::system::{Built, Outcome};
+use crate::threads::workload::Workload;
 use serde_json::Value;
-use std::io::{IsTerminal, Write, stderr};
 
 /// What a system printed for a workload, round by round, or why there is nothing.
 #[derive(Debug, Clone)]
@@ -42,39 +42,5 @@ pub fn interleaved(systems: &[Built], workloads: &[Workload], rounds: usize) -> 
             }
         }
     }
-    progress.end();
     all
-}
-
-/// A line on standard error: rewritten on a terminal, one a tenth of the way elsewhere.
-struct Progress {
-    done: usize,
-    all: usize,
-    on_terminal: bool,
-}
-
-impl Progress {
-    fn new(all: usize) -> Self {
-        Self { done: 0, all, on_terminal: stderr().is_terminal() }
-    }
-
-    fn step(&mut self, what: &str) {
-        self.done += 1;
-        let (done, all) = (self.done, self.all);
-        if self.on_terminal {
-            const WIDTH: usize = 30;
-            let bar = "#".repeat(WIDTH * done / all);
-            eprint!("\r\x1b[K[{bar:<WIDTH$}] {done}/{all} {what}");
-            // A progress line that cannot be shown is not worth ending for.
-            drop(stderr().flush());
-        } else if done * 10 / all > (done - 1) * 10 / all {
-            eprintln!("bench: {done}/{all} {what}");
-        }
-    }
-
-    fn end(&self) {
-        if self.on_terminal {
-            eprint!("\r\x1b[K");
-        }
-    }
 }

@@ -1,9 +1,9 @@
 //! What the rounds came to: values, ratios to Go and marks, as numbers.
 
-use crate::measure::Series;
 use crate::statistics::Spread;
-use crate::system::{Built, System};
-use crate::workload::{Better, SECOND_FIGURES, SecondFigure, Target, Workload};
+use crate::threads::measure::Series;
+use crate::threads::system::{Built, System};
+use crate::threads::workload::{Better, SECOND_FIGURES, SecondFigure, Target, Workload};
 use serde_json::{Map, Value, json};
 
 /// All that was measured, with where.
@@ -91,7 +91,7 @@ impl Report {
             .map(|(work, row)| Row::new(work.clone(), row, baseline(work).as_deref()))
             .collect();
         let systems = systems.iter().map(|built| (built.system, built.version.clone())).collect();
-        Self { systems, rows, rounds, skipped, host: host() }
+        Self { systems, rows, rounds, skipped, host: crate::host::describe() }
     }
 
     /// What Kyocho reached against its marks.
@@ -234,13 +234,4 @@ fn values_of(series: &Series) -> Option<Vec<f64>> {
 
 fn spread_json(spread: &Spread) -> Value {
     json!({ "median": spread.median, "least": spread.least, "most": spread.most })
-}
-
-fn host() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpuinfo = read("/proc/cpuinfo");
-    let models: Vec<_> = cpuinfo.lines().filter(|line| line.starts_with("model name")).collect();
-    let model =
-        models.first().and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown processor");
-    format!("{} x {model}, Linux {}", models.len(), read("/proc/sys/kernel/osrelease").trim())
 }

@@ -1,8 +1,8 @@
 //! The report as pictures: ratios to Go as bars on a logarithmic axis, semaphores as curves.
 
-use crate::report::{Cell, Report, Row};
-use crate::system::System;
-use crate::workload::{Better, Target};
+use crate::threads::report::{Cell, Report, Row};
+use crate::threads::system::System;
+use crate::threads::workload::{Better, Target};
 use plotters::coord::ranged1d::{IntoSegmentedCoord, SegmentValue};
 use plotters::prelude::*;
 

@@ -1,8 +1,8 @@
 //! The report as Markdown.
 
-use crate::report::{Cell, Measured, Report, Row};
 use crate::statistics::Spread;
-use crate::workload::SECOND_FIGURES;
+use crate::threads::report::{Cell, Measured, Report, Row};
+use crate::threads::workload::SECOND_FIGURES;
 use std::fmt::Write;
 
 /// The tables: ratios to Go, values, second figures, marks, what did not run.

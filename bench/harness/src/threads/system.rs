@@ -1,6 +1,7 @@
 //! The systems under comparison: how each is built, and how one workload is run on it.
 
-use crate::workload::Workload;
+use crate::build::{finish, first_complaint};
+use crate::threads::workload::Workload;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -132,27 +133,6 @@ impl System {
         }?;
         Ok(program)
     }
-}
-
-fn finish(command: &mut Command) -> Result<(), String> {
-    let tool = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|failure| format!("{tool}: {failure}"))?;
-    if output.status.success() { Ok(()) } else { Err(first_complaint(&tool, &output)) }
-}
-
-/// The first line of an error output that says what went wrong.
-fn first_complaint(tool: &str, output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    let line = text
-        .lines()
-        .find(|line| {
-            line.contains("rror") || line.contains("failed") || line.contains("overflowed")
-        })
-        .or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    format!(
-        "{tool}: {}",
-        line.map_or_else(|| output.status.to_string(), |line| line.trim().to_owned())
-    )
 }
 
 impl Built {

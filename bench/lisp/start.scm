@@ -1,0 +1,4 @@
+;;; The least program: what starting costs.
+(import (scheme base) (scheme write))
+(display "started")
+(newline)

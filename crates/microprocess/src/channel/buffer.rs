@@ -1,0 +1,245 @@
+//! What a channel holds between a send and a receive.
+//!
+//! Nothing here allocates or frees on its own: pushing and popping happen with events masked, when
+//! a microprocess taken off this virtual processor may hold the allocator's lock. A ring is
+//! allocated with its channel. An unbounded channel grows by blocks that a sender allocates before
+//! it enters and a receiver frees after it has left:
+//!
+//! ```text
+//! head -> [ . . x x ] -> [ x x x x ] -> [ x . . . ] <- tail       spare -> [ . . . . ]
+//!             ^ taken                       ^ filled
+//! ```
+//!
+//! **Invariant:** `taken <= filled` where head and tail are one block; a lone block that runs empty
+//! is used again from its start, so a channel that is drained regularly never grows.
+#![expect(unsafe_code, reason = "slots are initialised one by one, blocks linked by pointer")]
+
+use core::{mem::MaybeUninit, ptr};
+
+/// The messages one block holds; blocks are allocated once in so many sends.
+const BLOCK_MESSAGES: usize = 32;
+
+/// The messages in a channel, in order.
+pub(super) enum Buffer<T> {
+    /// Holds nothing: messages pass from hand to hand.
+    Rendezvous,
+    /// Holds up to a fixed number.
+    Ring(Ring<T>),
+    /// Holds any number.
+    Blocks(Blocks<T>),
+}
+
+/// Why a push failed; the message comes back.
+pub(super) enum Rejected<T> {
+    /// No room.
+    Full(T),
+    /// No room until [`Buffer::add_block`].
+    NeedsBlock(T),
+}
+
+impl<T> Buffer<T> {
+    /// A buffer for up to `messages_max` messages.
+    pub(super) fn ring(messages_max: usize) -> Self {
+        if messages_max == 0 {
+            return Self::Rendezvous;
+        }
+        let slots = (0..messages_max).map(|_| MaybeUninit::uninit()).collect();
+        Self::Ring(Ring { slots, head: 0, length: 0 })
+    }
+
+    /// A buffer without a bound.
+    pub(super) fn blocks() -> Self {
+        Self::Blocks(Blocks {
+            head: ptr::null_mut(),
+            tail: ptr::null_mut(),
+            taken: 0,
+            filled: 0,
+            length: 0,
+            spare: None,
+        })
+    }
+
+    pub(super) fn capacity(&self) -> Option<usize> {
+        match self {
+            Self::Rendezvous => Some(0),
+            Self::Ring(ring) => Some(ring.slots.len()),
+            Self::Blocks(_) => None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Rendezvous => 0,
+            Self::Ring(ring) => ring.length,
+            Self::Blocks(blocks) => blocks.length,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.capacity().is_some_and(|capacity| self.len() == capacity)
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, message: T) -> Result<(), Rejected<T>> {
+        match self {
+            Self::Rendezvous => Err(Rejected::Full(message)),
+            Self::Ring(ring) => ring.push(message),
+            Self::Blocks(blocks) => blocks.push(message),
+        }
+    }
+
+    /// Takes the first message; a block that ran empty goes to `drained` to be freed by the caller.
+    #[inline]
+    pub(super) fn pop(&mut self, drained: &mut Option<Box<Block<T>>>) -> Option<T> {
+        match self {
+            Self::Rendezvous => None,
+            Self::Ring(ring) => ring.pop(),
+            Self::Blocks(blocks) => blocks.pop(drained),
+        }
+    }
+
+    /// Gives the buffer room; returns the block if another sender was faster.
+    pub(super) fn add_block(&mut self, block: Box<Block<T>>) -> Option<Box<Block<T>>> {
+        match self {
+            Self::Blocks(blocks) if blocks.spare.is_none() => {
+                blocks.spare = Some(block);
+                None
+            }
+            _ => Some(block),
+        }
+    }
+}
+
+/// A ring of a fixed number of slots, `length` of them full from `head` on.
+pub(super) struct Ring<T> {
+    slots: Box<[MaybeUninit<T>]>,
+    head: usize,
+    length: usize,
+}
+
+impl<T> Ring<T> {
+    /// The slot `offset` behind the head.
+    fn slot(&mut self, offset: usize) -> &mut MaybeUninit<T> {
+        let index = self.head + offset;
+        let wrapped = if index >= self.slots.len() { index - self.slots.len() } else { index };
+        &mut self.slots[wrapped]
+    }
+
+    fn push(&mut self, message: T) -> Result<(), Rejected<T>> {
+        let length = self.length;
+        if length == self.slots.len() {
+            return Err(Rejected::Full(message));
+        }
+        self.slot(length).write(message);
+        self.length = length + 1;
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        self.length = self.length.checked_sub(1)?;
+        // SAFETY: the slots from the head on are full, and the head moves past this one.
+        let message = unsafe { self.slot(0).assume_init_read() };
+        self.head = if self.head + 1 == self.slots.len() { 0 } else { self.head + 1 };
+        Some(message)
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}
+
+/// Slots of an unbounded channel.
+pub(super) struct Block<T> {
+    next: *mut Self,
+    slots: [MaybeUninit<T>; BLOCK_MESSAGES],
+}
+
+impl<T> Block<T> {
+    /// An empty block. Allocates, so not to be called inside a guard.
+    pub(super) fn new() -> Box<Self> {
+        Box::new(Self { next: ptr::null_mut(), slots: [const { MaybeUninit::uninit() }; _] })
+    }
+}
+
+/// A list of blocks; full are the slots from `taken` in the head to `filled` in the tail.
+pub(super) struct Blocks<T> {
+    /// Null before the first message.
+    head: *mut Block<T>,
+    tail: *mut Block<T>,
+    taken: usize,
+    filled: usize,
+    length: usize,
+    /// An empty block at hand.
+    spare: Option<Box<Block<T>>>,
+}
+
+// SAFETY: the blocks are reachable through their owner only.
+unsafe impl<T: Send> Send for Blocks<T> {}
+
+impl<T> Blocks<T> {
+    fn push(&mut self, message: T) -> Result<(), Rejected<T>> {
+        if (self.tail.is_null() || self.filled == BLOCK_MESSAGES) && !self.link_spare() {
+            return Err(Rejected::NeedsBlock(message));
+        }
+        // SAFETY: the tail is a block of ours, and its slots from `filled` on are empty.
+        unsafe { (*self.tail).slots[self.filled].write(message) };
+        self.filled += 1;
+        self.length += 1;
+        Ok(())
+    }
+
+    /// Makes the spare block the tail; tells whether there was one.
+    fn link_spare(&mut self) -> bool {
+        let Some(block) = self.spare.take() else { return false };
+        let block = Box::into_raw(block);
+        if self.tail.is_null() {
+            self.head = block;
+        } else {
+            // SAFETY: the tail is a block of ours.
+            unsafe { (*self.tail).next = block };
+        }
+        self.tail = block;
+        self.filled = 0;
+        true
+    }
+
+    fn pop(&mut self, drained: &mut Option<Box<Block<T>>>) -> Option<T> {
+        self.length = self.length.checked_sub(1)?;
+        // SAFETY: a message is left, so the head is a block of ours whose slot at `taken` is full;
+        // `taken` moves past it.
+        let message = unsafe { (*self.head).slots[self.taken].assume_init_read() };
+        self.taken += 1;
+        if self.length == 0 && ptr::eq(self.head, self.tail) {
+            (self.taken, self.filled) = (0, 0);
+        } else if self.taken == BLOCK_MESSAGES {
+            self.unlink_head(drained);
+        }
+        Some(message)
+    }
+
+    /// Drops the empty head from the list: it becomes the spare, or goes to `drained`.
+    fn unlink_head(&mut self, drained: &mut Option<Box<Block<T>>>) {
+        debug_assert!(!ptr::eq(self.head, self.tail), "a lone block is used again instead");
+        // SAFETY: blocks come from `Box::into_raw`, and the list lets go of this one below.
+        let mut block = unsafe { Box::from_raw(self.head) };
+        self.head = block.next;
+        self.taken = 0;
+        block.next = ptr::null_mut();
+        let kept = if self.spare.is_none() { &mut self.spare } else { drained };
+        *kept = Some(block);
+    }
+}
+
+impl<T> Drop for Blocks<T> {
+    fn drop(&mut self) {
+        let mut drained = None;
+        while self.pop(&mut drained).is_some() {}
+        if !self.head.is_null() {
+            debug_assert!(ptr::eq(self.head, self.tail), "the last block stays with the list");
+            // SAFETY: blocks come from `Box::into_raw`; its messages are gone.
+            drop(unsafe { Box::from_raw(self.head) });
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Files, and whatever else has a descriptor that can be read and written: pipes, terminals.
+#![expect(unsafe_code, reason = "hands buffers to the kernel; borrows descriptors 0 to 2")]
+
+use std::{
+    fs,
+    io::{self, Read, Result, Seek, SeekFrom, Write},
+    mem::ManuallyDrop,
+    ops::Deref,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::unix::fs::FileExt,
+    path::Path,
+};
+
+use io_uring::{opcode, types};
+use kyocho_sys::poll::Interest;
+
+use super::Operation;
+
+/// Stands for the file's own position, which reading and writing move.
+const AT_POSITION: u64 = u64::MAX;
+
+/// The most bytes one operation moves: the kernel's own limit, a page short of 2 GiB.
+const BYTES_MAX: usize = 0x7fff_f000;
+
+/// An open file, pipe or terminal, as [`std::fs::File`].
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use kyocho_microprocess::{io::File, run};
+///
+/// # fn main() -> std::io::Result<()> {
+/// run(|| {
+///     let (reader, writer) = std::io::pipe()?;
+///     let (mut reader, mut writer) = (File::from(reader), File::from(writer));
+///     writer.write_all(b"kyocho")?;
+///     drop(writer);
+///     let mut text = String::new();
+///     reader.read_to_string(&mut text)?;
+///     assert_eq!(text, "kyocho");
+///     Ok(())
+/// })
+/// .unwrap()
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct File {
+    inner: fs::File,
+}
+
+impl File {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// As [`std::fs::File::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        fs::File::open(path).map(Self::from)
+    }
+
+    /// Opens a file for writing; an existing one is emptied.
+    ///
+    /// # Errors
+    /// As [`std::fs::File::create`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        fs::File::create(path).map(Self::from)
+    }
+
+    /// Opens a file as `options` say.
+    ///
+    /// # Errors
+    /// As [`std::fs::OpenOptions::open`].
+    pub fn open_with(options: &fs::OpenOptions, path: impl AsRef<Path>) -> Result<Self> {
+        options.open(path).map(Self::from)
+    }
+
+    /// Reads from `offset` on; the position stays. Returns 0 at the end.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let (address, bytes) = (buffer.as_mut_ptr(), length(buffer));
+        let operation = Operation {
+            descriptor: self.inner.as_fd(),
+            interest: Interest::Read,
+            entry: opcode::Read::new(self.target(), address, bytes).offset(offset).build(),
+            call: || match offset {
+                AT_POSITION => (&self.inner).read(buffer),
+                offset => self.inner.read_at(buffer, offset),
+            },
+        };
+        // SAFETY: the buffer is borrowed for the call, for writing.
+        unsafe { operation.perform(None) }
+    }
+
+    /// Writes from `offset` on; the position stays. Returns how much was written.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write_at(&self, buffer: &[u8], offset: u64) -> Result<usize> {
+        let (address, bytes) = (buffer.as_ptr(), length(buffer));
+        let operation = Operation {
+            descriptor: self.inner.as_fd(),
+            interest: Interest::Write,
+            entry: opcode::Write::new(self.target(), address, bytes).offset(offset).build(),
+            call: || match offset {
+                AT_POSITION => (&self.inner).write(buffer),
+                offset => self.inner.write_at(buffer, offset),
+            },
+        };
+        // SAFETY: the buffer is borrowed for the call.
+        unsafe { operation.perform(None) }
+    }
+
+    /// Waits until what was written is on the device.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn sync_all(&self) -> Result<()> {
+        let operation = Operation {
+            descriptor: self.inner.as_fd(),
+            interest: Interest::Write,
+            entry: opcode::Fsync::new(self.target()).build(),
+            call: || self.inner.sync_all().map(|()| 0),
+        };
+        // SAFETY: the entry points to nothing.
+        unsafe { operation.perform(None) }.map(drop)
+    }
+
+    /// What the file system knows of it.
+    ///
+    /// # Errors
+    /// As [`std::fs::File::metadata`].
+    pub fn metadata(&self) -> Result<fs::Metadata> {
+        self.inner.metadata()
+    }
+
+    /// Another handle to the same open file.
+    ///
+    /// # Errors
+    /// As [`std::fs::File::try_clone`].
+    pub fn try_clone(&self) -> Result<Self> {
+        self.inner.try_clone().map(Self::from)
+    }
+
+    fn target(&self) -> types::Fd {
+        types::Fd(self.inner.as_raw_fd())
+    }
+}
+
+/// The length of `buffer` as the kernel takes it; the rest is left for the next call.
+fn length(buffer: &[u8]) -> u32 {
+    buffer.len().min(BYTES_MAX) as u32
+}
+
+impl Read for &File {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        self.read_at(buffer, AT_POSITION)
+    }
+}
+
+impl Read for File {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for &File {
+    fn write(&mut self, buffer: &[u8]) -> Result<usize> {
+        self.write_at(buffer, AT_POSITION)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Write for File {
+    fn write(&mut self, buffer: &[u8]) -> Result<usize> {
+        (&*self).write(buffer)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for &File {
+    fn seek(&mut self, position: SeekFrom) -> Result<u64> {
+        (&self.inner).seek(position)
+    }
+}
+
+impl Seek for File {
+    fn seek(&mut self, position: SeekFrom) -> Result<u64> {
+        (&*self).seek(position)
+    }
+}
+
+impl From<fs::File> for File {
+    fn from(inner: fs::File) -> Self {
+        Self { inner }
+    }
+}
+
+impl From<OwnedFd> for File {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self { inner: descriptor.into() }
+    }
+}
+
+impl From<io::PipeReader> for File {
+    fn from(pipe: io::PipeReader) -> Self {
+        OwnedFd::from(pipe).into()
+    }
+}
+
+impl From<io::PipeWriter> for File {
+    fn from(pipe: io::PipeWriter) -> Self {
+        OwnedFd::from(pipe).into()
+    }
+}
+
+impl From<File> for OwnedFd {
+    fn from(file: File) -> Self {
+        file.inner.into()
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}
+
+/// One of the three descriptors every process starts with; dropping it closes nothing.
+///
+/// Not buffered: wrap it in [`std::io::BufReader`] to read lines.
+#[derive(Debug)]
+pub struct Standard {
+    file: ManuallyDrop<File>,
+}
+
+impl Standard {
+    fn new(descriptor: i32) -> Self {
+        // SAFETY: 0 to 2 stay open while the process runs, and `ManuallyDrop` keeps us from closing them.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        Self { file: ManuallyDrop::new(descriptor.into()) }
+    }
+}
+
+impl Deref for Standard {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Read for Standard {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        (&**self).read(buffer)
+    }
+}
+
+impl Write for Standard {
+    fn write(&mut self, buffer: &[u8]) -> Result<usize> {
+        (&**self).write(buffer)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Standard input.
+#[must_use]
+pub fn stdin() -> Standard {
+    Standard::new(0)
+}
+
+/// Standard output.
+#[must_use]
+pub fn stdout() -> Standard {
+    Standard::new(1)
+}
+
+/// Standard error.
+#[must_use]
+pub fn stderr() -> Standard {
+    Standard::new(2)
+}

@@ -1,0 +1,244 @@
+//! The I/O port of a virtual processor: one ring shared with the kernel.
+//!
+//! ```text
+//!   perform ── submit (holder, masked) ──► ring ──► kernel
+//!                                                     │
+//!   waiter ◄── make runnable ◄── reap (holder, masked) ◄── completion
+//! ```
+//!
+//! A submission enters the kernel at once. What can be done at once is then complete when the call
+//! returns and is reaped on the spot, so an operation that need not wait costs one system call and
+//! no switch. The others are reaped when the holder serves its attention word and while it idles.
+//!
+//! # Which flavour of ring
+//! A virtual processor moves between kernel threads, so `SINGLE_ISSUER` and with it `DEFER_TASKRUN`
+//! are out: they bind a ring to the thread that made it. `COOP_TASKRUN` is out as well. A request
+//! that has to wait is finished by *its submitter's* kernel thread, when that next passes through
+//! the kernel; with `COOP_TASKRUN` nobody disturbs it for that, and if it lost its virtual processor
+//! in a long sleep, completions wait as long as the sleep does. The plain ring kicks the thread, at
+//! the price of an inter-processor interrupt where it runs elsewhere
+//! (`completion_does_not_wait_for_its_submitter` shows it).
+//!
+//! **Invariant:** the kernel owns what an operation points to until its completion is reaped. So
+//! nobody returns before, not after a time limit either, and [`quiesce`](Port::quiesce) comes before
+//! the stacks of a stopped runtime go.
+#![expect(unsafe_code, reason = "the rings are memory shared with the kernel")]
+
+use core::{fmt, time::Duration};
+use std::{
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    sync::{Mutex, PoisonError},
+};
+
+use io_uring::{IoUring, squeue, types::CancelBuilder, types::Timespec};
+use kyocho_sys::{
+    event::Event,
+    fault::{self, Call},
+    poll::{self, Interest},
+    prim::{
+        atomic::{AtomicBool, AtomicU32, Ordering},
+        clock::monotonic_ns,
+    },
+};
+
+use super::pending::Pending;
+use crate::{deadline::Deadline, schedule::mask};
+
+/// Submissions the ring takes before they are handed to the kernel; they are, one by one.
+const SUBMISSIONS_MAX: u32 = 64;
+
+/// Completions the ring holds; beyond, the kernel keeps them until there is room.
+const COMPLETIONS_MAX: u32 = 4096;
+
+/// How long [`Port::quiesce`] waits for the kernel at a time, in seconds.
+const QUIESCE_SECONDS: u64 = 1;
+
+/// Ports of runtimes that have stopped: rings are dear to set up. At most one for each virtual
+/// processor that ever existed at a time.
+static FREE: Mutex<Vec<&'static Port>> = Mutex::new(Vec::new());
+
+/// Whether the kernel gave us no ring when asked.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// The I/O of one virtual processor. All but [`wake`](Self::wake) and [`cancel`](Self::cancel) are
+/// for the holder, with events masked; nothing here allocates after [`open`](Self::open).
+pub(crate) struct Port {
+    ring: IoUring,
+    wake: Event,
+    /// Operations whose completion has not been reaped. Written by the holder alone.
+    in_flight: AtomicU32,
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port").field("in_flight", &self.in_flight).finish_non_exhaustive()
+    }
+}
+
+impl Port {
+    /// The port of the caller's virtual processor, opened by the first who does I/O there; `None`
+    /// outside a runtime and where there are no rings.
+    pub(crate) fn of_caller() -> Option<&'static Self> {
+        let section = mask();
+        let (port, is_microprocess) = (section.vp.port(), section.vp.current.get().is_some());
+        section.leave();
+        if port.is_some() || !is_microprocess {
+            return port;
+        }
+        let fresh = Self::take()?;
+        let section = mask();
+        let port = section.vp.attach_port(fresh);
+        section.leave();
+        if !core::ptr::eq(port, fresh) {
+            fresh.put();
+        }
+        Some(port)
+    }
+
+    /// A port that belongs to no virtual processor: one that is left from an earlier runtime, or a
+    /// new one; `None` where there are no rings.
+    pub(crate) fn take() -> Option<&'static Self> {
+        if REFUSED.load(Ordering::Relaxed) {
+            return None;
+        }
+        let left = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let port = left.or_else(|| Self::open().map(|port| &*Box::leak(Box::new(port))));
+        REFUSED.store(port.is_none(), Ordering::Relaxed);
+        port
+    }
+
+    /// Keeps a port for the next who needs one. Nothing is in flight on it.
+    pub(crate) fn put(&'static self) {
+        debug_assert!(!self.is_pending(), "a port is left when it is quiet");
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+    }
+
+    /// Sets a ring up; `None` where the kernel, or who confines us, refuses.
+    pub(crate) fn open() -> Option<Self> {
+        fault::check(Call::Ring).ok()?;
+        let wake = Event::new().ok()?;
+        let ring = IoUring::builder()
+            .dontfork()
+            .setup_clamp()
+            .setup_submit_all()
+            .setup_cqsize(COMPLETIONS_MAX)
+            .build(SUBMISSIONS_MAX)
+            .ok()?;
+        // Without them a completion could be lost (5.5), or a request refer to freed arguments (5.5).
+        let usable = ring.params().is_feature_nodrop() && ring.params().is_feature_submit_stable();
+        usable.then_some(Self { ring, wake, in_flight: AtomicU32::new(0) })
+    }
+
+    /// Whether operations are in flight: waiting for them is no deadlock.
+    #[inline]
+    pub(crate) fn is_pending(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0
+    }
+
+    fn count(&self, change: i32) {
+        let now = self.in_flight.load(Ordering::Relaxed).wrapping_add_signed(change);
+        self.in_flight.store(now, Ordering::Relaxed);
+    }
+
+    /// Starts the operation `entry`, whose user data is the address of `pending`.
+    ///
+    /// # Safety
+    /// `pending` and all that `entry` points to stay valid until `pending` has its result. The
+    /// caller holds the virtual processor, with events masked.
+    pub(crate) unsafe fn submit(&self, entry: &squeue::Entry) {
+        loop {
+            // SAFETY: the holder alone uses the ring's user side.
+            let mut queue = unsafe { self.ring.submission_shared() };
+            // SAFETY: the caller's promise.
+            if unsafe { queue.push(entry) }.is_ok() {
+                break;
+            }
+            drop(queue);
+            // Full of what the kernel did not take for now: see `flush`.
+            self.flush();
+            self.reap();
+        }
+        self.count(1);
+        self.flush();
+    }
+
+    /// Hands submissions to the kernel. What it does not take for want of a resource stays in the
+    /// ring and is handed over with the next one, or when the port is reaped.
+    fn flush(&self) {
+        if fault::check(Call::Ring).is_ok() {
+            drop(self.ring.submit());
+        }
+    }
+
+    /// Whether submissions are left that the kernel has not taken.
+    fn has_unsubmitted(&self) -> bool {
+        // SAFETY: the holder alone uses the ring's user side.
+        !unsafe { self.ring.submission_shared() }.is_empty()
+    }
+
+    /// Gives completed operations their result and makes their waiters runnable.
+    pub(crate) fn reap(&self) {
+        if !self.is_pending() {
+            return;
+        }
+        if self.has_unsubmitted() {
+            self.flush();
+        }
+        // SAFETY: the holder alone uses the ring's user side.
+        let completions = unsafe { self.ring.completion_shared() };
+        for completion in completions {
+            self.count(-1);
+            let pending =
+                core::ptr::with_exposed_provenance::<Pending>(completion.user_data() as usize);
+            // SAFETY: the user data of every submission is the address of a `Pending` that stays
+            // valid until it has its result, which it gets here.
+            unsafe { (*pending).complete(completion.result()) };
+        }
+    }
+
+    /// Sleeps until an operation completes, [`wake`](Self::wake) is called or `deadline` passes. The
+    /// virtual processor has nothing else to do.
+    pub(crate) fn wait(&self, deadline: Option<Deadline>) {
+        let timeout = deadline
+            .map(|deadline| Duration::from_nanos(deadline.ns().saturating_sub(monotonic_ns())));
+        if self.has_unsubmitted() {
+            self.flush();
+        }
+        // A signal or an error ends the wait early, which the caller takes as nothing to do yet.
+        let _ = poll::wait(
+            [(self.ring_descriptor(), Interest::Read), (self.wake.as_fd(), Interest::Read)],
+            timeout,
+        );
+        let _ = self.wake.drain();
+        self.reap();
+    }
+
+    fn ring_descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: the ring owns its descriptor and lives as long as `self`.
+        unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+    }
+
+    /// Ends a [`wait`](Self::wait), or the next one. From any kernel thread.
+    pub(crate) fn wake(&self) {
+        // An event counter takes every notification.
+        let _ = self.wake.notify();
+    }
+
+    /// Asks the kernel to give the operation of `pending` up. From any kernel thread: the call does
+    /// not touch the ring's user side.
+    pub(crate) fn cancel(&self, pending: &Pending) {
+        let wanted =
+            CancelBuilder::user_data(core::ptr::from_ref(pending).expose_provenance() as u64);
+        // Done already, or beyond recall: its completion comes in either case.
+        drop(self.ring.submitter().register_sync_cancel(Some(Timespec::new()), wanted));
+    }
+
+    /// Gives up what is in flight and waits until the kernel has let go of all of it.
+    pub(crate) fn quiesce(&self) {
+        while self.is_pending() {
+            let limit = Timespec::new().sec(QUIESCE_SECONDS);
+            drop(self.ring.submitter().register_sync_cancel(Some(limit), CancelBuilder::any()));
+            self.wait(Deadline::after(Duration::from_secs(QUIESCE_SECONDS)));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Files, pipes and the port itself.
+
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+
+use super::{File, Mechanism, mechanism};
+use crate::{scope, spawn, sync::tests::on_processors, yield_now};
+
+/// A pipe whose ends wait as microprocesses do.
+fn pipe() -> (File, File) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    (reader.into(), writer.into())
+}
+
+#[test]
+fn pipe_carries_more_than_it_holds() {
+    const BYTES: usize = 1 << 20;
+    for virtual_processors in [1, 2] {
+        on_processors(virtual_processors, || {
+            let (mut reader, mut writer) = pipe();
+            let sent: Vec<u8> = (0..BYTES).map(|i| (i * i >> 8) as u8).collect();
+            let theirs = sent.clone();
+            let sender = spawn(move || writer.write_all(&theirs));
+            let mut got = Vec::new();
+            reader.read_to_end(&mut got).unwrap();
+            sender.join().unwrap().unwrap();
+            assert!(got == sent);
+        });
+    }
+}
+
+#[test]
+fn reader_that_waits_lets_others_run_and_is_woken() {
+    on_processors(1, || {
+        let (mut reader, mut writer) = pipe();
+        let waiting = spawn(move || {
+            let mut byte = [0];
+            reader.read_exact(&mut byte).unwrap();
+            byte[0]
+        });
+        for _ in 0..10 {
+            yield_now();
+        }
+        assert!(!waiting.is_finished());
+        writer.write_all(&[7]).unwrap();
+        assert_eq!(waiting.join().unwrap(), 7);
+    });
+}
+
+#[test]
+fn many_operations_are_in_flight_at_once() {
+    const PIPES: usize = 200;
+    for virtual_processors in [1, 2] {
+        let sum: usize = on_processors(virtual_processors, || {
+            let (readers, writers): (Vec<_>, Vec<_>) = (0..PIPES).map(|_| pipe()).unzip();
+            scope(|scope| {
+                let waiting: Vec<_> = readers
+                    .into_iter()
+                    .map(|mut reader| {
+                        scope.spawn(move || {
+                            let mut bytes = [0; 2];
+                            reader.read_exact(&mut bytes).unwrap();
+                            usize::from(u16::from_le_bytes(bytes))
+                        })
+                    })
+                    .collect();
+                yield_now();
+                for (index, mut writer) in writers.into_iter().enumerate().rev() {
+                    writer.write_all(&(index as u16).to_le_bytes()).unwrap();
+                }
+                waiting.into_iter().map(|waiting| waiting.join().unwrap()).sum()
+            })
+        });
+        assert_eq!(sum, (0..PIPES).sum());
+    }
+}
+
+#[test]
+fn file_is_read_and_written_at_its_position_and_at_offsets() {
+    on_processors(1, || {
+        let path = std::env::temp_dir().join(format!("kyocho-file-{}", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        let mut file = File::open_with(&options, &path).unwrap();
+        file.write_all(b"one\ntwo\nthree\n").unwrap();
+        assert_eq!(file.write_at(b"TWO", 4).unwrap(), 3);
+        file.sync_all().unwrap();
+        let mut word = [0; 5];
+        assert_eq!(file.read_at(&mut word, 8).unwrap(), 5);
+        assert_eq!(&word, b"three");
+        assert_eq!(file.read_at(&mut word, 1000).unwrap(), 0);
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let lines: Vec<_> = BufReader::new(file).lines().map(Result::unwrap).collect();
+        assert_eq!(lines, ["one", "TWO", "three"]);
+        std::fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
+fn errors_are_the_kernels() {
+    on_processors(1, || {
+        let (reader, mut writer) = pipe();
+        drop(reader);
+        let error = writer.write_all(b"nobody reads").unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+        let (mut reader, _writer) = pipe();
+        assert!(reader.write_all(b"the wrong end").is_err());
+        assert!(File::open("/nowhere").is_err());
+    });
+}
+
+#[test]
+fn operations_work_outside_a_runtime() {
+    let (mut reader, mut writer) = pipe();
+    writer.write_all(b"plain").unwrap();
+    drop(writer);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "plain");
+}
+
+#[test]
+fn runtime_that_stops_takes_its_operations_back() {
+    for _ in 0..3 {
+        let (mut reader, _writer) = pipe();
+        on_processors(1, move || {
+            spawn(move || {
+                let mut bytes = [0; 64];
+                drop(reader.read(&mut bytes));
+            });
+            yield_now();
+        });
+    }
+}
+
+#[test]
+fn mechanism_is_named() {
+    assert!(matches!(mechanism(), Mechanism::Ring | Mechanism::Calls));
+    assert_eq!(mechanism(), mechanism());
+}

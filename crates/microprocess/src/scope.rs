@@ -1,0 +1,218 @@
+//! Microprocesses that may borrow from their creator.
+#![expect(unsafe_code, reason = "promises that borrowing microprocesses end in time")]
+
+use core::{fmt, marker::PhantomData};
+use std::{
+    io::Result,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+};
+
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
+
+use crate::{
+    guarded::Guarded,
+    microprocess::Microprocess,
+    record::{Kind, Reason},
+    spawn::{Builder, JoinHandle},
+    sync::{
+        wait::{Outcome, Waiter, wait},
+        wait_queue::WaitQueue,
+    },
+};
+
+/// What the microprocesses of a scope have in common. Lies in the frame of [`scope`].
+#[derive(Debug)]
+struct Members {
+    state: Guarded<State>,
+    /// One that nobody joined has panicked.
+    panicked: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    running: usize,
+    /// Whoever leaves the scope.
+    waiters: WaitQueue,
+}
+
+impl Members {
+    fn enter(&self) {
+        self.state.enter().running += 1;
+    }
+
+    fn leave(&self) {
+        let mut state = self.state.enter();
+        state.running -= 1;
+        if state.running == 0
+            && let Some(waiter) = state.waiters.pop()
+        {
+            waiter.wake(Outcome::Granted);
+        }
+    }
+
+    /// Waits until all have left.
+    fn wait(&self) {
+        let state = self.state.enter();
+        if state.running == 0 {
+            return;
+        }
+        let waiter = Waiter::new(0);
+        let reason = Reason { kind: Kind::Scope, object: core::ptr::from_ref(self).addr() };
+        wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
+        // The last one to leave still holds the guard when it wakes us.
+        drop(self.state.enter());
+    }
+}
+
+/// Creates microprocesses within [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    members: Members,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+/// Runs `body`, which may create microprocesses that borrow what is around, and returns when all of
+/// them have ended; as [`std::thread::scope`].
+///
+/// ```
+/// use kyocho_microprocess::{run, scope};
+///
+/// run(|| {
+///     let words = ["one", "two", "three"];
+///     let letters: usize = scope(|scope| {
+///         let lengths = words.each_ref().map(|word| scope.spawn(|| word.len()));
+///         lengths.into_iter().map(|length| length.join().unwrap()).sum()
+///     });
+///     assert_eq!(letters, 11);
+/// })
+/// .unwrap();
+/// ```
+///
+/// # Panics
+/// `body` panicked, or a microprocess of the scope that nobody joined.
+pub fn scope<'env, F, T>(body: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    let state = Guarded::new(State { running: 0, waiters: WaitQueue::new() });
+    let members = Members { state, panicked: AtomicBool::new(false) };
+    let scope = Scope { members, scope: PhantomData, env: PhantomData };
+    let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+    scope.members.wait();
+    match result {
+        Err(panic) => resume_unwind(panic),
+        Ok(_) if scope.members.panicked.load(Ordering::Relaxed) => {
+            panic!("a scoped microprocess panicked")
+        }
+        Ok(value) => value,
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Creates a microprocess that runs `body` at the caller's priority.
+    ///
+    /// # Panics
+    /// There is no memory for a stack: [`spawn_with`](Self::spawn_with) returns that as an error.
+    pub fn spawn<F, T>(&'scope self, body: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        self.spawn_with(Builder::new(), body).expect("memory for one more stack")
+    }
+
+    /// Creates a microprocess with the name, priority and stack that `builder` says.
+    ///
+    /// # Errors
+    /// No memory for a stack.
+    pub fn spawn_with<F, T>(
+        &'scope self,
+        builder: Builder,
+        body: F,
+    ) -> Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        let members = &self.members;
+        let packet = Arc::new(Packet { result: Guarded::new(None), members });
+        let theirs = Arc::clone(&packet);
+        members.enter();
+        let member = move || {
+            let result = catch_unwind(AssertUnwindSafe(body));
+            *theirs.result.enter() = Some(result);
+            // What is borrowed ends with the scope: if nobody wants the result it goes first.
+            drop(theirs);
+            members.leave();
+        };
+        // SAFETY: the scope is not left before `members.leave()`, after which the microprocess
+        // touches nothing that it was given.
+        match unsafe { builder.spawn_borrowing(member) } {
+            Ok(handle) => Ok(ScopedJoinHandle { handle, packet }),
+            Err(error) => {
+                members.leave();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Where a member leaves its result.
+struct Packet<'scope, T> {
+    result: Guarded<Option<std::thread::Result<T>>>,
+    members: &'scope Members,
+}
+
+impl<T> Drop for Packet<'_, T> {
+    fn drop(&mut self) {
+        if matches!(self.result.get_mut(), Some(Err(_))) {
+            self.members.panicked.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The right to wait for a microprocess of a scope and to get its result.
+pub struct ScopedJoinHandle<'scope, T> {
+    handle: JoinHandle<()>,
+    packet: Arc<Packet<'scope, T>>,
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
+impl<T> ScopedJoinHandle<'_, T> {
+    /// Waits for the end of the microprocess.
+    ///
+    /// # Errors
+    /// It panicked: what it panicked with.
+    pub fn join(self) -> std::thread::Result<T> {
+        self.handle.join()?;
+        let result = self.packet.result.enter().take();
+        result.expect("a member leaves its result before it ends")
+    }
+
+    /// The microprocess.
+    #[must_use]
+    pub fn microprocess(&self) -> Microprocess {
+        self.handle.microprocess()
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+}
+
+#[cfg(test)]
+mod tests;

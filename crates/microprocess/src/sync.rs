@@ -1,0 +1,35 @@
+//! What microprocesses wait for one another with: locks, condition variables, semaphores, barriers.
+//!
+//! All of them are a few words of state inside a `Guarded` and a queue of waiters whose nodes lie
+//! on the waiters' stacks: nothing is allocated, and where nobody has to wait an operation is a few
+//! plain loads and stores (on one virtual processor, not one atomic read-modify-write).
+//!
+//! What is released goes **directly** to the first waiter, highest priority first, FIFO among
+//! equals: a newcomer cannot overtake, so nobody starves within a priority, and a woken waiter owns
+//! what it waited for when it runs. The price is a switch for each hand-over under contention; at
+//! about ten nanoseconds that is cheaper than a woken waiter that finds the lock taken again.
+//!
+//! The types keep std's names, shapes and poisoning. They may be used from every microprocess; a
+//! kernel thread that is none may not wait for them.
+
+mod barrier;
+mod condvar;
+mod mutex;
+mod poison;
+mod raw_mutex;
+mod raw_rwlock;
+mod rwlock;
+mod semaphore;
+pub(crate) mod wait;
+pub(crate) mod wait_queue;
+
+pub use barrier::{Barrier, BarrierWaitResult};
+pub use condvar::{Condvar, WaitTimeoutResult};
+pub use mutex::{Mutex, MutexGuard};
+pub(crate) use raw_mutex::holder_of;
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use semaphore::Semaphore;
+pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
+
+#[cfg(test)]
+pub(crate) mod tests;

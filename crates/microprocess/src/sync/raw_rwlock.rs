@@ -1,0 +1,134 @@
+//! The lock beneath [`RwLock`](super::RwLock): who is inside, who waits.
+
+use super::{
+    wait::{Outcome, Waiter, wait},
+    wait_queue::WaitQueue,
+};
+use crate::{
+    guarded::{Deadline, Guarded},
+    record::{Kind, Reason},
+};
+
+/// What a microprocess wants to do inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+impl Access {
+    fn token(self) -> u32 {
+        u32::from(self == Self::Write)
+    }
+
+    fn of(waiter: &Waiter) -> Self {
+        if waiter.token() == Self::Write.token() { Self::Write } else { Self::Read }
+    }
+}
+
+/// A read-write lock without data.
+#[derive(Debug)]
+pub(super) struct RawRwLock {
+    state: Guarded<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    readers: usize,
+    writer: bool,
+    /// **Invariant:** the first waiter cannot be let in as things stand.
+    waiters: WaitQueue,
+}
+
+impl State {
+    /// Whether nobody inside is in the way of `access`.
+    fn compatible(&self, access: Access) -> bool {
+        !self.writer && (access == Access::Read || self.readers == 0)
+    }
+
+    fn enter(&mut self, access: Access) {
+        match access {
+            Access::Read => self.readers += 1,
+            Access::Write => self.writer = true,
+        }
+    }
+
+    /// Whether a newcomer of `priority` may go in: nobody of its priority or above waits.
+    fn admits(&self, access: Access, priority: u8) -> bool {
+        self.compatible(access)
+            && self.waiters.first().is_none_or(|first| first.priority() < priority)
+    }
+
+    /// Lets the first waiters in, as many as fit together.
+    fn admit_waiters(&mut self) {
+        while let Some(access) = self.waiters.first().map(Access::of)
+            && self.compatible(access)
+            && let Some(first) = self.waiters.pop()
+        {
+            self.enter(access);
+            first.wake(Outcome::Granted);
+        }
+    }
+}
+
+impl Default for RawRwLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RawRwLock {
+    pub(super) const fn new() -> Self {
+        let state = State { readers: 0, writer: false, waiters: WaitQueue::new() };
+        Self { state: Guarded::new(state) }
+    }
+
+    /// Goes in if that needs no waiting.
+    pub(super) fn try_lock(&self, access: Access) -> bool {
+        let mut state = self.state.enter();
+        let admitted = state.waiters.is_empty() && state.compatible(access);
+        if admitted {
+            state.enter(access);
+        }
+        admitted
+    }
+
+    /// Goes in, waiting until `deadline`, for ever without one; tells whether it did.
+    pub(super) fn lock(&self, access: Access, deadline: Option<Deadline>) -> bool {
+        self.try_lock(access) || self.lock_slow(access, deadline)
+    }
+
+    #[cold]
+    fn lock_slow(&self, access: Access, deadline: Option<Deadline>) -> bool {
+        let mut state = self.state.enter();
+        let waiter = Waiter::new(access.token());
+        if state.admits(access, waiter.priority()) {
+            state.enter(access);
+            return true;
+        }
+        let reason = Reason { kind: Kind::RwLock, object: core::ptr::from_ref(self).addr() };
+        let got = wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason)
+            == Outcome::Granted;
+        if !got {
+            // A writer that gives up may have been all that held back the readers behind it.
+            self.state.enter().admit_waiters();
+        }
+        got
+    }
+
+    /// Leaves; the caller is inside for reading.
+    pub(super) fn unlock_read(&self) {
+        let mut state = self.state.enter();
+        debug_assert!(state.readers > 0, "only a reader leaves as one");
+        state.readers -= 1;
+        state.admit_waiters();
+    }
+
+    /// Leaves; the caller is inside for writing.
+    pub(super) fn unlock_write(&self) {
+        let mut state = self.state.enter();
+        debug_assert!(state.writer, "only the writer leaves as one");
+        state.writer = false;
+        state.admit_waiters();
+    }
+}
