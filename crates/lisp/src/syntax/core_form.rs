@@ -37,26 +37,26 @@ pub enum Core {
     /// A local variable's value.
     Local(Rc<Variable>, Span),
     /// `(set! local value)`.
-    SetLocal(Rc<Variable>, Box<Core>, Span),
+    SetLocal(Rc<Variable>, Box<Self>, Span),
     /// A top-level variable's value: raises when unbound.
     Global(&'static Global, Span),
     /// `(set! global value)`: raises when unbound.
-    SetGlobal(&'static Global, Box<Core>, Span),
+    SetGlobal(&'static Global, Box<Self>, Span),
     /// `(define global value)`.
-    DefineGlobal(&'static Global, Box<Core>, Span),
+    DefineGlobal(&'static Global, Box<Self>, Span),
     /// `(if test then else)`.
-    If(Box<Core>, Box<Core>, Box<Core>),
+    If(Box<Self>, Box<Self>, Box<Self>),
     /// Evaluate in order, value of the last. Never empty.
-    Sequence(Vec<Core>),
+    Sequence(Vec<Self>),
     /// A procedure; `case-lambda` has several clauses.
     Lambda(Rc<Lambda>),
     /// `let`: inits evaluated outside the scope of the variables.
-    Let(Vec<(Rc<Variable>, Core)>, Box<Core>),
+    Let(Vec<(Rc<Variable>, Self)>, Box<Self>),
     /// `letrec*`, internal definitions, named `let`: inits evaluated in order inside the scope.
     /// Reading a variable before its initialisation raises.
-    Letrec(Vec<(Rc<Variable>, Core)>, Box<Core>),
+    Letrec(Vec<(Rc<Variable>, Self)>, Box<Self>),
     /// A call. Order of evaluation: left to right.
-    Call(Box<Core>, Vec<Core>, Span),
+    Call(Box<Self>, Vec<Self>, Span),
 }
 
 /// A procedure's text.

@@ -42,7 +42,7 @@ pub use top_level::TopLevel;
 /// made of them nest at most four times as deep.
 pub const DEPTH_MAX: u32 = 1000;
 /// Work that one top-level form may cause: forms visited and data that macros make.
-pub const STEPS_MAX: u64 = 20_000_000;
+pub const STEPS_MAX: u64 = 8_000_000;
 /// How many generations of macros may define one another.
 const GENERATIONS_MAX: u32 = 1000;
 

@@ -20,7 +20,7 @@ pub trait Characters {
 
 /// Characters of a text in memory.
 #[derive(Debug)]
-pub struct Text<'a>(Peekable<Chars<'a>>);
+pub struct Text<'a>(pub(super) Peekable<Chars<'a>>);
 
 impl<'a> Text<'a> {
     /// All characters of `text`.
@@ -408,11 +408,7 @@ impl<C: Characters> Lexer<C> {
             let at = self.span;
             match self.next().ok_or_else(unclosed)? {
                 c if c == quote => return Ok(text),
-                '\\' => {
-                    if let Some(c) = self.escape(at, unclosed)? {
-                        text.push(c);
-                    }
-                }
+                '\\' => text.extend(self.escape(at, unclosed)?),
                 '\r' if self.peek() == Some('\n') => {}
                 c => text.push(c),
             }

@@ -138,16 +138,8 @@ impl Expander<'_> {
     pub(super) fn import_sets(&mut self, sets: &[Datum], out: &mut Vec<TopLevel>) -> Result<()> {
         let mut seen: HashMap<Symbol, Binding> = HashMap::new();
         for set in sets {
-            for (name, binding) in self.import_set(set, out)? {
-                let binding = binding.imported();
-                if let Some(other) = seen.insert(name, binding.clone())
-                    && !other.is_same(&binding)
-                {
-                    let message = format!("`{name}` is imported twice with different meanings");
-                    return Err(SyntaxError::new(set.span, message)
-                        .expected("one of them left out, with except, or renamed"));
-                }
-            }
+            let exports = self.import_set(set, out)?;
+            add_imports(&mut seen, exports, set)?;
         }
         for (name, binding) in seen {
             let identifier = Identifier::Symbol(name);
@@ -207,7 +199,11 @@ impl Expander<'_> {
         let world = self.world();
         let definition = match world.libraries.get(&library.written) {
             Some(Library::BuiltIn(names)) => return Ok(built_in_exports(world.system(), names)),
-            Some(Library::Loaded { exports, ready: true, .. }) => return Ok(exports.clone()),
+            Some(Library::Loaded { exports, ready, .. })
+                if *ready || world.queued.contains(&library.written) =>
+            {
+                return Ok(exports.clone());
+            }
             Some(Library::Loaded { definition, .. } | Library::Declared(definition)) => {
                 definition.clone()
             }
@@ -281,6 +277,7 @@ impl Expander<'_> {
                     _environment: environment,
                 };
                 world.libraries.insert(Arc::clone(&written), library);
+                world.queued.insert(Arc::clone(&written));
                 out.append(&mut items);
                 out.push(TopLevel::Ready(written));
                 Ok(exports)
@@ -353,6 +350,19 @@ impl Expander<'_> {
         }
         Ok(Vec::new())
     }
+}
+
+fn add_imports(seen: &mut HashMap<Symbol, Binding>, exports: Exports, set: &Datum) -> Result<()> {
+    for (name, binding) in exports {
+        let binding = binding.imported();
+        let other = seen.insert(name, binding.clone());
+        if other.is_some_and(|other| !other.is_same(&binding)) {
+            let message = format!("`{name}` is imported twice with different meanings");
+            return Err(SyntaxError::new(set.span, message)
+                .expected("one of them left out, with except, or renamed"));
+        }
+    }
+    Ok(())
 }
 
 fn error_is_in(error: &SyntaxError, span: Span) -> bool {

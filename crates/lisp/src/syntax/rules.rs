@@ -42,7 +42,7 @@ struct Rule {
 #[derive(Clone, Debug)]
 enum Match {
     One(Datum),
-    Many(Vec<Match>),
+    Many(Vec<Self>),
 }
 
 /// The words with a meaning of their own in the rules being compiled.
@@ -158,6 +158,3 @@ fn no_rule(rules: &Macro, form: &Datum) -> SyntaxError {
         if shapes.is_empty() { "nothing: it has no rules".to_owned() } else { shapes.join(" or ") },
     )
 }
-
-#[cfg(test)]
-mod tests;

@@ -212,12 +212,9 @@ impl Expander<'_> {
         let mut again = self.expressions(&parts[2..], inner)?;
         let mut steps = Vec::with_capacity(specs.len());
         for spec in &specs {
-            steps.push(self.expression(spec.last().unwrap_or(&spec[0]), inner).and_then(
-                |step| {
-                    // Without a step the variable keeps its value.
-                    if spec.len() == 3 { Ok(step) } else { self.reference(spec[0], inner) }
-                },
-            )?);
+            // Without a step the variable keeps its value.
+            let step = spec.get(2).unwrap_or(&spec[0]);
+            steps.push(self.expression(step, inner)?);
         }
         variable.captured.set(true);
         self.lambda = outer;

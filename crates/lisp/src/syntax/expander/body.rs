@@ -276,12 +276,11 @@ impl Expander<'_> {
     ) -> Result<Keyword> {
         let mut spec = spec.clone();
         loop {
-            if let Some(identifier) = spec.as_identifier() {
-                match self.resolve(&identifier, home) {
-                    Meaning::Macro(rules) => return Ok(Keyword::Macro(rules)),
-                    Meaning::Special(special) => return Ok(Keyword::Special(special)),
-                    _ => {}
-                }
+            let meaning = spec.as_identifier().map(|identifier| self.resolve(&identifier, home));
+            match meaning {
+                Some(Meaning::Macro(rules)) => return Ok(Keyword::Macro(rules)),
+                Some(Meaning::Special(special)) => return Ok(Keyword::Special(special)),
+                _ => {}
             }
             match self.head(&spec, home) {
                 Some(Meaning::Special(Special::SyntaxRules)) => {

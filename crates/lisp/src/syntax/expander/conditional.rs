@@ -116,10 +116,7 @@ impl Expander<'_> {
                 return Err(SyntaxError::in_form(clause, "no clause").expected(COND));
             };
             if self.is_special(items[0], Special::Else, home) {
-                if index + 1 != clauses.len() || items.len() < 2 {
-                    return Err(SyntaxError::in_form(clause, "a misplaced or empty else clause")
-                        .expected("else in the last clause, with an expression"));
-                }
+                check_else(clause, &items, index + 1 == clauses.len())?;
                 otherwise = self.sequence_of(&items[1..], home)?;
                 break;
             }
@@ -173,10 +170,7 @@ impl Expander<'_> {
             };
             let body = self.case_body(&key, clause, &items, home)?;
             if self.is_special(items[0], Special::Else, home) {
-                if index + 2 != operands.len() {
-                    return Err(SyntaxError::in_form(clause, "a misplaced else clause")
-                        .expected("else in the last clause"));
-                }
+                check_else(clause, &items, index + 2 == operands.len())?;
                 otherwise = body;
                 break;
             }
@@ -279,6 +273,14 @@ impl Expander<'_> {
         }
         Ok(core)
     }
+}
+
+fn check_else(clause: &Datum, items: &[&Datum], is_last: bool) -> Result<()> {
+    if is_last && items.len() >= 2 {
+        return Ok(());
+    }
+    Err(SyntaxError::in_form(clause, "a misplaced or empty else clause")
+        .expected("else in the last clause, with an expression"))
 }
 
 /// Whether `eq?` compares this datum as `eqv?` does.

@@ -36,7 +36,6 @@ impl Expander<'_> {
     }
 
     /// The data of the files that `form` names, relative to the file it stands in.
-    #[expect(clippy::fn_params_excessive_bools, reason = "one of the two forms of include")]
     pub(crate) fn include(&mut self, form: &Datum, fold_case: bool) -> Result<Vec<Datum>> {
         let shape = "(include \"file\" ...)";
         let mut data = Vec::new();

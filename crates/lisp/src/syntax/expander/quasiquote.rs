@@ -2,7 +2,7 @@
 //! `%append2` and `%list->vector`.
 
 use super::{Core, Expander, Result, build, parts};
-use crate::syntax::datum::{Datum, DatumKind, Home};
+use crate::syntax::datum::{Datum, DatumKind, Home, Span};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::special::Special;
 
@@ -55,9 +55,7 @@ impl Expander<'_> {
             if !core::ptr::eq(rest, template)
                 && let Some(core) = self.keyword_template(rest, level, home)?
             {
-                if core.is_some() {
-                    constant_from = None;
-                }
+                constant_from = constant_from.filter(|_| core.is_none());
                 tail = core;
                 ended = true;
                 break;
@@ -156,19 +154,13 @@ impl Expander<'_> {
         let mut run = Vec::new();
         for element in elements.into_iter().rev() {
             match element {
+                Element::One(item) if run.len() < LIST_CALL_MAX => run.push(item),
                 Element::One(item) => {
-                    run.push(item);
-                    if run.len() == LIST_CALL_MAX {
-                        core = self.prepend(core::mem::take(&mut run), core, template);
-                    }
+                    core = self.prepend(core::mem::replace(&mut run, vec![item]), core, template);
                 }
                 Element::Splice(list) => {
                     core = self.prepend(core::mem::take(&mut run), core, template);
-                    core = if is_nil(&core) {
-                        list
-                    } else {
-                        build::runtime_call(self.world, "%append2", vec![list, core], span)
-                    };
+                    core = self.append(list, core, span);
                 }
             }
         }
@@ -185,13 +177,13 @@ impl Expander<'_> {
         }
         items.reverse();
         let list = build::runtime_call(self.world, "list", items, span);
-        if is_nil(&tail) {
+        self.append(list, tail, span)
+    }
+
+    fn append(&self, list: Core, tail: Core, span: Span) -> Core {
+        if matches!(&tail, Core::Constant(datum) if datum.is_nil()) {
             return list;
         }
         build::runtime_call(self.world, "%append2", vec![list, tail], span)
     }
-}
-
-fn is_nil(core: &Core) -> bool {
-    matches!(core, Core::Constant(datum) if datum.is_nil())
 }

@@ -52,13 +52,8 @@ impl Expander<'_> {
             DatumKind::Alias(alias) => Ok(Some(Datum::symbol(alias.of.symbol(), span))),
             DatumKind::Pair(..) => self.strip_list(datum, labels, references, depth),
             DatumKind::Vector(items) => {
-                let mut changed = None;
-                for (at, item) in items.iter().enumerate() {
-                    if let Some(new) = self.strip_inner(item, labels, references, depth + 1)? {
-                        changed.get_or_insert_with(|| items.clone())[at] = new;
-                    }
-                }
-                Ok(changed.map(|items| Datum::new(DatumKind::Vector(items), span)))
+                let (items, changed) = self.strip_items(items.iter(), labels, references, depth)?;
+                Ok(changed.then(|| Datum::new(DatumKind::Vector(items), span)))
             }
             DatumKind::Label(label, inner) => {
                 labels.insert(*label);
@@ -73,6 +68,24 @@ impl Expander<'_> {
         }
     }
 
+    /// The items, stripped, and whether any changed.
+    fn strip_items<'d>(
+        &mut self,
+        items: impl Iterator<Item = &'d Datum>,
+        labels: &mut HashSet<u64>,
+        references: &mut Vec<Datum>,
+        depth: u32,
+    ) -> Result<(Vec<Datum>, bool)> {
+        let mut changed = false;
+        let mut stripped = Vec::new();
+        for item in items {
+            let new = self.strip_inner(item, labels, references, depth + 1)?;
+            changed |= new.is_some();
+            stripped.push(new.unwrap_or_else(|| item.clone()));
+        }
+        Ok((stripped, changed))
+    }
+
     fn strip_list(
         &mut self,
         list: &Datum,
@@ -80,14 +93,8 @@ impl Expander<'_> {
         references: &mut Vec<Datum>,
         depth: u32,
     ) -> Result<Option<Datum>> {
-        let mut changed = false;
-        let mut items = Vec::new();
         let mut elements = list.elements();
-        for item in elements.by_ref() {
-            let new = self.strip_inner(item, labels, references, depth + 1)?;
-            changed |= new.is_some();
-            items.push(new.unwrap_or_else(|| item.clone()));
-        }
+        let (items, changed) = self.strip_items(elements.by_ref(), labels, references, depth)?;
         let tail = self.strip_inner(elements.tail(), labels, references, depth + 1)?;
         if !changed && tail.is_none() {
             return Ok(None);

@@ -62,18 +62,17 @@ impl Scopes {
     /// scope binds it.
     pub(super) fn find(&self, name: &Identifier, home: Home) -> Result<&LocalBinding, u64> {
         let mut home = home;
-        loop {
-            match home {
-                Home::Top(number) => return Err(number),
-                Home::Scope(scope) => {
-                    // A number of a form expanded before names nothing.
-                    let Some(scope) = self.all.get(scope as usize) else { return Err(0) };
-                    if let Some(binding) = scope.find(name) {
-                        return Ok(binding);
-                    }
-                    home = scope.parent;
-                }
+        while let Home::Scope(number) = home {
+            // A number of a form expanded before names nothing.
+            let Some(scope) = self.all.get(number as usize) else { return Err(0) };
+            if let Some(binding) = scope.find(name) {
+                return Ok(binding);
             }
+            home = scope.parent;
+        }
+        match home {
+            Home::Top(number) => Err(number),
+            Home::Scope(_) => Err(0),
         }
     }
 }

@@ -114,14 +114,19 @@ impl Prompt {
         for form in read_all(text, "test").map_err(|error| error.to_string())? {
             let more =
                 self.world.expand(&self.environment, &form).map_err(|error| error.to_string())?;
-            for item in &more {
-                if let TopLevel::Ready(name) = item {
-                    self.world.library_ready(name);
-                }
+            for item in more {
+                self.run(&item);
+                out.push(item);
             }
-            out.extend(more);
         }
         Ok(out)
+    }
+
+    /// What running the item tells the world.
+    fn run(&mut self, item: &TopLevel) {
+        if let TopLevel::Ready(name) = item {
+            self.world.library_ready(name);
+        }
     }
 
     fn expand(&mut self, text: &str) -> String {
@@ -130,7 +135,7 @@ impl Prompt {
 
     fn error(&mut self, text: &str) -> String {
         match self.try_expand(text) {
-            Ok(forms) => panic!("{text} expands to {}", show(&forms)),
+            Ok(forms) => panic!("{text:.200} expands to {:.200}", show(&forms)),
             Err(error) => error,
         }
     }

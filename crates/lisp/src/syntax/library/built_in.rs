@@ -30,6 +30,7 @@ pub(super) const LIBRARIES: &[(&str, &[&str])] = &[
     ("(srfi 23)", &["error"]),
     ("(srfi 26)", &["cut cute"]),
     ("(srfi 30)", &[""]),
+    ("(srfi 31)", &["rec"]),
     ("(srfi 39)", &["make-parameter parameterize"]),
     ("(srfi 62)", &[""]),
     ("(srfi 69)", SRFI_69),

@@ -190,32 +190,34 @@ impl<'e, 'w> Matcher<'e, 'w> {
     }
 
     fn sequence(&mut self, sequence: &Sequence, datum: &Datum) -> bool {
-        let mut rest = datum;
-        for pattern in &sequence.before {
-            let Some((item, next)) = rest.as_pair() else { return false };
-            if !self.matches(pattern, item) {
-                return false;
-            }
-            rest = next;
-        }
+        let Some(mut rest) = self.fixed(&sequence.before, datum) else { return false };
         if let Some(repeated) = &sequence.repeated {
             let available = rest.elements().count();
             self.steps += available as u64;
             let Some(times) = available.checked_sub(sequence.after.len()) else { return false };
-            let Some(next) = self.repeated(repeated, rest, times) else { return false };
-            rest = next;
-            for pattern in &sequence.after {
-                let Some((item, next)) = rest.as_pair() else { return false };
-                if !self.matches(pattern, item) {
-                    return false;
-                }
-                rest = next;
-            }
+            let after = self
+                .repeated(repeated, rest, times)
+                .and_then(|rest| self.fixed(&sequence.after, rest));
+            let Some(after) = after else { return false };
+            rest = after;
         }
         match &sequence.tail {
             Some(pattern) => self.matches(pattern, rest),
             None => rest.is_nil(),
         }
+    }
+
+    /// Matches one element a pattern; returns what follows.
+    fn fixed<'d>(&mut self, patterns: &[Pattern], datum: &'d Datum) -> Option<&'d Datum> {
+        let mut rest = datum;
+        for pattern in patterns {
+            let (item, next) = rest.as_pair()?;
+            if !self.matches(pattern, item) {
+                return None;
+            }
+            rest = next;
+        }
+        Some(rest)
     }
 
     /// Matches `times` elements and gathers what each slot held; returns what follows.

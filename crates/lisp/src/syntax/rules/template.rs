@@ -16,7 +16,7 @@ pub(super) enum Template {
     /// An identifier of the macro's own: its place in the rule's `inserted`.
     Inserted(usize),
     Constant(Datum),
-    List(Vec<Element>, Box<Template>),
+    List(Vec<Element>, Box<Self>),
     Vector(Vec<Element>),
 }
 
@@ -150,9 +150,7 @@ impl Compiler<'_, '_, '_> {
             let mut repeating = Vec::new();
             for (slot, needed, over) in inner {
                 let here = needed.saturating_sub(over).min(ellipses);
-                if here > 0 {
-                    repeating.push((slot, here));
-                }
+                repeating.extend((here > 0).then_some((slot, here)));
                 uses.push((slot, needed, over + ellipses));
             }
             let most = repeating.iter().map(|(_, here)| *here).max().unwrap_or(0);
@@ -260,12 +258,8 @@ impl Maker<'_, '_> {
         let mut inner = matches.to_vec();
         for time in 0..times.unwrap_or(0) {
             self.expander.charge(1 + matches.len() as u64 / 8, self.form.span)?;
-            for &(slot, here) in &element.repeating {
-                if here >= remaining
-                    && let Match::Many(many) = matches[slot]
-                {
-                    inner[slot] = &many[time];
-                }
+            for &(slot, _) in element.repeating.iter().filter(|(_, here)| *here >= remaining) {
+                inner[slot] = nth(matches[slot], time);
             }
             self.repeat(element, remaining - 1, &inner, items)?;
         }
@@ -275,5 +269,12 @@ impl Maker<'_, '_> {
     fn uneven(&self) -> SyntaxError {
         SyntaxError::in_form(self.form, "lists that a macro repeats together differ in length")
             .expected("as many of the one as of the other")
+    }
+}
+
+fn nth(matched: &Match, time: usize) -> &Match {
+    match matched {
+        Match::Many(many) => &many[time],
+        Match::One(_) => matched,
     }
 }

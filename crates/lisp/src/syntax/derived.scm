@@ -1,0 +1,57 @@
+;;; Derived forms that are macros of the system environment.
+;;; Names that begin with % are not exported.
+
+;; SRFI 26: (cut f <> x <...>) is a procedure of the slots.
+(define-syntax cut
+  (syntax-rules ()
+    ((_ . slots-or-expressions) (%cut () () . slots-or-expressions))))
+
+(define-syntax %cut
+  (syntax-rules (<> <...>)
+    ((_ (slot ...) (procedure argument ...))
+     (lambda (slot ...) ((begin procedure) argument ...)))
+    ((_ (slot ...) (procedure argument ...) <...>)
+     (lambda (slot ... . rest) (apply procedure argument ... rest)))
+    ((_ (slot ...) (position ...) <> . more)
+     (%cut (slot ... x) (position ... x) . more))
+    ((_ (slot ...) (position ...) expression . more)
+     (%cut (slot ...) (position ... expression) . more))))
+
+;; As cut, but what is no slot is evaluated once, when the procedure is made.
+(define-syntax cute
+  (syntax-rules ()
+    ((_ . slots-or-expressions) (%cute () () () . slots-or-expressions))))
+
+(define-syntax %cute
+  (syntax-rules (<> <...>)
+    ((_ (slot ...) bindings (procedure argument ...))
+     (let bindings (lambda (slot ...) (procedure argument ...))))
+    ((_ (slot ...) bindings (procedure argument ...) <...>)
+     (let bindings (lambda (slot ... . rest) (apply procedure argument ... rest))))
+    ((_ (slot ...) bindings (position ...) <> . more)
+     (%cute (slot ... x) bindings (position ... x) . more))
+    ((_ slots (binding ...) (position ...) expression . more)
+     (%cute slots (binding ... (t expression)) (position ... t) . more))))
+
+;; SRFI 31.
+(define-syntax rec
+  (syntax-rules ()
+    ((_ (name . formals) body ...) (letrec ((name (lambda formals body ...))) name))
+    ((_ name expression) (letrec ((name expression)) name))))
+
+;; Assigns variables for the dynamic extent of a body.
+(define-syntax fluid-let
+  (syntax-rules ()
+    ((_ ((variable value) ...) body ...)
+     (%fluid-let () ((variable value) ...) body ...))))
+
+(define-syntax %fluid-let
+  (syntax-rules ()
+    ((_ ((variable value inside outside) ...) () body ...)
+     (let ((inside value) ... (outside #f) ...)
+       (dynamic-wind
+        (lambda () (set! outside variable) ... (set! variable inside) ...)
+        (lambda () body ...)
+        (lambda () (set! inside variable) ... (set! variable outside) ...))))
+    ((_ (done ...) ((variable value) more ...) body ...)
+     (%fluid-let (done ... (variable value inside outside)) (more ...) body ...))))

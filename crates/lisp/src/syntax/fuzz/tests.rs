@@ -1,0 +1,141 @@
+use super::{fuzz_expander, fuzz_reader};
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+
+/// Real programs to mutate: every special form, macros, libraries, all of the lexical syntax.
+const SEEDS: &[&str] = &[include_str!("seeds.scm"), include_str!("../derived.scm")];
+
+/// Pieces that, put next to one another, reach more than random bytes do.
+const PIECES: &[&str] = &[
+    "(",
+    ")",
+    "(",
+    ")",
+    " ",
+    "'",
+    "`",
+    ",",
+    ",@",
+    "#(",
+    "#u8(",
+    "#;",
+    "#|",
+    "|#",
+    "|",
+    "\"",
+    "\\",
+    ".",
+    "...",
+    "_",
+    "=>",
+    "else",
+    "define",
+    "define-syntax",
+    "syntax-rules",
+    "let",
+    "let*",
+    "letrec",
+    "let-syntax",
+    "lambda",
+    "case-lambda",
+    "if",
+    "cond",
+    "case",
+    "do",
+    "quote",
+    "quasiquote",
+    "unquote",
+    "begin",
+    "set!",
+    "guard",
+    "parameterize",
+    "delay",
+    "define-values",
+    "let-values",
+    "define-record-type",
+    "import",
+    "define-library",
+    "export",
+    "only",
+    "rename",
+    "(scheme base)",
+    "cond-expand",
+    "and",
+    "or",
+    "not",
+    "when",
+    "x",
+    "y",
+    "f",
+    "1",
+    "-1/2",
+    "1e400",
+    "#e1e9",
+    "#\\x",
+    "#0=",
+    "#0#",
+    "#t",
+    "\n",
+    ";",
+    "λ",
+    "cut",
+    "<>",
+    "syntax-error",
+];
+
+fn config(cases: u32) -> Config {
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = (0..PIECES.len()).prop_map(|at| PIECES[at]);
+    proptest::collection::vec(piece, 0..120).prop_map(|pieces| pieces.join(" "))
+}
+
+/// A change to a program: where, how much goes, what comes instead.
+fn mutations() -> impl Strategy<Value = Vec<(usize, usize, String)>> {
+    let insert = prop_oneof![
+        (0..PIECES.len()).prop_map(|at| PIECES[at].to_owned()),
+        Just(String::new()),
+        any::<char>().prop_map(String::from),
+    ];
+    proptest::collection::vec((any::<usize>(), 0..12usize, insert), 1..12)
+}
+
+fn mutate(seed: &str, mutations: &[(usize, usize, String)]) -> String {
+    let mut text: Vec<char> = seed.chars().collect();
+    for (at, gone, insert) in mutations {
+        let at = at % (text.len() + 1);
+        let end = (at + gone).min(text.len());
+        text.splice(at..end, insert.chars());
+    }
+    text.into_iter().collect()
+}
+
+proptest! {
+    #![proptest_config(config(3000))]
+
+    #[test]
+    fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fuzz_reader(&bytes);
+    }
+
+    #[test]
+    fn no_pieces_break_the_reader(text in pieces()) {
+        fuzz_reader(text.as_bytes());
+    }
+}
+
+proptest! {
+    #![proptest_config(config(1500))]
+
+    #[test]
+    fn no_pieces_break_the_expander(text in pieces()) {
+        fuzz_expander(text.as_bytes());
+    }
+
+    #[test]
+    fn no_mutated_program_breaks_the_expander(seed in 0..SEEDS.len(), mutations in mutations()) {
+        fuzz_expander(mutate(SEEDS[seed], &mutations).as_bytes());
+    }
+}
