@@ -6,6 +6,7 @@ pub mod equality;
 pub mod heap;
 mod machine;
 pub mod number;
+pub mod port;
 pub mod primitives;
 pub mod printer;
 pub mod raise;

@@ -17,6 +17,9 @@ mod integers;
 mod list_parts;
 mod lists;
 mod numbers;
+mod ports;
+mod process;
+mod reading;
 mod reals;
 mod string_case;
 mod string_search;
@@ -25,6 +28,9 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 mod vectors;
+mod writing;
+
+pub use process::set_command_line;
 
 use crate::heap::Mutator;
 use crate::raise::Result;
@@ -73,12 +79,16 @@ const TABLES: &[&[Primitive]] = &[
     list_parts::TABLE,
     lists::TABLE,
     numbers::TABLE,
+    ports::TABLE,
+    process::TABLE,
+    reading::TABLE,
     reals::TABLE,
     string_case::TABLE,
     string_search::TABLE,
     strings::TABLE,
     symbols::TABLE,
     vectors::TABLE,
+    writing::TABLE,
 ];
 
 /// All primitives, always in the same order: an index into it names one.

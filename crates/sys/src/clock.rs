@@ -7,6 +7,12 @@ pub fn monotonic_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// Time since 1970 by the host's calendar, which may be set back.
+#[must_use]
+pub fn wall_ns() -> u64 {
+    read_ns(libc::CLOCK_REALTIME)
+}
+
 /// CPU time that the calling kernel thread has used.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {

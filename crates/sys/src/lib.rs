@@ -11,6 +11,7 @@
 
 pub mod barrier;
 pub mod clock;
+pub mod descriptor;
 pub mod error;
 pub mod event;
 pub mod fault;

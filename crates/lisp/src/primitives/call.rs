@@ -21,6 +21,10 @@ impl<'a> Call<'a> {
         Self { who, arguments }
     }
 
+    pub(crate) fn who(self) -> &'static str {
+        self.who
+    }
+
     pub(crate) fn count(self) -> usize {
         self.arguments.len()
     }

@@ -3,6 +3,7 @@
 use super::Style;
 use crate::heap::object::Kind;
 use crate::number::{self, Number};
+use crate::port::Port;
 use crate::syntax;
 use crate::text::{self, Text};
 use crate::value::Value;
@@ -88,7 +89,13 @@ fn opaque(out: &mut String, value: Value, kind: Kind) {
         Kind::Channel => "channel",
         Kind::Environment => "environment",
         Kind::Condition => "condition",
-        Kind::Foreign => "foreign",
+        Kind::Foreign => match value.as_foreign::<Port>() {
+            Some(port) => {
+                let _ = write!(out, "#<{port}>");
+                return;
+            }
+            None => "foreign",
+        },
         _ => "object",
     };
     let _ = write!(out, "#<{name} {:x}>", value.address());

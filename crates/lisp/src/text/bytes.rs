@@ -63,6 +63,24 @@ pub(crate) fn read(out: &mut Vec<u8>, from: usize, count: usize) {
     out.extend((done..count).map(|i| word::load_byte(from + i)));
 }
 
+/// Writes a slice.
+pub(crate) fn write(to: usize, bytes: &[u8]) {
+    let mut done = 0;
+    if bytes.len() >= WORDS_FROM {
+        while !(to + done).is_multiple_of(WORD_BYTES) {
+            word::store_byte(to + done, bytes[done]);
+            done += 1;
+        }
+        while let Some(chunk) = bytes[done..].first_chunk::<WORD_BYTES>() {
+            word::publish(to + done, u64::from_le_bytes(*chunk));
+            done += WORD_BYTES;
+        }
+    }
+    for (i, &byte) in bytes[done..].iter().enumerate() {
+        word::store_byte(to + done + i, byte);
+    }
+}
+
 /// Fills `count` bytes.
 pub(crate) fn fill(to: usize, count: usize, byte: u8) {
     let mut done = 0;

@@ -1,0 +1,302 @@
+//! The reading end: a buffer before a file or before nothing.
+
+use super::decode::{Decoded, decode};
+use super::{BUFFER_BYTES, Role, standard, waiting};
+use crate::heap::Mutator;
+use crate::syntax::reader;
+use crate::syntax::source;
+use kyocho_sys::descriptor;
+use kyocho_sys::error::Errno;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Where bytes come from.
+#[derive(Debug)]
+enum Source {
+    /// All of them are in the buffer.
+    Memory,
+    /// A file, a pipe, a terminal.
+    File(OwnedFd),
+    /// The process's standard input.
+    Standard(OwnedFd),
+}
+
+/// Bytes read and not taken yet.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// None once closed.
+    source: Option<Source>,
+    buffer: Vec<u8>,
+    /// Where the next byte stands in the buffer.
+    next: usize,
+    /// Bytes that left the buffer, for messages.
+    before: u64,
+    /// A terminal's end of file was seen and not reported yet.
+    at_end: bool,
+    line: u32,
+    column: u32,
+    source_number: Option<u32>,
+}
+
+impl Input {
+    fn new(source: Source, buffer: Vec<u8>) -> Self {
+        Self {
+            source: Some(source),
+            buffer,
+            next: 0,
+            before: 0,
+            at_end: false,
+            line: 1,
+            column: 1,
+            source_number: None,
+        }
+    }
+
+    /// Bytes in memory, or the UTF-8 of a string.
+    pub(crate) fn of_memory(bytes: Vec<u8>) -> Self {
+        Self::new(Source::Memory, bytes)
+    }
+
+    pub(crate) fn of_file(file: OwnedFd) -> Self {
+        Self::new(Source::File(file), Vec::new())
+    }
+
+    pub(super) fn of_standard(file: OwnedFd) -> Self {
+        Self::new(Source::Standard(file), Vec::new())
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Closes the file; the standard input is only let go.
+    pub(crate) fn close(&mut self) {
+        self.source = None;
+        self.buffer = Vec::new();
+        self.next = 0;
+    }
+
+    fn buffered(&self) -> &[u8] {
+        &self.buffer[self.next..]
+    }
+
+    /// Reads more behind what is buffered; `false` at the end. Waits for the host.
+    fn fill(&mut self, m: &Mutator) -> io::Result<bool> {
+        if self.at_end {
+            return Ok(false);
+        }
+        self.before += self.next as u64;
+        self.buffer.drain(..self.next);
+        self.next = 0;
+        let old = self.buffer.len();
+        let source = match &mut self.source {
+            None | Some(Source::Memory) => return Ok(false),
+            Some(source) => source,
+        };
+        self.buffer.resize(old + BUFFER_BYTES, 0);
+        let result = waiting(m, || source.read(&mut self.buffer[old..]));
+        let count = *result.as_ref().unwrap_or(&0);
+        self.buffer.truncate(old + count);
+        self.at_end = count == 0 && result.is_ok();
+        result.map(|count| count > 0)
+    }
+
+    /// The next byte, without taking it; none at the end.
+    pub(crate) fn peek_byte(&mut self, m: &Mutator) -> io::Result<Option<u8>> {
+        if self.next == self.buffer.len() && !self.fill(m)? {
+            return Ok(None);
+        }
+        Ok(Some(self.buffer[self.next]))
+    }
+
+    /// Takes the next byte; none at the end.
+    pub(crate) fn read_byte(&mut self, m: &Mutator) -> io::Result<Option<u8>> {
+        let byte = self.peek_byte(m)?;
+        match byte {
+            Some(_) => self.next += 1,
+            None => self.report_end(),
+        }
+        Ok(byte)
+    }
+
+    /// The end was reported: a terminal may have more afterwards.
+    pub(crate) fn report_end(&mut self) {
+        self.at_end = false;
+    }
+
+    /// Takes up to `count` bytes, as many as come before the end; appends them.
+    pub(crate) fn read_bytes(
+        &mut self,
+        m: &Mutator,
+        out: &mut Vec<u8>,
+        count: usize,
+    ) -> io::Result<()> {
+        let end = out.len().saturating_add(count);
+        loop {
+            let available = self.buffered();
+            let taken = available.len().min(end - out.len());
+            out.extend_from_slice(&available[..taken]);
+            self.next += taken;
+            if out.len() == end || !self.fill(m)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next character, without taking it; none at the end.
+    #[inline]
+    pub(crate) fn peek_char(&mut self, m: &Mutator) -> io::Result<Option<char>> {
+        Ok(self.peek_decoded(m)?.map(|(c, _)| c))
+    }
+
+    fn peek_decoded(&mut self, m: &Mutator) -> io::Result<Option<(char, usize)>> {
+        loop {
+            match decode(self.buffered()) {
+                Decoded::Nothing if self.fill(m)? => {}
+                Decoded::Nothing => return Ok(None),
+                Decoded::Character(c, length) => return Ok(Some((c, length))),
+                Decoded::Partial if self.fill(m)? => {}
+                Decoded::Partial | Decoded::Wrong => return Err(self.skip_wrong()),
+            }
+        }
+    }
+
+    /// Leaves a byte that is no UTF-8 behind, so that the next read can go on after it.
+    #[cold]
+    fn skip_wrong(&mut self) -> io::Error {
+        let at = self.before + self.next as u64;
+        let byte = self.buffer[self.next];
+        self.next += 1;
+        let message = format!(
+            "not UTF-8: byte #x{byte:02x} at offset {at} (line {}, column {})",
+            self.line, self.column
+        );
+        io::Error::new(ErrorKind::InvalidData, message)
+    }
+
+    /// Takes the next character; none at the end.
+    #[inline]
+    pub(crate) fn read_char(&mut self, m: &Mutator) -> io::Result<Option<char>> {
+        let Some((c, length)) = self.peek_decoded(m)? else {
+            self.report_end();
+            return Ok(None);
+        };
+        self.take(c, length);
+        Ok(Some(c))
+    }
+
+    #[inline]
+    fn take(&mut self, c: char, length: usize) {
+        self.next += length;
+        if c == '\n' {
+            self.line += 1;
+            self.column = 1;
+        } else {
+            self.column += 1;
+        }
+    }
+
+    /// Takes a line without its end; none at the end of the input.
+    pub(crate) fn read_line(&mut self, m: &Mutator) -> io::Result<Option<String>> {
+        let mut line = String::new();
+        let mut any = false;
+        while let Some(c) = self.read_char(m)? {
+            any = true;
+            if c == '\n' {
+                break;
+            }
+            line.push(c);
+        }
+        if line.ends_with('\r') {
+            line.pop();
+        }
+        Ok(any.then_some(line))
+    }
+
+    /// Takes up to `count` characters; none at the end.
+    pub(crate) fn read_string(&mut self, m: &Mutator, count: usize) -> io::Result<Option<String>> {
+        let mut text = String::new();
+        let mut taken = 0;
+        while taken < count {
+            let Some(c) = self.read_char(m)? else { break };
+            text.push(c);
+            taken += 1;
+        }
+        Ok((taken > 0 || count == 0).then_some(text))
+    }
+
+    /// Whether reading an item would not wait.
+    pub(crate) fn is_ready(&self) -> bool {
+        let whole = !matches!(decode(self.buffered()), Decoded::Nothing | Decoded::Partial);
+        whole
+            || self.at_end
+            || match &self.source {
+                None | Some(Source::Memory) => true,
+                // Where polling fails, reading will say why, and not wait.
+                Some(Source::File(file) | Source::Standard(file)) => {
+                    descriptor::is_readable(file.as_fd()).unwrap_or(true)
+                }
+            }
+    }
+
+    /// Where the next character stands: line and column, from 1.
+    pub(crate) fn place(&self) -> (u32, u32) {
+        (self.line, self.column)
+    }
+
+    /// The number by which the reader names this port in positions.
+    pub(crate) fn source_number(&mut self, name: &str) -> u32 {
+        *self.source_number.get_or_insert_with(|| source::register(name))
+    }
+}
+
+impl Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let file = match self {
+            Self::Memory => return Ok(0),
+            Self::File(file) => file,
+            Self::Standard(file) => {
+                // A prompt without a newline should be seen before the answer is awaited. Where that
+                // fails, the next write says so.
+                let _ = standard::port(Role::Output).flush_at_exit();
+                file
+            }
+        };
+        loop {
+            match descriptor::read(file.as_fd(), buffer) {
+                Err(Errno::INTR) => {}
+                result => return Ok(result?),
+            }
+        }
+    }
+}
+
+/// A port's characters for the reader, which knows no errors: the first one ends the characters and
+/// is kept.
+#[derive(Debug)]
+pub(crate) struct Characters<'a> {
+    pub(crate) m: &'a Mutator,
+    pub(crate) input: &'a mut Input,
+    pub(crate) error: Option<io::Error>,
+}
+
+impl reader::Characters for Characters<'_> {
+    fn peek(&mut self) -> Option<char> {
+        if self.error.is_some() {
+            return None;
+        }
+        self.input.peek_char(self.m).unwrap_or_else(|error| {
+            self.error = Some(error);
+            None
+        })
+    }
+
+    fn advance(&mut self) {
+        // What was peeked is in the buffer: taking it cannot fail.
+        if self.error.is_none()
+            && let Err(error) = self.input.read_char(self.m)
+        {
+            self.error = Some(error);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+use super::decode::{Decoded, decode};
+use super::input::Characters;
+use super::{Content, Flush, Input, Output, Port};
+use crate::heap::{Heap, Limits, Mutator};
+use crate::syntax::reader::Reader;
+use crate::thread::ThreadContext;
+use proptest::prelude::{any, proptest};
+use proptest::prop_assert_eq;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+
+fn mutator() -> Mutator {
+    let limits = Limits { bytes_max: 1 << 20, ..Limits::default() };
+    Mutator::new(Heap::new(limits).unwrap(), ThreadContext::default())
+}
+
+proptest! {
+    #[test]
+    fn decoding_agrees_with_the_standard_library(bytes in proptest::collection::vec(any::<u8>(), 1..6)) {
+        let expected = match core::str::from_utf8(&bytes) {
+            Ok(text) => text.chars().next(),
+            Err(error) => core::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap().chars().next(),
+        };
+        match decode(&bytes) {
+            Decoded::Character(c, length) => {
+                prop_assert_eq!(Some(c), expected);
+                prop_assert_eq!(length, c.len_utf8());
+            }
+            Decoded::Nothing => prop_assert_eq!(bytes.len(), 0),
+            Decoded::Partial => {
+                let error = core::str::from_utf8(&bytes).unwrap_err();
+                prop_assert_eq!((error.valid_up_to(), error.error_len()), (0, None));
+            }
+            Decoded::Wrong => {
+                let error = core::str::from_utf8(&bytes).unwrap_err();
+                prop_assert_eq!((error.valid_up_to(), error.error_len().is_some()), (0, true));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_broken_pipe_is_an_error_of_the_call() {
+    let m = mutator();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut output = Output::of_file(OwnedFd::from(writer), Flush::EachCall);
+    assert_eq!(output.write(&m, b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(output.write(&m, b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn reading_a_pipe_gives_what_came_so_far() {
+    let m = mutator();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut input = Input::of_file(OwnedFd::from(reader));
+    assert!(!input.is_ready());
+    let mut output = Output::of_file(OwnedFd::from(writer), Flush::EachCall);
+    // The first byte of a character is not a character.
+    output.write(&m, &"é".as_bytes()[..1]).unwrap();
+    output.write(&m, &"é".as_bytes()[1..]).unwrap();
+    assert_eq!(input.read_char(&m).unwrap(), Some('é'));
+    output.write(&m, b"line\nrest").unwrap();
+    assert_eq!(input.read_line(&m).unwrap().as_deref(), Some("line"));
+    assert!(input.is_ready());
+    drop(output);
+    assert_eq!(input.read_string(&m, 10).unwrap().as_deref(), Some("rest"));
+    assert_eq!(input.read_char(&m).unwrap(), None);
+    assert_eq!(input.place(), (2, 5));
+}
+
+#[test]
+fn a_memory_port_holds_at_most_what_the_heap_may() {
+    let m = mutator();
+    let mut output = Output::of_memory();
+    let half = vec![b'x'; 1 << 19];
+    output.write(&m, &half).unwrap();
+    output.write(&m, &half).unwrap();
+    assert_eq!(output.write(&m, b"x").unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(output.gathered().map(<[u8]>::len), Some(1 << 20));
+}
+
+#[test]
+fn the_reader_takes_no_character_past_the_datum() {
+    let m = mutator();
+    let mut input = Input::of_memory(b"(a b)c \"x\"rest".to_vec());
+    let mut read = || {
+        let characters = Characters { m: &m, input: &mut input, error: None };
+        Reader::new(characters, 0).read().unwrap().unwrap().to_string()
+    };
+    assert_eq!([read(), read(), read()], ["(a b)", "c", "\"x\""]);
+    assert_eq!(input.read_string(&m, 10).unwrap().as_deref(), Some("rest"));
+}
+
+#[test]
+fn an_error_under_the_reader_is_kept() {
+    let m = mutator();
+    let mut input = Input::of_memory(b"(a \xff b)".to_vec());
+    let characters = Characters { m: &m, input: &mut input, error: None };
+    let mut reader = Reader::new(characters, 0);
+    assert!(reader.read().is_err());
+    let error = reader.into_characters().error.unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+}
+
+#[test]
+fn ports_say_what_they_are() {
+    let port = Port::of_input("string", Content::Textual, Input::of_memory(Vec::new()));
+    assert_eq!(port.to_string(), "textual-input-port string");
+}

@@ -1,0 +1,191 @@
+//! Opening, closing and asking about ports; files as names.
+
+use super::Primitive;
+use super::call::Call;
+use crate::heap::Mutator;
+use crate::port::{Content, Flush, Input, Output, Port, Role, file_error, parameter, waiting};
+use crate::raise::Result;
+use crate::text::bytes;
+use crate::value::Value;
+use kyocho_sys::fault;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+
+pub(super) const TABLE: &[Primitive] = &[
+    Primitive::exactly("port?", 1, |_, a| Ok(Value::boolean(a[0].as_foreign::<Port>().is_some()))),
+    Primitive::exactly("input-port?", 1, |_, a| is(a, Port::is_input)),
+    Primitive::exactly("output-port?", 1, |_, a| is(a, |port| !port.is_input())),
+    Primitive::exactly("textual-port?", 1, |_, a| is(a, |port| port.content() == Content::Textual)),
+    Primitive::exactly("binary-port?", 1, |_, a| is(a, |port| port.content() == Content::Binary)),
+    Primitive::exactly("input-port-open?", 1, |m, a| is_open(m, "input-port-open?", a, true)),
+    Primitive::exactly("output-port-open?", 1, |m, a| is_open(m, "output-port-open?", a, false)),
+    Primitive::exactly("close-port", 1, |m, a| close(m, "close-port", a, None)),
+    Primitive::exactly("close-input-port", 1, |m, a| close(m, "close-input-port", a, Some(true))),
+    Primitive::exactly("close-output-port", 1, |m, a| {
+        close(m, "close-output-port", a, Some(false))
+    }),
+    Primitive::exactly("%port-parameter", 2, port_parameter),
+    Primitive::exactly("open-input-file", 1, |m, a| {
+        open_input(m, "open-input-file", a, Content::Textual)
+    }),
+    Primitive::exactly("open-binary-input-file", 1, |m, a| {
+        open_input(m, "open-binary-input-file", a, Content::Binary)
+    }),
+    Primitive::between("open-output-file", 1, 2, |m, a| {
+        open_output(m, "open-output-file", a, Content::Textual)
+    }),
+    Primitive::between("open-binary-output-file", 1, 2, |m, a| {
+        open_output(m, "open-binary-output-file", a, Content::Binary)
+    }),
+    Primitive::exactly("open-input-string", 1, |m, a| {
+        let text = Call::new("open-input-string", a).string(0)?;
+        let input = Input::of_memory(text.into_bytes());
+        store(m, Port::of_input("string", Content::Textual, input))
+    }),
+    Primitive::exactly("open-input-bytevector", 1, open_input_bytevector),
+    Primitive::exactly("open-output-string", 0, |m, _| {
+        store(m, Port::of_output("string", Content::Textual, Output::of_memory()))
+    }),
+    Primitive::exactly("open-output-bytevector", 0, |m, _| {
+        store(m, Port::of_output("bytevector", Content::Binary, Output::of_memory()))
+    }),
+    Primitive::exactly("get-output-string", 1, get_output_string),
+    Primitive::exactly("get-output-bytevector", 1, get_output_bytevector),
+    Primitive::exactly("file-exists?", 1, file_exists),
+    Primitive::exactly("delete-file", 1, delete_file),
+];
+
+fn store(m: &mut Mutator, port: Port) -> Result {
+    Ok(m.foreign(Box::new(port))?)
+}
+
+/// Argument `i` as a port.
+pub(super) fn port_at<'a>(call: Call<'_>, i: usize, expected: &'static str) -> Result<&'a Port> {
+    call.value(i).as_foreign::<Port>().ok_or_else(|| call.wrong(i, expected))
+}
+
+fn is(arguments: &[Value], test: fn(&Port) -> bool) -> Result {
+    Ok(Value::boolean(arguments[0].as_foreign::<Port>().is_some_and(test)))
+}
+
+fn is_open(m: &mut Mutator, who: &'static str, arguments: &[Value], input: bool) -> Result {
+    let call = Call::new(who, arguments);
+    let expected = if input { "input port" } else { "output port" };
+    let port = port_at(call, 0, expected)?;
+    if port.is_input() != input {
+        return Err(call.wrong(0, expected));
+    }
+    Ok(Value::boolean(port.is_open(m)))
+}
+
+fn close(m: &mut Mutator, who: &'static str, arguments: &[Value], input: Option<bool>) -> Result {
+    let call = Call::new(who, arguments);
+    let expected = match input {
+        None => "port",
+        Some(true) => "input port",
+        Some(false) => "output port",
+    };
+    let port = port_at(call, 0, expected)?;
+    if input.is_some_and(|input| port.is_input() != input) {
+        return Err(call.wrong(0, expected));
+    }
+    if let Some(mut input) = port.input(m) {
+        input.close();
+    }
+    if let Some(mut output) = port.output(m) {
+        output.close(m).map_err(|error| port.refused(who, &error))?;
+    }
+    Ok(Value::UNSPECIFIED)
+}
+
+/// `(%port-parameter role converter)`: the parameter object of a current port.
+fn port_parameter(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("%port-parameter", arguments);
+    let role = Role::of_number(call.fixnum(0)?).ok_or_else(|| call.outside(0, "0, 1 or 2"))?;
+    parameter(m, role, arguments[1])
+}
+
+/// Opens a file, outside the collector's world: a pipe or a network disk may take its time.
+fn open(m: &Mutator, call: Call<'_>, options: &OpenOptions) -> Result<(String, OwnedFd)> {
+    let path = call.string(0)?;
+    let opened = waiting(m, || {
+        fault::check(fault::Call::Open).map_err(io::Error::from)?;
+        options.open(&path)
+    });
+    let is_folder = |file: &File| file.metadata().is_ok_and(|metadata| metadata.is_dir());
+    match opened {
+        Ok(file) if is_folder(&file) => {
+            Err(file_error(call.who(), &path, &io::ErrorKind::IsADirectory.into()))
+        }
+        Ok(file) => Ok((path, file.into())),
+        Err(error) => Err(file_error(call.who(), &path, &error)),
+    }
+}
+
+fn open_input(m: &mut Mutator, who: &'static str, arguments: &[Value], content: Content) -> Result {
+    let call = Call::new(who, arguments);
+    let (path, file) = open(m, call, OpenOptions::new().read(true))?;
+    store(m, Port::of_input(path, content, Input::of_file(file)))
+}
+
+/// `(open-output-file path [append?])`.
+fn open_output(
+    m: &mut Mutator,
+    who: &'static str,
+    arguments: &[Value],
+    content: Content,
+) -> Result {
+    let call = Call::new(who, arguments);
+    let append = call.optional(1).is_some_and(Value::is_true);
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).append(append).truncate(!append);
+    let (path, file) = open(m, call, &options)?;
+    store(m, Port::of_output(path, content, Output::of_file(file, Flush::WhenFull)))
+}
+
+fn open_input_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("open-input-bytevector", arguments);
+    let length = super::bytevectors::length(call, 0)?;
+    let mut all = Vec::new();
+    bytes::read(&mut all, super::bytevectors::address(arguments[0]), length);
+    store(m, Port::of_input("bytevector", Content::Binary, Input::of_memory(all)))
+}
+
+/// What an output port in memory has gathered.
+fn gathered(m: &Mutator, call: Call<'_>, content: Content) -> Result<Vec<u8>> {
+    let expected = match content {
+        Content::Textual => "string output port",
+        Content::Binary => "bytevector output port",
+    };
+    let port = port_at(call, 0, expected)?;
+    let bytes = port.output(m).and_then(|output| output.gathered().map(<[u8]>::to_vec));
+    bytes.filter(|_| port.content() == content).ok_or_else(|| call.wrong(0, expected))
+}
+
+fn get_output_string(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("get-output-string", arguments);
+    let bytes = gathered(m, call, Content::Textual)?;
+    // Only whole characters were written.
+    Ok(m.string(&String::from_utf8_lossy(&bytes))?)
+}
+
+fn get_output_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("get-output-bytevector", arguments);
+    let bytes = gathered(m, call, Content::Binary)?;
+    Ok(m.bytevector(&bytes)?)
+}
+
+fn file_exists(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let path = Call::new("file-exists?", arguments).string(0)?;
+    Ok(Value::boolean(waiting(m, || fs::exists(&path)).unwrap_or(false)))
+}
+
+fn delete_file(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("delete-file", arguments);
+    let path = call.string(0)?;
+    match waiting(m, || fs::remove_file(&path)) {
+        Ok(()) => Ok(Value::UNSPECIFIED),
+        Err(error) => Err(file_error(call.who(), &path, &error)),
+    }
+}

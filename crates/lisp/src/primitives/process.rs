@@ -1,0 +1,75 @@
+//! Time, the command line, the environment.
+
+use super::Primitive;
+use super::call::Call;
+use super::lists::Builder;
+use crate::heap::Mutator;
+use crate::raise::Result;
+use crate::syntax::world::FEATURES;
+use crate::value::Value;
+use kyocho_sys::clock;
+use std::sync::OnceLock;
+
+pub(super) const TABLE: &[Primitive] = &[
+    Primitive::exactly("current-jiffy", 0, |_, _| Ok(Value::fixnum(clock::monotonic_ns() as i64))),
+    Primitive::exactly("jiffies-per-second", 0, |_, _| Ok(Value::fixnum(1_000_000_000))),
+    Primitive::exactly("current-second", 0, |m, _| Ok(m.flonum(clock::wall_ns() as f64 / 1e9)?)),
+    Primitive::exactly("command-line", 0, command_line),
+    Primitive::exactly("get-environment-variable", 1, get_environment_variable),
+    Primitive::exactly("get-environment-variables", 0, get_environment_variables),
+    Primitive::exactly("features", 0, features),
+];
+
+static COMMAND_LINE: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Fixes what `(command-line)` gives: the program and its arguments. The first call counts; without
+/// one it is the process's own command line.
+pub fn set_command_line(words: Vec<String>) {
+    // A second setting would change what a running program has seen.
+    let _ = COMMAND_LINE.set(words);
+}
+
+fn command_line(m: &mut Mutator, _: &[Value]) -> Result {
+    let words = COMMAND_LINE.get_or_init(|| {
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+    });
+    let mut list = Builder::new();
+    for word in words {
+        let word = m.string(word)?;
+        list.push(m, word)?;
+    }
+    Ok(list.finish())
+}
+
+fn get_environment_variable(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let name = Call::new("get-environment-variable", arguments).string(0)?;
+    // The host has no such names, and the library asserts it.
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Ok(Value::FALSE);
+    }
+    match std::env::var_os(name) {
+        Some(value) => Ok(m.string(&value.to_string_lossy())?),
+        None => Ok(Value::FALSE),
+    }
+}
+
+fn get_environment_variables(m: &mut Mutator, _: &[Value]) -> Result {
+    let mut list = Builder::new();
+    for (name, value) in std::env::vars_os() {
+        let name = m.string(&name.to_string_lossy())?;
+        let value = m.string(&value.to_string_lossy())?;
+        let entry = m.cons(name, value)?;
+        list.push(m, entry)?;
+    }
+    Ok(list.finish())
+}
+
+/// What `cond-expand` knows besides libraries.
+fn features(m: &mut Mutator, _: &[Value]) -> Result {
+    let mut list = Builder::new();
+    for name in FEATURES {
+        let symbol = Value::symbol(crate::symbol::Symbol::intern(name));
+        list.push(m, symbol)?;
+    }
+    Ok(list.finish())
+}
