@@ -155,7 +155,7 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
 #[cold]
 pub(crate) fn suspend_in_place(vp: &'static Vp, me: &'static Record) {
     while !try_suspend_in_place(vp, me) {
-        vp.shared().monitor.ask_for_spares();
+        vp.shared().maker.ask();
         yield_now();
     }
 }

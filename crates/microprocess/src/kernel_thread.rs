@@ -12,17 +12,23 @@
 #![expect(unsafe_code, reason = "follows the kernel thread's word")]
 
 use core::cell::Cell;
-use core::ptr;
+use core::ffi::c_void;
+use core::{fmt, ptr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kyocho_arch::{
     Context, current_thread_word, current_vp_word, set_current_thread_word, set_current_vp,
 };
+use kyocho_sys::error::Errno;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
 use kyocho_sys::prim::thread::yield_now;
-use kyocho_sys::scheduling::{CpuSet, set_affinity};
+use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
+use kyocho_sys::signal::use_alternate_stack;
 use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId};
+use kyocho_sys::thread::{OnStack, start_on};
 
+use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
 use crate::vp::Vp;
 
@@ -64,6 +70,9 @@ pub(crate) struct KernelThread {
     cpu: Cell<usize>,
     /// Carries a microprocess without a virtual processor, or will never be given one again.
     stranded: AtomicU32,
+    ended: AtomicU32,
+    /// What a new thread finds: for whom, as what, and its stacks.
+    beginning: Cell<Option<(&'static Vp, Role, KernelStack)>>,
     /// Next in the pool.
     pub(crate) pool_next: AtomicPtr<Self>,
 }
@@ -88,6 +97,8 @@ impl KernelThread {
             reader: AtomicPtr::new(ptr::null_mut()),
             cpu: Cell::new(ANY_CPU),
             stranded: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
+            beginning: Cell::new(None),
             pool_next: AtomicPtr::new(ptr::null_mut()),
         }
     }
@@ -106,6 +117,35 @@ impl KernelThread {
     /// Whether the calling kernel thread belongs to a runtime.
     pub(crate) fn is_ours() -> bool {
         !current_thread_word().is_null()
+    }
+
+    /// A record that no kernel thread uses. Allocates.
+    pub(crate) fn recycled() -> &'static Self {
+        match unused().pop() {
+            Some(record) => record,
+            None => Box::leak(Box::new(Self::new(ptr::null_mut()))),
+        }
+    }
+
+    /// Starts a kernel thread with this record, for `vp`. Allocates.
+    pub(crate) fn start(&'static self, vp: &'static Vp, role: Role) -> Result<Handle, Errno> {
+        let stack = KernelStack::take()?;
+        self.beginning.set(Some((vp, role, stack)));
+        let argument = ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: the stack is nobody else's until the handle is joined. `run` catches no panic, so that one ends the process.
+        let started = unsafe { start_on(stack.base(), kernel_stack::BASE_BYTES, run, argument) };
+        match started {
+            Ok(join) => Ok(Handle { thread: self, stack, join }),
+            Err(errno) => {
+                stack.give_back();
+                Err(errno)
+            }
+        }
+    }
+
+    /// Whether the kernel thread is done with its record.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst) != 0
     }
 
     /// Makes this the record of the calling kernel thread; `reader` tells where it sleeps. Events stay masked.
@@ -317,4 +357,94 @@ impl KernelThread {
 fn foreign() -> &'static KernelThread {
     crate::shared::require_locks();
     &FOREIGN
+}
+
+/// What a kernel thread starts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It holds the virtual processor.
+    Holder,
+    /// It waits for one.
+    Spare,
+}
+
+/// The right, and the duty, to join a kernel thread.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    thread: &'static KernelThread,
+    stack: KernelStack,
+    join: OnStack,
+}
+
+impl fmt::Debug for KernelThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelThread").field("tid", &self.tid).finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub(crate) fn thread(&self) -> &'static KernelThread {
+        self.thread
+    }
+
+    /// Waits for the end of the thread. Nobody looks at it any more.
+    pub(crate) fn join(self) {
+        self.join.join();
+        self.stack.give_back();
+        self.thread.close_reader();
+        let Self { thread, .. } = self;
+        thread.reset();
+        unused().push(thread);
+    }
+
+    /// The thread sleeps for ever, with its record and its stacks.
+    pub(crate) fn forget(self) {
+        core::mem::forget(self.join);
+    }
+}
+
+/// Records whose kernel threads have ended.
+static UNUSED: Mutex<Vec<&'static KernelThread>> = Mutex::new(Vec::new());
+
+fn unused() -> MutexGuard<'static, Vec<&'static KernelThread>> {
+    UNUSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl KernelThread {
+    /// As new.
+    fn reset(&self) {
+        self.mask.store(1, Ordering::Relaxed);
+        self.go.store(go::WAIT, Ordering::Relaxed);
+        self.vp.store(ptr::null_mut(), Ordering::Relaxed);
+        self.running.set(None);
+        self.tid.store(0, Ordering::Relaxed);
+        self.vp_word.store(ptr::null_mut(), Ordering::Relaxed);
+        self.cpu.set(ANY_CPU);
+        self.ended.store(0, Ordering::Release);
+    }
+}
+
+/// The life of a kernel thread.
+extern "C" fn run(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: `start` passes a record, which lives for ever.
+    let thread = unsafe { &*argument.cast_const().cast::<KernelThread>() };
+    let Some((vp, role, stack)) = thread.beginning.take() else { return ptr::null_mut() };
+    // Before it is pinned to the core of the virtual processor, which has other things to do.
+    thread.become_current(SystemCallReader::open(ThreadId::current()).ok());
+    thread.pin(vp.cpu());
+    // An idle holder sleeps until its earliest timer. Refused: 50 µs longer.
+    let _late = set_timer_slack_ns(1);
+    // SAFETY: the memory is this thread's until it is joined. Refused: an overflow ends the process without a word.
+    let _mute = unsafe { use_alternate_stack(stack.handlers(), kernel_stack::HANDLER_BYTES) };
+    if role == Role::Spare {
+        vp.pool.put(thread);
+        vp.starting.fetch_sub(1, Ordering::SeqCst);
+    }
+    crate::dispatch::run(thread);
+    // Its words go with it; destructors of thread-local values find it of no runtime.
+    thread.vp_word.store(ptr::null_mut(), Ordering::SeqCst);
+    // SAFETY: null is always right.
+    unsafe { set_current_thread_word(ptr::null_mut()) };
+    thread.ended.store(1, Ordering::SeqCst);
+    ptr::null_mut()
 }

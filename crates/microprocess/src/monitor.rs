@@ -2,8 +2,6 @@
 //!
 //! * It is the clock of busy virtual processors: they look at timers only when told to.
 //! * It ends time slices, and interrupts code that does not call the runtime (Preempted).
-//! * It makes kernel threads ahead of need: only a thread of the normal class can make one of the normal class,
-//!   and nobody who has events masked may allocate.
 //! * It looks for holders that sleep in the kernel (Blocked) where there is no sentinel, or where that one is late.
 //!
 //! It sleeps while every virtual processor is idle.
@@ -16,7 +14,7 @@ use kyocho_sys::scheduling::set_timer_slack_ns;
 use crate::preempt;
 use crate::runtime::Detection;
 use crate::sentinel::take_from_sleeper;
-use crate::shared::{Role, Shared};
+use crate::shared::Shared;
 use crate::vp::{NEVER_NS, Vp, attention};
 
 /// How long a microprocess runs while equals wait.
@@ -31,12 +29,6 @@ const LOOK_MIN_NS: u64 = 50_000;
 /// The longest time between looks where there is no sentinel. Where there is one, a slice: on a core that other programs want, the
 /// sentinel may wait long for its turn.
 const LOOK_MAX_NS: u64 = 1_000_000;
-/// Kernel threads kept waiting for each virtual processor: at least, and at most after many were needed at once.
-const SPARES_MIN: u32 = 2;
-const SPARES_MAX: u32 = 64;
-/// How long a surplus of kernel threads is kept.
-const TRIM_NS: u64 = 1_000_000_000;
-
 /// What others tell the monitor.
 #[derive(Debug)]
 pub(crate) struct Monitor {
@@ -44,8 +36,6 @@ pub(crate) struct Monitor {
     word: AtomicU32,
     /// When it looks next of its own accord.
     planned_ns: AtomicU64,
-    /// Kernel threads to keep waiting for each virtual processor.
-    spares: AtomicU32,
 }
 
 impl Monitor {
@@ -53,7 +43,6 @@ impl Monitor {
         Self {
             word: AtomicU32::new(0),
             planned_ns: AtomicU64::new(NEVER_NS),
-            spares: AtomicU32::new(SPARES_MIN),
         }
     }
 
@@ -61,21 +50,6 @@ impl Monitor {
     pub(crate) fn poke(&self) {
         if self.word.swap(1, Ordering::SeqCst) == 0 {
             futex::wake(&self.word, 1);
-        }
-    }
-
-    /// A pool is empty.
-    #[cold]
-    pub(crate) fn ask_for_spares(&self) {
-        let spares = self.spares.load(Ordering::Relaxed);
-        self.spares.store((spares * 2).min(SPARES_MAX), Ordering::Relaxed);
-        self.poke();
-    }
-
-    /// A spare of `vp` was used.
-    pub(crate) fn expect_blocking(&self, vp: &Vp) {
-        if vp.pool.size() < self.spares.load(Ordering::Relaxed) / 2 {
-            self.ask_for_spares();
         }
     }
 
@@ -166,7 +140,6 @@ pub(crate) fn run(shared: &'static Shared) {
     };
     let monitor = &shared.monitor;
     let mut watches = vec![Watch::default(); shared.vps().len()];
-    let mut trim_ns = NEVER_NS;
     while !shared.stopping.load(Ordering::SeqCst) {
         monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
         monitor.word.store(0, Ordering::SeqCst);
@@ -175,13 +148,6 @@ pub(crate) fn run(shared: &'static Shared) {
         for (vp, watch) in shared.vps().iter().zip(&mut watches) {
             next_ns = next_ns.min(look_after(vp, watch, now_ns, longest_ns));
         }
-        let surplus = keep_spares(shared, trim_ns <= now_ns);
-        trim_ns = match (surplus, trim_ns) {
-            (false, _) => NEVER_NS,
-            (true, planned) if planned <= now_ns || planned == NEVER_NS => now_ns + TRIM_NS,
-            (true, planned) => planned,
-        };
-        next_ns = next_ns.min(trim_ns);
         monitor.planned_ns.store(next_ns, Ordering::SeqCst);
         let limit = (next_ns != NEVER_NS).then_some(next_ns);
         futex::wait(&monitor.word, 0, limit);
@@ -206,27 +172,4 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         preempt::interrupt(vp);
     }
     decision.look_ns.min(look_ns)
-}
-
-/// Keeps enough kernel threads waiting, and dismisses some of a surplus if `trim`; tells whether there is one.
-fn keep_spares(shared: &'static Shared, trim: bool) -> bool {
-    let wanted = shared.monitor.spares.load(Ordering::Relaxed);
-    let mut surplus = false;
-    for vp in shared.vps() {
-        // Those on their way into the pool count.
-        while vp.pool.size() + vp.starting.load(Ordering::SeqCst) < wanted
-            && !shared.stopping.load(Ordering::SeqCst)
-            && shared.start_thread(vp, Role::Spare).is_ok()
-        {}
-        let excess = vp.pool.size().saturating_sub(SPARES_MIN);
-        surplus |= excess > 0;
-        if trim {
-            shared.monitor.spares.store(SPARES_MIN, Ordering::Relaxed);
-            for thread in (0..excess.div_ceil(2)).map_while(|_| vp.pool.take()) {
-                thread.dismiss();
-            }
-            shared.join_finished();
-        }
-    }
-    surplus
 }

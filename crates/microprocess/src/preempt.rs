@@ -117,5 +117,5 @@ fn reconsider(vp: &'static Vp, me: &'static Record, slice_over: bool) {
         return vp.counters.preempted.bump();
     }
     vp.queue.remove(me, level);
-    vp.shared().monitor.ask_for_spares();
+    vp.shared().maker.ask();
 }

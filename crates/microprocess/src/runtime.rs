@@ -16,12 +16,13 @@ use kyocho_sys::task::{SystemCallReader, ThreadId};
 use kyocho_sys::thread::start;
 
 use crate::record::{Kind, Name, Reason, Record, State};
-use crate::shared::{Role, Shared, outcome};
+use crate::kernel_thread::Role;
+use crate::shared::{Shared, outcome};
 use crate::slot;
 use crate::spawn::furnish;
 use crate::statistics::Statistics;
 use crate::vp::attention;
-use crate::{monitor, overflow, preempt, schedule, sentinel, sync};
+use crate::{maker, monitor, overflow, preempt, schedule, sentinel, sync};
 
 /// How to start a runtime.
 #[derive(Debug, Clone, Default)]
@@ -286,7 +287,8 @@ fn start_threads(shared: &'static Shared) -> Result<Vec<JoinHandle<()>>, Errno> 
         shared.start_thread(vp, Role::Holder)?;
     }
     let monitor = start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?;
-    let mut watchers = vec![monitor];
+    let maker = start("maker", WATCHER_STACK_BYTES, move || maker::run(shared))?;
+    let mut watchers = vec![monitor, maker];
     if shared.detection == Detection::Sentinel {
         for vp in shared.vps() {
             watchers.push(start("sentinel", WATCHER_STACK_BYTES, move || sentinel::start(vp))?);
@@ -302,6 +304,7 @@ const STOP_PATIENCE_NS: u64 = 1_000_000;
 fn stop(shared: &'static Shared, watchers: Vec<JoinHandle<()>>) {
     shared.stopping.store(true, Ordering::SeqCst);
     shared.monitor.poke();
+    shared.maker.poke();
     for vp in shared.vps() {
         vp.sentinel.wake();
         vp.alert(attention::STOP);

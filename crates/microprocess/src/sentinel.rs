@@ -109,7 +109,7 @@ fn try_take(vp: &'static Vp) -> Option<()> {
         return None;
     }
     let Some(spare) = vp.take_spare() else {
-        vp.shared().monitor.ask_for_spares();
+        vp.shared().maker.ask();
         return None;
     };
     if !holder.claim(vp) {
@@ -131,6 +131,6 @@ fn try_take(vp: &'static Vp) -> Option<()> {
     vp.shared().enter_kernel();
     holder.lose();
     spare.give(vp);
-    vp.shared().monitor.expect_blocking(vp);
+    vp.shared().maker.expect_use(vp);
     Some(())
 }

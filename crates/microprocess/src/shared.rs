@@ -6,36 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use kyocho_sys::prim::thread::{self, JoinHandle};
-use kyocho_sys::scheduling::set_timer_slack_ns;
-use kyocho_sys::signal::AlternateStack;
-use kyocho_sys::task::{SystemCallReader, ThreadId};
-use kyocho_sys::thread::start;
+use kyocho_sys::prim::thread;
 use kyocho_sys::{barrier, futex};
 
-use crate::kernel_thread::{ANY_CPU, KernelThread};
+use crate::kernel_thread::{ANY_CPU, Handle, KernelThread, Role};
+use crate::maker::Maker;
 use crate::monitor::Monitor;
 use crate::runtime::Detection;
 use crate::spin;
 use crate::vp::{NEVER_NS, Vp};
 
-/// Base stacks: step functions run on them. Untouched pages cost nothing.
-const BASE_STACK_BYTES: usize = 8 << 20;
-
 /// Most kernel threads of one runtime: as many microprocesses can sleep in the kernel at a time.
 pub(crate) const KERNEL_THREADS_MAX: u32 = 16_384;
-
-/// Stack of signal handlers: a preempted microprocess may wait there.
-const HANDLER_STACK_BYTES: usize = 64 << 10;
-
-/// What a kernel thread starts as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It holds the virtual processor.
-    Holder,
-    /// It waits for one.
-    Spare,
-}
 
 /// How a run ended.
 pub(crate) mod outcome {
@@ -48,6 +30,7 @@ pub(crate) mod outcome {
 pub(crate) struct Shared {
     vps: Vec<&'static Vp>,
     pub(crate) monitor: Monitor,
+    pub(crate) maker: Maker,
     /// A value of [`outcome`]; a futex word.
     pub(crate) outcome: AtomicU32,
     pub(crate) stopping: AtomicBool,
@@ -61,7 +44,7 @@ pub(crate) struct Shared {
     outside: AtomicU32,
     pub(crate) kernel_threads: AtomicU32,
     pub(crate) detection: Detection,
-    threads: Mutex<Vec<(&'static KernelThread, JoinHandle<()>)>>,
+    threads: Mutex<Vec<Handle>>,
 }
 
 impl Shared {
@@ -75,6 +58,7 @@ impl Shared {
         let shared = &*Box::leak(Box::new(Self {
             vps,
             monitor: Monitor::new(),
+            maker: Maker::new(),
             outcome: AtomicU32::new(outcome::RUNNING),
             stopping: AtomicBool::new(false),
             idle: AtomicU32::new(0),
@@ -108,33 +92,24 @@ impl Shared {
         if self.kernel_threads.load(Ordering::Relaxed) >= KERNEL_THREADS_MAX {
             return Err(Errno::AGAIN);
         }
-        let record = &*Box::leak(Box::new(KernelThread::new(ptr::null_mut())));
+        let record = KernelThread::recycled();
         if role == Role::Holder {
             record.give(vp);
-        }
-        if role == Role::Spare {
+        } else {
             vp.starting.fetch_add(1, Ordering::SeqCst);
         }
-        let started = start("microprocesses", BASE_STACK_BYTES, move || {
-            record.become_current(SystemCallReader::open(ThreadId::current()).ok());
-            record.pin(vp.cpu());
-            // An idle holder sleeps until its earliest timer. Refused: 50 µs longer.
-            let _late = set_timer_slack_ns(1);
-            // Without one, a stack overflow ends the process without a word.
-            let _stack = AlternateStack::install(HANDLER_STACK_BYTES).ok();
+        let handle = record.start(vp, role).inspect_err(|_| {
             if role == Role::Spare {
-                vp.pool.put(record);
                 vp.starting.fetch_sub(1, Ordering::SeqCst);
             }
-            crate::dispatch::run(record);
-        });
-        if started.is_err() && role == Role::Spare {
-            vp.starting.fetch_sub(1, Ordering::SeqCst);
-        }
+        })?;
         self.kernel_threads.fetch_add(1, Ordering::Relaxed);
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push((record, started?));
+        self.threads().push(handle);
         Ok(())
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<Handle>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // ----- idling ------------------------------------------------------------------------------
@@ -227,21 +202,21 @@ impl Shared {
     /// Joins every kernel thread but those that carry a microprocess without a virtual processor: they sleep, and nobody
     /// will wake them. All virtual processors have stopped. Returns how many are left.
     pub(crate) fn join_threads(&self) -> usize {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = 0;
-        for (record, handle) in mem::take(&mut *threads) {
-            while !handle.is_finished() && !record.is_stranded() {
+        for handle in mem::take(&mut *self.threads()) {
+            let thread = handle.thread();
+            while !thread.has_ended() && !thread.is_stranded() {
                 for pooled in self.vps.iter().filter_map(|vp| vp.pool.take()) {
                     pooled.dismiss();
                 }
                 thread::yield_now();
             }
-            if record.is_stranded() {
+            if thread.is_stranded() {
+                handle.forget();
                 left += 1;
-                continue;
+            } else {
+                handle.join();
             }
-            assert!(handle.join().is_ok(), "the base does not panic");
-            record.close_reader();
         }
         left
     }
@@ -250,22 +225,20 @@ impl Shared {
 impl Shared {
     /// Joins the kernel threads that have exited.
     pub(crate) fn join_finished(&self) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let (finished, others) =
-            mem::take(&mut *threads).into_iter().partition(|(_, handle)| handle.is_finished());
-        *threads = others;
-        let finished: Vec<(&KernelThread, JoinHandle<()>)> = finished;
+        let (ended, others): (Vec<Handle>, Vec<Handle>) =
+            mem::take(&mut *self.threads()).into_iter().partition(|handle| handle.thread().has_ended());
+        self.threads().extend(others);
+        if ended.is_empty() {
+            return;
+        }
         // Whoever still looks at one of them does so while it takes a processor.
         for vp in &self.vps {
             while vp.taking.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
         }
-        for (record, handle) in finished {
-            assert!(handle.join().is_ok(), "the base does not panic");
-            record.close_reader();
-            self.kernel_threads.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.kernel_threads.fetch_sub(ended.len() as u32, Ordering::Relaxed);
+        ended.into_iter().for_each(Handle::join);
     }
 }
 

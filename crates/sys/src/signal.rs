@@ -256,6 +256,20 @@ impl AlternateStack {
     }
 }
 
+/// Gives this kernel thread the memory at `base` as its stack for handlers, until the thread ends.
+///
+/// # Errors
+/// As for [`AlternateStack::install`].
+///
+/// # Safety
+/// The memory is the thread's alone as long as the thread lives.
+pub unsafe fn use_alternate_stack(base: NonNull<u8>, bytes: usize) -> Result<(), Errno> {
+    fault::check(Call::Signal)?;
+    let stack = libc::stack_t { ss_sp: base.as_ptr().cast(), ss_flags: 0, ss_size: bytes };
+    exchange_stack(&stack)?;
+    Ok(())
+}
+
 impl Drop for AlternateStack {
     fn drop(&mut self) {
         // Fails only on the alternate stack itself, which nobody may drop from under their feet.
