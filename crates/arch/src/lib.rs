@@ -19,11 +19,15 @@
 #[cfg(test)]
 extern crate std;
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "aarch64")]
+use aarch64 as isa;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as isa;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 compile_error!("this instruction set has no file in kyocho-arch yet: write one beside x86_64.rs");
 
 #[cfg(feature = "mutants")]

@@ -16,8 +16,47 @@ use crate::restartable::{Fifo, Link, NotHeld, Range, answer, ranges_of};
 /// How many of the mutants a handler restarts: the first ones of the table.
 const REGISTERED: usize = 2;
 
-/// The instruction that a test lays over another one to interrupt a sequence exactly there.
-pub const BREAKPOINT: &[u8] = isa::BREAKPOINT;
+/// What a trap hides.
+#[derive(Debug, Clone, Copy)]
+pub struct Hidden([u8; isa::BREAKPOINT.len()]);
+
+/// Lays a break-point trap over the instruction at `address`, so that a test interrupts exactly there.
+///
+/// # Safety
+/// An instruction begins there, its page is writable, and no other thread executes it now.
+#[must_use]
+pub unsafe fn lay_trap(address: usize) -> Hidden {
+    // SAFETY: the caller's promise.
+    Hidden(unsafe { exchange_instruction(address, isa::BREAKPOINT) })
+}
+
+/// Puts back what a trap has hidden.
+///
+/// # Safety
+/// As for [`lay_trap`], for the address it was given.
+pub unsafe fn lift_trap(address: usize, hidden: Hidden) {
+    // SAFETY: the caller's promise.
+    unsafe { exchange_instruction(address, hidden.0) };
+}
+
+/// Where the trap lies that reports with this PC.
+#[must_use]
+pub const fn trap_of(pc: usize) -> usize {
+    pc - isa::PC_AFTER_BREAKPOINT
+}
+
+/// # Safety
+/// As for [`lay_trap`].
+unsafe fn exchange_instruction<const N: usize>(address: usize, new: [u8; N]) -> [u8; N] {
+    let at = core::ptr::with_exposed_provenance_mut::<[u8; N]>(address);
+    // SAFETY: the caller's promise.
+    let old = unsafe { at.read_volatile() };
+    // SAFETY: as above.
+    unsafe { at.write_volatile(new) };
+    // SAFETY: mapped, as above.
+    unsafe { isa::publish(address) };
+    old
+}
 
 /// All mutants, registered or not.
 pub fn ranges() -> impl Iterator<Item = Range> {

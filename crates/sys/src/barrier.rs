@@ -3,7 +3,7 @@
 
 use crate::prim::atomic::{Ordering, fence};
 
-/// `MEMBARRIER_CMD_GLOBAL`, _PRIVATE_EXPEDITED, _REGISTER_PRIVATE_EXPEDITED of linux/membarrier.h.
+// `MEMBARRIER_CMD_GLOBAL`, `..._PRIVATE_EXPEDITED` and `..._REGISTER_PRIVATE_EXPEDITED` of linux/membarrier.h.
 const GLOBAL: libc::c_int = 1;
 const EXPEDITED: libc::c_int = 8;
 const REGISTER: libc::c_int = 16;

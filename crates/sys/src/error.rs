@@ -15,6 +15,8 @@ impl Errno {
     pub const NOMEM: Self = Self(libc::ENOMEM);
     /// An argument that this kernel does not understand.
     pub const INVAL: Self = Self(libc::EINVAL);
+    /// An address that this process may not use.
+    pub const FAULT: Self = Self(libc::EFAULT);
     /// Not permitted.
     pub const PERM: Self = Self(libc::EPERM);
     /// No such thread or process.

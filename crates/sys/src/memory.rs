@@ -77,9 +77,12 @@ pub enum Guard {
 /// # Safety
 /// The page belongs to the caller, who keeps nothing on it.
 pub unsafe fn guard_page(address: NonNull<u8>) -> Result<Guard, Errno> {
-    // SAFETY: the caller owns the page.
-    if unsafe { advise(address, PAGE_BYTES, MADV_GUARD_INSTALL) }.is_ok() {
-        return Ok(Guard::Marker);
+    if markers_supported() {
+        // SAFETY: the caller owns the page.
+        let marked = unsafe { advise(address, PAGE_BYTES, MADV_GUARD_INSTALL) };
+        if marked.is_ok() {
+            return Ok(Guard::Marker);
+        }
     }
     fault::check(Call::Mprotect)?;
     let arguments = [address.as_ptr() as usize, PAGE_BYTES, libc::PROT_NONE as usize];
@@ -108,22 +111,39 @@ pub fn markers_supported() -> bool {
     const YES: u8 = 2;
     static SUPPORT: AtomicU8 = AtomicU8::new(UNKNOWN);
     match SUPPORT.load(Ordering::Relaxed) {
-        UNKNOWN => {
-            let supported = try_marker().is_ok();
-            SUPPORT.store(if supported { YES } else { NO }, Ordering::Relaxed);
-            supported
-        }
+        UNKNOWN => match try_marker() {
+            Ok(supported) => {
+                SUPPORT.store(if supported { YES } else { NO }, Ordering::Relaxed);
+                supported
+            }
+            // No memory to try it on: that says nothing about the next time.
+            Err(_) => false,
+        },
         known => known == YES,
     }
 }
 
-fn try_marker() -> Result<(), Errno> {
+/// Marks a page and looks whether it faults: an emulator that does not know the advice may report success.
+fn try_marker() -> Result<bool, Errno> {
     let page = reserve(PAGE_BYTES)?;
     // SAFETY: nobody knows the page but us.
-    let answer = unsafe { advise(page, PAGE_BYTES, MADV_GUARD_INSTALL) };
+    let supported = match unsafe { advise(page, PAGE_BYTES, MADV_GUARD_INSTALL) } {
+        Ok(()) => Ok(!readable(page)),
+        Err(Errno::INVAL) => Ok(false),
+        Err(errno) => Err(errno),
+    };
     // SAFETY: as above.
     unsafe { release(page, PAGE_BYTES) };
-    answer
+    supported
+}
+
+/// Whether the kernel can read there: asks by a system call that fails instead of faulting.
+fn readable(at: NonNull<u8>) -> bool {
+    // SAFETY: the kernel reads a signal set from there, or reports that it cannot; `how` is invalid, so it changes nothing.
+    let answer = unsafe {
+        call(libc::SYS_rt_sigprocmask, [usize::MAX, at.as_ptr() as usize, 0, size_of::<u64>()])
+    };
+    answer != Err(Errno::FAULT)
 }
 
 /// Gives the pages of a range back to the host; they read as zero afterwards. A range marked as a guard stays one.

@@ -23,7 +23,7 @@ const RESTARTS: usize = 1000;
 /// Operations of the main line between two looks at the counts.
 const BATCH: usize = 100_000;
 /// Batches after which a machine that delivers no hits is given up.
-const BATCHES_MAX: usize = 2_000;
+const BATCHES_MAX: usize = 300;
 
 /// What the handler does besides restarting: one operation of `job`.
 static JOB: AtomicPtr<Job> = AtomicPtr::new(ptr::null_mut());

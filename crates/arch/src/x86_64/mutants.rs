@@ -6,8 +6,17 @@ use core::ptr::NonNull;
 
 use super::{Outcome, sequence};
 
-/// The one-byte trap that a test lays over an instruction.
-pub(crate) const BREAKPOINT: &[u8] = &[0xcc];
+/// `int3`.
+pub(crate) const BREAKPOINT: [u8; 1] = [0xcc];
+
+/// How far behind the start of the trap the PC is when it reports.
+pub(crate) const PC_AFTER_BREAKPOINT: usize = BREAKPOINT.len();
+
+/// Lets the processor see a changed instruction: this one snoops on its own.
+///
+/// # Safety
+/// None here; elsewhere the address must be mapped.
+pub(crate) unsafe fn publish(_instruction: usize) {}
 
 sequence!(test_and_set_twice = kyocho_mutant_test_and_set_twice);
 sequence!(enqueue_tail_first = kyocho_mutant_enqueue_tail_first);

@@ -4,7 +4,8 @@ use super::{monotonic_ns, process_cpu_ns, thread_cpu_ns, timespec};
 
 #[test]
 fn clocks_go_forward_while_the_thread_works() {
-    let [elapsed, thread, process] = [monotonic_ns(), thread_cpu_ns(), process_cpu_ns()];
+    // The narrowest clock starts last and stops first.
+    let [elapsed, process, thread] = [monotonic_ns(), process_cpu_ns(), thread_cpu_ns()];
     while thread_cpu_ns() < thread + 1_000_000 {}
     assert!(monotonic_ns() >= elapsed + 1_000_000, "CPU time passed faster than time");
     assert!(process_cpu_ns() >= process + 1_000_000, "a process used less than its thread");

@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 use std::fs;
 
 use super::{
-    Guard, PAGE_BYTES, discard, guard_page, markers_supported, populate, release, reserve,
-    unguard_page,
+    Guard, PAGE_BYTES, discard, guard_page, markers_supported, populate, readable, release,
+    reserve, unguard_page,
 };
 use crate::error::Errno;
 use crate::skip::skip;
@@ -25,13 +25,6 @@ fn byte(at: NonNull<u8>) -> u8 {
 fn set_byte(at: NonNull<u8>, value: u8) {
     // SAFETY: as above.
     unsafe { at.as_ptr().write_volatile(value) };
-}
-
-/// Whether the kernel can read there: asks by a system call that fails instead of faulting.
-fn readable(at: NonNull<u8>) -> bool {
-    // SAFETY: the kernel reads a time from there, or reports that it cannot; zero is a valid time.
-    let answer = unsafe { crate::raw::call(libc::SYS_nanosleep, [at.as_ptr() as usize, 0]) };
-    answer != Err(Errno::new(libc::EFAULT))
 }
 
 /// How many mappings of this process begin in a range.

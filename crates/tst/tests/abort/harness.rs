@@ -4,11 +4,15 @@ use core::ffi::c_void;
 use core::ptr;
 use std::sync::{Mutex, PoisonError};
 
+use kyocho_arch::mutant::Hidden;
 use kyocho_arch::restartable::Range;
 use kyocho_arch::{mutant, pc_of, set_current_vp, set_pc};
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use kyocho_sys::signal::{Info, Manner, Signal, install, send};
+#[cfg(target_arch = "x86_64")]
+use kyocho_sys::signal::send;
+use kyocho_sys::signal::{Info, Manner, Signal, install};
+#[cfg(target_arch = "x86_64")]
 use kyocho_sys::task::ThreadId;
 
 use crate::world::{Operation, Party, REFUSED, Start, VP, World};
@@ -36,9 +40,11 @@ struct Plan {
     world: *const World,
     event: Event,
     /// Where the trap lies and what it hides; `None` while tracing.
-    trap: Option<(*mut u8, u8)>,
+    trap: Option<(usize, Hidden)>,
     /// Addresses of executed instructions, while tracing, and whether to go on.
+    #[cfg(target_arch = "x86_64")]
     traced: Vec<usize>,
+    #[cfg(target_arch = "x86_64")]
     tracing: bool,
     interloper_answer: Option<usize>,
     traps: usize,
@@ -50,6 +56,7 @@ static INSTALLED: AtomicUsize = AtomicUsize::new(0);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Trap flag of the flags register: a trap after each instruction.
+#[cfg(target_arch = "x86_64")]
 const TRAP_FLAG: i64 = 1 << 8;
 
 unsafe extern "C" fn on_trap(_: i32, _: *mut Info, context: *mut c_void) {
@@ -63,9 +70,9 @@ unsafe extern "C" fn on_trap(_: i32, _: *mut Info, context: *mut c_void) {
         return;
     };
     plan.traps += 1;
-    // SAFETY: a writable instruction byte; the original goes back.
-    unsafe { site.write_volatile(hidden) };
-    assert_eq!(pc, site as usize + mutant::BREAKPOINT.len(), "a trap of somebody else");
+    // SAFETY: laid there by this test.
+    unsafe { mutant::lift_trap(site, hidden) };
+    assert_eq!(mutant::trap_of(pc), site, "a trap of somebody else");
     match plan.event {
         Event::Nothing => {}
         // SAFETY: losing it is what the test is about.
@@ -76,15 +83,16 @@ unsafe extern "C" fn on_trap(_: i32, _: *mut Info, context: *mut c_void) {
             plan.interloper_answer = Some(world.operate(operation, Party::Interloper));
         }
     }
-    let resume = (plan.sequences.rewind)(site as usize).unwrap_or(site as usize);
+    let resume = (plan.sequences.rewind)(site).unwrap_or(site);
     // SAFETY: the start of the sequence finds its inputs, the instruction itself finds everything.
     unsafe { set_pc(context, resume) };
 }
 
-/// Notes the next instruction if it is of interest, and asks for a trap after it while tracing.
+/// Notes the next instruction, and asks for a trap after it while tracing.
 ///
 /// # Safety
 /// In a handler, with its context.
+#[cfg(target_arch = "x86_64")]
 unsafe fn trace(plan: &mut Plan, pc: usize, context: *mut c_void) {
     // SAFETY: the kernel laid out the context; it is ours until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
@@ -94,6 +102,15 @@ unsafe fn trace(plan: &mut Plan, pc: usize, context: *mut c_void) {
     if plan.tracing && plan.traced.len() < plan.traced.capacity() {
         plan.traced.push(pc);
     }
+}
+
+/// No tracing here, so no trap without a site.
+///
+/// # Safety
+/// None.
+#[cfg(target_arch = "aarch64")]
+unsafe fn trace(_: &mut Plan, pc: usize, _: *mut c_void) {
+    panic!("a trap of somebody else at {pc:#x}");
 }
 
 /// Runs `body` with the handler following `plan`.
@@ -120,12 +137,23 @@ fn holding<T>(body: impl FnOnce() -> T) -> T {
 }
 
 fn plan(sequences: Sequences, world: &World, event: Event) -> Plan {
-    let traced = Vec::with_capacity(100_000);
-    let (trap, tracing) = (None, false);
-    Plan { sequences, world, event, trap, traced, tracing, interloper_answer: None, traps: 0 }
+    Plan {
+        sequences,
+        world,
+        event,
+        trap: None,
+        #[cfg(target_arch = "x86_64")]
+        traced: Vec::with_capacity(100_000),
+        #[cfg(target_arch = "x86_64")]
+        tracing: false,
+        interloper_answer: None,
+        traps: 0,
+    }
 }
 
-/// Addresses of the instructions inside sequences that an undisturbed operation executes.
+/// Addresses of the instructions inside sequences that an undisturbed operation executes: by single steps,
+/// because their lengths differ.
+#[cfg(target_arch = "x86_64")]
 fn instructions(sequences: Sequences, start: Start, operation: Operation) -> Vec<usize> {
     let world = World::new(start);
     let mut plan = plan(sequences, &world, Event::Nothing);
@@ -147,20 +175,35 @@ fn instructions(sequences: Sequences, start: Start, operation: Operation) -> Vec
     inside
 }
 
+/// The same by trial, because all have four bytes: an instruction over which a trap is met is executed.
+#[cfg(target_arch = "aarch64")]
+fn instructions(sequences: Sequences, start: Start, operation: Operation) -> Vec<usize> {
+    let is_met = |site: usize| {
+        let world = World::new(start);
+        let mut plan = plan(sequences, &world, Event::Nothing);
+        let (site, hidden) = lay_trap(site);
+        plan.trap = Some((site, hidden));
+        with_plan(&mut plan, |_| world.operate(operation, Party::Interrupted));
+        if plan.traps == 0 {
+            // SAFETY: laid above.
+            unsafe { mutant::lift_trap(site, hidden) };
+        }
+        plan.traps > 0
+    };
+    let ranges = (sequences.ranges)().into_iter();
+    ranges.flat_map(|range| (range.start..range.end).step_by(4)).filter(|&at| is_met(at)).collect()
+}
+
 /// Lays a trap over the instruction at `site`; what it hides.
-fn lay_trap(site: usize) -> (*mut u8, u8) {
+fn lay_trap(site: usize) -> (usize, Hidden) {
     let page = site & !(PAGE_BYTES - 1);
     let everything = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-    // SAFETY: the page of an instruction of ours, and the next one it may reach into, stay executable.
+    // SAFETY: the page of an instruction of ours stays executable; no trap crosses into the next one.
     let answer =
         unsafe { libc::mprotect(ptr::with_exposed_provenance_mut(page), PAGE_BYTES, everything) };
     assert_eq!(answer, 0, "the text may not be made writable");
-    let site = ptr::with_exposed_provenance_mut::<u8>(site);
-    // SAFETY: an instruction byte of ours.
-    let hidden = unsafe { site.read() };
-    // SAFETY: as above, writable since just now.
-    unsafe { site.write_volatile(mutant::BREAKPOINT[0]) };
-    (site, hidden)
+    // SAFETY: an instruction of ours, writable since just now; one test at a time.
+    (site, unsafe { mutant::lay_trap(site) })
 }
 
 /// Answers of the interrupted party and of the interloper, and what is in memory afterwards.

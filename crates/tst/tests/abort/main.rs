@@ -4,7 +4,6 @@
 //! away, lets an interloper do an operation of its own (the preemption that matters) and restarts the sequence as
 //! the preemption handler does. Oracle: results and memory are as if the two operations had been done
 //! one after the other. Sequences that break a rule must fail the same oracle.
-#![cfg(target_arch = "x86_64")]
 #![expect(unsafe_code, reason = "patches instructions and operates on raw words")]
 #![expect(clippy::unwrap_used, reason = "a test")]
 

@@ -1,0 +1,577 @@
+//! `AArch64`, the 64-bit procedure call standard of Arm: stack switch, kernel-thread words, restartable sequences.
+//!
+//! # A stack, suspended and prepared
+//!
+//! ```text
+//!   suspended by `switch`                prepared, never run
+//!   ┌─────────────────────┐              ┌─────────────────────┐ stack_top, rounded down to 16
+//!   │ frames of the owner │              │ 0                   │
+//!   ├─────────────────────┤              │ argument            │
+//!   │ (alignment)         │              │ entry               │
+//!   │ x29 (frame pointer) │              │ trampoline          │ ◄─ Context
+//!   │ x19                 │              └─────────────────────┘
+//!   │ resume address      │ ◄─ Context
+//!   └─────────────────────┘
+//! ```
+//!
+//! As on x86-64: every register that a function keeps is declared as overwritten, except `x19` and `x29`, which the
+//! compiler reserves. *Not* switched: FPCR.
+//!
+//! # Kernel-thread words
+//!
+//! x86-64 reads a word of the kernel thread by one instruction. Here the thread pointer is read first and
+//! followed then, and a microprocess that is preempted in between may go on with another
+//! kernel thread's pointer in its register. Reading is therefore a restartable sequence, too (without a commit:
+//! done twice it does no harm). Writing is left to code that is not preempted.
+#![expect(unsafe_code, reason = "this is the assembly")]
+
+#[cfg(feature = "mutants")]
+pub(crate) mod mutants;
+
+use core::arch::{asm, global_asm};
+use core::ffi::c_void;
+use core::ptr::NonNull;
+
+// ---------------------------------------------------------------------------------------------
+// Kernel-thread words
+// ---------------------------------------------------------------------------------------------
+
+// Two zero-initialised words of each kernel thread, in static TLS (initial-exec model): their
+// distance from the thread pointer is one constant for the whole process.
+global_asm!(
+    ".pushsection .tbss.kyocho_thread_words,\"awT\",%nobits",
+    ".balign 8",
+    ".globl kyocho_vp",
+    ".hidden kyocho_vp",
+    ".type kyocho_vp, %object",
+    ".size kyocho_vp, 8",
+    "kyocho_vp: .zero 8",
+    ".globl kyocho_thread_word",
+    ".hidden kyocho_thread_word",
+    ".type kyocho_thread_word, %object",
+    ".size kyocho_thread_word, 8",
+    "kyocho_thread_word: .zero 8",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn kyocho_read_vp();
+    fn kyocho_read_thread_word();
+}
+
+/// The virtual processor that this kernel thread holds, or null.
+///
+/// Read afresh at every call. About 1 ns.
+#[inline(always)]
+#[must_use]
+pub fn current_vp() -> *mut () {
+    let vp: *mut ();
+    // SAFETY: the sequence overwrites what is declared here.
+    unsafe {
+        asm!("bl {read}", read = sym kyocho_read_vp, out("x4") vp, out("x5") _, out("x30") _);
+    }
+    vp
+}
+
+/// Records which virtual processor this kernel thread holds; null when it gives it up.
+///
+/// # Safety
+/// [`restartable`](crate::restartable) sequences commit without atomic instructions while this
+/// word names their virtual processor: at most one kernel thread may have a given one in its word, and
+/// whoever interrupts this thread and lets others run on the virtual processor rewinds it first. The
+/// caller is not preempted.
+#[inline(always)]
+pub unsafe fn set_current_vp(vp: *mut ()) {
+    // SAFETY: writes one aligned word of this thread's static TLS; the caller vouches for its meaning.
+    unsafe {
+        asm!(
+            "adrp {0}, :gottprel:kyocho_vp",
+            "ldr {0}, [{0}, :gottprel_lo12:kyocho_vp]",
+            "mrs {1}, tpidr_el0",
+            "str {2}, [{0}, {1}]",
+            out(reg) _, out(reg) _, in(reg) vp, options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Where the word of [`current_vp`] lies for this kernel thread: for whoever takes the virtual processor away
+/// from a thread that sleeps in the kernel. Valid as long as the thread. The caller is not preempted.
+#[must_use]
+pub fn current_vp_word() -> *mut *mut () {
+    let word: *mut *mut ();
+    // SAFETY: computes an address.
+    unsafe {
+        asm!(
+            "adrp {0}, :gottprel:kyocho_vp",
+            "ldr {0}, [{0}, :gottprel_lo12:kyocho_vp]",
+            "mrs {1}, tpidr_el0",
+            "add {0}, {0}, {1}",
+            out(reg) word, out(reg) _, options(nostack, readonly),
+        );
+    }
+    word
+}
+
+/// The runtime's record of this kernel thread, or null. Read afresh at every call.
+#[inline(always)]
+#[must_use]
+pub fn current_thread_word() -> *mut () {
+    let word: *mut ();
+    // SAFETY: as in `current_vp`.
+    unsafe {
+        asm!(
+            "bl {read}",
+            read = sym kyocho_read_thread_word, out("x4") word, out("x5") _, out("x30") _,
+        );
+    }
+    word
+}
+
+/// Sets the runtime's record of this kernel thread.
+///
+/// # Safety
+/// Whoever reads the word follows it: it must be null or point to what the readers expect, for as
+/// long as it stays set. The caller is not preempted.
+#[inline(always)]
+pub unsafe fn set_current_thread_word(word: *mut ()) {
+    // SAFETY: as in `set_current_vp`.
+    unsafe {
+        asm!(
+            "adrp {0}, :gottprel:kyocho_thread_word",
+            "ldr {0}, [{0}, :gottprel_lo12:kyocho_thread_word]",
+            "mrs {1}, tpidr_el0",
+            "str {2}, [{0}, {1}]",
+            out(reg) _, out(reg) _, in(reg) word, options(nostack, preserves_flags),
+        );
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Stack switch
+// ---------------------------------------------------------------------------------------------
+
+/// A suspended stack: its saved stack pointer. The picture is on top of this file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Context(*mut u8);
+
+/// Where a suspended stack goes on: what a backtrace of it starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suspended {
+    /// Address of the instruction that runs next.
+    pub pc: usize,
+    /// Stack pointer there.
+    pub sp: usize,
+    /// Frame pointer there.
+    pub fp: usize,
+}
+
+impl Context {
+    /// No stack. For the place that the first [`switch`] fills in.
+    pub const NULL: Self = Self(core::ptr::null_mut());
+
+    /// Whether this is [`Context::NULL`].
+    #[must_use]
+    pub const fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The lowest address in use on the suspended stack.
+    #[must_use]
+    pub fn stack_pointer(self) -> *mut u8 {
+        self.0
+    }
+
+    /// Where the stack goes on, for backtraces.
+    ///
+    /// # Safety
+    /// The stack was suspended by [`switch`], and stays suspended during the call.
+    #[must_use]
+    pub unsafe fn suspended(self) -> Suspended {
+        let saved = self.0.cast::<[usize; 4]>();
+        // SAFETY: the four words that `switch` pushed last: resume address, x19, x29, nothing.
+        let [pc, _x19, fp, _alignment] = unsafe { *saved };
+        Suspended { pc, sp: self.0 as usize + size_of::<[usize; 4]>(), fp }
+    }
+}
+
+/// Words that `prepare` lays down at the top of a stack.
+const PREPARED_WORDS: usize = 4;
+
+/// Lays out a new stack so that the first [`switch`] to it calls `entry(argument)` with the stack aligned as
+/// the calling convention asks. `stack_top` is the first address above the stack.
+///
+/// # Safety
+/// At least 48 writable bytes lie below `stack_top`, nobody else uses them, and `entry` finds all the stack
+/// it needs below them.
+#[must_use]
+pub unsafe fn prepare(
+    stack_top: *mut u8,
+    entry: unsafe extern "C" fn(argument: usize) -> !,
+    argument: usize,
+) -> Context {
+    let top = stack_top.map_addr(|address| address & !15).cast::<usize>();
+    // SAFETY: four words below the rounded top, inside the 48 bytes the caller vouches for.
+    let base = unsafe { top.sub(PREPARED_WORDS) };
+    let words = [kyocho_trampoline as *const () as usize, entry as usize, argument, 0];
+    // SAFETY: as above; `top` is aligned, so `base` is.
+    unsafe { base.cast::<[usize; PREPARED_WORDS]>().write(words) };
+    Context(base.cast())
+}
+
+/// Suspends the running stack, stores how to resume it in `*save`, and goes on with `to`. Returns when somebody
+/// switches to what was stored, perhaps on another kernel thread. 1 to 4 ns.
+///
+/// # Safety
+/// - `save` is writable. It is written before the stack is left, so another kernel thread that sees
+///   it may switch to it only once this one has left the stack: publish it after the switch.
+/// - `to` is suspended or prepared, and nobody else switches to it: a `Context` is good for one switch.
+/// - Nothing that the caller holds across the call may depend on the kernel thread (TLS addresses).
+#[inline(always)]
+pub unsafe fn switch(save: *mut Context, to: Context) {
+    // SAFETY: on resumption the stack pointer, x19 and x29 are those of the suspension; every other
+    // register of the convention is declared overwritten.
+    unsafe {
+        asm!(
+            "adr x9, 2f",
+            "stp x9, x19, [sp, #-32]!",
+            "str x29, [sp, #16]",
+            "mov x9, sp",
+            "str x9, [x0]",
+            "mov sp, x1",
+            "ldr x9, [sp]",
+            "br x9",
+            "2:",
+            "ldr x19, [sp, #8]",
+            "ldr x29, [sp, #16]",
+            "add sp, sp, #32",
+            inout("x0") save => _,
+            inout("x1") to.0 => _,
+            lateout("x20") _, lateout("x21") _, lateout("x22") _, lateout("x23") _,
+            lateout("x24") _, lateout("x25") _, lateout("x26") _, lateout("x27") _,
+            lateout("x28") _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+unsafe extern "C" {
+    fn kyocho_trampoline();
+}
+
+// Entered by the `br` of a switch, with the picture above on the stack. The leading `nop` is never
+// run: unwinders look up the return address minus one instruction.
+global_asm!(
+    ".pushsection .text.kyocho_trampoline,\"ax\",%progbits",
+    ".balign 16",
+    ".globl kyocho_trampoline",
+    ".hidden kyocho_trampoline",
+    ".type kyocho_trampoline, %function",
+    ".cfi_startproc",
+    ".cfi_undefined x30",
+    "nop",
+    "kyocho_trampoline:",
+    "ldr x9, [sp, #8]",  // entry
+    "ldr x0, [sp, #16]", // argument
+    "add sp, sp, #32",
+    "mov x29, #0",
+    "mov x30, #0",
+    "blr x9",
+    "brk #1", // `entry` does not return
+    ".cfi_endproc",
+    ".size kyocho_trampoline, . - kyocho_trampoline",
+    ".popsection",
+);
+
+// ---------------------------------------------------------------------------------------------
+// The interrupted context of a signal handler
+// ---------------------------------------------------------------------------------------------
+
+/// Offsets in the kernel's `ucontext_t`: 176 bytes before the machine context, a fault address, 31 registers.
+const REGISTERS: usize = 176 + 8;
+const FP: usize = REGISTERS + 29 * 8;
+const SP: usize = REGISTERS + 31 * 8;
+const PC: usize = REGISTERS + 32 * 8;
+
+/// The instruction that a signal interrupted.
+///
+/// # Safety
+/// `ucontext` is the third argument of a running `SA_SIGINFO` handler; so for the three below.
+#[must_use]
+pub unsafe fn pc_of(ucontext: *const c_void) -> usize {
+    // SAFETY: the kernel laid out the context; the caller vouches that this is one.
+    unsafe { ucontext.wrapping_byte_add(PC).cast::<usize>().read() }
+}
+
+/// The stack pointer at the interruption.
+///
+/// # Safety
+/// As for [`pc_of`].
+#[must_use]
+pub unsafe fn sp_of(ucontext: *const c_void) -> usize {
+    // SAFETY: as in `pc_of`.
+    unsafe { ucontext.wrapping_byte_add(SP).cast::<usize>().read() }
+}
+
+/// The frame pointer at the interruption.
+///
+/// # Safety
+/// As for [`pc_of`].
+#[must_use]
+pub unsafe fn fp_of(ucontext: *const c_void) -> usize {
+    // SAFETY: as in `pc_of`.
+    unsafe { ucontext.wrapping_byte_add(FP).cast::<usize>().read() }
+}
+
+/// Makes the interrupted code go on at `pc` when the handler returns.
+///
+/// # Safety
+/// As for [`pc_of`]; and the registers of the interruption are what the code at `pc` expects.
+pub unsafe fn set_pc(ucontext: *mut c_void, pc: usize) {
+    // SAFETY: as in `pc_of`.
+    unsafe { ucontext.wrapping_byte_add(PC).cast::<usize>().write(pc) };
+}
+
+// ---------------------------------------------------------------------------------------------
+// System calls
+// ---------------------------------------------------------------------------------------------
+
+/// Calls the host kernel: its answer, or the negated error number.
+///
+/// Unlike the C library's `syscall` it leaves `errno` alone, which belongs to a kernel thread: code
+/// that may be preempted between the call and the look at `errno` would read another thread's.
+///
+/// # Safety
+/// As the call asks of its arguments.
+#[inline(always)]
+#[must_use]
+pub unsafe fn system_call(number: usize, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let answer: isize;
+    // SAFETY: the kernel overwrites x0, and memory as the call says.
+    unsafe {
+        asm!(
+            "svc #0",
+            in("x8") number,
+            inlateout("x0") a => answer,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+// ---------------------------------------------------------------------------------------------
+// Restartable sequences: see `restartable.rs` for the rules and the pseudo-code
+// ---------------------------------------------------------------------------------------------
+
+/// What a sequence leaves in `x4` (its answer) and `w5` (1: the virtual processor is not held, nothing done).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    pub(crate) value: usize,
+    pub(crate) refused: bool,
+}
+
+/// Calls a sequence: inputs in `x0`, `x1`, `x2`, and in `x3` the virtual processor that must be held, which it
+/// leaves alone; outputs in `x4`, `w5`; `x6` to `x8` scratch. The narrow list of overwritten registers is
+/// why this is not an `extern "C"` call.
+macro_rules! sequence {
+    ($name:ident = $symbol:ident) => {
+        /// # Safety
+        /// The words named are valid and aligned, and only sequences on this virtual processor touch them.
+        #[inline(always)]
+        pub(crate) unsafe fn $name(
+            vp: NonNull<()>,
+            [first, second, third]: [usize; 3],
+        ) -> Outcome {
+            unsafe extern "C" {
+                fn $symbol();
+            }
+            let value: usize;
+            let refused: u32;
+            // SAFETY: the sequence overwrites what is declared here and the words the caller names.
+            unsafe {
+                asm!(
+                    "bl {sequence}",
+                    sequence = sym $symbol,
+                    in("x0") first, in("x1") second, in("x2") third, in("x3") vp.as_ptr(),
+                    out("x4") value, out("w5") refused, out("x6") _, out("x7") _, out("x8") _,
+                    out("x30") _,
+                );
+            }
+            Outcome { value, refused: refused != 0 }
+        }
+    };
+}
+
+#[cfg(feature = "mutants")]
+pub(crate) use sequence;
+
+sequence!(test_and_set = kyocho_test_and_set);
+sequence!(compare_and_swap = kyocho_compare_and_swap);
+sequence!(fetch_add = kyocho_fetch_add);
+sequence!(exchange = kyocho_exchange);
+sequence!(push = kyocho_push);
+sequence!(pop = kyocho_pop);
+sequence!(enqueue = kyocho_enqueue);
+sequence!(dequeue = kyocho_dequeue);
+
+unsafe extern "C" {
+    /// First byte of the sequences, and first byte after them.
+    static kyocho_restartable_begin: u8;
+    static kyocho_restartable_end: u8;
+    /// Pairs (start, end) of `u32` offsets from `kyocho_restartable_begin`.
+    static kyocho_restartable_table: [u32; 2];
+    static kyocho_restartable_table_end: [u32; 2];
+}
+
+/// Bounds of all sequences, and the table of them.
+pub(crate) fn restartable_section() -> (usize, usize, &'static [[u32; 2]]) {
+    let begin = &raw const kyocho_restartable_begin as usize;
+    let end = &raw const kyocho_restartable_end as usize;
+    let first = &raw const kyocho_restartable_table;
+    let past = &raw const kyocho_restartable_table_end;
+    let count = (past as usize - first as usize) / size_of::<[u32; 2]>();
+    // SAFETY: the assembler laid out `count` pairs, read-only, for the life of the program.
+    (begin, end, unsafe { core::slice::from_raw_parts(first, count) })
+}
+
+// A sequence NAME runs from its label to `.Lend_NAME`, the address after its committing store.
+// `sequence` opens it and refuses when another virtual processor than x3's, or none, is held; `committed` closes it,
+// records it in the table and returns. `x4` and `x5` are the scratch registers of the check.
+global_asm!(
+    ".macro kyocho_open name",
+    ".balign 16",
+    ".globl kyocho_\\name",
+    ".hidden kyocho_\\name",
+    ".type kyocho_\\name, %function",
+    "kyocho_\\name:",
+    ".cfi_startproc",
+    ".endm",
+    ".macro kyocho_close name",
+    ".cfi_endproc",
+    ".size kyocho_\\name, . - kyocho_\\name",
+    ".pushsection .rodata.kyocho_restartable,\"a\",%progbits",
+    ".long kyocho_\\name - kyocho_restartable_begin, .Lend_\\name - kyocho_restartable_begin",
+    ".popsection",
+    ".endm",
+    ".macro kyocho_sequence name",
+    "kyocho_open \\name",
+    "adrp x4, :gottprel:kyocho_vp",
+    "ldr x4, [x4, :gottprel_lo12:kyocho_vp]",
+    "mrs x5, tpidr_el0",
+    "ldr x4, [x4, x5]",
+    "cmp x4, x3",
+    "b.ne 9f",
+    ".endm",
+    // Falls in after the commit; a sequence that finds nothing to do jumps to 8.
+    ".macro kyocho_committed name",
+    ".Lend_\\name:",
+    "8:",
+    "mov w5, #0",
+    "ret",
+    "9:",
+    "mov w5, #1",
+    "ret",
+    "kyocho_close \\name",
+    ".endm",
+    ".pushsection .rodata.kyocho_restartable,\"a\",%progbits",
+    ".balign 4",
+    ".globl kyocho_restartable_table",
+    ".hidden kyocho_restartable_table",
+    "kyocho_restartable_table:",
+    ".popsection",
+    ".pushsection .text.kyocho_restartable,\"ax\",%progbits",
+    ".balign 64",
+    ".globl kyocho_restartable_begin",
+    ".hidden kyocho_restartable_begin",
+    "kyocho_restartable_begin:",
+    // x0: *u32. x4 = old; if old == 0 { *x0 = 1 }. Acquire: the word may have been cleared elsewhere.
+    "kyocho_sequence test_and_set",
+    "ldar w4, [x0]",
+    "cbnz w4, 8f",
+    "mov w6, #1",
+    "str w6, [x0]",
+    "kyocho_committed test_and_set",
+    // x0: *word, x1: expected, x2: new. x4 = old; if old == x1 { *x0 = x2 }
+    "kyocho_sequence compare_and_swap",
+    "ldr x4, [x0]",
+    "cmp x4, x1",
+    "b.ne 8f",
+    "str x2, [x0]",
+    "kyocho_committed compare_and_swap",
+    // x0: *word, x1: addend. x4 = old; *x0 = old + x1
+    "kyocho_sequence fetch_add",
+    "ldr x4, [x0]",
+    "add x6, x4, x1",
+    "str x6, [x0]",
+    "kyocho_committed fetch_add",
+    // x0: *word, x1: new. x4 = old; *x0 = x1
+    "kyocho_sequence exchange",
+    "ldr x4, [x0]",
+    "str x1, [x0]",
+    "kyocho_committed exchange",
+    // x0: *head, x1: node. x4 = node.next = *head; *head = node. The first store is to a node that
+    // nobody else can reach yet, so only the second commits.
+    "kyocho_sequence push",
+    "ldr x4, [x0]",
+    "str x4, [x1]",
+    "str x1, [x0]",
+    "kyocho_committed push",
+    // x0: *head. x4 = *head; if x4 != null { *head = x4.next }
+    "kyocho_sequence pop",
+    "ldr x4, [x0]",
+    "cbz x4, 8f",
+    "ldr x6, [x4]",
+    "str x6, [x0]",
+    "kyocho_committed pop",
+    // x0: *{head, tail}, x1: node. As on x86-64: the link before the node lies past the logical end.
+    "kyocho_sequence enqueue",
+    "ldr x4, [x0, #8]",
+    "cmp x4, #0",
+    "csel x6, x0, x4, eq",
+    "str x1, [x6]",
+    "str x1, [x0, #8]",
+    "kyocho_committed enqueue",
+    // x0: *{head, tail}. x4 = head if tail != null; then either head = head.next or, for the last
+    // node, tail = null: which word and which value is decided first, so that one store commits.
+    "kyocho_sequence dequeue",
+    "ldr x6, [x0, #8]",
+    "mov x4, #0",
+    "cbz x6, 8f",
+    "ldr x4, [x0]",
+    "ldr x7, [x4]",
+    "add x8, x0, #8",
+    "cmp x4, x6",
+    "csel x7, xzr, x7, eq",
+    "csel x8, x8, x0, eq",
+    "str x7, [x8]",
+    "kyocho_committed dequeue",
+    // x4 = the virtual processor of this kernel thread
+    "kyocho_open read_vp",
+    "adrp x4, :gottprel:kyocho_vp",
+    "ldr x4, [x4, :gottprel_lo12:kyocho_vp]",
+    "mrs x5, tpidr_el0",
+    "ldr x4, [x4, x5]",
+    ".Lend_read_vp:",
+    "ret",
+    "kyocho_close read_vp",
+    // x4 = the runtime's word of this kernel thread
+    "kyocho_open read_thread_word",
+    "adrp x4, :gottprel:kyocho_thread_word",
+    "ldr x4, [x4, :gottprel_lo12:kyocho_thread_word]",
+    "mrs x5, tpidr_el0",
+    "ldr x4, [x4, x5]",
+    ".Lend_read_thread_word:",
+    "ret",
+    "kyocho_close read_thread_word",
+    ".globl kyocho_restartable_end",
+    ".hidden kyocho_restartable_end",
+    "kyocho_restartable_end:",
+    ".popsection",
+    ".pushsection .rodata.kyocho_restartable,\"a\",%progbits",
+    ".globl kyocho_restartable_table_end",
+    ".hidden kyocho_restartable_table_end",
+    "kyocho_restartable_table_end:",
+    ".popsection",
+);

@@ -1,0 +1,119 @@
+//! The sequences of `mutant.rs` for `AArch64`. Registers as for the sequences they are copies of.
+#![expect(unsafe_code, reason = "this is the assembly")]
+
+use core::arch::{asm, global_asm};
+use core::ptr::NonNull;
+
+use super::{Outcome, sequence};
+
+/// `brk #0`.
+pub(crate) const BREAKPOINT: [u8; 4] = 0xd420_0000_u32.to_le_bytes();
+
+/// How far behind the start of the trap the PC is when it reports.
+pub(crate) const PC_AFTER_BREAKPOINT: usize = 0;
+
+/// Lets the processor see a changed instruction.
+///
+/// # Safety
+/// The address is mapped.
+pub(crate) unsafe fn publish(instruction: usize) {
+    // SAFETY: cleans one line of the data cache and drops it from the instruction cache.
+    unsafe {
+        asm!(
+            "dc cvau, {0}", "dsb ish", "ic ivau, {0}", "dsb ish", "isb",
+            in(reg) instruction, options(nostack, preserves_flags),
+        );
+    }
+}
+
+sequence!(test_and_set_twice = kyocho_mutant_test_and_set_twice);
+sequence!(enqueue_tail_first = kyocho_mutant_enqueue_tail_first);
+sequence!(test_and_set_unregistered = kyocho_mutant_test_and_set_unregistered);
+sequence!(fetch_add_unregistered = kyocho_mutant_fetch_add_unregistered);
+
+unsafe extern "C" {
+    static kyocho_mutants_begin: u8;
+    static kyocho_mutants_table: [u32; 2];
+    static kyocho_mutants_table_end: [u32; 2];
+}
+
+/// Start of the mutants, and the table of all of them.
+pub(crate) fn section() -> (usize, &'static [[u32; 2]]) {
+    let begin = &raw const kyocho_mutants_begin as usize;
+    let first = &raw const kyocho_mutants_table;
+    let past = &raw const kyocho_mutants_table_end;
+    let count = (past as usize - first as usize) / size_of::<[u32; 2]>();
+    // SAFETY: the assembler laid out `count` pairs, read-only, for the life of the program.
+    (begin, unsafe { core::slice::from_raw_parts(first, count) })
+}
+
+global_asm!(
+    ".macro kyocho_mutant name",
+    ".balign 16",
+    ".globl kyocho_mutant_\\name",
+    ".hidden kyocho_mutant_\\name",
+    ".type kyocho_mutant_\\name, %function",
+    "kyocho_mutant_\\name:",
+    "adrp x4, :gottprel:kyocho_vp",
+    "ldr x4, [x4, :gottprel_lo12:kyocho_vp]",
+    "mrs x5, tpidr_el0",
+    "ldr x4, [x4, x5]",
+    "cmp x4, x3",
+    "b.ne 9f",
+    ".endm",
+    ".macro kyocho_mutant_end name",
+    ".Lmutant_end_\\name:",
+    "8:",
+    "mov w5, #0",
+    "ret",
+    "9:",
+    "mov w5, #1",
+    "ret",
+    ".pushsection .rodata.kyocho_mutants,\"a\",%progbits",
+    ".long kyocho_mutant_\\name - kyocho_mutants_begin",
+    ".long .Lmutant_end_\\name - kyocho_mutants_begin",
+    ".popsection",
+    ".endm",
+    ".pushsection .rodata.kyocho_mutants,\"a\",%progbits",
+    ".balign 4",
+    ".globl kyocho_mutants_table",
+    ".hidden kyocho_mutants_table",
+    "kyocho_mutants_table:",
+    ".popsection",
+    ".pushsection .text.kyocho_mutants,\"ax\",%progbits",
+    ".balign 64",
+    ".globl kyocho_mutants_begin",
+    ".hidden kyocho_mutants_begin",
+    "kyocho_mutants_begin:",
+    "kyocho_mutant test_and_set_twice",
+    "ldr w4, [x0]",
+    "cbnz w4, 8f",
+    "mov w6, #1",
+    "str w6, [x0]",
+    "str w6, [x0]",
+    "kyocho_mutant_end test_and_set_twice",
+    "kyocho_mutant enqueue_tail_first",
+    "ldr x4, [x0, #8]",
+    "cmp x4, #0",
+    "csel x6, x0, x4, eq",
+    "str x1, [x0, #8]",
+    "str x1, [x6]",
+    "kyocho_mutant_end enqueue_tail_first",
+    "kyocho_mutant test_and_set_unregistered",
+    "ldr w4, [x0]",
+    "cbnz w4, 8f",
+    "mov w6, #1",
+    "str w6, [x0]",
+    "kyocho_mutant_end test_and_set_unregistered",
+    "kyocho_mutant fetch_add_unregistered",
+    "ldr x4, [x0]",
+    "add x6, x4, x1",
+    "str x6, [x0]",
+    "kyocho_mutant_end fetch_add_unregistered",
+    ".popsection",
+    ".pushsection .rodata.kyocho_mutants,\"a\",%progbits",
+    ".globl kyocho_mutants_table_end",
+    ".hidden kyocho_mutants_table_end",
+    "kyocho_mutants_table_end:",
+    ".popsection",
+);
