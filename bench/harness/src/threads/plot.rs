@@ -56,15 +56,16 @@ fn target_ratio(report: &Report, row: &Row) -> Option<f64> {
 /// # Errors
 /// What the plotting library reports.
 pub fn ratios(report: &Report) -> Result<String, Failure> {
-    let bars = bars(report);
-    let marks: Vec<_> = report.rows.iter().map(|row| target_ratio(report, row)).collect();
+    let rows: Vec<_> = report.rows.iter().filter(|row| has_ratios(row)).collect();
+    let bars = bars(report, &rows);
+    let marks: Vec<_> = rows.iter().map(|row| target_ratio(report, row)).collect();
     let all =
         || bars.iter().flat_map(|bar| [bar.least, bar.most]).chain(marks.iter().copied().flatten());
     let floor = 10f64.powf(all().fold(0.1, f64::min).log10().floor());
     let ceiling = 10f64.powf(all().fold(10.0, f64::max).log10().ceil());
     let mut text = String::new();
     {
-        let width = 170 + 100 * report.rows.len() as u32;
+        let width = 170 + 100 * rows.len() as u32;
         let root = SVGBackend::with_string(&mut text, (width, 640)).into_drawing_area();
         root.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&root)
@@ -72,7 +73,7 @@ pub fn ratios(report: &Report) -> Result<String, Failure> {
             .margin(12)
             .x_label_area_size(64)
             .y_label_area_size(64)
-            .build_cartesian_2d(0f64..report.rows.len() as f64, (floor..ceiling).log_scale())?;
+            .build_cartesian_2d(0f64..rows.len() as f64, (floor..ceiling).log_scale())?;
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -97,10 +98,7 @@ pub fn ratios(report: &Report) -> Result<String, Failure> {
             let middle = bar.left + bar_width(report) * 0.46;
             PathElement::new([(middle, bar.least), (middle, bar.most)], BLACK)
         }))?;
-        chart.draw_series([PathElement::new(
-            [(0.0, 1.0), (report.rows.len() as f64, 1.0)],
-            BLACK,
-        )])?;
+        chart.draw_series([PathElement::new([(0.0, 1.0), (rows.len() as f64, 1.0)], BLACK)])?;
         let lines = marks.iter().enumerate().filter_map(|(place, mark)| {
             let (left, right) = (place as f64 + 0.06, place as f64 + 0.94);
             mark.map(|mark| PathElement::new([(left, mark), (right, mark)], RED.stroke_width(2)))
@@ -109,7 +107,7 @@ pub fn ratios(report: &Report) -> Result<String, Failure> {
             .draw_series(lines)?
             .label("Kyocho's mark")
             .legend(|(x, y)| PathElement::new([(x, y), (x + 12, y)], RED.stroke_width(2)));
-        titles(&root, &chart, report, floor)?;
+        titles(&root, &chart, &rows, floor)?;
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::LowerLeft)
@@ -131,9 +129,16 @@ struct Bar {
     most: f64,
 }
 
-fn bars(report: &Report) -> Vec<Bar> {
+/// Whether any system was compared with Go; no bar stands for the others.
+fn has_ratios(row: &Row) -> bool {
+    row.cells
+        .iter()
+        .any(|cell| matches!(cell, Cell::Measured(measured) if measured.ratio.is_some()))
+}
+
+fn bars(report: &Report, rows: &[&Row]) -> Vec<Bar> {
     let mut bars = Vec::new();
-    for (place, row) in report.rows.iter().enumerate() {
+    for (place, row) in rows.iter().enumerate() {
         for (system, cell) in row.cells.iter().enumerate() {
             let Cell::Measured(measured) = cell else { continue };
             let Some(ratio) = measured.ratio else { continue };
@@ -161,16 +166,11 @@ type Bars<'a, 'b> = ChartContext<
 >;
 
 /// The names of the workloads below the axis, broken where there is a comma or a colon.
-fn titles(
-    root: &Area<'_>,
-    chart: &Bars<'_, '_>,
-    report: &Report,
-    floor: f64,
-) -> Result<(), Failure> {
+fn titles(root: &Area<'_>, chart: &Bars<'_, '_>, rows: &[&Row], floor: f64) -> Result<(), Failure> {
     use plotters::style::text_anchor::{HPos, Pos, VPos};
     let style =
         TextStyle::from(("sans-serif", 13).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
-    for (place, row) in report.rows.iter().enumerate() {
+    for (place, row) in rows.iter().enumerate() {
         let (x, y) = chart.backend_coord(&(place as f64 + 0.5, floor));
         for (line, words) in broken(&row.work.title).iter().enumerate() {
             root.draw(&Text::new(words.clone(), (x, y + 8 + 16 * line as i32), style.clone()))?;
