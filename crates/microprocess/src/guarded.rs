@@ -11,8 +11,9 @@ use kyocho_sys::prim::cell::UnsafeCell;
 pub(crate) use crate::deadline::Deadline;
 use crate::record::{MicroprocessRef, Reason};
 use crate::schedule::{Section, mask, prepare_to_park, resume, switch_away};
-pub(crate) use crate::schedule::{WakeCause, make_runnable};
+pub(crate) use crate::schedule::{WakeCause, make_runnable_from};
 use crate::spin::SpinLock;
+use crate::vp::Vp;
 
 /// A value that one microprocess at a time enters, briefly.
 pub(crate) struct Guarded<T> {
@@ -85,12 +86,31 @@ impl<T> Guard<'_, T> {
         self.section.as_ref()?.vp.current.get().map(MicroprocessRef)
     }
 
+    /// The microprocess inside.
+    ///
+    /// # Panics
+    /// The caller is none: what follows may have to wait, which nobody else can.
+    #[inline(always)]
+    pub(crate) fn microprocess(&self) -> MicroprocessRef {
+        match self.caller() {
+            Some(caller) => caller,
+            None => not_a_microprocess(),
+        }
+    }
+
+    /// The virtual processor of whoever is inside.
+    #[inline(always)]
+    pub(crate) fn vp(&self) -> &'static Vp {
+        self.section.as_ref().expect("taken when the guard is left").vp
+    }
+
     /// Leaves the guard and waits to be made runnable by whoever finds the caller in a wait queue.
     ///
     /// No wake is lost: who enters next may wake the caller at once, even before it has left its stack.
     ///
     /// # Panics
     /// The caller is no microprocess, or inside another guard.
+    #[inline]
     pub(crate) fn park(self, reason: Reason) -> WakeCause {
         self.suspend(reason, None)
     }
@@ -103,7 +123,7 @@ impl<T> Guard<'_, T> {
         self.suspend(reason, Some(deadline))
     }
 
-    #[inline]
+    #[inline(always)]
     fn suspend(mut self, reason: Reason, deadline: Option<Deadline>) -> WakeCause {
         let Some(section) = self.section.take() else { return WakeCause::Woken };
         assert!(section.is_outermost(), "a microprocess waits in one guard at a time");
@@ -116,6 +136,11 @@ impl<T> Guard<'_, T> {
         resume();
         cause
     }
+}
+
+#[cold]
+fn not_a_microprocess() -> ! {
+    panic!("only a microprocess can wait here: see `kyocho_microprocess::run`")
 }
 
 impl<T> Drop for Guard<'_, T> {

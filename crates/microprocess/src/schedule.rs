@@ -297,13 +297,19 @@ pub(crate) fn yield_now() {
 #[inline]
 pub(crate) fn make_runnable(target: MicroprocessRef) {
     let section = mask();
+    make_runnable_from(section.vp, target);
+    section.leave();
+}
+
+/// As [`make_runnable`], for a caller that knows its virtual processor, with events masked.
+#[inline]
+pub(crate) fn make_runnable_from(vp: &'static Vp, target: MicroprocessRef) {
     let record = target.0;
-    if ptr::eq(record.home(), section.vp) {
-        section.vp.wake(record);
+    if ptr::eq(record.home(), vp) {
+        vp.wake(record);
     } else {
         record.post(remote::WAKE);
     }
-    section.leave();
 }
 
 /// As [`make_runnable`], and lets it run at once; the caller goes behind its equals. To be called outside any section.

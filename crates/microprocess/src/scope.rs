@@ -47,7 +47,7 @@ impl Members {
         if state.running == 0
             && let Some(waiter) = state.waiters.pop()
         {
-            waiter.wake(Outcome::Granted);
+            waiter.wake(state.vp(), Outcome::Granted);
         }
     }
 
@@ -57,7 +57,7 @@ impl Members {
         if state.running == 0 {
             return;
         }
-        let waiter = Waiter::new(0);
+        let waiter = Waiter::new(state.microprocess(), 0);
         let reason = Reason { kind: Kind::Scope, object: core::ptr::from_ref(self).addr() };
         wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
         // The last one to leave still holds the guard when it wakes us.

@@ -24,6 +24,7 @@ use crate::{
         wait::{Claimed, Episode, Outcome, Waiter, wait},
         wait_queue::WaitQueue,
     },
+    vp::Vp,
 };
 
 /// A channel, shared by its ends.
@@ -55,9 +56,9 @@ impl Side {
     }
 
     /// Tells everybody who waits that the other side is gone.
-    fn disconnect(&mut self) {
+    fn disconnect(&mut self, vp: &'static Vp) {
         while let Some(waiter) = self.waiters.pop() {
-            waiter.wake(Outcome::Disconnected);
+            waiter.wake(vp, Outcome::Disconnected);
         }
     }
 }
@@ -78,10 +79,10 @@ enum Take<T> {
 
 impl<T> State<T> {
     #[inline]
-    fn offer(&mut self, message: T) -> Offer<T> {
+    fn offer(&mut self, vp: &'static Vp, message: T) -> Offer<T> {
         if let Some(receiver) = self.receivers.waiters.pop() {
             put(&receiver, message);
-            receiver.wake(Outcome::Granted);
+            receiver.wake(vp, Outcome::Granted);
             return Offer::Taken;
         }
         if self.receivers.ends == 0 {
@@ -94,7 +95,7 @@ impl<T> State<T> {
     }
 
     #[inline]
-    fn take(&mut self, drained: &mut Option<Box<Block<T>>>) -> Take<T> {
+    fn take(&mut self, vp: &'static Vp, drained: &mut Option<Box<Block<T>>>) -> Take<T> {
         let first = self.buffer.pop(drained);
         let Some(sender) = self.senders.waiters.pop() else {
             return match first {
@@ -104,7 +105,7 @@ impl<T> State<T> {
             };
         };
         let message = get(&sender);
-        sender.wake(Outcome::Granted);
+        sender.wake(vp, Outcome::Granted);
         match first {
             None => Take::Message(message),
             Some(first) => {
@@ -149,7 +150,10 @@ impl<T> Shared<T> {
     /// Offers `message`, with a new block where the buffer needs one.
     #[inline]
     fn offer(&self, message: T) -> Offer<T> {
-        let offer = self.state.enter().offer(message);
+        let mut state = self.state.enter();
+        let vp = state.vp();
+        let offer = state.offer(vp, message);
+        drop(state);
         match offer {
             Offer::Rejected(Rejected::NeedsBlock(message)) => self.offer_with_block(message),
             offer => offer,
@@ -162,7 +166,8 @@ impl<T> Shared<T> {
             let block = Block::new();
             let mut state = self.state.enter();
             let unused = state.buffer.add_block(block);
-            let offer = state.offer(message);
+            let vp = state.vp();
+            let offer = state.offer(vp, message);
             drop(state);
             drop(unused);
             match offer {
@@ -181,7 +186,8 @@ impl<T> Shared<T> {
         timeout: Option<Duration>,
     ) -> Result<(), SendTimeoutError<T>> {
         let mut state = self.state.enter();
-        match state.offer(message) {
+        let vp = state.vp();
+        match state.offer(vp, message) {
             Offer::Taken => Ok(()),
             Offer::Disconnected(message) => Err(SendTimeoutError::Disconnected(message)),
             Offer::Rejected(Rejected::Full(message)) => self.wait_to_send(state, message, timeout),
@@ -202,7 +208,7 @@ impl<T> Shared<T> {
         timeout: Option<Duration>,
     ) -> Result<(), SendTimeoutError<T>> {
         let slot = UnsafeCell::new(MaybeUninit::new(message));
-        let waiter = Waiter::with_slot(0, slot.get().cast());
+        let waiter = Waiter::with_slot(state.microprocess(), 0, slot.get().cast());
         let outcome = wait(
             &self.state,
             state,
@@ -223,7 +229,10 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut drained = None;
-        let taken = self.state.enter().take(&mut drained);
+        let mut state = self.state.enter();
+        let vp = state.vp();
+        let taken = state.take(vp, &mut drained);
+        drop(state);
         match taken {
             Take::Message(message) => Ok(message),
             Take::Empty => Err(TryRecvError::Empty),
@@ -236,7 +245,8 @@ impl<T> Shared<T> {
     pub(crate) fn recv(&self, timeout: Option<Duration>) -> Result<T, RecvTimeoutError> {
         let mut drained = None;
         let mut state = self.state.enter();
-        match state.take(&mut drained) {
+        let vp = state.vp();
+        match state.take(vp, &mut drained) {
             Take::Message(message) => {
                 // The guard goes first: a drained block is freed after it.
                 drop(state);
@@ -253,7 +263,7 @@ impl<T> Shared<T> {
         timeout: Option<Duration>,
     ) -> Result<T, RecvTimeoutError> {
         let slot = UnsafeCell::new(MaybeUninit::uninit());
-        let waiter = Waiter::with_slot(0, slot.get().cast());
+        let waiter = Waiter::with_slot(state.microprocess(), 0, slot.get().cast());
         let outcome = wait(
             &self.state,
             state,
@@ -300,7 +310,8 @@ impl<T> Shared<T> {
         let mut state = self.state.enter();
         state.senders.ends -= 1;
         if state.senders.ends == 0 {
-            state.receivers.disconnect();
+            let vp = state.vp();
+            state.receivers.disconnect(vp);
         }
     }
 
@@ -309,7 +320,8 @@ impl<T> Shared<T> {
         let mut state = self.state.enter();
         state.receivers.ends -= 1;
         if state.receivers.ends == 0 {
-            state.senders.disconnect();
+            let vp = state.vp();
+            state.senders.disconnect(vp);
             let unread = mem::replace(&mut state.buffer, Buffer::Rendezvous);
             drop(state);
             drop(unread);

@@ -6,7 +6,7 @@ use crate::{
     deadline::Deadline,
     guarded::{Guarded, WakeCause},
     record::{MicroprocessRef, Reason},
-    schedule::make_runnable,
+    schedule::make_runnable_from,
 };
 
 /// Lies on its waiter's stack; the kernel knows its address as the operation's user data.
@@ -44,7 +44,7 @@ impl Pending {
         state.result = Some(result);
         if state.parked {
             state.parked = false;
-            make_runnable(self.who);
+            make_runnable_from(state.vp(), self.who);
         }
     }
 

@@ -65,11 +65,11 @@ impl Barrier {
         if state.arrived >= self.parties {
             state.arrived = 0;
             while let Some(waiter) = state.waiters.pop() {
-                waiter.wake(Outcome::Granted);
+                waiter.wake(state.vp(), Outcome::Granted);
             }
             return BarrierWaitResult(true);
         }
-        let waiter = Waiter::new(0);
+        let waiter = Waiter::new(state.microprocess(), 0);
         let reason = Reason { kind: Kind::Barrier, object: core::ptr::from_ref(self).addr() };
         wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
         BarrierWaitResult(false)

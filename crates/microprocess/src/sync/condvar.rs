@@ -125,8 +125,9 @@ impl Condvar {
 
     /// Wakes the first waiter, if there is one.
     pub fn notify_one(&self) {
-        if let Some(first) = self.waiters.enter().pop() {
-            first.wake(Outcome::Granted);
+        let mut waiters = self.waiters.enter();
+        if let Some(first) = waiters.pop() {
+            first.wake(waiters.vp(), Outcome::Granted);
         }
     }
 
@@ -134,18 +135,18 @@ impl Condvar {
     pub fn notify_all(&self) {
         let mut waiters = self.waiters.enter();
         while let Some(waiter) = waiters.pop() {
-            waiter.wake(Outcome::Granted);
+            waiter.wake(waiters.vp(), Outcome::Granted);
         }
     }
 
     /// Waits with the mutex released; tells whether a notification came.
     fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, deadline: Option<Deadline>) -> bool {
-        let waiter = Waiter::new(0);
         let reason = Reason { kind: Kind::Condvar, object: core::ptr::from_ref(self).addr() };
         let mutex = guard.raw();
         // Lock order: the condition variable's guard, then the mutex': a notifier that holds the
         // mutex finds either a holder still inside its critical section or a queued waiter.
         let waiters = self.waiters.enter();
+        let waiter = Waiter::new(waiters.microprocess(), 0);
         let outcome = wait_after(
             &self.waiters,
             waiters,

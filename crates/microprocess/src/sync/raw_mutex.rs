@@ -64,7 +64,7 @@ impl RawMutex {
             state.holder = state.caller();
             return true;
         }
-        let waiter = Waiter::new(0);
+        let waiter = Waiter::new(state.microprocess(), 0);
         let reason =
             Reason { kind: Kind::Mutex, object: core::ptr::from_ref(self).expose_provenance() };
         wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason)
@@ -80,7 +80,7 @@ impl RawMutex {
             None => state.held = false,
             Some(first) => {
                 state.holder = Some(first.who());
-                first.wake(Outcome::Granted);
+                first.wake(state.vp(), Outcome::Granted);
             }
         }
     }

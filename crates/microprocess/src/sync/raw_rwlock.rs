@@ -7,6 +7,7 @@ use super::{
 use crate::{
     guarded::{Deadline, Guarded},
     record::{Kind, Reason},
+    vp::Vp,
 };
 
 /// What a microprocess wants to do inside.
@@ -60,13 +61,13 @@ impl State {
     }
 
     /// Lets the first waiters in, as many as fit together.
-    fn admit_waiters(&mut self) {
+    fn admit_waiters(&mut self, vp: &'static Vp) {
         while let Some(access) = self.waiters.first().map(Access::of)
             && self.compatible(access)
             && let Some(first) = self.waiters.pop()
         {
             self.enter(access);
-            first.wake(Outcome::Granted);
+            first.wake(vp, Outcome::Granted);
         }
     }
 }
@@ -101,7 +102,7 @@ impl RawRwLock {
     #[cold]
     fn lock_slow(&self, access: Access, deadline: Option<Deadline>) -> bool {
         let mut state = self.state.enter();
-        let waiter = Waiter::new(access.token());
+        let waiter = Waiter::new(state.microprocess(), access.token());
         if state.admits(access, waiter.priority()) {
             state.enter(access);
             return true;
@@ -111,7 +112,9 @@ impl RawRwLock {
             == Outcome::Granted;
         if !got {
             // A writer that gives up may have been all that held back the readers behind it.
-            self.state.enter().admit_waiters();
+            let mut state = self.state.enter();
+            let vp = state.vp();
+            state.admit_waiters(vp);
         }
         got
     }
@@ -121,7 +124,8 @@ impl RawRwLock {
         let mut state = self.state.enter();
         debug_assert!(state.readers > 0, "only a reader leaves as one");
         state.readers -= 1;
-        state.admit_waiters();
+        let vp = state.vp();
+        state.admit_waiters(vp);
     }
 
     /// Leaves; the caller is inside for writing.
@@ -129,6 +133,7 @@ impl RawRwLock {
         let mut state = self.state.enter();
         debug_assert!(state.writer, "only the writer leaves as one");
         state.writer = false;
-        state.admit_waiters();
+        let vp = state.vp();
+        state.admit_waiters(vp);
     }
 }

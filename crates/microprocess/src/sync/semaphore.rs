@@ -83,7 +83,7 @@ impl Semaphore {
     pub fn release(&self) {
         let mut state = self.state.enter();
         match state.waiters.pop() {
-            Some(first) => first.wake(Outcome::Granted),
+            Some(first) => first.wake(state.vp(), Outcome::Granted),
             None => match state.permits.checked_add(1) {
                 Some(permits) => state.permits = permits,
                 None => {
@@ -106,7 +106,7 @@ impl Semaphore {
             state.permits -= 1;
             return true;
         }
-        let waiter = Waiter::new(0);
+        let waiter = Waiter::new(state.microprocess(), 0);
         let reason = Reason { kind: Kind::Semaphore, object: core::ptr::from_ref(self).addr() };
         wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason)
             == Outcome::Granted

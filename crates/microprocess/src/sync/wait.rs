@@ -32,8 +32,9 @@ use kyocho_sys::prim::cell::UnsafeCell;
 
 use super::wait_queue::{Links, WaitQueue};
 use crate::{
-    guarded::{Deadline, Guard, Guarded, WakeCause, make_runnable},
+    guarded::{Deadline, Guard, Guarded, WakeCause, make_runnable_from},
     record::{MicroprocessRef, Reason},
+    vp::Vp,
 };
 
 /// How a wait ended.
@@ -69,14 +70,15 @@ impl fmt::Debug for Waiter {
 }
 
 impl Waiter {
-    /// The current microprocess, waiting in one queue for no value.
-    pub(crate) fn new(token: u32) -> Self {
-        Self::with_slot(token, ptr::null_mut())
+    /// `who`, waiting in one queue for no value.
+    #[inline]
+    pub(crate) fn new(who: MicroprocessRef, token: u32) -> Self {
+        Self::with_slot(who, token, ptr::null_mut())
     }
 
-    /// The current microprocess, waiting in one queue with a value's place.
-    pub(crate) fn with_slot(token: u32, slot: *mut ()) -> Self {
-        let who = MicroprocessRef::current();
+    /// `who`, waiting in one queue with a value's place.
+    #[inline]
+    pub(crate) fn with_slot(who: MicroprocessRef, token: u32, slot: *mut ()) -> Self {
         Self {
             links: Links::new(),
             who,
@@ -92,12 +94,13 @@ impl Waiter {
     /// The current microprocess as if it had another priority.
     #[cfg(test)]
     pub(super) fn with_priority(token: u32, priority: u8) -> Self {
-        Self { priority, ..Self::new(token) }
+        Self { priority, ..Self::new(MicroprocessRef::current(), token) }
     }
 
-    /// The same as one arm of `episode`, which must outlive the waiter's stay in any queue.
+    /// The current microprocess as one arm of `episode`, which must outlive the waiter's stay in any
+    /// queue.
     pub(crate) fn of_episode(token: u32, slot: *mut (), episode: &Episode) -> Self {
-        Self { episode, ..Self::with_slot(token, slot) }
+        Self { episode, ..Self::with_slot(MicroprocessRef::current(), token, slot) }
     }
 
     pub(crate) fn priority(&self) -> u8 {
@@ -128,6 +131,7 @@ pub(crate) struct Claimed {
 
 impl Claimed {
     /// Claims `waiter`, unless another arm of its episode was faster or its runtime has stopped.
+    #[inline]
     pub(super) fn claim(waiter: &Waiter) -> Option<Self> {
         if waiter.who.is_abandoned() {
             return None;
@@ -160,12 +164,13 @@ impl Claimed {
         self.waiter().token
     }
 
-    /// Lets the waiter go on with `outcome`. To be called before the object's guard is left.
-    pub(crate) fn wake(self, outcome: Outcome) {
+    /// Lets the waiter go on with `outcome`. To be called on `vp` before the object's guard is left.
+    #[inline]
+    pub(crate) fn wake(self, vp: &'static Vp, outcome: Outcome) {
         let who = self.who();
         self.waiter().outcome.set(outcome);
         if self.parked {
-            make_runnable(who);
+            make_runnable_from(vp, who);
         }
     }
 }
@@ -174,6 +179,7 @@ impl Claimed {
 /// something or `deadline` passes.
 ///
 /// `queue` chooses the queue among the object's data. The guard is given up while waiting.
+#[inline]
 pub(crate) fn wait<S>(
     object: &Guarded<S>,
     guard: Guard<'_, S>,
@@ -186,6 +192,7 @@ pub(crate) fn wait<S>(
 }
 
 /// The same; calls `once_queued` between queueing and parking, under the guard.
+#[inline]
 pub(crate) fn wait_after<S>(
     object: &Guarded<S>,
     mut guard: Guard<'_, S>,

@@ -118,6 +118,7 @@ impl WaitQueue {
     ///
     /// # Safety
     /// `waiter` stands in no queue, and is neither moved nor freed before it has left this one.
+    #[inline]
     pub(crate) unsafe fn push(&mut self, waiter: &Waiter) {
         let node = ptr::from_ref(waiter);
         debug_assert!(!link!(node, queued), "a waiter stands in one queue at a time");
@@ -133,6 +134,7 @@ impl WaitQueue {
             link!(node, previous = last);
             link!(last, next = node);
             link!(at, previous = node);
+            link!(node, higher = ptr::null());
         } else {
             link!(node, next = node);
             link!(node, previous = node);
@@ -171,8 +173,6 @@ impl WaitQueue {
         } else if leads {
             self.link_leader(next, higher, lower);
         }
-        link!(node, higher = ptr::null());
-        link!(node, lower = ptr::null());
     }
 
     /// Joins the neighbours of a leader whose ring is empty.
@@ -191,15 +191,31 @@ impl WaitQueue {
     ///
     /// A waiter of a `select` may have been claimed through another of its arms already; such a
     /// one is dropped from the queue on the way.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Claimed> {
         while let Some(first) = NonNull::new(self.head.cast_mut()) {
-            // SAFETY: a queued node is alive, see `links`.
-            let waiter = unsafe { first.as_ref() };
-            self.remove(waiter);
-            if let Some(claimed) = Claimed::claim(waiter) {
+            self.unlink_head();
+            // SAFETY: it was queued until now, so it is alive, see `links`.
+            if let Some(claimed) = Claimed::claim(unsafe { first.as_ref() }) {
                 return Some(claimed);
             }
         }
         None
+    }
+
+    /// Takes the first waiter out; there is one.
+    #[inline]
+    fn unlink_head(&mut self) {
+        let node = self.head;
+        let (next, lower) = (link!(node, next), link!(node, lower));
+        link!(node, queued = false);
+        if ptr::eq(next, node) {
+            self.unlink_leader(ptr::null(), lower);
+        } else {
+            let last = link!(node, previous);
+            link!(last, next = next);
+            link!(next, previous = last);
+            self.link_leader(next, ptr::null(), lower);
+        }
     }
 }
