@@ -114,7 +114,8 @@ fn reconsider(vp: &'static Vp, me: &'static Record, slice_over: bool) {
     // Behind its equals: what we suspend in place costs a kernel thread, so let it be worth it.
     vp.queue.push(me, level);
     if try_suspend_in_place(vp, me) {
-        return vp.counters.preempted.bump();
+        vp.counters.preempted.bump();
+        return;
     }
     vp.queue.remove(me, level);
     vp.shared().maker.ask();

@@ -15,6 +15,7 @@ use kyocho_sys::scheduling::{affinity, current_cpu};
 use kyocho_sys::task::{SystemCallReader, ThreadId};
 use kyocho_sys::thread::start;
 
+use crate::io::{Mechanism, mechanism};
 use crate::record::{Kind, Name, Reason, Record, State};
 use crate::kernel_thread::Role;
 use crate::shared::{Shared, outcome};
@@ -54,6 +55,8 @@ pub struct Report {
     pub virtual_processors: usize,
     /// What notices that a kernel thread sleeps: never [`Detection::Auto`].
     pub detection: Detection,
+    /// What carries out input and output.
+    pub io: Mechanism,
 }
 
 impl fmt::Display for Report {
@@ -66,7 +69,8 @@ impl fmt::Display for Report {
         let slice_ms = monitor::SLICE_NS / 1_000_000;
         writeln!(f, "virtual processors: {}", self.virtual_processors)?;
         writeln!(f, "sleep in the kernel: {detection}")?;
-        write!(f, "preemption: by signal, after {slice_ms} ms or for something more urgent")
+        writeln!(f, "preemption: by signal, after {slice_ms} ms or for something more urgent")?;
+        write!(f, "input and output: {}", self.io)
     }
 }
 
@@ -400,7 +404,8 @@ pub fn report() -> Report {
     let section = schedule::mask();
     let shared = section.vp.shared();
     section.leave();
-    Report { virtual_processors: shared.vps().len(), detection: shared.detection }
+    let (virtual_processors, detection) = (shared.vps().len(), shared.detection);
+    Report { virtual_processors, detection, io: mechanism() }
 }
 
 /// How many virtual processors the caller's runtime has.

@@ -11,10 +11,12 @@ impl Counter {
         Self(AtomicU64::new(0))
     }
 
-    /// One more. No atomic read-modify-write: there is one writer.
+    /// One more; returns the new count. No atomic read-modify-write: there is one writer.
     #[inline(always)]
-    pub(crate) fn bump(&self) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    pub(crate) fn bump(&self) -> u64 {
+        let count = self.0.load(Ordering::Relaxed).wrapping_add(1);
+        self.0.store(count, Ordering::Relaxed);
+        count
     }
 
     pub(crate) fn get(&self) -> u64 {

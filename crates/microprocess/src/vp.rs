@@ -47,8 +47,6 @@ pub(crate) mod attention {
     pub(crate) const TIMERS: u32 = 2;
     /// The time slice of what runs is over.
     pub(crate) const PREEMPT: u32 = 4;
-    /// I/O may have completed.
-    pub(crate) const IO: u32 = 8;
     /// The runtime stops.
     pub(crate) const STOP: u32 = 16;
     /// Another virtual processor is idle: share.
@@ -59,6 +57,10 @@ pub(crate) mod attention {
 
 /// Stands for "no deadline".
 pub(crate) const NEVER_NS: u64 = u64::MAX;
+
+/// A busy virtual processor looks for completed I/O once in so many switches; an idle one at once, one
+/// with a microprocess that does not switch at the end of its slice.
+const SWITCHES_PER_REAP: u64 = 64;
 
 /// A virtual processor. Lives for ever.
 #[repr(C, align(128))]
@@ -197,7 +199,9 @@ impl Vp {
     #[inline]
     pub(crate) fn begin(&self, next: &'static Record) {
         self.current.set(Some(next));
-        self.counters.switches.bump();
+        if self.counters.switches.bump().is_multiple_of(SWITCHES_PER_REAP) {
+            self.reap();
+        }
     }
 
     /// Its I/O port, once something opened one.
@@ -284,7 +288,7 @@ impl Vp {
         if bits & attention::TIMERS != 0 {
             self.fire(monotonic_ns());
         }
-        if bits & (attention::IO | attention::TIMERS) != 0 {
+        if bits & (attention::TIMERS | attention::PREEMPT) != 0 {
             self.reap();
         }
         if bits & (attention::SHARE | attention::PREEMPT) != 0 {
@@ -294,6 +298,7 @@ impl Vp {
     }
 
     /// Makes waiters of completed I/O runnable.
+    #[cold]
     pub(crate) fn reap(&self) {
         if let Some(port) = self.port() {
             port.reap();
