@@ -32,7 +32,8 @@ mod tcp;
 mod udp;
 mod unix;
 
-pub use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+pub use core::net::SocketAddr;
+pub use std::net::{Shutdown, ToSocketAddrs};
 pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 pub use unix::{UnixListener, UnixStream};

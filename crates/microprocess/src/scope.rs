@@ -1,10 +1,10 @@
 //! Microprocesses that may borrow from their creator.
 #![expect(unsafe_code, reason = "promises that borrowing microprocesses end in time")]
 
-use core::{fmt, marker::PhantomData};
+use core::{fmt, marker::PhantomData, panic::AssertUnwindSafe};
 use std::{
     io::Result,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{catch_unwind, resume_unwind},
     sync::Arc,
 };
 
@@ -195,6 +195,9 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     /// It panicked: what it panicked with.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
     pub fn join(self) -> std::thread::Result<T> {
         self.handle.join()?;
         let result = self.packet.result.enter().take();

@@ -84,6 +84,9 @@ impl<'s, 'a> Select<'s, 'a> {
     }
 
     /// Waits until one operation is done and returns its index; without arms, for ever.
+    ///
+    /// # Panics
+    /// The caller is no microprocess, and has to wait.
     #[must_use]
     pub fn wait(self) -> usize {
         self.wait_until(None).expect("without a time limit only an arm ends the wait")

@@ -3,8 +3,8 @@
 //! A test program of its own: the refusal is injected, and holds for the whole process.
 #![allow(missing_docs, reason = "tests are sentences")]
 
+use core::time::Duration;
 use std::io::{ErrorKind, Read, Write};
-use std::time::Duration;
 
 use kyocho_microprocess::io::{File, Mechanism, mechanism};
 use kyocho_microprocess::net::{TcpListener, TcpStream, UdpSocket};

@@ -2,11 +2,11 @@
 //! the deadlock report, and what a stopped runtime leaves behind.
 #![allow(missing_docs, unsafe_code, reason = "tests are sentences; raw system calls are the point")]
 
+use core::time::Duration;
 use std::io::{Read, Write, pipe};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex};
-use std::time::Duration;
 
 use kyocho_microprocess::channel::{self, Receiver, Sender};
 use kyocho_microprocess::{

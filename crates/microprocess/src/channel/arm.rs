@@ -50,8 +50,10 @@ impl<'a, T> Parts<'a, T> {
     /// Makes the node for the channel's queue.
     fn make_waiter(&self, episode: &Episode, index: u32) -> &Waiter {
         let waiter = Waiter::of_episode(index, self.slot.get().cast(), episode);
-        // SAFETY: no waiter stands in a queue now: enlisting and withdrawing alternate.
-        unsafe { (*self.waiter.get()).insert(waiter) }
+        // SAFETY: no waiter stands in a queue now: enlisting and withdrawing alternate. So nobody
+        // else knows what is in the cell.
+        let place = unsafe { &mut *self.waiter.get() };
+        place.insert(waiter)
     }
 
     /// The node, if one was made since the last time.

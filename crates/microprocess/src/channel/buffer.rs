@@ -207,9 +207,10 @@ impl<T> Blocks<T> {
 
     fn pop(&mut self, drained: &mut Option<Box<Block<T>>>) -> Option<T> {
         self.length = self.length.checked_sub(1)?;
-        // SAFETY: a message is left, so the head is a block of ours whose slot at `taken` is full;
-        // `taken` moves past it.
-        let message = unsafe { (*self.head).slots[self.taken].assume_init_read() };
+        // SAFETY: a message is left, so the head is a block of ours.
+        let slot = unsafe { &(*self.head).slots[self.taken] };
+        // SAFETY: the slots of the head are full from `taken` on, which moves past this one.
+        let message = unsafe { slot.assume_init_read() };
         self.taken += 1;
         if self.length == 0 && ptr::eq(self.head, self.tail) {
             (self.taken, self.filled) = (0, 0);

@@ -1,4 +1,8 @@
 //! One suite for the three flavours; a naive model for what needs no waiting.
+#![expect(
+    clippy::excessive_nesting,
+    reason = "a scenario nests: runtime, scope, microprocess, loop"
+)]
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,11 +1,10 @@
 //! Files, and whatever else has a descriptor that can be read and written: pipes, terminals.
 #![expect(unsafe_code, reason = "hands buffers to the kernel; borrows descriptors 0 to 2")]
 
+use core::{mem::ManuallyDrop, ops::Deref};
 use std::{
     fs,
     io::{self, Read, Result, Seek, SeekFrom, Write},
-    mem::ManuallyDrop,
-    ops::Deref,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
     os::unix::fs::FileExt,
     path::Path,

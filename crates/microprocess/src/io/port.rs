@@ -12,12 +12,12 @@
 //!
 //! # Which flavour of ring
 //! A virtual processor moves between kernel threads, so `SINGLE_ISSUER` and with it `DEFER_TASKRUN`
-//! are out: they bind a ring to the thread that made it. `COOP_TASKRUN` is out as well. A request
-//! that has to wait is finished by *its submitter's* kernel thread, when that next passes through
-//! the kernel; with `COOP_TASKRUN` nobody disturbs it for that, and if it lost its virtual processor
-//! in a long sleep, completions wait as long as the sleep does. The plain ring kicks the thread, at
-//! the price of an inter-processor interrupt where it runs elsewhere
-//! (`completion_does_not_wait_for_its_submitter` shows it).
+//! are out: they bind a ring to the thread that made it. A request that has to wait is finished by
+//! *its submitter's* kernel thread, which the kernel kicks for that, asleep or not
+//! (`completion_does_not_wait_for_its_submitter`). With `COOP_TASKRUN` it is not kicked while it
+//! runs: if it lost its virtual processor and computes elsewhere, the completion waits for its next
+//! clock tick. In return interrupts would be saved, but round trips through a socket pair on one and
+//! two virtual processors took the same time either way, so the ring is a plain one.
 //!
 //! **Invariant:** the kernel owns what an operation points to until its completion is reaped. So
 //! nobody returns before, not after a time limit either, and [`quiesce`](Port::quiesce) comes before

@@ -1,4 +1,8 @@
 //! Files, pipes and the port itself.
+#![expect(
+    clippy::excessive_nesting,
+    reason = "a scenario nests: runtime, scope, microprocess, loop"
+)]
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
@@ -17,7 +21,7 @@ fn pipe_carries_more_than_it_holds() {
     for virtual_processors in [1, 2] {
         on_processors(virtual_processors, || {
             let (mut reader, mut writer) = pipe();
-            let sent: Vec<u8> = (0..BYTES).map(|i| (i * i >> 8) as u8).collect();
+            let sent: Vec<u8> = (0..BYTES).map(|i| ((i * i) >> 8) as u8).collect();
             let theirs = sent.clone();
             let sender = spawn(move || writer.write_all(&theirs));
             let mut got = Vec::new();

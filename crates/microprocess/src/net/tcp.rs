@@ -1,9 +1,9 @@
 //! TCP.
 
-use core::time::Duration;
+use core::{net::SocketAddr, time::Duration};
 use std::{
     io::{Error, ErrorKind, Read, Result, Write},
-    net::{Shutdown, SocketAddr, ToSocketAddrs},
+    net::{Shutdown, ToSocketAddrs},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 

@@ -1,4 +1,8 @@
 //! Sockets: bytes arrive, limits end waits without effect, nobody holds up others.
+#![expect(
+    clippy::excessive_nesting,
+    reason = "a scenario nests: runtime, scope, microprocess, loop"
+)]
 
 use core::time::Duration;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

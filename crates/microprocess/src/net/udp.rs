@@ -1,9 +1,9 @@
 //! UDP.
 
-use core::time::Duration;
+use core::{net::SocketAddr, time::Duration};
 use std::{
     io::Result,
-    net::{SocketAddr, ToSocketAddrs},
+    net::ToSocketAddrs,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 

@@ -1,3 +1,8 @@
+//! Members, their results and their panics.
+#![expect(
+    clippy::excessive_nesting,
+    reason = "a scenario nests: runtime, scope, microprocess, loop"
+)]
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};

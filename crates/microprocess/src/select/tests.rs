@@ -1,4 +1,8 @@
 //! Selecting: what is ready is taken, what is not is left alone, nothing is lost between arms.
+#![expect(
+    clippy::excessive_nesting,
+    reason = "a scenario nests: runtime, scope, microprocess, loop"
+)]
 
 use core::time::Duration;
 use std::collections::BTreeSet;

@@ -1,5 +1,9 @@
 //! One suite for everything that excludes, one test a promise for the rest; on one and on two
 //! virtual processors.
+#![expect(
+    clippy::excessive_nesting,
+    reason = "a scenario nests: runtime, scope, microprocess, loop"
+)]
 
 use core::time::Duration;
 use std::sync::Arc;
