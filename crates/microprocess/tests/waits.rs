@@ -1,6 +1,7 @@
 //! What waits do with the events of a runtime: I/O beside sleeping and spinning kernel threads, order by priority,
 //! the deadlock report, and what a stopped runtime leaves behind.
 #![allow(missing_docs, unsafe_code, reason = "tests are sentences; raw system calls are the point")]
+#![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 
 use core::time::Duration;
 use std::io::{Read, Write, pipe};

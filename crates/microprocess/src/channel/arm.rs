@@ -79,8 +79,10 @@ impl<'a, T> Parts<'a, T> {
     /// # Safety
     /// The slot is full, and the caller sees to it that it counts as empty from now on.
     unsafe fn take_message(&self) -> T {
-        // SAFETY: promised by the caller; no waiter is queued, so nobody else looks.
-        unsafe { (*self.slot.get()).assume_init_read() }
+        // SAFETY: no waiter is queued, so nobody else looks.
+        let slot = unsafe { &*self.slot.get() };
+        // SAFETY: promised by the caller.
+        unsafe { slot.assume_init_read() }
     }
 }
 

@@ -3,7 +3,8 @@
     clippy::excessive_nesting,
     reason = "a scenario nests: runtime, scope, microprocess, loop"
 )]
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use core::panic::AssertUnwindSafe;
+use std::panic::{catch_unwind, resume_unwind};
 
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 
