@@ -3,15 +3,15 @@
 mod compiler;
 pub mod deep;
 pub mod equality;
-pub mod hash_table;
 pub mod heap;
 mod machine;
 pub mod number;
 pub mod port;
-mod prelude;
 pub mod primitives;
 pub mod printer;
 pub mod raise;
+mod report;
+mod service;
 pub mod symbol;
 pub mod syntax;
 pub mod system;

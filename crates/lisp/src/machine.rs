@@ -8,7 +8,7 @@
 //! start --> run --> Exit::{Poll, Refill, Collect, Park} --> run --> .. --> Exit::{Finished, ..}
 //! ```
 
-mod access;
+pub(crate) mod access;
 mod builtin;
 pub(crate) mod condition;
 mod continuation;
@@ -24,6 +24,7 @@ use crate::heap::{Heap, Marker, Mutator};
 use crate::raise::Raise;
 use crate::syntax::core_form::Global;
 use crate::thread::ThreadContext;
+use crate::thread::wait::Wait;
 use crate::value::Value;
 use access::{Frame, Pc, Poll};
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
@@ -94,6 +95,10 @@ pub(crate) struct Machine {
     underflow: Underflow,
     /// A procedure is about to be entered with so many arguments.
     pending: Option<usize>,
+    /// The wait that a control procedure is in the middle of.
+    pub(crate) wait: Option<Wait>,
+    /// Mutexes that the thread has locked; some may not be its any more.
+    pub(crate) held: Vec<Value>,
     /// Why the machine stops at `Pc::broken`.
     stopped: Option<Exit>,
     hooks: Arc<Hooks>,
@@ -119,6 +124,8 @@ impl Machine {
             underflow: Underflow { segment: Value::NIL, length: 0, pc: Pc::underflow() },
             pending: None,
             stopped: None,
+            wait: None,
+            held: Vec::new(),
             hooks,
         };
         machine.restart(thunk, &[]);
@@ -136,6 +143,32 @@ impl Machine {
             self.frame.set_value(i as isize, argument);
         }
         self.pending = Some(arguments.len());
+        self.wait = None;
+    }
+
+    /// Raises where the machine stands: at an instruction that has not begun, or in the call that
+    /// it waits in. It has not finished.
+    pub(crate) fn inject(&mut self, raise: Raise) -> Option<Exit> {
+        self.wait = None;
+        let next = match self.pending.take() {
+            Some(count) => match self.raise_in_callee(self.frame, count, raise) {
+                Ok(next) => next,
+                Err(exit) => return Some(exit),
+            },
+            None => self.raise_at(self.pc, self.frame, raise),
+        };
+        self.pc = next.pc;
+        self.frame = next.frame;
+        None
+    }
+
+    /// Calls the winders' afters, then finishes.
+    pub(crate) fn unwind(&mut self) {
+        self.mutator.context.handlers = Value::NIL;
+        match Self::hook(&self.hooks.terminate) {
+            Some(procedure) => self.restart(procedure, &[]),
+            None => self.restart(Value::FALSE, &[]),
+        }
     }
 
     /// Obeys this word from now on; it must live as long as the machine.
@@ -157,14 +190,22 @@ impl Machine {
         self.run_instructions()
     }
 
-    /// Marks everything the machine holds. It must stand.
-    pub(crate) fn trace(&mut self, marker: &mut Marker<'_>) {
+    /// Marks everything the machine holds. It must stand, or be in a call that touches nothing of
+    /// Lisp; only one that stands may have its stack moved.
+    pub(crate) fn trace(&mut self, marker: &mut Marker<'_>, may_move: bool) {
         self.mutator.context.trace(marker);
         marker.mark(self.underflow.segment);
+        for &mutex in &self.held {
+            marker.mark(mutex);
+        }
         let depth = self.stack.depth(self.frame);
+        if depth < 2 {
+            // It has finished.
+            return;
+        }
         let slots = self.pending.unwrap_or_else(|| self.frame_slots(self.frame));
         let top = (depth + slots).min(self.stack.words());
-        self.stack.trace(top, marker);
+        self.stack.trace(top, may_move, marker);
         self.frame = self.stack.frame_at(depth);
         self.limit = self.stack.limit();
     }
@@ -201,6 +242,22 @@ impl Machine {
                 Next { pc: Pc::broken(), frame }
             }
         })
+    }
+
+    /// Runs `call`, which touches nothing of Lisp and may block in the kernel, from a control
+    /// procedure whose frame has `count` arguments. Collections go on meanwhile.
+    pub(crate) fn outside<T>(
+        &mut self,
+        frame: Frame,
+        count: usize,
+        call: impl FnOnce() -> T,
+    ) -> crate::raise::Result<T> {
+        let (kernel, thread) = (self.kernel()?, self.thread()?);
+        self.frame = frame;
+        self.pending = Some(count);
+        let result = kernel.threads.outside(thread, call);
+        self.pending = None;
+        Ok(result)
     }
 
     /// The value of a hook, once the prelude has defined it.

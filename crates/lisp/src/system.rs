@@ -1,3 +1,189 @@
-//! The Lisp Server as a whole.
+//! The Lisp Server as a whole: booting it, programs, sessions.
+//!
+//! ```text
+//! caller's kernel thread --request--> getty (a microprocess) --starts--> Lisp thread
+//!                        <---ended---                       <--unpark---
+//! ```
+//!
+//! The runtime lives on a kernel thread of its own, so that whoever boots a system keeps his.
+
+pub(crate) mod boot;
 pub(crate) mod control;
+pub(crate) mod datum_of;
 pub(crate) mod kernel;
+pub mod session;
+
+pub use crate::heap::CellCache;
+pub use crate::report::Report;
+pub use session::{Completeness, Evaluation, Interrupt, Session};
+
+use boot::Evaluate;
+use core::fmt;
+use kernel::{Ended, Kernel, lock, read_all};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+
+/// Which evaluator runs programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// The compiler and the register machine.
+    #[default]
+    Machine,
+    /// The paper's deep-binding evaluator.
+    Deep,
+}
+
+/// How a system is booted.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which evaluator.
+    pub engine: Engine,
+    /// Cells a thread takes at a time.
+    pub cell_cache: CellCache,
+    /// The heap never takes more.
+    pub memory_max_bytes: usize,
+    /// A thread's stack never takes more.
+    pub stack_max_bytes: usize,
+    /// Virtual processors; as many as the process has CPUs where none is said.
+    pub virtual_processors: Option<usize>,
+    /// Folders where libraries are looked for.
+    pub library_path: Vec<PathBuf>,
+    /// The program, for `command-line`.
+    pub script: Option<PathBuf>,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            engine: Engine::Machine,
+            cell_cache: CellCache::Auto,
+            memory_max_bytes: 4 << 30,
+            stack_max_bytes: 256 << 20,
+            virtual_processors: None,
+            library_path: Vec::new(),
+            script: None,
+            arguments: Vec::new(),
+        }
+    }
+}
+
+/// A service that has come up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceLine {
+    /// Its name.
+    pub name: &'static str,
+    /// What does it, with which mechanism.
+    pub detail: String,
+}
+
+/// Why a system could not be booted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BootError {
+    /// The host has no memory or threads for it.
+    Host(std::io::Error),
+    /// The prelude failed: the report says where.
+    Prelude(Report),
+}
+
+impl fmt::Display for BootError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(error) => write!(f, "the host refuses: {error}"),
+            Self::Prelude(report) => write!(f, "the prelude does not run: {report}"),
+        }
+    }
+}
+
+impl core::error::Error for BootError {}
+
+/// A booted system. It lives until the process ends.
+#[derive(Debug)]
+pub struct System {
+    kernel: Arc<Kernel>,
+    requests: mpsc::Sender<Evaluate>,
+}
+
+/// How a program ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What the process should exit with.
+    pub exit_code: u8,
+    /// The error that ended it.
+    pub report: Option<Report>,
+}
+
+/// Flushes ports from outside Lisp, before the process ends.
+#[derive(Clone, Debug)]
+pub struct Shutdown {
+    _private: (),
+}
+
+impl Shutdown {
+    /// Writes out what ports hold. What the host refuses now is lost: the process ends.
+    pub fn flush_ports(&self) {
+        let _ = crate::port::flush_all();
+    }
+}
+
+impl System {
+    /// Boots a system; `on_service` is told of each service as it comes up.
+    ///
+    /// # Errors
+    /// When the host has no room for it.
+    pub fn boot(
+        options: Options,
+        on_service: &mut dyn FnMut(&ServiceLine),
+    ) -> Result<Self, BootError> {
+        let (kernel, requests) = boot::boot(options, on_service)?;
+        Ok(Self { kernel, requests })
+    }
+
+    /// Runs a program to its end.
+    pub fn run_file(&mut self, path: &Path) -> Outcome {
+        let text =
+            match crate::syntax::source::read_file(path, crate::syntax::datum::Span::default()) {
+                Ok(text) => text,
+                Err(error) => {
+                    let report = Report::outside(error.to_string());
+                    return Outcome { exit_code: 1, report: Some(report) };
+                }
+            };
+        let data = read_all(&text, &path.to_string_lossy());
+        let environment = {
+            let mut world = lock(&self.kernel.world);
+            if let Some(folder) = path.parent() {
+                world.add_library_folder(folder);
+            }
+            let first = data.front().and_then(|datum| datum.as_ref().ok());
+            world.program_environment(first)
+        };
+        let ended = boot::evaluate(&self.requests, Evaluate::program(environment, data));
+        let outcome = match ended {
+            Ended::Values(_) => Outcome { exit_code: 0, report: None },
+            Ended::Exit(code) => Outcome { exit_code: code as u8, report: None },
+            Ended::Report(report) => Outcome { exit_code: 1, report: Some(report) },
+        };
+        match crate::port::flush_all() {
+            Err(error) if outcome.exit_code == 0 => Outcome {
+                exit_code: 1,
+                report: Some(Report::outside(format!("output was lost: {error}"))),
+            },
+            _ => outcome,
+        }
+    }
+
+    /// A session: an environment of its own, where evaluations follow each other.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session::new(Arc::clone(&self.kernel), self.requests.clone())
+    }
+
+    /// What a signal's thread needs to end the process decently.
+    #[must_use]
+    pub fn shutdown_handle(&self) -> Shutdown {
+        Shutdown { _private: () }
+    }
+}

@@ -1,9 +1,33 @@
-//! A Lisp thread's state that allocation and primitives see.
+//! Lisp threads: stackless microprocesses that step a machine.
+//!
+//! ```text
+//! spawn --> Runner::step --> Machine::run --> Exit --> Step --> .. (park, wake) .. --> Done
+//! ```
+//!
+//! **Invariant:** a thread's machine is touched by the kernel thread that runs its step, between
+//! `Safepoint::enter` and `leave`, or by the collector while the world is stopped; by nobody else.
+//! **Lock order:** a channel, mutex or condition variable; then a thread's `inner`; then the
+//! registry. None is held across a safepoint.
 
+mod channel;
+mod condvar;
 pub(crate) mod control;
+pub(crate) mod lisp_thread;
+mod mutex;
+pub(crate) mod runner;
+pub(crate) mod safepoint;
+pub(crate) mod wait;
 
 use crate::heap::Marker;
+use crate::machine::control::Procedure;
+use crate::system::kernel::Kernel;
+use crate::thread::lisp_thread::ThreadObject;
 use crate::value::Value;
+use std::sync::Arc;
+
+/// Control procedures of threads, mutexes, condition variables and channels.
+pub(crate) const TABLES: [&[Procedure]; 4] =
+    [control::TABLE, mutex::TABLE, condvar::TABLE, channel::TABLE];
 
 /// What the machine keeps for the running thread: its dynamic environment.
 #[derive(Clone, Debug)]
@@ -16,6 +40,8 @@ pub struct ThreadContext {
     pub handlers: Value,
     /// What `parameterize` has bound: a list of `(parameter . value)`, innermost first.
     pub parameters: Value,
+    /// The system, where there is one: primitives run without in tests.
+    pub(crate) kernel: Option<Arc<Kernel>>,
 }
 
 impl Default for ThreadContext {
@@ -25,6 +51,7 @@ impl Default for ThreadContext {
             winders: Value::NIL,
             handlers: Value::NIL,
             parameters: Value::NIL,
+            kernel: None,
         }
     }
 }
@@ -46,7 +73,17 @@ impl ThreadContext {
     /// What a thread started here begins with: the same parameters, no handlers, nothing wound.
     #[must_use]
     pub fn inherited(&self) -> Self {
-        Self { parameters: self.parameters, ..Self::default() }
+        Self { parameters: self.parameters, kernel: self.kernel.clone(), ..Self::default() }
+    }
+
+    /// Runs `call`, which touches nothing of Lisp and may block in the kernel: collections go on
+    /// meanwhile, and the virtual processor serves others.
+    pub fn outside<T>(&self, call: impl FnOnce() -> T) -> T {
+        let thread = self.thread.as_foreign::<ThreadObject>();
+        match (&self.kernel, thread) {
+            (Some(kernel), Some(thread)) => kernel.threads.outside(&thread.0, call),
+            _ => call(),
+        }
     }
 
     pub(crate) fn trace(&self, marker: &mut Marker<'_>) {

@@ -40,7 +40,10 @@ pub(crate) struct Monitor {
 
 impl Monitor {
     pub(crate) const fn new() -> Self {
-        Self { word: AtomicU32::new(0), planned_ns: AtomicU64::new(NEVER_NS) }
+        Self {
+            word: AtomicU32::new(0),
+            planned_ns: AtomicU64::new(NEVER_NS),
+        }
     }
 
     /// Makes it look now. Neither allocates nor waits.

@@ -225,9 +225,8 @@ impl Shared {
 impl Shared {
     /// Joins the kernel threads that have exited.
     pub(crate) fn join_finished(&self) {
-        let (ended, others): (Vec<Handle>, Vec<Handle>) = mem::take(&mut *self.threads())
-            .into_iter()
-            .partition(|handle| handle.thread().has_ended());
+        let (ended, others): (Vec<Handle>, Vec<Handle>) =
+            mem::take(&mut *self.threads()).into_iter().partition(|handle| handle.thread().has_ended());
         self.threads().extend(others);
         if ended.is_empty() {
             return;

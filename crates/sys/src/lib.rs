@@ -24,6 +24,7 @@ pub mod prim;
 mod raw;
 pub mod scheduling;
 pub mod signal;
+pub mod sleep;
 pub mod skip;
 pub mod task;
 #[cfg(not(loom))] // models start threads of their own

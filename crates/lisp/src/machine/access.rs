@@ -23,7 +23,7 @@ pub(super) struct Pc(*const u64);
 
 /// The first slot of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Frame(*mut u64);
+pub(crate) struct Frame(*mut u64);
 
 /// The word that a scheduler sets to ask for a safepoint.
 #[derive(Clone, Copy, Debug)]
@@ -96,23 +96,23 @@ impl Frame {
     }
 
     #[inline(always)]
-    pub(super) fn get(self, slot: u16) -> Value {
+    pub(crate) fn get(self, slot: u16) -> Value {
         self.value(slot as isize)
     }
 
     #[inline(always)]
-    pub(super) fn set(self, slot: u16, value: Value) {
+    pub(crate) fn set(self, slot: u16, value: Value) {
         self.set_value(slot as isize, value);
     }
 
     #[inline(always)]
-    pub(super) fn value(self, slot: isize) -> Value {
+    pub(crate) fn value(self, slot: isize) -> Value {
         // SAFETY: by the module's invariant the slot lies in the machine's stack.
         Value::from_word(unsafe { self.0.wrapping_offset(slot).read() })
     }
 
     #[inline(always)]
-    pub(super) fn set_value(self, slot: isize, value: Value) {
+    pub(crate) fn set_value(self, slot: isize, value: Value) {
         // SAFETY: by the module's invariant the slot lies in the machine's stack, which nobody
         // else accesses while the machine runs.
         unsafe { self.0.wrapping_offset(slot).write(value.to_word()) };

@@ -3,7 +3,8 @@
 use crate::compiler::record;
 use crate::heap::{Kind, Mutator};
 use crate::machine::condition::{
-    self, ERROR, FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, FILE_ERROR, READ_ERROR,
+    self, ABANDONED_MUTEX, ERROR, FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, FILE_ERROR,
+    JOIN_TIMEOUT, READ_ERROR, TERMINATED_THREAD, UNCAUGHT,
 };
 use crate::primitives::Primitive;
 use crate::raise::{Cause, Raise, Result};
@@ -25,6 +26,13 @@ pub(super) const TABLE: &[Primitive] = &[
     exactly("error-object-irritants", 1, |_, a| irritants(a[0])),
     exactly("file-error?", 1, |_, a| Ok(is_of_kind(a[0], FILE_ERROR))),
     exactly("read-error?", 1, |_, a| Ok(is_of_kind(a[0], READ_ERROR))),
+    exactly("abandoned-mutex-exception?", 1, |_, a| Ok(is_of_kind(a[0], ABANDONED_MUTEX))),
+    exactly("join-timeout-exception?", 1, |_, a| Ok(is_of_kind(a[0], JOIN_TIMEOUT))),
+    exactly("terminated-thread-exception?", 1, |_, a| Ok(is_of_kind(a[0], TERMINATED_THREAD))),
+    exactly("uncaught-exception?", 1, |_, a| Ok(is_of_kind(a[0], UNCAUGHT))),
+    exactly("uncaught-exception-reason", 1, |_, a| {
+        Ok(irritants(a[0])?.car().unwrap_or(Value::FALSE))
+    }),
     exactly("%condition-kind", 1, |_, a| condition_field(a[0], FIELD_KIND)),
     exactly("%raise-secondary", 1, secondary),
     exactly("procedure?", 1, |_, a| Ok(Value::boolean(is_procedure(a[0])))),

@@ -24,6 +24,10 @@ pub(crate) const FILE_ERROR: &str = "file-error";
 pub(crate) const READ_ERROR: &str = "read-error";
 pub(crate) const SYNTAX_ERROR: &str = "syntax-error";
 pub(crate) const UNBOUND: &str = "unbound-variable";
+pub(crate) const ABANDONED_MUTEX: &str = "abandoned-mutex";
+pub(crate) const JOIN_TIMEOUT: &str = "join-timeout";
+pub(crate) const TERMINATED_THREAD: &str = "terminated-thread";
+pub(crate) const UNCAUGHT: &str = "uncaught-exception";
 pub(crate) const OUT_OF_MEMORY: &str = "out-of-memory";
 
 /// The object that a raise is about: its payload, or a new condition.

@@ -54,16 +54,15 @@ pub(crate) fn primitives() -> &'static [&'static Primitive] {
     &PRIMITIVES
 }
 
-const TABLES: &[&[Procedure]] =
-    &[TABLE, crate::thread::control::TABLE, crate::system::control::TABLE];
-
 /// Every control procedure, by number.
 pub(crate) fn procedures() -> impl Iterator<Item = (usize, &'static Procedure)> {
-    TABLES.iter().copied().flatten().enumerate().map(|(i, control)| (CONTROL_INDEX + i, control))
+    PROCEDURES.iter().enumerate().map(|(i, &control)| (CONTROL_INDEX + i, control))
 }
 
-static PROCEDURES: LazyLock<Vec<&'static Procedure>> =
-    LazyLock::new(|| TABLES.iter().copied().flatten().collect());
+static PROCEDURES: LazyLock<Vec<&'static Procedure>> = LazyLock::new(|| {
+    let tables = [TABLE, crate::system::control::TABLE];
+    tables.into_iter().chain(crate::thread::TABLES).flatten().collect()
+});
 
 /// The control procedure with this index.
 pub(crate) fn procedure_at(index: usize) -> Option<&'static Procedure> {

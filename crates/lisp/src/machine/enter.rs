@@ -105,7 +105,11 @@ impl Machine {
             if count < primitive.min.into() || primitive.max.is_some_and(|max| count > max.into()) {
                 return Err(condition::wrong_arity(callee, count));
             }
-            let value = (primitive.function)(&mut self.mutator, frame.values(0, count))?;
+            self.frame = frame;
+            self.pending = Some(count);
+            let result = (primitive.function)(&mut self.mutator, frame.values(0, count));
+            self.pending = None;
+            let value = result?;
             return Ok(Step::Go(self.give(frame, value)));
         }
         let Some(control) = control::procedure_at(index) else {

@@ -68,6 +68,8 @@ impl Machine {
         macro_rules! call_primitive {
             ($to:expr, $arguments:expr) => {{
                 let function = primitive(pc.word(1)).function;
+                // A primitive that blocks in the kernel lets collections go on.
+                self.frame = frame;
                 match function(&mut self.mutator, $arguments) {
                     Ok(value) => {
                         frame.set($to, value);

@@ -96,13 +96,13 @@ impl Stack {
     }
 
     /// Marks what lies below `top`, clears what lies above, and gives back memory that a passed
-    /// depth left behind. Frames move: `frame_at` finds them again.
-    pub(super) fn trace(&mut self, top: usize, marker: &mut Marker<'_>) {
+    /// depth left behind where it may move; `frame_at` then finds the frames again.
+    pub(super) fn trace(&mut self, top: usize, may_move: bool, marker: &mut Marker<'_>) {
         for word in &self.words[..top] {
             marker.mark(Value::from_word(word_of(word)));
         }
         let comfortable = (top + 2 * HEADROOM_SLOTS).next_power_of_two().max(FIRST_WORDS);
-        if self.words.len() > 4 * comfortable {
+        if may_move && self.words.len() > 4 * comfortable {
             self.resize(top, comfortable);
         }
         for word in &mut self.words[top..] {

@@ -6,12 +6,16 @@ use crate::machine::{Exit, Machine, condition};
 use crate::primitives::Primitive;
 use crate::printer;
 use crate::syntax::environment::Environment;
+use crate::system::Options;
 use crate::system::kernel::{Kernel, Source, lock, read_all};
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use std::sync::Arc;
 
-const PRELUDE: &[(&str, &str)] = &[("prelude/control.scm", include_str!("../prelude/control.scm"))];
+const PRELUDE: &[(&str, &str)] = &[
+    ("prelude/run.scm", include_str!("../prelude/run.scm")),
+    ("prelude/control.scm", include_str!("../prelude/control.scm")),
+];
 
 struct Driver {
     kernel: Kernel,
@@ -22,7 +26,7 @@ impl Driver {
     fn new(limits: Limits) -> Self {
         let heap = Heap::new(limits).unwrap();
         let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(heap, &mut mutator).unwrap();
+        let kernel = Kernel::new(heap, Options::default(), &mut mutator).unwrap();
         let system = Arc::clone(lock(&kernel.world).system());
         let mut driver = Self { kernel, environment: system };
         for (name, text) in PRELUDE {
@@ -78,7 +82,7 @@ impl Driver {
     fn collect(&self, machine: &mut Machine) {
         self.kernel.heap.collect(|marker| {
             self.kernel.trace(marker);
-            machine.trace(marker);
+            machine.trace(marker, true);
         });
     }
 }

@@ -142,3 +142,38 @@
 (define (exit . rest)
   (%unwind-all)
   (%exit (if (null? rest) #t (car rest))))
+
+;; Programs, texts, eval, load.
+
+(define (%run-text source)
+  (let loop ((results '()))
+    (let ((thunk (%next-form source)))
+      (if thunk
+          (loop (cons (thunk) results))
+          (reverse results)))))
+
+(define (%run-last source)
+  (let loop ((result #f))
+    (let ((thunk (%next-form source)))
+      (if thunk (loop (thunk)) result))))
+
+(define (eval expression . environment)
+  (%run-last (%source-of-datum expression
+                               (if (null? environment)
+                                   (interaction-environment)
+                                   (car environment)))))
+
+(define (load file . environment)
+  (%run-program (%source-of-file file
+                                 (if (null? environment)
+                                     (interaction-environment)
+                                     (car environment)))))
+
+(define (environment . import-sets)
+  (let ((source (%source-of-imports import-sets)))
+    (%run-program source)
+    (%source-environment source)))
+
+(define (current-exception-handler)
+  (let ((handlers (%handlers)))
+    (if (null? handlers) %uncaught (car handlers))))

@@ -1,3 +1,130 @@
-//! Procedures that reach the system.
-use crate::machine::control::Procedure;
-pub(crate) const TABLE: &[Procedure] = &[];
+//! Procedures that reach the system: `eval`, `load`, environments, `exit`.
+
+use crate::heap::ForeignObject;
+use crate::machine::access::Frame;
+use crate::machine::control::{Control, Procedure};
+use crate::machine::{Exit, Machine};
+use crate::raise::{Raise, Result};
+use crate::syntax::datum::Span;
+use crate::syntax::environment::Environment;
+use crate::syntax::source;
+use crate::system::datum_of::datum_of;
+use crate::system::kernel::{Source, lock, read_all};
+use crate::value::Value;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An environment as Lisp holds it.
+#[derive(Debug)]
+struct EnvironmentObject(Arc<Environment>);
+
+impl ForeignObject for EnvironmentObject {}
+
+pub(crate) const TABLE: &[Procedure] = &[
+    Procedure::new("%next-form", 1, Some(1), next_form),
+    Procedure::new("%source-of-datum", 2, Some(2), source_of_datum),
+    Procedure::new("%source-of-file", 2, Some(2), source_of_file),
+    Procedure::new("%source-of-imports", 1, Some(1), source_of_imports),
+    Procedure::new("%source-environment", 1, Some(1), source_environment),
+    Procedure::new("interaction-environment", 0, Some(0), interaction_environment),
+    Procedure::new("system-environment", 0, Some(0), |m, _, _| {
+        let system = Arc::clone(lock(&m.kernel()?.world).system());
+        environment_value(m, system)
+    }),
+    Procedure::new("%exit", 1, Some(1), |_, frame, _| {
+        Ok(Control::Stop(Exit::Exit(exit_code(frame.get(0)))))
+    }),
+    Procedure::new("emergency-exit", 0, Some(1), |_, frame, count| {
+        let code = if count > 0 { exit_code(frame.get(0)) } else { 0 };
+        Ok(Control::Stop(Exit::Exit(code)))
+    }),
+    Procedure::new("gc", 0, Some(0), |m, _, _| {
+        if m.wait.take().is_some() {
+            return Ok(Control::Value(Value::UNSPECIFIED));
+        }
+        m.wait = Some(crate::thread::wait::Wait::on(Value::FALSE));
+        m.kernel()?.await_collection();
+        Ok(Control::Stop(Exit::Park))
+    }),
+];
+
+/// R7RS 6.14: `#t` is success, `#f` is failure, a small integer is itself.
+fn exit_code(value: Value) -> i32 {
+    match value.as_fixnum() {
+        Some(code) => (code & 0xff) as i32,
+        None => i32::from(!value.is_true()),
+    }
+}
+
+fn environment_value(machine: &mut Machine, environment: Arc<Environment>) -> Result<Control> {
+    let object = Box::new(EnvironmentObject(environment));
+    Ok(Control::Value(machine.mutator.foreign(object)?))
+}
+
+fn environment_argument(value: Value) -> Result<Arc<Environment>> {
+    value
+        .as_foreign::<EnvironmentObject>()
+        .map(|object| Arc::clone(&object.0))
+        .ok_or_else(|| Raise::wrong_type("eval", 2, "environment", value))
+}
+
+/// The procedure that evaluates the next form, or `#f`.
+fn next_form(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let Some(source) = frame.get(0).as_foreign::<Source>() else {
+        return Err(Raise::wrong_type("%next-form", 1, "source", frame.get(0)));
+    };
+    let kernel = machine.kernel()?;
+    let next = source.next(&kernel, &mut machine.mutator)?;
+    Ok(Control::Value(next.unwrap_or(Value::FALSE)))
+}
+
+fn source_of_datum(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let environment = environment_argument(frame.get(1))?;
+    let datum = datum_of(frame.get(0))?;
+    let source = Source::new(environment, VecDeque::from([Ok(datum)]));
+    Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
+}
+
+fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let environment = environment_argument(frame.get(1))?;
+    let path = crate::text::to_rust(frame.get(0))
+        .ok_or_else(|| Raise::wrong_type("load", 1, "string", frame.get(0)))?;
+    let text =
+        machine.outside(frame, count, || source::read_file(Path::new(&path), Span::default()))?;
+    let text = text.map_err(|error| {
+        let reason = error.message().to_owned();
+        Raise::new(crate::raise::Cause::File { who: "load", path: path.clone(), reason })
+    })?;
+    let source = Source::new(environment, read_all(&text, &path));
+    Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
+}
+
+/// `(%source-of-imports list)`: what `(environment import-set ...)` must run.
+fn source_of_imports(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let mut sets = Vec::new();
+    let mut list = frame.get(0);
+    while let Some((set, rest)) = list.uncons() {
+        sets.push(datum_of(set)?);
+        list = rest;
+    }
+    let kernel = machine.kernel()?;
+    let made = lock(&kernel.world).environment_of(&sets);
+    let (environment, forms) = made.map_err(Raise::syntax)?;
+    let items = kernel.compile_forms(&mut machine.mutator, forms)?;
+    let source = Source::of_items(environment, items);
+    Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
+}
+
+fn source_environment(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let Some(source) = frame.get(0).as_foreign::<Source>() else {
+        return Err(Raise::wrong_type("%source-environment", 1, "source", frame.get(0)));
+    };
+    environment_value(machine, source.environment())
+}
+
+fn interaction_environment(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
+    let kernel = machine.kernel()?;
+    let environment = kernel.interaction();
+    environment_value(machine, environment)
+}

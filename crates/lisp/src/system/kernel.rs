@@ -4,7 +4,10 @@ use crate::compiler::inline::Builtins;
 use crate::compiler::{self, CompileError};
 use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
 use crate::machine::{Hooks, control};
+use crate::printer;
 use crate::raise::{Cause, Raise, Result};
+use crate::report::Report;
+use crate::service::{Collector, SystemCall};
 use crate::syntax::datum::Datum;
 use crate::syntax::environment::{Environment, Globals};
 use crate::syntax::error::SyntaxError;
@@ -12,11 +15,18 @@ use crate::syntax::expander::TopLevel;
 use crate::syntax::reader::{ReadError, Reader};
 use crate::syntax::source;
 use crate::syntax::world::World;
+use crate::system::Options;
+use crate::thread::lisp_thread::{LispThread, REQUEST_OUT_OF_MEMORY};
+use crate::thread::safepoint::Threads;
 use crate::value::Value;
 use core::fmt;
+use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::Ordering;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Threads that the report of a deadlock lists.
+const DEADLOCK_LINES_MAX: usize = 20;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -29,6 +39,28 @@ pub(crate) struct Kernel {
     pub(crate) globals: Arc<Globals>,
     pub(crate) builtins: Builtins,
     pub(crate) hooks: Arc<Hooks>,
+    pub(crate) options: Options,
+    pub(crate) threads: Threads,
+    pub(crate) system_call: SystemCall,
+    pub(crate) collector: Collector,
+    /// The thread that somebody waits for: a program, or an evaluation at a prompt.
+    pub(crate) main: Mutex<Option<Arc<LispThread>>>,
+    /// How it ended.
+    pub(crate) ended: Mutex<Option<Ended>>,
+    /// The getty thread, which waits for it.
+    pub(crate) getty: OnceLock<Microprocess>,
+    interaction: Mutex<Option<Arc<Environment>>>,
+}
+
+/// How a program or an evaluation ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// With these values.
+    Values(Vec<String>),
+    /// With an error.
+    Report(Report),
+    /// By `exit`, with this code.
+    Exit(i32),
 }
 
 impl fmt::Debug for Kernel {
@@ -39,7 +71,7 @@ impl fmt::Debug for Kernel {
 
 impl Kernel {
     /// A kernel whose system environment holds every primitive.
-    pub(crate) fn new(heap: Arc<Heap>, mutator: &mut Mutator) -> Result<Self> {
+    pub(crate) fn new(heap: Arc<Heap>, options: Options, mutator: &mut Mutator) -> Result<Self> {
         let world = World::new();
         let mut builtins = Builtins::default();
         let mut define = |name: &str, index: usize| -> Result<_> {
@@ -62,12 +94,91 @@ impl Kernel {
         let _ = hooks.rewind.set(system("%rewind"));
         let _ = hooks.terminate.set(system("%unwind-all"));
         let globals = Arc::clone(world.globals());
-        Ok(Self { heap, world: Mutex::new(world), globals, builtins, hooks: Arc::new(hooks) })
+        Ok(Self {
+            heap,
+            world: Mutex::new(world),
+            globals,
+            builtins,
+            hooks: Arc::new(hooks),
+            options,
+            threads: Threads::default(),
+            system_call: SystemCall::default(),
+            collector: Collector::default(),
+            main: Mutex::new(None),
+            ended: Mutex::new(None),
+            getty: OnceLock::new(),
+            interaction: Mutex::new(None),
+        })
     }
 
     /// Marks every top-level location's value.
     pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
         self.globals.for_each(|global| marker.mark_word(global.word.load(Ordering::Relaxed)));
+    }
+
+    /// The value of one of the system's own procedures.
+    pub(crate) fn procedure(&self, name: &str) -> Value {
+        let global = lock(&self.world).runtime(name);
+        Value::from_word(global.word.load(Ordering::Relaxed))
+    }
+
+    /// The environment that `(interaction-environment)` gives: the last session's.
+    pub(crate) fn interaction(&self) -> Arc<Environment> {
+        let mut interaction = lock(&self.interaction);
+        let made = || lock(&self.world).interaction_environment();
+        Arc::clone(interaction.get_or_insert_with(made))
+    }
+
+    pub(crate) fn set_interaction(&self, environment: &Arc<Environment>) {
+        *lock(&self.interaction) = Some(Arc::clone(environment));
+    }
+
+    /// The bound name that an unbound one was most likely meant to be.
+    pub(crate) fn nearest(&self, name: &str) -> Option<&'static str> {
+        lock(&self.world).system().nearest(name)
+    }
+
+    /// The main thread has ended, or the program has.
+    pub(crate) fn main_ended(&self, ended: Ended) {
+        *lock(&self.ended) = Some(ended);
+        if let Some(getty) = self.getty.get() {
+            getty.unpark();
+        }
+    }
+
+    /// The calling thread is unparked after the next collection.
+    pub(crate) fn await_collection(&self) {
+        self.threads.hold(Microprocess::current());
+        self.collector.request();
+    }
+
+    /// A thread's refill has failed: after a collection it tries once more, then it raises.
+    pub(crate) fn out_of_memory(&self, thread: &LispThread) {
+        if thread.starved.swap(true, Ordering::AcqRel) {
+            thread.starved.store(false, Ordering::Release);
+            thread.request(self, REQUEST_OUT_OF_MEMORY);
+            return;
+        }
+        if let Some(&microprocess) = thread.microprocess.get() {
+            self.threads.hold(microprocess);
+        }
+        self.collector.request();
+    }
+
+    /// Who waits for what.
+    pub(crate) fn describe_deadlock(&self) -> String {
+        let mut text = "deadlock: every thread waits for another".to_owned();
+        for thread in self.threads.started().iter().take(DEADLOCK_LINES_MAX) {
+            let inner = lock(&thread.inner);
+            let name = if inner.name.is_true() {
+                printer::to_message(inner.name)
+            } else {
+                format!("thread {}", thread.id)
+            };
+            let what = inner.waits_for.unwrap_or("nothing");
+            text.push_str(&format!("\n    {name} waits for {what}"));
+        }
+        text
     }
 
     /// Expands and compiles one datum.
@@ -158,6 +269,11 @@ impl Source {
     pub(crate) fn of_items(environment: Arc<Environment>, items: Vec<Item>) -> Self {
         let data = VecDeque::new();
         Self(Mutex::new(SourceState { environment, data, items: items.into() }))
+    }
+
+    /// Where the forms are evaluated.
+    pub(crate) fn environment(&self) -> Arc<Environment> {
+        Arc::clone(&lock(&self.0).environment)
     }
 
     /// The procedure to call next; `None` at the end.

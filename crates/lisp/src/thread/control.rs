@@ -1,3 +1,287 @@
-//! Threads, from Lisp.
-use crate::machine::control::Procedure;
-pub(crate) const TABLE: &[Procedure] = &[];
+//! Threads, from Lisp: SRFI 18, priorities, and sleeping in the kernel.
+
+use crate::heap::{ForeignObject, Kind};
+use crate::machine::access::Frame;
+use crate::machine::condition;
+use crate::machine::control::{Control, Procedure};
+use crate::machine::{Exit, Machine};
+use crate::raise::{Raise, Result};
+use crate::system::kernel::{Kernel, lock};
+use crate::thread::lisp_thread::{LispThread, REQUEST_TERMINATE, Status, ThreadObject};
+use crate::thread::mutex::exception;
+use crate::thread::wait::{Wait, duration_of};
+use crate::thread::{ThreadContext, runner};
+use crate::value::Value;
+use kyocho_microprocess::{Deadline, Priority};
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::task::ThreadId;
+use std::sync::Arc;
+
+/// A point in time as Lisp holds it: nanoseconds on the monotonic clock.
+#[derive(Debug)]
+pub(crate) struct Time(pub(crate) u64);
+
+impl ForeignObject for Time {}
+
+pub(super) const TABLE: &[Procedure] = &[
+    Procedure::new("current-thread", 0, Some(0), |m, _, _| {
+        Ok(Control::Value(m.mutator.context.thread))
+    }),
+    Procedure::new("thread?", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(Value::boolean(frame.get(0).as_foreign::<ThreadObject>().is_some())))
+    }),
+    Procedure::new("make-thread", 1, Some(2), |m, frame, count| {
+        make(m, frame, count).map(Control::Value)
+    }),
+    Procedure::new("thread-start!", 1, Some(1), |m, frame, _| {
+        start(m, argument("thread-start!", frame)?)?;
+        Ok(Control::Value(frame.get(0)))
+    }),
+    Procedure::new("spawn", 1, Some(2), |m, frame, count| {
+        let object = make(m, frame, count)?;
+        if let Some(thread) = object.as_foreign::<ThreadObject>() {
+            start(m, &thread.0)?;
+        }
+        Ok(Control::Value(object))
+    }),
+    Procedure::new("thread-name", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(lock(&argument("thread-name", frame)?.inner).name))
+    }),
+    Procedure::new("thread-specific", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(lock(&argument("thread-specific", frame)?.inner).specific))
+    }),
+    Procedure::new("thread-specific-set!", 2, Some(2), |_, frame, _| {
+        lock(&argument("thread-specific-set!", frame)?.inner).specific = frame.get(1);
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("thread-priority", 1, Some(1), |_, frame, _| {
+        let level = lock(&argument("thread-priority", frame)?.inner).priority.level();
+        Ok(Control::Value(Value::fixnum(level.into())))
+    }),
+    Procedure::new("thread-priority-set!", 2, Some(2), set_priority),
+    Procedure::new("thread-yield!", 0, Some(0), yield_turn),
+    Procedure::new("thread-sleep!", 1, Some(1), sleep),
+    Procedure::new("raw-sleep", 1, Some(1), raw_sleep),
+    Procedure::new("thread-terminate!", 1, Some(1), terminate),
+    Procedure::new("thread-join!", 1, Some(3), join),
+    Procedure::new("current-time", 0, Some(0), |m, _, _| time(m, Deadline::now().ns())),
+    Procedure::new("time?", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(Value::boolean(frame.get(0).as_foreign::<Time>().is_some())))
+    }),
+    Procedure::new("time->seconds", 1, Some(1), |m, frame, _| {
+        let value = frame.get(0);
+        let time: &Time = value
+            .as_foreign()
+            .ok_or_else(|| Raise::wrong_type("time->seconds", 1, "time", value))?;
+        Ok(Control::Value(m.mutator.flonum(time.0 as f64 / 1e9)?))
+    }),
+    Procedure::new("seconds->time", 1, Some(1), |m, frame, _| {
+        let ns = duration_of("seconds->time", frame.get(0))?.as_nanos();
+        time(m, u64::try_from(ns).unwrap_or(u64::MAX))
+    }),
+];
+
+fn time(machine: &mut Machine, ns: u64) -> Result<Control> {
+    Ok(Control::Value(machine.mutator.foreign(Box::new(Time(ns)))?))
+}
+
+fn argument(who: &'static str, frame: Frame) -> Result<&'static Arc<LispThread>> {
+    let value = frame.get(0);
+    let thread = value.as_foreign::<ThreadObject>().map(|object| &object.0);
+    thread.ok_or_else(|| Raise::wrong_type(who, 1, "thread", value))
+}
+
+/// `(make-thread thunk [name])`.
+fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
+    let thunk = frame.get(0);
+    if !matches!(
+        thunk.kind(),
+        Some(Kind::Closure | Kind::Primitive | Kind::Continuation | Kind::Parameter)
+    ) {
+        return Err(Raise::wrong_type("make-thread", 1, "procedure", thunk));
+    }
+    let kernel = machine.kernel()?;
+    let name = if count > 1 { frame.get(1) } else { Value::FALSE };
+    let thread = Arc::new(LispThread::new(kernel.threads.new_id(), thunk, name));
+    if let Ok(me) = machine.thread() {
+        let priority = lock(&me.inner).priority;
+        lock(&thread.inner).priority = priority;
+    }
+    let object = machine.mutator.foreign(Box::new(ThreadObject(Arc::clone(&thread))))?;
+    lock(&thread.inner).object = object;
+    Ok(object)
+}
+
+fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<()> {
+    let kernel = machine.kernel()?;
+    let (thunk, object) = {
+        let inner = lock(&thread.inner);
+        let Status::New(thunk) = inner.status else {
+            let message = "thread-start!: the thread was started before";
+            return Err(Raise::error(message, vec![inner.object]));
+        };
+        (thunk, inner.object)
+    };
+    let context = ThreadContext { thread: object, ..machine.mutator.context.inherited() };
+    kernel.equip(thread, context, thunk, &[]);
+    runner::start(&kernel, thread)
+        .map_err(|error| Raise::error(format!("thread-start!: {error}"), Vec::new()))
+}
+
+fn set_priority(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let thread = argument("thread-priority-set!", frame)?;
+    let level = frame.get(1).as_fixnum().and_then(|level| u8::try_from(level).ok());
+    let Some(priority) = level.and_then(Priority::new) else {
+        let bound = "0 <= priority <= 63";
+        return Err(Raise::out_of_range("thread-priority-set!", 2, frame.get(1), bound));
+    };
+    lock(&thread.inner).priority = priority;
+    if let Some(microprocess) = thread.microprocess.get() {
+        microprocess.set_priority(priority);
+    }
+    Ok(Control::Value(Value::UNSPECIFIED))
+}
+
+fn yield_turn(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
+    if machine.wait.take().is_some() {
+        return Ok(Control::Value(Value::UNSPECIFIED));
+    }
+    machine.wait = Some(Wait::on(Value::FALSE));
+    Ok(Control::Stop(Exit::Yield))
+}
+
+/// `(thread-sleep! timeout)`.
+fn sleep(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let wait = match machine.wait.take() {
+        Some(wait) => wait,
+        None => Wait::until(Value::FALSE, Some(frame.get(0)))?,
+    };
+    let Some(deadline) = wait.deadline.filter(|_| !wait.is_over()) else {
+        return Ok(Control::Value(Value::UNSPECIFIED));
+    };
+    machine.wait = Some(wait);
+    Ok(Control::Stop(Exit::ParkUntil(deadline.ns())))
+}
+
+/// `(raw-sleep seconds)`: sleeps in the kernel, as a foreign library would; the virtual processor
+/// goes to others because the host's kernel thread is seen to sleep.
+fn raw_sleep(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let deadline = match machine.wait.take().and_then(|wait| wait.deadline) {
+        Some(deadline) => Some(deadline),
+        None => Deadline::after(duration_of("raw-sleep", frame.get(0))?),
+    };
+    let Some(deadline) = deadline else {
+        return Err(Raise::out_of_range("raw-sleep", 1, frame.get(0), "less than a century"));
+    };
+    let me = machine.thread()?;
+    me.kernel_thread.store(ThreadId::current().number(), Ordering::Release);
+    machine.outside(frame, count, || {
+        while me.requests.load(Ordering::Acquire) == 0
+            && kyocho_sys::sleep::until(deadline.ns()).is_err()
+        {}
+    })?;
+    me.kernel_thread.store(0, Ordering::Release);
+    if me.requests.load(Ordering::Acquire) == 0 {
+        return Ok(Control::Value(Value::UNSPECIFIED));
+    }
+    machine.wait = Some(Wait { deadline: Some(deadline), ..Wait::on(Value::FALSE) });
+    Ok(Control::Stop(Exit::Poll))
+}
+
+/// `(thread-terminate! thread)`.
+fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let thread = argument("thread-terminate!", frame)?;
+    let kernel = machine.kernel()?;
+    let me = machine.thread()?;
+    let joiners = {
+        let mut inner = lock(&thread.inner);
+        if inner.status.has_ended() {
+            return Ok(Control::Value(Value::UNSPECIFIED));
+        }
+        if let Status::New(_) = inner.status {
+            inner.status = Status::Terminated;
+            core::mem::take(&mut inner.joiners)
+        } else {
+            Vec::new()
+        }
+    };
+    for joiner in joiners {
+        joiner.wake(&kernel);
+    }
+    thread.request(&kernel, REQUEST_TERMINATE);
+    if Arc::ptr_eq(thread, me) {
+        return Ok(Control::Stop(Exit::Poll));
+    }
+    Ok(Control::Value(Value::UNSPECIFIED))
+}
+
+/// `(thread-join! thread [timeout [timeout-value]])`.
+fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let thread = argument("thread-join!", frame)?;
+    let me = machine.thread()?;
+    let kernel = machine.kernel()?;
+    let wait = match machine.wait.take() {
+        Some(wait) => wait,
+        None => Wait::until(Value::FALSE, (count > 1).then(|| frame.get(1)))?,
+    };
+    let mut inner = lock(&thread.inner);
+    match inner.status {
+        Status::Returned(value) => return Ok(Control::Value(value)),
+        Status::Uncaught(reason) => {
+            drop(inner);
+            return Err(uncaught(machine, reason));
+        }
+        Status::Terminated => {
+            drop(inner);
+            let message = "the thread was terminated";
+            return Err(exception(machine, condition::TERMINATED_THREAD, message));
+        }
+        Status::New(_) | Status::Started => {}
+    }
+    if wait.is_over() {
+        inner.joiners.retain(|joiner| !Arc::ptr_eq(joiner, me));
+        drop(inner);
+        if count > 2 {
+            return Ok(Control::Value(frame.get(2)));
+        }
+        let message = "the thread has not ended in time";
+        return Err(exception(machine, condition::JOIN_TIMEOUT, message));
+    }
+    if !inner.joiners.iter().any(|joiner| Arc::ptr_eq(joiner, me)) {
+        inner.joiners.push(Arc::clone(me));
+    }
+    if Arc::ptr_eq(thread, me) {
+        drop(inner);
+        return Ok(machine.wait_for(&kernel, me, "its own end", wait));
+    }
+    Ok(machine.wait_for(&kernel, me, "the end of another thread", wait))
+}
+
+/// What joining a thread raises that left an exception to nobody.
+fn uncaught(machine: &mut Machine, reason: Value) -> Raise {
+    let kind = condition::UNCAUGHT;
+    let message = "the thread ended by an exception that nobody handled";
+    match condition::make(&mut machine.mutator, kind, message, &[reason]) {
+        Some(payload) => Raise::new(crate::raise::Cause::Object { payload, continuable: false }),
+        None => Raise::out_of_memory(),
+    }
+}
+
+impl Kernel {
+    /// Gives a thread that is not started its machine.
+    #[expect(unsafe_code, reason = "the thread is not started")]
+    pub(crate) fn equip(
+        &self,
+        thread: &LispThread,
+        context: ThreadContext,
+        procedure: Value,
+        arguments: &[Value],
+    ) {
+        let heap = Arc::clone(&self.heap);
+        let bytes = self.options.stack_max_bytes;
+        let mut machine = Machine::new(heap, Arc::clone(&self.hooks), context, bytes, procedure);
+        machine.restart(procedure, arguments);
+        // SAFETY: nobody else knows a machine of a thread that is not started.
+        *unsafe { thread.machine() } = Some(Box::new(machine));
+    }
+}

@@ -1,0 +1,111 @@
+//! What nobody handled, for people: place, message, irritants, who called whom.
+
+use crate::heap::Kind;
+use crate::machine::condition::{FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, UNBOUND};
+use crate::machine::trace::TraceEntry;
+use crate::machine::{Machine, condition::place_of};
+use crate::printer::{self, Style};
+use crate::symbol::Symbol;
+use crate::syntax::datum::Span;
+use crate::syntax::source;
+use crate::system::kernel::Kernel;
+use crate::value::Value;
+use core::fmt;
+
+/// Callers that a report lists.
+const ENTRIES_MAX: usize = 16;
+/// Frames looked at to find them.
+const FRAMES_MAX: usize = 64;
+
+/// An error that ended an evaluation.
+#[derive(Clone, Debug)]
+pub struct Report {
+    place: Option<Span>,
+    message: String,
+    trace: Vec<String>,
+}
+
+impl Report {
+    /// The report of an object that a machine raised and nobody handled.
+    pub(crate) fn new(kernel: &Kernel, machine: &Machine, object: Value) -> Self {
+        let entries: Vec<TraceEntry> =
+            machine.backtrace(FRAMES_MAX).into_iter().filter(is_of_a_user).collect();
+        let place = place_of(object).or_else(|| entries.iter().find_map(|entry| entry.span));
+        let trace = entries.iter().take(ENTRIES_MAX).map(show_entry).collect();
+        Self { place, message: message(kernel, object), trace }
+    }
+
+    /// The report of something that is the machine's own fault.
+    pub(crate) fn internal(what: &str) -> Self {
+        Self { place: None, message: format!("internal error: {what}"), trace: Vec::new() }
+    }
+
+    /// The report of something outside any evaluation, such as a file that cannot be read.
+    pub(crate) fn outside(message: String) -> Self {
+        Self { place: None, message, trace: Vec::new() }
+    }
+
+    /// What happened, without place and callers.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = self.place {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.message)?;
+        for entry in &self.trace {
+            write!(f, "\n  {entry}")?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Report {}
+
+/// Whether an entry stands in a user's text, not in the prelude.
+fn is_of_a_user(entry: &TraceEntry) -> bool {
+    entry.span.is_some_and(|span| !source::name(span.source).starts_with(PRELUDE))
+}
+
+/// What the names of the prelude's sources begin with.
+pub(crate) const PRELUDE: &str = "prelude/";
+
+fn show_entry(entry: &TraceEntry) -> String {
+    let name = entry.procedure.map_or("top level", Symbol::name);
+    match entry.span {
+        Some(span) => format!("in {name} at {span}"),
+        None => format!("in {name}"),
+    }
+}
+
+fn message(kernel: &Kernel, object: Value) -> String {
+    if !object.is_kind(Kind::Condition) {
+        return format!("uncaught exception: {}", printer::to_message(object));
+    }
+    let field = |field| object.field(field).unwrap_or(Value::FALSE);
+    let mut text = match printer::to_text(field(FIELD_MESSAGE), Style::Display) {
+        Ok(text) => text,
+        Err(printer::TooLong) => "(a message too long to print)".to_owned(),
+    };
+    let mut irritants = field(FIELD_IRRITANTS);
+    let mut separator = ": ";
+    while let Some((irritant, rest)) = irritants.uncons() {
+        text.push_str(separator);
+        text.push_str(&printer::to_message(irritant));
+        separator = " ";
+        irritants = rest;
+    }
+    let kind = field(FIELD_KIND).as_symbol().map_or("", Symbol::name);
+    if kind == UNBOUND
+        && let Some(name) = field(FIELD_IRRITANTS).car().and_then(Value::as_symbol)
+        && let Some(near) = kernel.nearest(name.name())
+    {
+        text.push_str(&format!(" (did you mean {near}?)"));
+    }
+    text
+}

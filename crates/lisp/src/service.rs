@@ -1,0 +1,123 @@
+//! The services that are threads (paper 4, §3.1): the system-call thread and the collector.
+//!
+//! ```text
+//! thread: cache empty --request--> system-call thread: refill --unpark--> thread runs on
+//!                                   | a collection is wanted
+//! thread: --request--> collector: stops the world, collects, lets it go on
+//! ```
+
+use crate::heap::OutOfMemory;
+use crate::heap::cells::CellWords;
+use crate::system::kernel::{Kernel, lock};
+use crate::thread::lisp_thread::LispThread;
+use crate::thread::safepoint;
+use kyocho_microprocess::{Microprocess, park};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// A thread that wants cells.
+#[derive(Debug)]
+struct Request {
+    thread: Arc<LispThread>,
+    words: Arc<CellWords>,
+    want: usize,
+}
+
+/// The system-call thread, and its mailbox. A thread has at most one request in it.
+#[derive(Debug, Default)]
+pub(crate) struct SystemCall {
+    requests: Mutex<VecDeque<Request>>,
+    microprocess: OnceLock<Microprocess>,
+    carried_by_caller: AtomicBool,
+    /// Requests served.
+    pub(crate) served: AtomicU64,
+}
+
+impl SystemCall {
+    /// Lets the caller's own step carry each request. On several virtual processors the service may
+    /// be at home on another one, whose wake costs 10 to 60 µs; as with a gate, it is then cheaper
+    /// that the client's kernel thread does the work.
+    pub(crate) fn carry_by_caller(&self) {
+        self.carried_by_caller.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_carried_by_caller(&self) -> bool {
+        self.carried_by_caller.load(Ordering::Relaxed)
+    }
+
+    /// Asks for cells; the thread is unparked when it has them.
+    pub(crate) fn request(&self, thread: &Arc<LispThread>, words: &Arc<CellWords>, want: usize) {
+        let request = Request { thread: Arc::clone(thread), words: Arc::clone(words), want };
+        lock(&self.requests).push_back(request);
+        if let Some(microprocess) = self.microprocess.get() {
+            microprocess.unpark();
+        }
+    }
+
+    /// Gives a cache cells.
+    pub(crate) fn serve(
+        &self,
+        kernel: &Kernel,
+        words: &Arc<CellWords>,
+        want: usize,
+    ) -> Result<(), OutOfMemory> {
+        self.served.fetch_add(1, Ordering::Relaxed);
+        kernel.heap.refill_words(words, want)
+    }
+
+    /// The thread's body: serves until the process ends.
+    pub(crate) fn run(&self, kernel: &Kernel) {
+        let _ = self.microprocess.set(Microprocess::current());
+        loop {
+            let next = lock(&self.requests).pop_front();
+            let Some(Request { thread, words, want }) = next else {
+                park();
+                continue;
+            };
+            match self.serve(kernel, &words, want) {
+                Ok(()) => {
+                    thread.starved.store(false, Ordering::Release);
+                    if let Some(microprocess) = thread.microprocess.get() {
+                        microprocess.unpark();
+                    }
+                }
+                Err(OutOfMemory) => kernel.out_of_memory(&thread),
+            }
+        }
+    }
+}
+
+/// The collector thread.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    wanted: AtomicBool,
+    microprocess: OnceLock<Microprocess>,
+}
+
+impl Collector {
+    /// Asks for a collection soon.
+    pub(crate) fn request(&self) {
+        self.wanted.store(true, Ordering::Release);
+        if let Some(microprocess) = self.microprocess.get() {
+            microprocess.unpark();
+        }
+    }
+
+    /// The thread's body: collects when asked, until the process ends.
+    pub(crate) fn run(&self, kernel: &Kernel) {
+        let _ = self.microprocess.set(Microprocess::current());
+        loop {
+            if !self.wanted.swap(false, Ordering::AcqRel) {
+                park();
+                continue;
+            }
+            kernel.threads.stop_the_world(|threads| {
+                kernel.heap.collect(|marker| {
+                    kernel.trace(marker);
+                    safepoint::trace(threads, marker);
+                })
+            });
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! SRFI 18 condition variables.
+
+use crate::heap::{ForeignObject, Marker};
+use crate::machine::Machine;
+use crate::machine::access::Frame;
+use crate::machine::control::{Control, Procedure};
+use crate::raise::{Raise, Result};
+use crate::system::kernel::{Kernel, lock};
+use crate::thread::lisp_thread::LispThread;
+use crate::thread::wait::{Wait, Waiters};
+use crate::value::Value;
+use std::sync::{Arc, Mutex};
+
+#[derive(Debug)]
+struct State {
+    waiters: Waiters,
+    name: Value,
+    specific: Value,
+}
+
+/// A condition variable as Lisp holds it.
+#[derive(Debug)]
+struct CondvarObject(Mutex<State>);
+
+impl ForeignObject for CondvarObject {
+    fn trace(&self, marker: &mut Marker<'_>) {
+        let state = lock(&self.0);
+        marker.mark(state.name);
+        marker.mark(state.specific);
+    }
+}
+
+pub(super) const TABLE: &[Procedure] = &[
+    Procedure::new("make-condition-variable", 0, Some(1), make),
+    Procedure::new("condition-variable?", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(Value::boolean(frame.get(0).as_foreign::<CondvarObject>().is_some())))
+    }),
+    Procedure::new("condition-variable-name", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(lock(&argument("condition-variable-name", frame.get(0))?.0).name))
+    }),
+    Procedure::new("condition-variable-specific", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(lock(&argument("condition-variable-specific", frame.get(0))?.0).specific))
+    }),
+    Procedure::new("condition-variable-specific-set!", 2, Some(2), |_, frame, _| {
+        lock(&argument("condition-variable-specific-set!", frame.get(0))?.0).specific =
+            frame.get(1);
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("condition-variable-signal!", 1, Some(1), |machine, frame, _| {
+        let kernel = machine.kernel()?;
+        let condvar = argument("condition-variable-signal!", frame.get(0))?;
+        lock(&condvar.0).waiters.wake_one(&kernel);
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("condition-variable-broadcast!", 1, Some(1), |machine, frame, _| {
+        let kernel = machine.kernel()?;
+        let condvar = argument("condition-variable-broadcast!", frame.get(0))?;
+        lock(&condvar.0).waiters.wake_all(&kernel);
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+];
+
+fn argument(who: &'static str, value: Value) -> Result<&'static CondvarObject> {
+    value.as_foreign().ok_or_else(|| Raise::wrong_type(who, 1, "condition variable", value))
+}
+
+fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let name = if count > 0 { frame.get(0) } else { Value::FALSE };
+    let state = State { waiters: Waiters::default(), name, specific: Value::UNSPECIFIED };
+    Ok(Control::Value(machine.mutator.foreign(Box::new(CondvarObject(Mutex::new(state))))?))
+}
+
+/// Unlocks a mutex and waits, as one: `(mutex-unlock! mutex condition-variable [timeout])`.
+pub(super) fn unlock_and_wait(
+    machine: &mut Machine,
+    kernel: &Arc<Kernel>,
+    frame: Frame,
+    count: usize,
+    unlock: impl FnOnce(),
+) -> Result<Control> {
+    let object = frame.get(1);
+    let condvar = object
+        .as_foreign::<CondvarObject>()
+        .ok_or_else(|| Raise::wrong_type("mutex-unlock!", 2, "condition variable", object))?;
+    let me = machine.thread()?;
+    let waited = machine.wait.take();
+    let wait = match waited {
+        Some(wait) => wait,
+        None => Wait::until(object, (count > 2).then(|| frame.get(2)))?,
+    };
+    let mut state = lock(&condvar.0);
+    if waited.is_none() {
+        state.waiters.add(me);
+        unlock();
+        return Ok(machine.wait_for(kernel, me, "a condition variable", wait));
+    }
+    if !state.waiters.contains(me) {
+        return Ok(Control::Value(Value::TRUE));
+    }
+    if wait.is_over() {
+        state.waiters.remove(me);
+        return Ok(Control::Value(Value::FALSE));
+    }
+    Ok(machine.wait_for(kernel, me, "a condition variable", wait))
+}
+
+/// A thread gives up waiting here, if it does.
+pub(super) fn withdraw(object: Value, kernel: &Kernel, thread: &Arc<LispThread>) {
+    if let Some(condvar) = object.as_foreign::<CondvarObject>() {
+        lock(&condvar.0).waiters.withdraw(thread, kernel);
+    }
+}

@@ -1,0 +1,178 @@
+//! A Lisp thread: what others know of it, and its machine.
+#![expect(unsafe_code, reason = "the machine is reached by the rule that `safepoint` enforces")]
+
+use crate::heap::{ForeignObject, Marker};
+use crate::machine::Machine;
+use crate::system::kernel::{Kernel, lock};
+use crate::value::Value;
+use core::fmt;
+use kyocho_microprocess::{Microprocess, Priority};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use kyocho_sys::prim::cell::UnsafeCell;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Somebody wants the thread to end.
+pub(crate) const REQUEST_TERMINATE: u32 = 1 << 0;
+/// The user wants the evaluation to stop.
+pub(crate) const REQUEST_INTERRUPT: u32 = 1 << 1;
+/// Every Lisp thread waits for another.
+pub(crate) const REQUEST_DEADLOCK: u32 = 1 << 2;
+/// Its refill failed even after a collection.
+pub(crate) const REQUEST_OUT_OF_MEMORY: u32 = 1 << 3;
+
+/// It stands between two steps.
+pub(crate) const STANDING: u8 = 0;
+/// It runs a step.
+pub(crate) const RUNNING: u8 = 1;
+/// It runs a step, and is in a raw kernel call that touches nothing of Lisp.
+pub(crate) const SAFE: u8 = 2;
+
+/// How far a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Made, not started: it will call this.
+    New(Value),
+    /// Started.
+    Started,
+    /// It returned this.
+    Returned(Value),
+    /// Nobody handled this.
+    Uncaught(Value),
+    /// Somebody ended it.
+    Terminated,
+}
+
+impl Status {
+    pub(crate) fn has_ended(self) -> bool {
+        !matches!(self, Self::New(_) | Self::Started)
+    }
+}
+
+/// The part of a thread that others change.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) status: Status,
+    /// The thread as Lisp holds it.
+    pub(crate) object: Value,
+    pub(crate) name: Value,
+    pub(crate) specific: Value,
+    pub(crate) joiners: Vec<Arc<LispThread>>,
+    /// What it waits for, in words; for the report of a deadlock.
+    pub(crate) waits_for: Option<&'static str>,
+    pub(crate) priority: Priority,
+}
+
+/// A Lisp thread.
+pub(crate) struct LispThread {
+    pub(crate) id: u64,
+    pub(crate) requests: AtomicU32,
+    pub(crate) state: AtomicU8,
+    /// It waits for another thread, and does not count as active.
+    pub(crate) parked: AtomicBool,
+    pub(crate) microprocess: OnceLock<Microprocess>,
+    pub(crate) inner: Mutex<Inner>,
+    machine: UnsafeCell<Option<Box<Machine>>>,
+    /// A refill has failed, and a collection was asked for since.
+    pub(crate) starved: AtomicBool,
+    /// The host's number of the kernel thread that it blocks in a raw call.
+    pub(crate) kernel_thread: AtomicU32,
+}
+
+// SAFETY: `machine` is touched by one kernel thread at a time: by `Safepoint`'s rule.
+unsafe impl Sync for LispThread {}
+// SAFETY: as above; everything else is `Send`.
+unsafe impl Send for LispThread {}
+
+impl fmt::Debug for LispThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LispThread").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A thread as Lisp holds it.
+#[derive(Debug)]
+pub(crate) struct ThreadObject(pub(crate) Arc<LispThread>);
+
+impl ForeignObject for ThreadObject {
+    fn trace(&self, marker: &mut Marker<'_>) {
+        self.0.trace_inner(marker);
+    }
+}
+
+impl LispThread {
+    pub(crate) fn new(id: u64, thunk: Value, name: Value) -> Self {
+        Self {
+            id,
+            requests: AtomicU32::new(0),
+            state: AtomicU8::new(STANDING),
+            parked: AtomicBool::new(false),
+            microprocess: OnceLock::new(),
+            inner: Mutex::new(Inner {
+                status: Status::New(thunk),
+                object: Value::FALSE,
+                name,
+                specific: Value::UNSPECIFIED,
+                joiners: Vec::new(),
+                waits_for: None,
+                priority: Priority::NORMAL,
+            }),
+            machine: UnsafeCell::new(None),
+            starved: AtomicBool::new(false),
+            kernel_thread: AtomicU32::new(0),
+        }
+    }
+
+    /// The thread's machine.
+    ///
+    /// # Safety
+    /// The caller runs the thread's step between `enter` and `leave`, or has stopped the world, or
+    /// the thread is not started yet; and nobody else has this borrow.
+    #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
+    pub(crate) unsafe fn machine(&self) -> &mut Option<Box<Machine>> {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.machine.get() }
+    }
+
+    fn trace_inner(&self, marker: &mut Marker<'_>) {
+        let inner = lock(&self.inner);
+        marker.mark(inner.object);
+        marker.mark(inner.name);
+        marker.mark(inner.specific);
+        match inner.status {
+            Status::New(value) | Status::Returned(value) | Status::Uncaught(value) => {
+                marker.mark(value);
+            }
+            Status::Started | Status::Terminated => {}
+        }
+    }
+
+    /// Marks what a started thread refers to. The world is stopped.
+    pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
+        self.trace_inner(marker);
+        // SAFETY: the world is stopped, and the collector alone runs.
+        if let Some(machine) = unsafe { self.machine() } {
+            let may_move = self.state.load(Ordering::Acquire) == STANDING;
+            machine.trace(marker, may_move);
+        }
+    }
+
+    /// Makes the thread look at its requests soon, whatever it does.
+    pub(crate) fn request(&self, kernel: &Kernel, request: u32) {
+        self.requests.fetch_or(request, Ordering::Release);
+        if let Some(microprocess) = self.microprocess.get() {
+            microprocess.poll_word().store(1, Ordering::Release);
+        }
+        self.wake(kernel);
+        crate::thread::wait::interrupt_kernel_call(self);
+    }
+
+    /// Ends the thread's wait, or its next one.
+    pub(crate) fn wake(&self, kernel: &Kernel) {
+        if self.parked.swap(false, Ordering::AcqRel) {
+            kernel.threads.activate();
+        }
+        if let Some(microprocess) = self.microprocess.get() {
+            microprocess.unpark();
+        }
+    }
+}

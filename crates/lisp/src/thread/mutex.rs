@@ -1,0 +1,207 @@
+//! SRFI 18 mutexes.
+
+use crate::heap::{ForeignObject, Marker};
+use crate::machine::Machine;
+use crate::machine::access::Frame;
+use crate::machine::condition;
+use crate::machine::control::{Control, Procedure};
+use crate::raise::{Cause, Raise, Result};
+use crate::symbol::Symbol;
+use crate::system::kernel::{Kernel, lock};
+use crate::thread::condvar;
+use crate::thread::lisp_thread::{LispThread, ThreadObject};
+use crate::thread::wait::{Wait, Waiters};
+use crate::value::Value;
+use std::sync::{Arc, Mutex};
+
+/// Who holds a mutex.
+#[derive(Debug)]
+enum Owner {
+    Nobody,
+    /// Locked, by no thread in particular.
+    NotOwned,
+    Thread(Arc<LispThread>),
+}
+
+#[derive(Debug)]
+struct State {
+    owner: Owner,
+    abandoned: bool,
+    waiters: Waiters,
+    name: Value,
+    specific: Value,
+}
+
+/// A mutex as Lisp holds it.
+#[derive(Debug)]
+struct MutexObject(Mutex<State>);
+
+impl ForeignObject for MutexObject {
+    fn trace(&self, marker: &mut Marker<'_>) {
+        let state = lock(&self.0);
+        marker.mark(state.name);
+        marker.mark(state.specific);
+        if let Owner::Thread(thread) = &state.owner {
+            marker.mark(lock(&thread.inner).object);
+        }
+    }
+}
+
+pub(super) const TABLE: &[Procedure] = &[
+    Procedure::new("make-mutex", 0, Some(1), make),
+    Procedure::new("mutex?", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(Value::boolean(frame.get(0).as_foreign::<MutexObject>().is_some())))
+    }),
+    Procedure::new("mutex-name", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(lock(&argument("mutex-name", frame)?.0).name))
+    }),
+    Procedure::new("mutex-specific", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(lock(&argument("mutex-specific", frame)?.0).specific))
+    }),
+    Procedure::new("mutex-specific-set!", 2, Some(2), |_, frame, _| {
+        lock(&argument("mutex-specific-set!", frame)?.0).specific = frame.get(1);
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("mutex-state", 1, Some(1), state),
+    Procedure::new("mutex-lock!", 1, Some(3), acquire),
+    Procedure::new("mutex-unlock!", 1, Some(3), release),
+];
+
+fn argument(who: &'static str, frame: Frame) -> Result<&'static MutexObject> {
+    let value = frame.get(0);
+    value.as_foreign().ok_or_else(|| Raise::wrong_type(who, 1, "mutex", value))
+}
+
+fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let name = if count > 0 { frame.get(0) } else { Value::FALSE };
+    let state = State {
+        owner: Owner::Nobody,
+        abandoned: false,
+        waiters: Waiters::default(),
+        name,
+        specific: Value::UNSPECIFIED,
+    };
+    Ok(Control::Value(machine.mutator.foreign(Box::new(MutexObject(Mutex::new(state))))?))
+}
+
+fn state(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let state = lock(&argument("mutex-state", frame)?.0);
+    let word = match &state.owner {
+        Owner::Nobody if state.abandoned => "abandoned",
+        Owner::Nobody => "not-abandoned",
+        Owner::NotOwned => "not-owned",
+        Owner::Thread(thread) => return Ok(Control::Value(lock(&thread.inner).object)),
+    };
+    Ok(Control::Value(Value::symbol(Symbol::intern(word))))
+}
+
+/// Locks held that a thread remembers before it forgets those it has given back.
+const HELD_MAX: usize = 32;
+
+/// `(mutex-lock! mutex [timeout [thread]])`.
+fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let mutex = argument("mutex-lock!", frame)?;
+    let me = machine.thread()?;
+    let owner = match (count > 2).then(|| frame.get(2)) {
+        None => Owner::Thread(Arc::clone(me)),
+        Some(Value::FALSE) => Owner::NotOwned,
+        Some(other) => match other.as_foreign::<ThreadObject>() {
+            Some(thread) => Owner::Thread(Arc::clone(&thread.0)),
+            None => return Err(Raise::wrong_type("mutex-lock!", 3, "thread or #f", other)),
+        },
+    };
+    let wait = machine.wait.take();
+    let mut state = lock(&mutex.0);
+    if matches!(state.owner, Owner::Nobody) {
+        state.waiters.remove(me);
+        state.owner = owner;
+        let abandoned = core::mem::take(&mut state.abandoned);
+        drop(state);
+        machine.remember(frame.get(0));
+        if abandoned {
+            return Err(exception(machine, condition::ABANDONED_MUTEX, "the mutex was abandoned"));
+        }
+        return Ok(Control::Value(Value::TRUE));
+    }
+    let wait = match wait {
+        Some(wait) => wait,
+        None => Wait::until(frame.get(0), (count > 1).then(|| frame.get(1)))?,
+    };
+    if wait.is_over() {
+        state.waiters.withdraw(me, &*machine.kernel()?);
+        return Ok(Control::Value(Value::FALSE));
+    }
+    state.waiters.add(me);
+    let kernel = machine.kernel()?;
+    Ok(machine.wait_for(&kernel, me, "a mutex", wait))
+}
+
+/// A thread gives up waiting here, if it does.
+pub(super) fn withdraw(object: Value, kernel: &Kernel, thread: &Arc<LispThread>) {
+    if let Some(mutex) = object.as_foreign::<MutexObject>() {
+        let mut state = lock(&mutex.0);
+        state.waiters.remove(thread);
+        if matches!(state.owner, Owner::Nobody) {
+            state.waiters.wake_one(kernel);
+        }
+    }
+}
+
+/// An exception of a kind that SRFI 18 has a predicate for.
+pub(super) fn exception(machine: &mut Machine, kind: &str, message: &str) -> Raise {
+    match condition::make(&mut machine.mutator, kind, message, &[]) {
+        Some(payload) => Raise::new(Cause::Object { payload, continuable: false }),
+        None => Raise::out_of_memory(),
+    }
+}
+
+impl Machine {
+    /// Notes that the thread has locked a mutex.
+    fn remember(&mut self, mutex: Value) {
+        if self.held.len() >= HELD_MAX
+            && let Ok(me) = self.thread()
+        {
+            self.held.retain(|&held| is_held_by(held, me));
+        }
+        self.held.push(mutex);
+    }
+}
+
+fn is_held_by(mutex: Value, thread: &Arc<LispThread>) -> bool {
+    mutex.as_foreign::<MutexObject>().is_some_and(
+        |mutex| matches!(&lock(&mutex.0).owner, Owner::Thread(owner) if Arc::ptr_eq(owner, thread)),
+    )
+}
+
+/// `(mutex-unlock! mutex [condition-variable [timeout]])`.
+fn release(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let mutex = argument("mutex-unlock!", frame)?;
+    let kernel = machine.kernel()?;
+    if count > 1 {
+        return condvar::unlock_and_wait(machine, &kernel, frame, count, || unlock(mutex, &kernel));
+    }
+    unlock(mutex, &kernel);
+    if machine.held.last() == Some(&frame.get(0)) {
+        machine.held.pop();
+    }
+    Ok(Control::Value(Value::TRUE))
+}
+
+fn unlock(mutex: &MutexObject, kernel: &Kernel) {
+    let mut state = lock(&mutex.0);
+    state.owner = Owner::Nobody;
+    state.waiters.wake_one(kernel);
+}
+
+/// A thread ends: what it still holds is abandoned.
+pub(super) fn abandon(kernel: &Kernel, machine: &mut Machine, thread: &Arc<LispThread>) {
+    for held in core::mem::take(&mut machine.held) {
+        let Some(mutex) = held.as_foreign::<MutexObject>() else { continue };
+        let mut state = lock(&mutex.0);
+        if matches!(&state.owner, Owner::Thread(owner) if Arc::ptr_eq(owner, thread)) {
+            state.owner = Owner::Nobody;
+            state.abandoned = true;
+            state.waiters.wake_one(kernel);
+        }
+    }
+}

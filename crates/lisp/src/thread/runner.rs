@@ -1,0 +1,241 @@
+//! The step function of a Lisp thread: runs its machine, serves what it stopped for.
+
+use crate::heap::cache_size::CacheSize;
+use crate::heap::{CellCache, OutOfMemory};
+use crate::machine::{Exit, Machine};
+use crate::raise::Raise;
+use crate::report::Report;
+use crate::system::kernel::{Ended, Kernel, lock};
+use crate::thread::lisp_thread::{
+    LispThread, REQUEST_DEADLOCK, REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE,
+    Status,
+};
+use crate::thread::mutex;
+use crate::thread::wait::withdraw;
+use crate::value::Value;
+use kyocho_microprocess::{Builder, Deadline, Microprocess, Stackless, Step};
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
+use std::sync::Arc;
+
+/// What the scheduler steps.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    thread: Arc<LispThread>,
+    kernel: Arc<Kernel>,
+    cache_size: CacheSize,
+    /// Cells that the cache was given up to the last refill.
+    taken: u64,
+    terminating: bool,
+}
+
+/// Starts a thread whose machine is made.
+///
+/// # Errors
+/// When the host has no memory for the microprocess.
+pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::Result<()> {
+    let priority = {
+        let mut inner = lock(&thread.inner);
+        inner.status = Status::Started;
+        inner.priority
+    };
+    kernel.threads.register(thread);
+    let runner = Runner {
+        thread: Arc::clone(thread),
+        kernel: Arc::clone(kernel),
+        cache_size: CacheSize::new(monotonic_ns()),
+        taken: 0,
+        terminating: false,
+    };
+    let started = Builder::new().priority(priority).spawn_stackless(Box::new(runner));
+    if started.is_err() {
+        kernel.threads.unregister(thread);
+    }
+    started.map(|_| ())
+}
+
+impl Stackless for Runner {
+    fn step(&mut self) -> Step {
+        let thread = Arc::clone(&self.thread);
+        if thread.parked.swap(false, Ordering::AcqRel) {
+            self.kernel.threads.activate();
+        }
+        if !self.kernel.threads.enter(&thread) {
+            return Step::Park;
+        }
+        let step = self.advance(&thread);
+        self.kernel.threads.leave(&thread);
+        step
+    }
+}
+
+impl Runner {
+    #[expect(unsafe_code, reason = "this is the step that owns the machine")]
+    fn advance(&mut self, thread: &Arc<LispThread>) -> Step {
+        // SAFETY: this is the thread's own step, between `enter` and `leave`.
+        let slot = unsafe { thread.machine() };
+        let Some(machine) = slot else { return Step::Done };
+        if thread.microprocess.get().is_none() {
+            let me = thread.microprocess.get_or_init(Microprocess::current);
+            machine.poll_on(me.poll_word());
+        }
+        let step = self.run(thread, machine);
+        if step == Step::Done {
+            *slot = None;
+        }
+        step
+    }
+
+    fn run(&mut self, thread: &Arc<LispThread>, machine: &mut Machine) -> Step {
+        loop {
+            if thread.requests.load(Ordering::Acquire) != 0
+                && let Some(step) = self.serve_requests(thread, machine)
+            {
+                return step;
+            }
+            match machine.run() {
+                Exit::Poll => {
+                    if thread.requests.load(Ordering::Acquire) == 0 {
+                        return Step::Yield;
+                    }
+                }
+                Exit::Refill(cells) => {
+                    if let Some(step) = self.refill(thread, machine, cells) {
+                        return step;
+                    }
+                }
+                Exit::Collect => {
+                    if self.kernel.heap.collection_wanted() {
+                        self.kernel.await_collection();
+                        return Step::Park;
+                    }
+                }
+                Exit::Park => return Step::Park,
+                Exit::ParkUntil(ns) => return Step::ParkUntil(Deadline::at_ns(ns)),
+                Exit::Yield => return Step::Yield,
+                exit => return self.end(thread, machine, exit),
+            }
+        }
+    }
+
+    /// Does what others asked of the thread. The step to end with, if it ends.
+    fn serve_requests(&mut self, thread: &Arc<LispThread>, machine: &mut Machine) -> Option<Step> {
+        let requests = thread.requests.swap(0, Ordering::AcqRel);
+        let kernel = Arc::clone(&self.kernel);
+        if requests & REQUEST_TERMINATE != 0 && !self.terminating {
+            self.terminating = true;
+            withdraw(machine, &kernel, thread);
+            machine.unwind();
+            return None;
+        }
+        let raise = if requests & REQUEST_INTERRUPT != 0 {
+            Raise::error("interrupted", Vec::new())
+        } else if requests & REQUEST_DEADLOCK != 0 {
+            // Somebody may have been woken after the alarm.
+            machine.wait?;
+            Raise::error(self.kernel.describe_deadlock(), Vec::new())
+        } else if requests & REQUEST_OUT_OF_MEMORY != 0 {
+            Raise::out_of_memory()
+        } else {
+            return None;
+        };
+        withdraw(machine, &kernel, thread);
+        machine.inject(raise).map(|exit| self.end(thread, machine, exit))
+    }
+
+    /// Gets cells for a machine that needs `cells` to go on: from the system-call thread.
+    fn refill(
+        &mut self,
+        thread: &Arc<LispThread>,
+        machine: &mut Machine,
+        cells: usize,
+    ) -> Option<Step> {
+        let kernel = &self.kernel;
+        if kernel.heap.collection_wanted() {
+            kernel.await_collection();
+            return Some(Step::Park);
+        }
+        let taken = machine.mutator.cells.taken();
+        let used = (taken - self.taken) as usize;
+        self.taken = taken;
+        let want = match kernel.options.cell_cache {
+            CellCache::Off => cells,
+            CellCache::Fixed(size) => cells.max(size as usize),
+            CellCache::Auto => cells.max(self.cache_size.next(monotonic_ns(), used)),
+        };
+        machine.mutator.set_want(want.max(16));
+        if kernel.system_call.is_carried_by_caller() {
+            return match kernel.system_call.serve(kernel, machine.mutator.cells.words(), want) {
+                Ok(()) => None,
+                Err(OutOfMemory) => self.after_out_of_memory(thread),
+            };
+        }
+        kernel.system_call.request(thread, machine.mutator.cells.words(), want);
+        Some(Step::Park)
+    }
+
+    fn after_out_of_memory(&self, thread: &Arc<LispThread>) -> Option<Step> {
+        self.kernel.out_of_memory(thread);
+        Some(Step::Park)
+    }
+
+    /// The thread is over.
+    fn end(&mut self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Step {
+        let kernel = Arc::clone(&self.kernel);
+        mutex::abandon(&kernel, machine, thread);
+        let status = match exit {
+            _ if self.terminating => Status::Terminated,
+            Exit::Finished(value) => Status::Returned(value),
+            Exit::Uncaught(object) => Status::Uncaught(object),
+            _ => Status::Terminated,
+        };
+        if let Some(ended) = self.ended(thread, machine, exit) {
+            kernel.main_ended(ended);
+        }
+        let joiners = {
+            let mut inner = lock(&thread.inner);
+            inner.status = status;
+            core::mem::take(&mut inner.joiners)
+        };
+        for joiner in joiners {
+            joiner.wake(&kernel);
+        }
+        if kernel.threads.unregister(thread) == 0 {
+            kernel.report_deadlock();
+        }
+        Step::Done
+    }
+
+    /// What the one who waits for the program is told, if this thread ends it.
+    fn ended(&self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Option<Ended> {
+        if let Exit::Exit(code) = exit {
+            return Some(Ended::Exit(code));
+        }
+        let is_main =
+            lock(&self.kernel.main).as_ref().is_some_and(|main| Arc::ptr_eq(main, thread));
+        if !is_main {
+            return None;
+        }
+        Some(match exit {
+            Exit::Finished(value) => Ended::Values(printed(value)),
+            Exit::Uncaught(object) => Ended::Report(Report::new(&self.kernel, machine, object)),
+            other => Ended::Report(Report::internal(&format!("{other:?}"))),
+        })
+    }
+}
+
+/// The values of the forms of a text, as a prompt shows them.
+fn printed(mut results: Value) -> Vec<String> {
+    let mut values = Vec::new();
+    while let Some((result, rest)) = results.uncons() {
+        let each: Vec<Value> = if result.is_kind(crate::heap::Kind::Values) {
+            (0..result.size_words()).map(|i| result.field_at(i)).collect()
+        } else {
+            vec![result]
+        };
+        let shown = each.into_iter().filter(|&value| value != Value::UNSPECIFIED);
+        values.extend(shown.map(crate::printer::to_message));
+        results = rest;
+    }
+    values
+}

@@ -1,0 +1,150 @@
+//! Who runs, and stopping them all: the world stops for a collection.
+//!
+//! ```text
+//! thread:    state = RUNNING; fence; stopping? -> wait        (Dekker: one of the two sees the other)
+//! collector: stopping = true; fence; state == RUNNING? -> set its poll word, yield, look again
+//! ```
+//!
+//! A thread in a raw kernel call is `SAFE`: the collector does not wait for it, and it waits for the
+//! collector when it comes back.
+
+use crate::heap::Marker;
+use crate::system::kernel::lock;
+use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING};
+use kyocho_microprocess::{Microprocess, yield_now};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex};
+
+/// The threads of one system.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    started: Mutex<HashMap<u64, Arc<LispThread>>>,
+    next_id: AtomicU64,
+    /// Started threads that do not wait for another thread.
+    active: AtomicUsize,
+    stopping: AtomicBool,
+    /// Microprocesses that wait until the world goes on.
+    held: Mutex<Vec<Microprocess>>,
+    /// For those that wait on the host's stack.
+    resumed: Condvar,
+    /// Held while somebody who is no Lisp thread has values in his hands.
+    outsiders: Mutex<()>,
+}
+
+impl Threads {
+    /// A number no other thread of the system has.
+    pub(crate) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn register(&self, thread: &Arc<LispThread>) {
+        self.active.fetch_add(1, Ordering::AcqRel);
+        lock(&self.started).insert(thread.id, Arc::clone(thread));
+    }
+
+    /// A thread has ended; how many are active now.
+    pub(crate) fn unregister(&self, thread: &LispThread) -> usize {
+        lock(&self.started).remove(&thread.id);
+        self.active.fetch_sub(1, Ordering::AcqRel) - 1
+    }
+
+    pub(crate) fn started(&self) -> Vec<Arc<LispThread>> {
+        let mut threads: Vec<_> = lock(&self.started).values().cloned().collect();
+        threads.sort_unstable_by_key(|thread| thread.id);
+        threads
+    }
+
+    /// A thread begins to wait for another; how many are active now.
+    pub(crate) fn deactivate(&self) -> usize {
+        self.active.fetch_sub(1, Ordering::AcqRel) - 1
+    }
+
+    pub(crate) fn activate(&self) {
+        self.active.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Begins a step; `false` where the world is stopped: the step must end, and the thread is
+    /// unparked when the world goes on.
+    #[inline]
+    pub(crate) fn enter(&self, thread: &LispThread) -> bool {
+        loop {
+            thread.state.store(RUNNING, Ordering::SeqCst);
+            if !self.stopping.load(Ordering::SeqCst) {
+                return true;
+            }
+            thread.state.store(STANDING, Ordering::Release);
+            let mut held = lock(&self.held);
+            if self.stopping.load(Ordering::SeqCst) {
+                held.push(Microprocess::current());
+                return false;
+            }
+        }
+    }
+
+    /// Ends a step.
+    #[inline]
+    pub(crate) fn leave(&self, thread: &LispThread) {
+        thread.state.store(STANDING, Ordering::Release);
+    }
+
+    /// The caller will be unparked after the next collection.
+    pub(crate) fn hold(&self, microprocess: Microprocess) {
+        lock(&self.held).push(microprocess);
+    }
+
+    /// Runs `call`, which touches nothing of Lisp and may block in the kernel.
+    pub(crate) fn outside<T>(&self, thread: &LispThread, call: impl FnOnce() -> T) -> T {
+        thread.state.store(SAFE, Ordering::SeqCst);
+        let result = call();
+        loop {
+            thread.state.store(RUNNING, Ordering::SeqCst);
+            if !self.stopping.load(Ordering::SeqCst) {
+                return result;
+            }
+            thread.state.store(SAFE, Ordering::SeqCst);
+            let mut held = lock(&self.held);
+            while self.stopping.load(Ordering::SeqCst) {
+                held = self.resumed.wait(held).unwrap_or_else(std::sync::PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// Runs `body`, which handles Lisp values outside any Lisp thread: no collection meanwhile.
+    pub(crate) fn as_outsider<T>(&self, body: impl FnOnce() -> T) -> T {
+        let _guard = lock(&self.outsiders);
+        body()
+    }
+
+    /// Stops every thread, lets `collect` run with all of them to trace, and lets them go on.
+    pub(crate) fn stop_the_world<T>(&self, collect: impl FnOnce(&[Arc<LispThread>]) -> T) -> T {
+        let _guard = lock(&self.outsiders);
+        self.stopping.store(true, Ordering::SeqCst);
+        let threads = self.started();
+        for thread in &threads {
+            while thread.state.load(Ordering::SeqCst) == RUNNING {
+                if let Some(microprocess) = thread.microprocess.get() {
+                    microprocess.poll_word().store(1, Ordering::Release);
+                }
+                yield_now();
+            }
+        }
+        let result = collect(&threads);
+        let mut held = lock(&self.held);
+        self.stopping.store(false, Ordering::SeqCst);
+        let resume = core::mem::take(&mut *held);
+        drop(held);
+        self.resumed.notify_all();
+        for microprocess in resume {
+            microprocess.unpark();
+        }
+        result
+    }
+}
+
+/// Marks what all threads refer to.
+pub(crate) fn trace(threads: &[Arc<LispThread>], marker: &mut Marker<'_>) {
+    for thread in threads {
+        thread.trace(marker);
+    }
+}

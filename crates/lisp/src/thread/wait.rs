@@ -1,0 +1,199 @@
+//! Waiting: what mutexes, condition variables, channels and joins have in common.
+//!
+//! A control procedure that must wait puts its thread into the object's queue, under the object's
+//! lock, and stops the machine; when the thread is woken the procedure is called again and looks
+//! anew. A wake may come for nothing; one is never lost, because a thread that leaves a queue without
+//! being served hands on the wake it may have got.
+
+use crate::machine::control::Control;
+use crate::machine::{Exit, Machine};
+use crate::raise::{Raise, Result};
+use crate::system::kernel::Kernel;
+use crate::system::kernel::lock;
+use crate::thread::lisp_thread::{LispThread, REQUEST_DEADLOCK, SAFE, ThreadObject};
+use crate::value::Value;
+use core::time::Duration;
+use kyocho_microprocess::Deadline;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::signal::{self, Signal};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The wait that a control procedure is in the middle of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// When it is over in any case.
+    pub(crate) deadline: Option<Deadline>,
+    /// How far the procedure is.
+    pub(crate) stage: Stage,
+    /// The object in whose queue the thread may be.
+    pub(crate) object: Value,
+}
+
+/// How far a procedure that waits is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It has done nothing but wait.
+    Begun,
+    /// It has put the message with this number into a channel.
+    Sent(u64),
+}
+
+/// Threads that wait for the same thing, first come first served.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters(VecDeque<Arc<LispThread>>);
+
+impl Waiters {
+    /// Adds a thread unless it is there.
+    pub(crate) fn add(&mut self, thread: &Arc<LispThread>) {
+        if !self.contains(thread) {
+            self.0.push_back(Arc::clone(thread));
+        }
+    }
+
+    pub(crate) fn contains(&self, thread: &Arc<LispThread>) -> bool {
+        self.0.iter().any(|waiter| Arc::ptr_eq(waiter, thread))
+    }
+
+    /// Takes a thread out; `false` where it was not there any more: somebody has woken it.
+    pub(crate) fn remove(&mut self, thread: &Arc<LispThread>) -> bool {
+        let place = self.0.iter().position(|waiter| Arc::ptr_eq(waiter, thread));
+        place.is_some_and(|place| self.0.remove(place).is_some())
+    }
+
+    /// Wakes the first.
+    pub(crate) fn wake_one(&mut self, kernel: &Kernel) {
+        if let Some(thread) = self.0.pop_front() {
+            thread.wake(kernel);
+        }
+    }
+
+    /// Wakes all.
+    pub(crate) fn wake_all(&mut self, kernel: &Kernel) {
+        for thread in self.0.drain(..) {
+            thread.wake(kernel);
+        }
+    }
+}
+
+impl Machine {
+    /// The thread that runs this machine.
+    pub(crate) fn thread(&self) -> Result<&'static Arc<LispThread>> {
+        let object = self.mutator.context.thread.as_foreign::<ThreadObject>();
+        object.map(|object| &object.0).ok_or_else(no_system)
+    }
+
+    /// The system.
+    pub(crate) fn kernel(&self) -> Result<Arc<Kernel>> {
+        self.mutator.context.kernel.clone().ok_or_else(no_system)
+    }
+
+    /// Stops the machine until the thread is woken, or the wait's deadline. Call it with the lock
+    /// held under which a waker would look for the thread.
+    pub(crate) fn wait_for(
+        &mut self,
+        kernel: &Kernel,
+        thread: &Arc<LispThread>,
+        what: &'static str,
+        wait: Wait,
+    ) -> Control {
+        self.wait = Some(wait);
+        if let Some(deadline) = wait.deadline {
+            return Control::Stop(Exit::ParkUntil(deadline.ns()));
+        }
+        lock(&thread.inner).waits_for = Some(what);
+        thread.parked.store(true, Ordering::Release);
+        if kernel.threads.deactivate() == 0 {
+            kernel.report_deadlock();
+        }
+        Control::Stop(Exit::Park)
+    }
+}
+
+fn no_system() -> Raise {
+    Raise::error("there are no threads here", Vec::new())
+}
+
+impl Wait {
+    /// A wait without limit.
+    pub(crate) const fn on(object: Value) -> Self {
+        Self { deadline: None, stage: Stage::Begun, object }
+    }
+
+    /// A wait until what a timeout argument says.
+    pub(crate) fn until(object: Value, timeout: Option<Value>) -> Result<Self> {
+        Ok(Self { deadline: deadline_of(timeout)?, ..Self::on(object) })
+    }
+
+    /// Whether the time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Deadline::now() >= deadline)
+    }
+}
+
+/// What a timeout argument says: seconds from now, a time object, or `#f` for no limit.
+pub(crate) fn deadline_of(timeout: Option<Value>) -> Result<Option<Deadline>> {
+    let Some(timeout) = timeout.filter(|timeout| timeout.is_true()) else { return Ok(None) };
+    if let Some(time) = timeout.as_foreign::<crate::thread::control::Time>() {
+        return Ok(Some(Deadline::at_ns(time.0)));
+    }
+    Ok(Deadline::after(duration_of("thread-sleep!", timeout)?))
+}
+
+/// A number of seconds.
+pub(crate) fn duration_of(who: &'static str, seconds: Value) -> Result<Duration> {
+    let real = match seconds.as_fixnum() {
+        Some(whole) => whole as f64,
+        None => crate::number::Number::of(seconds)
+            .ok_or_else(|| Raise::wrong_type(who, 1, "real number of seconds", seconds))?
+            .to_real(),
+    };
+    if real.is_nan() {
+        return Err(Raise::wrong_type(who, 1, "real number of seconds", seconds));
+    }
+    Ok(Duration::try_from_secs_f64(real.max(0.0)).unwrap_or(Duration::MAX))
+}
+
+/// The signal that interrupts a raw kernel call; nobody needs it for anything else.
+fn wake_signal() -> Signal {
+    Signal::realtime(9)
+}
+
+/// Lets a raw kernel call of this thread return early.
+pub(crate) fn interrupt_kernel_call(thread: &LispThread) {
+    if thread.state.load(Ordering::SeqCst) == SAFE {
+        let number = thread.kernel_thread.load(Ordering::Acquire);
+        if number != 0 {
+            // The call may have ended meanwhile; the signal then interrupts nothing.
+            let _ = signal::send(kyocho_sys::task::ThreadId::new(number), wake_signal());
+        }
+    }
+}
+
+/// The thread goes on elsewhere in the middle of a wait: it leaves the queue that it is in.
+pub(crate) fn withdraw(machine: &mut Machine, kernel: &Kernel, thread: &Arc<LispThread>) {
+    if let Some(wait) = machine.wait.take() {
+        super::mutex::withdraw(wait.object, kernel, thread);
+        super::condvar::withdraw(wait.object, kernel, thread);
+        super::channel::withdraw(wait.object, kernel, thread);
+    }
+}
+
+impl Waiters {
+    /// A thread gives up: if it was woken already, the wake is the next one's.
+    pub(crate) fn withdraw(&mut self, thread: &Arc<LispThread>, kernel: &Kernel) {
+        if !self.remove(thread) {
+            self.wake_one(kernel);
+        }
+    }
+}
+
+impl Kernel {
+    /// Every thread waits for another: the one that a user waits for is told.
+    pub(crate) fn report_deadlock(&self) {
+        let main = lock(&self.main).clone();
+        if let Some(main) = main {
+            main.request(self, REQUEST_DEADLOCK);
+        }
+    }
+}
