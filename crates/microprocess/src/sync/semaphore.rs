@@ -52,9 +52,7 @@ impl Semaphore {
     /// Takes a permit, waiting for as long as it takes.
     #[inline]
     pub fn acquire(&self) {
-        if !self.try_acquire() {
-            self.acquire_slow(None);
-        }
+        self.acquire_until(None);
     }
 
     /// Takes a permit if there is one.
@@ -72,7 +70,7 @@ impl Semaphore {
     /// Takes a permit, waiting for at most `timeout`; tells whether it got one.
     #[must_use = "tells whether a permit was taken"]
     pub fn acquire_timeout(&self, timeout: Duration) -> bool {
-        self.try_acquire() || self.acquire_slow(Deadline::after(timeout))
+        self.try_acquire() || self.acquire_until(Deadline::after(timeout))
     }
 
     /// Gives a permit back, or adds one.
@@ -99,8 +97,8 @@ impl Semaphore {
         self.state.enter().permits
     }
 
-    #[cold]
-    fn acquire_slow(&self, deadline: Option<Deadline>) -> bool {
+    #[inline]
+    fn acquire_until(&self, deadline: Option<Deadline>) -> bool {
         let mut state = self.state.enter();
         if state.permits > 0 {
             state.permits -= 1;
