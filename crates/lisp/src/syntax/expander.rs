@@ -6,6 +6,9 @@
 //! means at the macro's definition. Names are compared by what they resolve to, never by spelling.
 //! (Clinger and Rees, *Macros That Work*, 1991, with renaming on insertion made lazy.)
 //!
+//! What recurses stays out of line (`#[inline(never)]`): inlined together, the forms would make every
+//! level of nesting pay for the largest frame.
+//!
 //! **Invariant:** `depth` is the depth of the core form being built, so what the compiler and the
 //! destructor later recurse over is never deeper than [`DEPTH_MAX`].
 
@@ -246,6 +249,7 @@ impl<'w> Expander<'w> {
         Ok(core)
     }
 
+    #[inline(never)]
     fn macro_use(
         &mut self,
         rules: &Arc<Macro>,
@@ -261,11 +265,13 @@ impl<'w> Expander<'w> {
         self.named_expression(&expanded, home, name).map_err(|error| expansion_note(error, form))
     }
 
+    #[inline(never)]
     fn apply_macro(&mut self, rules: &Arc<Macro>, form: &Datum, home: Home) -> Result<Datum> {
         self.charge(1, form.span)?;
         rules::apply(rules, form, home, self)
     }
 
+    #[inline(never)]
     fn headless(&mut self, form: &Datum, home: Home) -> Result {
         match &*form.kind {
             DatumKind::Symbol(_) | DatumKind::Alias(_) => self.reference(form, home),
@@ -280,6 +286,7 @@ impl<'w> Expander<'w> {
         }
     }
 
+    #[inline(never)]
     fn call(&mut self, form: &Datum, home: Home) -> Result {
         let Some(items) = form.proper_list() else {
             return Err(SyntaxError::in_form(form, "a dot").expected("(procedure argument ...)"));
@@ -301,6 +308,7 @@ impl<'w> Expander<'w> {
         forms.iter().map(|form| self.expression(form, home)).collect()
     }
 
+    #[inline(never)]
     fn reference(&mut self, form: &Datum, home: Home) -> Result {
         let Some(identifier) = form.as_identifier() else { return self.constant(form) };
         match self.resolve(&identifier, home) {
@@ -338,6 +346,7 @@ impl<'w> Expander<'w> {
         }
     }
 
+    #[inline(never)]
     fn assignment(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 2, Some(2), "(set! variable value)")?;
         let Some(identifier) = parts[0].as_identifier() else {
@@ -368,6 +377,7 @@ impl<'w> Expander<'w> {
         }
     }
 
+    #[inline(never)]
     fn special(
         &mut self,
         special: Special,
@@ -427,12 +437,14 @@ impl<'w> Expander<'w> {
         }
     }
 
+    #[inline(never)]
     fn lambda(&mut self, form: &Datum, home: Home, name: Option<Symbol>) -> Result {
         let rest = rest(form, 2, "(lambda (parameter ...) body ...)")?;
         let (formals, body) = rest.as_pair().unwrap_or((rest, rest));
         self.lambda_of(formals, body, form, home, name)
     }
 
+    #[inline(never)]
     fn lambda_of(
         &mut self,
         formals: &Datum,
@@ -445,6 +457,7 @@ impl<'w> Expander<'w> {
         Ok(Core::Lambda(Rc::new(Lambda { name, clauses: vec![clause], span: form.span })))
     }
 
+    #[inline(never)]
     fn case_lambda(&mut self, form: &Datum, home: Home, name: Option<Symbol>) -> Result {
         let shape = "(case-lambda ((parameter ...) body ...) ...)";
         let mut clauses = Vec::new();
@@ -457,6 +470,7 @@ impl<'w> Expander<'w> {
         Ok(Core::Lambda(Rc::new(Lambda { name, clauses, span: form.span })))
     }
 
+    #[inline(never)]
     fn begin(&mut self, form: &Datum, home: Home) -> Result {
         let forms = parts(form, 1, None, "(begin expression ...)")?;
         Ok(build::sequence(self.expressions(&forms, home)?))

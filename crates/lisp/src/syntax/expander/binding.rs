@@ -59,6 +59,7 @@ impl Expander<'_> {
         Ok(Formals { required, rest })
     }
 
+    #[inline(never)]
     pub(super) fn clause(
         &mut self,
         formals: &Datum,
@@ -92,6 +93,7 @@ impl Expander<'_> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn let_form(&mut self, form: &Datum, home: Home) -> Result {
         let rest = rest(form, 2, LET)?;
         let Some((first, body)) = rest.as_pair() else { return Err(malformed(form, LET)) };
@@ -102,6 +104,7 @@ impl Expander<'_> {
         self.let_of(&pairs, body, form, home)
     }
 
+    #[inline(never)]
     fn let_of(
         &mut self,
         pairs: &[(&Datum, &Datum)],
@@ -123,6 +126,7 @@ impl Expander<'_> {
     }
 
     /// `(let name ((variable init) ...) body ...)`.
+    #[inline(never)]
     fn named_let(&mut self, name: &Datum, rest: &Datum, form: &Datum, home: Home) -> Result {
         let shape = "(let name ((variable init) ...) body ...)";
         let Some((bindings, body)) = rest.as_pair() else { return Err(malformed(form, shape)) };
@@ -146,6 +150,7 @@ impl Expander<'_> {
         Ok(Core::Letrec(vec![(variable, lambda)], Box::new(call)))
     }
 
+    #[inline(never)]
     pub(super) fn let_star(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(let* ((variable value) ...) body ...)";
         let rest = rest(form, 2, shape)?;
@@ -169,6 +174,7 @@ impl Expander<'_> {
     }
 
     /// `letrec` and `letrec*`: the order of evaluation that the second demands serves the first.
+    #[inline(never)]
     pub(super) fn letrec(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(letrec ((variable value) ...) body ...)";
         let rest = rest(form, 2, shape)?;
@@ -185,6 +191,7 @@ impl Expander<'_> {
     }
 
     /// `(do ((variable init step) ...) (test result ...) command ...)` as a loop.
+    #[inline(never)]
     pub(super) fn do_loop(&mut self, form: &Datum, home: Home) -> Result {
         let rest = rest(form, 2, DO)?;
         let parts: Vec<_> = rest.elements().collect();
@@ -228,6 +235,7 @@ impl Expander<'_> {
     }
 
     /// `let-syntax` and `letrec-syntax`: the body is a scope of its own.
+    #[inline(never)]
     pub(super) fn let_syntax(&mut self, form: &Datum, home: Home, special: Special) -> Result {
         let shape = "(let-syntax ((keyword transformer) ...) body ...)";
         let rest = rest(form, 2, shape)?;

@@ -76,6 +76,7 @@ struct Scan {
 
 impl Expander<'_> {
     /// Expands `forms`, the body of `form`, in a scope of its own inside `home`.
+    #[inline(never)]
     pub(super) fn body(&mut self, forms: &Datum, form: &Datum, home: Home) -> Result {
         let Some(work) = forms.proper_list() else {
             return Err(SyntaxError::in_form(form, "a dot in the body")
@@ -103,6 +104,7 @@ impl Expander<'_> {
     }
 
     /// One form of a body: a definition is noted, an expression kept for later.
+    #[inline(never)]
     fn scan(&mut self, form: Datum, scan: &mut Scan) -> Result<()> {
         self.charge(1, form.span)?;
         let home = Home::Scope(scan.scope);
@@ -212,6 +214,7 @@ impl Expander<'_> {
     }
 
     /// Expands the values of `definitions` in `home`, then what `body` makes, inside them.
+    #[inline(never)]
     pub(super) fn definitions(
         &mut self,
         definitions: Vec<Definition>,

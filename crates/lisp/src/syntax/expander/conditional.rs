@@ -21,6 +21,7 @@ enum CondClause {
 }
 
 impl Expander<'_> {
+    #[inline(never)]
     pub(super) fn conditional(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 2, Some(3), "(if test then [else])")?;
         let test = self.expression(parts[0], home)?;
@@ -32,6 +33,7 @@ impl Expander<'_> {
         Ok(build::branch(self.world, test, then, otherwise))
     }
 
+    #[inline(never)]
     pub(super) fn when(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 2, None, "(when test expression ...)")?;
         let test = self.expression(parts[0], home)?;
@@ -39,6 +41,7 @@ impl Expander<'_> {
         Ok(build::branch(self.world, test, body, Core::Unspecified))
     }
 
+    #[inline(never)]
     pub(super) fn unless(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 2, None, "(unless test expression ...)")?;
         let test = self.expression(parts[0], home)?;
@@ -46,6 +49,7 @@ impl Expander<'_> {
         Ok(build::branch(self.world, test, Core::Unspecified, body))
     }
 
+    #[inline(never)]
     pub(super) fn and(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 0, None, "(and expression ...)")?;
         let mut cores = self.deeper_and_deeper(&parts, home)?;
@@ -59,6 +63,7 @@ impl Expander<'_> {
         Ok(core)
     }
 
+    #[inline(never)]
     pub(super) fn or(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 0, None, "(or expression ...)")?;
         let mut cores = self.deeper_and_deeper(&parts, home)?;
@@ -95,12 +100,14 @@ impl Expander<'_> {
         Ok(cores)
     }
 
+    #[inline(never)]
     pub(super) fn cond(&mut self, form: &Datum, home: Home) -> Result {
         let clauses = parts(form, 1, None, COND)?;
         self.cond_clauses(&clauses, home, Core::Unspecified)
     }
 
     /// The clauses of `cond` or `guard`; `otherwise` is for when none holds and none is `else`.
+    #[inline(never)]
     pub(super) fn cond_clauses(
         &mut self,
         clauses: &[&Datum],
@@ -156,6 +163,7 @@ impl Expander<'_> {
         Core::Let(vec![(variable, test)], Box::new(body))
     }
 
+    #[inline(never)]
     pub(super) fn case(&mut self, form: &Datum, home: Home) -> Result {
         let operands = parts(form, 2, None, CASE)?;
         let key = build::temporary("key");
@@ -231,6 +239,7 @@ impl Expander<'_> {
 
     /// `(and-let* (clause ...) body ...)`, SRFI 2: a clause is `(variable expression)`,
     /// `(expression)` or a variable; the first false one ends it.
+    #[inline(never)]
     pub(super) fn and_let_star(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(and-let* (clause ...) body ...)";
         let operands = parts(form, 1, None, shape)?;

@@ -16,6 +16,7 @@ use super::{Core, Expander, Result, build, malformed, parts, rest};
 use crate::syntax::datum::{Datum, DatumKind, Home};
 
 impl Expander<'_> {
+    #[inline(never)]
     pub(super) fn delay(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 1, Some(1), "(delay expression)")?;
         let span = form.span;
@@ -28,12 +29,14 @@ impl Expander<'_> {
         Ok(build::runtime_call(self.world, "%delay-force", vec![thunk], span))
     }
 
+    #[inline(never)]
     pub(super) fn delay_force(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 1, Some(1), "(delay-force expression)")?;
         let thunk = self.thunk(parts[0], home)?;
         Ok(build::runtime_call(self.world, "%delay-force", vec![thunk], form.span))
     }
 
+    #[inline(never)]
     pub(super) fn parameterize(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(parameterize ((parameter value) ...) body ...)";
         let rest = rest(form, 2, shape)?;
@@ -49,6 +52,7 @@ impl Expander<'_> {
         Ok(build::runtime_call(self.world, "%parameterize", vec![list, thunk], span))
     }
 
+    #[inline(never)]
     pub(super) fn guard(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(guard (variable clause ...) body ...)";
         let rest = rest(form, 2, shape)?;
@@ -80,6 +84,7 @@ impl Expander<'_> {
     }
 
     /// `(assert expression)`: an error that shows the expression where it is false.
+    #[inline(never)]
     pub(super) fn assert(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 1, None, "(assert expression)")?;
         let span = form.span;

@@ -13,6 +13,7 @@ const COND_EXPAND: &str = "(cond-expand (requirement form ...) ... (else form ..
 
 impl Expander<'_> {
     /// `include` and `cond-expand` where an expression stands.
+    #[inline(never)]
     pub(super) fn spliced(&mut self, special: Special, form: &Datum, home: Home) -> Result {
         let forms = self.splice(special, form, home)?;
         let forms: Vec<&Datum> = forms.iter().collect();

@@ -17,6 +17,7 @@ impl Expander<'_> {
 
     /// Every expression sees the outer scope alone; the consumers nest, so that all are evaluated
     /// before the body begins.
+    #[inline(never)]
     pub(super) fn let_values(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(let-values ((formals expression) ...) body ...)";
         let rest = rest(form, 2, shape)?;
@@ -35,6 +36,7 @@ impl Expander<'_> {
         Ok(self.receive_stages(stages, body))
     }
 
+    #[inline(never)]
     pub(super) fn let_star_values(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(let*-values ((formals expression) ...) body ...)";
         let rest = rest(form, 2, shape)?;
@@ -56,6 +58,7 @@ impl Expander<'_> {
     }
 
     /// `(receive formals expression body ...)`, SRFI 8.
+    #[inline(never)]
     pub(super) fn receive(&mut self, form: &Datum, home: Home) -> Result {
         let shape = "(receive formals expression body ...)";
         let operands = parts(form, 3, None, shape)?;

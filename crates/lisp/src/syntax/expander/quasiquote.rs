@@ -15,6 +15,7 @@ enum Element {
 }
 
 impl Expander<'_> {
+    #[inline(never)]
     pub(super) fn quasiquote(&mut self, form: &Datum, home: Home) -> Result {
         let parts = parts(form, 1, Some(1), "(quasiquote template)")?;
         match self.template(parts[0], 1, home)? {
@@ -24,6 +25,7 @@ impl Expander<'_> {
     }
 
     /// What builds `template`; `None` where it is constant.
+    #[inline(never)]
     fn template(&mut self, template: &Datum, level: u32, home: Home) -> Result<Option<Core>> {
         self.deepen(template.span)?;
         let core = match &*template.kind {
@@ -40,6 +42,7 @@ impl Expander<'_> {
         Ok(core)
     }
 
+    #[inline(never)]
     fn list_template(&mut self, template: &Datum, level: u32, home: Home) -> Result<Option<Core>> {
         if let Some(core) = self.keyword_template(template, level, home)? {
             return Ok(core);
@@ -97,6 +100,7 @@ impl Expander<'_> {
     /// `(unquote e)`, `(quasiquote t)`, `(unquote-splicing e)` as a whole template: `Some` of what
     /// builds it.
     #[expect(clippy::option_option, reason = "not such a template; constant; built")]
+    #[inline(never)]
     fn keyword_template(
         &mut self,
         template: &Datum,

@@ -6,6 +6,7 @@ use crate::syntax::error::SyntaxError;
 use std::collections::HashSet;
 
 impl Expander<'_> {
+    #[inline(never)]
     pub(super) fn quote(&mut self, form: &Datum) -> Result {
         let parts = parts(form, 1, Some(1), "(quote datum)")?;
         self.constant(parts[0])

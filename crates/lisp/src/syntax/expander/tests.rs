@@ -37,6 +37,7 @@ impl Writer {
         format!("({})", shown.join(" "))
     }
 
+    #[inline(never)]
     fn clause(&mut self, clause: &Clause) -> String {
         let mut formals: Vec<String> = clause.required.iter().map(|v| self.name(v)).collect();
         if let Some(rest) = &clause.rest {
