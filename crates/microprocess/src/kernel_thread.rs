@@ -305,19 +305,19 @@ impl KernelThread {
     /// Sleeps until it is given a virtual processor; `None` when it is to exit.
     pub(crate) fn await_vp(&self) -> Option<&'static Vp> {
         loop {
-            match self.go.swap(go::WAIT, Ordering::Acquire) {
-                go::WAIT => {
-                    futex::wait(&self.go, go::WAIT, None);
-                }
-                go::EXIT => return None,
-                _ => {
-                    let Some(vp) = self.held() else { continue };
-                    self.pin(vp.cpu());
-                    // SAFETY: `give` made this thread the only holder.
-                    unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
-                    return Some(vp);
-                }
+            let word = self.go.swap(go::WAIT, Ordering::Acquire);
+            if word == go::EXIT {
+                return None;
             }
+            // Roused too late, it has none.
+            let given = if word == go::RUN { self.held() } else { None };
+            if let Some(vp) = given {
+                self.pin(vp.cpu());
+                // SAFETY: `give` made this thread the only holder.
+                unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
+                return Some(vp);
+            }
+            futex::wait(&self.go, go::WAIT, None);
         }
     }
 
@@ -429,8 +429,11 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     // SAFETY: `start` passes a record, which lives for ever.
     let thread = unsafe { &*argument.cast_const().cast::<KernelThread>() };
     let Some((vp, role, stack)) = thread.beginning.take() else { return ptr::null_mut() };
-    // Before it is pinned to the core of the virtual processor, which has other things to do.
     thread.become_current(SystemCallReader::open(ThreadId::current()).ok());
+    if role == Role::Spare {
+        // Inherited from the maker.
+        thread.cpu.set(vp.cpu());
+    }
     thread.pin(vp.cpu());
     // An idle holder sleeps until its earliest timer. Refused: 50 µs longer.
     let _late = set_timer_slack_ns(1);

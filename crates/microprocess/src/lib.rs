@@ -1,8 +1,10 @@
 //! Microprocesses: threads by cooperation of user program and kernel (Paper 1).
 
+mod balance;
 pub mod channel;
 mod deadline;
 mod dispatch;
+mod future;
 mod guarded;
 pub mod io;
 mod kernel_stack;
@@ -33,6 +35,7 @@ mod timers;
 mod vp;
 
 pub use deadline::Deadline;
+pub use future::{FutureHandle, block_on, spawn_future};
 pub use microprocess::{Microprocess, is_stackless, park, park_timeout, sleep, yield_now};
 pub use priority::Priority;
 pub use record::{Kind, Reason};

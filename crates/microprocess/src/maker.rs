@@ -6,8 +6,10 @@
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::scheduling::{CpuSet, set_affinity};
+use kyocho_sys::task::ThreadId;
 
-use crate::kernel_thread::Role;
+use crate::kernel_thread::{ANY_CPU, Role};
 use crate::shared::Shared;
 use crate::vp::Vp;
 
@@ -73,9 +75,19 @@ pub(crate) fn run(shared: &'static Shared) {
     }
 }
 
+/// Confines the calling thread to `cpu`.
+fn move_to(cpu: usize) {
+    if cpu != ANY_CPU {
+        // Refused: then the new ones move themselves.
+        let _elsewhere = set_affinity(ThreadId::current(), &CpuSet::single(cpu));
+    }
+}
+
 /// Makes as many as are wanted, in turn for each virtual processor.
 fn make(shared: &'static Shared) {
     for vp in shared.vps() {
+        // The new ones inherit the CPU. Moving each of them there afterwards takes as long as making it.
+        move_to(vp.cpu());
         loop {
             // Those on their way into the pool count.
             let waiting = vp.pool.size() + vp.starting.load(Ordering::SeqCst);

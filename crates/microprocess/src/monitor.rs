@@ -40,10 +40,7 @@ pub(crate) struct Monitor {
 
 impl Monitor {
     pub(crate) const fn new() -> Self {
-        Self {
-            word: AtomicU32::new(0),
-            planned_ns: AtomicU64::new(NEVER_NS),
-        }
+        Self { word: AtomicU32::new(0), planned_ns: AtomicU64::new(NEVER_NS) }
     }
 
     /// Makes it look now. Neither allocates nor waits.
@@ -162,11 +159,14 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     }
     let look_ns = longest_ns
         .map_or(NEVER_NS, |longest_ns| now_ns + watch.next_look(take_from_sleeper(vp), longest_ns));
-    let unnoticed = vp.attention.load(Ordering::SeqCst) & !attention::IDLE;
+    let unnoticed = vp.attention.load(Ordering::SeqCst) & !(attention::IDLE | attention::SHARE);
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
     let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
     if decision.tell & !unnoticed != 0 {
         vp.alert(decision.tell);
+    }
+    if vp.shared().idle.load(Ordering::Relaxed) != 0 {
+        vp.alert(attention::SHARE);
     }
     if decision.interrupt {
         preempt::interrupt(vp);

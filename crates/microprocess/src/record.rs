@@ -42,10 +42,8 @@ pub(crate) mod remote {
 pub(crate) enum State {
     /// Nobody: the slot is free.
     Free,
-    /// In a run queue, or on the way into one.
+    /// On a virtual processor, in a run queue, or on the way into one.
     Runnable,
-    /// On a virtual processor.
-    Running,
     /// Waits for another microprocess, for I/O of the runtime or for a point in time.
     Parked,
     /// Its kernel thread sleeps in the kernel, or has woken there and not called us since.

@@ -84,6 +84,22 @@ impl<R: Queued> RunQueue<R> {
         first
     }
 
+    /// How many elements there are, or `most` if there are more. Walks them.
+    pub(crate) fn count_up_to(&self, most: usize) -> usize {
+        let mut count = 0;
+        let mut occupied = self.occupied.get();
+        while occupied != 0 && count < most {
+            let level = occupied.trailing_zeros();
+            occupied &= occupied - 1;
+            let mut at = self.levels[level as usize].first.get();
+            while let Some(here) = at.filter(|_| count < most) {
+                count += 1;
+                at = here.link().get();
+            }
+        }
+        count
+    }
+
     /// Takes `element`, which is in the queue at `level`, out of turn. Walks the level.
     pub(crate) fn remove(&self, element: &'static R, level: u8) {
         let list = &self.levels[usize::from(level & 63)];

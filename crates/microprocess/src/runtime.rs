@@ -16,8 +16,8 @@ use kyocho_sys::task::{SystemCallReader, ThreadId};
 use kyocho_sys::thread::start;
 
 use crate::io::{Mechanism, mechanism};
-use crate::record::{Kind, Name, Reason, Record, State};
 use crate::kernel_thread::Role;
+use crate::record::{Kind, Name, Reason, Record, State};
 use crate::shared::{Shared, outcome};
 use crate::slot;
 use crate::spawn::furnish;

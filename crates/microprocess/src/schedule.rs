@@ -199,20 +199,6 @@ fn switch_to_base(vp: &'static Vp, me: &'static Record, chosen: Option<&'static 
     unsafe { switch(me.context.as_ptr(), base) };
 }
 
-/// Switches directly to `next`, which just became runnable and is in no queue; `me` goes behind its equals.
-#[inline]
-pub(crate) fn switch_to(vp: &'static Vp, me: &'static Record, next: &'static Record) {
-    if next.special.get() || me.is_stackless.get() || panicking() {
-        vp.queue.push_first(next, next.level.get());
-        vp.queue.push(me, me.level.get());
-        return switch_away(vp, me);
-    }
-    vp.queue.push(me, me.level.get());
-    vp.begin(next);
-    // SAFETY: `next` was parked, so it is suspended, and we alone made it runnable. For `me`: as in `switch_away`.
-    unsafe { switch(me.context.as_ptr(), next.context.get()) };
-}
-
 /// The microprocess that calls.
 ///
 /// # Panics
@@ -312,25 +298,5 @@ pub(crate) fn make_runnable_from(vp: &'static Vp, target: MicroprocessRef) {
         vp.wake(record);
     } else {
         record.post(remote::WAKE);
-    }
-}
-
-/// As [`make_runnable`], and lets it run at once; the caller goes behind its equals. To be called outside any section.
-#[inline]
-pub(crate) fn hand_over(target: MicroprocessRef) {
-    let section = mask();
-    let (vp, record) = (section.vp, target.0);
-    let me = vp.running();
-    let is_near = ptr::eq(record.home(), vp) && record.state.get() == State::Parked;
-    if is_near && section.is_outermost() && record.level.get() >= me.level.get() {
-        if record.timer.is_set() {
-            vp.timers.remove(record);
-        }
-        record.state.set(State::Runnable);
-        switch_to(vp, me, record);
-        resume();
-    } else {
-        make_runnable(target);
-        section.leave();
     }
 }

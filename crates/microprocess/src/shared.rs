@@ -206,9 +206,7 @@ impl Shared {
         for handle in mem::take(&mut *self.threads()) {
             let thread = handle.thread();
             while !thread.has_ended() && !thread.is_stranded() {
-                for pooled in self.vps.iter().filter_map(|vp| vp.pool.take()) {
-                    pooled.dismiss();
-                }
+                self.vps.iter().filter_map(|vp| vp.pool.take()).for_each(KernelThread::dismiss);
                 thread::yield_now();
             }
             if thread.is_stranded() {
@@ -225,8 +223,9 @@ impl Shared {
 impl Shared {
     /// Joins the kernel threads that have exited.
     pub(crate) fn join_finished(&self) {
-        let (ended, others): (Vec<Handle>, Vec<Handle>) =
-            mem::take(&mut *self.threads()).into_iter().partition(|handle| handle.thread().has_ended());
+        let (ended, others): (Vec<Handle>, Vec<Handle>) = mem::take(&mut *self.threads())
+            .into_iter()
+            .partition(|handle| handle.thread().has_ended());
         self.threads().extend(others);
         if ended.is_empty() {
             return;

@@ -77,8 +77,6 @@ const RESERVE_BYTES_MIN: usize = 32 << 20;
 const RESERVATIONS_MAX: usize = 64;
 /// Free slots of one class that a virtual processor keeps.
 const LOCAL_MAX: u32 = 4096;
-/// How many change hands at once.
-const BATCH: u32 = 64;
 
 /// The free slots of one virtual processor, by class. Touched by its holder, masked.
 pub(crate) struct FreeLists {

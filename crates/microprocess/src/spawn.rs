@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{io, thread};
 
 use kyocho_arch::{Context, prepare};
+use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::yield_now;
 
 use crate::microprocess::Microprocess;
@@ -24,7 +25,7 @@ use crate::schedule::{self, Section, mask, park_in, resume, switch_away};
 use crate::slot::{self, PAYLOAD_BYTES_MAX, payload};
 use crate::spin;
 use crate::stackless::Stackless;
-use crate::vp::Vp;
+use crate::vp::{Vp, attention};
 
 /// What a joined microprocess leaves: its value, or what it panicked with.
 type Outcome<T> = thread::Result<T>;
@@ -140,8 +141,17 @@ impl Builder {
         vp.counters.spawned.bump();
         let microprocess = Microprocess::of(record);
         vp.queue.push(record, level);
+        offer(vp);
         section.leave();
         Ok(microprocess)
+    }
+}
+
+/// Shares at the end of the section if another virtual processor is idle.
+#[inline]
+fn offer(vp: &'static Vp) {
+    if spin::is_needed() && vp.shared().idle.load(Ordering::Relaxed) != 0 {
+        vp.attention.fetch_or(attention::SHARE, Ordering::Relaxed);
     }
 }
 
@@ -219,6 +229,7 @@ where
     record.name.set(name.unwrap_or(Name::NONE));
     vp.counters.spawned.bump();
     vp.queue.push(record, level);
+    offer(vp);
     section.leave();
     Ok(JoinHandle { record, id, result: PhantomData })
 }

@@ -53,15 +53,20 @@ impl SpinLock {
     }
 
     fn contend(&self) {
-        let mut spins = 0;
         while self.0.swap(true, Ordering::Acquire) {
-            while self.0.load(Ordering::Relaxed) {
-                spins += 1;
-                if spins % SPINS == 0 {
-                    yield_now();
-                }
-                spin_loop();
+            self.await_release();
+        }
+    }
+
+    #[cold]
+    fn await_release(&self) {
+        let mut spins = 0_u32;
+        while self.0.load(Ordering::Relaxed) {
+            spins += 1;
+            if spins.is_multiple_of(SPINS) {
+                yield_now();
             }
+            spin_loop();
         }
     }
 

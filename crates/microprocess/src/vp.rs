@@ -27,6 +27,7 @@ use kyocho_sys::prim::atomic::{
 };
 use kyocho_sys::prim::clock::monotonic_ns;
 
+use crate::balance::{self, COUNTED_MAX, Running};
 use crate::io::port::Port;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::pool::Pool;
@@ -291,8 +292,10 @@ impl Vp {
         if bits & (attention::TIMERS | attention::PREEMPT) != 0 {
             self.reap();
         }
-        if bits & (attention::SHARE | attention::PREEMPT) != 0 {
-            self.share();
+        if bits & attention::PREEMPT != 0 {
+            self.share(Running::Long);
+        } else if bits & attention::SHARE != 0 {
+            self.share(Running::Switching);
         }
         bits
     }
@@ -414,10 +417,12 @@ impl Vp {
 
     /// Moves some of what is runnable here to virtual processors that are idle.
     #[cold]
-    pub(crate) fn share(&self) {
-        let shared = self.shared();
-        let idle = shared.vps().iter().filter(|vp| vp.is_idle());
-        for vp in idle {
+    pub(crate) fn share(&self, running: Running) {
+        let vps = self.shared().vps();
+        let idle = vps.iter().filter(|vp| vp.is_idle()).count();
+        let count = balance::share(self.queue.count_up_to(COUNTED_MAX), idle, running);
+        let heirs = vps.iter().filter(|vp| vp.is_idle()).take(idle).cycle();
+        for (_, vp) in (0..count).zip(heirs) {
             let Some(record) = self.queue.pop() else { return };
             record.home.store(ptr::from_ref(*vp).cast_mut(), Ordering::Release);
             self.counters.shared.bump();

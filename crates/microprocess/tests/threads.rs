@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kyocho_microprocess::{
-    Builder, Deadline, Kind, Microprocess, Priority, Runtime, Stackless, Step, park, park_timeout,
-    run, sleep, spawn, statistics, yield_now,
+    Builder, Deadline, Kind, Microprocess, Priority, Runtime, Stackless, Step, block_on, park,
+    park_timeout, run, sleep, spawn, spawn_future, statistics, yield_now,
 };
 
 fn on_one<T: Send>(main: impl FnOnce() -> T + Send) -> T {
@@ -303,6 +303,84 @@ fn statistics_count_what_happened() {
     });
     assert_eq!((counted.spawned, counted.ended), (11, 10));
     assert!(counted.switches >= 20);
+}
+
+#[test]
+fn futures_are_waited_for_and_spawned() {
+    use std::task::{Poll, Waker};
+    on_one(|| {
+        // Wakes itself some times.
+        let mut left = 5;
+        let value = block_on(std::future::poll_fn(move |context| {
+            left -= 1;
+            context.waker().wake_by_ref();
+            if left == 0 { Poll::Ready(7) } else { Poll::Pending }
+        }));
+        assert_eq!(value, 7);
+        // Woken by another microprocess.
+        let shared: Arc<Mutex<(bool, Option<Waker>)>> = Arc::default();
+        let waits = Arc::clone(&shared);
+        let handle = spawn_future(std::future::poll_fn(move |context| {
+            let mut shared = waits.lock().unwrap();
+            shared.1 = Some(context.waker().clone());
+            if shared.0 { Poll::Ready("done") } else { Poll::Pending }
+        }))
+        .unwrap();
+        yield_now();
+        assert!(!handle.is_finished());
+        shared.lock().unwrap().0 = true;
+        shared.lock().unwrap().1.take().unwrap().wake();
+        // One future waits for another.
+        assert_eq!(spawn_future(handle).unwrap().join().unwrap().unwrap(), "done");
+        assert!(spawn_future(async { panic!("contained") }).unwrap().join().is_err());
+    });
+}
+
+#[test]
+fn a_future_woken_from_outside_is_no_deadlock() {
+    on_one(|| {
+        let mut asked = false;
+        block_on(std::future::poll_fn(move |context| {
+            if std::mem::replace(&mut asked, true) {
+                return std::task::Poll::Ready(());
+            }
+            let waker = context.waker().clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                waker.wake();
+            });
+            std::task::Poll::Pending
+        }));
+    });
+}
+
+#[test]
+fn a_future_that_nobody_can_wake_is_a_deadlock() {
+    let deadlock = Runtime::builder().virtual_processors(1).build();
+    let deadlock = deadlock.run(|| block_on(std::future::pending::<()>())).unwrap_err();
+    assert_eq!(deadlock.waiting[0].reason.kind, Kind::Park);
+}
+
+#[test]
+fn runnable_ones_spread_over_idle_virtual_processors() {
+    let counted = Runtime::builder().virtual_processors(2).build().run(|| {
+        let met = Arc::new(AtomicUsize::new(0));
+        // Each waits for the other without a call into the runtime.
+        let meet = || {
+            let met = Arc::clone(&met);
+            spawn(move || {
+                met.fetch_add(1, Ordering::SeqCst);
+                while met.load(Ordering::SeqCst) < 2 {}
+            })
+        };
+        let (a, b) = (meet(), meet());
+        a.join().unwrap();
+        b.join().unwrap();
+        statistics()
+    });
+    // Either one moved, or they took turns by preemption: with two processors, no more than that.
+    let counted = counted.unwrap();
+    assert!(counted.shared + counted.preempted > 0, "{counted:?}");
 }
 
 #[test]

@@ -78,6 +78,8 @@ proptest! {
             let highest = model.0.iter().map(|&(level, _)| level).max();
             prop_assert_eq!(queue.highest(), highest);
             prop_assert_eq!(queue.is_empty(), model.0.is_empty());
+            prop_assert_eq!(queue.count_up_to(usize::MAX), model.0.len());
+            prop_assert_eq!(queue.count_up_to(3), model.0.len().min(3));
         }
         while let Some(expected) = model.pop() {
             prop_assert_eq!(queue.pop().map(|element| element.number), Some(expected));
