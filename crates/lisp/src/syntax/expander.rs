@@ -19,6 +19,7 @@ mod conditional;
 mod define;
 mod dynamic;
 mod inclusion;
+mod meaning;
 mod multiple;
 mod quasiquote;
 mod quote;
@@ -26,19 +27,21 @@ mod record;
 mod scope;
 mod top_level;
 
-use super::core_form::{Core, Lambda, Variable};
-use super::datum::{Alias, Datum, DatumKind, Home, Identifier, Span};
-use super::environment::{Binding, Environment, Origin};
+use super::core_form::{Core, Lambda};
+use super::datum::{Datum, DatumKind, Home, Span};
+use super::environment::{Environment, Origin};
 use super::error::SyntaxError;
 use super::rules::{self, Macro};
 use super::special::Special;
 use super::world::World;
 use crate::symbol::Symbol;
 use body::Pending;
-use scope::{LocalBinding, Scopes};
+use scope::Scopes;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use meaning::Local;
+pub(crate) use meaning::{Meaning, rename};
 pub use top_level::TopLevel;
 
 /// How deep forms nest, counting those that macros and sequences such as `cond` make; the core forms
@@ -46,52 +49,7 @@ pub use top_level::TopLevel;
 pub const DEPTH_MAX: u32 = 1000;
 /// Work that one top-level form may cause: forms visited and data that macros make.
 pub const STEPS_MAX: u64 = 8_000_000;
-/// How many generations of macros may define one another.
-const GENERATIONS_MAX: u32 = 1000;
-
 type Result<T = Core> = core::result::Result<T, SyntaxError>;
-
-/// What an identifier means.
-#[derive(Clone, Debug)]
-pub(crate) enum Meaning {
-    Special(Special),
-    Macro(Arc<Macro>),
-    Local(Local),
-    Global(&'static super::core_form::Global, Origin),
-    /// Nothing yet: a name at the top level of the environment with this number.
-    Free(Symbol, u64),
-}
-
-/// A local variable and what the expander must know to mark it truthfully.
-#[derive(Clone, Debug)]
-pub(crate) struct Local {
-    variable: Rc<Variable>,
-    /// The lambda that binds it.
-    lambda: u32,
-    /// Its place among the definitions of a body still being expanded.
-    pending: Option<(u32, u32)>,
-}
-
-impl Meaning {
-    /// Whether two identifiers with these meanings are the same (`free-identifier=?`).
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Special(a), Self::Special(b)) => a == b,
-            (Self::Macro(a), Self::Macro(b)) => Arc::ptr_eq(a, b),
-            (Self::Local(a), Self::Local(b)) => Rc::ptr_eq(&a.variable, &b.variable),
-            (Self::Global(a, a_origin), Self::Global(b, b_origin)) => {
-                core::ptr::eq(*a, *b)
-                    || (*a_origin == Origin::Undefined
-                        && *b_origin == Origin::Undefined
-                        && a.name == b.name)
-            }
-            (Self::Free(a, _), Self::Free(b, _)) => a == b,
-            (Self::Free(a, _), Self::Global(b, Origin::Undefined))
-            | (Self::Global(b, Origin::Undefined), Self::Free(a, _)) => *a == b.name,
-            _ => false,
-        }
-    }
-}
 
 /// Expands one top-level form.
 #[derive(Debug)]
@@ -152,56 +110,6 @@ impl<'w> Expander<'w> {
         (self.steps, self.inclusions) = (0, 0);
         self.scopes = Scopes::default();
         self.bodies.clear();
-    }
-
-    /// What `identifier` means at `home`.
-    pub(crate) fn resolve(&self, identifier: &Identifier, home: Home) -> Meaning {
-        let (mut identifier, mut home) = (identifier, home);
-        loop {
-            let number = match self.scopes.find(identifier, home) {
-                Ok(binding) => return local_meaning(binding),
-                Err(number) => number,
-            };
-            match self.top_binding(identifier, number) {
-                Some(Binding::Special(special)) => return Meaning::Special(special),
-                Some(Binding::Macro(rules)) => return Meaning::Macro(rules),
-                Some(Binding::Variable { global, origin }) => {
-                    return Meaning::Global(global, origin);
-                }
-                None => {}
-            }
-            match identifier {
-                Identifier::Symbol(symbol) => return Meaning::Free(*symbol, number),
-                Identifier::Alias(alias) => (identifier, home) = (&alias.of, alias.home),
-            }
-        }
-    }
-
-    fn top_binding(&self, identifier: &Identifier, number: u64) -> Option<Binding> {
-        if number == self.top.number() {
-            return self.top.lookup(identifier);
-        }
-        self.world.environment(number)?.lookup(identifier)
-    }
-
-    /// What the head of `form` means, where it is an identifier.
-    fn head(&self, form: &Datum, home: Home) -> Option<Meaning> {
-        let (head, _) = form.as_pair()?;
-        Some(self.resolve(&head.as_identifier()?, home))
-    }
-
-    /// Whether `datum` is an identifier that means `special` at `home`.
-    fn is_special(&self, datum: &Datum, special: Special, home: Home) -> bool {
-        datum.as_identifier().is_some_and(|identifier| {
-            matches!(self.resolve(&identifier, home), Meaning::Special(found) if found == special)
-        })
-    }
-
-    /// An identifier that means what `name` means in the system environment.
-    fn system_identifier(&self, name: &str, span: Span) -> Datum {
-        let of = Identifier::Symbol(Symbol::intern(name));
-        let home = Home::Top(self.world.system().number());
-        Datum::new(DatumKind::Alias(Arc::new(Alias { of, home, generation: 0 })), span)
     }
 
     /// Charges work to the form being expanded.
@@ -474,28 +382,6 @@ impl<'w> Expander<'w> {
     fn begin(&mut self, form: &Datum, home: Home) -> Result {
         let forms = parts(form, 1, None, "(begin expression ...)")?;
         Ok(build::sequence(self.expressions(&forms, home)?))
-    }
-}
-
-/// For macro expansion: a fresh alias of `of`, to be looked up at `home`.
-pub(crate) fn rename(of: &Identifier, home: Home, span: Span) -> Result<Datum> {
-    let generation = match of {
-        Identifier::Symbol(_) => 0,
-        Identifier::Alias(alias) => alias.generation + 1,
-    };
-    if generation > GENERATIONS_MAX {
-        let message = format!("more than {GENERATIONS_MAX} generations of macros define `{of}`");
-        return Err(SyntaxError::new(span, message));
-    }
-    let alias = Alias { of: of.clone(), home, generation };
-    Ok(Datum::new(DatumKind::Alias(Arc::new(alias)), span))
-}
-
-fn local_meaning(binding: &LocalBinding) -> Meaning {
-    match binding {
-        LocalBinding::Variable(local) => Meaning::Local(local.clone()),
-        LocalBinding::Macro(rules) => Meaning::Macro(Arc::clone(rules)),
-        LocalBinding::Special(special) => Meaning::Special(*special),
     }
 }
 
