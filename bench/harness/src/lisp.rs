@@ -22,10 +22,21 @@ const RUN_SECONDS_MAX: u32 = 120;
 const PROGRAMS: [&str; 11] =
     ["ack", "ack9", "fib", "tak", "qs72", "qs100k", "nqueens", "gcbench", "string", "hash", "ctak"];
 
-/// The programs about threads, with their repetitions on Guile (kernel threads) and on Kyocho, and
-/// the mark in microseconds.
-const THREADS: [(&str, u64, u64, f64); 2] =
-    [("spawn_join", 2000, 100_000, 3.0), ("round_trip", 5000, 200_000, 1.5)];
+/// A program about threads.
+#[derive(Debug, Clone, Copy)]
+struct ThreadProgram {
+    name: &'static str,
+    /// Repetitions on Guile, whose threads are kernel threads, and on Kyocho; `None` does not run there.
+    counts: [Option<u64>; 2],
+    /// In microseconds.
+    mark: Option<f64>,
+}
+
+const THREADS: [ThreadProgram; 3] = [
+    ThreadProgram { name: "spawn_join", counts: [Some(2000), Some(100_000)], mark: Some(3.0) },
+    ThreadProgram { name: "round_trip_channel", counts: [None, Some(200_000)], mark: Some(1.5) },
+    ThreadProgram { name: "round_trip", counts: [Some(5000), Some(200_000)], mark: None },
+];
 
 /// A Lisp system.
 #[derive(Debug, Clone)]
@@ -137,7 +148,8 @@ pub fn run(options: &Options) -> Result<Part, String> {
     let rounds = options.rounds();
     let starts = if everything { rounds * 5 } else { 0 };
     let threads = if everything { &THREADS[..] } else { &[] };
-    let mut progress = Progress::new(rounds * (chosen.len() + threads.len()) * 2 + starts * 2 + 2);
+    let asked: usize = threads.iter().map(|program| program.counts.iter().flatten().count()).sum();
+    let mut progress = Progress::new(rounds * (chosen.len() * 2 + asked) + starts * 2 + 2);
 
     let programs = programs(&systems, &chosen, rounds, &mut progress);
     let start = starts_ms(&systems, starts, &mut progress);
@@ -199,19 +211,21 @@ fn starts_ms(systems: &[Lisp; 2], times: usize, progress: &mut Progress) -> Entr
 
 fn thread_programs(
     systems: &[Lisp; 2],
-    threads: &[(&'static str, u64, u64, f64)],
+    threads: &[ThreadProgram],
     rounds: usize,
     progress: &mut Progress,
 ) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for &(name, guile, kyocho, mark_us) in threads {
-        let file = PathBuf::from(format!("bench/lisp/threads/{name}.scm"));
-        let mut entry = Entry::warm(name, Some(mark_us), systems, &file);
-        for _ in 0..rounds {
-            for (system, (lisp, count)) in systems.iter().zip([guile, kyocho]).enumerate() {
-                progress.step(&format!("{name}, {}", lisp.title));
-                entry.add(system, || Ok(lisp.per_run_us(&file, Some(count))?.1));
-            }
+    for program in threads {
+        let file = PathBuf::from(format!("bench/lisp/threads/{}.scm", program.name));
+        let mut entry = Entry::new(program.name, program.mark);
+        let asked = || {
+            let counts = systems.iter().zip(program.counts).enumerate();
+            counts.filter_map(|(system, (lisp, count))| Some((system, lisp, count?)))
+        };
+        for (system, lisp, count) in (0..rounds).flat_map(|_| asked()) {
+            progress.step(&format!("{}, {}", program.name, lisp.title));
+            entry.add(system, || Ok(lisp.per_run_us(&file, Some(count))?.1));
         }
         entries.push(entry);
     }

@@ -3,10 +3,12 @@
 mod compiler;
 pub mod deep;
 pub mod equality;
+pub mod hash_table;
 pub mod heap;
 mod machine;
 pub mod number;
 pub mod port;
+mod prelude;
 pub mod primitives;
 pub mod printer;
 pub mod raise;

@@ -13,6 +13,7 @@ mod bytevectors;
 pub(crate) mod call;
 mod characters;
 mod equality;
+mod hash_tables;
 mod integers;
 mod list_parts;
 mod lists;
@@ -75,6 +76,7 @@ const TABLES: &[&[Primitive]] = &[
     bytevectors::TABLE,
     characters::TABLE,
     equality::TABLE,
+    hash_tables::TABLE,
     integers::TABLE,
     list_parts::TABLE,
     lists::TABLE,

@@ -4,13 +4,15 @@
 #![expect(unsafe_code, reason = "a lock around a cell")]
 
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
+use core::ptr;
 
 use kyocho_sys::prim::cell::UnsafeCell;
 
 pub(crate) use crate::deadline::Deadline;
 use crate::record::{MicroprocessRef, Reason};
-use crate::schedule::{Section, mask, prepare_to_park, resume, switch_away};
+use crate::schedule::{PackedSection, mask, prepare_to_park, resume, switch_away};
 pub(crate) use crate::schedule::{WakeCause, make_runnable_from};
 use crate::spin::SpinLock;
 use crate::vp::Vp;
@@ -40,7 +42,7 @@ impl<T> Guarded<T> {
     pub(crate) fn enter(&self) -> Guard<'_, T> {
         let section = mask();
         self.lock.acquire();
-        Guard { object: self, section: Some(section) }
+        Guard { object: self, section: section.pack() }
     }
 
     pub(crate) fn get_mut(&mut self) -> &mut T {
@@ -51,8 +53,7 @@ impl<T> Guarded<T> {
 /// Access to the value of a [`Guarded`].
 pub(crate) struct Guard<'a, T> {
     object: &'a Guarded<T>,
-    /// Taken when the guard is left.
-    section: Option<Section>,
+    section: PackedSection,
 }
 
 impl<T> fmt::Debug for Guard<'_, T> {
@@ -79,11 +80,11 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Guard<'_, T> {
+impl<'a, T> Guard<'a, T> {
     /// Who is inside, if it is a microprocess.
     #[inline(always)]
     pub(crate) fn caller(&self) -> Option<MicroprocessRef> {
-        self.section.as_ref()?.vp.current.get().map(MicroprocessRef)
+        self.vp().current.get().map(MicroprocessRef)
     }
 
     /// The microprocess inside.
@@ -101,7 +102,7 @@ impl<T> Guard<'_, T> {
     /// The virtual processor of whoever is inside.
     #[inline(always)]
     pub(crate) fn vp(&self) -> &'static Vp {
-        self.section.as_ref().expect("taken when the guard is left").vp
+        self.section.vp()
     }
 
     /// Leaves the guard and waits to be made runnable by whoever finds the caller in a wait queue.
@@ -110,7 +111,7 @@ impl<T> Guard<'_, T> {
     ///
     /// # Panics
     /// The caller is no microprocess, or inside another guard.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn park(self, reason: Reason) -> WakeCause {
         self.suspend(reason, None)
     }
@@ -123,14 +124,23 @@ impl<T> Guard<'_, T> {
         self.suspend(reason, Some(deadline))
     }
 
+    /// The lock, still held, and the section, still entered.
     #[inline(always)]
-    fn suspend(mut self, reason: Reason, deadline: Option<Deadline>) -> WakeCause {
-        let Some(section) = self.section.take() else { return WakeCause::Woken };
+    fn into_parts(self) -> (&'a Guarded<T>, PackedSection) {
+        let guard = ManuallyDrop::new(self);
+        // SAFETY: the guard is not dropped, so its section is left by whoever gets this one.
+        (guard.object, unsafe { ptr::read(&raw const guard.section) })
+    }
+
+    #[inline(always)]
+    fn suspend(self, reason: Reason, deadline: Option<Deadline>) -> WakeCause {
+        let (object, section) = self.into_parts();
+        let section = section.unpack();
         assert!(section.is_outermost(), "a microprocess waits in one guard at a time");
         let vp = section.vp;
         let me = vp.running();
         prepare_to_park(vp, me, reason, deadline);
-        self.object.lock.release();
+        object.lock.release();
         switch_away(vp, me);
         let cause = if me.timed_out.get() { WakeCause::TimedOut } else { WakeCause::Woken };
         resume();
@@ -146,9 +156,9 @@ fn not_a_microprocess() -> ! {
 impl<T> Drop for Guard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some(section) = self.section.take() {
-            self.object.lock.release();
-            section.leave();
-        }
+        self.object.lock.release();
+        // SAFETY: the guard is going, and nobody else leaves its section.
+        let section = unsafe { ptr::read(&raw const self.section) };
+        section.unpack().leave();
     }
 }

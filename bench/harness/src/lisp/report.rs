@@ -16,6 +16,11 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// No values yet.
+    pub(super) fn new(name: &str, mark: Option<f64>) -> Self {
+        Self { name: name.into(), mark, values: [Ok(Vec::new()), Ok(Vec::new())] }
+    }
+
     /// No values yet; a system that cannot run the program at all has failed already.
     pub(super) fn warm(name: &str, mark: Option<f64>, systems: &[Lisp; 2], file: &Path) -> Self {
         let warm_up = |lisp: &Lisp| lisp.warm_up(file).map(|()| Vec::new());

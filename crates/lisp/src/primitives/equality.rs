@@ -4,7 +4,8 @@ use super::Primitive;
 use super::call::Call;
 use crate::equality::{equal, equal_hash, eqv, eqv_hash, text_hash};
 use crate::heap::Mutator;
-use crate::raise::Result;
+use crate::raise::{Raise, Result};
+use crate::symbol::Symbol;
 use crate::text::fold;
 use crate::value::Value;
 
@@ -33,6 +34,7 @@ pub(super) const TABLE: &[Primitive] = &[
         Call::new("number-hash", a).number(0)?;
         hash("number-hash", a, eqv_hash(a[0]))
     }),
+    Primitive::exactly("%wrong-type", 4, wrong_type),
     Primitive::exactly("eof-object", 0, |_, _| Ok(Value::EOF)),
     Primitive::exactly("eof-object?", 1, |_, a| Ok(Value::boolean(a[0] == Value::EOF))),
     Primitive::at_least("void", 0, |_, _| Ok(Value::UNSPECIFIED)),
@@ -47,6 +49,16 @@ fn hash(who: &'static str, arguments: &[Value], hash: u64) -> Result {
         Some(bound) if bound > 0 => Ok(Value::fixnum(hash % bound)),
         _ => Err(call.wrong(1, "exact positive integer")),
     }
+}
+
+/// `(%wrong-type who position expected got)`: the prelude's complaint, in the primitives' words.
+fn wrong_type(_: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("%wrong-type", arguments);
+    let who = call.symbol(0)?.name();
+    let position = call.count_at(1)?;
+    // Interned, so that it lives as long as the complaint wants; the prelude has but a few.
+    let expected = Symbol::intern(&call.string(2)?).name();
+    Err(Raise::wrong_type(who, position, expected, arguments[3]))
 }
 
 fn string_hash(_: &mut Mutator, arguments: &[Value]) -> Result {

@@ -179,7 +179,7 @@ impl Claimed {
 /// something or `deadline` passes.
 ///
 /// `queue` chooses the queue among the object's data. The guard is given up while waiting.
-#[inline]
+#[inline(always)]
 pub(crate) fn wait<S>(
     object: &Guarded<S>,
     guard: Guard<'_, S>,
@@ -192,7 +192,7 @@ pub(crate) fn wait<S>(
 }
 
 /// The same; calls `once_queued` between queueing and parking, under the guard.
-#[inline]
+#[inline(always)]
 pub(crate) fn wait_after<S>(
     object: &Guarded<S>,
     mut guard: Guard<'_, S>,

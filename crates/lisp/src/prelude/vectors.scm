@@ -1,0 +1,89 @@
+;;; Vectors: what takes procedures (R7RS 6.10, the common part of SRFI 133).
+
+(define (%shortest-length length-of first rest)
+  (let loop ((n (length-of first)) (rest rest))
+    (if (null? rest) n (loop (min n (length-of (car rest))) (cdr rest)))))
+
+(define (%elements ref sequences i)
+  (map (lambda (sequence) (ref sequence i)) sequences))
+
+(define vector-map
+  (case-lambda
+    ((f v)
+     ;; Gathered in a list, so that a continuation may return twice.
+     (let ((n (vector-length v)))
+       (let loop ((i 0) (result '()))
+         (if (< i n)
+             (loop (+ i 1) (cons (f (vector-ref v i)) result))
+             (list->vector (reverse result))))))
+    ((f v . rest)
+     (let ((n (%shortest-length vector-length v rest)) (all (cons v rest)))
+       (let loop ((i 0) (result '()))
+         (if (< i n)
+             (loop (+ i 1) (cons (apply f (%elements vector-ref all i)) result))
+             (list->vector (reverse result))))))))
+
+(define vector-for-each
+  (case-lambda
+    ((f v)
+     (let ((n (vector-length v)))
+       (let loop ((i 0))
+         (if (< i n)
+             (begin (f (vector-ref v i)) (loop (+ i 1)))))))
+    ((f v . rest)
+     (let ((n (%shortest-length vector-length v rest)) (all (cons v rest)))
+       (let loop ((i 0))
+         (if (< i n)
+             (begin (apply f (%elements vector-ref all i)) (loop (+ i 1)))))))))
+
+(define (vector-map! f v)
+  (let ((n (vector-length v)))
+    (let loop ((i 0))
+      (if (< i n)
+          (begin (vector-set! v i (f (vector-ref v i))) (loop (+ i 1)))))))
+
+(define (vector-tabulate f n)
+  (let ((v (make-vector n)))
+    (let loop ((i 0))
+      (if (< i n)
+          (begin (vector-set! v i (f i)) (loop (+ i 1)))
+          v))))
+(define (make-initialized-vector n f) (vector-tabulate f n))
+
+(define (vector-fold f seed v)
+  (let ((n (vector-length v)))
+    (let loop ((i 0) (result seed))
+      (if (< i n) (loop (+ i 1) (f result (vector-ref v i))) result))))
+(define (vector-fold-right f seed v)
+  (let loop ((i (- (vector-length v) 1)) (result seed))
+    (if (< i 0) result (loop (- i 1) (f result (vector-ref v i))))))
+
+(define (vector-index ok? v)
+  (let ((n (vector-length v)))
+    (let loop ((i 0))
+      (and (< i n) (if (ok? (vector-ref v i)) i (loop (+ i 1)))))))
+(define (vector-count ok? v)
+  (vector-fold (lambda (n x) (if (ok? x) (+ n 1) n)) 0 v))
+(define (vector-any ok? v)
+  (let ((n (vector-length v)))
+    (let loop ((i 0))
+      (and (< i n) (or (ok? (vector-ref v i)) (loop (+ i 1)))))))
+(define (vector-every ok? v)
+  (let ((n (vector-length v)))
+    (let loop ((i 0) (last #t))
+      (if (< i n)
+          (let ((x (ok? (vector-ref v i)))) (and x (loop (+ i 1) x)))
+          last))))
+
+;; `compare` gives a number below, at or above zero for an element against the key.
+(define (vector-binary-search v key compare)
+  (let loop ((low 0) (high (vector-length v)))
+    (and (< low high)
+         (let* ((middle (quotient (+ low high) 2))
+                (order (compare (vector-ref v middle) key)))
+           (cond ((< order 0) (loop (+ middle 1) high))
+                 ((> order 0) (loop low middle))
+                 (else middle))))))
+
+(define (vector-head v end) (subvector v 0 end))
+(define (vector-tail v start) (subvector v start (vector-length v)))

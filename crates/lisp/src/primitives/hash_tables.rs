@@ -1,0 +1,114 @@
+//! Hash tables, as the prelude sees them: SRFI 69 and 125 are written there, over these.
+
+use super::Primitive;
+use super::call::Call;
+use super::lists::Builder;
+use crate::hash_table::{self, Equivalence, Table};
+use crate::heap::Mutator;
+use crate::heap::object::Kind;
+use crate::raise::Result;
+use crate::text::Text;
+use crate::value::Value;
+
+pub(super) const TABLE: &[Primitive] = &[
+    Primitive::exactly("hash-table?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::HashTable)))),
+    Primitive::exactly("%make-hash-table", 3, make),
+    Primitive::exactly("%hash-table-custom?", 1, |_, a| {
+        let equivalence = hash_table::equivalence(a[0]);
+        Ok(Value::boolean(equivalence == Some(Equivalence::Custom)))
+    }),
+    Primitive::exactly("%hash-table-procedures", 1, |_, a| Ok(hash_table::procedures(a[0]))),
+    // A custom table looks empty from here: the prelude looks again.
+    Primitive::exactly("%hash-table-ref", 3, |_, a| {
+        let table = table(Call::new("hash-table-ref", a))?;
+        Ok(table.get(a[1]).filter(|_| !table.is_custom()).unwrap_or(a[2]))
+    }),
+    Primitive::exactly("%bucket-ref", 2, |_, a| {
+        let table = table(Call::new("%bucket-ref", a))?;
+        Ok(table.get(a[1]).unwrap_or(Value::NIL))
+    }),
+    Primitive::exactly("%bucket-set!", 3, |m, a| {
+        table(Call::new("%bucket-set!", a))?.set(m, a[1], a[2])?;
+        Ok(Value::UNSPECIFIED)
+    }),
+    Primitive::exactly("%hash-table-set!", 3, set),
+    Primitive::exactly("%hash-table-delete!", 2, |_, a| {
+        let mut table = table(Call::new("hash-table-delete!", a))?;
+        Ok(Value::boolean(table.delete(a[1])))
+    }),
+    Primitive::exactly("%hash-table-contains?", 2, |_, a| {
+        let table = table(Call::new("hash-table-contains?", a))?;
+        Ok(Value::boolean(!table.is_custom() && table.get(a[1]).is_some()))
+    }),
+    Primitive::exactly("%hash-table-size", 1, |_, a| {
+        Ok(Value::fixnum(table(Call::new("hash-table-size", a))?.count() as i64))
+    }),
+    Primitive::exactly("%hash-table-clear!", 1, |m, a| {
+        table(Call::new("hash-table-clear!", a))?.clear(m)?;
+        Ok(Value::UNSPECIFIED)
+    }),
+    Primitive::exactly("%hash-table-copy", 1, |m, a| {
+        table(Call::new("hash-table-copy", a))?.copy(m)
+    }),
+    Primitive::exactly("%hash-table-keys", 1, |m, a| {
+        list(m, Call::new("hash-table-keys", a), |_, (key, _)| Ok(key))
+    }),
+    Primitive::exactly("%hash-table-values", 1, |m, a| {
+        list(m, Call::new("hash-table-values", a), |_, (_, value)| Ok(value))
+    }),
+    Primitive::exactly("%hash-table->alist", 1, |m, a| {
+        let call = Call::new("hash-table->alist", a);
+        list(m, call, |m, (key, value)| Ok(m.cons(key, value)?))
+    }),
+];
+
+/// The table that is argument 0, locked, where argument 1 may be a key of it.
+fn table(call: Call<'_>) -> Result<Table> {
+    let key = call.optional(1);
+    if hash_table::equivalence(call.value(0)) == Some(Equivalence::String)
+        && key.is_some_and(|key| Text::of(key).is_none())
+    {
+        return Err(call.wrong(1, "string"));
+    }
+    Table::lock(call.value(0)).ok_or_else(|| call.wrong(0, "hash table"))
+}
+
+/// `(%make-hash-table equivalence procedures capacity)`; the equivalence is one of the symbols
+/// `eqv`, `equal`, `string`, `custom`.
+fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let call = Call::new("make-hash-table", arguments);
+    let equivalence = match call.symbol(0)?.name() {
+        "eqv" => Equivalence::Eqv,
+        "equal" => Equivalence::Equal,
+        "string" => Equivalence::String,
+        "custom" => Equivalence::Custom,
+        _ => return Err(call.outside(0, "eqv, equal, string or custom")),
+    };
+    let capacity = call.count_at(2)?;
+    hash_table::make(m, equivalence, arguments[1], capacity)
+}
+
+/// Whether it was set: not in a custom table, where the prelude does it.
+fn set(m: &mut Mutator, arguments: &[Value]) -> Result {
+    let mut table = table(Call::new("hash-table-set!", arguments))?;
+    if table.is_custom() {
+        return Ok(Value::FALSE);
+    }
+    table.set(m, arguments[1], arguments[2])?;
+    Ok(Value::TRUE)
+}
+
+/// A list with an element for each association, oldest first.
+fn list(
+    m: &mut Mutator,
+    call: Call<'_>,
+    element: fn(&mut Mutator, (Value, Value)) -> Result,
+) -> Result {
+    let table = table(call)?;
+    let mut list = Builder::new();
+    for association in table.associations() {
+        let element = element(m, association)?;
+        list.push(m, element)?;
+    }
+    Ok(list.finish())
+}

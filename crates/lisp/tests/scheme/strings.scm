@@ -1,0 +1,50 @@
+;;; R7RS §6.7: strings.
+(import (scheme base) (scheme write) (scheme process-context) (scheme char))
+(include "harness.scm")
+
+(test #t (string? "a")) (test #t (string? "")) (test #f (string? 'a)) (test #f (string? #\a))
+(test 3 (string-length (make-string 3))) (test "---" (make-string 3 #\-)) (test "" (make-string 0 #\a))
+(test "" (string)) (test "---" (string #\- #\- #\-)) (test-error (string 1))
+(test 0 (string-length "")) (test 3 (string-length "abc")) (test 3 (string-length "aλ\x10000;"))
+(test #\a (string-ref "abc" 0)) (test #\c (string-ref "abc" 2)) (test #\λ (string-ref "aλc" 1))
+(test-error (string-ref "abc" 3)) (test-error (string-ref "abc" -1)) (test-error (string-ref 'abc 0)) (test-error (string-ref "abc" 1.0))
+(test "a-c" (let ((s (string #\a #\b #\c))) (string-set! s 1 #\-) s))
+(test "aλc" (let ((s (string #\a #\b #\c))) (string-set! s 1 #\λ) s))
+(test "a\x10000;λ" (let ((s (make-string 3 #\a))) (string-set! s 2 #\λ) (string-set! s 1 #\x10000) s))
+(test-error (let ((s (string #\a))) (string-set! s 1 #\b)))
+(test #t (string=? "" "")) (test #t (string=? "abc" "abc" "abc")) (test #f (string=? "abc" "ABC")) (test #f (string=? "ab" "abc"))
+(test #t (string<? "" "a")) (test #t (string<? "abc" "abd")) (test #t (string<? "ab" "abc")) (test #f (string<? "abc" "abc")) (test #t (string<? "a" "b" "c")) (test #f (string<? "a" "c" "b"))
+(test #t (string>? "b" "a")) (test #t (string<=? "abc" "abc" "abd")) (test #t (string>=? "abd" "abc" "abc")) (test #t (string<? "z" "λ"))
+(test-error (string<? "a" 'b))
+(test #t (string-ci=? "aBc" "AbC")) (test #t (string-ci<? "abc" "ABD")) (test #t (string-ci>? "B" "a")) (test #t (string-ci<=? "abc" "ABC")) (test #t (string-ci>=? "ABC" "abc"))
+(test #t (string-ci=? "Strasse" "straSSE")) (test #t (string-ci=? "ΑΒΓ" "αβγ"))
+(test "ABC" (string-upcase "abc")) (test "abc" (string-downcase "ABC")) (test "abc" (string-foldcase "ABC")) (test "" (string-upcase "")) (test "ΑΒΓ" (string-upcase "αβγ")) (test "αβγ" (string-downcase "ΑΒΓ"))
+(cond-expand
+  (guile)
+  (else (test "STRASSE" (string-upcase "Straße")) (test "strasse" (string-foldcase "Straße"))
+        (test "χαος" (string-downcase "ΧΑΟΣ"))))
+(test "" (substring "abc" 0 0)) (test "ab" (substring "abc" 0 2)) (test "bc" (substring "abc" 1 3)) (test-error (substring "abc" 2 1)) (test-error (substring "abc" 0 4))
+(test "" (string-append)) (test "abc" (string-append "abc")) (test "abcdef" (string-append "abc" "" "def")) (test "aλb" (string-append "a" "λ" "b")) (test-error (string-append "a" 'b))
+(test '() (string->list "")) (test '(#\a #\b #\c) (string->list "abc")) (test '(#\b #\c) (string->list "abc" 1)) (test '(#\b) (string->list "abc" 1 2)) (test-error (string->list "abc" 4))
+(test "abc" (list->string '(#\a #\b #\c))) (test "" (list->string '())) (test "aλ" (list->string '(#\a #\λ))) (test-error (list->string '(1))) (test-error (list->string '(#\a . #\b)))
+(test "abc" (string-copy "abc")) (test "bc" (string-copy "abc" 1)) (test "b" (string-copy "abc" 1 2)) (test #f (let ((s (string #\a))) (eq? s (string-copy s))))
+(test "a12de" (let ((s (string-copy "abcde"))) (string-copy! s 1 "12345" 0 2) s))
+(test "-----" (let ((s (make-string 5 #\x))) (string-fill! s #\-) s)) (test "xx---" (let ((s (make-string 5 #\x))) (string-fill! s #\- 2) s)) (test "xx-xx" (let ((s (make-string 5 #\x))) (string-fill! s #\- 2 3) s))
+(test "aabde" (let ((s (string-copy "abcde"))) (string-copy! s 1 s 0 2) s))
+(test "bcdde" (let ((s (string-copy "abcde"))) (string-copy! s 0 s 1 4) s))
+(test "abλde" (let ((s (string-copy "abcde"))) (string-copy! s 2 "λ") s))
+(test-error (let ((s (make-string 2))) (string-copy! s 1 "abc")))
+;; with other types, from other sections
+(test '#(#\b) (string->vector "abc" 1 2)) (test "bc" (vector->string '#(#\a #\b #\c) 1)) (test #u8(97 206 187) (string->utf8 "aλ")) (test "aλ" (utf8->string (bytevector 97 206 187)))
+(test #u8(98) (string->utf8 "abc" 1 2)) (test "b" (utf8->string #u8(97 98 99) 1 2))
+;; escapes
+(test '(7 8 9 10 13 34 92 124 955) (map char->integer (string->list "\a\b\t\n\r\"\\\|\x3bb;")))
+(test "ab" "a\
+      b")
+(test "line 1\nline 2" "line 1
+line 2")
+;; long strings
+(test 100000 (string-length (apply string-append (make-list 10000 "0123456789"))))
+(test #t (string=? (make-string 100000 #\λ) (list->string (make-list 100000 #\λ))))
+
+(finish)
