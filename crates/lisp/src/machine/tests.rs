@@ -3,6 +3,7 @@
 
 use crate::heap::{CellCache, Heap, Limits, Mutator};
 use crate::machine::{Exit, Machine, condition};
+use crate::prelude;
 use crate::primitives::Primitive;
 use crate::printer;
 use crate::syntax::environment::Environment;
@@ -11,11 +12,6 @@ use crate::system::kernel::{Kernel, Source, lock, read_all};
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use std::sync::Arc;
-
-const PRELUDE: &[(&str, &str)] = &[
-    ("prelude/run.scm", include_str!("../prelude/run.scm")),
-    ("prelude/control.scm", include_str!("../prelude/control.scm")),
-];
 
 struct Driver {
     kernel: Kernel,
@@ -29,7 +25,8 @@ impl Driver {
         let kernel = Kernel::new(heap, Options::default(), &mut mutator).unwrap();
         let system = Arc::clone(lock(&kernel.world).system());
         let mut driver = Self { kernel, environment: system };
-        for (name, text) in PRELUDE {
+        let first = ("prelude/run.scm", include_str!("../prelude/run.scm"));
+        for (name, text) in [first].iter().chain(prelude::SOURCES) {
             driver.eval(text, name);
         }
         driver.environment = lock(&driver.kernel.world).interaction_environment();

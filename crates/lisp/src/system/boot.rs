@@ -1,6 +1,7 @@
 //! Booting: the runtime's kernel thread, `init`, the services, and getty's loop.
 
 use crate::heap::{Heap, Limits, Mutator};
+use crate::prelude;
 use crate::report::Report;
 use crate::syntax::datum::Datum;
 use crate::syntax::environment::Environment;
@@ -14,9 +15,6 @@ use kyocho_microprocess::{Builder, Microprocess, Priority, Runtime, park};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, mpsc};
-
-/// The prelude: what of the standard library is written in Scheme, in order.
-const PRELUDE: &[(&str, &str)] = &[("prelude/control.scm", include_str!("../prelude/control.scm"))];
 
 /// The definition of the procedure that runs all other texts.
 const FIRST: (&str, &str) = ("prelude/run.scm", include_str!("../prelude/run.scm"));
@@ -159,7 +157,7 @@ fn load_prelude(kernel: &Arc<Kernel>, mutator: &mut Mutator) -> Result<(), Repor
     if let Ok(Some(thunk)) = thunk {
         done(run(kernel, || start_main(kernel, mutator, thunk, None)))?;
     }
-    for (name, text) in PRELUDE {
+    for (name, text) in prelude::SOURCES {
         let environment = Arc::clone(&system);
         let what = Evaluate::program(environment, read_all(text, name));
         done(run(kernel, || start_text(kernel, mutator, what)))?;
