@@ -20,7 +20,7 @@ impl Driver {
         let limits = Limits { bytes_max: 256 << 20, ..Limits::default() };
         let heap = Heap::new(limits).unwrap();
         let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(heap, &mut mutator).unwrap();
+        let kernel = Kernel::new(heap, crate::system::Options::default(), &mut mutator).unwrap();
         let system = Arc::clone(lock(&kernel.world).system());
         let mut driver = Self { kernel, environment: system };
         for (name, text) in SOURCES {
