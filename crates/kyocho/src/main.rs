@@ -1,2 +1,25 @@
-//! The `kyocho` command.
-fn main() {}
+//! The `kyocho` command: reads the command line and hands over to one file a command.
+//!
+//! Exit codes: 0 fine, 1 the program failed, 2 the command line was wrong (clap's own).
+
+mod boot;
+mod command_line;
+mod prompt;
+mod run;
+mod signals;
+mod terminal;
+mod tour;
+
+use clap::Parser;
+use command_line::{Command, CommandLine};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    let options = line.system.to_options();
+    match line.command {
+        None => prompt::command(options),
+        Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
+        Some(Command::Tour) => tour::command(options),
+    }
+}

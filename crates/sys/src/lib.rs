@@ -24,8 +24,8 @@ pub mod prim;
 mod raw;
 pub mod scheduling;
 pub mod signal;
-pub mod sleep;
 pub mod skip;
+pub mod sleep;
 pub mod task;
 #[cfg(not(loom))] // models start threads of their own
 pub mod thread;

@@ -13,12 +13,8 @@ pub fn until(deadline_ns: u64) -> Result<(), Errno> {
         tv_sec: (deadline_ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (deadline_ns % 1_000_000_000) as libc::c_long,
     };
-    let arguments = [
-        libc::CLOCK_MONOTONIC as usize,
-        libc::TIMER_ABSTIME as usize,
-        &raw const time as usize,
-        0,
-    ];
+    let arguments =
+        [libc::CLOCK_MONOTONIC as usize, libc::TIMER_ABSTIME as usize, &raw const time as usize, 0];
     // SAFETY: the kernel reads the structure during the call.
     unsafe { call(libc::SYS_clock_nanosleep, arguments) }?;
     Ok(())

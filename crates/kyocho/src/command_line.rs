@@ -1,0 +1,98 @@
+//! The command line, as clap reads it. Help texts live here and teach by example.
+
+use clap::{Args, Parser, Subcommand};
+use kyocho_lisp::system::{CellCache, Engine, Options};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  kyocho                                 boot and give a Lisp prompt
+  kyocho run primes.scm 700              run a program; (command-line) gives its arguments
+  kyocho tour                            boot, show what microprocesses do, then a prompt
+  echo '(display (+ 1 2))' | kyocho      evaluate what comes on standard input
+  kyocho --engine deep --cell-cache off run ack.scm
+                                         paper 4's evaluator, every cons a message
+
+At the prompt: Tab completes bound names, Ctrl-C stops an evaluation, Ctrl-D leaves.
+Exit codes: 0 fine, 1 the program failed, 2 the command line was wrong.";
+
+/// An operating system at user level: microprocesses under a Lisp prompt.
+#[derive(Debug, Parser)]
+#[command(name = "kyocho", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) system: SystemArguments,
+}
+
+/// What to do; nothing means: give a prompt.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a Scheme program.
+    Run {
+        /// The program: R7RS Scheme, UTF-8.
+        file: PathBuf,
+        /// What `(command-line)` gives after the program's name.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Boot, run a program that shows what microprocesses do, then give a prompt if this is a terminal.
+    Tour,
+}
+
+/// How the system is booted.
+#[derive(Debug, Args)]
+pub(crate) struct SystemArguments {
+    /// Which evaluator: the compiled machine, or paper 4's deep-binding interpreter.
+    #[arg(long, value_enum, default_value_t = EngineName::Machine, global = true)]
+    engine: EngineName,
+    /// Cells a thread takes from the shared heap at a time: `off` asks for each, a number, or `auto`.
+    #[arg(long, value_name = "off|N|auto", default_value = "auto", value_parser = cell_cache, global = true)]
+    cell_cache: CellCache,
+    /// Virtual processors; default: the processors this process may use.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), global = true)]
+    virtual_processors: Option<u16>,
+    /// Most memory the Lisp heap may take, in MiB.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(8..), default_value_t = 4096, global = true)]
+    memory: u32,
+    /// A folder to look for libraries in, as (a b) in DIR/a/b.sld; may be given several times.
+    #[arg(short = 'L', long = "library-path", value_name = "DIR", global = true)]
+    library_path: Vec<PathBuf>,
+}
+
+/// The engines by name.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum EngineName {
+    /// The compiled register machine.
+    Machine,
+    /// Paper 4's deep-binding interpreter.
+    Deep,
+}
+
+fn cell_cache(text: &str) -> Result<CellCache, String> {
+    match text {
+        "off" => Ok(CellCache::Off),
+        "auto" => Ok(CellCache::Auto),
+        _ => match text.parse::<u32>() {
+            Ok(cells) if (1..=32 * 1024).contains(&cells) => Ok(CellCache::Fixed(cells)),
+            _ => Err("expected `off`, `auto` or a number of cells from 1 to 32768".to_owned()),
+        },
+    }
+}
+
+impl SystemArguments {
+    pub(crate) fn to_options(&self) -> Options {
+        Options {
+            engine: match self.engine {
+                EngineName::Machine => Engine::Machine,
+                EngineName::Deep => Engine::Deep,
+            },
+            cell_cache: self.cell_cache,
+            memory_max_bytes: self.memory as usize * 1024 * 1024,
+            virtual_processors: self.virtual_processors.map(usize::from),
+            library_path: self.library_path.clone(),
+            ..Options::default()
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! `kyocho run FILE`: one program, its output and its exit code.
+
+use crate::boot::{Voice, boot};
+use crate::signals;
+use kyocho_lisp::system::Options;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn command(options: Options, file: &Path, arguments: Vec<String>) -> ExitCode {
+    let options = Options { script: Some(file.to_path_buf()), arguments, ..options };
+    let Some(mut system) = boot(options, Voice::Quiet) else { return ExitCode::FAILURE };
+    signals::end_on_signals(&system);
+    let outcome = system.run_file(file);
+    if let Some(report) = &outcome.report {
+        crate::terminal::complain(&report.to_string());
+    }
+    ExitCode::from(outcome.exit_code)
+}

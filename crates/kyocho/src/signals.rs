@@ -1,0 +1,49 @@
+//! SIGINT and SIGTERM. They arrive on a kernel thread of their own, so what they do is ordinary code.
+
+use crate::terminal;
+use kyocho_lisp::system::{Session, System};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// The shell's convention for a program that a signal ended.
+const SIGNAL_EXIT_BASE: i32 = 128;
+
+fn on_signals(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) {
+    let mut signals = match Signals::new(signals) {
+        Ok(signals) => signals,
+        Err(error) => return terminal::complain(&format!("kyocho: signals not handled: {error}")),
+    };
+    let named = std::thread::Builder::new().name("signals".to_owned());
+    let started = named.spawn(move || {
+        for signal in signals.forever() {
+            act(signal);
+        }
+    });
+    if let Err(error) = started {
+        terminal::complain(&format!("kyocho: signals not handled: {error}"));
+    }
+}
+
+/// A program ends on SIGINT and SIGTERM: its ports are flushed, then the process exits.
+pub(crate) fn end_on_signals(system: &System) {
+    let shutdown = system.shutdown_handle();
+    on_signals(&[SIGINT, SIGTERM], move |signal| {
+        shutdown.flush_ports();
+        std::process::exit(SIGNAL_EXIT_BASE + signal);
+    });
+}
+
+/// A prompt ends on SIGTERM likewise.
+pub(crate) fn end_on_sigterm(system: &System) {
+    let shutdown = system.shutdown_handle();
+    on_signals(&[SIGTERM], move |signal| {
+        shutdown.flush_ports();
+        std::process::exit(SIGNAL_EXIT_BASE + signal);
+    });
+}
+
+/// At a prompt SIGINT stops the evaluation and keeps the session.
+pub(crate) fn interrupt_on_sigint(session: &Session) {
+    let interrupt = session.interrupt_handle();
+    on_signals(&[SIGINT], move |_| interrupt.interrupt());
+}

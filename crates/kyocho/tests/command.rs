@@ -1,0 +1,210 @@
+//! The command as a user meets it: exit codes, messages, streams.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn kyocho() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_kyocho"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Writes `source` to a file of this test's own.
+fn program(name: &str, source: &[u8]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.scm"));
+    std::fs::write(&path, source).expect("the test's folder can be written");
+    path
+}
+
+fn run_program(name: &str, source: &[u8], arguments: &[&str]) -> (Output, PathBuf) {
+    let path = program(name, source);
+    let output = kyocho().arg("run").arg(&path).args(arguments).output().expect("kyocho starts");
+    (output, path)
+}
+
+fn feed(input: &str) -> Output {
+    let mut child = kyocho()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("kyocho starts");
+    let mut standard_input = child.stdin.take().expect("standard input is piped");
+    standard_input.write_all(input.as_bytes()).expect("kyocho reads its standard input");
+    drop(standard_input);
+    child.wait_with_output().expect("kyocho ends")
+}
+
+#[test]
+fn a_program_prints_and_exits_with_zero() {
+    let (output, _) = run_program("prints", b"(display (* 6 7)) (newline)", &[]);
+    assert_eq!(text(&output.stdout), "42\n");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_program_sees_its_arguments() {
+    let source = b"(for-each (lambda (a) (display a) (newline)) (cdr (command-line)))";
+    let (output, _) = run_program("arguments", source, &["one", "--two"]);
+    assert_eq!(text(&output.stdout), "one\n--two\n");
+}
+
+#[test]
+fn exit_gives_its_code_and_flushes() {
+    let (output, _) = run_program("exits", b"(display 'before) (exit 7) (display 'after)", &[]);
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(text(&output.stdout), "before");
+}
+
+#[test]
+fn an_uncaught_error_names_its_place_and_exits_with_one() {
+    let source = b"(define (f x)\n  (car x))\n(define (g y) (+ 1 (f y)))\n(display (g 5))\n";
+    let (output, path) = run_program("uncaught", source, &[]);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(message.starts_with(&format!("{}:2:", path.display())), "{message}");
+    assert!(message.contains("car"), "{message}");
+    assert!(message.contains('g'), "{message}");
+}
+
+#[test]
+fn a_syntax_error_names_its_place_and_exits_with_one() {
+    let (output, path) = run_program("unclosed", b"(display 1)\n(define (f x)\n  (car x)\n", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains(&path.display().to_string()), "{message}");
+    assert!(message.contains("2:1"), "the open parenthesis is at 2:1: {message}");
+}
+
+#[test]
+fn an_unbound_name_suggests_the_nearest_bound_one() {
+    let (output, _) = run_program("unbound", b"(dispaly 1)", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains("dispaly") && message.contains("display"), "{message}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let output = kyocho().args(["run", "no-such-file.scm"]).output().expect("kyocho starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no-such-file.scm"));
+}
+
+#[test]
+fn a_folder_in_place_of_a_program_is_an_error() {
+    let output = kyocho().args(["run", "."]).output().expect("kyocho starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!output.stderr.is_empty());
+}
+
+#[test]
+fn a_program_that_is_not_utf8_is_an_error() {
+    let (output, path) = run_program("latin1", b"(display 1)\n(display \"caf\xe9\")\n", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains(&path.display().to_string()), "{message}");
+    assert!(message.to_lowercase().contains("utf-8"), "{message}");
+}
+
+#[test]
+fn a_wrong_command_line_exits_with_two() {
+    for arguments in [&["--no-such-option"][..], &["run"], &["--cell-cache", "0", "run", "x.scm"]] {
+        let output = kyocho().args(arguments).output().expect("kyocho starts");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_teaches_by_example() {
+    let output = kyocho().arg("--help").output().expect("kyocho starts");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("kyocho run primes.scm 700"));
+}
+
+#[test]
+fn version_is_the_packages() {
+    let output = kyocho().arg("--version").output().expect("kyocho starts");
+    assert_eq!(text(&output.stdout), concat!("kyocho ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn standard_input_is_evaluated() {
+    let output = feed("(define x 20)\n(display (+ x 1))\n(newline)\n");
+    assert_eq!(text(&output.stdout), "21\n");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn an_error_on_standard_input_exits_with_one() {
+    let output = feed("(car 1)\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("car"));
+}
+
+#[test]
+fn a_closed_pipe_is_an_error_or_quiet_but_never_a_panic() {
+    let source = b"(let loop ((n 0)) (when (< n 100000) (write n) (newline) (loop (+ n 1))))";
+    let mut child = kyocho()
+        .arg("run")
+        .arg(program("pipe", source))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("kyocho starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("kyocho ends");
+    assert!(output.status.code().is_some(), "ended by a signal: {:?}", output.status);
+    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn running_out_of_memory_is_an_error() {
+    let path = program("memory", b"(let loop ((l '())) (loop (cons (make-vector 1000 0) l)))");
+    let output =
+        kyocho().args(["--memory", "64", "run"]).arg(path).output().expect("kyocho starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("memory"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn endless_recursion_is_an_error() {
+    let (output, _) = run_program("recursion", b"(define (f x) (+ 1 (f x))) (f 1)", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("recursion"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn sigterm_flushes_and_exits() {
+    let source = b"(display \"waiting\") (let loop () (loop))";
+    let mut child = kyocho()
+        .arg("run")
+        .arg(program("sigterm", source))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("kyocho starts");
+    // Signals are handled from before the program starts; a process that is not there yet is asked again.
+    let status = loop {
+        let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        if let Some(status) = child.try_wait().expect("the child can be waited for") {
+            break status;
+        }
+        std::thread::yield_now();
+    };
+    assert!(status.code() == Some(128 + 15) || status.code().is_none(), "{status:?}");
+}
+
+#[test]
+fn the_tour_runs_to_its_end_without_a_terminal() {
+    let output = kyocho().arg("tour").stdin(Stdio::null()).output().expect("kyocho starts");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let seen = text(&output.stdout);
+    for part in ["125 primes, 126 threads, 9055 messages", "(ackermann 3 3) = 61", "ticker ticked"]
+    {
+        assert!(seen.contains(part), "{seen}");
+    }
+}

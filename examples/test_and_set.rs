@@ -1,0 +1,47 @@
+//! Paper 0: a lock without an atomic instruction, taken by threads that the clock interrupts anywhere.
+//!
+//!     cargo run --release --example test_and_set
+
+use kyocho::microprocess::{Runtime, spawn, yield_now};
+use kyocho::tst::{Counter, Restartable, TryLock};
+use std::sync::Arc;
+
+const THREADS: usize = 8;
+const ROUNDS: usize = 50_000;
+
+fn main() {
+    let runtime = Runtime::builder().virtual_processors(1).build();
+    let total = runtime.run(|| {
+        let mechanism = Restartable::current().expect("a microprocess holds a virtual processor");
+        let lock = Arc::new(TryLock::new(mechanism, 0_usize));
+        let refusals = Arc::new(Counter::new(mechanism));
+        let threads: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let (lock, refusals) = (Arc::clone(&lock), Arc::clone(&refusals));
+                spawn(move || {
+                    for _ in 0..ROUNDS {
+                        add_one(&lock, &refusals);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        println!("{} times a thread found the lock taken", refusals.get());
+        *lock.try_lock().expect("everybody has left")
+    });
+    assert_eq!(total, Ok(THREADS * ROUNDS), "an addition was lost");
+    println!("{THREADS} threads added {ROUNDS} each: {}", THREADS * ROUNDS);
+}
+
+fn add_one(lock: &TryLock<Restartable, usize>, refusals: &Counter<Restartable>) {
+    loop {
+        if let Ok(mut total) = lock.try_lock() {
+            *total += 1;
+            return;
+        }
+        let _counted = refusals.add(1);
+        yield_now();
+    }
+}
