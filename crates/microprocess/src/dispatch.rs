@@ -142,7 +142,7 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
         _ => None,
     };
     if step == Step::Yield || record.token.replace(false) {
-        vp.queue.push(record, record.level.get());
+        vp.queue.push(record, record.level());
     } else {
         prepare_to_park(vp, record, Reason { kind: Kind::Park, object: 0 }, deadline);
     }
@@ -180,7 +180,7 @@ pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool
         thread.pass(vp, spare);
     } else {
         if let Some(next) = next {
-            vp.queue.push_first(next, next.level.get());
+            vp.queue.push_first(next, next.level());
         }
         me.bound.set(None);
         me.special.set(me.is_stackless.get());

@@ -25,7 +25,7 @@ use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
 use kyocho_sys::prim::thread::yield_now;
 use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
 use kyocho_sys::signal::use_alternate_stack;
-use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId};
+use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limit};
 use kyocho_sys::thread::{OnStack, start_on};
 
 use crate::kernel_stack::{self, KernelStack};
@@ -129,7 +129,7 @@ impl KernelThread {
 
     /// Starts a kernel thread with this record, for `vp`. Allocates.
     pub(crate) fn start(&'static self, vp: &'static Vp, role: Role) -> Result<Handle, Errno> {
-        let stack = KernelStack::take()?;
+        let stack = KernelStack::take().inspect_err(|_| self.retire())?;
         self.beginning.set(Some((vp, role, stack)));
         let argument = ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the stack is nobody else's until the handle is joined. `run` catches no panic, so that one ends the process.
@@ -138,6 +138,7 @@ impl KernelThread {
             Ok(join) => Ok(Handle { thread: self, stack, join }),
             Err(errno) => {
                 stack.give_back();
+                self.retire();
                 Err(errno)
             }
         }
@@ -392,9 +393,7 @@ impl Handle {
         self.join.join();
         self.stack.give_back();
         self.thread.close_reader();
-        let Self { thread, .. } = self;
-        thread.reset();
-        unused().push(thread);
+        self.thread.retire();
     }
 
     /// The thread sleeps for ever, with its record and its stacks.
@@ -411,8 +410,8 @@ fn unused() -> MutexGuard<'static, Vec<&'static KernelThread>> {
 }
 
 impl KernelThread {
-    /// As new.
-    fn reset(&self) {
+    /// For the next kernel thread.
+    fn retire(&'static self) {
         self.mask.store(1, Ordering::Relaxed);
         self.go.store(go::WAIT, Ordering::Relaxed);
         self.vp.store(ptr::null_mut(), Ordering::Relaxed);
@@ -421,6 +420,17 @@ impl KernelThread {
         self.vp_word.store(ptr::null_mut(), Ordering::Relaxed);
         self.cpu.set(ANY_CPU);
         self.ended.store(0, Ordering::Release);
+        unused().push(self);
+    }
+}
+
+/// Opens the file that tells where the calling thread sleeps. Where descriptors run out, the process takes those that it may have
+/// but did not ask for: a shell gives 1,024, and a thousand sleepers are nothing unusual.
+fn open_reader() -> Option<SystemCallReader> {
+    let open = || SystemCallReader::open(ThreadId::current());
+    match open() {
+        Err(Errno::MFILE) if raise_descriptor_limit().is_ok() => open().ok(),
+        opened => opened.ok(),
     }
 }
 
@@ -429,7 +439,7 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     // SAFETY: `start` passes a record, which lives for ever.
     let thread = unsafe { &*argument.cast_const().cast::<KernelThread>() };
     let Some((vp, role, stack)) = thread.beginning.take() else { return ptr::null_mut() };
-    thread.become_current(SystemCallReader::open(ThreadId::current()).ok());
+    thread.become_current(open_reader());
     if role == Role::Spare {
         // Inherited from the maker.
         thread.cpu.set(vp.cpu());

@@ -83,7 +83,7 @@ impl Microprocess {
     #[must_use]
     pub fn priority(&self) -> Priority {
         let section = mask();
-        let level = self.record.level.get();
+        let level = self.record.level();
         section.leave();
         Priority::new(level).unwrap_or(Priority::LOWEST)
     }
@@ -92,7 +92,7 @@ impl Microprocess {
     pub fn set_priority(&self, priority: Priority) {
         let section = mask();
         if self.is_alive() {
-            self.record.level.set(priority.level());
+            self.record.set_level(priority.level());
         }
         section.leave();
     }
@@ -106,7 +106,7 @@ impl Microprocess {
             if ptr::eq(self.record.home(), section.vp) {
                 section.vp.unpark(self.record);
             } else {
-                self.record.post(remote::UNPARK);
+                self.record.post_from(section.vp, remote::UNPARK);
             }
         }
         section.leave();

@@ -103,7 +103,7 @@ fn upcall(thread: &'static KernelThread) {
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
 fn reconsider(vp: &'static Vp, me: &'static Record, slice_over: bool) {
     let Some(best) = vp.queue.highest() else { return };
-    let level = me.level.get();
+    let level = me.level();
     if best < level || best == level && !slice_over {
         return;
     }

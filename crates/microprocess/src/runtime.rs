@@ -221,7 +221,11 @@ impl Runtime {
             shared.end(outcome::FINISHED);
         };
         start_main(shared, body);
-        let watchers = start_threads(shared).expect("kernel threads to start with");
+        let mut watchers = Vec::new();
+        if let Err(errno) = start_threads(shared, &mut watchers) {
+            stop(shared, watchers);
+            panic!("no kernel threads to start with: {errno}");
+        }
         let how = shared.await_end();
         let deadlock = (how == outcome::DEADLOCK).then(|| Deadlock { waiting: waiting_in(shared) });
         stop(shared, watchers);
@@ -282,23 +286,25 @@ fn spawn_main(record: &'static Record, body: impl FnOnce() + Send) -> kyocho_arc
 /// Stack of the monitor and the sentinels.
 const WATCHER_STACK_BYTES: usize = 256 << 10;
 
-/// Starts the kernel threads; returns those that hold no virtual processor.
-fn start_threads(shared: &'static Shared) -> Result<Vec<JoinHandle<()>>, Errno> {
+/// Starts the kernel threads; `watchers` gets those that hold no virtual processor.
+fn start_threads(shared: &'static Shared, watchers: &mut Vec<JoinHandle<()>>) -> Result<(), Errno> {
     preempt::install();
     overflow::install();
     shared.enlist();
     for vp in shared.vps() {
-        shared.start_thread(vp, Role::Holder)?;
+        shared.start_thread(vp, Role::Holder).inspect_err(|_| {
+            // The others start in vain.
+            shared.vps()[vp.index..].iter().for_each(|vp| vp.stopped.store(1, Ordering::SeqCst));
+        })?;
     }
-    let monitor = start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?;
-    let maker = start("maker", WATCHER_STACK_BYTES, move || maker::run(shared))?;
-    let mut watchers = vec![monitor, maker];
+    watchers.push(start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?);
+    watchers.push(start("maker", WATCHER_STACK_BYTES, move || maker::run(shared))?);
     if shared.detection == Detection::Sentinel {
         for vp in shared.vps() {
             watchers.push(start("sentinel", WATCHER_STACK_BYTES, move || sentinel::start(vp))?);
         }
     }
-    Ok(watchers)
+    Ok(())
 }
 
 /// How long a virtual processor gets to stop by itself.
@@ -367,7 +373,7 @@ fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
         .map(|record| Waiting {
             id: record.id(),
             name: record.name.get().as_str().map(str::to_owned),
-            level: record.level.get(),
+            level: record.level(),
             reason: record.reason.get(),
             held_by: sync::holder_of(record.reason.get()),
         })

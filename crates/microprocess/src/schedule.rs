@@ -160,7 +160,7 @@ pub(crate) fn attend() {
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
 fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
     let Some(best) = vp.queue.highest() else { return };
-    let (level, slice_over) = (me.level.get(), bits & attention::PREEMPT != 0);
+    let (level, slice_over) = (me.level(), bits & attention::PREEMPT != 0);
     if best < level || best == level && !slice_over {
         return;
     }
@@ -305,8 +305,8 @@ pub(crate) fn yield_now() {
     let section = mask();
     let vp = section.vp;
     let me = vp.running();
-    if vp.queue.highest().is_some_and(|best| best >= me.level.get()) {
-        vp.queue.push(me, me.level.get());
+    if vp.queue.highest().is_some_and(|best| best >= me.level()) {
+        vp.queue.push(me, me.level());
         switch_away(vp, me);
         resume();
     } else {
@@ -314,21 +314,13 @@ pub(crate) fn yield_now() {
     }
 }
 
-/// Makes a parked microprocess runnable that the caller took out of a wait queue. Events are masked.
-#[inline]
-pub(crate) fn make_runnable(target: MicroprocessRef) {
-    let section = mask();
-    make_runnable_from(section.vp, target);
-    section.leave();
-}
-
-/// As [`make_runnable`], for a caller that knows its virtual processor, with events masked.
+/// Makes a parked microprocess runnable that the caller, the holder of `vp`, took out of a wait queue. Events are masked.
 #[inline]
 pub(crate) fn make_runnable_from(vp: &'static Vp, target: MicroprocessRef) {
     let record = target.0;
     if ptr::eq(record.home(), vp) {
         vp.wake(record);
     } else {
-        record.post(remote::WAKE);
+        record.post_from(vp, remote::WAKE);
     }
 }

@@ -29,7 +29,7 @@ use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 use kyocho_sys::scheduling::{Class, CpuSet, set_affinity, set_class, yield_to_host};
 use kyocho_sys::task::ThreadId;
 
-use crate::kernel_thread::KernelThread;
+use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::record::State;
 use crate::vp::Vp;
 
@@ -61,7 +61,9 @@ impl Sentinel {
 pub(crate) fn start(vp: &'static Vp) {
     let me = ThreadId::current();
     // On another core or in a higher class it still works: later, or at the cost of more CPU time.
-    let _anywhere = set_affinity(me, &CpuSet::single(vp.cpu()));
+    if vp.cpu() != ANY_CPU {
+        let _anywhere = set_affinity(me, &CpuSet::single(vp.cpu()));
+    }
     let _any_class = set_class(me, Class::Idle);
     run(vp);
 }

@@ -150,7 +150,10 @@ impl Builder {
 /// Shares at the end of the section if another virtual processor is idle.
 #[inline]
 fn offer(vp: &'static Vp) {
-    if spin::is_needed() && vp.shared().idle.load(Ordering::Relaxed) != 0 {
+    if spin::is_needed()
+        && vp.queue.count_up_to(2) == 2
+        && vp.shared().idle.load(Ordering::Relaxed) != 0
+    {
         vp.attention.fetch_or(attention::SHARE, Ordering::Relaxed);
     }
 }
@@ -158,7 +161,7 @@ fn offer(vp: &'static Vp) {
 fn level_for(priority: Option<Priority>, spawner: Option<&'static Record>) -> u8 {
     match (priority, spawner) {
         (Some(priority), _) => priority.level(),
-        (None, Some(spawner)) => spawner.level.get(),
+        (None, Some(spawner)) => spawner.level(),
         (None, None) => Priority::NORMAL.level(),
     }
 }
@@ -367,7 +370,7 @@ pub(crate) fn conclude(vp: &'static Vp, record: &'static Record) {
     completion.lock.release();
     match joiner {
         Some(joiner) if ptr::eq(joiner.home(), vp) => vp.wake(joiner),
-        Some(joiner) => joiner.post(remote::WAKE),
+        Some(joiner) => joiner.post_from(vp, remote::WAKE),
         None if detached => vp.put_slot(record),
         None => {}
     }

@@ -246,7 +246,7 @@ impl Vp {
             }
         }
         self.alert(attention::INBOX);
-        if record.level.get() > Priority::NORMAL.level() {
+        if record.level() > Priority::NORMAL.level() {
             // It may outrank what runs there: the monitor sees to it that it is noticed.
             self.shared().monitor.poke();
         }
@@ -327,7 +327,8 @@ impl Vp {
         }
     }
 
-    fn handle(&'static self, record: &'static Record) {
+    /// Does what messages for `record` ask for.
+    pub(crate) fn handle(&'static self, record: &'static Record) {
         let home = record.home();
         if !ptr::eq(home, self) {
             // It moved while the message was under way.
@@ -336,7 +337,7 @@ impl Vp {
         let bits = record.remote.swap(0, Ordering::AcqRel);
         if bits & remote::ARRIVE != 0 {
             record.state.set(State::Runnable);
-            self.queue.push(record, record.level.get());
+            self.queue.push(record, record.level());
         }
         if bits & remote::WAKE != 0 {
             self.wake(record);
@@ -354,7 +355,7 @@ impl Vp {
                 self.timers.remove(record);
             }
             record.state.set(State::Runnable);
-            self.queue.push(record, record.level.get());
+            self.queue.push(record, record.level());
         }
     }
 
@@ -391,11 +392,11 @@ impl Vp {
             record.timed_out.set(true);
             record.state.set(State::Runnable);
             if may_lead {
-                self.queue.push_first(record, record.level.get());
+                self.queue.push_first(record, record.level());
                 self.led_at_turn.set(turns);
                 may_lead = false;
             } else {
-                self.queue.push(record, record.level.get());
+                self.queue.push(record, record.level());
             }
         }
         let next = self.timers.earliest_ns().unwrap_or(NEVER_NS);

@@ -13,6 +13,7 @@ use kyocho_microprocess::{Runtime, report, spawn, yield_now};
 use kyocho_sys::error::Errno;
 use kyocho_sys::fault::{Call, Injection, Kinds};
 
+#[path = "support/watchdog.rs"]
 mod watchdog;
 use watchdog::under_watchdog;
 

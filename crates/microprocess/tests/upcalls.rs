@@ -10,6 +10,7 @@ use kyocho_microprocess::{
     park_timeout, sleep, spawn, statistics, yield_now,
 };
 
+#[path = "support/watchdog.rs"]
 mod watchdog;
 use watchdog::under_watchdog;
 

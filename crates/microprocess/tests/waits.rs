@@ -15,6 +15,7 @@ use kyocho_microprocess::{
     scope, select, spawn, yield_now,
 };
 
+#[path = "support/watchdog.rs"]
 mod watchdog;
 use watchdog::under_watchdog;
 

@@ -36,6 +36,25 @@ impl ThreadId {
     }
 }
 
+/// Lets this process have as many descriptors as it may ask for.
+///
+/// # Errors
+/// It has them already (`MFILE`).
+pub fn raise_descriptor_limit() -> Result<(), Errno> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one structure of ours.
+    let got = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    if got != 0 || limit.rlim_cur >= limit.rlim_max {
+        return Err(Errno::MFILE);
+    }
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: the kernel reads one structure of ours.
+    match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } {
+        0 => Ok(()),
+        _ => Err(Errno::last()),
+    }
+}
+
 /// What `/proc/.../stat` says of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {

@@ -7,7 +7,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs `body`; aborts the process if it does not end.
-pub fn under_watchdog<T>(name: &'static str, body: impl FnOnce() -> T) -> T {
+pub(crate) fn under_watchdog<T>(name: &'static str, body: impl FnOnce() -> T) -> T {
     let (ended, end) = channel::<()>();
     let watchdog = std::thread::spawn(move || {
         if end.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {

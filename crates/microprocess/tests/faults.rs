@@ -1,0 +1,57 @@
+//! What the system refuses: every run either works or says so, and nothing hangs. A program of its own: the fault
+//! plane is one per process.
+#![allow(missing_docs, reason = "tests are sentences")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kyocho_microprocess::{Builder, Detection, Runtime, yield_now};
+use kyocho_sys::error::Errno;
+use kyocho_sys::fault::{Call, Kinds, sweep};
+
+#[path = "support/watchdog.rs"]
+mod watchdog;
+use watchdog::under_watchdog;
+
+/// Runs a few microprocesses of all stack sizes; the sum of their results, or `None` if the system gave too little to start.
+fn scenario() -> Option<u64> {
+    let runtime = Runtime::builder().virtual_processors(2).detection(Detection::Auto).build();
+    let main = || {
+        let handles: Vec<_> = [1_usize, 100 << 10, 500 << 10]
+            .into_iter()
+            .map(|stack| {
+                Builder::new().stack_bytes(stack).spawn(|| {
+                    yield_now();
+                    1
+                })
+            })
+            .collect();
+        // Those that were refused do the work here.
+        handles.into_iter().map(|handle| handle.map_or(1, |handle| handle.join().unwrap())).sum()
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| runtime.run(main)));
+    match outcome {
+        Ok(sum) => Some(sum.unwrap()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("");
+            assert!(text.contains("to start with") || text.contains("main stack"), "{text}");
+            None
+        }
+    }
+}
+
+#[test]
+fn whatever_is_refused_a_run_works_or_says_so() {
+    let calls = [Call::ThreadStart, Call::Mmap, Call::Madvise, Call::Mprotect, Call::Open];
+    let others = [Call::Affinity, Call::Scheduler, Call::Signal, Call::Kill, Call::Read];
+    under_watchdog("faults", || {
+        for call in calls.into_iter().chain(others) {
+            // Runs differ in how many calls they make: the sweep ends at the first that met no fault.
+            let met = sweep(Kinds::Only(call), Errno::NOMEM, 60, |nth| {
+                assert!(scenario().is_none_or(|sum| sum == 3), "{call:?} {nth}");
+            });
+            assert!(met > 0 || !matches!(call, Call::ThreadStart | Call::Open), "{call:?}");
+        }
+        assert_eq!(scenario(), Some(3));
+    });
+}
