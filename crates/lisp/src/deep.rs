@@ -52,7 +52,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cell_cache: CellCache::Auto, heap: Limits::default(), frames_max: 1_000_000 }
+        // The paper's cell area was in memory, and its programs collected nothing: what is measured
+        // is the taking of cells.
+        let heap = Limits { resident_bytes: 16 << 20, ..Limits::default() };
+        Self { cell_cache: CellCache::Auto, heap, frames_max: 1_000_000 }
     }
 }
 
@@ -83,8 +86,9 @@ pub fn run(
     })?;
     let runtime = Runtime::builder().virtual_processors(1).build();
     let outcome = runtime.run(|| run_data(&data, options, output));
-    let outcome = outcome.map_err(|deadlock| Cause::Runtime(deadlock.to_string()));
-    outcome.flatten().map_err(|cause| Failure { cause, span: Span::default() })
+    outcome
+        .unwrap_or_else(|deadlock| Err(Cause::Runtime(deadlock.to_string())))
+        .map_err(|cause| Failure { cause, span: Span::default() })
 }
 
 fn run_data(
@@ -114,13 +118,14 @@ fn run_with(
     output: &mut (dyn Write + Send),
 ) -> Result<Outcome, Cause> {
     let mut evaluator = Evaluator::new(heap, cells, supply, options.frames_max, output)?;
+    evaluator.load(data)?;
     evaluator.supply.start();
     let mut shown = String::new();
-    for datum in data {
-        match evaluator.run(datum) {
+    for (index, datum) in data.iter().enumerate() {
+        match evaluator.run(index) {
             Ok(value) => shown = atoms::show(value, true),
             Err(cause) => {
-                let value = Err(Failure { cause, span: datum.span });
+                let value = Err(Failure { cause: *cause, span: datum.span });
                 return Ok(Outcome { value, statistics: evaluator.supply.statistics() });
             }
         }

@@ -83,6 +83,9 @@ pub struct Limits {
     pub first_collection_bytes: usize,
     /// The next collection is wanted when the heap reaches so many percent of what survived.
     pub growth_percent: usize,
+    /// So much is resident from the start, where the host can do that: the first cells of a program
+    /// then cost no page faults.
+    pub resident_bytes: usize,
     /// Entries of the mark stack.
     pub mark_stack_max: usize,
     /// For tests: want a collection at every safepoint after an allocation, and overwrite freed
@@ -96,11 +99,16 @@ impl Default for Limits {
             bytes_max: 4 << 30,
             first_collection_bytes: 32 << 20,
             growth_percent: 200,
+            resident_bytes: 0,
             mark_stack_max: 1 << 20,
             torture: false,
         }
     }
 }
+
+/// No cache gets more at a time than this part of what may be taken before the next collection: in
+/// a small heap, or one that is nearly full, caches are small.
+const CACHE_FRACTION: usize = 16;
 
 /// Caches of all threads, by slot.
 #[derive(Debug, Default)]
@@ -133,6 +141,13 @@ impl Heap {
         // Twice the limit, so that holes between large objects do not use the addresses up.
         let bytes = limits.bytes_max.max(BLOCK_BYTES).saturating_mul(2);
         let mapping = Mapping::reserve(bytes.next_multiple_of(BLOCK_BYTES))?;
+        if limits.resident_bytes > 0 {
+            // An older kernel cannot; then pages come at first touch, which is right but slower.
+            let _ = mapping.populate(0, limits.resident_bytes.min(mapping.bytes()));
+        }
+        if std::env::var_os("HP").is_some() {
+            let _ = mapping.prefer_huge_pages(0, mapping.bytes());
+        }
         let trigger = limits.first_collection_bytes;
         Ok(Arc::new(Self {
             limits,
@@ -184,7 +199,9 @@ impl Heap {
 
     pub(crate) fn refill_words(&self, words: &CellWords, want: usize) -> Result<(), OutOfMemory> {
         let mut space = lock(&self.space);
-        let result = space.refill(words, want.clamp(1, cache_size::CELLS_MAX));
+        let most = (space.budget_bytes / CACHE_FRACTION / object::GRANULE_BYTES)
+            .clamp(cache_size::CELLS_MIN, cache_size::CELLS_MAX);
+        let result = space.refill(words, want.clamp(1, most));
         self.note_taken(&space, result.is_err());
         result
     }

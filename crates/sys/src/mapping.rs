@@ -51,6 +51,32 @@ impl Mapping {
         // owner makes of raw words.
         unsafe { memory::discard(address(self.base + offset), bytes) }
     }
+
+    /// Has the host lend the pages of `[offset, offset + bytes)` now instead of at first touch.
+    ///
+    /// # Errors
+    /// As for [`memory::populate`]; some of the pages may be there.
+    ///
+    /// # Panics
+    /// When the range leaves the mapping.
+    pub fn populate(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset, "range leaves the mapping");
+        // SAFETY: the range lies in our own mapping, and its contents stay.
+        unsafe { memory::populate(address(self.base + offset), bytes) }
+    }
+
+    /// Asks the host to back `[offset, offset + bytes)` with huge pages where it can.
+    ///
+    /// # Errors
+    /// As for [`memory::prefer_huge_pages`].
+    ///
+    /// # Panics
+    /// When the range leaves the mapping.
+    pub fn prefer_huge_pages(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset, "range leaves the mapping");
+        // SAFETY: the range lies in our own mapping, and its contents stay.
+        unsafe { memory::prefer_huge_pages(address(self.base + offset), bytes) }
+    }
 }
 
 impl Drop for Mapping {

@@ -7,6 +7,7 @@
 //! A program's text is loaded as lists of atoms before it runs, from a cache of its own: loading
 //! is not part of the experiment.
 
+use crate::heap::object::FLAG_OWN;
 use crate::heap::{Kind, Mutator, OutOfMemory};
 use crate::symbol::Symbol;
 use crate::syntax::datum::Datum;
@@ -17,6 +18,8 @@ use std::collections::{HashMap, HashSet};
 const NAME: usize = 0;
 const GLOBAL: usize = 1;
 const SPECIAL: usize = 2;
+/// An atom that names a special form.
+const FLAG_SPECIAL: u8 = FLAG_OWN;
 
 /// All atoms; roots.
 #[derive(Debug, Default)]
@@ -87,14 +90,34 @@ pub(super) fn set_global(atom: Value, value: Value) {
     atom.set_field_at(GLOBAL, value);
 }
 
-/// The number of the special form that `value` names.
+/// What an expression's first element is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The name of a special form, by its number.
+    Special(usize),
+    /// Another name.
+    Variable,
+    /// No name.
+    Other,
+}
+
 #[inline]
-pub(super) fn special(value: Value) -> Option<usize> {
-    if is_atom(value) { value.field_at(SPECIAL).as_fixnum().map(|n| n as usize) } else { None }
+pub(super) fn role(value: Value) -> Role {
+    match value.header() {
+        Some(header) if header.is(Kind::Record) => {
+            if header.flags() & FLAG_SPECIAL == 0 {
+                Role::Variable
+            } else {
+                Role::Special(value.field_at(SPECIAL).as_fixnum().unwrap_or(0) as usize)
+            }
+        }
+        _ => Role::Other,
+    }
 }
 
 pub(super) fn set_special(atom: Value, number: usize) {
     atom.set_field_at(SPECIAL, Value::fixnum(number as i64));
+    atom.set_flags(FLAG_SPECIAL);
 }
 
 /// How a value is shown: at most [`SHOWN_MAX`] parts, so that cycles end.

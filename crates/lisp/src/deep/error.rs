@@ -63,6 +63,21 @@ pub struct Failure {
     pub span: Span,
 }
 
+/// A cause on its way out of the evaluator: one pointer, so that results travel in registers.
+pub(super) type Stop = Box<Cause>;
+
+/// Stops with this cause.
+#[cold]
+pub(super) fn stop<T>(cause: Cause) -> Result<T, Stop> {
+    Err(Stop::from(cause))
+}
+
+impl From<OutOfMemory> for Stop {
+    fn from(_: OutOfMemory) -> Self {
+        Self::new(Cause::OutOfMemory)
+    }
+}
+
 impl From<OutOfMemory> for Cause {
     fn from(_: OutOfMemory) -> Self {
         Self::OutOfMemory

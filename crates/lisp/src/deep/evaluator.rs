@@ -1,8 +1,9 @@
 //! The evaluator: environments and argument lists are made of heap cells, one by one.
 //!
 //! ```text
-//! eval(expression, environment) --+--> special form: push a frame, eval a part
-//!        ^                        +--> call: push an Arguments frame, eval operator and operands
+//! eval(expression, environment) --+--> simple: its value
+//!        ^                        +--> special form: push a frame, eval a part
+//!        |                        +--> call: push a frame, eval operator and operands
 //!        |                        v
 //!        +---- frame <---- value (give)        no frame left: the form's value
 //! ```
@@ -17,8 +18,8 @@
 //! error. **Invariant:** a collection happens only at the top of `eval`, when expression,
 //! environment, frames and atoms are all there is.
 
-use super::atoms::{self, Atoms};
-use super::error::Cause;
+use super::atoms::{self, Atoms, Role};
+use super::error::{Cause, Stop, stop};
 use super::primitives::{self, Arguments};
 use super::special::{self, Special};
 use super::supply::Supply;
@@ -30,11 +31,27 @@ use crate::value::Value;
 use std::io::Write;
 use std::sync::Arc;
 
+/// Calls with more operands than this take the long way.
+const SIMPLE_OPERANDS_MAX: usize = 4;
+
+/// A list in the making.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    first: Value,
+    last: Value,
+}
+
+impl List {
+    pub(super) const EMPTY: Self = Self { first: Value::NIL, last: Value::NIL };
+}
+
 /// What remains to be done with a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
-    /// The value is the operator or an operand; `first` and `last` are the list made so far.
-    Arguments { rest: Value, environment: Value, operator: Value, first: Value, last: Value },
+    /// The value is a call's operator.
+    Operator { operands: Value, environment: Value },
+    /// The value is the next of a call's operands.
+    Operand { rest: Value, environment: Value, operator: Value, made: List },
     /// The value is a body's, and not its last.
     Sequence { rest: Value, environment: Value },
     /// The value is a test's.
@@ -63,7 +80,7 @@ pub(super) enum Next {
     Give(Value),
 }
 
-pub(super) type Outcome = Result<Next, Cause>;
+pub(super) type Outcome = Result<Next, Stop>;
 
 /// An evaluator with its heap, its cell cache and its output.
 pub(super) struct Evaluator<'a> {
@@ -75,8 +92,8 @@ pub(super) struct Evaluator<'a> {
     atoms: Atoms,
     frames: Vec<Frame>,
     frames_max: usize,
-    /// The form in evaluation: a root.
-    form: Value,
+    /// The program: roots.
+    forms: Vec<Value>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -97,7 +114,7 @@ impl<'a> Evaluator<'a> {
             atoms: Atoms::default(),
             frames: Vec::new(),
             frames_max,
-            form: Value::NIL,
+            forms: Vec::new(),
         };
         for (number, name) in special::NAMES.iter().enumerate() {
             let atom = evaluator.atoms.intern(&mut evaluator.text, Symbol::intern(name))?;
@@ -113,11 +130,19 @@ impl<'a> Evaluator<'a> {
         Ok(evaluator)
     }
 
-    /// The value of a top-level form.
-    pub(super) fn run(&mut self, datum: &Datum) -> Result<Value, Cause> {
+    /// Takes a program's text in. Its forms stay as long as the evaluator.
+    pub(super) fn load(&mut self, data: &[Datum]) -> Result<(), OutOfMemory> {
+        for datum in data {
+            let form = self.atoms.load(&mut self.text, datum)?;
+            self.forms.push(form);
+        }
+        Ok(())
+    }
+
+    /// The value of the `index`th form.
+    pub(super) fn run(&mut self, index: usize) -> Result<Value, Stop> {
         self.frames.clear();
-        self.form = self.atoms.load(&mut self.text, datum)?;
-        let mut next = Next::Eval(self.form, Value::NIL);
+        let mut next = Next::Eval(self.forms[index], Value::NIL);
         loop {
             next = match next {
                 Next::Eval(expression, environment) => self.eval(expression, environment)?,
@@ -131,17 +156,17 @@ impl<'a> Evaluator<'a> {
 
     /// A cell: from the cache, or by a request to the system-call thread.
     #[inline]
-    pub(super) fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, Cause> {
+    pub(super) fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, Stop> {
         if let Some(pair) = self.cells.try_cons(car, cdr) {
             return Ok(pair);
         }
-        self.supply.request()?;
-        self.cells.try_cons(car, cdr).ok_or(Cause::OutOfMemory)
+        self.supply.request(&self.cells)?;
+        self.cells.try_cons(car, cdr).ok_or_else(|| Stop::from(Cause::OutOfMemory))
     }
 
-    pub(super) fn push(&mut self, frame: Frame) -> Result<(), Cause> {
+    pub(super) fn push(&mut self, frame: Frame) -> Result<(), Stop> {
         if self.frames.len() >= self.frames_max {
-            return Err(Cause::TooDeep { frames_max: self.frames_max });
+            return stop(Cause::TooDeep { frames_max: self.frames_max });
         }
         self.frames.push(frame);
         Ok(())
@@ -151,67 +176,121 @@ impl<'a> Evaluator<'a> {
         if self.heap.collection_wanted() {
             self.collect(&[expression, environment]);
         }
-        if let Some((operator, operands)) = expression.uncons() {
-            return match atoms::special(operator) {
-                Some(number) => self.eval_special(number, operands, environment),
-                None => self.eval_call(operator, operands, environment),
+        let Some((operator, operands)) = expression.uncons() else {
+            return simple_value(expression, environment).map(Next::Give);
+        };
+        match atoms::role(operator) {
+            Role::Special(number) => self.eval_special(number, operands, environment),
+            Role::Variable | Role::Other => self.eval_call(operator, operands, environment),
+        }
+    }
+
+    /// The value of what needs no frame: constants, variables, quotations, and calls of primitives
+    /// with nothing but these as operands. `None`, and nothing done, for anything else.
+    #[inline]
+    pub(super) fn value_now(
+        &mut self,
+        expression: Value,
+        environment: Value,
+    ) -> Result<Option<Value>, Stop> {
+        let Some((operator, operands)) = expression.uncons() else {
+            return simple_value(expression, environment).map(Some);
+        };
+        match atoms::role(operator) {
+            Role::Special(_) if special::is_quote(operator) => return Ok(operands.car()),
+            Role::Variable => {}
+            Role::Special(_) | Role::Other => return Ok(None),
+        }
+        let procedure = lookup(operator, environment)?;
+        if !procedure.is_kind(Kind::Primitive) {
+            return Ok(None);
+        }
+        let mut values = [Value::NIL; SIMPLE_OPERANDS_MAX];
+        let (mut rest, mut count) = (operands, 0);
+        while let Some((operand, after)) = rest.uncons() {
+            let value = match operand.is_pair() {
+                true => quoted(operand),
+                false => Some(simple_value(operand, environment)?),
             };
+            let (Some(value), Some(place)) = (value, values.get_mut(count)) else {
+                return Ok(None);
+            };
+            *place = value;
+            (rest, count) = (after, count + 1);
         }
-        if atoms::is_atom(expression) {
-            return lookup(expression, environment).map(Next::Give);
+        let mut arguments = Value::NIL;
+        for &value in values[..count].iter().rev() {
+            arguments = self.cons(value, arguments)?;
         }
-        Ok(Next::Give(expression))
+        self.call_primitive(procedure, arguments, count).map(Some)
+    }
+
+    fn append_one(&mut self, list: List, value: Value) -> Result<List, Stop> {
+        let cell = self.cons(value, Value::NIL)?;
+        let first = if list.last.set_cdr(cell) { list.first } else { cell };
+        Ok(List { first, last: cell })
     }
 
     fn eval_call(&mut self, operator: Value, operands: Value, environment: Value) -> Outcome {
-        let frame = Frame::Arguments {
-            rest: operands,
-            environment,
-            operator: Value::ABSENT,
-            first: Value::NIL,
-            last: Value::NIL,
-        };
-        self.push(frame)?;
+        if atoms::is_atom(operator) {
+            let procedure = lookup(operator, environment)?;
+            return self.eval_operands(procedure, operands, environment, List::EMPTY);
+        }
+        self.push(Frame::Operator { operands, environment })?;
         Ok(Next::Eval(operator, environment))
     }
 
-    /// One more of a call's values is there: the operator first, then each operand.
-    pub(super) fn give_argument(
+    /// Goes on with the operands of a call, and then calls.
+    pub(super) fn eval_operands(
         &mut self,
-        (rest, environment): (Value, Value),
         operator: Value,
-        (mut first, mut last): (Value, Value),
+        mut rest: Value,
+        environment: Value,
+        mut made: List,
+    ) -> Outcome {
+        while let Some((operand, after)) = rest.uncons() {
+            rest = after;
+            match self.value_now(operand, environment)? {
+                Some(value) => made = self.append_one(made, value)?,
+                None => {
+                    self.push(Frame::Operand { rest, environment, operator, made })?;
+                    return Ok(Next::Eval(operand, environment));
+                }
+            }
+        }
+        self.apply(operator, made.first)
+    }
+
+    /// An operand's value is there.
+    pub(super) fn give_operand(
+        &mut self,
+        operator: Value,
+        (rest, environment): (Value, Value),
+        made: List,
         value: Value,
     ) -> Outcome {
-        let operator = if operator == Value::ABSENT {
-            value
-        } else {
-            let cell = self.cons(value, Value::NIL)?;
-            if last.is_nil() {
-                first = cell;
-            } else {
-                let _ = last.set_cdr(cell);
-            }
-            last = cell;
-            operator
-        };
-        match rest.uncons() {
-            Some((operand, rest)) => {
-                self.push(Frame::Arguments { rest, environment, operator, first, last })?;
-                Ok(Next::Eval(operand, environment))
-            }
-            None => self.apply(operator, first),
-        }
+        let made = self.append_one(made, value)?;
+        self.eval_operands(operator, rest, environment, made)
+    }
+
+    fn call_primitive(
+        &mut self,
+        procedure: Value,
+        arguments: Value,
+        count: usize,
+    ) -> Result<Value, Stop> {
+        let primitive = &primitives::TABLE[procedure.payload_word(0) as usize];
+        let arguments = Arguments::check(primitive, arguments, count)?;
+        (primitive.function)(self, arguments)
     }
 
     fn apply(&mut self, operator: Value, arguments: Value) -> Outcome {
         if operator.is_kind(Kind::Primitive) {
-            let primitive = &primitives::TABLE[operator.payload_word(0) as usize];
-            let arguments = Arguments::check(primitive, arguments)?;
-            return (primitive.function)(self, arguments).map(Next::Give);
+            let count = Arguments::count(arguments);
+            return self.call_primitive(operator, arguments, count).map(Next::Give);
         }
         if !operator.is_kind(Kind::Closure) {
-            return Err(Cause::NotProcedure(atoms::show(operator, true)));
+            return stop(Cause::NotProcedure(atoms::show(operator, true)));
         }
         let [parameters, body, environment] = [0, 1, 2].map(|i| operator.field_at(i));
         let environment = self.bind(parameters, arguments, environment, operator)?;
@@ -225,7 +304,7 @@ impl<'a> Evaluator<'a> {
         arguments: Value,
         environment: Value,
         operator: Value,
-    ) -> Result<Value, Cause> {
+    ) -> Result<Value, Stop> {
         let (mut parameter, mut argument, mut inner) = (parameters, arguments, environment);
         loop {
             match (parameter.uncons(), argument.uncons()) {
@@ -239,7 +318,7 @@ impl<'a> Evaluator<'a> {
                 }
                 _ => {
                     let who = atoms::show(operator, true);
-                    return Err(Cause::Arity { who, got: Arguments::count(arguments) });
+                    return stop(Cause::Arity { who, got: Arguments::count(arguments) });
                 }
             }
         }
@@ -250,7 +329,7 @@ impl<'a> Evaluator<'a> {
         atom: Value,
         value: Value,
         environment: Value,
-    ) -> Result<Value, Cause> {
+    ) -> Result<Value, Stop> {
         let binding = self.cons(atom, value)?;
         self.cons(binding, environment)
     }
@@ -261,7 +340,7 @@ impl<'a> Evaluator<'a> {
         parameters: Value,
         body: Value,
         environment: Value,
-    ) -> Result<Value, Cause> {
+    ) -> Result<Value, Stop> {
         let closure = match self.cells.try_object(Kind::Closure, 0, 3) {
             Some(closure) => closure,
             None => self.supply.object(&mut self.cells, Kind::Closure, 3)?,
@@ -273,9 +352,9 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(super) fn collect(&mut self, registers: &[Value]) {
-        let Self { heap, frames, atoms, form, .. } = self;
+        let Self { heap, frames, atoms, forms, .. } = self;
         let done = heap.collect(|marker| {
-            marker.mark(*form);
+            forms.iter().for_each(|&form| marker.mark(form));
             registers.iter().for_each(|&value| marker.mark(value));
             atoms.values().for_each(|value| marker.mark(value));
             for frame in frames.iter() {
@@ -284,6 +363,19 @@ impl<'a> Evaluator<'a> {
         });
         self.supply.note_collection(done);
     }
+}
+
+/// The value of a variable, or of a constant that is no pair.
+#[inline]
+fn simple_value(expression: Value, environment: Value) -> Result<Value, Stop> {
+    if atoms::is_atom(expression) { lookup(expression, environment) } else { Ok(expression) }
+}
+
+/// What a quotation quotes.
+#[inline]
+fn quoted(expression: Value) -> Option<Value> {
+    let (operator, operands) = expression.uncons()?;
+    if special::is_quote(operator) { operands.car() } else { None }
 }
 
 /// The binding `(variable . value)` of an atom in an a-list.
@@ -297,20 +389,20 @@ fn binding(atom: Value, mut environment: Value) -> Option<Value> {
     None
 }
 
-fn lookup(atom: Value, environment: Value) -> Result<Value, Cause> {
+fn lookup(atom: Value, environment: Value) -> Result<Value, Stop> {
     let value = match binding(atom, environment) {
         Some(binding) => binding.cdr().unwrap_or(Value::UNBOUND),
         None => atoms::global(atom),
     };
-    if value == Value::UNBOUND { Err(Cause::Unbound(atoms::name(atom))) } else { Ok(value) }
+    if value == Value::UNBOUND { stop(Cause::Unbound(atoms::name(atom))) } else { Ok(value) }
 }
 
 /// Gives a bound variable its value, or a global one that has a value another.
-pub(super) fn assign(atom: Value, value: Value, environment: Value) -> Result<(), Cause> {
+pub(super) fn assign(atom: Value, value: Value, environment: Value) -> Result<(), Stop> {
     if let Some(binding) = binding(atom, environment) {
         let _ = binding.set_cdr(value);
     } else if atoms::global(atom) == Value::UNBOUND {
-        return Err(Cause::Unbound(atoms::name(atom)));
+        return stop(Cause::Unbound(atoms::name(atom)));
     } else {
         atoms::set_global(atom, value);
     }
@@ -322,8 +414,9 @@ impl Frame {
     fn values(&self) -> [Value; 5] {
         const NONE: Value = Value::NIL;
         match *self {
-            Self::Arguments { rest, environment, operator, first, last } => {
-                [rest, environment, operator, first, last]
+            Self::Operator { operands, environment } => [operands, environment, NONE, NONE, NONE],
+            Self::Operand { rest, environment, operator, made } => {
+                [rest, environment, operator, made.first, made.last]
             }
             Self::Sequence { rest, environment } | Self::Connective { rest, environment, .. } => {
                 [rest, environment, NONE, NONE, NONE]

@@ -1,7 +1,7 @@
 //! Primitives of the deep-binding evaluator: integers of 61 bits, lists, output.
 
 use super::atoms;
-use super::error::Cause;
+use super::error::{Cause, Stop, stop};
 use super::evaluator::Evaluator;
 use crate::heap::Kind;
 use crate::value::Value;
@@ -12,7 +12,7 @@ pub(super) struct Primitive {
     pub(super) name: &'static str,
     /// The fewest and the most arguments.
     pub(super) arity: (usize, usize),
-    pub(super) function: fn(&mut Evaluator<'_>, Arguments) -> Result<Value, Cause>,
+    pub(super) function: fn(&mut Evaluator<'_>, Arguments) -> Result<Value, Stop>,
 }
 
 /// An argument list, and whom it is for.
@@ -25,11 +25,10 @@ pub(super) struct Arguments {
 const ANY: usize = usize::MAX;
 
 impl Arguments {
-    pub(super) fn check(primitive: &Primitive, list: Value) -> Result<Self, Cause> {
-        let got = Self::count(list);
+    pub(super) fn check(primitive: &Primitive, list: Value, got: usize) -> Result<Self, Stop> {
         let (least, most) = primitive.arity;
         if got < least || got > most {
-            return Err(Cause::Arity { who: primitive.name.into(), got });
+            return stop(Cause::Arity { who: primitive.name.into(), got });
         }
         Ok(Self { list, who: primitive.name })
     }
@@ -54,21 +53,23 @@ impl Arguments {
         self.list.is_nil()
     }
 
-    fn next_integer(&mut self) -> Result<i64, Cause> {
+    fn next_integer(&mut self) -> Result<i64, Stop> {
         let value = self.next();
-        value.as_fixnum().ok_or_else(|| Cause::wrong_type(self.who, "an integer", value))
+        value
+            .as_fixnum()
+            .ok_or_else(|| Stop::from(Cause::wrong_type(self.who, "an integer", value)))
     }
 
-    fn next_pair(&mut self) -> Result<Value, Cause> {
+    fn next_pair(&mut self) -> Result<Value, Stop> {
         let value = self.next();
-        if value.is_pair() { Ok(value) } else { Err(Cause::wrong_type(self.who, "a pair", value)) }
+        if value.is_pair() { Ok(value) } else { stop(Cause::wrong_type(self.who, "a pair", value)) }
     }
 
-    fn fixnum(&self, n: Option<i64>) -> Result<Value, Cause> {
-        n.and_then(Value::fixnum_checked).ok_or(Cause::Overflow(self.who))
+    fn fixnum(&self, n: Option<i64>) -> Result<Value, Stop> {
+        n.and_then(Value::fixnum_checked).ok_or_else(|| Stop::from(Cause::Overflow(self.who)))
     }
 
-    fn fold(mut self, unit: i64, step: impl Fn(i64, i64) -> Option<i64>) -> Result<Value, Cause> {
+    fn fold(mut self, unit: i64, step: impl Fn(i64, i64) -> Option<i64>) -> Result<Value, Stop> {
         let mut result = Some(unit);
         while !self.is_empty() {
             let n = self.next_integer()?;
@@ -77,7 +78,7 @@ impl Arguments {
         self.fixnum(result)
     }
 
-    fn subtract(mut self) -> Result<Value, Cause> {
+    fn subtract(mut self) -> Result<Value, Stop> {
         let first = self.next_integer()?;
         if self.is_empty() {
             return self.fixnum(first.checked_neg());
@@ -85,15 +86,15 @@ impl Arguments {
         self.fold(first, i64::checked_sub)
     }
 
-    fn divide(mut self, divide: impl Fn(i64, i64) -> Option<i64>) -> Result<Value, Cause> {
+    fn divide(mut self, divide: impl Fn(i64, i64) -> Option<i64>) -> Result<Value, Stop> {
         let (dividend, divisor) = (self.next_integer()?, self.next_integer()?);
         if divisor == 0 {
-            return Err(Cause::DivideByZero(self.who));
+            return stop(Cause::DivideByZero(self.who));
         }
         self.fixnum(divide(dividend, divisor))
     }
 
-    fn compare(mut self, holds: impl Fn(&i64, &i64) -> bool) -> Result<Value, Cause> {
+    fn compare(mut self, holds: impl Fn(&i64, &i64) -> bool) -> Result<Value, Stop> {
         let mut last = self.next_integer()?;
         let mut all = true;
         while !self.is_empty() {
@@ -104,17 +105,18 @@ impl Arguments {
         Ok(Value::boolean(all))
     }
 
-    fn is(mut self, holds: impl Fn(Value) -> bool) -> Result<Value, Cause> {
+    fn is(mut self, holds: impl Fn(Value) -> bool) -> Result<Value, Stop> {
         Ok(Value::boolean(holds(self.next())))
     }
 
     /// `car` and `cdr` from the right of the name: `"ad"` is `cadr`.
-    fn select(mut self, path: &str) -> Result<Value, Cause> {
+    fn select(mut self, path: &str) -> Result<Value, Stop> {
         let argument = self.next();
         let mut value = argument;
         for step in path.bytes().rev() {
             let part = if step == b'a' { value.car() } else { value.cdr() };
-            value = part.ok_or_else(|| Cause::wrong_type(self.who, "a pair", argument))?;
+            value =
+                part.ok_or_else(|| Stop::from(Cause::wrong_type(self.who, "a pair", argument)))?;
         }
         Ok(value)
     }
@@ -140,7 +142,7 @@ fn equal(a: Value, b: Value) -> bool {
     false
 }
 
-fn append(e: &mut Evaluator<'_>, mut arguments: Arguments) -> Result<Value, Cause> {
+fn append(e: &mut Evaluator<'_>, mut arguments: Arguments) -> Result<Value, Stop> {
     let mut lists = Vec::new();
     while !arguments.is_empty() {
         lists.push(arguments.next());
@@ -153,35 +155,37 @@ fn append(e: &mut Evaluator<'_>, mut arguments: Arguments) -> Result<Value, Caus
     Ok(result)
 }
 
-fn items(list: Value, who: &'static str) -> Result<Vec<Value>, Cause> {
+fn items(list: Value, who: &'static str) -> Result<Vec<Value>, Stop> {
     let (mut items, mut rest) = (Vec::new(), list);
     while let Some((item, after)) = rest.uncons() {
         items.push(item);
         rest = after;
     }
-    if rest.is_nil() { Ok(items) } else { Err(Cause::wrong_type(who, "a list", list)) }
+    if rest.is_nil() { Ok(items) } else { stop(Cause::wrong_type(who, "a list", list)) }
 }
 
-fn reverse(e: &mut Evaluator<'_>, mut arguments: Arguments) -> Result<Value, Cause> {
+fn reverse(e: &mut Evaluator<'_>, mut arguments: Arguments) -> Result<Value, Stop> {
     let items = items(arguments.next(), arguments.who)?;
     items.iter().try_fold(Value::NIL, |tail, &item| e.cons(item, tail))
 }
 
-fn raise(_: &mut Evaluator<'_>, mut arguments: Arguments) -> Result<Value, Cause> {
+fn raise(_: &mut Evaluator<'_>, mut arguments: Arguments) -> Result<Value, Stop> {
     let mut message = atoms::show(arguments.next(), false);
     while !arguments.is_empty() {
         message.push(' ');
         message.push_str(&atoms::show(arguments.next(), true));
     }
-    Err(Cause::Raised(message))
+    stop(Cause::Raised(message))
 }
 
-fn output(e: &mut Evaluator<'_>, text: &str) -> Result<Value, Cause> {
+fn output(e: &mut Evaluator<'_>, text: &str) -> Result<Value, Stop> {
     let written: io::Result<()> = e.output.write_all(text.as_bytes());
-    written.map(|()| Value::UNSPECIFIED).map_err(|error| Cause::Output(error.to_string()))
+    written
+        .map(|()| Value::UNSPECIFIED)
+        .map_err(|error| Stop::from(Cause::Output(error.to_string())))
 }
 
-fn statistics(e: &mut Evaluator<'_>, _: Arguments) -> Result<Value, Cause> {
+fn statistics(e: &mut Evaluator<'_>, _: Arguments) -> Result<Value, Stop> {
     let text = format!("{}\n", e.supply.statistics());
     output(e, &text)
 }
@@ -189,7 +193,7 @@ fn statistics(e: &mut Evaluator<'_>, _: Arguments) -> Result<Value, Cause> {
 const fn primitive(
     name: &'static str,
     arity: (usize, usize),
-    function: fn(&mut Evaluator<'_>, Arguments) -> Result<Value, Cause>,
+    function: fn(&mut Evaluator<'_>, Arguments) -> Result<Value, Stop>,
 ) -> Primitive {
     Primitive { name, arity, function }
 }
@@ -216,8 +220,14 @@ pub(super) const TABLE: &[Primitive] = &[
         let (car, cdr) = (a.next(), a.next());
         e.cons(car, cdr)
     }),
-    primitive("car", (1, 1), |_, a| a.select("a")),
-    primitive("cdr", (1, 1), |_, a| a.select("d")),
+    primitive("car", (1, 1), |_, mut a| {
+        let pair = a.next();
+        pair.car().ok_or_else(|| Stop::from(Cause::wrong_type("car", "a pair", pair)))
+    }),
+    primitive("cdr", (1, 1), |_, mut a| {
+        let pair = a.next();
+        pair.cdr().ok_or_else(|| Stop::from(Cause::wrong_type("cdr", "a pair", pair)))
+    }),
     primitive("caar", (1, 1), |_, a| a.select("aa")),
     primitive("cadr", (1, 1), |_, a| a.select("ad")),
     primitive("cdar", (1, 1), |_, a| a.select("da")),

@@ -1,9 +1,9 @@
 //! Special forms of the deep-binding evaluator: what starts one, and what its frames do with a
 //! value. Their names cannot be shadowed.
 
-use super::atoms;
-use super::error::Cause;
-use super::evaluator::{Evaluator, Frame, Next, Outcome, assign};
+use super::atoms::{self, Role};
+use super::error::{Cause, Stop, stop};
+use super::evaluator::{Evaluator, Frame, List, Next, Outcome, assign};
 use crate::value::Value;
 
 /// A special form.
@@ -34,28 +34,64 @@ pub(super) const NAMES: [&str; 12] = [
     "or",
 ];
 
-fn pair_of(form: &'static str, value: Value) -> Result<(Value, Value), Cause> {
-    value.uncons().ok_or(Cause::Malformed(form))
+fn pair_of(form: &'static str, value: Value) -> Result<(Value, Value), Stop> {
+    value.uncons().ok_or_else(|| Stop::from(Cause::Malformed(form)))
 }
 
 /// `(name value)` as name and value.
-fn binding_of(form: &'static str, binding: Value) -> Result<(Value, Value), Cause> {
+fn binding_of(form: &'static str, binding: Value) -> Result<(Value, Value), Stop> {
     let (atom, rest) = pair_of(form, binding)?;
     let (value, _) = pair_of(form, rest)?;
-    if atoms::is_atom(atom) { Ok((atom, value)) } else { Err(Cause::Malformed(form)) }
+    if atoms::is_atom(atom) { Ok((atom, value)) } else { stop(Cause::Malformed(form)) }
+}
+
+/// Where a `cond` goes on.
+enum Clause {
+    Value,
+    Body(Value),
+    Next(Value),
+}
+
+/// What the value of the first clause's test leads to.
+fn take_clause(clauses: Value, value: Value) -> Result<Clause, Stop> {
+    let (clause, rest) = pair_of("cond", clauses)?;
+    let (_, body) = pair_of("cond", clause)?;
+    Ok(match (value.is_true(), body.is_nil()) {
+        (false, _) => Clause::Next(rest),
+        (true, true) => Clause::Value,
+        (true, false) => Clause::Body(body),
+    })
+}
+
+/// Where an `if` goes on.
+fn choose(branches: Value, environment: Value, value: Value) -> Outcome {
+    let (then, otherwise) = pair_of("if", branches)?;
+    if value.is_true() {
+        return Ok(Next::Eval(then, environment));
+    }
+    Ok(match otherwise.uncons() {
+        Some((otherwise, _)) => Next::Eval(otherwise, environment),
+        None => Next::Give(Value::UNSPECIFIED),
+    })
+}
+
+/// Whether a list that begins so is a quotation.
+#[inline]
+pub(super) fn is_quote(operator: Value) -> bool {
+    atoms::role(operator) == Role::Special(Quote as usize)
 }
 
 /// What follows `define` in a definition.
 fn definition_form(expression: Value) -> Option<Value> {
     let (operator, form) = expression.uncons()?;
-    (atoms::special(operator) == Some(Define as usize)).then_some(form)
+    (atoms::role(operator) == Role::Special(Define as usize)).then_some(form)
 }
 
 /// The name in `(name value)` or `((name . parameters) body)`.
-fn defined_name(form: Value) -> Result<Value, Cause> {
+fn defined_name(form: Value) -> Result<Value, Stop> {
     let (target, _) = pair_of("define", form)?;
     let name = target.car().unwrap_or(target);
-    if atoms::is_atom(name) { Ok(name) } else { Err(Cause::Malformed("define")) }
+    if atoms::is_atom(name) { Ok(name) } else { stop(Cause::Malformed("define")) }
 }
 
 impl Evaluator<'_> {
@@ -75,6 +111,9 @@ impl Evaluator<'_> {
             }
             If => {
                 let (test, branches) = pair_of(name, form)?;
+                if let Some(value) = self.value_now(test, environment)? {
+                    return choose(branches, environment, value);
+                }
                 self.push(Frame::If { branches, environment })?;
                 Ok(Next::Eval(test, environment))
             }
@@ -109,16 +148,23 @@ impl Evaluator<'_> {
         Ok(Next::Eval(first, environment))
     }
 
-    fn eval_clauses(&mut self, clauses: Value, environment: Value) -> Outcome {
-        let Some((clause, _)) = clauses.uncons() else {
-            return Ok(Next::Give(Value::UNSPECIFIED));
-        };
-        let (test, body) = pair_of("cond", clause)?;
-        if atoms::is_atom(test) && atoms::name(test).name() == "else" {
-            return self.eval_sequence(body, environment);
+    fn eval_clauses(&mut self, mut clauses: Value, environment: Value) -> Outcome {
+        while let Some((clause, _)) = clauses.uncons() {
+            let (test, body) = pair_of("cond", clause)?;
+            if atoms::is_atom(test) && atoms::name(test).name() == "else" {
+                return self.eval_sequence(body, environment);
+            }
+            let Some(value) = self.value_now(test, environment)? else {
+                self.push(Frame::Cond { clauses, environment })?;
+                return Ok(Next::Eval(test, environment));
+            };
+            match take_clause(clauses, value)? {
+                Clause::Value => return Ok(Next::Give(value)),
+                Clause::Body(body) => return self.eval_sequence(body, environment),
+                Clause::Next(rest) => clauses = rest,
+            }
         }
-        self.push(Frame::Cond { clauses, environment })?;
-        Ok(Next::Eval(test, environment))
+        Ok(Next::Give(Value::UNSPECIFIED))
     }
 
     fn eval_connective(
@@ -175,15 +221,7 @@ impl Evaluator<'_> {
         let inner = self.bind_one(name, Value::UNBOUND, environment)?;
         let closure = self.closure(parameters, body, inner)?;
         assign(name, closure, inner)?;
-        let frame = Frame::Arguments {
-            rest: operands,
-            environment,
-            operator: Value::ABSENT,
-            first: Value::NIL,
-            last: Value::NIL,
-        };
-        self.push(frame)?;
-        Ok(Next::Give(closure))
+        self.eval_operands(closure, operands, environment, List::EMPTY)
     }
 
     fn eval_letrec(&mut self, form: Value, environment: Value) -> Outcome {
@@ -209,6 +247,9 @@ impl Evaluator<'_> {
     /// A body: what it defines at its beginning is bound at once, so that definitions see each
     /// other; the last expression's value is the body's.
     pub(super) fn eval_body(&mut self, body: Value, environment: Value) -> Outcome {
+        if body.car().is_none_or(|first| definition_form(first).is_none()) {
+            return self.eval_sequence(body, environment);
+        }
         let (mut inner, mut rest) = (environment, body);
         while let Some((expression, after)) = rest.uncons()
             && let Some(form) = definition_form(expression)
@@ -232,7 +273,7 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn list(&mut self, items: &[Value]) -> Result<Value, Cause> {
+    pub(super) fn list(&mut self, items: &[Value]) -> Result<Value, Stop> {
         items.iter().rev().try_fold(Value::NIL, |list, &item| self.cons(item, list))
     }
 
@@ -249,7 +290,7 @@ impl Evaluator<'_> {
     /// before this; one elsewhere has no scope.
     fn eval_define(&mut self, form: Value, environment: Value) -> Outcome {
         if !environment.is_nil() {
-            return Err(Cause::Malformed("define: not at the beginning of a body"));
+            return stop(Cause::Malformed("define: not at the beginning of a body"));
         }
         self.push(Frame::Define { atom: defined_name(form)? })?;
         self.defined_value(form, environment)
@@ -258,21 +299,19 @@ impl Evaluator<'_> {
     /// A frame gets the value it waited for.
     pub(super) fn give(&mut self, frame: Frame, value: Value) -> Outcome {
         match frame {
-            Frame::Arguments { rest, environment, operator, first, last } => {
-                self.give_argument((rest, environment), operator, (first, last), value)
+            Frame::Operator { operands, environment } => {
+                self.eval_operands(value, operands, environment, List::EMPTY)
+            }
+            Frame::Operand { rest, environment, operator, made } => {
+                self.give_operand(operator, (rest, environment), made, value)
             }
             Frame::Sequence { rest, environment } => self.eval_sequence(rest, environment),
-            Frame::If { branches, environment } => {
-                let (then, otherwise) = pair_of("if", branches)?;
-                if value.is_true() {
-                    return Ok(Next::Eval(then, environment));
-                }
-                Ok(match otherwise.uncons() {
-                    Some((otherwise, _)) => Next::Eval(otherwise, environment),
-                    None => Next::Give(Value::UNSPECIFIED),
-                })
-            }
-            Frame::Cond { clauses, environment } => self.give_test(clauses, environment, value),
+            Frame::If { branches, environment } => choose(branches, environment, value),
+            Frame::Cond { clauses, environment } => match take_clause(clauses, value)? {
+                Clause::Value => Ok(Next::Give(value)),
+                Clause::Body(body) => self.eval_sequence(body, environment),
+                Clause::Next(rest) => self.eval_clauses(rest, environment),
+            },
             Frame::Connective { special, rest, environment } => {
                 if value.is_true() != (special == And) {
                     return Ok(Next::Give(value));
@@ -310,17 +349,5 @@ impl Evaluator<'_> {
                 Ok(Next::Give(Value::UNSPECIFIED))
             }
         }
-    }
-
-    fn give_test(&mut self, clauses: Value, environment: Value, value: Value) -> Outcome {
-        let (clause, rest) = pair_of("cond", clauses)?;
-        if !value.is_true() {
-            return self.eval_clauses(rest, environment);
-        }
-        let (_, body) = pair_of("cond", clause)?;
-        if body.is_nil() {
-            return Ok(Next::Give(value));
-        }
-        self.eval_sequence(body, environment)
     }
 }

@@ -29,7 +29,7 @@ const OBJECT_REQUESTS_MAX: usize = 8;
 pub struct SystemCallStatistics {
     /// The policy.
     pub cell_cache: CellCache,
-    /// Cells that were asked for.
+    /// Cells that were asked for and came.
     pub cells: u64,
     /// Messages they were asked for with.
     pub messages: u64,
@@ -53,7 +53,9 @@ pub(super) struct Supply {
     size: CacheSize,
     exchange: Exchange,
     started: Instant,
-    last_want: usize,
+    /// Cells that the last request brought, and those that a collection took back since.
+    last_given: u64,
+    given_back: u64,
     clock_cost: Duration,
     account: SystemCallStatistics,
 }
@@ -65,7 +67,8 @@ impl Supply {
             size: CacheSize::new(0),
             exchange,
             started: Instant::now(),
-            last_want: 0,
+            last_given: 0,
+            given_back: 0,
             clock_cost: clock_cost(),
             account: SystemCallStatistics { cell_cache, ..SystemCallStatistics::default() },
         }
@@ -79,26 +82,32 @@ impl Supply {
         self.size = CacheSize::new(0);
     }
 
-    /// Asks for as many cells as the policy says.
+    /// Asks for as many cells as the policy says, for `cells`.
     #[cold]
-    pub(super) fn request(&mut self) -> Result<(), OutOfMemory> {
+    pub(super) fn request(&mut self, cells: &Cells) -> Result<(), OutOfMemory> {
         let want = match self.cell_cache {
             CellCache::Off => 1,
             CellCache::Fixed(cells) => cells.max(1) as usize,
-            CellCache::Auto => {
-                let now_ns = self.started.elapsed().as_nanos() as u64;
-                self.size.next(now_ns, self.last_want)
-            }
+            CellCache::Auto => self.adapted(cells),
         };
-        self.last_want = want;
-        self.request_cells(want)
+        let before = cells.taken();
+        let result = self.exchange_timed(want);
+        (self.last_given, self.given_back) = (cells.taken() - before, 0);
+        self.account.cells += self.last_given;
+        result
     }
 
-    fn request_cells(&mut self, want: usize) -> Result<(), OutOfMemory> {
+    fn adapted(&mut self, cells: &Cells) -> usize {
+        let now_ns = self.started.elapsed().as_nanos() as u64;
+        let given = self.last_given;
+        let used = given.saturating_sub(self.given_back + cells.remaining() as u64);
+        self.size.next(now_ns, used as usize)
+    }
+
+    fn exchange_timed(&mut self, want: usize) -> Result<(), OutOfMemory> {
         let weight = if want < SAMPLED_BELOW_CELLS { SAMPLE as u32 } else { 1 };
         let timed = self.account.messages.is_multiple_of(u64::from(weight));
         self.account.messages += 1;
-        self.account.cells += want as u64;
         if !timed {
             return (self.exchange)(want);
         }
@@ -120,7 +129,7 @@ impl Supply {
         words: usize,
     ) -> Result<Value, OutOfMemory> {
         for _ in 0..OBJECT_REQUESTS_MAX {
-            self.request()?;
+            self.request(cells)?;
             if let Some(object) = cells.try_object(kind, 0, words) {
                 return Ok(object);
             }
@@ -130,6 +139,7 @@ impl Supply {
 
     pub(super) fn note_collection(&mut self, done: Collection) {
         self.account.collections += 1;
+        self.given_back += done.stranded_cells as u64;
         self.account.collection += done.pause;
         self.account.stranded_cells += done.stranded_cells as u64;
     }

@@ -119,17 +119,17 @@ fn every_policy_computes_the_same_and_counts_its_messages() {
             assert_eq!(text, expected);
             let asked = fixed.statistics;
             assert_eq!(asked.cells, asked.messages * u64::from(cache));
-            assert!(asked.cells >= cells && asked.cells < cells + 2 * u64::from(cache) + 64);
+            assert!(asked.cells >= cells && asked.cells < cells + 2 * u64::from(cache));
         }
         let (auto, text) = run_with(source, &with_cache(CellCache::Auto));
         assert_eq!(text, expected);
-        assert!(auto.statistics.messages < cells / 16 + 2);
+        assert!(auto.statistics.messages < cells / 16 + 50);
     }
 }
 
 #[test]
 fn the_papers_programs_survive_a_collection_at_every_safepoint() {
-    let small = ACK.replace("(ack 3 3)", "(ack 2 3)");
+    let small = ACK.replace("(ack 3 3)", "(ack 2 3)").replace("repeat 4", "repeat 2");
     let options = Options { heap: torture(), ..with_cache(CellCache::Fixed(7)) };
     let (outcome, text) = run_with(&small, &options);
     assert!(outcome.value.is_ok() && outcome.statistics.collections > 100);

@@ -149,9 +149,10 @@ impl Pair {
                 Node::Flonum(n) if value.as_flonum().map(f64::to_bits) == Some(n.to_bits()) => {}
                 Node::Text(text) if value.to_text().as_ref() == Some(text) => {}
                 Node::Parts(parts) if part_count(value) == Some(parts.len()) => {
-                    let parts = if first_visit { &**parts } else { &[] };
-                    let values = (0..parts.len()).map(|i| part_of(value, i).unwrap());
-                    pending.extend(values.zip(parts.iter().cloned()));
+                    let parts = parts.iter().filter(|_| first_visit).enumerate();
+                    pending.extend(
+                        parts.map(|(i, part)| (part_of(value, i).unwrap(), Rc::clone(part))),
+                    );
                 }
                 _ => return false,
             }
