@@ -179,7 +179,7 @@ pub fn is_number(value: Value) -> bool {
 pub fn integer(m: &mut Mutator, n: i64) -> Result {
     match Value::fixnum_checked(n) {
         Some(value) => Ok(value),
-        None => Ok(m.integer(&BigInt::from(n))?),
+        None => store_short(m, i128::from(n)),
     }
 }
 
@@ -190,6 +190,36 @@ pub fn integer(m: &mut Mutator, n: i64) -> Result {
 pub fn store_big(m: &mut Mutator, n: &BigInt) -> Result {
     check_bits(n.bits())?;
     Ok(m.integer(n)?)
+}
+
+/// The value of an exact integer of at most one limb: what a product of fixnums often is, and what
+/// is not worth a `BigInt`.
+#[inline]
+fn short(value: Value) -> Option<i128> {
+    if let Some(n) = value.as_fixnum() {
+        return Some(i128::from(n));
+    }
+    if !value.is_kind(Kind::Bignum) || value.size_words() != 1 {
+        return None;
+    }
+    let magnitude = i128::from(value.payload_word(0));
+    Some(if value.flags() & FLAG_NEGATIVE == 0 { magnitude } else { -magnitude })
+}
+
+/// Stores an integer of at most two limbs.
+fn store_short(m: &mut Mutator, n: i128) -> Result {
+    if let Some(value) = i64::try_from(n).ok().and_then(Value::fixnum_checked) {
+        return Ok(value);
+    }
+    let magnitude = n.unsigned_abs();
+    let (low, high) = (magnitude as u64, (magnitude >> 64) as u64);
+    let flags = if n < 0 { FLAG_NEGATIVE } else { 0 };
+    let bignum = m.object(Kind::Bignum, flags, if high == 0 { 1 } else { 2 })?;
+    bignum.set_payload_word(0, low);
+    if high != 0 {
+        bignum.set_payload_word(1, high);
+    }
+    Ok(bignum)
 }
 
 /// Refuses a result of `bits` bits where that is above [`INTEGER_BITS_MAX`].

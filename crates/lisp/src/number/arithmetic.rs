@@ -3,7 +3,7 @@
 //! Fixnums first: two tagged integers are below 2^60 in magnitude, so a 64-bit sum cannot overflow.
 //! Then flonums with flonums or fixnums. Everything else leaves the tagged words.
 
-use super::{INTEGER_BITS_MAX, Number, check_bits, integer, ratio};
+use super::{INTEGER_BITS_MAX, Number, check_bits, integer, ratio, short, store_short};
 use crate::heap::{Kind, Mutator};
 use crate::raise::{Raise, Result};
 use crate::value::Value;
@@ -31,6 +31,9 @@ pub fn add(m: &mut Mutator, a: Value, b: Value) -> Result {
     if let Some((x, y)) = reals(a, b) {
         return Ok(m.flonum(x + y)?);
     }
+    if let (Some(x), Some(y)) = (short(a), short(b)) {
+        return store_short(m, x + y);
+    }
     combine(m, "+", (a, b), BigInt::add, BigRational::add, f64::add)
 }
 
@@ -46,6 +49,9 @@ pub fn sub(m: &mut Mutator, a: Value, b: Value) -> Result {
     if let Some((x, y)) = reals(a, b) {
         return Ok(m.flonum(x - y)?);
     }
+    if let (Some(x), Some(y)) = (short(a), short(b)) {
+        return store_short(m, x - y);
+    }
     combine(m, "-", (a, b), BigInt::sub, BigRational::sub, f64::sub)
 }
 
@@ -58,11 +64,16 @@ pub fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
         return match x.checked_mul(y) {
             Some(product) => integer(m, product),
-            None => Number::Big(BigInt::from(i128::from(x) * i128::from(y))).store(m),
+            None => store_short(m, i128::from(x) * i128::from(y)),
         };
     }
     if let Some((x, y)) = reals(a, b) {
         return Ok(m.flonum(x * y)?);
+    }
+    if let (Some(x), Some(y)) = (short(a), short(b))
+        && let Some(product) = x.checked_mul(y)
+    {
+        return store_short(m, product);
     }
     check_bits(bits(a) + bits(b))?;
     combine(m, "*", (a, b), BigInt::mul, BigRational::mul, f64::mul)

@@ -1,8 +1,8 @@
 //! Order of numbers. Exact against inexact is compared exactly, so that `<` is transitive: a flonum
 //! is a binary fraction and has an exact value.
 
-use super::Number;
 use super::arithmetic::reals;
+use super::{Number, short};
 use crate::raise::Result;
 use crate::value::Value;
 use core::cmp::Ordering;
@@ -24,6 +24,9 @@ pub fn compare(who: &'static str, position: usize, a: Value, b: Value) -> Result
         && fits(b)
     {
         return Ok(x.partial_cmp(&y));
+    }
+    if let (Some(x), Some(y)) = (short(a), short(b)) {
+        return Ok(Some(x.cmp(&y)));
     }
     let x = Number::argument(who, position, a)?;
     let y = Number::argument(who, position + 1, b)?;

@@ -1,7 +1,7 @@
 //! Integer division in its kinds, greatest common divisor, least common multiple.
 
 use super::arithmetic::{Alike, alike};
-use super::{Number, integer, store_big};
+use super::{Number, integer, short, store_big, store_short};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;
@@ -33,7 +33,10 @@ impl Division {
                 return Err(Raise::divide_by_zero(who));
             }
             // The one overflow, FIXNUM_MIN / -1, is 2^60: no overflow of the machine word.
-            return integer(m, self.of_words(x, y));
+            return integer(m, self.of(x, y));
+        }
+        if let (Some(x), Some(y @ (1.. | ..0))) = (short(a), short(b)) {
+            return store_short(m, self.of(x, y));
         }
         for (position, value) in [(1, a), (2, b)] {
             if !Number::of(value).is_some_and(|n| n.is_integer()) {
@@ -44,23 +47,17 @@ impl Division {
             Alike::Real(_, 0.0) => Err(Raise::divide_by_zero(who)),
             Alike::Real(x, y) => Ok(m.flonum(self.of_reals(x, y))?),
             Alike::Big(_, y) if y.is_zero() => Err(Raise::divide_by_zero(who)),
-            Alike::Big(x, y) => store_big(m, &self.of_bigs(&x, &y)),
+            Alike::Big(x, y) => store_big(m, &self.of(x, y)),
             Alike::Ratio(..) => Err(Raise::wrong_type(who, 1, "integer", a)),
         }
     }
 
-    fn of_words(self, x: i64, y: i64) -> i64 {
+    fn of<T: Integer>(self, x: T, y: T) -> T {
         match self {
             Self::TruncateQuotient => x / y,
             Self::TruncateRemainder => x % y,
-            Self::FloorQuotient => {
-                let quotient = x / y;
-                quotient - i64::from(x % y != 0 && (x < 0) != (y < 0))
-            }
-            Self::FloorRemainder => {
-                let rest = x % y;
-                if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest }
-            }
+            Self::FloorQuotient => x.div_floor(&y),
+            Self::FloorRemainder => x.mod_floor(&y),
         }
     }
 
@@ -73,15 +70,6 @@ impl Division {
                 let rest = x % y;
                 if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
             }
-        }
-    }
-
-    fn of_bigs(self, x: &BigInt, y: &BigInt) -> BigInt {
-        match self {
-            Self::TruncateQuotient => x / y,
-            Self::TruncateRemainder => x % y,
-            Self::FloorQuotient => x.div_floor(y),
-            Self::FloorRemainder => x.mod_floor(y),
         }
     }
 }
