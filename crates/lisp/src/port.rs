@@ -165,7 +165,7 @@ fn lock<'a, T>(m: &Mutator, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
     }
 }
 
-/// Runs what may block in the kernel.
-pub(crate) fn waiting<T>(_m: &Mutator, wait: impl FnOnce() -> T) -> T {
-    wait()
+/// Runs what may block in the kernel, outside the collector's world.
+pub(crate) fn waiting<T>(m: &Mutator, wait: impl FnOnce() -> T) -> T {
+    m.context.outside(wait)
 }

@@ -2,6 +2,7 @@
 
 use super::Style;
 use crate::heap::object::Kind;
+use crate::machine::condition;
 use crate::number::{self, Number};
 use crate::port::Port;
 use crate::syntax;
@@ -71,8 +72,13 @@ fn bytevector(out: &mut String, value: Value) {
     out.push(')');
 }
 
-/// Objects without a text that reads back: their kind, and their address to tell them apart.
+/// Objects without a text that reads back: their kind and name; where they have no name, their
+/// address to tell them apart.
 fn opaque(out: &mut String, value: Value, kind: Kind) {
+    if let Some(name) = condition::name_of(value) {
+        let _ = write!(out, "#<procedure {name}>");
+        return;
+    }
     let name = match kind {
         Kind::Closure | Kind::Primitive | Kind::Code | Kind::Parameter => "procedure",
         Kind::Continuation => "continuation",
@@ -88,7 +94,11 @@ fn opaque(out: &mut String, value: Value, kind: Kind) {
         Kind::Thread => "thread",
         Kind::Channel => "channel",
         Kind::Environment => "environment",
-        Kind::Condition => "condition",
+        Kind::Condition => {
+            let message = value.field(condition::FIELD_MESSAGE).and_then(text::to_rust);
+            let _ = write!(out, "#<error: {}>", message.unwrap_or_default());
+            return;
+        }
         Kind::Foreign => match value.as_foreign::<Port>() {
             Some(port) => {
                 let _ = write!(out, "#<{port}>");
