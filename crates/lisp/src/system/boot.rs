@@ -127,6 +127,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     let kernel = Kernel::new(heap, options, &mut mutator)
         .map_err(|_| BootError::Host(io::ErrorKind::OutOfMemory.into()))?;
     let kernel = Arc::new(kernel);
+    crate::thread::wait::prepare_interruption().map_err(BootError::Host)?;
     let _ = kernel.getty.set(Microprocess::current());
     let carried = report.virtual_processors > 1;
     if carried {

@@ -159,6 +159,18 @@ fn wake_signal() -> Signal {
     Signal::realtime(9)
 }
 
+/// Makes the signal do nothing but interrupt the call that it meets.
+///
+/// # Errors
+/// When the host refuses.
+#[expect(unsafe_code, reason = "installs a handler that does nothing")]
+pub(crate) fn prepare_interruption() -> std::io::Result<()> {
+    unsafe extern "C" fn nothing(_: i32, _: *mut signal::Info, _: *mut core::ffi::c_void) {}
+    let manner = signal::Manner { on_alternate_stack: true, ..signal::Manner::default() };
+    // SAFETY: the handler touches nothing.
+    unsafe { signal::install(wake_signal(), nothing, manner) }.map(drop).map_err(Into::into)
+}
+
 /// Lets a raw kernel call of this thread return early.
 pub(crate) fn interrupt_kernel_call(thread: &LispThread) {
     if thread.state.load(Ordering::SeqCst) == SAFE {
