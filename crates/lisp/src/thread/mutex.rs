@@ -161,7 +161,7 @@ impl Machine {
         if self.held.len() >= HELD_MAX
             && let Ok(me) = self.thread()
         {
-            self.held.retain(|&held| is_held_by(held, me));
+            self.held.retain(|&held| held != mutex && is_held_by(held, me));
         }
         self.held.push(mutex);
     }
@@ -177,13 +177,13 @@ fn is_held_by(mutex: Value, thread: &Arc<LispThread>) -> bool {
 fn release(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let mutex = argument("mutex-unlock!", frame)?;
     let kernel = machine.kernel()?;
+    if machine.held.last() == Some(&frame.get(0)) {
+        machine.held.pop();
+    }
     if count > 1 {
         return condvar::unlock_and_wait(machine, &kernel, frame, count, || unlock(mutex, &kernel));
     }
     unlock(mutex, &kernel);
-    if machine.held.last() == Some(&frame.get(0)) {
-        machine.held.pop();
-    }
     Ok(Control::Value(Value::TRUE))
 }
 
