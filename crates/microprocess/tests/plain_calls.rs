@@ -2,7 +2,7 @@
 //!
 //! A test program of its own: the refusal is injected, and holds for the whole process.
 #![allow(missing_docs, reason = "tests are sentences")]
-#![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
+#![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 use core::time::Duration;
 use std::io::{ErrorKind, Read, Write};

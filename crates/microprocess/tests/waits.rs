@@ -2,11 +2,12 @@
 //! the deadlock report, and what a stopped runtime leaves behind.
 #![allow(missing_docs, unsafe_code, reason = "tests are sentences; raw system calls are the point")]
 #![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
+#![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::io::{Read, Write, pipe};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex};
 
 use kyocho_microprocess::channel::{self, Receiver, Sender};
@@ -171,14 +172,16 @@ fn deadlock_report_tells_who_waits_for_what_and_who_holds_it() {
                 drop(condition.wait(mutex.lock().unwrap()));
             }),
             Kind::Semaphore => Box::new(|| Semaphore::new(0).acquire()),
-            Kind::Barrier => Box::new(|| drop(Barrier::new(2).wait())),
+            Kind::Barrier => Box::new(|| {
+                let _ = Barrier::new(2).wait();
+            }),
             Kind::Send => Box::new(|| {
                 let (sender, _receiver) = channel::rendezvous();
-                drop(sender.send(()));
+                let _ = sender.send(());
             }),
             Kind::Receive => Box::new(|| {
                 let (_sender, receiver) = channel::rendezvous::<()>();
-                drop(receiver.recv());
+                let _ = receiver.recv();
             }),
             Kind::Select => Box::new(|| {
                 let (_sender, receiver) = channel::rendezvous::<()>();
@@ -231,7 +234,7 @@ fn what_a_stopped_runtime_left_waiting_takes_nothing() {
         on(1)
             .run(|| {
                 spawn(|| ITEMS.acquire());
-                spawn(move || drop(left.recv()));
+                spawn(move || left.recv());
                 yield_now();
             })
             .unwrap();
