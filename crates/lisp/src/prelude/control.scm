@@ -177,3 +177,14 @@
 (define (current-exception-handler)
   (let ((handlers (%handlers)))
     (if (null? handlers) %uncaught (car handlers))))
+
+;; (scheme r5rs): the version is not looked at, there is only one.
+(define (scheme-report-environment version)
+  (environment '(scheme r5rs)))
+
+(define (null-environment version)
+  (environment
+   '(only (scheme r5rs)
+          ... => _ and begin case cond define define-syntax delay do else if lambda let let*
+          let-syntax letrec letrec-syntax or quasiquote quote set! syntax-rules unquote
+          unquote-splicing)))

@@ -63,6 +63,8 @@
 
 (define (append-map f list . lists) (apply append (apply map f list lists)))
 (define append-map! append-map)
+(define concatenate! concatenate)
+(define map! map)
 
 ;; Searching.
 
@@ -288,6 +290,11 @@
 (define (unzip1 rows) (map car rows))
 (define (unzip2 rows) (values (map car rows) (map cadr rows)))
 (define (unzip3 rows) (values (map car rows) (map cadr rows) (map caddr rows)))
+(define (unzip4 rows)
+  (values (map car rows) (map cadr rows) (map caddr rows) (map cadddr rows)))
+(define (unzip5 rows)
+  (values (map car rows) (map cadr rows) (map caddr rows) (map cadddr rows)
+          (map (lambda (row) (car (cddddr row))) rows)))
 
 (define (list= same? . lists)
   (define (two? a b)

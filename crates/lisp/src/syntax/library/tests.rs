@@ -208,3 +208,21 @@ fn every_built_in_library_can_be_imported_whole() {
         program(&format!("(import {name})")).unwrap();
     }
 }
+
+#[test]
+fn every_name_that_a_built_in_library_exports_means_something() {
+    let system = crate::system::System::boot(crate::system::Options::default(), &mut |_| {});
+    let mut session = system.unwrap().session();
+    let mut unbound = Vec::new();
+    for (library, groups) in super::built_in::LIBRARIES {
+        for name in groups.iter().flat_map(|group| group.split_ascii_whitespace()) {
+            let text = format!("(import (only {library} {name}))\n{name}");
+            if let Err(report) = session.eval(&text, "test")
+                && !report.to_string().contains("is a keyword")
+            {
+                unbound.push(format!("{library} {name}"));
+            }
+        }
+    }
+    assert!(unbound.is_empty(), "unbound: {unbound:#?}");
+}

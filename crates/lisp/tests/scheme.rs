@@ -1,0 +1,50 @@
+//! Runs the Scheme programs of `tests/scheme`: conformance to R7RS, section by section. Each counts
+//! what failed, says so, and exits with 1 if anything did.
+
+use core::time::Duration;
+use kyocho_lisp::system::{Options, System};
+use kyocho_sys::prim::thread;
+use std::path::Path;
+
+/// A program that hangs is an error, not a wait: all of them take seconds.
+const WATCHDOG_SECONDS: u64 = 300;
+
+/// In the order of the report's sections.
+const PROGRAMS: &[&str] = &[
+    "expressions",
+    "macros",
+    "definitions",
+    "equivalence",
+    "numbers",
+    "lists",
+    "characters",
+    "strings",
+    "vectors",
+    "control",
+    "exceptions",
+    "ports",
+    "system",
+];
+
+#[test]
+fn every_section_of_the_report_holds() {
+    thread::spawn(|| {
+        thread::sleep(Duration::from_secs(WATCHDOG_SECONDS));
+        eprintln!("the watchdog ends the programs");
+        std::process::exit(3);
+    });
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scheme");
+    let mut system = System::boot(Options::default(), &mut |_| {}).unwrap();
+    let mut failed = Vec::new();
+    for program in PROGRAMS {
+        println!("{program}:");
+        let outcome = system.run_file(&folder.join(format!("{program}.scm")));
+        if let Some(report) = &outcome.report {
+            println!("{report}");
+        }
+        if outcome.exit_code != 0 {
+            failed.push(*program);
+        }
+    }
+    assert!(failed.is_empty(), "these sections do not hold: {failed:?}");
+}
