@@ -81,7 +81,7 @@
 ;; 3. Word frequencies of a real text, read through a port.
 
 (define (words-of port)                 ; => a hash table: word => count
-  (let ((counts (make-equal-hash-table)))
+  (let ((counts (make-hash-table)))
     (let next-word ((letters '()))
       (let ((c (read-char port)))
         (cond ((and (char? c) (char-alphabetic? c))

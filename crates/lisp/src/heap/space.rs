@@ -106,6 +106,11 @@ impl Space {
 
     /// Fills a cache up to `want` cells more, as far as its runs and the limit allow.
     pub(crate) fn refill(&mut self, cells: &CellWords, want: usize) -> Result<(), OutOfMemory> {
+        if !cells.has_room() {
+            // Whoever asks with a full cache found every run in it too short: they are lost until the
+            // next collection, as `Cells::try_object` says of any such rest.
+            cells.drain(|_| {});
+        }
         let mut missing = want * GRANULE_BYTES;
         let mut given = false;
         while missing > 0 && cells.has_room() {

@@ -190,3 +190,25 @@ fn a_threads_unused_cells_come_back_when_it_ends() {
     }
     assert!(used(&m) <= 64 << 10, "{}", used(&m));
 }
+
+#[test]
+fn a_cache_full_of_runs_too_short_for_an_object_is_refilled_all_the_same() {
+    let mut m = mutator(small());
+    let words = Arc::clone(m.cells.words());
+    // Runs of one cell, none next to another: as a heap that holds live lists gives them out.
+    while words.has_room() {
+        let other = m.heap.clone();
+        other.refill_words(&words, 1).unwrap();
+        let mut neighbour = Mutator::new(other, ThreadContext::default());
+        neighbour.heap.refill_words(neighbour.cells.words(), 1).unwrap();
+        let _ = neighbour.cells.try_cons(Value::NIL, Value::NIL).unwrap();
+    }
+    assert!(m.cells.try_object(Kind::Closure, 0, 6).is_none());
+    for _ in 0..64 {
+        m.heap.refill_words(&words, 16).expect("memory is plenty");
+        if m.cells.try_object(Kind::Closure, 0, 6).is_some() {
+            return;
+        }
+    }
+    panic!("no refill brought a run that is long enough");
+}
