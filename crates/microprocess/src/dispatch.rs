@@ -9,8 +9,9 @@
 //! ```
 #![expect(unsafe_code, reason = "switches stacks")]
 
+use core::panic::AssertUnwindSafe;
 use core::ptr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 
 use kyocho_arch::switch;
 use kyocho_sys::futex;

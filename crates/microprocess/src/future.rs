@@ -4,12 +4,13 @@
 use core::any::Any;
 use core::fmt;
 use core::future::Future;
-use core::mem::ManuallyDrop;
+use core::mem::{self, ManuallyDrop};
+use core::panic::AssertUnwindSafe;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io;
+use std::panic::catch_unwind;
 use std::sync::Arc;
-use std::{io, mem};
 
 use crate::guarded::{Guarded, make_runnable_from};
 use crate::microprocess::{Microprocess, park};

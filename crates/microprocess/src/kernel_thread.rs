@@ -398,7 +398,7 @@ impl Handle {
 
     /// The thread sleeps for ever, with its record and its stacks.
     pub(crate) fn forget(self) {
-        core::mem::forget(self.join);
+        let Self { join: _never, .. } = self;
     }
 }
 

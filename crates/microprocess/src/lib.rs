@@ -1,4 +1,71 @@
 //! Microprocesses: threads by cooperation of user program and kernel (Paper 1).
+//!
+//! A microprocess is created, switched, joined and synchronised at user level, in tens of nanoseconds. What only the kernel can
+//! know reaches the scheduler as an event: a kernel thread stopped inside the kernel, or came back; a time slice is over.
+//!
+//! ```
+//! use kyocho_microprocess::{channel, run, spawn};
+//!
+//! let sum: u64 = run(|| {
+//!     let (sender, receiver) = channel::rendezvous();
+//!     spawn(move || (1..=10).for_each(|n| sender.send(n).unwrap()));
+//!     receiver.into_iter().sum()
+//! })
+//! .unwrap();
+//! assert_eq!(sum, 55);
+//! ```
+//!
+//! # The scheme
+//!
+//! ```text
+//!   microprocess   a stack slot with its control block on top; stackless: a control block and a step function
+//!        │ runs on
+//!   virtual processor   a role: run queue (64 priorities), timers, free slots; touched by its holder alone, without locks
+//!        │ is held by
+//!   kernel thread   the one that holds it runs microprocesses; the others wait in a pool, or sleep in the kernel
+//! ```
+//!
+//! | event (Paper 1, §3.1.2) | here | file |
+//! |---|---|---|
+//! | Blocked | the *sentinel*, next in line for the core, sees the holder asleep and gives the processor to a pooled thread | `sentinel` |
+//! | Unblocked | the thread finds its processor gone at its next call, queues its microprocess and waits for its turn | `schedule` |
+//! | Resumed | a pooled thread is given a virtual processor and dispatches | `dispatch` |
+//! | Preempted | the *monitor* signals the holder; thread and microprocess wait in the handler, the processor goes on | `monitor`, `preempt` |
+//! | events masked | a word of the kernel thread; what comes up meanwhile lies in `attention` until it is clear again | `kernel_thread`, `vp` |
+//!
+//! The paper changes the kernel to make these upcalls; an unprivileged program on Linux is not told that its thread sleeps, so something
+//! must watch. Blocked is therefore noticed some 10 µs late, and *Changed* has no counterpart: priorities are our own.
+//!
+//! Read `run_queue` and `timers` (pure), then `vp`, `schedule`, `dispatch`, then the events.
+//!
+//! **Invariant:** nothing allocates, frees or suspends while events are masked.
+//!
+//! **Invariant:** a virtual processor has at most one holder; who takes it from a sleeping one proves that the sleeper is in
+//! no section and no restartable sequence (`sentinel`).
+//!
+//! **Invariant:** records are never unmapped; a stale handle does nothing, or at worst ends one `park` early.
+//!
+//! Lock order: an object's guard, then a select's, then the short locks of slots. No two objects' guards at once.
+//!
+//! # Thread-local storage
+//!
+//! A thread-local value belongs to the *kernel thread*. A microprocess changes kernel threads, but only inside calls of this crate that
+//! may suspend (or that find its processor gone, which after any system call or page fault may be the next call of all). So:
+//!
+//! * Between two calls of this crate a microprocess stays on its kernel thread, even while it sleeps in the kernel and while it is
+//!   preempted. `errno`, the allocator's caches and libraries that use thread-local values within one call are safe: preempted
+//!   code waits together with its kernel thread.
+//! * Across a call of this crate, a thread-local value may be another kernel thread's. Do not keep state of a microprocess
+//!   in one, and do not hold a borrow of one (`LocalKey::with`, a `RefMut`) across such a call. The compiler believes that a function stays on one
+//!   thread and may reuse the *address* of a thread-local value after the call; whatever reads one after a call should
+//!   do so in a function of its own that is not inlined. This is the known hole of every stackful runtime in Rust.
+//! * For the same reason do not hold a `std::sync::MutexGuard` across such a call: some hosts let only the locking thread unlock
+//!   (Linux futexes do not mind), and who waits for it sleeps in the kernel. [`Mutex`] has neither problem.
+//! * Code that unwinds stays on its kernel thread even where it suspends, since the count of panics is thread-local too.
+//!
+//! # What a signal may interrupt
+//! Preemption uses `SIGURG`, with `SA_RESTART`. Calls that Linux never restarts (`nanosleep`, `poll`, ...) could return
+//! `EINTR`; the monitor therefore does not signal a thread that sleeps, which leaves only the instant before it does.
 
 mod balance;
 pub mod channel;

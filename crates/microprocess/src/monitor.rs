@@ -173,3 +173,6 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     }
     decision.look_ns.min(look_ns)
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,9 @@ pub(crate) fn install() {
 
 unsafe extern "C" fn on_fault(_signal: i32, info: *mut Info, context: *mut c_void) {
     // SAFETY: the kernel passes the cause of the fault.
-    let address = unsafe { (*info).si_addr() }.addr();
+    let cause = unsafe { &*info };
+    // SAFETY: a fault has an address.
+    let address = unsafe { cause.si_addr() }.addr();
     if let Some(record) = slot::overflowed(address) {
         report(record, address);
         std::process::abort();

@@ -1,9 +1,9 @@
 //! Starting and ending a runtime.
 
 use core::fmt;
+use core::panic::AssertUnwindSafe;
 use core::ptr;
-use std::panic::resume_unwind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{catch_unwind, resume_unwind};
 use std::thread;
 
 use kyocho_sys::error::Errno;

@@ -1,7 +1,6 @@
 //! What the virtual processors of one runtime share.
 
-use core::ptr;
-use std::mem;
+use core::{mem, ptr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kyocho_sys::error::Errno;

@@ -10,8 +10,9 @@
 use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
+use core::panic::AssertUnwindSafe;
 use core::ptr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 use std::{io, thread};
 
 use kyocho_arch::{Context, prepare};

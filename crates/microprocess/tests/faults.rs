@@ -1,8 +1,9 @@
 //! What the system refuses: every run either works or says so, and nothing hangs. A program of its own: the fault
 //! plane is one per process.
-#![allow(missing_docs, reason = "tests are sentences")]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use kyocho_microprocess::{Builder, Detection, Runtime, yield_now};
 use kyocho_sys::error::Errno;

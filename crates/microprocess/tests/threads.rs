@@ -1,9 +1,11 @@
 //! Spawning, joining, yielding, parking, sleeping, priorities, panics, deadlock: through the public interface.
-#![allow(missing_docs, reason = "tests are sentences")]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+#![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kyocho_microprocess::{
     Builder, Deadline, Kind, Microprocess, Priority, Runtime, Stackless, Step, block_on, park,
@@ -242,7 +244,7 @@ fn a_stackless_step_that_suspends_holds_its_kernel_thread_alone() {
     impl Stackless for Sleeper {
         fn step(&mut self) -> Step {
             sleep(Duration::from_millis(5));
-            spawn(|| yield_now()).join().unwrap();
+            spawn(yield_now).join().unwrap();
             self.0.unpark();
             Step::Done
         }
@@ -307,11 +309,11 @@ fn statistics_count_what_happened() {
 
 #[test]
 fn futures_are_waited_for_and_spawned() {
-    use std::task::{Poll, Waker};
+    use core::task::{Poll, Waker};
     on_one(|| {
         // Wakes itself some times.
         let mut left = 5;
-        let value = block_on(std::future::poll_fn(move |context| {
+        let value = block_on(core::future::poll_fn(move |context| {
             left -= 1;
             context.waker().wake_by_ref();
             if left == 0 { Poll::Ready(7) } else { Poll::Pending }
@@ -320,7 +322,7 @@ fn futures_are_waited_for_and_spawned() {
         // Woken by another microprocess.
         let shared: Arc<Mutex<(bool, Option<Waker>)>> = Arc::default();
         let waits = Arc::clone(&shared);
-        let handle = spawn_future(std::future::poll_fn(move |context| {
+        let handle = spawn_future(core::future::poll_fn(move |context| {
             let mut shared = waits.lock().unwrap();
             shared.1 = Some(context.waker().clone());
             if shared.0 { Poll::Ready("done") } else { Poll::Pending }
@@ -340,16 +342,17 @@ fn futures_are_waited_for_and_spawned() {
 fn a_future_woken_from_outside_is_no_deadlock() {
     on_one(|| {
         let mut asked = false;
-        block_on(std::future::poll_fn(move |context| {
-            if std::mem::replace(&mut asked, true) {
-                return std::task::Poll::Ready(());
+        block_on(core::future::poll_fn(move |context| {
+            if core::mem::replace(&mut asked, true) {
+                return core::task::Poll::Ready(());
             }
             let waker = context.waker().clone();
             std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_millis(20));
+                // Long enough for the runtime to find nothing to do.
+                std::thread::park_timeout(Duration::from_millis(20));
                 waker.wake();
             });
-            std::task::Poll::Pending
+            core::task::Poll::Pending
         }));
     });
 }
@@ -357,7 +360,7 @@ fn a_future_woken_from_outside_is_no_deadlock() {
 #[test]
 fn a_future_that_nobody_can_wake_is_a_deadlock() {
     let deadlock = Runtime::builder().virtual_processors(1).build();
-    let deadlock = deadlock.run(|| block_on(std::future::pending::<()>())).unwrap_err();
+    let deadlock = deadlock.run(|| block_on(core::future::pending::<()>())).unwrap_err();
     assert_eq!(deadlock.waiting[0].reason.kind, Kind::Park);
 }
 

@@ -1,9 +1,11 @@
 //! The events of Paper 1: Blocked, Unblocked, Resumed, Preempted; and what goes wrong on a stack.
-#![allow(missing_docs, unsafe_code, reason = "tests are sentences; raw system calls are the point")]
+#![expect(unsafe_code, reason = "raw system calls are the point")]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+#![expect(clippy::excessive_nesting, reason = "a scenario nests: watchdog, runtime, microprocess")]
 
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::time::Duration;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use kyocho_microprocess::{
     Builder, Detection, Microprocess, Priority, Runtime, Stackless, Statistics, Step, park,
@@ -102,8 +104,10 @@ fn a_pipe_read_in_the_kernel_lets_the_writer_run() {
             // SAFETY: writes one byte of ours.
             assert_eq!(unsafe { libc::write(to, (&raw const byte).cast(), 1) }, 1);
             let read = reader.join().unwrap();
-            // SAFETY: our own descriptors, not used any more.
-            unsafe { (libc::close(from), libc::close(to)) };
+            for end in ends {
+                // SAFETY: our own descriptor, not used any more.
+                unsafe { libc::close(end) };
+            }
             read
         });
         assert_eq!(read.unwrap(), (1, 42));
@@ -274,9 +278,20 @@ fn a_hog_does_not_keep_the_runtime_from_ending() {
     });
 }
 
+fn set_errno(value: i32) {
+    // SAFETY: the address of this kernel thread's `errno`.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { place.write(value) };
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
 #[test]
 fn preempted_code_keeps_its_thread_locals_and_errno() {
-    thread_local!(static DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
+    thread_local!(static DEPTH: core::cell::Cell<u32> = const { core::cell::Cell::new(0) });
     under_watchdog("thread locals", || {
         on(1, Detection::Auto)
             .run(|| {
@@ -285,13 +300,11 @@ fn preempted_code_keeps_its_thread_locals_and_errno() {
                     .map(|number| {
                         spawn(move || {
                             DEPTH.set(number);
-                            // SAFETY: this thread's errno.
-                            unsafe { *libc::__errno_location() = number as i32 };
+                            set_errno(number as i32);
                             while std::time::Instant::now() < deadline {}
                             // No call into the runtime in between: still the same kernel thread.
                             assert_eq!(DEPTH.get(), number);
-                            // SAFETY: this thread's errno.
-                            assert_eq!(unsafe { *libc::__errno_location() }, number as i32);
+                            assert_eq!(errno(), number as i32);
                         })
                     })
                     .collect();
@@ -300,6 +313,103 @@ fn preempted_code_keeps_its_thread_locals_and_errno() {
                 }
             })
             .unwrap();
+    });
+}
+
+thread_local!(static LOCAL: core::cell::Cell<u32> = const { core::cell::Cell::new(0) });
+
+/// Not inlined: the compiler would keep the value's address across calls that change the kernel thread.
+#[inline(never)]
+fn local() -> u32 {
+    LOCAL.get()
+}
+
+#[test]
+fn thread_locals_belong_to_the_kernel_thread() {
+    under_watchdog("thread locals", || {
+        on(1, Detection::Sentinel)
+            .run(|| {
+                let me = Microprocess::current();
+                LOCAL.set(1);
+                // Holds our kernel thread in the kernel, so that we go on with another.
+                let sleeper = spawn(move || {
+                    let before = local();
+                    raw_sleep_ms(50);
+                    // Same kernel thread: no call in between.
+                    assert_eq!((before, local()), (1, 1));
+                    me.unpark();
+                });
+                yield_now();
+                assert_eq!(local(), 0, "the value of another kernel thread");
+                park();
+                sleeper.join().unwrap();
+            })
+            .unwrap();
+    });
+}
+
+/// A page whose first touch waits until somebody fills it: `userfaultfd(2)`, of which the C library knows little.
+struct LatePage {
+    descriptor: i32,
+    address: usize,
+}
+
+/// `struct uffdio_api`, `uffdio_register`, `uffdio_zeropage` of linux/userfaultfd.h, as words; and their `ioctl`s.
+const UFFDIO_API: libc::Ioctl = 0xc018_aa3f;
+const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00;
+const UFFDIO_ZEROPAGE: libc::Ioctl = 0xc020_aa04;
+const UFFD_API: u64 = 0xaa;
+const UFFD_USER_MODE_ONLY: i32 = 1;
+const REGISTER_MODE_MISSING: u64 = 1;
+const PAGE: u64 = 4096;
+
+impl LatePage {
+    /// `None` where the host does not permit it.
+    fn new() -> Option<Self> {
+        let flags = libc::O_CLOEXEC | UFFD_USER_MODE_ONLY;
+        // SAFETY: takes a number, makes a descriptor.
+        let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as i32;
+        let (protection, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: maps a page at an address of the kernel's choice.
+        let page =
+            unsafe { libc::mmap(core::ptr::null_mut(), PAGE as usize, protection, kind, -1, 0) };
+        let late = Self { descriptor, address: page as usize };
+        let (mut api, start) = ([UFFD_API, 0, 0], page as u64);
+        let mut register = [start, PAGE, REGISTER_MODE_MISSING, 0];
+        // SAFETY: the kernel reads and writes three words.
+        let spoken =
+            descriptor >= 0 && unsafe { libc::ioctl(descriptor, UFFDIO_API, &raw mut api) } == 0;
+        // SAFETY: the kernel reads and writes four words.
+        let there =
+            spoken && unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &raw mut register) } == 0;
+        there.then_some(late)
+    }
+
+    fn fill(&self) {
+        let mut zero = [self.address as u64, PAGE, 0, 0];
+        // SAFETY: the kernel reads and writes four words, and fills a page of ours.
+        assert_eq!(unsafe { libc::ioctl(self.descriptor, UFFDIO_ZEROPAGE, &raw mut zero) }, 0);
+    }
+}
+
+#[test]
+fn a_page_fault_that_waits_hands_the_processor_on() {
+    let Some(page) = LatePage::new() else {
+        return kyocho_sys::skip::skip("a_page_fault_that_waits", "no userfaultfd here");
+    };
+    under_watchdog("page fault", || {
+        let counted = on(1, Detection::Sentinel).run(|| {
+            let address = page.address;
+            // SAFETY: reads a mapped byte; the kernel waits until it is filled.
+            let touching = spawn(move || unsafe { (address as *const u8).read_volatile() });
+            yield_now();
+            // Only another kernel thread gets here: the one before sleeps in the fault.
+            page.fill();
+            assert_eq!(touching.join().unwrap(), 0);
+            statistics()
+        });
+        assert!(counted.unwrap().blocked > 0);
     });
 }
 
@@ -382,7 +492,7 @@ const CHILD: &str = "KYOCHO_TEST_CHILD";
 
 #[inline(never)]
 fn recurse(depth: u64) -> u64 {
-    let frame = std::hint::black_box([depth; 32]);
+    let frame = core::hint::black_box([depth; 32]);
     if depth == 0 { 0 } else { recurse(depth - 1) + frame[7] }
 }
 

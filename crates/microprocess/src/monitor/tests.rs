@@ -1,0 +1,73 @@
+//! When a busy virtual processor is told what, and when it is interrupted: time is an argument.
+
+use super::{HOG_NS, LOOK_MIN_NS, PATIENCE_NS, SLICE_NS, Watch};
+use crate::vp::{NEVER_NS, attention};
+
+const START_NS: u64 = 1_000_000_000;
+
+#[test]
+fn one_that_switches_is_left_alone() {
+    let mut watch = Watch::default();
+    for turn in 0..100 {
+        let now_ns = START_NS + turn * SLICE_NS;
+        let decision = watch.decide(now_ns, turn, NEVER_NS, 0);
+        assert_eq!((decision.tell, decision.interrupt), (0, false));
+        assert_eq!(decision.look_ns, now_ns + SLICE_NS);
+    }
+}
+
+#[test]
+fn one_that_does_not_is_interrupted_at_the_end_of_each_slice() {
+    let mut watch = Watch::default();
+    let mut now_ns = START_NS;
+    let mut interrupts = Vec::new();
+    while now_ns < START_NS + 4 * SLICE_NS {
+        let decision = watch.decide(now_ns, 7, NEVER_NS, 0);
+        if decision.interrupt {
+            assert_eq!(decision.tell, attention::PREEMPT);
+            interrupts.push(now_ns - START_NS);
+        }
+        assert!(decision.look_ns > now_ns, "it must get on");
+        now_ns = decision.look_ns;
+    }
+    assert_eq!(interrupts, [SLICE_NS, 2 * SLICE_NS, 3 * SLICE_NS]);
+}
+
+#[test]
+fn a_deadline_is_told_when_it_comes_and_insisted_on_after_some_patience() {
+    let mut watch = Watch::default();
+    let deadline_ns = START_NS + HOG_NS / 2;
+    assert_eq!(watch.decide(START_NS, 1, deadline_ns, 0).look_ns, deadline_ns);
+    let told = watch.decide(deadline_ns, 1, deadline_ns, 0);
+    assert_eq!((told.tell, told.interrupt), (attention::TIMERS, false));
+    assert_eq!(told.look_ns, deadline_ns + PATIENCE_NS);
+    let insisted = watch.decide(told.look_ns, 1, deadline_ns, attention::TIMERS);
+    assert!(insisted.interrupt);
+}
+
+#[test]
+fn a_hog_gets_no_patience() {
+    let mut watch = Watch::default();
+    let deadline_ns = START_NS + 2 * HOG_NS;
+    watch.decide(START_NS, 1, deadline_ns, 0);
+    assert!(watch.decide(deadline_ns, 1, deadline_ns, 0).interrupt);
+}
+
+#[test]
+fn what_was_noticed_in_time_is_not_insisted_on() {
+    let mut watch = Watch::default();
+    let deadline_ns = START_NS + HOG_NS / 2;
+    watch.decide(START_NS, 1, deadline_ns, 0);
+    watch.decide(deadline_ns, 1, deadline_ns, 0);
+    // It has fired its timers, and switched.
+    assert!(!watch.decide(deadline_ns + PATIENCE_NS, 2, NEVER_NS, 0).interrupt);
+}
+
+#[test]
+fn looks_become_rarer_while_nobody_sleeps() {
+    let mut watch = Watch::default();
+    assert_eq!(watch.next_look(true, SLICE_NS), LOOK_MIN_NS);
+    let rarer: Vec<u64> = (0..10).map(|_| watch.next_look(false, SLICE_NS)).collect();
+    assert!(rarer.is_sorted() && rarer[9] == SLICE_NS);
+    assert_eq!(watch.next_look(true, SLICE_NS), LOOK_MIN_NS);
+}
