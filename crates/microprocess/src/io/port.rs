@@ -233,11 +233,16 @@ impl Port {
         drop(self.ring.submitter().register_sync_cancel(Some(Timespec::new()), wanted));
     }
 
+    /// Asks the kernel to give all operations up. From any kernel thread, as [`cancel`](Self::cancel).
+    pub(crate) fn cancel_all(&self) {
+        let limit = Timespec::new().sec(QUIESCE_SECONDS);
+        drop(self.ring.submitter().register_sync_cancel(Some(limit), CancelBuilder::any()));
+    }
+
     /// Gives up what is in flight and waits until the kernel has let go of all of it.
     pub(crate) fn quiesce(&self) {
         while self.is_pending() {
-            let limit = Timespec::new().sec(QUIESCE_SECONDS);
-            drop(self.ring.submitter().register_sync_cancel(Some(limit), CancelBuilder::any()));
+            self.cancel_all();
             self.wait(Deadline::after(Duration::from_secs(QUIESCE_SECONDS)));
         }
     }

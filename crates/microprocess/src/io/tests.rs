@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
-use super::{File, Mechanism, mechanism};
+use super::{File, Mechanism, mechanism, port::Port};
 use crate::{scope, spawn, sync::tests::on_processors, yield_now};
 
 /// A pipe whose ends wait as microprocesses do.
@@ -120,6 +120,29 @@ fn operations_work_outside_a_runtime() {
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
     assert_eq!(text, "plain");
+}
+
+#[test]
+fn operation_that_the_kernel_gave_up_unasked_is_done_again() {
+    on_processors(1, || {
+        let (mut reader, mut writer) = pipe();
+        let waiting = spawn(move || {
+            let mut byte = [0];
+            reader.read_exact(&mut byte).unwrap();
+            byte[0]
+        });
+        yield_now();
+        // As when the kernel thread that submitted it exits.
+        let Some(port) = Port::of_caller() else { return };
+        assert!(port.is_pending());
+        port.cancel_all();
+        for _ in 0..200 {
+            yield_now();
+        }
+        assert!(!waiting.is_finished());
+        writer.write_all(&[7]).unwrap();
+        assert_eq!(waiting.join().unwrap(), 7);
+    });
 }
 
 #[test]
