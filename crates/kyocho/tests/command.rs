@@ -208,3 +208,25 @@ fn the_tour_runs_to_its_end_without_a_terminal() {
         assert!(seen.contains(part), "{seen}");
     }
 }
+
+#[test]
+fn the_deep_engine_runs_programs_and_counts_their_cells() {
+    let source = b"(define (f n) (if (= n 0) 'done (f (- n 1)))) (display (f 10)) (newline)\n(system-call-statistics)\n(car 'x)";
+    let path = program("deep", source);
+    let run = |cell_cache: &str| {
+        let arguments = ["--engine", "deep", "--cell-cache", cell_cache, "run"];
+        kyocho().args(arguments).arg(&path).output().expect("kyocho starts")
+    };
+    let off = run("off");
+    let lines = text(&off.stdout);
+    let (value, statistics) = lines.trim_end().split_once('\n').expect("two lines");
+    assert_eq!(value, "done");
+    let counts: Vec<&str> =
+        statistics.split([' ', ':']).filter(|word| word.parse::<u64>().is_ok()).collect();
+    assert_eq!(counts[0], counts[1], "a message a cell: {statistics}");
+    assert!(text(&run("1000").stdout).contains(" in 1 messages;"));
+    assert_eq!(off.status.code(), Some(1));
+    assert!(text(&off.stderr).ends_with("deep.scm:3:1: car: expected a pair, got x\n"));
+    let prompt = kyocho().args(["--engine", "deep"]).output().expect("kyocho starts");
+    assert_eq!(prompt.status.code(), Some(2));
+}
