@@ -117,8 +117,8 @@ impl Port {
         match &self.0.end {
             End::Input(_) => Ok(()),
             End::Output(output) => match output.try_lock() {
-                Ok(mut output) => output.flush(),
-                Err(TryLockError::Poisoned(output)) => output.into_inner().flush(),
+                Ok(mut output) => output.flush(|| false),
+                Err(TryLockError::Poisoned(output)) => output.into_inner().flush(|| false),
                 // Someone is writing to a host that does not take it; waiting would hang the exit.
                 Err(TryLockError::WouldBlock) => Ok(()),
             },
@@ -128,6 +128,9 @@ impl Port {
     /// The complaint that the host refused something on this port.
     #[cold]
     pub(crate) fn refused(&self, who: &'static str, error: &io::Error) -> Raise {
+        if error.kind() == io::ErrorKind::Interrupted {
+            return Raise::new(Cause::Interrupted);
+        }
         file_error(who, self.name(), error)
     }
 }

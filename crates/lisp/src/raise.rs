@@ -76,6 +76,9 @@ pub enum Cause {
     },
     /// The memory limit is reached.
     OutOfMemory,
+    /// A request to the thread (to end, to stop for the prompt) cut a wait in the kernel short. The
+    /// primitive has changed nothing; it is called again when the thread goes on.
+    Interrupted,
     /// Any object, as `(raise object)` or `(raise-continuable object)` raises it.
     Object {
         /// What is raised.
@@ -140,6 +143,11 @@ impl Raise {
     #[must_use]
     pub fn out_of_memory() -> Self {
         Self::new(Cause::OutOfMemory)
+    }
+
+    /// Whether the primitive is to be called again.
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(*self.0, Cause::Interrupted)
     }
 
     /// Why it was raised.

@@ -23,6 +23,8 @@ use crate::machine::control::Procedure;
 use crate::system::kernel::Kernel;
 use crate::thread::lisp_thread::ThreadObject;
 use crate::value::Value;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::task::ThreadId;
 use std::sync::Arc;
 
 /// Control procedures of threads, mutexes, condition variables and channels.
@@ -80,10 +82,20 @@ impl ThreadContext {
     /// meanwhile, and the virtual processor serves others.
     pub fn outside<T>(&self, call: impl FnOnce() -> T) -> T {
         let thread = self.thread.as_foreign::<ThreadObject>();
-        match (&self.kernel, thread) {
-            (Some(kernel), Some(thread)) => kernel.threads.outside(&thread.0, call),
-            _ => call(),
-        }
+        let (Some(kernel), Some(ThreadObject(thread))) = (&self.kernel, thread) else {
+            return call();
+        };
+        thread.kernel_thread.store(ThreadId::current().number(), Ordering::Release);
+        let result = kernel.threads.outside(thread, call);
+        thread.kernel_thread.store(0, Ordering::Release);
+        result
+    }
+
+    /// Whether somebody wants something of the thread: what waits in the kernel should give up.
+    #[must_use]
+    pub fn has_request(&self) -> bool {
+        let thread = self.thread.as_foreign::<ThreadObject>();
+        thread.is_some_and(|thread| thread.0.requests.load(Ordering::Acquire) != 0)
     }
 
     pub(crate) fn trace(&self, marker: &mut Marker<'_>) {

@@ -1,11 +1,43 @@
-//! Reading, writing and polling a descriptor of any kind.
+//! Opening files; reading, writing and polling descriptors of any kind.
 #![expect(unsafe_code, reason = "system calls on descriptors")]
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use core::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::call;
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Writing from the beginning; what it held is gone. Made if it is not there.
+    Replace,
+    /// Writing behind what it holds. Made if it is not there.
+    Append,
+}
+
+/// Opens a file. Blocks where the file does: a named pipe waits for its other end.
+///
+/// # Errors
+/// `INTR`: a signal came first. What the file system says. Injected ones.
+pub fn open(path: &CStr, access: Access) -> Result<OwnedFd, Errno> {
+    fault::check(Call::Open)?;
+    let flags = libc::O_CLOEXEC
+        | match access {
+            Access::Read => libc::O_RDONLY,
+            Access::Replace => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
+            Access::Append => libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND,
+        };
+    let folder = libc::AT_FDCWD as usize;
+    // SAFETY: the kernel reads `path` up to its NUL.
+    let number =
+        unsafe { call(libc::SYS_openat, [folder, path.as_ptr().addr(), flags as usize, 0o666]) }?;
+    // SAFETY: the kernel has just made it, for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(number as RawFd) })
+}
 
 /// Reads up to a buffer of bytes: how many, 0 at the end. Blocks as the descriptor does.
 ///

@@ -109,7 +109,10 @@ impl Machine {
             self.pending = Some(count);
             let result = (primitive.function)(&mut self.mutator, frame.values(0, count));
             self.pending = None;
-            let value = result?;
+            let value = match result {
+                Err(raise) if raise.is_interruption() => return Ok(Step::Stop(Exit::Poll)),
+                result => result?,
+            };
             return Ok(Step::Go(self.give(frame, value)));
         }
         let Some(control) = control::procedure_at(index) else {

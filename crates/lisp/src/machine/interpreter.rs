@@ -78,6 +78,8 @@ impl Machine {
                             leave!(Exit::Collect);
                         }
                     }
+                    // The instruction is executed again when the thread goes on.
+                    Err(raise) if raise.is_interruption() => leave!(Exit::Poll),
                     Err(raise) => go!(self.raise_at(pc, frame, raise)),
                 }
             }};

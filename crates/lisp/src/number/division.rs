@@ -35,7 +35,9 @@ impl Division {
             // The one overflow, FIXNUM_MIN / -1, is 2^60: no overflow of the machine word.
             return integer(m, self.of(x, y));
         }
-        if let (Some(x), Some(y @ (1.. | ..0))) = (short(a), short(b)) {
+        if let (Some(x), Some(y)) = (short(a), short(b))
+            && y != 0
+        {
             return store_short(m, self.of(x, y));
         }
         for (position, value) in [(1, a), (2, b)] {

@@ -29,6 +29,8 @@ pub(crate) struct Input {
     buffer: Vec<u8>,
     /// Where the next byte stands in the buffer.
     next: usize,
+    /// Where the operation under way began: it starts again from there if it is interrupted.
+    kept: Option<usize>,
     /// Bytes that left the buffer, for messages.
     before: u64,
     /// A terminal's end of file was seen and not reported yet.
@@ -44,6 +46,7 @@ impl Input {
             source: Some(source),
             buffer,
             next: 0,
+            kept: None,
             before: 0,
             at_end: false,
             line: 1,
@@ -80,21 +83,46 @@ impl Input {
         &self.buffer[self.next..]
     }
 
+    /// Runs an operation of several reads. If it is interrupted, all it took is put back.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        operation: impl FnOnce(&mut Self) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.kept.is_some() {
+            // Part of an operation that puts back more.
+            return operation(self);
+        }
+        let place = (self.line, self.column);
+        self.kept = Some(self.next);
+        let result = operation(self);
+        let kept = self.kept.take().unwrap_or(self.next);
+        if let Err(error) = &result
+            && error.kind() == ErrorKind::Interrupted
+        {
+            self.next = kept;
+            (self.line, self.column) = place;
+        }
+        result
+    }
+
     /// Reads more behind what is buffered; `false` at the end. Waits for the host.
     fn fill(&mut self, m: &Mutator) -> io::Result<bool> {
         if self.at_end {
             return Ok(false);
         }
-        self.before += self.next as u64;
-        self.buffer.drain(..self.next);
-        self.next = 0;
+        let taken = self.kept.unwrap_or(self.next);
+        self.before += taken as u64;
+        self.buffer.drain(..taken);
+        self.next -= taken;
+        self.kept = self.kept.map(|_| 0);
         let old = self.buffer.len();
         let source = match &mut self.source {
             None | Some(Source::Memory) => return Ok(false),
             Some(source) => source,
         };
         self.buffer.resize(old + BUFFER_BYTES, 0);
-        let result = waiting(m, || source.read(&mut self.buffer[old..]));
+        let buffer = &mut self.buffer[old..];
+        let result = waiting(m, || source.read(buffer, || m.context.has_request()));
         let count = *result.as_ref().unwrap_or(&0);
         self.buffer.truncate(old + count);
         self.at_end = count == 0 && result.is_ok();
@@ -124,23 +152,18 @@ impl Input {
         self.at_end = false;
     }
 
-    /// Takes up to `count` bytes, as many as come before the end; appends them.
-    pub(crate) fn read_bytes(
-        &mut self,
-        m: &Mutator,
-        out: &mut Vec<u8>,
-        count: usize,
-    ) -> io::Result<()> {
-        let end = out.len().saturating_add(count);
-        loop {
-            let available = self.buffered();
-            let taken = available.len().min(end - out.len());
-            out.extend_from_slice(&available[..taken]);
-            self.next += taken;
-            if out.len() == end || !self.fill(m)? {
-                return Ok(());
+    /// Takes up to `count` bytes, as many as come before the end.
+    pub(crate) fn read_bytes(&mut self, m: &Mutator, count: usize) -> io::Result<Vec<u8>> {
+        self.attempt(|input| {
+            while input.buffered().len() < count && input.fill(m)? {}
+            let taken = input.buffered().len().min(count);
+            let bytes = input.buffered()[..taken].to_vec();
+            input.next += taken;
+            if taken == 0 {
+                input.report_end();
             }
-        }
+            Ok(bytes)
+        })
     }
 
     /// The next character, without taking it; none at the end.
@@ -198,31 +221,60 @@ impl Input {
 
     /// Takes a line without its end; none at the end of the input.
     pub(crate) fn read_line(&mut self, m: &Mutator) -> io::Result<Option<String>> {
-        let mut line = String::new();
-        let mut any = false;
-        while let Some(c) = self.read_char(m)? {
-            any = true;
-            if c == '\n' {
-                break;
+        self.attempt(|input| {
+            let length = input.buffer_line(m)?;
+            if input.buffered().is_empty() {
+                input.report_end();
+                return Ok(None);
             }
-            line.push(c);
+            input.take_line(m, length).map(Some)
+        })
+    }
+
+    /// Reads until the buffer has the next line's end, or all there is; the line's length.
+    fn buffer_line(&mut self, m: &Mutator) -> io::Result<usize> {
+        let mut seen = 0;
+        loop {
+            let rest = &self.buffered()[seen..];
+            if let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+                return Ok(seen + end);
+            }
+            seen += rest.len();
+            if !self.fill(m)? {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// Takes `length` buffered bytes and the line's end behind them, if it is there.
+    fn take_line(&mut self, m: &Mutator, length: usize) -> io::Result<String> {
+        let end = self.next + length;
+        let mut line = String::new();
+        if let Ok(text) = str::from_utf8(&self.buffered()[..length]) {
+            line.push_str(text);
+            self.next = end;
+            self.column += line.chars().count() as u32;
+        }
+        // Where that is not UTF-8, the characters before the wrong byte, and then the error.
+        while self.next < end {
+            line.extend(self.read_char(m)?);
+        }
+        if self.next < self.buffer.len() {
+            self.take('\n', 1);
         }
         if line.ends_with('\r') {
             line.pop();
         }
-        Ok(any.then_some(line))
+        Ok(line)
     }
 
     /// Takes up to `count` characters; none at the end.
     pub(crate) fn read_string(&mut self, m: &Mutator, count: usize) -> io::Result<Option<String>> {
-        let mut text = String::new();
-        let mut taken = 0;
-        while taken < count {
-            let Some(c) = self.read_char(m)? else { break };
-            text.push(c);
-            taken += 1;
-        }
-        Ok((taken > 0 || count == 0).then_some(text))
+        self.attempt(|input| {
+            let chars = (0..count).map_while(|_| input.read_char(m).transpose());
+            let text: String = chars.collect::<io::Result<_>>()?;
+            Ok((!text.is_empty() || count == 0).then_some(text))
+        })
     }
 
     /// Whether reading an item would not wait.
@@ -251,7 +303,8 @@ impl Input {
 }
 
 impl Source {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads, again and again while signals come and `is_cut` does not say that one is meant.
+    fn read(&mut self, buffer: &mut [u8], is_cut: impl Fn() -> bool) -> io::Result<usize> {
         let file = match self {
             Self::Memory => return Ok(0),
             Self::File(file) => file,
@@ -264,7 +317,7 @@ impl Source {
         };
         loop {
             match descriptor::read(file.as_fd(), buffer) {
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR) if !is_cut() => {}
                 result => return Ok(result?),
             }
         }

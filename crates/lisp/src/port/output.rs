@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// Writes bytes; waits for the host when the buffer is full.
+    /// Writes bytes; waits for the host when the buffer is full. Interrupted, it has written nothing.
     pub(crate) fn write(&mut self, m: &Mutator, bytes: &[u8]) -> io::Result<()> {
         let Some(&last) = bytes.last() else { return Ok(()) };
         let limit = match self.sink {
@@ -88,15 +88,22 @@ impl Output {
         if bytes.len() > limit - self.buffer.len().min(limit) {
             return Err(ErrorKind::OutOfMemory.into());
         }
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.pass_on(m)?;
+        }
         self.buffer.extend_from_slice(bytes);
         self.at_line_start = last == b'\n';
-        if self.is_due(bytes) { waiting(m, || self.flush()) } else { Ok(()) }
+        if !self.is_due(bytes) {
+            return Ok(());
+        }
+        match self.pass_on(m) {
+            // The bytes are in the buffer: to write them again would double them.
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            result => result,
+        }
     }
 
     fn is_due(&self, new: &[u8]) -> bool {
-        if matches!(self.sink, Some(Sink::Memory)) {
-            return false;
-        }
         self.buffer.len() >= BUFFER_BYTES
             || match self.flush {
                 Flush::WhenFull => false,
@@ -105,43 +112,61 @@ impl Output {
             }
     }
 
-    /// Passes on what is buffered. What the host does not take is dropped with the error, or a
-    /// broken pipe would make every later call fail, and the buffer grow.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if matches!(self.sink, None | Some(Sink::Memory)) || self.buffer.is_empty() {
+    /// Passes on what is buffered, from a Lisp thread.
+    pub(crate) fn pass_on(&mut self, m: &Mutator) -> io::Result<()> {
+        if self.has_nothing_to_pass_on() {
             return Ok(());
         }
-        let result = match &self.sink {
-            Some(Sink::File(file)) => write_all(file, &self.buffer),
-            Some(Sink::Memory) | None => Ok(()),
-        };
+        waiting(m, || self.flush(|| m.context.has_request()))
+    }
+
+    fn has_nothing_to_pass_on(&self) -> bool {
+        matches!(self.sink, None | Some(Sink::Memory)) || self.buffer.is_empty()
+    }
+
+    /// Passes on what is buffered, until that is done or `is_cut` says after a signal that it is
+    /// meant. What the host refuses is dropped with the error, or a broken pipe would make every
+    /// later call fail, and the buffer grow.
+    pub(super) fn flush(&mut self, is_cut: impl Fn() -> bool) -> io::Result<()> {
+        if self.has_nothing_to_pass_on() {
+            return Ok(());
+        }
+        let Some(Sink::File(file)) = &self.sink else { return Ok(()) };
+        let mut done = 0;
+        while done < self.buffer.len() {
+            match descriptor::write(file.as_fd(), &self.buffer[done..]) {
+                Ok(count) => done += count,
+                Err(Errno::INTR) if !is_cut() => {}
+                Err(Errno::INTR) => {
+                    self.buffer.drain(..done);
+                    return Err(ErrorKind::Interrupted.into());
+                }
+                Err(errno) => {
+                    self.buffer.clear();
+                    return Err(errno.into());
+                }
+            }
+        }
         self.buffer.clear();
-        result
+        Ok(())
     }
 
-    /// Flushes and closes.
+    /// Flushes and closes. Interrupted, it stays open.
     pub(crate) fn close(&mut self, m: &Mutator) -> io::Result<()> {
-        let result = waiting(m, || self.flush());
-        self.sink = None;
-        self.buffer = Vec::new();
-        result
-    }
-}
-
-fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match descriptor::write(file.as_fd(), bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
+        match self.pass_on(m) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+            result => {
+                self.sink = None;
+                self.buffer = Vec::new();
+                result
+            }
         }
     }
-    Ok(())
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
         // A port that nobody closed: its text is not lost. There is nobody to tell of an error.
-        let _ = self.flush();
+        let _ = self.flush(|| false);
     }
 }

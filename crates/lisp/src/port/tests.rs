@@ -108,3 +108,17 @@ fn ports_say_what_they_are() {
     let port = Port::of_input("string", Content::Textual, Input::of_memory(Vec::new()));
     assert_eq!(port.to_string(), "textual-input-port string");
 }
+
+#[test]
+fn an_interrupted_operation_puts_back_what_it_took() {
+    let m = mutator();
+    let mut input = Input::of_memory(b"one\ntwo three".to_vec());
+    assert_eq!(input.read_line(&m).unwrap().as_deref(), Some("one"));
+    let result = input.attempt(|input| {
+        assert_eq!(input.read_string(&m, 3)?.as_deref(), Some("two"));
+        Err::<(), _>(ErrorKind::Interrupted.into())
+    });
+    assert_eq!(result.unwrap_err().kind(), ErrorKind::Interrupted);
+    assert_eq!(input.place(), (2, 1));
+    assert_eq!(input.read_line(&m).unwrap().as_deref(), Some("two three"));
+}

@@ -4,11 +4,13 @@ use super::Primitive;
 use super::call::Call;
 use crate::heap::Mutator;
 use crate::port::{Content, Flush, Input, Output, Port, Role, file_error, parameter, waiting};
-use crate::raise::Result;
+use crate::raise::{Cause, Raise, Result};
 use crate::text::bytes;
 use crate::value::Value;
-use kyocho_sys::fault;
-use std::fs::{self, File, OpenOptions};
+use kyocho_sys::descriptor::{self, Access};
+use kyocho_sys::error::Errno;
+use std::ffi::CString;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -107,25 +109,32 @@ fn port_parameter(m: &mut Mutator, arguments: &[Value]) -> Result {
 }
 
 /// Opens a file, outside the collector's world: a pipe or a network disk may take its time.
-fn open(m: &Mutator, call: Call<'_>, options: &OpenOptions) -> Result<(String, OwnedFd)> {
+fn open(m: &Mutator, call: Call<'_>, access: Access) -> Result<(String, OwnedFd)> {
     let path = call.string(0)?;
+    let refused = |error: io::Error| file_error(call.who(), &path, &error);
+    let name = CString::new(path.as_str()).map_err(|error| refused(error.into()))?;
     let opened = waiting(m, || {
-        fault::check(fault::Call::Open).map_err(io::Error::from)?;
-        options.open(&path)
-    });
-    let is_folder = |file: &File| file.metadata().is_ok_and(|metadata| metadata.is_dir());
-    match opened {
-        Ok(file) if is_folder(&file) => {
-            Err(file_error(call.who(), &path, &io::ErrorKind::IsADirectory.into()))
+        loop {
+            match descriptor::open(&name, access) {
+                Err(Errno::INTR) if !m.context.has_request() => {}
+                result => return result,
+            }
         }
-        Ok(file) => Ok((path, file.into())),
-        Err(error) => Err(file_error(call.who(), &path, &error)),
+    });
+    let file = match opened {
+        Ok(file) => File::from(file),
+        Err(Errno::INTR) => return Err(Raise::new(Cause::Interrupted)),
+        Err(errno) => return Err(refused(errno.into())),
+    };
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(refused(io::ErrorKind::IsADirectory.into()));
     }
+    Ok((path, file.into()))
 }
 
 fn open_input(m: &mut Mutator, who: &'static str, arguments: &[Value], content: Content) -> Result {
     let call = Call::new(who, arguments);
-    let (path, file) = open(m, call, OpenOptions::new().read(true))?;
+    let (path, file) = open(m, call, Access::Read)?;
     store(m, Port::of_input(path, content, Input::of_file(file)))
 }
 
@@ -138,9 +147,8 @@ fn open_output(
 ) -> Result {
     let call = Call::new(who, arguments);
     let append = call.optional(1).is_some_and(Value::is_true);
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).append(append).truncate(!append);
-    let (path, file) = open(m, call, &options)?;
+    let access = if append { Access::Append } else { Access::Replace };
+    let (path, file) = open(m, call, access)?;
     store(m, Port::of_output(path, content, Output::of_file(file, Flush::WhenFull)))
 }
 

@@ -135,14 +135,7 @@ fn read_string(m: &mut Mutator, arguments: &[Value]) -> Result {
 /// Up to `count` bytes; none at the end.
 fn take_bytes(m: &Mutator, call: Call<'_>, i: usize, count: usize) -> Result<Option<Vec<u8>>> {
     let port = input_port(m, call, i, Content::Binary)?;
-    let mut all = Vec::new();
-    on_input(m, call, &port, |input, m| {
-        input.read_bytes(m, &mut all, count)?;
-        if all.is_empty() {
-            input.report_end();
-        }
-        Ok(())
-    })?;
+    let all = on_input(m, call, &port, |input, m| input.read_bytes(m, count))?;
     Ok((!all.is_empty() || count == 0).then_some(all))
 }
 
@@ -170,13 +163,16 @@ fn read(m: &mut Mutator, arguments: &[Value]) -> Result {
     let datum = on_input(m, call, &port, |input, m| {
         let source = input.source_number(port.name());
         let (line, column) = input.place();
-        let mut reader = Reader::new(Characters { m, input, error: None }, source).at(line, column);
-        let datum = reader.read();
-        let characters = reader.into_characters();
-        if let Ok(None) = datum {
-            characters.input.report_end();
-        }
-        characters.error.map_or(Ok(datum), Err)
+        input.attempt(|input| {
+            let characters = Characters { m, input, error: None };
+            let mut reader = Reader::new(characters, source).at(line, column);
+            let datum = reader.read();
+            let characters = reader.into_characters();
+            if let Ok(None) = datum {
+                characters.input.report_end();
+            }
+            characters.error.map_or(Ok(datum), Err)
+        })
     })?;
     match datum {
         Ok(Some(datum)) => Ok(m.literal(&datum)?),

@@ -5,7 +5,7 @@ use super::call::Call;
 use super::ports::port_at;
 use super::reading::closed;
 use crate::heap::Mutator;
-use crate::port::{Content, Output, Port, Role, current, waiting};
+use crate::port::{Content, Output, Port, Role, current};
 use crate::printer::{self, Style, TEXT_BYTES_MAX, TooLong};
 use crate::raise::{Raise, Result};
 use crate::text::bytes;
@@ -134,6 +134,6 @@ fn flush(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
         None => current(m, Role::Output),
         Some(_) => port_at(call, 0, "output port")?.clone(),
     };
-    on_output(m, call, &port, |output| waiting(m, || output.flush()))?;
+    on_output(m, call, &port, |output| output.pass_on(m))?;
     Ok(Value::UNSPECIFIED)
 }

@@ -1,5 +1,6 @@
-use super::{is_readable, read, write};
+use super::{Access, is_readable, open, read, write};
 use crate::error::Errno;
+use std::ffi::CString;
 use std::os::fd::AsFd;
 
 #[test]
@@ -14,6 +15,23 @@ fn a_pipe_is_readable_once_written_and_at_its_end() {
     drop(writer);
     assert_eq!(is_readable(reader.as_fd()), Ok(true));
     assert_eq!(read(reader.as_fd(), &mut buffer), Ok(0));
+}
+
+#[test]
+fn files_are_replaced_appended_to_and_read() {
+    let path = std::env::temp_dir().join(format!("kyocho-descriptor-{}", std::process::id()));
+    let name = CString::new(path.to_str().unwrap()).unwrap();
+    for (access, text) in
+        [(Access::Replace, b"old"), (Access::Replace, b"new"), (Access::Append, b"er!")]
+    {
+        assert_eq!(write(open(&name, access).unwrap().as_fd(), text), Ok(3));
+    }
+    let mut buffer = [0; 8];
+    let file = open(&name, Access::Read).unwrap();
+    assert_eq!(read(file.as_fd(), &mut buffer), Ok(6));
+    assert_eq!(&buffer[..6], b"newer!");
+    std::fs::remove_file(path).unwrap();
+    assert_eq!(open(&name, Access::Read).unwrap_err(), Errno::new(libc::ENOENT));
 }
 
 #[test]
