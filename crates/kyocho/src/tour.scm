@@ -110,27 +110,27 @@
 
 ;; 4. A thousand threads, each asleep in the kernel, and a ticker that must not notice.
 
+(define (tick-while running?)           ; => ticks, longest gap in jiffies
+  (let loop ((last (current-jiffy)) (ticks 0) (gap 0))
+    (if (running?)
+        (begin
+          (thread-sleep! 0.001)
+          (let ((now (current-jiffy)))
+            (loop now (+ ticks 1) (max gap (- now last)))))
+        (list ticks gap))))
+
 (define (tour-blocked count)
-  (let* ((start (current-jiffy))
-         (sleepers (let loop ((i 0) (threads '()))
-                     (if (= i count)
-                         threads
-                         (loop (+ i 1) (cons (spawn (lambda () (raw-sleep 0.010))) threads)))))
-         (running #t)
-         (ticker (spawn (lambda ()
-                          (let loop ((last (current-jiffy)) (ticks 0) (gap 0))
-                            (if running
-                                (begin
-                                  (thread-sleep! 0.001)
-                                  (let ((now (current-jiffy)))
-                                    (loop now (+ ticks 1) (max gap (- now last)))))
-                                (cons ticks gap)))))))
+  (let* ((running #t)
+         (ticker (spawn (lambda () (tick-while (lambda () running)))))
+         (start (current-jiffy))
+         (sleepers (map (lambda (_) (spawn (lambda () (raw-sleep 0.010)))) (iota count))))
     (for-each thread-join! sleepers)
-    (set! running #f)
-    (let ((elapsed (milliseconds-since start)) (seen (thread-join! ticker)))
-      (show count " threads in a raw 10 ms kernel sleep: " elapsed " ms in all; a 1 ms ticker ticked "
-            (car seen) " times, longest gap "
-            (exact (round (* 1000 (/ (cdr seen) (jiffies-per-second))))) " ms"))))
+    (let ((elapsed (milliseconds-since start)))
+      (set! running #f)
+      (let ((seen (thread-join! ticker)))
+        (show count " threads in a raw 10 ms kernel sleep: " elapsed
+              " ms in all; a 1 ms ticker ticked " (car seen) " times, longest gap "
+              (exact (round (* 1000 (/ (cadr seen) (jiffies-per-second))))) " ms")))))
 
 ;; 5. A loop that never gives way, beside a timer.
 
