@@ -3,6 +3,8 @@
 mod compiler;
 pub mod deep;
 pub mod equality;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod hash_table;
 pub mod heap;
 mod machine;

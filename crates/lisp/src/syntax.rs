@@ -18,7 +18,6 @@ pub mod datum;
 pub mod environment;
 pub mod error;
 pub mod expander;
-pub mod fuzz;
 pub mod lexer;
 pub mod library;
 pub mod number;

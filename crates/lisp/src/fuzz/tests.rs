@@ -1,9 +1,13 @@
-use super::{fuzz_expander, fuzz_reader};
+use super::{fuzz_compiler, fuzz_expander, fuzz_reader};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
 /// Real programs to mutate: every special form, macros, libraries, all of the lexical syntax.
-const SEEDS: &[&str] = &[include_str!("seeds.scm"), include_str!("../derived.scm")];
+const SEEDS: &[&str] = &[
+    include_str!("seeds.scm"),
+    include_str!("../syntax/derived.scm"),
+    include_str!("../prelude/control.scm"),
+];
 
 /// Pieces that, put next to one another, reach more than random bytes do.
 const PIECES: &[&str] = &[
@@ -137,5 +141,28 @@ proptest! {
     #[test]
     fn no_mutated_program_breaks_the_expander(seed in 0..SEEDS.len(), mutations in mutations()) {
         fuzz_expander(mutate(SEEDS[seed], &mutations).as_bytes());
+    }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn no_pieces_break_the_compiler(text in pieces()) {
+        fuzz_compiler(text.as_bytes());
+    }
+
+    #[test]
+    fn no_mutated_program_breaks_the_compiler(seed in 0..SEEDS.len(), mutations in mutations()) {
+        fuzz_compiler(mutate(SEEDS[seed], &mutations).as_bytes());
+    }
+}
+
+/// The seeds themselves must get through, or the fuzzer mutates what nothing reads to its end.
+#[test]
+fn the_seeds_are_whole_programs() {
+    for seed in SEEDS {
+        let data = crate::syntax::reader::read_all(seed, "seed").unwrap();
+        assert_eq!(fuzz_compiler(seed.as_bytes()), data.len());
     }
 }
