@@ -60,8 +60,12 @@ impl Maker {
 pub(crate) fn run(shared: &'static Shared) {
     let maker = &shared.maker;
     let mut trim_ns = None;
-    while !shared.stopping.load(Ordering::SeqCst) {
+    loop {
+        // Before the look at anything that a poke may announce.
         maker.word.store(0, Ordering::SeqCst);
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
         make(shared);
         let now_ns = monotonic_ns();
         if trim_ns.is_some_and(|trim_ns| trim_ns <= now_ns) {

@@ -137,9 +137,13 @@ pub(crate) fn run(shared: &'static Shared) {
     };
     let monitor = &shared.monitor;
     let mut watches = vec![Watch::default(); shared.vps().len()];
-    while !shared.stopping.load(Ordering::SeqCst) {
+    loop {
         monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
+        // Before the look at anything that a poke may announce.
         monitor.word.store(0, Ordering::SeqCst);
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
         let now_ns = monotonic_ns();
         let mut next_ns = NEVER_NS;
         for (vp, watch) in shared.vps().iter().zip(&mut watches) {
