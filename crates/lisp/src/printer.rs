@@ -68,13 +68,17 @@ pub fn to_message(value: Value) -> String {
 /// # Errors
 /// The text is too long; `out` then holds its beginning.
 pub fn print(out: &mut String, value: Value, style: Style) -> Result<(), TooLong> {
+    print_within(out, value, style, out.len() + TEXT_BYTES_MAX)
+}
+
+/// Appends the text of `value` while `out` has at most `limit` bytes.
+fn print_within(out: &mut String, value: Value, style: Style, limit: usize) -> Result<(), TooLong> {
     let labels = if is_compound(value) { Labels::of(value, style) } else { Labels::default() };
-    let mut printer =
-        Printer { labels, style, open: Vec::new(), limit: out.len() + TEXT_BYTES_MAX };
+    let mut printer = Printer { labels, style, open: Vec::new() };
     printer.open.push(Task::Value(value));
     while let Some(task) = printer.open.pop() {
         printer.step(out, task);
-        if out.len() > printer.limit {
+        if out.len() > limit {
             return Err(TooLong);
         }
     }
@@ -90,7 +94,6 @@ struct Printer {
     labels: Labels,
     style: Style,
     open: Vec<Task>,
-    limit: usize,
 }
 
 impl Printer {

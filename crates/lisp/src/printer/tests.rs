@@ -1,8 +1,14 @@
 use super::{Style, to_text};
+use crate::equality::equal;
 use crate::heap::{Heap, Limits, Mutator};
+use crate::number::{self, Number};
 use crate::symbol::Symbol;
+use crate::syntax::reader::read_all;
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use num_bigint::BigInt;
+use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+use proptest::{prop_assert, prop_assert_eq};
 
 fn mutator() -> Mutator {
     let limits = Limits { bytes_max: 256 << 20, ..Limits::default() };
@@ -120,5 +126,102 @@ fn endless_output_is_refused() {
     let mut m = mutator();
     let ring = m.list(&[Value::fixnum(1)]).unwrap();
     assert!(ring.set_cdr(ring));
-    assert_eq!(to_text(ring, Style::Simple), Err(super::TooLong));
+    let mut text = String::new();
+    assert_eq!(super::print_within(&mut text, ring, Style::Simple, 1000), Err(super::TooLong));
+    assert!(text.starts_with("(1 1 1 1"));
+}
+
+/// A recipe for a value.
+#[derive(Clone, Debug)]
+enum Recipe {
+    Fixnum(i64),
+    Big(i128),
+    Ratio(i64, i64),
+    Real(f64),
+    Character(char),
+    String(String),
+    Symbol(String),
+    Boolean(bool),
+    Bytes(Vec<u8>),
+    List(Vec<Recipe>),
+    Dotted(Vec<Recipe>, Box<Recipe>),
+    Vector(Vec<Recipe>),
+}
+
+fn recipes() -> impl Strategy<Value = Recipe> {
+    let leaf = prop_oneof![
+        (-1000..1000i64).prop_map(Recipe::Fixnum),
+        any::<i128>().prop_map(Recipe::Big),
+        (any::<i64>(), 1..1000i64).prop_map(|(n, d)| Recipe::Ratio(n, d)),
+        any::<f64>().prop_map(Recipe::Real),
+        any::<char>().prop_map(Recipe::Character),
+        any::<String>().prop_map(Recipe::String),
+        "[-+.|#a-eA-E0-9 λ\\\\;'`,@\n]{0,6}".prop_map(Recipe::Symbol),
+        any::<bool>().prop_map(Recipe::Boolean),
+        proptest::collection::vec(any::<u8>(), 0..4).prop_map(Recipe::Bytes),
+    ];
+    leaf.prop_recursive(4, 40, 5, |inner| {
+        let some = proptest::collection::vec(inner.clone(), 0..5);
+        prop_oneof![
+            some.clone().prop_map(Recipe::List),
+            (proptest::collection::vec(inner.clone(), 1..4), inner)
+                .prop_map(|(items, tail)| Recipe::Dotted(items, Box::new(tail))),
+            some.prop_map(Recipe::Vector),
+        ]
+    })
+}
+
+fn make(m: &mut Mutator, recipe: &Recipe) -> Value {
+    let mut all = |recipes: &[Recipe]| recipes.iter().map(|r| make(m, r)).collect::<Vec<_>>();
+    match recipe {
+        Recipe::Fixnum(n) => Value::fixnum(*n),
+        Recipe::Big(n) => Number::Big(BigInt::from(*n)).store(m).unwrap(),
+        Recipe::Ratio(n, d) => number::ratio((*n).into(), (*d).into()).store(m).unwrap(),
+        Recipe::Real(x) => m.flonum(*x).unwrap(),
+        Recipe::Character(c) => Value::character(*c),
+        Recipe::String(text) => m.string(text).unwrap(),
+        Recipe::Symbol(name) => symbol(name),
+        Recipe::Boolean(truth) => Value::boolean(*truth),
+        Recipe::Bytes(bytes) => m.bytevector(bytes).unwrap(),
+        Recipe::List(items) => {
+            let items = all(items);
+            m.list(&items).unwrap()
+        }
+        Recipe::Dotted(items, tail) => {
+            let items = all(items);
+            let tail = make(m, tail);
+            m.list_onto(&items, tail).unwrap()
+        }
+        Recipe::Vector(items) => {
+            let items = all(items);
+            m.vector_of(&items).unwrap()
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(recipe in recipes()) {
+        let mut m = mutator();
+        let value = make(&mut m, &recipe);
+        for style in [Style::Write, Style::Shared, Style::Simple] {
+            let text = to_text(value, style).unwrap();
+            let data = read_all(&text, "test").unwrap();
+            prop_assert_eq!(data.len(), 1, "{}", text);
+            let read = m.literal(&data[0]).unwrap();
+            prop_assert!(equal(value, read), "{text} reads back as {}", written(read));
+        }
+    }
+}
+
+#[test]
+fn cycles_and_sharing_read_back() {
+    let mut m = mutator();
+    for text in ["#0=(1 2 . #0#)", "#0=#(#1=(1 2 . #1#) #0#)", "(#0=(1) #0# #0#)", "(#0=\"x\" #0#)"]
+    {
+        let value = m.literal(&read_all(text, "test").unwrap()[0]).unwrap();
+        let written = to_text(value, Style::Shared).unwrap();
+        let again = m.literal(&read_all(&written, "test").unwrap()[0]).unwrap();
+        assert!(equal(value, again), "{text} became {written}");
+    }
 }
