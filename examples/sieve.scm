@@ -1,7 +1,7 @@
 ;; Paper 1, table 4: primes by a chain of threads, one a prime.
 ;;   kyocho run examples/sieve.scm 700
 
-(import (scheme base) (scheme write) (scheme process-context) (kyocho thread))
+(import (scheme base) (scheme write) (scheme process-context) (kyocho))
 
 (define (numbers limit out)
   (do ((n 2 (+ n 1)))
