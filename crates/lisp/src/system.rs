@@ -12,6 +12,8 @@ pub(crate) mod control;
 pub(crate) mod datum_of;
 pub(crate) mod kernel;
 pub mod session;
+#[cfg(test)]
+mod tests;
 
 pub use crate::heap::CellCache;
 pub use crate::report::Report;

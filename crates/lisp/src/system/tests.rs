@@ -1,0 +1,316 @@
+//! Whole systems: threads in every state, several virtual processors, limits, reports.
+
+use super::{CellCache, Completeness, Options, Report, Session, System};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A test that takes longer hangs.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+fn within_watchdog<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, wait) = mpsc::channel();
+    let started = kyocho_sys::thread::start("test", 1 << 20, move || done.send(body()).unwrap());
+    let handle = started.unwrap();
+    match wait.recv_timeout(WATCHDOG) {
+        Ok(value) => value,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("the watchdog bites"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            std::panic::resume_unwind(handle.join().unwrap_err())
+        }
+    }
+}
+
+fn boot(options: Options) -> System {
+    System::boot(options, &mut |_| {}).unwrap()
+}
+
+fn on(virtual_processors: usize) -> Options {
+    Options { virtual_processors: Some(virtual_processors), ..Options::default() }
+}
+
+fn last(session: &mut Session, text: &str) -> String {
+    match session.eval(text, "test") {
+        Ok(evaluation) => evaluation.values.last().cloned().unwrap_or_default(),
+        Err(report) => format!("error {report}"),
+    }
+}
+
+/// Evaluates the texts in one session each on one and on two virtual processors.
+fn check(programs: &'static [(&str, &str)]) {
+    for count in [1, 2] {
+        within_watchdog(move || {
+            let system = boot(on(count));
+            let mut session = system.session();
+            for (text, expected) in programs {
+                assert_eq!(last(&mut session, text), *expected, "{text} on {count}");
+            }
+        });
+    }
+}
+
+fn error(text: &'static str) -> Report {
+    within_watchdog(move || boot(on(1)).session().eval(text, "test.scm").unwrap_err())
+}
+
+#[test]
+fn threads_give_results_and_exceptions_to_who_joins() {
+    check(&[
+        ("(thread-join! (spawn (lambda () (* 6 7))))", "42"),
+        ("(thread-join! (thread-start! (make-thread (lambda () 'started) 'name)))", "started"),
+        ("(thread-name (make-thread (lambda () 1) 'name))", "name"),
+        (
+            "(guard (e ((uncaught-exception? e) (uncaught-exception-reason e)))
+               (thread-join! (spawn (lambda () (raise 'reason)))))",
+            "reason",
+        ),
+        (
+            "(guard (e ((join-timeout-exception? e) 'late))
+               (thread-join! (spawn (lambda () (thread-sleep! 30))) 0.001))",
+            "late",
+        ),
+        ("(thread-join! (spawn (lambda () (thread-sleep! 30))) 0.001 'default)", "default"),
+        ("(let ((t (spawn current-thread))) (eq? t (thread-join! t)))", "#t"),
+        ("(define p (make-parameter 1)) (parameterize ((p 2)) (thread-join! (spawn p)))", "2"),
+    ]);
+}
+
+#[test]
+fn a_thread_is_terminated_in_every_state() {
+    const KILL: &str = "
+        (define trail '())
+        (define (kill thunk)
+          (set! trail '())
+          (let* ((ready (make-channel 1))
+                 (t (spawn (lambda ()
+                      (dynamic-wind
+                        (lambda () (set! trail (cons 'in trail)))
+                        (lambda () (channel-send! ready #t) (thunk))
+                        (lambda () (set! trail (cons 'out trail))))))))
+            (channel-receive ready)
+            (thread-sleep! 0.005)
+            (thread-terminate! t)
+            (guard (e ((terminated-thread-exception? e) trail)) (thread-join! t))))
+        (define held (make-mutex)) (mutex-lock! held)
+        (define condition (make-condition-variable))
+        (define full (make-channel 1)) (channel-send! full 1)";
+    check(&[
+        (KILL, ""),
+        ("(kill (lambda () (let loop () (loop))))", "(out in)"),
+        (
+            "(kill (lambda () (define (f n) (+ 1 (f n))) (guard (e (#t (thread-sleep! 60))) (f 1))))",
+            "(out in)",
+        ),
+        ("(kill (lambda () (thread-sleep! 60)))", "(out in)"),
+        ("(kill (lambda () (raw-sleep 60)))", "(out in)"),
+        ("(kill (lambda () (mutex-lock! held)))", "(out in)"),
+        ("(kill (lambda () (mutex-lock! held 60)))", "(out in)"),
+        (
+            "(kill (lambda () (let ((m (make-mutex))) (mutex-lock! m) (mutex-unlock! m condition))))",
+            "(out in)",
+        ),
+        ("(kill (lambda () (channel-receive (make-channel))))", "(out in)"),
+        ("(kill (lambda () (channel-send! (make-channel) 1)))", "(out in)"),
+        ("(kill (lambda () (channel-send! full 1)))", "(out in)"),
+        ("(kill (lambda () (thread-join! (spawn (lambda () (thread-sleep! 60))))))", "(out in)"),
+        ("(kill (lambda () (let loop ((l '())) (loop (cons 1 '())))))", "(out in)"),
+        (
+            "(let ((t (make-thread (lambda () 1)))) (thread-terminate! t)
+               (guard (e ((terminated-thread-exception? e) 'never)) (thread-join! t)))",
+            "never",
+        ),
+    ]);
+}
+
+#[test]
+fn what_a_terminated_thread_held_is_abandoned() {
+    check(&[(
+        "(define m (make-mutex))
+         (define t (spawn (lambda () (mutex-lock! m) (thread-sleep! 60))))
+         (let wait () (if (not (eq? (mutex-state m) t)) (begin (thread-yield!) (wait))))
+         (thread-terminate! t)
+         (list (guard (e ((abandoned-mutex-exception? e) 'abandoned)) (mutex-lock! m))
+               (eq? (mutex-state m) (current-thread)))",
+        "(abandoned #t)",
+    )]);
+}
+
+#[test]
+fn mutexes_and_condition_variables() {
+    check(&[
+        (
+            "(define m (make-mutex)) (define n 0)
+             (define (work) (do ((i 0 (+ i 1))) ((= i 2000))
+               (mutex-lock! m) (let ((old n)) (if (= 0 (modulo i 100)) (thread-yield!)) (set! n (+ old 1)))
+               (mutex-unlock! m)))
+             (for-each thread-join! (map (lambda (_) (spawn work)) '(1 2 3 4)))
+             n",
+            "8000",
+        ),
+        ("(mutex-lock! m) (list (mutex-lock! m 0.001) (begin (mutex-unlock! m) (mutex-state m)))",
+         "(#f not-abandoned)"),
+        (
+            "(define c (make-condition-variable)) (define ready #f)
+             (define waiter (spawn (lambda ()
+               (mutex-lock! m)
+               (let wait () (if (not ready) (begin (mutex-unlock! m c) (mutex-lock! m) (wait))))
+               (mutex-unlock! m) 'went)))
+             (mutex-lock! m) (set! ready #t) (condition-variable-broadcast! c) (mutex-unlock! m)
+             (thread-join! waiter)",
+            "went",
+        ),
+        ("(mutex-lock! m) (mutex-unlock! m c 0.001)", "#f"),
+    ]);
+}
+
+#[test]
+fn channels_keep_order_and_count() {
+    check(&[
+        (
+            "(define c (make-channel))
+             (define t (spawn (lambda () (do ((i 0 (+ i 1))) ((= i 1000)) (channel-send! c i)) (channel-close! c))))
+             (let loop ((n 0)) (let ((v (channel-receive c 'end))) (if (eq? v 'end) n (if (= v n) (loop (+ n 1)) 'disorder))))",
+            "1000",
+        ),
+        (
+            "(define b (make-channel 3))
+             (define senders (map (lambda (k) (spawn (lambda () (do ((i 0 (+ i 1))) ((= i 100)) (channel-send! b 1))))) '(1 2 3)))
+             (let loop ((n 0)) (if (= n 300) n (loop (+ n (channel-receive b)))))",
+            "300",
+        ),
+        ("(guard (e (#t (error-object-message e))) (channel-send! c 1))", "\"the channel is closed\""),
+    ]);
+}
+
+#[test]
+fn threads_allocate_in_parallel_while_collections_run() {
+    for (cell_cache, count) in [(CellCache::Off, 1), (CellCache::Fixed(7), 2), (CellCache::Auto, 2)]
+    {
+        within_watchdog(move || {
+            let memory_max_bytes = 64 << 20;
+            let system = boot(Options { cell_cache, memory_max_bytes, ..on(count) });
+            let text = "
+                (define (build n) (let loop ((i 0) (l '())) (if (= i n) l (loop (+ i 1) (cons (vector i) l)))))
+                (define (total l) (let loop ((l l) (s 0)) (if (null? l) s (loop (cdr l) (+ s (vector-ref (car l) 0))))))
+                (define (work) (let loop ((k 0) (s 0)) (if (= k 20) s (loop (+ k 1) (+ s (total (build 1000)))))))
+                (map thread-join! (map (lambda (_) (spawn work)) '(1 2 3)))
+                (gc)
+                (map thread-join! (map (lambda (_) (spawn work)) '(1 2 3)))";
+            let expected = "(9990000 9990000 9990000)";
+            assert_eq!(last(&mut system.session(), text), expected, "{cell_cache:?} on {count}");
+        });
+    }
+}
+
+#[test]
+fn out_of_memory_is_raised_in_the_thread_that_asked() {
+    within_watchdog(|| {
+        let system = boot(Options { memory_max_bytes: 24 << 20, ..on(2) });
+        let mut session = system.session();
+        let text = "
+            (define others (spawn (lambda () (let loop ((i 0)) (if (< i 200000) (begin (cons i i) (loop (+ i 1))) 'fine)))))
+            (define greedy (spawn (lambda () (let loop ((l '())) (loop (cons 1 l))))))
+            (define vectors (spawn (lambda () (let loop ((l '())) (loop (cons (make-vector 10000 0) l))))))
+            (list (thread-join! others)
+                  (guard (e ((uncaught-exception? e) (error-object-message (uncaught-exception-reason e)))) (thread-join! greedy))
+                  (guard (e ((uncaught-exception? e) (error-object-message (uncaught-exception-reason e)))) (thread-join! vectors)))";
+        assert_eq!(last(&mut session, text), "(fine \"out of memory\" \"out of memory\")");
+        assert_eq!(last(&mut session, "(length (make-list 1000 0))"), "1000");
+    });
+}
+
+#[test]
+fn a_deadlock_is_raised_in_the_main_thread() {
+    let report = error(
+        "(define m (make-mutex)) (mutex-lock! m) (spawn (lambda () (mutex-lock! m)))
+                        (channel-receive (make-channel))",
+    );
+    assert!(report.message().starts_with("deadlock"), "{report}");
+    assert!(report.message().contains("waits for a mutex"), "{report}");
+    check(&[("(guard (e (#t 'caught)) (channel-receive (make-channel)))", "caught")]);
+}
+
+#[test]
+fn reports_name_place_cause_and_callers() {
+    let report = error("(define (f x)\n  (+ 1 (car x)))\n(define (g) (+ 1 (f 5)))\n(display (g))")
+        .to_string();
+    assert!(report.starts_with("test.scm:2:"), "{report}");
+    assert!(report.contains("car: first argument must be a pair: 5"), "{report}");
+    assert!(
+        report.contains("in f at test.scm:2:") && report.contains("in g at test.scm:3:"),
+        "{report}"
+    );
+    let report = error("(define counter 1)\n(display countr)").to_string();
+    assert!(report.starts_with("test.scm:2:"), "{report}");
+    assert!(report.contains("countr") && report.contains("did you mean counter?"), "{report}");
+    let report = error("(define (f x) x)\n(f 1 2)").to_string();
+    assert!(report.contains("f takes 1 argument, got 2"), "{report}");
+    let report = error("(display 1)\n(let ((x 1) (y)) x)").to_string();
+    assert!(report.starts_with("test.scm:2:"), "{report}");
+    let report = error("(display (quote 1)").to_string();
+    assert!(report.starts_with("test.scm:1:"), "{report}");
+}
+
+#[test]
+fn an_interrupt_ends_the_evaluation_and_keeps_the_session() {
+    for text in [
+        "(let loop () (loop))",
+        "(thread-sleep! 60)",
+        "(channel-receive (make-channel))",
+        "(raw-sleep 60)",
+    ] {
+        within_watchdog(move || {
+            let system = boot(on(2));
+            let mut session = system.session();
+            last(
+                &mut session,
+                "(define x 5) (define other (spawn (lambda () (thread-sleep! 60))))",
+            );
+            let interrupt = session.interrupt_handle();
+            let (stop, stopped) = mpsc::channel::<()>();
+            // Interrupts again and again: the evaluation may not have begun at the first.
+            let again = kyocho_sys::thread::start("interrupter", 1 << 16, move || {
+                while stopped.recv_timeout(Duration::from_millis(5)).is_err() {
+                    interrupt.interrupt();
+                }
+            });
+            let report = session.eval(text, "test").unwrap_err();
+            stop.send(()).unwrap();
+            again.unwrap().join().unwrap();
+            assert_eq!(report.message(), "interrupted", "{text}");
+            assert_eq!(last(&mut session, "x"), "5");
+        });
+    }
+}
+
+#[test]
+fn sessions_answer_what_a_prompt_asks() {
+    within_watchdog(|| {
+        let system = boot(on(1));
+        let mut session = system.session();
+        assert_eq!(last(&mut session, "(define (square x) (* x x)) (square 5)"), "25");
+        assert_eq!(session.eval("(values 1 2)", "p").unwrap().values, ["1", "2"]);
+        assert!(session.names("squa").contains(&"square".to_owned()));
+        assert!(matches!(session.completeness("(+ 1"), Completeness::Incomplete));
+        assert!(matches!(session.completeness("(+ 1 2)"), Completeness::Complete));
+        assert!(matches!(session.completeness(")"), Completeness::Wrong(_)));
+        assert_eq!(last(&mut session, "(eval '(* 2 21) (environment '(scheme base)))"), "42");
+        assert_eq!(session.exit_code(), None);
+        last(
+            &mut session,
+            "(dynamic-wind (lambda () 1) (lambda () (exit 7)) (lambda () (display \"\")))",
+        );
+        assert_eq!(session.exit_code(), Some(7));
+    });
+}
+
+#[test]
+fn many_parked_threads_all_answer() {
+    check(&[(
+        "(define gate (make-channel))
+         (define threads (let loop ((i 0) (l '())) (if (= i 5000) l (loop (+ i 1) (cons (spawn (lambda () (channel-receive gate))) l)))))
+         (gc)
+         (for-each (lambda (t) (channel-send! gate 1)) threads)
+         (apply + (map thread-join! threads))",
+        "5000",
+    )]);
+}
