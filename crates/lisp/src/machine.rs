@@ -21,7 +21,7 @@ mod tests;
 pub(crate) mod trace;
 
 use crate::heap::{Heap, Marker, Mutator};
-use crate::raise::Raise;
+use crate::raise::{Cause, Raise};
 use crate::syntax::core_form::Global;
 use crate::thread::ThreadContext;
 use crate::thread::wait::Wait;
@@ -40,6 +40,8 @@ pub(crate) enum Exit {
     Refill(usize),
     /// The heap wants a collection.
     Collect,
+    /// A primitive found no memory: it is called again after a collection.
+    Exhausted,
     /// The thread waits; it was told whom to wake.
     Park,
     /// The thread waits, at most until this time on the monotonic clock.
@@ -99,6 +101,10 @@ pub(crate) struct Machine {
     pub(crate) wait: Option<Wait>,
     /// Mutexes that the thread has locked; some may not be its any more.
     pub(crate) held: Vec<Value>,
+    /// The next primitive that finds no memory raises.
+    pub(crate) out_of_memory_is_final: bool,
+    /// Where to go on after `Exit::Exhausted`.
+    again: Option<Pc>,
     /// Why the machine stops at `Pc::broken`.
     stopped: Option<Exit>,
     hooks: Arc<Hooks>,
@@ -123,6 +129,8 @@ impl Machine {
             stack,
             underflow: Underflow { segment: Value::NIL, length: 0, pc: Pc::underflow() },
             pending: None,
+            out_of_memory_is_final: true,
+            again: None,
             stopped: None,
             wait: None,
             held: Vec::new(),
@@ -178,6 +186,9 @@ impl Machine {
 
     /// Runs until something must be done outside.
     pub(crate) fn run(&mut self) -> Exit {
+        if let Some(pc) = self.again.take() {
+            self.pc = pc;
+        }
         if let Some(count) = self.pending.take() {
             match self.enter(self.frame, count) {
                 Ok(next) => {
@@ -188,6 +199,11 @@ impl Machine {
             }
         }
         self.run_instructions()
+    }
+
+    /// Whether a primitive's raise is put off until a collection has been tried.
+    fn may_try_again(&self, raise: &Raise) -> bool {
+        !self.out_of_memory_is_final && matches!(raise.cause(), Cause::OutOfMemory)
     }
 
     /// Marks everything the machine holds. It must stand, or be in a call that touches nothing of

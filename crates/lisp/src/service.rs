@@ -75,14 +75,10 @@ impl SystemCall {
                 park();
                 continue;
             };
-            match self.serve(kernel, &words, want) {
-                Ok(()) => {
-                    thread.starved.store(false, Ordering::Release);
-                    if let Some(microprocess) = thread.microprocess.get() {
-                        microprocess.unpark();
-                    }
-                }
-                Err(OutOfMemory) => kernel.out_of_memory(&thread),
+            let starved = self.serve(kernel, &words, want).is_err();
+            thread.starved.store(starved, Ordering::Release);
+            if let Some(microprocess) = thread.microprocess.get() {
+                microprocess.unpark();
             }
         }
     }

@@ -455,7 +455,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         let literal = self.asm.literal(core::ptr::from_ref(global) as u64);
         self.asm.with_literal(Opcode::DefineGlobal, 0, slot, literal);
         self.next = next;
-        self.constant(Value::symbol(global.name), context)
+        self.constant(Value::UNSPECIFIED, context)
     }
 
     /// The variables that a closure must hold, and how its code finds every variable it names.

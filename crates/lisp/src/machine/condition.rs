@@ -53,7 +53,10 @@ pub(crate) fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
         Cause::Read { message, span } => return placed(mutator, READ_ERROR, &message, span),
         Cause::Syntax { message, span } => return placed(mutator, SYNTAX_ERROR, &message, span),
         Cause::Interrupted => (ERROR, "interrupted".to_owned(), Vec::new()),
-        Cause::OutOfMemory => (OUT_OF_MEMORY, "out of memory".to_owned(), Vec::new()),
+        Cause::OutOfMemory => match &mutator.context.kernel {
+            Some(kernel) => return kernel.out_of_memory,
+            None => (OUT_OF_MEMORY, "out of memory".to_owned(), Vec::new()),
+        },
         Cause::Exit(code) | Cause::EmergencyExit(code) => {
             return Value::fixnum(code.into());
         }

@@ -33,6 +33,7 @@ impl Machine {
         loop {
             let step = match self.step_into(frame, count) {
                 Ok(step) => step,
+                Err(raise) if self.may_try_again(&raise) => Step::Stop(Exit::Exhausted),
                 Err(raise) => match self.prepare_raise(frame, raise) {
                     Ok(count) => Step::Again(frame, count),
                     Err(exit) => Step::Stop(exit),
@@ -208,6 +209,11 @@ impl Machine {
     #[cold]
     #[inline(never)]
     pub(super) fn raise_at(&mut self, pc: Pc, frame: Frame, raise: Raise) -> Next {
+        if self.may_try_again(&raise) {
+            self.again = Some(pc);
+            self.stopped = Some(Exit::Exhausted);
+            return Next { pc: Pc::broken(), frame };
+        }
         let slots = self.frame_slots(frame);
         let stub = self
             .code_of(frame)

@@ -3,7 +3,7 @@
 use crate::compiler::inline::Builtins;
 use crate::compiler::{self, CompileError};
 use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
-use crate::machine::{Hooks, control};
+use crate::machine::{Hooks, condition, control};
 use crate::printer;
 use crate::raise::{Cause, Raise, Result};
 use crate::report::Report;
@@ -16,7 +16,7 @@ use crate::syntax::reader::{ReadError, Reader};
 use crate::syntax::source;
 use crate::syntax::world::World;
 use crate::system::Options;
-use crate::thread::lisp_thread::{LispThread, REQUEST_OUT_OF_MEMORY};
+use crate::thread::lisp_thread::LispThread;
 use crate::thread::safepoint::Threads;
 use crate::value::Value;
 use core::fmt;
@@ -24,6 +24,9 @@ use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::Ordering;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Memory kept for small requests while a greedy thread holds the rest.
+const RESERVE_BYTES_MAX: usize = 8 << 20;
 
 /// Threads that the report of a deadlock lists.
 const DEADLOCK_LINES_MAX: usize = 20;
@@ -39,6 +42,8 @@ pub(crate) struct Kernel {
     pub(crate) globals: Arc<Globals>,
     pub(crate) builtins: Builtins,
     pub(crate) hooks: Arc<Hooks>,
+    /// What is raised when there is no memory to make a condition from.
+    pub(crate) out_of_memory: Value,
     pub(crate) options: Options,
     pub(crate) threads: Threads,
     pub(crate) system_call: SystemCall,
@@ -50,6 +55,8 @@ pub(crate) struct Kernel {
     /// The getty thread, which waits for it.
     pub(crate) getty: OnceLock<Microprocess>,
     interaction: Mutex<Option<Arc<Environment>>>,
+    /// The environment of the program or session that runs.
+    pub(crate) program: Mutex<Option<Arc<Environment>>>,
 }
 
 /// How a program or an evaluation ended.
@@ -94,12 +101,16 @@ impl Kernel {
         let _ = hooks.rewind.set(system("%rewind"));
         let _ = hooks.terminate.set(system("%unwind-all"));
         let globals = Arc::clone(world.globals());
+        let out_of_memory =
+            condition::make(mutator, condition::OUT_OF_MEMORY, "out of memory", &[])
+                .ok_or_else(Raise::out_of_memory)?;
         Ok(Self {
             heap,
             world: Mutex::new(world),
             globals,
             builtins,
             hooks: Arc::new(hooks),
+            out_of_memory,
             options,
             threads: Threads::default(),
             system_call: SystemCall::default(),
@@ -108,11 +119,13 @@ impl Kernel {
             ended: Mutex::new(None),
             getty: OnceLock::new(),
             interaction: Mutex::new(None),
+            program: Mutex::new(None),
         })
     }
 
     /// Marks every top-level location's value.
     pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
+        marker.mark(self.out_of_memory);
         self.globals.for_each(|global| marker.mark_word(global.word.load(Ordering::Relaxed)));
     }
 
@@ -135,7 +148,9 @@ impl Kernel {
 
     /// The bound name that an unbound one was most likely meant to be.
     pub(crate) fn nearest(&self, name: &str) -> Option<&'static str> {
-        lock(&self.world).system().nearest(name)
+        let system = Arc::clone(lock(&self.world).system());
+        let program = lock(&self.program).clone();
+        program.and_then(|program| program.nearest(name)).or_else(|| system.nearest(name))
     }
 
     /// The main thread has ended, or the program has.
@@ -152,17 +167,18 @@ impl Kernel {
         self.collector.request();
     }
 
-    /// A thread's refill has failed: after a collection it tries once more, then it raises.
-    pub(crate) fn out_of_memory(&self, thread: &LispThread) {
-        if thread.starved.swap(true, Ordering::AcqRel) {
-            thread.starved.store(false, Ordering::Release);
-            thread.request(self, REQUEST_OUT_OF_MEMORY);
-            return;
-        }
-        if let Some(&microprocess) = thread.microprocess.get() {
-            self.threads.hold(microprocess);
-        }
-        self.collector.request();
+    /// Whether the last collection found so little that only small requests can be served.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let bytes_max = self.heap.limits().bytes_max;
+        let reserve = (bytes_max / 16).min(RESERVE_BYTES_MAX);
+        self.heap.statistics().last.held_bytes + reserve > bytes_max
+    }
+
+    /// Whether no started thread has taken more cells.
+    pub(crate) fn is_greediest(&self, thread: &LispThread) -> bool {
+        let taken = thread.taken.load(Ordering::Relaxed);
+        let threads = self.threads.started();
+        threads.iter().all(|other| other.taken.load(Ordering::Relaxed) <= taken)
     }
 
     /// Who waits for what.

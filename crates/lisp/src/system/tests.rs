@@ -90,11 +90,12 @@ fn a_thread_is_terminated_in_every_state() {
             (thread-sleep! 0.005)
             (thread-terminate! t)
             (guard (e ((terminated-thread-exception? e) trail)) (thread-join! t))))
-        (define held (make-mutex)) (mutex-lock! held)
+        (define held (make-mutex)) (mutex-lock! held #f #f)
         (define condition (make-condition-variable))
-        (define full (make-channel 1)) (channel-send! full 1)";
+        (define full (make-channel 1)) (channel-send! full 1)
+        'ready";
     check(&[
-        (KILL, ""),
+        (KILL, "ready"),
         ("(kill (lambda () (let loop () (loop))))", "(out in)"),
         (
             "(kill (lambda () (define (f n) (+ 1 (f n))) (guard (e (#t (thread-sleep! 60))) (f 1))))",

@@ -7,7 +7,7 @@ use crate::system::kernel::{Kernel, lock};
 use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::{Microprocess, Priority};
-use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::cell::UnsafeCell;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -72,8 +72,10 @@ pub(crate) struct LispThread {
     pub(crate) microprocess: OnceLock<Microprocess>,
     pub(crate) inner: Mutex<Inner>,
     machine: UnsafeCell<Option<Box<Machine>>>,
-    /// A refill has failed, and a collection was asked for since.
+    /// The system-call thread had no cells for it.
     pub(crate) starved: AtomicBool,
+    /// Cells that it has been given, as of its last refill.
+    pub(crate) taken: AtomicU64,
     /// The host's number of the kernel thread that it blocks in a raw call.
     pub(crate) kernel_thread: AtomicU32,
 }
@@ -118,6 +120,7 @@ impl LispThread {
             }),
             machine: UnsafeCell::new(None),
             starved: AtomicBool::new(false),
+            taken: AtomicU64::new(0),
             kernel_thread: AtomicU32::new(0),
         }
     }

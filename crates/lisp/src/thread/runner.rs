@@ -27,7 +27,18 @@ pub(crate) struct Runner {
     /// Cells that the cache was given up to the last refill.
     taken: u64,
     terminating: bool,
+    /// How often in a row the machine found the heap exhausted inside a primitive.
+    exhausted: u32,
+    /// How often in a row it got no cells.
+    starved: u32,
 }
+
+/// Collections that a primitive's allocation is worth.
+const EXHAUSTED_MAX: u32 = 3;
+/// Collections that a thread waits for while a greedier one holds the memory.
+const STARVED_MAX: u32 = 100;
+/// Cells that a thread gets at a time while memory is short.
+const SHORT_CELLS: usize = 64;
 
 /// Starts a thread whose machine is made.
 ///
@@ -46,6 +57,8 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::
         cache_size: CacheSize::new(monotonic_ns()),
         taken: 0,
         terminating: false,
+        exhausted: 0,
+        starved: 0,
     };
     let started = Builder::new().priority(priority).spawn_stackless(Box::new(runner));
     if started.is_err() {
@@ -78,6 +91,7 @@ impl Runner {
         if thread.microprocess.get().is_none() {
             let me = thread.microprocess.get_or_init(Microprocess::current);
             machine.poll_on(me.poll_word());
+            machine.out_of_memory_is_final = false;
         }
         let step = self.run(thread, machine);
         if step == Step::Done {
@@ -93,11 +107,26 @@ impl Runner {
             {
                 return step;
             }
-            match machine.run() {
+            let exit = machine.run();
+            if exit != Exit::Exhausted {
+                self.exhausted = 0;
+                machine.out_of_memory_is_final = false;
+            }
+            match exit {
                 Exit::Poll => {
                     if thread.requests.load(Ordering::Acquire) == 0 {
                         return Step::Yield;
                     }
+                }
+                Exit::Exhausted => {
+                    self.exhausted += 1;
+                    machine.out_of_memory_is_final =
+                        self.exhausted >= EXHAUSTED_MAX || self.kernel.is_exhausted();
+                    if !machine.out_of_memory_is_final || self.exhausted == 1 {
+                        self.kernel.await_collection();
+                        return Step::Park;
+                    }
+                    continue;
                 }
                 Exit::Refill(cells) => {
                     if let Some(step) = self.refill(thread, machine, cells) {
@@ -158,25 +187,48 @@ impl Runner {
         let taken = machine.mutator.cells.taken();
         let used = (taken - self.taken) as usize;
         self.taken = taken;
-        let want = match kernel.options.cell_cache {
+        thread.taken.store(taken, Ordering::Relaxed);
+        let mut want = match kernel.options.cell_cache {
             CellCache::Off => cells,
             CellCache::Fixed(size) => cells.max(size as usize),
             CellCache::Auto => cells.max(self.cache_size.next(monotonic_ns(), used)),
         };
+        if kernel.is_exhausted() {
+            // Who has taken most is told; the others share what is left.
+            if kernel.is_greediest(thread) {
+                return self.after_out_of_memory(thread);
+            }
+            want = want.min(cells.max(SHORT_CELLS));
+        }
         machine.mutator.set_want(want.max(16));
         if kernel.system_call.is_carried_by_caller() {
             return match kernel.system_call.serve(kernel, machine.mutator.cells.words(), want) {
-                Ok(()) => None,
+                Ok(()) => {
+                    self.starved = 0;
+                    None
+                }
                 Err(OutOfMemory) => self.after_out_of_memory(thread),
             };
+        }
+        if thread.starved.swap(false, Ordering::AcqRel) {
+            return self.after_out_of_memory(thread);
         }
         kernel.system_call.request(thread, machine.mutator.cells.words(), want);
         Some(Step::Park)
     }
 
-    fn after_out_of_memory(&self, thread: &Arc<LispThread>) -> Option<Step> {
-        self.kernel.out_of_memory(thread);
-        Some(Step::Park)
+    /// No cells were to be had: after another collection the thread tries again; the greediest
+    /// tries once, others as long as it may take the greediest to end.
+    fn after_out_of_memory(&mut self, thread: &Arc<LispThread>) -> Option<Step> {
+        self.starved += 1;
+        let tries = if self.kernel.is_greediest(thread) { 1 } else { STARVED_MAX };
+        if self.starved <= tries {
+            self.kernel.await_collection();
+            return Some(Step::Park);
+        }
+        self.starved = 0;
+        thread.requests.fetch_or(REQUEST_OUT_OF_MEMORY, Ordering::AcqRel);
+        None
     }
 
     /// The thread is over.
