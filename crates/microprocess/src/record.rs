@@ -273,6 +273,8 @@ impl Record {
         self.is_stackless.set(false);
         self.token.set(false);
         self.timed_out.set(false);
+        // A runtime that stopped may have abandoned a sleeper.
+        self.timer.forget();
         self.completion.finished.set(false);
         self.completion.finishing.set(false);
         self.completion.detached.set(false);

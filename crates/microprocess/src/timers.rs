@@ -35,6 +35,14 @@ impl<R> Links<R> {
         }
     }
 
+    /// As new: the heap that the sleeper may have been in is no more.
+    pub(crate) fn forget(&self) {
+        self.inside.set(false);
+        self.child.set(None);
+        self.next.set(None);
+        self.previous.set(None);
+    }
+
     /// Whether the sleeper is in a heap.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {

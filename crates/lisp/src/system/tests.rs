@@ -240,9 +240,9 @@ fn reports_name_place_cause_and_callers() {
         report.contains("in f at test.scm:2:") && report.contains("in g at test.scm:3:"),
         "{report}"
     );
-    let report = error("(define counter 1)\n(display countr)").to_string();
+    let report = error("(define velocity 1)\n(display velocty)").to_string();
     assert!(report.starts_with("test.scm:2:"), "{report}");
-    assert!(report.contains("countr") && report.contains("did you mean counter?"), "{report}");
+    assert!(report.contains("velocty") && report.contains("did you mean velocity?"), "{report}");
     let report = error("(define (f x) x)\n(f 1 2)").to_string();
     assert!(report.contains("f takes 1 argument, got 2"), "{report}");
     let report = error("(display 1)\n(let ((x 1) (y)) x)").to_string();
