@@ -145,9 +145,6 @@ impl Heap {
             // An older kernel cannot; then pages come at first touch, which is right but slower.
             let _ = mapping.populate(0, limits.resident_bytes.min(mapping.bytes()));
         }
-        if std::env::var_os("HP").is_some() {
-            let _ = mapping.prefer_huge_pages(0, mapping.bytes());
-        }
         let trigger = limits.first_collection_bytes;
         Ok(Arc::new(Self {
             limits,

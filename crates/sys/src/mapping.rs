@@ -64,19 +64,6 @@ impl Mapping {
         // SAFETY: the range lies in our own mapping, and its contents stay.
         unsafe { memory::populate(address(self.base + offset), bytes) }
     }
-
-    /// Asks the host to back `[offset, offset + bytes)` with huge pages where it can.
-    ///
-    /// # Errors
-    /// As for [`memory::prefer_huge_pages`].
-    ///
-    /// # Panics
-    /// When the range leaves the mapping.
-    pub fn prefer_huge_pages(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
-        assert!(offset <= self.bytes && bytes <= self.bytes - offset, "range leaves the mapping");
-        // SAFETY: the range lies in our own mapping, and its contents stay.
-        unsafe { memory::prefer_huge_pages(address(self.base + offset), bytes) }
-    }
 }
 
 impl Drop for Mapping {

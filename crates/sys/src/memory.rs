@@ -170,19 +170,6 @@ pub unsafe fn populate(address: NonNull<u8>, bytes: usize) -> Result<(), Errno> 
     unsafe { advise(address, bytes, libc::MADV_POPULATE_WRITE) }
 }
 
-/// Asks for huge pages under the range: fewer faults and address translations, for memory that is
-/// used whole.
-///
-/// # Errors
-/// [`Errno::INVAL`] where the kernel was built without them.
-///
-/// # Safety
-/// The caller owns the range.
-pub unsafe fn prefer_huge_pages(address: NonNull<u8>, bytes: usize) -> Result<(), Errno> {
-    // SAFETY: the caller owns the range; its contents stay.
-    unsafe { advise(address, bytes, libc::MADV_HUGEPAGE) }
-}
-
 /// # Safety
 /// The range belongs to the caller, and may do what the advice says.
 unsafe fn advise(address: NonNull<u8>, bytes: usize, advice: i32) -> Result<(), Errno> {
