@@ -25,7 +25,7 @@ pub(super) fn times(curve: &Curve, title: &str) -> Result<String, Failure> {
         .collect();
     let level = |cache: &str| curve.at(cache).map_or(0.0, |point| point.real.median);
     let (off, auto) = (level("off"), level("auto"));
-    let most = points.iter().fold(off, |most: f64, (_, point)| most.max(point.real.most));
+    let most = points.iter().fold(off, |most: f64, (_, point)| most.max(point.real.median));
     let mut text = String::new();
     {
         let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
