@@ -45,7 +45,8 @@ pub fn run(options: &Options) -> Result<Part, String> {
     };
     let allocating = [machine(Program::TREES), machine(Program::LONG_SORT)];
     drop(progress);
-    let report = Report { rounds, quicksort, ackermann, allocating };
+    let host = options.host.clone();
+    let report = Report { host, rounds, quicksort, ackermann, allocating };
     let draw = |drawn: Result<String, Box<dyn core::error::Error>>| {
         drawn.map_err(|failure| format!("cannot draw: {failure}"))
     };

@@ -1,11 +1,14 @@
 //! Where the figures were measured.
 
-/// Processor, number of them, kernel.
+/// Processor, number of them, kernel, and what else ran: what others do meanwhile is in every figure.
 pub fn describe() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
     let models: Vec<_> = cpuinfo.lines().filter(|line| line.starts_with("model name")).collect();
     let model =
         models.first().and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown processor");
-    format!("{} x {model}, Linux {}", models.len(), read("/proc/sys/kernel/osrelease").trim())
+    let loadavg = read("/proc/loadavg");
+    let load = loadavg.split(' ').next().unwrap_or_default();
+    let kernel = read("/proc/sys/kernel/osrelease");
+    format!("{} x {model}, Linux {}, load average {load} before", models.len(), kernel.trim())
 }

@@ -166,7 +166,8 @@ pub fn run(options: &Options) -> Result<Part, String> {
     };
     drop(progress);
     let titles = systems.map(|system| system.title);
-    let report = Report { titles, rounds, programs, start, threads, parked };
+    let host = options.host.clone();
+    let report = Report { host, titles, rounds, programs, start, threads, parked };
     Ok(Part {
         name: "lisp",
         json: report.to_json(),

@@ -50,6 +50,9 @@ pub struct Options {
     /// Where the report goes
     #[arg(long, default_value = "bench/out")]
     out: PathBuf,
+    /// Where this runs, and how busy it is before it begins.
+    #[arg(skip = host::describe())]
+    host: String,
 }
 
 /// What can be measured on its own.

@@ -22,7 +22,8 @@ pub fn run(options: &Options) -> Result<Part, String> {
     let workloads = workload::chosen(&options.only, options.quick)?;
     let (built, skipped) = system::build_all(&systems, &options.build_into());
     let series = measure::interleaved(&built, &workloads, options.rounds());
-    let report = Report::new(&built, &workloads, series, options.rounds(), skipped);
+    let report =
+        Report::new(&built, &workloads, series, options.rounds(), skipped, options.host.clone());
     let draw = |drawn: Result<String, Box<dyn core::error::Error>>| {
         drawn.map_err(|failure| format!("cannot draw: {failure}"))
     };

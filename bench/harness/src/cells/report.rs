@@ -146,6 +146,7 @@ impl Curve {
 /// All curves.
 #[derive(Debug)]
 pub(super) struct Report {
+    pub(super) host: String,
     pub(super) rounds: usize,
     pub(super) quicksort: Curve,
     pub(super) ackermann: Curve,
@@ -160,7 +161,7 @@ impl Report {
             .iter()
             .map(|curve| curve.as_ref().map_or_else(|why| json!({ "failed": why }), Curve::to_json))
             .collect();
-        json!({ "host": crate::host::describe(), "rounds": self.rounds,
+        json!({ "host": self.host, "rounds": self.rounds,
             "figure_3": self.quicksort.to_json(), "figure_4": self.ackermann.to_json(),
             "machine": allocating })
     }
@@ -169,8 +170,7 @@ impl Report {
         let mut text = format!(
             "# Caching the taking of cells (paper 4)\n\n{}; {} rounds, medians. Written by `bench/run`.\n\n\
              ## Table 1\n\n| program | no caching, ms | cache of 100, ms | auto, ms | ratio at 100 | ratio at auto | published: s, s | published ratio |\n|---|---|---|---|---|---|---|---|\n",
-            crate::host::describe(),
-            self.rounds
+            self.host, self.rounds
         );
         for curve in [&self.ackermann, &self.quicksort] {
             table_1_line(&mut text, curve);

@@ -58,6 +58,7 @@ impl Entry {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) titles: [String; 2],
+    pub(super) host: String,
     pub(super) rounds: usize,
     pub(super) programs: Vec<Entry>,
     pub(super) start: Entry,
@@ -85,7 +86,7 @@ impl Report {
                 Err(why) => json!({ "system": title, "failed": why }),
             })
             .collect();
-        json!({ "host": crate::host::describe(), "rounds": self.rounds, "unit": "us",
+        json!({ "host": self.host, "rounds": self.rounds, "unit": "us",
             "programs": entries(&self.programs), "geometric_mean": self.geometric_mean(),
             "start_ms": self.start.to_json(&self.titles), "threads": entries(&self.threads),
             "parked": parked })
@@ -95,8 +96,7 @@ impl Report {
         let mut text = format!(
             "# Lisp side by side\n\n{}; {} rounds. Written by `bench/run`.\n\n\
              ## Processor time of one run, us: median (least to greatest)\n\n",
-            crate::host::describe(),
-            self.rounds
+            self.host, self.rounds
         );
         self.table(&mut text, &self.programs);
         match self.geometric_mean() {

@@ -75,6 +75,7 @@ impl Report {
         series: Vec<Vec<Series>>,
         rounds: usize,
         skipped: Vec<String>,
+        host: String,
     ) -> Self {
         let go = systems.iter().position(|built| built.system.name == "go");
         let values: Vec<Vec<Option<Vec<f64>>>> =
@@ -91,7 +92,7 @@ impl Report {
             .map(|(work, row)| Row::new(work.clone(), row, baseline(work).as_deref()))
             .collect();
         let systems = systems.iter().map(|built| (built.system, built.version.clone())).collect();
-        Self { systems, rows, rounds, skipped, host: crate::host::describe() }
+        Self { systems, rows, rounds, skipped, host }
     }
 
     /// What Kyocho reached against its marks.
