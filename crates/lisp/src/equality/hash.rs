@@ -63,7 +63,7 @@ pub fn text_hash(text: Text) -> u64 {
         }
         return finish(hash);
     }
-    // The buffer begins on a word and its last word is padded with whatever stood there.
+    // The buffer begins on a word; it may hold more than its string has.
     let whole = length / 8;
     for i in 0..whole {
         hash = mix(hash, word::load(text.address() + 8 * i));

@@ -80,6 +80,16 @@ fn a_wide_string_equals_a_narrow_one_of_the_same_characters() {
 }
 
 #[test]
+fn what_a_buffer_holds_beyond_its_string_does_not_count() {
+    let mut m = mutator();
+    let short = m.string("abc").unwrap();
+    let buffer = m.string("abcdef").unwrap().string_buffer().unwrap();
+    let over = m.string_over(3, buffer).unwrap();
+    assert!(equal(short, over));
+    assert_eq!(equal_hash(short), equal_hash(over));
+}
+
+#[test]
 fn deep_data_needs_no_deep_stack() {
     let mut m = mutator();
     let mut nested = [Value::NIL, Value::NIL];

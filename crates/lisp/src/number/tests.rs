@@ -238,6 +238,15 @@ fn comparison_of_exact_and_inexact_is_exact() {
 }
 
 #[test]
+fn ties_among_subnormals_go_to_the_even_one() {
+    let halves = |n: i64| BigRational::new(n.into(), BigInt::from(1) << 1075u32);
+    for (n, units) in [(0, 0), (1, 0), (2, 1), (3, 2), (5, 2), (7, 4), (9, 4)] {
+        assert_eq!(convert::ratio_to_real(&halves(n)).to_bits(), units, "{n} * 2^-1075");
+    }
+    assert_eq!(convert::ratio_to_real(&-halves(3)), f64::from_bits(2) * -1.0);
+}
+
+#[test]
 fn roots_and_logarithms_beyond_a_flonum() {
     let mut m = mutator();
     let ten = Value::fixnum(10);
