@@ -4,7 +4,7 @@
 //! host (or for the mutex) does so outside the collector's world, so a read that blocks stops
 //! neither the collector nor other threads. No Lisp value is inside: nothing to trace.
 //!
-//! Bounds: a file buffer holds [`BUFFER_BYTES`] and one item; a memory port at most what the heap
+//! Bounds: a file buffer holds `BUFFER_BYTES` and one item; a memory port at most what the heap
 //! may hold. A closed or broken pipe is an error of the call that met it: no signal, no panic.
 
 mod decode;

@@ -57,7 +57,7 @@ impl<T> Mutex<T> {
     /// The value, when the mutex is no longer needed.
     ///
     /// # Errors
-    /// The value inside a [`PoisonError`] when a holder panicked.
+    /// The value inside a [`std::sync::PoisonError`] when a holder panicked.
     pub fn into_inner(self) -> LockResult<T> {
         let poisoned = self.poison.get();
         Poison::wrap(poisoned, self.value.into_inner())
@@ -68,7 +68,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Locks, waiting for as long as it takes.
     ///
     /// # Errors
-    /// The guard inside a [`PoisonError`] when an earlier holder panicked.
+    /// The guard inside a [`std::sync::PoisonError`] when an earlier holder panicked.
     #[inline]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         self.raw.lock();
@@ -101,7 +101,7 @@ impl<T: ?Sized> Mutex<T> {
     /// The value, without locking: the borrow proves that nobody else can reach it.
     ///
     /// # Errors
-    /// The reference inside a [`PoisonError`] when a holder panicked.
+    /// The reference inside a [`std::sync::PoisonError`] when a holder panicked.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         Poison::wrap(self.poison.get(), self.value.get_mut())
     }
