@@ -158,6 +158,7 @@ impl Machine {
     /// it waits in. It has not finished.
     pub(crate) fn inject(&mut self, raise: Raise) -> Option<Exit> {
         self.wait = None;
+        self.out_of_memory_is_final = true;
         let next = match self.pending.take() {
             Some(count) => match self.raise_in_callee(self.frame, count, raise) {
                 Ok(next) => next,
