@@ -19,6 +19,8 @@ use crate::heap::{Kind, Mutator, OutOfMemory};
 use crate::raise::Raise;
 use crate::symbol::Symbol;
 use crate::syntax::core_form::Core;
+use crate::syntax::datum::Span;
+use crate::syntax::error::SyntaxError;
 use crate::value::Value;
 use analysis::Analysis;
 use code::Code;
@@ -54,12 +56,12 @@ impl From<OutOfMemory> for CompileError {
 }
 
 impl CompileError {
-    /// The exception that `eval` raises for it.
-    pub(crate) fn into_raise(self) -> Raise {
+    /// The exception that `eval` raises for it, of a form at `span`.
+    pub(crate) fn into_raise(self, span: Span) -> Raise {
         match self {
             Self::Raise(raise) => raise,
             Self::OutOfMemory => Raise::out_of_memory(),
-            other => Raise::error(other.to_string(), Vec::new()),
+            other => Raise::syntax(SyntaxError::new(span, other.to_string())),
         }
     }
 }

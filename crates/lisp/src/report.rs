@@ -8,7 +8,7 @@ use crate::printer::{self, Style};
 use crate::symbol::Symbol;
 use crate::syntax::datum::Span;
 use crate::syntax::source;
-use crate::system::kernel::Kernel;
+use crate::system::kernel::{Kernel, lock};
 use crate::value::Value;
 use core::fmt;
 
@@ -83,6 +83,14 @@ fn show_entry(entry: &TraceEntry) -> String {
     }
 }
 
+/// What the user of an unbound name may have wanted: an import, or a name spelt nearly so.
+fn hint(kernel: &Kernel, name: &str) -> String {
+    if let Some(library) = lock(&kernel.world).exported_by(name) {
+        return format!(" (exported by {library})");
+    }
+    kernel.nearest(name).map_or_else(String::new, |near| format!(" (did you mean {near}?)"))
+}
+
 fn message(kernel: &Kernel, object: Value) -> String {
     if !object.is_kind(Kind::Condition) {
         return format!("uncaught exception: {}", printer::to_message(object));
@@ -103,9 +111,8 @@ fn message(kernel: &Kernel, object: Value) -> String {
     let kind = field(FIELD_KIND).as_symbol().map_or("", Symbol::name);
     if kind == UNBOUND
         && let Some(name) = field(FIELD_IRRITANTS).car().and_then(Value::as_symbol)
-        && let Some(near) = kernel.nearest(name.name())
     {
-        text.push_str(&format!(" (did you mean {near}?)"));
+        text.push_str(&hint(kernel, name.name()));
     }
     text
 }

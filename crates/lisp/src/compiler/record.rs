@@ -4,7 +4,7 @@
 use crate::compiler::assembler::Assembler;
 use crate::compiler::code::{Code, Entry, PROLOGUE_WORDS};
 use crate::compiler::instruction::{Instruction, Opcode};
-use crate::compiler::{CompileError, make_code};
+use crate::compiler::make_code;
 use crate::heap::{Kind, Mutator};
 use crate::raise::{Raise, Result};
 use crate::symbol::Symbol;
@@ -45,7 +45,7 @@ fn finish(
         spans: Box::new([]),
     };
     let (flag, entry) = (code.arity_flag(), code.address_of(PROLOGUE_WORDS));
-    let code = make_code(mutator, code).map_err(CompileError::into_raise)?;
+    let code = make_code(mutator, code).map_err(|error| error.into_raise(Span::default()))?;
     let closure = mutator.object(Kind::Closure, flag, 3)?;
     closure.set_payload_word(0, code.to_word());
     closure.set_payload_word(1, entry);

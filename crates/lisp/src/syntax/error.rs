@@ -67,16 +67,24 @@ impl SyntaxError {
     }
 }
 
+impl SyntaxError {
+    /// All but the place: what is wrong, what was expected, and the notes, a line each.
+    #[must_use]
+    pub fn explanation(&self) -> String {
+        let mut text = self.0.message.clone();
+        if let Some(expected) = &self.0.expected {
+            text.push_str(&format!("; expected {expected}"));
+        }
+        for (span, note) in &self.0.notes {
+            text.push_str(&format!("\n  {span}: {note}"));
+        }
+        text
+    }
+}
+
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.span, self.0.message)?;
-        if let Some(expected) = &self.0.expected {
-            write!(f, "; expected {expected}")?;
-        }
-        for (span, text) in &self.0.notes {
-            write!(f, "\n  {span}: {text}")?;
-        }
-        Ok(())
+        write!(f, "{}: {}", self.0.span, self.explanation())
     }
 }
 

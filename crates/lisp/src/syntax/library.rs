@@ -55,6 +55,16 @@ impl World {
         }
     }
 
+    /// The built-in library that exports `name`, the first by name where several do: what to tell
+    /// someone who forgot to import it.
+    #[must_use]
+    pub fn exported_by(&self, name: &str) -> Option<&'static str> {
+        let exports = |groups: &[&str]| {
+            groups.iter().any(|group| group.split_ascii_whitespace().any(|word| word == name))
+        };
+        built_in::LIBRARIES.iter().find(|(_, groups)| exports(groups)).map(|(library, _)| *library)
+    }
+
     /// Whether a library of this name is known or has a file.
     pub(super) fn has_library(&self, name: &Datum) -> bool {
         let Ok(name) = LibraryName::parse(name) else { return false };

@@ -111,7 +111,7 @@ fn source_of_imports(machine: &mut Machine, frame: Frame, _: usize) -> Result<Co
     let kernel = machine.kernel()?;
     let made = lock(&kernel.world).environment_of(&sets);
     let (environment, forms) = made.map_err(Raise::syntax)?;
-    let items = kernel.compile_forms(&mut machine.mutator, forms)?;
+    let items = kernel.compile_forms(&mut machine.mutator, forms, Span::default())?;
     let source = Source::of_items(environment, items);
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
 }

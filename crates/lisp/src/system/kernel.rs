@@ -1,14 +1,14 @@
 //! What all threads of one system share: heap, environments, what the compiler knows.
 
+use crate::compiler;
 use crate::compiler::inline::Builtins;
-use crate::compiler::{self, CompileError};
 use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
 use crate::machine::{Hooks, condition, control};
 use crate::printer;
 use crate::raise::{Cause, Raise, Result};
 use crate::report::Report;
 use crate::service::{Collector, SystemCall};
-use crate::syntax::datum::Datum;
+use crate::syntax::datum::{Datum, Span};
 use crate::syntax::environment::{Environment, Globals};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::expander::TopLevel;
@@ -205,18 +205,19 @@ impl Kernel {
         datum: &Datum,
     ) -> Result<Vec<Item>> {
         let forms = lock(&self.world).expand(environment, datum).map_err(Raise::syntax)?;
-        self.compile_forms(mutator, forms)
+        self.compile_forms(mutator, forms, datum.span)
     }
 
     pub(crate) fn compile_forms(
         &self,
         mutator: &mut Mutator,
         forms: Vec<TopLevel>,
+        span: Span,
     ) -> Result<Vec<Item>> {
         let compile = |form| match form {
             TopLevel::Form(core) => compiler::compile(mutator, &self.builtins, &core)
                 .map(Item::Thunk)
-                .map_err(CompileError::into_raise),
+                .map_err(|error| error.into_raise(span)),
             TopLevel::Ready(name) => Ok(Item::Ready(name)),
         };
         forms.into_iter().map(compile).collect()
@@ -315,10 +316,6 @@ impl Source {
 impl Raise {
     /// A syntax error, with its place.
     pub(crate) fn syntax(error: SyntaxError) -> Self {
-        let message = match error.expectation() {
-            Some(expected) => format!("{}; expected {expected}", error.message()),
-            None => error.message().to_owned(),
-        };
-        Self::new(Cause::Syntax { message, span: error.span() })
+        Self::new(Cause::Syntax { message: error.explanation(), span: error.span() })
     }
 }

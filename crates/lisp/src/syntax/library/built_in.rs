@@ -14,7 +14,6 @@ pub(super) const LIBRARIES: &[(&str, &[&str])] = &[
     ("(scheme lazy)", &["delay delay-force force make-promise promise?"]),
     ("(scheme load)", &["load"]),
     ("(scheme process-context)", PROCESS_CONTEXT),
-    ("(scheme r5rs)", R5RS),
     ("(scheme read)", &["read"]),
     ("(scheme repl)", &["interaction-environment"]),
     ("(scheme time)", &["current-jiffy current-second jiffies-per-second"]),
@@ -37,6 +36,8 @@ pub(super) const LIBRARIES: &[(&str, &[&str])] = &[
     ("(srfi 69)", SRFI_69),
     ("(srfi 87)", &["case => else"]),
     ("(srfi 125)", SRFI_125),
+    // Last, so that a name is looked for elsewhere first.
+    ("(scheme r5rs)", R5RS),
 ];
 
 const BASE: &[&str] = &[

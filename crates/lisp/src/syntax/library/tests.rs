@@ -203,6 +203,19 @@ fn includes_are_relative_to_the_file_they_stand_in() {
 }
 
 #[test]
+fn a_forgotten_import_is_known() {
+    let world = World::new();
+    for (name, library) in [
+        ("display", Some("(scheme write)")),
+        ("car", Some("(scheme base)")),
+        ("filter", Some("(srfi 1)")),
+        ("no-such-name", None),
+    ] {
+        assert_eq!(world.exported_by(name), library, "{name}");
+    }
+}
+
+#[test]
 fn every_built_in_library_can_be_imported_whole() {
     for (name, _) in super::built_in::LIBRARIES {
         program(&format!("(import {name})")).unwrap();
