@@ -25,6 +25,10 @@ const PROGRAMS: &[&str] = &[
     "exceptions",
     "ports",
     "system",
+    "srfi-syntax",
+    "srfi-1",
+    "threads",
+    "hash-tables",
 ];
 
 #[test]

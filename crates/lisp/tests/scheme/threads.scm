@@ -1,0 +1,74 @@
+;;; SRFI 18: threads, mutexes, condition variables.
+(import (scheme base) (scheme write) (scheme process-context) (srfi 18))
+(include "harness.scm")
+
+(define (spawn thunk) (thread-start! (make-thread thunk)))
+
+;; threads
+(test 42 (thread-join! (spawn (lambda () 42))))
+(test '(1 2 3) (map thread-join! (map (lambda (n) (spawn (lambda () n))) '(1 2 3))))
+(test #t (thread? (current-thread))) (test #f (thread? 5))
+(test 'name (thread-name (make-thread (lambda () 1) 'name)))
+(test 'mine (let ((t (make-thread (lambda () 1)))) (thread-specific-set! t 'mine) (thread-specific t)))
+(test #t (let ((t #f)) (set! t (make-thread (lambda () (eq? t (current-thread))))) (thread-start! t) (thread-join! t)))
+(test 1000 (let loop ((n 0) (threads '())) (if (< n 1000) (loop (+ n 1) (cons (spawn (lambda () (thread-yield!) 1)) threads)) (apply + (map thread-join! threads)))))
+(test 'timeout (thread-join! (spawn (lambda () (thread-sleep! 3600))) 0.01 'timeout))
+(test #t (guard (e ((join-timeout-exception? e) #t)) (thread-join! (spawn (lambda () (thread-sleep! 3600))) 0.01)))
+(test '(caught oops) (guard (e ((uncaught-exception? e) (list 'caught (uncaught-exception-reason e)))) (thread-join! (spawn (lambda () (raise 'oops))))))
+(test #t (guard (e ((terminated-thread-exception? e) #t)) (let ((t (spawn (lambda () (thread-sleep! 3600))))) (thread-yield!) (thread-terminate! t) (thread-join! t))))
+;; handlers and parameters belong to a thread
+(define p (make-parameter 'outer))
+(test 'inner (thread-join! (parameterize ((p 'inner)) (spawn (lambda () (p))))))
+(test 'outer (p))
+
+;; mutexes
+(define m (make-mutex 'm))
+(test #t (mutex? m)) (test 'm (mutex-name m)) (test 'not-abandoned (mutex-state m))
+(test #t (begin (mutex-lock! m) (eq? (mutex-state m) (current-thread))))
+(test #f (mutex-lock! m 0.01)) (test 'not-abandoned (begin (mutex-unlock! m) (mutex-state m)))
+(test 'specific (begin (mutex-specific-set! m 'specific) (mutex-specific m)))
+(test 4000
+  (let ((counter 0) (lock (make-mutex)))
+    (for-each thread-join!
+      (map (lambda (i)
+             (spawn (lambda ()
+               (do ((n 0 (+ n 1))) ((= n 1000))
+                 (mutex-lock! lock)
+                 (let ((seen counter)) (if (= 0 (modulo n 100)) (thread-yield!)) (set! counter (+ seen 1)))
+                 (mutex-unlock! lock)))))
+           '(1 2 3 4)))
+    counter))
+(test #t
+  (let ((lock (make-mutex)))
+    (guard (e ((uncaught-exception? e) #t)) (thread-join! (spawn (lambda () (mutex-lock! lock) (raise 'dead)))))
+    (guard (e ((abandoned-mutex-exception? e) #t)) (mutex-lock! lock) #f)))
+
+;; condition variables: a queue of one
+(define (make-box)
+  (let ((lock (make-mutex)) (changed (make-condition-variable)) (full #f) (item #f))
+    (define (wait-until ready?)
+      (mutex-lock! lock)
+      (if (ready?) #t (begin (mutex-unlock! lock changed) (wait-until ready?))))
+    (lambda (operation . arguments)
+      (case operation
+        ((put) (wait-until (lambda () (not full))) (set! item (car arguments)) (set! full #t))
+        ((take) (wait-until (lambda () full)) (set! full #f)))
+      (let ((value item))
+        (condition-variable-broadcast! changed)
+        (mutex-unlock! lock)
+        value))))
+(test 499500
+  (let* ((box (make-box))
+         (producer (spawn (lambda () (do ((n 0 (+ n 1))) ((= n 1000)) (box 'put n)))))
+         (consumer (spawn (lambda () (let loop ((n 0) (sum 0)) (if (= n 1000) sum (loop (+ n 1) (+ sum (box 'take)))))))))
+    (thread-join! producer)
+    (thread-join! consumer)))
+(test #f (let ((lock (make-mutex)) (never (make-condition-variable))) (mutex-lock! lock) (mutex-unlock! lock never 0.01)))
+
+;; time
+(test #t (time? (current-time))) (test #t (real? (time->seconds (current-time))))
+(test #t (let ((before (time->seconds (current-time)))) (thread-sleep! 0.02) (<= 0.02 (- (time->seconds (current-time)) before))))
+;; each thread has its own continuation and winders
+(test '(in out) (thread-join! (spawn (lambda () (let ((log '())) (dynamic-wind (lambda () (set! log (cons 'in log))) thread-yield! (lambda () (set! log (cons 'out log)))) (reverse log))))))
+
+(finish)
