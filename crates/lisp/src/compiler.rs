@@ -43,8 +43,6 @@ pub(crate) enum CompileError {
     NeedsReserve,
     /// A variable without a binding: the expander's promise is broken.
     Unplaced(Symbol),
-    /// A constant could not be made.
-    Raise(Raise),
     /// The heap is full.
     OutOfMemory,
 }
@@ -59,7 +57,6 @@ impl CompileError {
     /// The exception that `eval` raises for it, of a form at `span`.
     pub(crate) fn into_raise(self, span: Span) -> Raise {
         match self {
-            Self::Raise(raise) => raise,
             Self::OutOfMemory => Raise::out_of_memory(),
             other => Raise::syntax(SyntaxError::new(span, other.to_string())),
         }
@@ -75,7 +72,6 @@ impl fmt::Display for CompileError {
             }
             Self::TooFar | Self::NeedsReserve => f.write_str("this procedure is too long"),
             Self::Unplaced(name) => write!(f, "variable {name} is bound nowhere"),
-            Self::Raise(_) => f.write_str("a constant cannot be made"),
             Self::OutOfMemory => OutOfMemory.fmt(f),
         }
     }

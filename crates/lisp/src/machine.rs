@@ -53,7 +53,7 @@ pub(crate) enum Exit {
     /// Nobody handled this exception. The stack stands as it was.
     Uncaught(Value),
     /// The program ends with this code.
-    Exit(i32),
+    Quit(i32),
     /// A frame returned where none may: the machine is wrong.
     Broken,
 }

@@ -108,12 +108,14 @@ impl Collector {
                 park();
                 continue;
             }
-            kernel.threads.stop_the_world(|threads| {
-                kernel.heap.collect(|marker| {
-                    kernel.trace(marker);
-                    safepoint::trace(threads, marker);
-                })
-            });
+            kernel.threads.stop_the_world(|threads| collect(kernel, threads));
         }
     }
+}
+
+fn collect(kernel: &Kernel, threads: &[Arc<LispThread>]) {
+    kernel.heap.collect(|marker| {
+        kernel.trace(marker);
+        safepoint::trace(threads, marker);
+    });
 }

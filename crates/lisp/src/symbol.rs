@@ -3,9 +3,9 @@
 //! Cost: interning takes one lock of a sharded table; comparing is comparing addresses.
 
 use core::fmt;
-use core::hash::{Hash, Hasher};
+use core::hash::{BuildHasher, Hash, Hasher};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::RandomState;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// What a symbol points to. Aligned so that the low three bits of its address are free for a tag.

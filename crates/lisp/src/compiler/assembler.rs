@@ -53,11 +53,6 @@ impl Assembler {
         self.words.len()
     }
 
-    /// Whether control cannot get here.
-    pub(crate) fn is_unreachable(&self) -> bool {
-        self.unreachable
-    }
-
     pub(crate) fn label(&mut self) -> Label {
         self.labels.push(None);
         self.uses.push(0);

@@ -39,7 +39,6 @@ pub(crate) struct Code {
     pub(crate) words: Box<[u64]>,
     pub(crate) instructions_end: usize,
     pub(crate) name: Option<Symbol>,
-    pub(crate) span: Span,
     pub(crate) entries: Box<[Entry]>,
     pub(crate) frame_slots: usize,
     /// The heap values among the literals.

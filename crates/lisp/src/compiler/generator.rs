@@ -108,12 +108,12 @@ pub(super) fn generate_top(shared: &mut Shared<'_>, core: &Core) -> Result<Value
     let mut generator = Generator::new(shared, &outline, Shape::default());
     match generator.top(core) {
         Err(CompileError::TooFar) => {}
-        done => return generator.finish(done?, Span::default()).map(|(value, _)| value),
+        done => return generator.finish(done?).map(|(value, _)| value),
     }
     let shape = Shape { far: true, reserve: true };
     let mut generator = Generator::new(shared, &outline, shape);
     let entries = generator.top(core)?;
-    generator.finish(entries, Span::default()).map(|(value, _)| value)
+    generator.finish(entries).map(|(value, _)| value)
 }
 
 /// Compiles a procedure; the code object and its address of entry.
@@ -132,8 +132,7 @@ fn generate_lambda(
         if let Some(itself) = &outline.itself {
             generator.places.insert(Rc::as_ptr(itself), Place::Itself);
         }
-        let done =
-            generator.clauses(lambda).and_then(|entries| generator.finish(entries, lambda.span));
+        let done = generator.clauses(lambda).and_then(|entries| generator.finish(entries));
         match done {
             Err(CompileError::TooFar) if !shape.far => shape.far = true,
             Err(CompileError::NeedsReserve) if !shape.reserve => shape.reserve = true,
@@ -212,7 +211,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         variable.mutated.get() || self.shared.analysis.is_early(variable)
     }
 
-    fn finish(&mut self, entries: Vec<Entry>, span: Span) -> Result<(Value, u64), CompileError> {
+    fn finish(&mut self, entries: Vec<Entry>) -> Result<(Value, u64), CompileError> {
         // The frame of a raise: the fault's address, return address and callee, two arguments.
         let frame = self.frame_slots;
         if frame + 5 > HEADROOM_SLOTS && !self.shape.reserve {
@@ -231,7 +230,6 @@ impl<'a, 'b> Generator<'a, 'b> {
             words: words.into_boxed_slice(),
             instructions_end: end,
             name: self.outline.name,
-            span,
             entries: entries.into_boxed_slice(),
             frame_slots: frame,
             constants: core::mem::take(&mut self.asm.constants).into_boxed_slice(),

@@ -202,13 +202,13 @@ opcodes! {
     RecordRef(Write Read Count) 1,
     /// Field c of a, a record of the closure's type, := b.
     RecordSet(Read Read Count) 1,
-    /// a := primitive().
+    /// a := `primitive()`.
     Primitive0(Write No No) 2,
-    /// a := primitive(b).
+    /// a := `primitive(b)`.
     Primitive1(Write Read No) 2,
-    /// a := primitive(b, c).
+    /// a := `primitive(b, c)`.
     Primitive2(Write Read Read) 2,
-    /// a := primitive(b, b+1, .. c of them).
+    /// a := primitive of the c values from slot b on.
     PrimitiveN(Write Base Count) 2,
     /// Calls what stands in slot a+1 with b arguments; the result comes to slot a.
     Call(Base Count No) 1,

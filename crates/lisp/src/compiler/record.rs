@@ -8,7 +8,6 @@ use crate::compiler::make_code;
 use crate::heap::{Kind, Mutator};
 use crate::raise::{Raise, Result};
 use crate::symbol::Symbol;
-use crate::syntax::datum::Span;
 use crate::value::Value;
 
 /// Fields that a record type may have.
@@ -38,7 +37,6 @@ fn finish(
         words: words.into_boxed_slice(),
         instructions_end: end,
         name: Some(name),
-        span: Span::default(),
         entries: Box::new([Entry { required, rest: false, at: PROLOGUE_WORDS }]),
         frame_slots,
         constants: Box::new([]),

@@ -38,7 +38,7 @@ pub(super) fn verify(code: &Code) {
         let target = |offset: i64| usize::try_from(at as i64 + offset).unwrap_or(usize::MAX);
         match (shape.b, shape.c) {
             (Role::Far, _) => {
-                assert!(is_start(&starts, target(instruction.bc().into())), "{code:?}")
+                assert!(is_start(&starts, target(instruction.bc().into())), "{code:?}");
             }
             (_, Role::Near) => {
                 assert!(is_start(&starts, target(instruction.c_signed().into())), "{code:?}");

@@ -170,7 +170,7 @@ impl Machine {
     /// Makes a frame one that calls the handlers.
     fn prepare_raise(&mut self, frame: Frame, raise: Raise) -> Result<usize, Exit> {
         let continuable = match raise.cause() {
-            Cause::Exit(code) | Cause::EmergencyExit(code) => return Err(Exit::Exit(*code)),
+            Cause::Exit(code) | Cause::EmergencyExit(code) => return Err(Exit::Quit(*code)),
             Cause::Object { continuable, .. } => *continuable,
             _ => false,
         };

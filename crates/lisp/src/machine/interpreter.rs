@@ -44,7 +44,11 @@ fn small(n: i16) -> Value {
 
 impl Machine {
     /// Runs until something must be done outside.
-    #[expect(clippy::too_many_lines, reason = "one arm an instruction; the compiler's jump table")]
+    #[expect(
+        clippy::too_many_lines,
+        clippy::excessive_nesting,
+        reason = "one arm an instruction; the compiler makes a jump table of it"
+    )]
     pub(super) fn run_instructions(&mut self) -> Exit {
         let mut pc = self.pc;
         let mut frame = self.frame;

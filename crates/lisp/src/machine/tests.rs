@@ -1,10 +1,9 @@
 //! Programs against the results they must give, on a machine without threads: the driver serves
 //! refills and collections itself.
 
-use crate::heap::{CellCache, Heap, Limits, Mutator};
+use crate::heap::{Heap, Limits, Mutator};
 use crate::machine::{Exit, Machine, condition};
 use crate::prelude;
-use crate::primitives::Primitive;
 use crate::printer;
 use crate::syntax::environment::Environment;
 use crate::system::Options;
@@ -59,9 +58,7 @@ impl Driver {
             match machine.run() {
                 Exit::Refill(cells) => {
                     let heap = &self.kernel.heap;
-                    if heap.collection_wanted() {
-                        self.collect(&mut machine);
-                    }
+                    self.collect_if_wanted(&mut machine);
                     heap.refill(&machine.mutator.cells, cells.max(256)).unwrap();
                 }
                 Exit::Collect => self.collect(&mut machine),
@@ -73,6 +70,12 @@ impl Driver {
                 }
                 other => return Err(format!("{other:?}")),
             }
+        }
+    }
+
+    fn collect_if_wanted(&self, machine: &mut Machine) {
+        if self.kernel.heap.collection_wanted() {
+            self.collect(machine);
         }
     }
 
@@ -159,6 +162,8 @@ fn loops_and_local_procedures() {
             "3",
         ),
         ("(letrec ((a (lambda () b)) (b 5)) (a))", "5"),
+        ("(letrec ((a (lambda () (+ 1 (c)))) (c (lambda () 1))) (list (a) (map (lambda (x) (c)) '(1))))", "(2 (1))"),
+        ("(define (f x) (define (a) (if x (+ 1 (b)) 0)) (define (b) (set! x #f) (+ 1 (a))) (a)) (f 1)", "2"),
         (
             "(letrec ((a (lambda () b)) (b (a))) b)",
             "error: variable used before its initialisation (b)",

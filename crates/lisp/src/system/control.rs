@@ -33,11 +33,11 @@ pub(crate) const TABLE: &[Procedure] = &[
         environment_value(m, system)
     }),
     Procedure::new("%exit", 1, Some(1), |_, frame, _| {
-        Ok(Control::Stop(Exit::Exit(exit_code(frame.get(0)))))
+        Ok(Control::Stop(Exit::Quit(exit_code(frame.get(0)))))
     }),
     Procedure::new("emergency-exit", 0, Some(1), |_, frame, count| {
         let code = if count > 0 { exit_code(frame.get(0)) } else { 0 };
-        Ok(Control::Stop(Exit::Exit(code)))
+        Ok(Control::Stop(Exit::Quit(code)))
     }),
     Procedure::new("gc", 0, Some(0), |m, _, _| {
         if m.wait.take().is_some() {

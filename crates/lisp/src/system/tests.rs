@@ -1,8 +1,8 @@
 //! Whole systems: threads in every state, several virtual processors, limits, reports.
 
 use super::{CellCache, Completeness, Options, Report, Session, System};
+use core::time::Duration;
 use std::sync::mpsc;
-use std::time::Duration;
 
 /// A test that takes longer hangs.
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -270,9 +270,10 @@ fn an_interrupt_ends_the_evaluation_and_keeps_the_session() {
             let (stop, stopped) = mpsc::channel::<()>();
             // Interrupts again and again: the evaluation may not have begun at the first.
             let again = kyocho_sys::thread::start("interrupter", 1 << 16, move || {
-                while stopped.recv_timeout(Duration::from_millis(5)).is_err() {
-                    interrupt.interrupt();
-                }
+                let again = || stopped.recv_timeout(Duration::from_millis(5)).is_err();
+                core::iter::repeat_with(again)
+                    .take_while(|&go_on| go_on)
+                    .for_each(|_| interrupt.interrupt());
             });
             let report = session.eval(text, "test").unwrap_err();
             stop.send(()).unwrap();

@@ -25,7 +25,10 @@ struct State {
     sent: u64,
     taken: u64,
     closed: bool,
+    /// Who waits for room.
     senders: Waiters,
+    /// Who waits for their message to be taken, in the messages' order.
+    sent_by: Waiters,
     receivers: Waiters,
 }
 
@@ -73,6 +76,7 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
         taken: 0,
         closed: false,
         senders: Waiters::default(),
+        sent_by: Waiters::default(),
         receivers: Waiters::default(),
     };
     Ok(Control::Value(machine.mutator.foreign(Box::new(ChannelObject(Mutex::new(state))))?))
@@ -120,7 +124,7 @@ fn await_receiver(
     state: &mut State,
     number: u64,
 ) -> Control {
-    state.senders.add(me);
+    state.sent_by.add(me);
     let wait = Wait { stage: Stage::Sent(number), ..Wait::on(channel) };
     machine.wait_for(kernel, me, "a channel's receiver", wait)
 }
@@ -137,7 +141,8 @@ fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
         state.taken += 1;
         // The receiver may have been woken for an earlier message and overtaken.
         state.receivers.remove(me);
-        state.senders.wake_all(&kernel);
+        state.sent_by.wake_one(&kernel);
+        state.senders.wake_one(&kernel);
         return Ok(Control::Value(message));
     }
     if state.closed {
@@ -151,8 +156,12 @@ fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
 pub(super) fn withdraw(object: Value, kernel: &Kernel, thread: &Arc<LispThread>) {
     if let Some(channel) = object.as_foreign::<ChannelObject>() {
         let mut state = lock(&channel.0);
-        state.senders.remove(thread);
-        state.receivers.withdraw(thread, kernel);
+        if state.sent_by.remove(thread) || state.receivers.remove(thread) {
+            return;
+        }
+        // A wake that it got is for another one: room, or a message.
+        state.senders.withdraw(thread, kernel);
+        state.receivers.wake_one(kernel);
     }
 }
 
@@ -162,6 +171,7 @@ fn close(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let mut state = lock(&channel.0);
     state.closed = true;
     state.senders.wake_all(&kernel);
+    state.sent_by.wake_all(&kernel);
     state.receivers.wake_all(&kernel);
     Ok(Control::Value(Value::UNSPECIFIED))
 }

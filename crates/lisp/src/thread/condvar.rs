@@ -9,6 +9,7 @@ use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::{Wait, Waiters};
 use crate::value::Value;
+use kyocho_sys::prim::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 #[derive(Debug)]
@@ -94,7 +95,7 @@ pub(super) fn unlock_and_wait(
         unlock();
         return Ok(machine.wait_for(kernel, me, "a condition variable", wait));
     }
-    if !state.waiters.contains(me) {
+    if !me.queued.load(Ordering::Acquire) {
         return Ok(Control::Value(Value::TRUE));
     }
     if wait.is_over() {

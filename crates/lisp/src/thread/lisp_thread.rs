@@ -69,6 +69,8 @@ pub(crate) struct LispThread {
     pub(crate) state: AtomicU8,
     /// It waits for another thread, and does not count as active.
     pub(crate) parked: AtomicBool,
+    /// It is in a queue of waiters.
+    pub(crate) queued: AtomicBool,
     pub(crate) microprocess: OnceLock<Microprocess>,
     pub(crate) inner: Mutex<Inner>,
     machine: UnsafeCell<Option<Box<Machine>>>,
@@ -108,6 +110,7 @@ impl LispThread {
             requests: AtomicU32::new(0),
             state: AtomicU8::new(STANDING),
             parked: AtomicBool::new(false),
+            queued: AtomicBool::new(false),
             microprocess: OnceLock::new(),
             inner: Mutex::new(Inner {
                 status: Status::New(thunk),

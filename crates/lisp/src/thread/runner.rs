@@ -112,39 +112,47 @@ impl Runner {
                 self.exhausted = 0;
                 machine.out_of_memory_is_final = false;
             }
-            match exit {
-                Exit::Poll => {
-                    if thread.requests.load(Ordering::Acquire) == 0 {
-                        return Step::Yield;
-                    }
-                }
-                Exit::Exhausted => {
-                    self.exhausted += 1;
-                    machine.out_of_memory_is_final =
-                        self.exhausted >= EXHAUSTED_MAX || self.kernel.is_exhausted();
-                    if !machine.out_of_memory_is_final || self.exhausted == 1 {
-                        self.kernel.await_collection();
-                        return Step::Park;
-                    }
-                    continue;
-                }
-                Exit::Refill(cells) => {
-                    if let Some(step) = self.refill(thread, machine, cells) {
-                        return step;
-                    }
-                }
-                Exit::Collect => {
-                    if self.kernel.heap.collection_wanted() {
-                        self.kernel.await_collection();
-                        return Step::Park;
-                    }
-                }
-                Exit::Park => return Step::Park,
-                Exit::ParkUntil(ns) => return Step::ParkUntil(Deadline::at_ns(ns)),
-                Exit::Yield => return Step::Yield,
-                exit => return self.end(thread, machine, exit),
+            if let Some(step) = self.serve(thread, machine, exit) {
+                return step;
             }
         }
+    }
+
+    /// Does what the machine stopped for. The step to end with; none where the machine goes on.
+    fn serve(
+        &mut self,
+        thread: &Arc<LispThread>,
+        machine: &mut Machine,
+        exit: Exit,
+    ) -> Option<Step> {
+        match exit {
+            Exit::Poll => {
+                let asked = thread.requests.load(Ordering::Acquire) != 0;
+                (!asked).then_some(Step::Yield)
+            }
+            Exit::Exhausted => {
+                self.exhausted += 1;
+                machine.out_of_memory_is_final =
+                    self.exhausted >= EXHAUSTED_MAX || self.kernel.is_exhausted();
+                let worth_it = !machine.out_of_memory_is_final || self.exhausted == 1;
+                worth_it.then(|| self.after_collection())
+            }
+            Exit::Refill(cells) => self.refill(thread, machine, cells),
+            Exit::Collect => {
+                let wanted = self.kernel.heap.collection_wanted();
+                wanted.then(|| self.after_collection())
+            }
+            Exit::Park => Some(Step::Park),
+            Exit::ParkUntil(ns) => Some(Step::ParkUntil(Deadline::at_ns(ns))),
+            Exit::Yield => Some(Step::Yield),
+            exit => Some(self.end(thread, machine, exit)),
+        }
+    }
+
+    /// The next step comes after a collection.
+    fn after_collection(&self) -> Step {
+        self.kernel.await_collection();
+        Step::Park
     }
 
     /// Does what others asked of the thread. The step to end with, if it ends.
@@ -181,8 +189,7 @@ impl Runner {
     ) -> Option<Step> {
         let kernel = &self.kernel;
         if kernel.heap.collection_wanted() {
-            kernel.await_collection();
-            return Some(Step::Park);
+            return Some(self.after_collection());
         }
         let taken = machine.mutator.cells.taken();
         let used = (taken - self.taken) as usize;
@@ -223,8 +230,7 @@ impl Runner {
         self.starved += 1;
         let tries = if self.kernel.is_greediest(thread) { 1 } else { STARVED_MAX };
         if self.starved <= tries {
-            self.kernel.await_collection();
-            return Some(Step::Park);
+            return Some(self.after_collection());
         }
         self.starved = 0;
         thread.requests.fetch_or(REQUEST_OUT_OF_MEMORY, Ordering::AcqRel);
@@ -260,7 +266,7 @@ impl Runner {
 
     /// What the one who waits for the program is told, if this thread ends it.
     fn ended(&self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Option<Ended> {
-        if let Exit::Exit(code) = exit {
+        if let Exit::Quit(code) = exit {
             return Some(Ended::Exit(code));
         }
         let is_main =

@@ -11,7 +11,8 @@
 use crate::heap::Marker;
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING};
-use kyocho_microprocess::{Microprocess, yield_now};
+use core::time::Duration;
+use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -122,12 +123,7 @@ impl Threads {
         self.stopping.store(true, Ordering::SeqCst);
         let threads = self.started();
         for thread in &threads {
-            while thread.state.load(Ordering::SeqCst) == RUNNING {
-                if let Some(microprocess) = thread.microprocess.get() {
-                    microprocess.poll_word().store(1, Ordering::Release);
-                }
-                yield_now();
-            }
+            await_safepoint(thread);
         }
         let result = collect(&threads);
         let mut held = lock(&self.held);
@@ -141,6 +137,28 @@ impl Threads {
         result
     }
 }
+
+/// Waits until a thread does not run. It may be preempted, or blocked in the kernel, and less urgent
+/// than the caller: the caller gives way by sleeping.
+fn await_safepoint(thread: &LispThread) {
+    let mut looks = 0;
+    while thread.state.load(Ordering::SeqCst) == RUNNING {
+        if let Some(microprocess) = thread.microprocess.get() {
+            microprocess.poll_word().store(1, Ordering::Release);
+        }
+        looks += 1;
+        if looks < LOOKS_AWAKE {
+            core::hint::spin_loop();
+        } else {
+            kyocho_microprocess::sleep(NAP);
+        }
+    }
+}
+
+/// Looks at a running thread before the collector sleeps: a poll is less than a microsecond away.
+const LOOKS_AWAKE: u32 = 200;
+/// How long it sleeps then.
+const NAP: Duration = Duration::from_micros(50);
 
 /// Marks what all threads refer to.
 pub(crate) fn trace(threads: &[Arc<LispThread>], marker: &mut Marker<'_>) {

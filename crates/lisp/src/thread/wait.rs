@@ -39,39 +39,44 @@ pub(crate) enum Stage {
     Sent(u64),
 }
 
-/// Threads that wait for the same thing, first come first served.
+/// Threads that wait for the same thing, first come first served. A thread is in one queue at most,
+/// and knows whether it is.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(VecDeque<Arc<LispThread>>);
 
 impl Waiters {
     /// Adds a thread unless it is there.
     pub(crate) fn add(&mut self, thread: &Arc<LispThread>) {
-        if !self.contains(thread) {
+        if !thread.queued.swap(true, Ordering::AcqRel) {
             self.0.push_back(Arc::clone(thread));
         }
     }
 
-    pub(crate) fn contains(&self, thread: &Arc<LispThread>) -> bool {
-        self.0.iter().any(|waiter| Arc::ptr_eq(waiter, thread))
-    }
-
     /// Takes a thread out; `false` where it was not there any more: somebody has woken it.
     pub(crate) fn remove(&mut self, thread: &Arc<LispThread>) -> bool {
+        if !thread.queued.load(Ordering::Acquire) {
+            return false;
+        }
         let place = self.0.iter().position(|waiter| Arc::ptr_eq(waiter, thread));
-        place.is_some_and(|place| self.0.remove(place).is_some())
+        let removed = place.is_some_and(|place| self.0.remove(place).is_some());
+        if removed {
+            thread.queued.store(false, Ordering::Release);
+        }
+        removed
     }
 
     /// Wakes the first.
     pub(crate) fn wake_one(&mut self, kernel: &Kernel) {
         if let Some(thread) = self.0.pop_front() {
+            thread.queued.store(false, Ordering::Release);
             thread.wake(kernel);
         }
     }
 
     /// Wakes all.
     pub(crate) fn wake_all(&mut self, kernel: &Kernel) {
-        for thread in self.0.drain(..) {
-            thread.wake(kernel);
+        while !self.0.is_empty() {
+            self.wake_one(kernel);
         }
     }
 }

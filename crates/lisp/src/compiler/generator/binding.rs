@@ -113,11 +113,7 @@ impl Generator<'_, '_> {
             if self.shared.analysis.is_label(variable) {
                 pending.extend(self.declare_label(variable, init)?);
             } else if !self.shared.analysis.is_constant(variable) {
-                let slot = self.take()?;
-                if self.is_celled(variable) {
-                    self.constant(Value::UNINITIALISED, Context::Slot(slot))?;
-                }
-                self.settle(variable, slot);
+                self.declare(variable)?;
             }
         }
         let mut rest = bindings;
@@ -135,6 +131,16 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
+    /// Gives a `letrec*` variable its place, before anything is evaluated.
+    fn declare(&mut self, variable: &Rc<Variable>) -> Done {
+        let slot = self.take()?;
+        if self.is_celled(variable) {
+            self.constant(Value::UNINITIALISED, Context::Slot(slot))?;
+        }
+        self.settle(variable, slot);
+        Ok(())
+    }
+
     /// Evaluates the init of a `letrec*` variable that is no fixed procedure.
     fn initialise(&mut self, variable: &Rc<Variable>, init: &Core) -> Done {
         let next = self.next;
@@ -149,18 +155,21 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    /// Makes a run of procedures that may refer to each other.
+    /// Makes a run of procedures that may refer to each other. Those without free variables come
+    /// first: the others' code names them.
     fn closures(&mut self, run: &[Binding]) -> Done {
         let next = self.next;
-        let mut made: Vec<*const Variable> = Vec::new();
-        let mut patches: Vec<(u16, u16, u16)> = Vec::new();
         for (variable, init) in run {
-            let Core::Lambda(lambda) = init else { continue };
-            if self.shared.analysis.is_label(variable) {
-                continue;
-            }
-            if self.shared.analysis.is_constant(variable) {
+            if let (Core::Lambda(lambda), true) = (init, self.shared.analysis.is_constant(variable))
+            {
                 self.constant_lambda(variable, lambda)?;
+            }
+        }
+        let mut patches = Vec::new();
+        for (i, (variable, init)) in run.iter().enumerate() {
+            let analysis = self.shared.analysis;
+            let Core::Lambda(lambda) = init else { continue };
+            if analysis.is_label(variable) || analysis.is_constant(variable) {
                 continue;
             }
             let outline = self.outline_of(variable, lambda, true);
@@ -170,19 +179,14 @@ impl Generator<'_, '_> {
                 Place::Slot(slot) => slot,
                 _ => self.take()?,
             };
-            for (index, (captured, from)) in captures.sources.iter().enumerate() {
-                let later = run.iter().any(|(v, _)| Rc::ptr_eq(v, captured))
-                    && !made.contains(&Rc::as_ptr(captured));
-                if let (true, Place::Slot(slot)) = (later, from) {
-                    self.constant(Value::UNINITIALISED, Context::Slot(*slot))?;
-                    patches.push((to, index as u16, *slot));
-                }
+            for (index, slot) in made_later(&run[i..], &captures) {
+                self.constant(Value::UNINITIALISED, Context::Slot(slot))?;
+                patches.push((to, index, slot));
             }
             self.recursive_closure(lambda, &outline, &captures, to)?;
             if !matches!(place, Place::Slot(_)) {
                 self.cell_set(variable, to)?;
             }
-            made.push(Rc::as_ptr(variable));
         }
         for (closure, index, from) in patches {
             self.asm.op(Opcode::PatchClosure, closure, index, from);
@@ -329,4 +333,20 @@ impl Generator<'_, '_> {
             }
         }
     }
+}
+
+/// Which free variables of a closure are bound in `run`, so that they have no value yet: their
+/// indices, and the slots where they will be.
+fn made_later(run: &[Binding], captures: &Captures) -> Vec<(u16, u16)> {
+    let sources = captures.sources.iter().enumerate();
+    sources
+        .filter_map(|(index, (captured, from))| match from {
+            Place::Slot(slot) if is_bound_in(run, captured) => Some((index as u16, *slot)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn is_bound_in(bindings: &[Binding], variable: &Rc<Variable>) -> bool {
+    bindings.iter().any(|(bound, _)| Rc::ptr_eq(bound, variable))
 }

@@ -28,7 +28,7 @@ impl Generator<'_, '_> {
         let next = self.next;
         match (inline, count) {
             (Inline::Fold(opcode), 2..) => {
-                self.fold(opcode, primitive, arguments, span, context)?
+                self.fold(opcode, primitive, arguments, span, context)?;
             }
             (Inline::Binary(opcode), 2) => {
                 let b = self.operand(&arguments[0])?;

@@ -152,10 +152,7 @@ impl Generator<'_, '_> {
             (Inline::Same, [a, b]) => {
                 let a = self.operand(a)?;
                 let b = self.operand(b)?;
-                self.branch(sense, label, |this, sense, label| {
-                    let opcode = if sense { Opcode::JumpIfSame } else { Opcode::JumpUnlessSame };
-                    this.asm.jump(opcode, a, b, label);
-                });
+                self.branch(sense, label, |this, sense, label| this.same(a, b, sense, label));
             }
             (Inline::CompareZero(comparison), [a]) => {
                 let a = self.operand(a)?;
@@ -215,6 +212,11 @@ impl Generator<'_, '_> {
             this.asm.jump(comparison.small_opcode(sense), a, n as u16, label);
             this.asm.operand(address(primitive));
         });
+    }
+
+    fn same(&mut self, a: u16, b: u16, sense: bool, label: Label) {
+        let opcode = if sense { Opcode::JumpIfSame } else { Opcode::JumpUnlessSame };
+        self.asm.jump(opcode, a, b, label);
     }
 
     /// A branch of 16 bits, over a jump of 32 where the procedure is that long.
