@@ -8,6 +8,7 @@ use crate::compiler::make_code;
 use crate::heap::{Kind, Mutator};
 use crate::raise::{Raise, Result};
 use crate::symbol::Symbol;
+use crate::syntax::datum::Span;
 use crate::value::Value;
 
 /// Fields that a record type may have.
