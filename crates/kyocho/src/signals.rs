@@ -2,19 +2,21 @@
 
 use crate::terminal;
 use kyocho_lisp::system::{Session, System};
+use kyocho_sys::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// The shell's convention for a program that a signal ended.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
+const STACK_BYTES: usize = 1 << 20;
+
 fn on_signals(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) {
     let mut signals = match Signals::new(signals) {
         Ok(signals) => signals,
         Err(error) => return terminal::complain(&format!("kyocho: signals not handled: {error}")),
     };
-    let named = std::thread::Builder::new().name("signals".to_owned());
-    let started = named.spawn(move || {
+    let started = thread::start("signals", STACK_BYTES, move || {
         for signal in signals.forever() {
             act(signal);
         }
