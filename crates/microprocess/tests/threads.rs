@@ -16,6 +16,30 @@ fn on_one<T: Send>(main: impl FnOnce() -> T + Send) -> T {
     Runtime::builder().virtual_processors(1).build().run(main).unwrap()
 }
 
+/// Less than a time slice.
+const MOMENT: Duration = Duration::from_millis(4);
+
+/// Runs `scenario` until nothing but its own calls switched: on a busy host a slice may end, or a kernel thread
+/// sleep, anywhere. No slice ended in a run that took a moment longer than it sleeps. The scenario may find itself
+/// disturbed, too: it returns `None` then. `None` if the host never left a run in peace: the test is skipped.
+fn undisturbed<T: Send>(sleeps: Duration, scenario: impl Fn() -> Option<T> + Sync) -> Option<T> {
+    const ATTEMPTS: usize = 200;
+    let attempt = || {
+        on_one(|| {
+            let started = Instant::now();
+            let result = scenario();
+            let in_time = started.elapsed() < sleeps + MOMENT;
+            let counted = statistics();
+            result.filter(|_| in_time && counted.preempted + counted.blocked == 0)
+        })
+    };
+    let result = (0..ATTEMPTS).find_map(|_| attempt());
+    if result.is_none() {
+        kyocho_sys::skip::skip("order", "this host is too busy to leave a few milliseconds alone");
+    }
+    result
+}
+
 #[test]
 fn ten_thousand_are_spawned_and_joined() {
     let sum = on_one(|| {
@@ -43,8 +67,8 @@ fn several_virtual_processors_run_them_all() {
 
 #[test]
 fn equals_run_in_the_order_of_their_arrival_and_the_urgent_first() {
-    let log = Arc::new(Mutex::new(Vec::new()));
-    on_one(|| {
+    let order = undisturbed(Duration::ZERO, || {
+        let log = Arc::new(Mutex::new(Vec::new()));
         let handles: Vec<_> = [(10, 1), (40, 2), (10, 3), (63, 4), (40, 5), (0, 6)]
             .into_iter()
             .map(|(level, number)| {
@@ -56,14 +80,15 @@ fn equals_run_in_the_order_of_their_arrival_and_the_urgent_first() {
         for handle in handles {
             handle.join().unwrap();
         }
+        Some(log.lock().unwrap().clone())
     });
-    assert_eq!(*log.lock().unwrap(), [4, 2, 5, 1, 3, 6]);
+    assert!(order.as_ref().is_none_or(|order| *order == [4, 2, 5, 1, 3, 6]), "{order:?}");
 }
 
 #[test]
 fn yield_takes_turns_among_equals() {
-    let log = Arc::new(Mutex::new(Vec::new()));
-    on_one(|| {
+    let order = undisturbed(Duration::ZERO, || {
+        let log = Arc::new(Mutex::new(Vec::new()));
         let turns = |name: char| {
             let log = Arc::clone(&log);
             spawn(move || {
@@ -76,9 +101,10 @@ fn yield_takes_turns_among_equals() {
         let (a, b) = (turns('a'), turns('b'));
         a.join().unwrap();
         b.join().unwrap();
+        Some(log.lock().unwrap().clone())
     });
     let expected = [('a', 0), ('b', 0), ('a', 1), ('b', 1), ('a', 2), ('b', 2)];
-    assert_eq!(*log.lock().unwrap(), expected);
+    assert!(order.as_ref().is_none_or(|order| *order == expected), "{order:?}");
 }
 
 #[test]
@@ -124,18 +150,20 @@ fn an_unpark_before_the_park_is_kept() {
 fn a_stale_handle_unparks_nobody() {
     on_one(|| {
         let ended = spawn(Microprocess::current).join().unwrap();
-        let next = spawn(|| park_timeout(Duration::from_millis(20)));
+        let next = spawn(park);
         yield_now();
         ended.unpark();
+        yield_now();
         assert!(!next.is_finished());
+        next.microprocess().unpark();
         next.join().unwrap();
     });
 }
 
 #[test]
 fn sleepers_wake_in_the_order_of_their_deadlines() {
-    let log = Arc::new(Mutex::new(Vec::new()));
-    on_one(|| {
+    let order = undisturbed(Duration::from_millis(30), || {
+        let log = Arc::new(Mutex::new(Vec::new()));
         let started = Instant::now();
         let sleepers: Vec<_> = [30_u64, 10, 20]
             .into_iter()
@@ -148,11 +176,16 @@ fn sleepers_wake_in_the_order_of_their_deadlines() {
                 })
             })
             .collect();
+        yield_now();
+        // All three sleep now. Had one of them begun so late, their deadlines would be in another order.
+        let began_together = started.elapsed() < Duration::from_millis(10);
         for sleeper in sleepers {
             sleeper.join().unwrap();
         }
+        let order = log.lock().unwrap().clone();
+        began_together.then_some(order)
     });
-    assert_eq!(*log.lock().unwrap(), [10, 20, 30]);
+    assert!(order.as_ref().is_none_or(|order| *order == [10, 20, 30]), "{order:?}");
 }
 
 #[test]

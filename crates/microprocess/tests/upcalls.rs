@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use core::time::Duration;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use kyocho_microprocess::{
@@ -329,19 +330,18 @@ fn thread_locals_belong_to_the_kernel_thread() {
     under_watchdog("thread locals", || {
         on(1, Detection::Sentinel)
             .run(|| {
-                let me = Microprocess::current();
+                let (mut reader, mut writer) = std::io::pipe().unwrap();
                 LOCAL.set(1);
-                // Holds our kernel thread in the kernel, so that we go on with another.
+                // Holds our kernel thread in the kernel until we write, so that we go on with another.
                 let sleeper = spawn(move || {
                     let before = local();
-                    raw_sleep_ms(50);
-                    // Same kernel thread: no call in between.
+                    reader.read_exact(&mut [0]).unwrap();
+                    // Same kernel thread: no call of ours in between.
                     assert_eq!((before, local()), (1, 1));
-                    me.unpark();
                 });
                 yield_now();
                 assert_eq!(local(), 0, "the value of another kernel thread");
-                park();
+                writer.write_all(&[0]).unwrap();
                 sleeper.join().unwrap();
             })
             .unwrap();
