@@ -13,6 +13,8 @@ mod generator;
 pub(crate) mod inline;
 pub(crate) mod instruction;
 pub(crate) mod record;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use crate::heap::{Kind, Mutator, OutOfMemory};

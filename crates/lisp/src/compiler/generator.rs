@@ -105,15 +105,16 @@ type Done = Result<(), CompileError>;
 /// Compiles a top-level form into a procedure of no arguments.
 pub(super) fn generate_top(shared: &mut Shared<'_>, core: &Core) -> Result<Value, CompileError> {
     let outline = Outline::default();
-    let mut generator = Generator::new(shared, &outline, Shape::default());
-    match generator.top(core) {
-        Err(CompileError::TooFar) => {}
-        done => return generator.finish(done?).map(|(value, _)| value),
+    let mut shape = Shape::default();
+    loop {
+        let mut generator = Generator::new(shared, &outline, shape);
+        let done = generator.top(core).and_then(|entries| generator.finish(entries));
+        match done {
+            Err(CompileError::TooFar) if !shape.far => shape.far = true,
+            Err(CompileError::NeedsReserve) if !shape.reserve => shape.reserve = true,
+            done => return done.map(|(code, _)| code),
+        }
     }
-    let shape = Shape { far: true, reserve: true };
-    let mut generator = Generator::new(shared, &outline, shape);
-    let entries = generator.top(core)?;
-    generator.finish(entries).map(|(value, _)| value)
 }
 
 /// Compiles a procedure; the code object and its address of entry.

@@ -310,6 +310,21 @@ fn exceptions() {
 }
 
 #[test]
+fn large_procedures() {
+    let driver = Driver::new(Limits::default());
+    let sum = format!("{}1{}", "(+ 1 ".repeat(900), ")".repeat(900));
+    assert_eq!(driver.eval(&sum, "test"), "901");
+    let body = "(set! n (+ n x))".repeat(20_000);
+    let far =
+        format!("(define n 0) (define (f x) (if (< x 0) (begin {body}) n)) (list (f 1) (f -1) n)");
+    assert_eq!(driver.eval(&far, "test"), "(0 #<unspecified> -20000)");
+    let wide = format!("(length (list {}))", "n ".repeat(2_000));
+    assert_eq!(driver.eval(&wide, "test"), "2000");
+    let wider = format!("(list {})", "n ".repeat(40_000));
+    assert!(driver.eval(&wider, "test").contains("too many"));
+}
+
+#[test]
 fn everything_under_torture() {
     let driver = Driver::new(Limits { torture: true, ..Limits::default() });
     let program = "
