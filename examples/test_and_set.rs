@@ -1,6 +1,7 @@
 //! Paper 0: a lock without an atomic instruction, taken by threads that the clock interrupts anywhere.
 //!
 //!     cargo run --release --example test_and_set
+#![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
 use kyocho::microprocess::{Runtime, spawn, yield_now};
 use kyocho::tst::{Counter, Restartable, TryLock};
@@ -18,11 +19,7 @@ fn main() {
         let threads: Vec<_> = (0..THREADS)
             .map(|_| {
                 let (lock, refusals) = (Arc::clone(&lock), Arc::clone(&refusals));
-                spawn(move || {
-                    for _ in 0..ROUNDS {
-                        add_one(&lock, &refusals);
-                    }
-                })
+                spawn(move || (0..ROUNDS).for_each(|_| add_one(&lock, &refusals)))
             })
             .collect();
         for thread in threads {

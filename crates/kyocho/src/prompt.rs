@@ -3,6 +3,7 @@
 
 use crate::boot::{Voice, boot};
 use crate::{signals, terminal};
+use core::cell::RefCell;
 use kyocho_lisp::system::{Completeness, Options, Session, System};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -11,7 +12,6 @@ use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper};
-use std::cell::RefCell;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -66,10 +66,10 @@ pub(crate) fn interact(system: &System, session: Session) -> ExitCode {
         let _ = editor.load_history(path);
     }
     let code = read_evaluate_print(&mut editor, &session);
-    if let Some(path) = &history {
-        if let Err(error) = editor.save_history(path) {
-            terminal::complain(&format!("kyocho: history not kept in {}: {error}", path.display()));
-        }
+    if let Some(path) = &history
+        && let Err(error) = editor.save_history(path)
+    {
+        terminal::complain(&format!("kyocho: history not kept in {}: {error}", path.display()));
     }
     code
 }
@@ -91,17 +91,8 @@ fn read_evaluate_print(editor: &mut PromptEditor, session: &Rc<RefCell<Session>>
     loop {
         match editor.readline("> ") {
             Ok(line) => {
-                let mut session = session.borrow_mut();
-                match session.eval(&line, "prompt") {
-                    Ok(evaluation) => {
-                        for value in &evaluation.values {
-                            terminal::line(value);
-                        }
-                    }
-                    Err(report) => terminal::complain(&report.to_string()),
-                }
-                if let Some(code) = session.exit_code() {
-                    return ExitCode::from(code);
+                if let Some(code) = evaluate(&mut session.borrow_mut(), &line) {
+                    return code;
                 }
             }
             Err(ReadlineError::Interrupted) => terminal::line("; Ctrl-D leaves"),
@@ -112,6 +103,15 @@ fn read_evaluate_print(editor: &mut PromptEditor, session: &Rc<RefCell<Session>>
             }
         }
     }
+}
+
+/// Evaluates a line and prints what came of it; the exit code, if it left the session.
+fn evaluate(session: &mut Session, line: &str) -> Option<ExitCode> {
+    match session.eval(line, "prompt") {
+        Ok(evaluation) => evaluation.values.iter().for_each(|value| terminal::line(value)),
+        Err(report) => terminal::complain(&report.to_string()),
+    }
+    session.exit_code().map(ExitCode::from)
 }
 
 /// `$XDG_STATE_HOME/kyocho/history`, or `~/.local/state/kyocho/history`.

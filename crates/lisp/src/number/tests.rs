@@ -243,7 +243,7 @@ fn ties_among_subnormals_go_to_the_even_one() {
     for (n, units) in [(0, 0), (1, 0), (2, 1), (3, 2), (5, 2), (7, 4), (9, 4)] {
         assert_eq!(convert::ratio_to_real(&halves(n)).to_bits(), units, "{n} * 2^-1075");
     }
-    assert_eq!(convert::ratio_to_real(&-halves(3)), f64::from_bits(2) * -1.0);
+    assert_eq!(convert::ratio_to_real(&-halves(3)), -f64::from_bits(2));
 }
 
 #[test]

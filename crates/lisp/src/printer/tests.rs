@@ -143,9 +143,9 @@ enum Recipe {
     Symbol(String),
     Boolean(bool),
     Bytes(Vec<u8>),
-    List(Vec<Recipe>),
-    Dotted(Vec<Recipe>, Box<Recipe>),
-    Vector(Vec<Recipe>),
+    List(Vec<Self>),
+    Dotted(Vec<Self>, Box<Self>),
+    Vector(Vec<Self>),
 }
 
 fn recipes() -> impl Strategy<Value = Recipe> {
