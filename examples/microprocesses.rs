@@ -2,10 +2,11 @@
 //!
 //!     cargo run --release --example microprocesses
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
+#![expect(clippy::disallowed_methods, reason = "a sleep behind the runtime's back is the point")]
 
+use core::time::Duration;
 use kyocho::microprocess::channel::{Receiver, rendezvous};
 use kyocho::microprocess::{Runtime, spawn, statistics};
-use std::time::Duration;
 
 const LIMIT: u32 = 700;
 
