@@ -9,8 +9,9 @@ use std::process::Command;
 /// A named pipe; opened for reading and writing here, so that opening it never waits.
 fn named_pipe(name: &str) -> (PathBuf, fs::File) {
     let path = std::env::temp_dir().join(format!("kyocho-pipe-{}-{name}", std::process::id()));
-    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-    let both = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere");
+    assert!(made.success());
+    let both = OpenOptions::new().read(true).write(true).open(&path).expect("it was just made");
     (path, both)
 }
 

@@ -70,9 +70,11 @@ impl Naive {
                 let holds = !matches!(self.value(test, environment), Value::Boolean(false));
                 self.value(if holds { consequent } else { alternative }, environment)
             }
-            Core::Sequence(forms) => {
-                forms.iter().map(|form| self.value(form, environment)).last().unwrap()
-            }
+            Core::Sequence(forms) => forms
+                .iter()
+                .map(|form| self.value(form, environment))
+                .reduce(|_, last| last)
+                .unwrap(),
             Core::Lambda(lambda) => Value::Procedure(Rc::clone(lambda), environment.clone()),
             Core::Let(bindings, body) => {
                 let mut inner = environment.clone();
