@@ -32,6 +32,8 @@ pub struct Mutator {
     /// What the machine keeps for the thread; a root.
     pub context: ThreadContext,
     want: usize,
+    /// What was taken past the cache, in cells' sizes.
+    wide_cells: u64,
 }
 
 impl Mutator {
@@ -39,7 +41,12 @@ impl Mutator {
     #[must_use]
     pub fn new(heap: Arc<Heap>, context: ThreadContext) -> Self {
         let cells = heap.cells();
-        Self { heap, cells, context, want: WANT_DEFAULT }
+        Self { heap, cells, context, want: WANT_DEFAULT, wide_cells: 0 }
+    }
+
+    /// All that was ever taken, in and past the cache, in cells' sizes.
+    pub(crate) fn taken_cells(&self) -> u64 {
+        self.cells.taken() + self.wide_cells
     }
 
     /// How many cells a refill made inside a primitive asks for.
@@ -96,16 +103,16 @@ impl Mutator {
 
     #[cold]
     fn raw_slowly(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
-        if bytes > LARGE_BYTES {
-            return self.heap.take_large(bytes);
-        }
         if bytes <= SHORT_BYTES {
             self.heap.refill(&self.cells, self.want.max(SHORT_BYTES / GRANULE_BYTES))?;
             if let Some(at) = self.cells.try_raw(bytes) {
                 return Ok(at);
             }
         }
-        self.heap.take_wide(bytes)
+        let is_large = bytes > LARGE_BYTES;
+        let at = if is_large { self.heap.take_large(bytes) } else { self.heap.take_wide(bytes) }?;
+        self.wide_cells += (bytes / GRANULE_BYTES) as u64;
+        Ok(at)
     }
 
     /// An object whose payload is `fields`.

@@ -76,7 +76,7 @@ pub(crate) struct LispThread {
     machine: UnsafeCell<Option<Box<Machine>>>,
     /// The system-call thread had no cells for it.
     pub(crate) starved: AtomicBool,
-    /// Cells that it has been given, as of its last refill.
+    /// What it has taken, in cells, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
     /// The host's number of the kernel thread that it blocks in a raw call.
     pub(crate) kernel_thread: AtomicU32,

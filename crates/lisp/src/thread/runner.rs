@@ -34,7 +34,7 @@ pub(crate) struct Runner {
 }
 
 /// Collections that a primitive's allocation is worth.
-const EXHAUSTED_MAX: u32 = 3;
+const EXHAUSTED_MAX: u32 = 8;
 /// Collections that a thread waits for while a greedier one holds the memory.
 const STARVED_MAX: u32 = 100;
 /// Cells that a thread gets at a time while memory is short.
@@ -132,8 +132,10 @@ impl Runner {
             }
             Exit::Exhausted => {
                 self.exhausted += 1;
-                machine.out_of_memory_is_final =
-                    self.exhausted >= EXHAUSTED_MAX || self.kernel.is_exhausted();
+                thread.taken.store(machine.mutator.taken_cells(), Ordering::Relaxed);
+                // While others hold more, memory may come back when they are told.
+                let is_told = self.kernel.is_exhausted() && self.kernel.is_greediest(thread);
+                machine.out_of_memory_is_final = self.exhausted >= EXHAUSTED_MAX || is_told;
                 let worth_it = !machine.out_of_memory_is_final || self.exhausted == 1;
                 worth_it.then(|| self.after_collection())
             }
@@ -194,7 +196,7 @@ impl Runner {
         let taken = machine.mutator.cells.taken();
         let used = (taken - self.taken) as usize;
         self.taken = taken;
-        thread.taken.store(taken, Ordering::Relaxed);
+        thread.taken.store(machine.mutator.taken_cells(), Ordering::Relaxed);
         let mut want = match kernel.options.cell_cache {
             CellCache::Off => cells,
             CellCache::Fixed(size) => cells.max(size as usize),
