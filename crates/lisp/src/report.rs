@@ -30,7 +30,10 @@ impl Report {
     pub(crate) fn new(kernel: &Kernel, machine: &Machine, object: Value) -> Self {
         let entries: Vec<TraceEntry> =
             machine.backtrace(FRAMES_MAX).into_iter().filter(is_of_a_user).collect();
-        let place = place_of(object).or_else(|| entries.iter().find_map(|entry| entry.span));
+        // A tail call leaves nobody on the stack: then the form that began it is the place.
+        let place = place_of(object)
+            .or_else(|| entries.iter().find_map(|entry| entry.span))
+            .or_else(|| *lock(&kernel.form));
         let trace = entries.iter().take(ENTRIES_MAX).map(show_entry).collect();
         Self { place, message: message(kernel, object), trace }
     }

@@ -25,6 +25,9 @@ pub(crate) enum BlockState {
     LargeTail,
 }
 
+/// The least budget, as a part of the heap's limit.
+const LEAST_BUDGET_FRACTION: usize = 64;
+
 /// Runs that ended threads gave back, at most so many; more are left to the next collection.
 const RETURNED_MAX: usize = 1024;
 
@@ -79,10 +82,13 @@ impl Space {
     }
 
     /// How much may be handed out before the next collection, when `held_bytes` survived the last:
-    /// as the heap's growth says, but not so much that the limit is reached before.
+    /// as the heap's growth says, but not so much that the limit is reached before. What is left
+    /// near the limit is not halved for ever: below a part of the heap it is handed out whole, or a
+    /// heap that fills up would collect for every few cells.
     pub(crate) fn set_budget(&mut self, limits: &Limits, held_bytes: usize) {
         let growth = held_bytes / 100 * limits.growth_percent.saturating_sub(100);
-        let headroom = limits.bytes_max.saturating_sub(held_bytes) / 2;
+        let least = limits.bytes_max / LEAST_BUDGET_FRACTION;
+        let headroom = (limits.bytes_max.saturating_sub(held_bytes) / 2).max(least);
         self.budget_bytes = growth.max(limits.first_collection_bytes).min(headroom);
     }
 

@@ -84,7 +84,11 @@ impl SyntaxError {
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.span, self.explanation())
+        // Lines count from 1: what a command asked for has no place in any text.
+        if self.0.span.line > 0 {
+            write!(f, "{}: ", self.0.span)?;
+        }
+        f.write_str(&self.explanation())
     }
 }
 

@@ -7,8 +7,12 @@ use super::datum::Span;
 use super::error::SyntaxError;
 use core::fmt;
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// No program is longer; a device such as `/dev/zero` has no end.
+const FILE_BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Default)]
 struct Table {
@@ -60,9 +64,15 @@ pub fn folder(span: Span) -> PathBuf {
 /// # Errors
 /// A file that cannot be read, or is not UTF-8 (the line is named).
 pub fn read_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
-    let bytes = std::fs::read(path).map_err(|cause| {
+    let failed = |cause: &dyn fmt::Display| {
         SyntaxError::new(span, format!("cannot read {}: {cause}", path.display()))
-    })?;
+    };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|cause| failed(&cause))?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|cause| failed(&cause))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(failed(&format_args!("more than {} MiB", FILE_BYTES_MAX >> 20)));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|&&byte| byte == b'\n').count() as u32 + 1;

@@ -208,7 +208,7 @@ fn run(kernel: &Arc<Kernel>, start: impl FnOnce() -> Result<(), String>) -> Ende
 /// Starts a main thread that runs a text.
 fn start_text(kernel: &Arc<Kernel>, mutator: &mut Mutator, what: Evaluate) -> Result<(), String> {
     *lock(&kernel.program) = Some(Arc::clone(&what.environment));
-    let source = Source::new(what.environment, what.data);
+    let source = Source::new(what.environment, what.data).into_main();
     let source = mutator.foreign(Box::new(source)).map_err(|error| error.to_string())?;
     start_main(kernel, mutator, kernel.procedure(what.runner), Some(source))
 }

@@ -50,6 +50,8 @@ pub(crate) struct Kernel {
     pub(crate) collector: Collector,
     /// The thread that somebody waits for: a program, or an evaluation at a prompt.
     pub(crate) main: Mutex<Option<Arc<LispThread>>>,
+    /// The form of its text that runs: the place of last resort for a report.
+    pub(crate) form: Mutex<Option<Span>>,
     /// How it ended.
     pub(crate) ended: Mutex<Option<Ended>>,
     /// The getty thread, which waits for it.
@@ -116,6 +118,7 @@ impl Kernel {
             system_call: SystemCall::default(),
             collector: Collector::default(),
             main: Mutex::new(None),
+            form: Mutex::new(None),
             ended: Mutex::new(None),
             getty: OnceLock::new(),
             interaction: Mutex::new(None),
@@ -242,6 +245,17 @@ struct SourceState {
     environment: Arc<Environment>,
     data: VecDeque<core::result::Result<Datum, SyntaxError>>,
     items: VecDeque<Item>,
+    /// Whether it is the text that somebody waits for, not one that it loads or makes.
+    is_main: bool,
+}
+
+impl SourceState {
+    /// A form begins.
+    fn begin(&self, kernel: &Kernel, place: Span) {
+        if self.is_main {
+            *lock(&kernel.form) = Some(place);
+        }
+    }
 }
 
 impl ForeignObject for Source {
@@ -279,13 +293,19 @@ impl Source {
         environment: Arc<Environment>,
         data: VecDeque<core::result::Result<Datum, SyntaxError>>,
     ) -> Self {
-        Self(Mutex::new(SourceState { environment, data, items: VecDeque::new() }))
+        Self(Mutex::new(SourceState { environment, data, items: VecDeque::new(), is_main: false }))
+    }
+
+    /// The same text, as the one that somebody waits for.
+    pub(crate) fn into_main(self) -> Self {
+        lock(&self.0).is_main = true;
+        self
     }
 
     /// Forms that are compiled already.
     pub(crate) fn of_items(environment: Arc<Environment>, items: Vec<Item>) -> Self {
         let data = VecDeque::new();
-        Self(Mutex::new(SourceState { environment, data, items: items.into() }))
+        Self(Mutex::new(SourceState { environment, data, items: items.into(), is_main: false }))
     }
 
     /// Where the forms are evaluated.
@@ -304,6 +324,7 @@ impl Source {
                     None => return Ok(None),
                     Some(Err(error)) => return Err(Raise::syntax(error)),
                     Some(Ok(datum)) => {
+                        state.begin(kernel, datum.span);
                         let environment = Arc::clone(&state.environment);
                         state.items = kernel.compile(mutator, &environment, &datum)?.into();
                     }

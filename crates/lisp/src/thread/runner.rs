@@ -31,6 +31,8 @@ pub(crate) struct Runner {
     exhausted: u32,
     /// How often in a row it got no cells.
     starved: u32,
+    /// It was told that memory is short, and handles that with what is kept back.
+    told: bool,
 }
 
 /// Collections that a primitive's allocation is worth.
@@ -59,6 +61,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::
         terminating: false,
         exhausted: 0,
         starved: 0,
+        told: false,
     };
     let started = Builder::new().priority(priority).spawn_stackless(Box::new(runner));
     if started.is_err() {
@@ -204,10 +207,12 @@ impl Runner {
         };
         if kernel.is_exhausted() {
             // Who has taken most is told; the others share what is left.
-            if kernel.is_greediest(thread) {
-                return self.after_out_of_memory(thread);
+            if !self.told && kernel.is_greediest(thread) {
+                return self.after_out_of_memory(thread, machine);
             }
             want = want.min(cells.max(SHORT_CELLS));
+        } else {
+            self.told = false;
         }
         machine.mutator.set_want(want.max(16));
         if kernel.system_call.is_carried_by_caller() {
@@ -216,25 +221,34 @@ impl Runner {
                     self.starved = 0;
                     None
                 }
-                Err(OutOfMemory) => self.after_out_of_memory(thread),
+                Err(OutOfMemory) => self.after_out_of_memory(thread, machine),
             };
         }
         if thread.starved.swap(false, Ordering::AcqRel) {
-            return self.after_out_of_memory(thread);
+            return self.after_out_of_memory(thread, machine);
         }
         kernel.system_call.request(thread, machine.mutator.cells.words(), want);
         Some(Step::Park)
     }
 
     /// No cells were to be had: after another collection the thread tries again; the greediest
-    /// tries once, others as long as it may take the greediest to end.
-    fn after_out_of_memory(&mut self, thread: &Arc<LispThread>) -> Option<Step> {
+    /// tries once, others as long as it may take the greediest to end. It is told once; where its
+    /// handlers then find nothing left either, it is over.
+    fn after_out_of_memory(
+        &mut self,
+        thread: &Arc<LispThread>,
+        machine: &mut Machine,
+    ) -> Option<Step> {
         self.starved += 1;
         let tries = if self.kernel.is_greediest(thread) { 1 } else { STARVED_MAX };
         if self.starved <= tries {
             return Some(self.after_collection());
         }
         self.starved = 0;
+        if core::mem::replace(&mut self.told, true) {
+            let object = self.kernel.out_of_memory;
+            return Some(self.end(thread, machine, Exit::Uncaught(object)));
+        }
         thread.requests.fetch_or(REQUEST_OUT_OF_MEMORY, Ordering::AcqRel);
         None
     }

@@ -1,0 +1,116 @@
+//! Every bound procedure, called as a hostile program would: with too few and too many arguments,
+//! and with arguments of every kind but the right one. Each call returns, raises, or can be
+//! interrupted; none breaks the process or the session.
+#![expect(clippy::disallowed_methods, reason = "the watchdog is a kernel thread of its own")]
+
+use core::time::Duration;
+use kyocho_lisp::system::{Interrupt, Options, System};
+use kyocho_sys::prim::thread;
+use std::sync::mpsc;
+
+/// Calls with two and more arguments, of each count, for each procedure.
+const CALLS: usize = 25;
+/// A call that takes longer is interrupted, as a user would.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// What an interrupted call may still take before the process is given up.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// These end the program, sleep in the kernel as they are told to, or run what they are given
+/// outside the handlers that are in force here.
+const LEFT_OUT: &[&str] = &["exit", "emergency-exit", "thread-sleep!", "raw-sleep", "dynamic-wind"];
+
+const POOL: &str = r#"
+(define cycle (list 1 2 3))
+(set-cdr! (cddr cycle) cycle)
+(define closed (open-input-string "closed"))
+(close-port closed)
+(define closed-output (open-output-bytevector))
+(close-port closed-output)
+(define-record-type point (make-point x y) point? (x point-x set-point-x!) (y point-y))
+(define again (call-with-current-continuation (lambda (k) k)))
+(define pool
+ (vector-append
+  (vector 0 -1 1 2 255 256 (expt 10 40) (- (expt 10 40)) (expt 2 61) (- (expt 2 62)) 1/2 -1.5 1e300 +nan.0 -inf.0
+          "" "no/abc" "/nowhere/at/all" #\x #\null #\x10ffff '() '(1) '(1 . 2) '((a . 1) (b . 2)) cycle)
+  (vector 'symbol #t #f (vector) (vector 1 2 3) (bytevector) (bytevector 255 1) closed closed-output
+          (open-input-string "text") (open-output-string) (open-input-bytevector (bytevector 1 2))
+          (lambda () 1) (lambda (x) x) (lambda (x y) #t) (lambda x (raise 'odd)) car (make-point 1 2)
+          (make-parameter 1) (delay 1) (eof-object) (if #f #f))
+  (vector (interaction-environment)
+          (make-hash-table) (make-mutex) (make-condition-variable) (make-thread (lambda () 1)))))
+(define seed 20260721)
+(define (any-of)
+  (set! seed (modulo (+ (* seed 1103515245) 12345) 2147483648))
+  (vector-ref pool (modulo (quotient seed 64) (vector-length pool))))
+(define last-call #f)
+(define (call f arguments)
+  (set! last-call arguments)
+  (guard (e (#t (error-object? e))) (apply f arguments)))
+(define (probe f count)
+  (call f '())
+  (vector-for-each (lambda (x) (call f (list x))) pool)
+  (do ((i 0 (+ i 1))) ((= i count))
+    (call f (list (any-of) (any-of)))
+    (call f (list (any-of) (any-of) (any-of)))
+    (call f (list (any-of) (any-of) (any-of) (any-of)))))
+"#;
+
+/// Interrupts what goes on whenever nothing has been heard for `PATIENCE`; ends the process
+/// where that does not help.
+fn watch(news: &mpsc::Receiver<String>, interrupt: &Interrupt) {
+    let mut name = String::new();
+    let mut silent = Duration::ZERO;
+    loop {
+        match news.recv_timeout(PATIENCE) {
+            Ok(next) => {
+                name = next;
+                silent = Duration::ZERO;
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                eprintln!("{name}: interrupted");
+                interrupt.interrupt();
+                silent += PATIENCE;
+            }
+        }
+        if silent > WATCHDOG {
+            eprintln!("{name} cannot be interrupted");
+            std::process::exit(3);
+        }
+    }
+}
+
+#[test]
+fn no_arguments_break_a_procedure() {
+    let options =
+        Options { memory_max_bytes: 32 << 20, virtual_processors: Some(2), ..Options::default() };
+    let system = System::boot(options, &mut |_| {}).unwrap();
+    let mut session = system.session();
+    session.eval(POOL, "pool").unwrap();
+    let (news, heard) = mpsc::channel();
+    let interrupt = session.interrupt_handle();
+    let watchdog = thread::spawn(move || watch(&heard, &interrupt));
+    let own = ["probe", "call", "any-of", "again", "seed", "pool", "last-call"];
+    let mut broken = Vec::new();
+    for name in session.names("") {
+        if LEFT_OUT.contains(&name.as_str()) || own.contains(&name.as_str()) {
+            continue;
+        }
+        news.send(name.clone()).unwrap();
+        let is_procedure = format!("(procedure? |{name}|)");
+        if !session.eval(&is_procedure, "probe").is_ok_and(|seen| seen.values == ["#t"]) {
+            continue; // A special form, which is the fuzzers' business.
+        }
+        if let Err(report) = session.eval(&format!("(probe |{name}| {CALLS})"), "probe") {
+            if report.message() != "interrupted" {
+                broken.push(format!("{name}: {report}"));
+            }
+        }
+        assert_eq!(session.exit_code(), None, "{name} ended the session");
+        let alive = session.eval("(+ 1 2)", "probe").map(|seen| seen.values);
+        assert_eq!(alive.unwrap(), ["3"], "after {name}");
+    }
+    drop(news);
+    watchdog.join().unwrap();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
