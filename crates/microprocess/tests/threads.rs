@@ -23,7 +23,7 @@ const MOMENT: Duration = Duration::from_millis(4);
 /// sleep, anywhere. No slice ended in a run that took a moment longer than it sleeps. The scenario may find itself
 /// disturbed, too: it returns `None` then. `None` if the host never left a run in peace: the test is skipped.
 fn undisturbed<T: Send>(sleeps: Duration, scenario: impl Fn() -> Option<T> + Sync) -> Option<T> {
-    const ATTEMPTS: usize = 50;
+    const ATTEMPTS: usize = 10;
     let attempt = || {
         on_one(|| {
             let started = Instant::now();
