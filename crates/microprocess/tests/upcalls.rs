@@ -27,6 +27,11 @@ fn raw_sleep_ms(ms: i64) {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
 }
 
+/// How often a processor was taken from who ran on it: a job that the user stops and continues counts as asleep.
+fn taken_off(counted: &Statistics) -> u64 {
+    counted.preempted + counted.blocked
+}
+
 /// Some microprocesses sleep in the kernel while others run; all sleep at the same time.
 fn raw_sleepers(runtime: &Runtime, count: usize) -> Statistics {
     let asleep = Arc::new(AtomicUsize::new(0));
@@ -166,7 +171,8 @@ fn a_loop_that_never_calls_is_taken_off() {
                 statistics()
             });
             assert_eq!(turns.load(Ordering::Relaxed), 10);
-            assert!(processors == 2 || counted.unwrap().preempted >= 1);
+            let counted = counted.unwrap();
+            assert!(processors == 2 || taken_off(&counted) >= 1);
         }
     });
 }
@@ -253,7 +259,7 @@ fn a_stackless_hog_is_asked_and_then_preempted() {
                 statistics()
             });
             // One that polls may still be caught twice, on a host that is busy.
-            assert!(polls || counted.unwrap().preempted > 0);
+            assert!(polls || taken_off(&counted.unwrap()) > 0);
         }
     });
 }
