@@ -100,7 +100,8 @@ pub(crate) fn compile(
 
 /// Puts code into the heap.
 fn make_code(mutator: &mut Mutator, code: Code) -> Result<Value, CompileError> {
-    #[cfg(debug_assertions)]
-    verify::verify(&code);
+    if cfg!(debug_assertions) {
+        verify::verify(&code);
+    }
     Ok(mutator.foreign(Box::new(code))?)
 }

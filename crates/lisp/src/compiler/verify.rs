@@ -1,7 +1,6 @@
 //! Checks that code keeps what the machine takes for granted: every slot lies in the frame, every
 //! jump meets the beginning of an instruction, every literal is one. Runs in debug builds, where
 //! every test goes through it.
-#![cfg(debug_assertions)]
 
 use crate::compiler::code::{Code, PROLOGUE_WORDS, STUB_RETURN};
 use crate::compiler::instruction::{Instruction, Opcode, Role};
