@@ -104,6 +104,12 @@ impl<T> Sender<T> {
         self.shared.send(message, Some(timeout))
     }
 
+    /// Closes the channel for all senders: receivers get what was sent, then the end; who waits to send
+    /// gets the message back.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
     /// The messages sent and not yet received.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -20,6 +20,7 @@ use kyocho_sys::prim::thread::yield_now;
 
 use crate::deadline::Deadline;
 use crate::kernel_thread::KernelThread;
+use crate::local;
 use crate::record::{Kind, Reason, Record, State};
 use crate::schedule::{mask, prepare_to_park, wait_for_turn};
 use crate::spawn;
@@ -129,6 +130,7 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
     let step = catch_unwind(AssertUnwindSafe(|| machine.step())).unwrap_or(Step::Done);
     if step == Step::Done {
         drop(catch_unwind(AssertUnwindSafe(|| drop(machine))));
+        local::end(record);
         let vp = mask().vp;
         vp.current.set(None);
         record.state.set(State::Finished);

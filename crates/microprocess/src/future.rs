@@ -12,6 +12,7 @@ use std::io;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
+use crate::bound::bound;
 use crate::guarded::{Guarded, make_runnable_from};
 use crate::microprocess::{Microprocess, park};
 use crate::record::{Kind, MicroprocessRef, Reason};
@@ -100,7 +101,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     let own = OwnWaker::new();
     let mut context = Context::from_waker(&own.waker);
     loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+        // What a poll keeps in thread-local values it finds again, whatever it calls.
+        if let Poll::Ready(value) = bound(|| future.as_mut().poll(&mut context)) {
             return value;
         }
         park();

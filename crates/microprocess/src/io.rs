@@ -10,6 +10,7 @@
 //! that std's buffering, line reading and copying work on them. Name resolution and opening files
 //! are the C library's and std's: they block like any foreign code.
 
+pub mod descriptor;
 mod file;
 mod operation;
 mod pending;

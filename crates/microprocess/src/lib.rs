@@ -59,6 +59,7 @@
 //!   in one, and do not hold a borrow of one (`LocalKey::with`, a `RefMut`) across such a call. The compiler believes that a function stays on one
 //!   thread and may reuse the *address* of a thread-local value after the call; whatever reads one after a call should
 //!   do so in a function of its own that is not inlined. This is the known hole of every stackful runtime in Rust.
+//! * What must stay on one kernel thread although it suspends runs inside [`bound()`]; values of a microprocess go into [`local!`].
 //! * For the same reason do not hold a `std::sync::MutexGuard` across such a call: some hosts let only the locking thread unlock
 //!   (Linux futexes do not mind), and who waits for it sleeps in the kernel. [`Mutex`] has neither problem.
 //! * Code that unwinds stays on its kernel thread even where it suspends, since the count of panics is thread-local too.
@@ -68,6 +69,7 @@
 //! `EINTR`; the monitor therefore does not signal a thread that sleeps, which leaves only the instant before it does.
 
 mod balance;
+mod bound;
 pub mod channel;
 mod deadline;
 mod dispatch;
@@ -76,10 +78,12 @@ mod guarded;
 pub mod io;
 mod kernel_stack;
 mod kernel_thread;
+mod local;
 mod maker;
 mod microprocess;
 mod monitor;
 pub mod net;
+mod outside;
 mod overflow;
 mod pool;
 mod preempt;
@@ -101,9 +105,12 @@ pub mod sync;
 mod timers;
 mod vp;
 
+pub use bound::bound;
 pub use deadline::Deadline;
 pub use future::{FutureHandle, block_on, spawn_future};
+pub use local::{LocalKey, OutsideError};
 pub use microprocess::{Microprocess, is_stackless, park, park_timeout, sleep, yield_now};
+pub use outside::Outside;
 pub use priority::Priority;
 pub use record::{Kind, Reason};
 pub use runtime::{
@@ -111,7 +118,7 @@ pub use runtime::{
     statistics,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
-pub use spawn::{Builder, JoinHandle, spawn};
+pub use spawn::{Builder, JoinHandle, exit, spawn};
 pub use stackless::{Stackless, Step};
 pub use statistics::Statistics;
 pub use sync::{Barrier, Condvar, Mutex, MutexGuard, RwLock, Semaphore};

@@ -59,6 +59,12 @@ impl Microprocess {
         Self::of(schedule::current())
     }
 
+    /// The caller, if it is a microprocess: kernel threads of no runtime are none.
+    #[must_use]
+    pub fn try_current() -> Option<Self> {
+        schedule::try_current().map(Self::of)
+    }
+
     /// Its number: no other microprocess of the runtime has or had it.
     #[must_use]
     pub const fn id(&self) -> u64 {

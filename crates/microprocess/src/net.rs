@@ -27,6 +27,7 @@
 //! ```
 
 mod limit;
+pub mod operation;
 mod socket;
 mod tcp;
 mod udp;
@@ -36,7 +37,7 @@ pub use core::net::SocketAddr;
 pub use std::net::{Shutdown, ToSocketAddrs};
 pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
-pub use unix::{UnixListener, UnixStream};
+pub use unix::{UnixDatagram, UnixListener, UnixStream};
 
 #[cfg(test)]
 mod tests;

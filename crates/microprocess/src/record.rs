@@ -19,6 +19,7 @@ use kyocho_arch::Context;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::kernel_thread::KernelThread;
+use crate::local::Locals;
 use crate::run_queue::Queued;
 use crate::spin::SpinLock;
 use crate::stackless::Stackless;
@@ -180,6 +181,8 @@ pub(crate) struct Record {
     /// A switch of stacks does not do: stackless, or bound to a kernel thread.
     pub(crate) special: Cell<bool>,
     pub(crate) is_stackless: Cell<bool>,
+    /// Suspends together with its kernel thread: stackless, or [`bound`](crate::bound()) by itself.
+    pub(crate) in_place: Cell<bool>,
     /// An `unpark` came before its `park`.
     pub(crate) token: Cell<bool>,
     /// The last wait ended by its deadline: a wake for it may still be on its way.
@@ -203,6 +206,8 @@ pub(crate) struct Record {
     pub(crate) name: Cell<Name>,
     /// The step function, of a stackless one.
     pub(crate) machine: Cell<Option<Box<dyn Stackless>>>,
+    /// Microprocess-local values; touched by the microprocess itself, which takes them out before its end.
+    pub(crate) locals: Cell<Option<Box<Locals>>>,
 }
 
 // SAFETY: cells are touched by the home's holder alone (module text); the rest is atomic or has a lock.
@@ -238,6 +243,7 @@ impl Record {
             level: AtomicU8::new(0),
             special: Cell::new(false),
             is_stackless: Cell::new(false),
+            in_place: Cell::new(false),
             token: Cell::new(false),
             timed_out: Cell::new(false),
             class: Cell::new(class),
@@ -259,6 +265,7 @@ impl Record {
             slot: Cell::new(slot),
             name: Cell::new(Name::NONE),
             machine: Cell::new(None),
+            locals: Cell::new(None),
         }
     }
 
@@ -271,6 +278,7 @@ impl Record {
         self.set_level(level);
         self.special.set(false);
         self.is_stackless.set(false);
+        self.in_place.set(false);
         self.token.set(false);
         self.timed_out.set(false);
         // A runtime that stopped may have abandoned a sleeper.

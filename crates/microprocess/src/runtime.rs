@@ -23,7 +23,7 @@ use crate::slot;
 use crate::spawn::furnish;
 use crate::statistics::Statistics;
 use crate::vp::attention;
-use crate::{maker, monitor, overflow, preempt, schedule, sentinel, sync};
+use crate::{local, maker, monitor, overflow, preempt, schedule, sentinel, sync};
 
 /// How to start a runtime.
 #[derive(Debug, Clone, Default)]
@@ -218,6 +218,7 @@ impl Runtime {
         let place = &mut result;
         let body = move || {
             *place = Some(catch_unwind(AssertUnwindSafe(main)));
+            local::end(schedule::current());
             shared.end(outcome::FINISHED);
         };
         start_main(shared, body);
@@ -340,6 +341,8 @@ fn stop(shared: &'static Shared, watchers: Vec<JoinHandle<()>>) {
         // What is bound to a kernel thread that is left keeps its stack.
         for record in of(shared).filter(|record| record.bound.get().is_none()) {
             drop(record.machine.take());
+            // Whose they are never runs again, and they need not be `Send`.
+            core::mem::forget(record.locals.take());
             if is_unreferenced(record) {
                 slot::give_back(record);
             } else {

@@ -19,6 +19,7 @@ use kyocho_arch::{Context, prepare};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::yield_now;
 
+use crate::local;
 use crate::microprocess::Microprocess;
 use crate::priority::Priority;
 use crate::record::{Kind, Name, Reason, Record, State, remote};
@@ -136,6 +137,7 @@ impl Builder {
         record.renew(vp, vp.new_id(), level, Context::NULL);
         record.name.set(name.unwrap_or(Name::NONE));
         record.is_stackless.set(true);
+        record.in_place.set(true);
         record.special.set(true);
         // What a former machine left was taken out when it ended.
         record.machine.set(Some(machine));
@@ -321,9 +323,30 @@ where
     resume();
     // A panic ends the microprocess alone; what it shared is left as any panic leaves it.
     let outcome = catch_unwind(AssertUnwindSafe(body));
+    local::end(record);
     // SAFETY: this is the microprocess, and the closure was moved out.
     unsafe { put_result(record, outcome) };
     finish(record, drop_result::<T>)
+}
+
+/// Ends the calling microprocess at once, with `value` as its result; microprocess-local values are dropped.
+///
+/// For interfaces such as C's, whose threads may end in the middle of a call.
+///
+/// # Panics
+/// The caller is no microprocess, or one without a stack.
+///
+/// # Safety
+/// The microprocess was spawned with a closure that returns `T`. No value on its stack needs to be dropped, and nobody
+/// else refers to one: the frames are gone without a trace, as after `longjmp`.
+pub unsafe fn exit<T: Send>(value: T) -> ! {
+    let me = schedule::current();
+    assert!(!me.is_stackless.get(), "a microprocess without a stack ends by `Step::Done`");
+    me.in_place.set(false);
+    local::end(me);
+    // SAFETY: this is the microprocess, whose closure was moved out when it started; `T` is the caller's promise.
+    unsafe { put_result::<T>(me, Ok(value)) };
+    finish(me, drop_result::<T>)
 }
 
 /// Drops the result in a slot.

@@ -36,6 +36,8 @@ struct State<T> {
     buffer: Buffer<T>,
     senders: Side,
     receivers: Side,
+    /// Nothing goes in any more: closed, or no receiver is left.
+    shut: bool,
 }
 
 /// One side of a channel.
@@ -85,7 +87,7 @@ impl<T> State<T> {
             receiver.wake(vp, Outcome::Granted);
             return Offer::Taken;
         }
-        if self.receivers.ends == 0 {
+        if self.shut {
             return Offer::Disconnected(message);
         }
         match self.buffer.push(message) {
@@ -100,7 +102,7 @@ impl<T> State<T> {
         let Some(sender) = self.senders.waiters.pop() else {
             return match first {
                 Some(message) => Take::Message(message),
-                None if self.senders.ends == 0 => Take::Disconnected,
+                None if self.senders.ends == 0 || self.shut => Take::Disconnected,
                 None => Take::Empty,
             };
         };
@@ -132,7 +134,7 @@ fn get<T>(sender: &Claimed) -> T {
 
 impl<T> Shared<T> {
     pub(super) fn new(buffer: Buffer<T>) -> Self {
-        let state = State { buffer, senders: Side::new(), receivers: Side::new() };
+        let state = State { buffer, senders: Side::new(), receivers: Side::new(), shut: false };
         Self { state: Guarded::new(state) }
     }
 
@@ -309,6 +311,15 @@ impl<T> Shared<T> {
         self.state.enter().receivers.ends += 1;
     }
 
+    /// Nothing goes in any more: who waits to send gets the message back, who receives gets what is left.
+    pub(super) fn close(&self) {
+        let mut state = self.state.enter();
+        state.shut = true;
+        let vp = state.vp();
+        state.senders.disconnect(vp);
+        state.receivers.disconnect(vp);
+    }
+
     /// One sender less; after the last one receivers no longer wait.
     pub(super) fn drop_sender(&self) {
         let mut state = self.state.enter();
@@ -324,6 +335,7 @@ impl<T> Shared<T> {
         let mut state = self.state.enter();
         state.receivers.ends -= 1;
         if state.receivers.ends == 0 {
+            state.shut = true;
             let vp = state.vp();
             state.senders.disconnect(vp);
             let unread = mem::replace(&mut state.buffer, Buffer::Rendezvous);
@@ -343,6 +355,7 @@ impl<T> Shared<T> {
         let mut state = self.state.enter();
         let waits = state.buffer.len() == 0
             && state.senders.ends > 0
+            && !state.shut
             && !state.senders.waits_apart_from(episode);
         if waits {
             // SAFETY: passed on to the caller.
@@ -357,9 +370,8 @@ impl<T> Shared<T> {
     /// `arm` and its episode stay where they are until `withdraw_sender(arm)`.
     pub(crate) unsafe fn enlist_sender(&self, arm: &Waiter, episode: &Episode) -> bool {
         let mut state = self.state.enter();
-        let waits = state.buffer.is_full()
-            && state.receivers.ends > 0
-            && !state.receivers.waits_apart_from(episode);
+        let waits =
+            state.buffer.is_full() && !state.shut && !state.receivers.waits_apart_from(episode);
         if waits {
             // SAFETY: passed on to the caller.
             unsafe { state.senders.waiters.push(arm) };

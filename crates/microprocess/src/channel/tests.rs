@@ -240,3 +240,35 @@ proptest! {
         prop_assert_eq!(played, modelled);
     }
 }
+
+#[test]
+fn closed_channel_gives_what_was_sent_and_takes_nothing() {
+    on_processors(1, || {
+        let (sender, receiver) = bounded(2);
+        sender.send(1).unwrap();
+        sender.send(2).unwrap();
+        let waiting = sender.clone();
+        let refused = spawn(move || waiting.send(3).unwrap_err().0);
+        yield_now();
+        sender.close();
+        assert_eq!(refused.join().unwrap(), 3);
+        assert_eq!(sender.send(4).unwrap_err().0, 4);
+        assert!(matches!(sender.try_send(5), Err(TrySendError::Disconnected(5))));
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [1, 2]);
+    });
+}
+
+#[test]
+fn closing_wakes_who_waits_to_receive_alone_or_in_a_select() {
+    on_processors(1, || {
+        let (sender, receiver) = rendezvous::<u8>();
+        let (one, other) = (receiver.clone(), receiver.clone());
+        let alone = spawn(move || one.recv().is_err());
+        let selecting =
+            spawn(move || crate::select! { recv(other) -> message => message.is_err() });
+        yield_now();
+        sender.close();
+        assert!(alone.join().unwrap() && selecting.join().unwrap());
+        assert!(crate::select! { recv(receiver) -> message => message.is_err() });
+    });
+}

@@ -1,25 +1,15 @@
 //! Files, and whatever else has a descriptor that can be read and written: pipes, terminals.
-#![expect(unsafe_code, reason = "hands buffers to the kernel; borrows descriptors 0 to 2")]
+#![expect(unsafe_code, reason = "borrows descriptors 0 to 2")]
 
 use core::{mem::ManuallyDrop, ops::Deref};
 use std::{
     fs,
-    io::{self, Read, Result, Seek, SeekFrom, Write},
-    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
-    os::unix::fs::FileExt,
+    io::{self, IoSlice, IoSliceMut, Read, Result, Seek, SeekFrom, Write},
+    os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
     path::Path,
 };
 
-use io_uring::{opcode, types};
-use kyocho_sys::poll::Interest;
-
-use super::Operation;
-
-/// Stands for the file's own position, which reading and writing move.
-const AT_POSITION: u64 = u64::MAX;
-
-/// The most bytes one operation moves: the kernel's own limit, a page short of 2 GiB.
-const BYTES_MAX: usize = 0x7fff_f000;
+use super::descriptor::{self, Extent};
 
 /// An open file, pipe or terminal, as [`std::fs::File`].
 ///
@@ -76,18 +66,7 @@ impl File {
     /// # Errors
     /// The kernel's.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let (address, bytes) = (buffer.as_mut_ptr(), length(buffer));
-        let operation = Operation {
-            descriptor: self.inner.as_fd(),
-            interest: Interest::Read,
-            entry: opcode::Read::new(self.target(), address, bytes).offset(offset).build(),
-            call: || match offset {
-                AT_POSITION => (&self.inner).read(buffer),
-                offset => self.inner.read_at(buffer, offset),
-            },
-        };
-        // SAFETY: the buffer is borrowed for the call, for writing.
-        unsafe { operation.perform(None) }
+        descriptor::read_at(self.as_fd(), buffer, offset)
     }
 
     /// Writes from `offset` on; the position stays. Returns how much was written.
@@ -95,33 +74,31 @@ impl File {
     /// # Errors
     /// The kernel's.
     pub fn write_at(&self, buffer: &[u8], offset: u64) -> Result<usize> {
-        let (address, bytes) = (buffer.as_ptr(), length(buffer));
-        let operation = Operation {
-            descriptor: self.inner.as_fd(),
-            interest: Interest::Write,
-            entry: opcode::Write::new(self.target(), address, bytes).offset(offset).build(),
-            call: || match offset {
-                AT_POSITION => (&self.inner).write(buffer),
-                offset => self.inner.write_at(buffer, offset),
-            },
-        };
-        // SAFETY: the buffer is borrowed for the call.
-        unsafe { operation.perform(None) }
+        descriptor::write_at(self.as_fd(), buffer, offset)
     }
 
-    /// Waits until what was written is on the device.
+    /// Waits until what was written is on the device, with all that the file system knows of it.
     ///
     /// # Errors
     /// The kernel's.
     pub fn sync_all(&self) -> Result<()> {
-        let operation = Operation {
-            descriptor: self.inner.as_fd(),
-            interest: Interest::Write,
-            entry: opcode::Fsync::new(self.target()).build(),
-            call: || self.inner.sync_all().map(|()| 0),
-        };
-        // SAFETY: the entry points to nothing.
-        unsafe { operation.perform(None) }.map(drop)
+        descriptor::sync(self.as_fd(), Extent::All)
+    }
+
+    /// As [`sync_all`](Self::sync_all), for the contents and what is needed to find them.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn sync_data(&self) -> Result<()> {
+        descriptor::sync(self.as_fd(), Extent::Data)
+    }
+
+    /// Cuts the file, or fills it with zeros, to `bytes`.
+    ///
+    /// # Errors
+    /// As [`std::fs::File::set_len`].
+    pub fn set_len(&self, bytes: u64) -> Result<()> {
+        self.inner.set_len(bytes)
     }
 
     /// What the file system knows of it.
@@ -139,20 +116,15 @@ impl File {
     pub fn try_clone(&self) -> Result<Self> {
         self.inner.try_clone().map(Self::from)
     }
-
-    fn target(&self) -> types::Fd {
-        types::Fd(self.inner.as_raw_fd())
-    }
-}
-
-/// The length of `buffer` as the kernel takes it; the rest is left for the next call.
-fn length(buffer: &[u8]) -> u32 {
-    buffer.len().min(BYTES_MAX) as u32
 }
 
 impl Read for &File {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        self.read_at(buffer, AT_POSITION)
+        descriptor::read(self.as_fd(), buffer)
+    }
+
+    fn read_vectored(&mut self, parts: &mut [IoSliceMut<'_>]) -> Result<usize> {
+        descriptor::read_vectored(self.as_fd(), parts)
     }
 }
 
@@ -160,11 +132,19 @@ impl Read for File {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         (&*self).read(buffer)
     }
+
+    fn read_vectored(&mut self, parts: &mut [IoSliceMut<'_>]) -> Result<usize> {
+        (&*self).read_vectored(parts)
+    }
 }
 
 impl Write for &File {
     fn write(&mut self, buffer: &[u8]) -> Result<usize> {
-        self.write_at(buffer, AT_POSITION)
+        descriptor::write(self.as_fd(), buffer)
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> Result<usize> {
+        descriptor::write_vectored(self.as_fd(), parts)
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -175,6 +155,10 @@ impl Write for &File {
 impl Write for File {
     fn write(&mut self, buffer: &[u8]) -> Result<usize> {
         (&*self).write(buffer)
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> Result<usize> {
+        (&*self).write_vectored(parts)
     }
 
     fn flush(&mut self) -> Result<()> {

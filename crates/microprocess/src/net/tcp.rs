@@ -2,7 +2,7 @@
 
 use core::{net::SocketAddr, time::Duration};
 use std::{
-    io::{Error, ErrorKind, Read, Result, Write},
+    io::{Error, ErrorKind, IoSlice, IoSliceMut, Read, Result, Write},
     net::{Shutdown, ToSocketAddrs},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
@@ -155,14 +155,6 @@ impl TcpStream {
         self.socket.options().shutdown(how)
     }
 
-    /// Another handle to the same connection, with the same time limits.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn try_clone(&self) -> Result<Self> {
-        Ok(Self { socket: self.socket.try_clone()? })
-    }
-
     /// Sends small pieces at once (`TCP_NODELAY`).
     ///
     /// # Errors
@@ -179,22 +171,6 @@ impl TcpStream {
         self.socket.options().tcp_nodelay()
     }
 
-    /// Limits how long a read waits.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a limit of zero.
-    pub fn set_read_timeout(&self, limit: Option<Duration>) -> Result<()> {
-        self.socket.read_limit.set(limit)
-    }
-
-    /// Limits how long a write waits.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a limit of zero.
-    pub fn set_write_timeout(&self, limit: Option<Duration>) -> Result<()> {
-        self.socket.write_limit.set(limit)
-    }
-
     /// Reads without taking: the next read gets the same bytes.
     ///
     /// # Errors
@@ -204,6 +180,41 @@ impl TcpStream {
     }
 }
 
+/// Time limits of whatever waits to receive and to send.
+macro_rules! limits {
+    ($socket:ty) => {
+        impl $socket {
+            /// Limits how long a receive or read waits.
+            ///
+            /// # Errors
+            /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a limit of zero.
+            pub fn set_read_timeout(&self, limit: Option<Duration>) -> Result<()> {
+                self.socket.read_limit.set(limit)
+            }
+
+            /// How long a receive or read waits at most.
+            #[must_use]
+            pub fn read_timeout(&self) -> Option<Duration> {
+                self.socket.read_limit.get()
+            }
+
+            /// Limits how long a send or write waits.
+            ///
+            /// # Errors
+            /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a limit of zero.
+            pub fn set_write_timeout(&self, limit: Option<Duration>) -> Result<()> {
+                self.socket.write_limit.set(limit)
+            }
+
+            /// How long a send or write waits at most.
+            #[must_use]
+            pub fn write_timeout(&self) -> Option<Duration> {
+                self.socket.write_limit.get()
+            }
+        }
+    };
+}
+
 /// Reading, writing and converting, the same for all kinds of stream.
 macro_rules! stream {
     ($stream:ty, $of_std:ty) => {
@@ -211,17 +222,29 @@ macro_rules! stream {
             fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
                 self.socket.receive(buffer, 0)
             }
+
+            fn read_vectored(&mut self, parts: &mut [IoSliceMut<'_>]) -> Result<usize> {
+                self.socket.receive_vectored(parts)
+            }
         }
 
         impl Read for $stream {
             fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
                 (&*self).read(buffer)
             }
+
+            fn read_vectored(&mut self, parts: &mut [IoSliceMut<'_>]) -> Result<usize> {
+                (&*self).read_vectored(parts)
+            }
         }
 
         impl Write for &$stream {
             fn write(&mut self, buffer: &[u8]) -> Result<usize> {
                 self.socket.send(buffer)
+            }
+
+            fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> Result<usize> {
+                self.socket.send_vectored(parts)
             }
 
             fn flush(&mut self) -> Result<()> {
@@ -234,11 +257,16 @@ macro_rules! stream {
                 (&*self).write(buffer)
             }
 
+            fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> Result<usize> {
+                (&*self).write_vectored(parts)
+            }
+
             fn flush(&mut self) -> Result<()> {
                 Ok(())
             }
         }
 
+        $crate::net::tcp::limits!($stream);
         $crate::net::tcp::descriptor!($stream, $of_std);
     };
 }
@@ -246,6 +274,25 @@ macro_rules! stream {
 /// Conversions and the descriptor, the same for all kinds of socket.
 macro_rules! descriptor {
     ($socket:ty, $of_std:ty) => {
+        impl $socket {
+            /// Another handle to the same socket, with the same time limits: one end may be read by one microprocess and
+            /// written by another, which `&` of one handle does as well.
+            ///
+            /// # Errors
+            /// The kernel's.
+            pub fn try_clone(&self) -> Result<Self> {
+                Ok(Self { socket: self.socket.try_clone()? })
+            }
+
+            /// The error that is pending on the socket, taken off it.
+            ///
+            /// # Errors
+            /// The kernel's.
+            pub fn take_error(&self) -> Result<Option<std::io::Error>> {
+                self.socket.options().take_error()
+            }
+        }
+
         impl AsFd for $socket {
             fn as_fd(&self) -> BorrowedFd<'_> {
                 self.socket.as_fd()
@@ -264,10 +311,16 @@ macro_rules! descriptor {
                 Self { socket: socket2::Socket::from(descriptor).into() }
             }
         }
+
+        impl From<$socket> for OwnedFd {
+            fn from(socket: $socket) -> Self {
+                socket.socket.into_inner().into()
+            }
+        }
     };
 }
 
-pub(super) use {descriptor, stream};
+pub(super) use {descriptor, limits, stream};
 
 stream!(TcpStream, std::net::TcpStream);
 descriptor!(TcpListener, std::net::TcpListener);

@@ -1,6 +1,9 @@
 //! UDP.
 
-use core::{net::SocketAddr, time::Duration};
+use core::{
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
 use std::{
     io::Result,
     net::ToSocketAddrs,
@@ -11,7 +14,7 @@ use socket2::{Domain, Type};
 
 use super::{
     socket::Socket,
-    tcp::{descriptor, first_of, internet},
+    tcp::{descriptor, first_of, internet, limits},
 };
 
 /// A socket for datagrams, as [`std::net::UdpSocket`].
@@ -38,7 +41,16 @@ impl UdpSocket {
     /// # Errors
     /// The kernel's, and [`TimedOut`](std::io::ErrorKind::TimedOut).
     pub fn recv_from(&self, buffer: &mut [u8]) -> Result<(usize, SocketAddr)> {
-        let (count, sender) = self.socket.receive_from(buffer)?;
+        let (count, sender) = self.socket.receive_from(buffer, 0)?;
+        Ok((count, internet(&sender)?))
+    }
+
+    /// As [`recv_from`](Self::recv_from), without taking the datagram.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn peek_from(&self, buffer: &mut [u8]) -> Result<(usize, SocketAddr)> {
+        let (count, sender) = self.socket.receive_from(buffer, libc::MSG_PEEK)?;
         Ok((count, internet(&sender)?))
     }
 
@@ -66,6 +78,14 @@ impl UdpSocket {
         self.socket.receive(buffer, 0)
     }
 
+    /// As [`recv`](Self::recv), without taking the datagram.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn peek(&self, buffer: &mut [u8]) -> Result<usize> {
+        self.socket.receive(buffer, libc::MSG_PEEK)
+    }
+
     /// Sends a datagram to the peer.
     ///
     /// # Errors
@@ -82,13 +102,38 @@ impl UdpSocket {
         internet(&self.socket.options().local_addr()?)
     }
 
-    /// Limits how long a receive waits.
+    /// The peer's address, once it is fixed.
     ///
     /// # Errors
-    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a limit of zero.
-    pub fn set_read_timeout(&self, limit: Option<Duration>) -> Result<()> {
-        self.socket.read_limit.set(limit)
+    /// The kernel's.
+    pub fn peer_addr(&self) -> Result<SocketAddr> {
+        internet(&self.socket.options().peer_addr()?)
+    }
+
+    /// Lets datagrams go to broadcast addresses.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_broadcast(&self, broadcast: bool) -> Result<()> {
+        self.socket.options().set_broadcast(broadcast)
+    }
+
+    /// Receives what is sent to `group`, on the interface with the address `interface`; unspecified stands for any.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn join_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
+        self.socket.options().join_multicast_v4(group, interface)
+    }
+
+    /// Receives what is sent to `group`, on the interface of this number; 0 stands for any.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> Result<()> {
+        self.socket.options().join_multicast_v6(group, interface)
     }
 }
 
+limits!(UdpSocket);
 descriptor!(UdpSocket, std::net::UdpSocket);

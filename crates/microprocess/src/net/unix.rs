@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 use std::{
-    io::{Read, Result, Write},
+    io::{ErrorKind, IoSlice, IoSliceMut, Read, Result, Write},
     net::Shutdown,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::unix::net::SocketAddr,
     path::Path,
 };
 
@@ -12,11 +13,16 @@ use socket2::{Domain, SockAddr, Type};
 
 use super::{
     socket::Socket,
-    tcp::{descriptor, stream},
+    tcp::{descriptor, limits, stream},
 };
 
 /// Connections that wait to be accepted, as in std.
 const BACKLOG: i32 = 128;
+
+/// An address of this machine, as sockets report theirs.
+fn local(address: &SockAddr) -> Result<SocketAddr> {
+    address.as_unix().ok_or_else(|| ErrorKind::InvalidData.into())
+}
 
 /// A socket that accepts connections, as [`std::os::unix::net::UnixListener`].
 #[derive(Debug)]
@@ -43,6 +49,19 @@ impl UnixListener {
     /// The kernel's, and [`TimedOut`](std::io::ErrorKind::TimedOut).
     pub fn accept(&self) -> Result<UnixStream> {
         Ok(UnixStream { socket: self.socket.accept()? })
+    }
+
+    /// The connections to come; never ends.
+    pub fn incoming(&self) -> impl Iterator<Item = Result<UnixStream>> + '_ {
+        core::iter::repeat_with(|| self.accept())
+    }
+
+    /// The address it listens on.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        local(&self.socket.options().local_addr()?)
     }
 
     /// Limits how long an accept waits.
@@ -88,30 +107,110 @@ impl UnixStream {
         self.socket.options().shutdown(how)
     }
 
-    /// Another handle to the same connection, with the same time limits.
+    /// The other end's address.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn try_clone(&self) -> Result<Self> {
-        Ok(Self { socket: self.socket.try_clone()? })
+    pub fn peer_addr(&self) -> Result<SocketAddr> {
+        local(&self.socket.options().peer_addr()?)
     }
 
-    /// Limits how long a read waits.
+    /// This end's address.
     ///
     /// # Errors
-    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a limit of zero.
-    pub fn set_read_timeout(&self, limit: Option<Duration>) -> Result<()> {
-        self.socket.read_limit.set(limit)
+    /// The kernel's.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        local(&self.socket.options().local_addr()?)
+    }
+}
+
+/// A socket for datagrams within this machine, as [`std::os::unix::net::UnixDatagram`].
+///
+/// ```
+/// # kyocho_microprocess::run(|| {
+/// use kyocho_microprocess::net::UnixDatagram;
+/// let (one, other) = UnixDatagram::pair()?;
+/// one.send(b"whole or not at all")?;
+/// let mut buffer = [0; 64];
+/// assert_eq!(other.recv(&mut buffer)?, 19);
+/// # Ok::<(), std::io::Error>(()) }).unwrap().unwrap();
+/// ```
+#[derive(Debug)]
+pub struct UnixDatagram {
+    socket: Socket,
+}
+
+impl UnixDatagram {
+    /// A socket at `path`, which must not exist yet.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn bind(path: impl AsRef<Path>) -> Result<Self> {
+        let socket = Self::unbound()?;
+        socket.socket.options().bind(&SockAddr::unix(path)?)?;
+        Ok(socket)
     }
 
-    /// Limits how long a write waits.
+    /// A socket without a name: it can send, and receive once it is one of a pair.
     ///
     /// # Errors
-    /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) for a limit of zero.
-    pub fn set_write_timeout(&self, limit: Option<Duration>) -> Result<()> {
-        self.socket.write_limit.set(limit)
+    /// The kernel's.
+    pub fn unbound() -> Result<Self> {
+        Ok(Self { socket: Socket::new(Domain::UNIX, Type::DGRAM)? })
+    }
+
+    /// Two sockets that are connected to each other.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn pair() -> Result<(Self, Self)> {
+        let (one, other) = std::os::unix::net::UnixDatagram::pair()?;
+        Ok((one.into(), other.into()))
+    }
+
+    /// Fixes the peer: [`send`](Self::send) goes to it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn connect(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.socket.connect(&SockAddr::unix(path)?, None)
+    }
+
+    /// Sends a datagram to the peer.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn send(&self, buffer: &[u8]) -> Result<usize> {
+        self.socket.send(buffer)
+    }
+
+    /// Sends a datagram to the socket at `path`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn send_to(&self, buffer: &[u8], path: impl AsRef<Path>) -> Result<usize> {
+        self.socket.send_to(buffer, &SockAddr::unix(path)?)
+    }
+
+    /// Waits for a datagram; what does not fit into `buffer` is lost.
+    ///
+    /// # Errors
+    /// The kernel's, and [`TimedOut`](std::io::ErrorKind::TimedOut).
+    pub fn recv(&self, buffer: &mut [u8]) -> Result<usize> {
+        self.socket.receive(buffer, 0)
+    }
+
+    /// As [`recv`](Self::recv), and tells who sent it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn recv_from(&self, buffer: &mut [u8]) -> Result<(usize, SocketAddr)> {
+        let (count, sender) = self.socket.receive_from(buffer, 0)?;
+        Ok((count, local(&sender)?))
     }
 }
 
 stream!(UnixStream, std::os::unix::net::UnixStream);
 descriptor!(UnixListener, std::os::unix::net::UnixListener);
+limits!(UnixDatagram);
+descriptor!(UnixDatagram, std::os::unix::net::UnixDatagram);

@@ -116,6 +116,14 @@ impl<T: ?Sized> Mutex<T> {
         self.poison.clear();
     }
 
+    /// The guard of a lock whose first guard was forgotten: for interfaces that cannot carry one, such as C's.
+    ///
+    /// # Safety
+    /// The calling microprocess holds the lock, and no other guard of it is left.
+    pub unsafe fn make_guard(&self) -> MutexGuard<'_, T> {
+        MutexGuard { mutex: self, panicking: Poison::panicking(), not_send: PhantomData }
+    }
+
     /// The guard of a lock just taken.
     #[inline]
     fn guard(&self) -> LockResult<MutexGuard<'_, T>> {

@@ -140,6 +140,22 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.clear();
     }
 
+    /// The guard of a lock whose first guard was forgotten: for interfaces that cannot carry one, such as C's.
+    ///
+    /// # Safety
+    /// The calling microprocess is inside for reading, and has no other guard of this entry.
+    pub unsafe fn make_read_guard(&self) -> RwLockReadGuard<'_, T> {
+        RwLockReadGuard { lock: self, not_send: PhantomData }
+    }
+
+    /// As [`make_read_guard`](Self::make_read_guard), of who is inside for writing.
+    ///
+    /// # Safety
+    /// The calling microprocess is inside for writing, and no other guard of this entry is left.
+    pub unsafe fn make_write_guard(&self) -> RwLockWriteGuard<'_, T> {
+        RwLockWriteGuard { lock: self, panicking: Poison::panicking(), not_send: PhantomData }
+    }
+
     fn read_guard(&self) -> LockResult<RwLockReadGuard<'_, T>> {
         Poison::wrap(self.poison.get(), RwLockReadGuard { lock: self, not_send: PhantomData })
     }
