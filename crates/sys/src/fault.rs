@@ -46,6 +46,8 @@ pub enum Call {
     Write,
     /// Setting up or entering an I/O ring.
     Ring,
+    /// Making, loading or running a program of the host's.
+    Bpf,
 }
 
 /// What is armed: 0 nothing, `ANY` every kind, otherwise 1 + the kind.

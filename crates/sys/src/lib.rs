@@ -10,6 +10,8 @@
 //! code may hold the allocator's lock.
 
 pub mod barrier;
+#[cfg(not(loom))] // runs in the host, where no model looks
+pub mod bpf;
 pub mod clock;
 pub mod descriptor;
 pub mod error;
