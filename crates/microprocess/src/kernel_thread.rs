@@ -13,6 +13,7 @@
 
 use core::cell::Cell;
 use core::ffi::c_void;
+use core::mem::offset_of;
 use core::{fmt, ptr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,6 +29,7 @@ use kyocho_sys::signal::use_alternate_stack;
 use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limit};
 use kyocho_sys::thread::{OnStack, start_on};
 
+use crate::detect::{View, ViewWords};
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
 use crate::vp::Vp;
@@ -66,6 +68,8 @@ pub(crate) struct KernelThread {
     vp_word: AtomicPtr<AtomicPtr<()>>,
     /// Tells where it sleeps; null where the kernel does not let us look.
     reader: AtomicPtr<SystemCallReader>,
+    /// What the host's scheduler writes about it; null where nobody has it do that.
+    view: AtomicPtr<ViewWords>,
     /// The CPU it is pinned to, or [`ANY_CPU`].
     cpu: Cell<usize>,
     /// Carries a microprocess without a virtual processor, or will never be given one again.
@@ -76,6 +80,10 @@ pub(crate) struct KernelThread {
     /// Next in the pool.
     pub(crate) pool_next: AtomicPtr<Self>,
 }
+
+/// Where the processor is in a record, in bytes, and the end of what the program in the host's scheduler reads.
+pub(crate) const VP_OFFSET: usize = offset_of!(KernelThread, vp);
+pub(crate) const HEAD_BYTES: usize = VP_OFFSET + size_of::<usize>();
 
 // SAFETY: cells are touched by the thread itself; `running` also by those who took its processor,
 // while it sleeps. The rest is atomic.
@@ -95,6 +103,7 @@ impl KernelThread {
             tid: AtomicU32::new(0),
             vp_word: AtomicPtr::new(ptr::null_mut()),
             reader: AtomicPtr::new(ptr::null_mut()),
+            view: AtomicPtr::new(ptr::null_mut()),
             cpu: Cell::new(ANY_CPU),
             stranded: AtomicU32::new(0),
             ended: AtomicU32::new(0),
@@ -178,8 +187,27 @@ impl KernelThread {
         }
     }
 
+    /// What the host's scheduler writes about it.
+    pub(crate) fn view(&self) -> Option<View> {
+        // SAFETY: null or set by `set_view` to words that live for ever.
+        unsafe { self.view.load(Ordering::Acquire).as_ref() }.map(View::new)
+    }
+
+    /// Sets what the host's scheduler writes about it to, for ever.
+    pub(crate) fn set_view(&self, words: &'static ViewWords) {
+        self.view.store(ptr::from_ref(words).cast_mut(), Ordering::Release);
+    }
+
     /// Where it sleeps in the kernel; `None` while it runs or wants to, or where we may not look.
     pub(crate) fn asleep(&self) -> Option<Asleep> {
+        match self.view() {
+            Some(view) if view.is_known() && !view.is_asleep() => None,
+            Some(view) if view.is_known() => view.asleep().or_else(|| self.asleep_by_reader()),
+            _ => self.asleep_by_reader(),
+        }
+    }
+
+    fn asleep_by_reader(&self) -> Option<Asleep> {
         // SAFETY: null or made by `become_current`; closed once nobody looks any more.
         let reader = unsafe { self.reader.load(Ordering::Acquire).as_ref() }?;
         reader.asleep().ok()?
@@ -440,6 +468,8 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     let thread = unsafe { &*argument.cast_const().cast::<KernelThread>() };
     let Some((vp, role, stack)) = thread.beginning.take() else { return ptr::null_mut() };
     thread.become_current(open_reader());
+    let observer = vp.shared().observer();
+    observer.inspect(|observer| observer.enlist(thread));
     if role == Role::Spare {
         // Inherited from the maker.
         thread.cpu.set(vp.cpu());
@@ -454,6 +484,7 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
         vp.starting.fetch_sub(1, Ordering::SeqCst);
     }
     crate::dispatch::run(thread);
+    observer.inspect(|observer| observer.delist(thread));
     // Its words go with it; destructors of thread-local values find it of no runtime.
     thread.vp_word.store(ptr::null_mut(), Ordering::SeqCst);
     // SAFETY: null is always right.

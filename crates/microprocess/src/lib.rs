@@ -27,14 +27,14 @@
 //!
 //! | event (Paper 1, §3.1.2) | here | file |
 //! |---|---|---|
-//! | Blocked | the *sentinel*, next in line for the core, sees the holder asleep and gives the processor to a pooled thread | `sentinel` |
+//! | Blocked | the *sentinel*, next in line for the core, sees the holder asleep and gives the processor to a pooled thread; or the host tells | `sentinel`, `detect` |
 //! | Unblocked | the thread finds its processor gone at its next call, queues its microprocess and waits for its turn | `schedule` |
 //! | Resumed | a pooled thread is given a virtual processor and dispatches | `dispatch` |
 //! | Preempted | the *monitor* signals the holder; thread and microprocess wait in the handler, the processor goes on | `monitor`, `preempt` |
 //! | events masked | a word of the kernel thread; what comes up meanwhile lies in `attention` until it is clear again | `kernel_thread`, `vp` |
 //!
 //! The paper changes the kernel to make these upcalls; an unprivileged program on Linux is not told that its thread sleeps, so something
-//! must watch. Blocked is therefore noticed some 10 µs late, and *Changed* has no counterpart: priorities are our own.
+//! must watch; one with `CAP_BPF` may run a program in the host's scheduler ([`Detection::Bpf`]). Blocked is therefore noticed some 10 µs late, and *Changed* has no counterpart: priorities are our own.
 //!
 //! Read `run_queue` and `timers` (pure), then `vp`, `schedule`, `dispatch`, then the events.
 //!
@@ -72,6 +72,7 @@ mod balance;
 mod bound;
 pub mod channel;
 mod deadline;
+mod detect;
 mod dispatch;
 mod future;
 mod guarded;

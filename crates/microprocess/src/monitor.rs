@@ -132,7 +132,7 @@ pub(crate) fn run(shared: &'static Shared) {
     let _late = set_timer_slack_ns(1);
     let longest_ns = match shared.detection {
         Detection::Off => None,
-        Detection::Sentinel => Some(SLICE_NS),
+        Detection::Bpf | Detection::Sentinel => Some(SLICE_NS),
         Detection::Auto | Detection::Monitor => Some(LOOK_MAX_NS),
     };
     let monitor = &shared.monitor;

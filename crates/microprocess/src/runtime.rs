@@ -12,9 +12,10 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::prim::thread::JoinHandle;
 use kyocho_sys::scheduling::{affinity, current_cpu};
-use kyocho_sys::task::{SystemCallReader, ThreadId};
+use kyocho_sys::task::ThreadId;
 use kyocho_sys::thread::start;
 
+use crate::detect::{self, Seat};
 use crate::io::{Mechanism, mechanism};
 use crate::kernel_thread::Role;
 use crate::record::{Kind, Name, Reason, Record, State};
@@ -39,6 +40,9 @@ pub enum Detection {
     /// The best that the host permits.
     #[default]
     Auto,
+    /// A program in the host's scheduler, which tells the moment it happens, also of a busy core; it hears of preemption by the host,
+    /// too. Needs `CAP_BPF` and `CAP_PERFMON`; without them, as `Auto`. Pins virtual processors to CPUs.
+    Bpf,
     /// A thread of the lowest class on the same core, which runs the moment the holder does not. Pins virtual processors to CPUs.
     Sentinel,
     /// A thread on another core that looks every 0.05 to 1 ms while anything runs.
@@ -63,7 +67,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let detection = match self.detection {
             Detection::Auto | Detection::Off => "not detected",
-            Detection::Sentinel => "detected by a sentinel of the idle class on the same core",
+            Detection::Bpf => "told by a BPF program in the host's scheduler",
+            Detection::Sentinel => {
+                "detected by a sentinel of the idle class on the same core (Detection::Bpf, with CAP_BPF and CAP_PERFMON, is told sooner)"
+            }
             Detection::Monitor => "detected by a monitor thread every 0.05 to 1 ms",
         };
         let slice_ms = monitor::SLICE_NS / 1_000_000;
@@ -98,27 +105,12 @@ impl RuntimeBuilder {
     pub fn build(self) -> Runtime {
         let cpus = || thread::available_parallelism().map_or(1, core::num::NonZero::get);
         let virtual_processors = self.virtual_processors.unwrap_or_else(cpus);
-        Runtime { virtual_processors, detection: settle(self.detection) }
-    }
-}
-
-/// What the host permits of what is wanted.
-fn settle(wanted: Detection) -> Detection {
-    if wanted == Detection::Off {
-        return wanted;
-    }
-    let can_look =
-        SystemCallReader::open(ThreadId::current()).is_ok_and(|own| own.asleep().is_ok());
-    match wanted {
-        _ if !can_look => Detection::Off,
-        Detection::Auto if allowed_cpus().is_empty() => Detection::Monitor,
-        Detection::Auto => Detection::Sentinel,
-        other => other,
+        Runtime { virtual_processors, detection: detect::settle(self.detection) }
     }
 }
 
 /// The CPUs of the calling thread, beginning with the one it is on: processes that start side by side spread out.
-fn allowed_cpus() -> Vec<usize> {
+pub(crate) fn allowed_cpus() -> Vec<usize> {
     let Ok(set) = affinity(ThreadId::current()) else { return Vec::new() };
     let mut cpus: Vec<usize> = set.iter().collect();
     let here = current_cpu();
@@ -211,9 +203,16 @@ impl Runtime {
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        let pins = self.detection == Detection::Sentinel;
+        let (detection, seats) = match self.detection {
+            Detection::Bpf => match detect::take_seats(self.virtual_processors) {
+                Some(seats) => (Detection::Bpf, seats),
+                None => (Detection::Sentinel, Vec::new()),
+            },
+            other => (other, Vec::new()),
+        };
+        let pins = matches!(detection, Detection::Bpf | Detection::Sentinel);
         let cpus = if pins { allowed_cpus() } else { Vec::new() };
-        let shared = Shared::new(self.virtual_processors, &cpus, self.detection);
+        let shared = Shared::new(self.virtual_processors, &cpus, detection);
         let mut result = None;
         let place = &mut result;
         let body = move || {
@@ -222,7 +221,7 @@ impl Runtime {
             shared.end(outcome::FINISHED);
         };
         start_main(shared, body);
-        let mut watchers = Vec::new();
+        let mut watchers = Watchers { threads: Vec::new(), seats };
         if let Err(errno) = start_threads(shared, &mut watchers) {
             stop(shared, watchers);
             panic!("no kernel threads to start with: {errno}");
@@ -287,8 +286,14 @@ fn spawn_main(record: &'static Record, body: impl FnOnce() + Send) -> kyocho_arc
 /// Stack of the monitor and the sentinels.
 const WATCHER_STACK_BYTES: usize = 256 << 10;
 
+/// Kernel threads that hold no virtual processor, and where some of them wait.
+struct Watchers {
+    threads: Vec<JoinHandle<()>>,
+    seats: Vec<&'static Seat>,
+}
+
 /// Starts the kernel threads; `watchers` gets those that hold no virtual processor.
-fn start_threads(shared: &'static Shared, watchers: &mut Vec<JoinHandle<()>>) -> Result<(), Errno> {
+fn start_threads(shared: &'static Shared, watchers: &mut Watchers) -> Result<(), Errno> {
     preempt::install();
     overflow::install();
     shared.enlist();
@@ -298,12 +303,19 @@ fn start_threads(shared: &'static Shared, watchers: &mut Vec<JoinHandle<()>>) ->
             shared.vps()[vp.index..].iter().for_each(|vp| vp.stopped.store(1, Ordering::SeqCst));
         })?;
     }
-    watchers.push(start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?);
-    watchers.push(start("maker", WATCHER_STACK_BYTES, move || maker::run(shared))?);
+    let Watchers { threads, seats } = watchers;
+    threads.push(start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?);
+    threads.push(start("maker", WATCHER_STACK_BYTES, move || maker::run(shared))?);
     if shared.detection == Detection::Sentinel {
         for vp in shared.vps() {
-            watchers.push(start("sentinel", WATCHER_STACK_BYTES, move || sentinel::start(vp))?);
+            threads.push(start("sentinel", WATCHER_STACK_BYTES, move || sentinel::start(vp))?);
         }
+    }
+    for (vp, seat) in shared.vps().iter().zip(seats) {
+        let seat: &'static Seat = seat;
+        vp.seat.store(seat.number(), Ordering::SeqCst);
+        threads.push(start("watcher", WATCHER_STACK_BYTES, move || detect::watch(vp, seat))?);
+        threads.push(start("sentinel", WATCHER_STACK_BYTES, move || detect::guard(vp, seat))?);
     }
     Ok(())
 }
@@ -312,7 +324,7 @@ fn start_threads(shared: &'static Shared, watchers: &mut Vec<JoinHandle<()>>) ->
 const STOP_PATIENCE_NS: u64 = 1_000_000;
 
 /// Stops the virtual processors, joins the kernel threads and takes all slots back.
-fn stop(shared: &'static Shared, watchers: Vec<JoinHandle<()>>) {
+fn stop(shared: &'static Shared, watchers: Watchers) {
     shared.stopping.store(true, Ordering::SeqCst);
     shared.monitor.poke();
     shared.maker.poke();
@@ -320,7 +332,9 @@ fn stop(shared: &'static Shared, watchers: Vec<JoinHandle<()>>) {
         vp.sentinel.wake();
         vp.alert(attention::STOP);
     }
-    for watcher in watchers {
+    let Watchers { threads, seats } = watchers;
+    seats.iter().for_each(|seat| seat.wake());
+    for watcher in threads {
         assert!(watcher.join().is_ok(), "neither monitor nor sentinel panics");
     }
     for vp in shared.vps() {
@@ -336,6 +350,7 @@ fn stop(shared: &'static Shared, watchers: Vec<JoinHandle<()>>) {
         port.put();
     }
     shared.strike();
+    detect::give_back(seats);
     let all = shared.statistics();
     if all.spawned != all.ended || left != 0 {
         // What is bound to a kernel thread that is left keeps its stack.
@@ -388,7 +403,11 @@ fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
 impl Shared {
     /// What happened on all virtual processors.
     pub(crate) fn statistics(&self) -> Statistics {
-        self.vps().iter().map(|vp| vp.counters.read()).fold(Statistics::default(), |a, b| a + b)
+        let of_vps = self.vps().iter().map(|vp| vp.counters.read());
+        let of_host = self.observer().into_iter().flat_map(|observer| {
+            self.vps().iter().map(|vp| observer.counted(vp.seat.load(Ordering::Relaxed)))
+        });
+        of_vps.chain(of_host).fold(Statistics::default(), |a, b| a + b)
     }
 }
 

@@ -8,6 +8,7 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::thread;
 use kyocho_sys::{barrier, futex};
 
+use crate::detect::Observer;
 use crate::kernel_thread::{ANY_CPU, Handle, KernelThread, Role};
 use crate::maker::Maker;
 use crate::monitor::Monitor;
@@ -105,6 +106,11 @@ impl Shared {
         self.kernel_threads.fetch_add(1, Ordering::Relaxed);
         self.threads().push(handle);
         Ok(())
+    }
+
+    /// Who is to know its kernel threads, where the host tells of them.
+    pub(crate) fn observer(&self) -> Option<&'static Observer> {
+        if self.detection == Detection::Bpf { Observer::made() } else { None }
     }
 
     fn threads(&self) -> MutexGuard<'_, Vec<Handle>> {

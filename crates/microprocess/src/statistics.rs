@@ -62,6 +62,7 @@ impl Counters {
             resumed: self.resumed.get(),
             preempted: self.preempted.get(),
             shared: self.shared.get(),
+            ..Statistics::default()
         }
     }
 }
@@ -86,6 +87,12 @@ pub struct Statistics {
     pub preempted: u64,
     /// A runnable microprocess was moved to an idle virtual processor.
     pub shared: u64,
+    /// Preempted by the host: it took the CPU from a kernel thread that held a virtual processor. Known to [`Detection::Bpf`] alone.
+    ///
+    /// [`Detection::Bpf`]: crate::Detection::Bpf
+    pub host_preempted: u64,
+    /// Resumed by the host: such a thread got a CPU again.
+    pub host_resumed: u64,
 }
 
 impl core::ops::Add for Statistics {
@@ -101,6 +108,8 @@ impl core::ops::Add for Statistics {
             resumed: self.resumed + other.resumed,
             preempted: self.preempted + other.preempted,
             shared: self.shared + other.shared,
+            host_preempted: self.host_preempted + other.host_preempted,
+            host_resumed: self.host_resumed + other.host_resumed,
         }
     }
 }

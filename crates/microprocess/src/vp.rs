@@ -59,6 +59,9 @@ pub(crate) mod attention {
 /// Stands for "no deadline".
 pub(crate) const NEVER_NS: u64 = u64::MAX;
 
+/// Nobody told by the host watches the virtual processor.
+pub(crate) const NO_SEAT: u32 = u32::MAX;
+
 /// A busy virtual processor looks for completed I/O once in so many switches; an idle one at once, one
 /// with a microprocess that does not switch at the end of its slice.
 const SWITCHES_PER_REAP: u64 = 64;
@@ -98,6 +101,8 @@ pub(crate) struct Vp {
     /// Threads on their way into the pool.
     pub(crate) starting: AtomicU32,
     pub(crate) sentinel: Sentinel,
+    /// The number of its watcher's seat; [`NO_SEAT`] without one.
+    pub(crate) seat: AtomicU32,
 }
 
 // SAFETY: cells are touched by the holder alone (module text); the rest is atomic.
@@ -140,6 +145,7 @@ impl Vp {
             pool: Pool::new(),
             starting: AtomicU32::new(0),
             sentinel: Sentinel::new(),
+            seat: AtomicU32::new(NO_SEAT),
         }
     }
 

@@ -14,8 +14,8 @@ mod watchdog;
 use watchdog::under_watchdog;
 
 /// Runs a few microprocesses of all stack sizes; the sum of their results, or `None` if the system gave too little to start.
-fn scenario() -> Option<u64> {
-    let runtime = Runtime::builder().virtual_processors(2).detection(Detection::Auto).build();
+fn scenario(detection: Detection) -> Option<u64> {
+    let runtime = Runtime::builder().virtual_processors(2).detection(detection).build();
     let main = || {
         let handles: Vec<_> = [1_usize, 100 << 10, 500 << 10]
             .into_iter()
@@ -49,10 +49,23 @@ fn whatever_is_refused_a_run_works_or_says_so() {
         for call in calls.into_iter().chain(others) {
             // Runs differ in how many calls they make: the sweep ends at the first that met no fault.
             let met = sweep(Kinds::Only(call), Errno::NOMEM, 60, |nth| {
-                assert!(scenario().is_none_or(|sum| sum == 3), "{call:?} {nth}");
+                let sum = scenario(Detection::Auto);
+                assert!(sum.is_none_or(|sum| sum == 3), "{call:?} {nth}");
             });
             assert!(met > 0 || !matches!(call, Call::ThreadStart | Call::Open), "{call:?}");
         }
-        assert_eq!(scenario(), Some(3));
+        assert_eq!(scenario(Detection::Auto), Some(3));
+    });
+}
+
+#[test]
+fn without_the_program_in_the_host_others_look() {
+    under_watchdog("bpf faults", || {
+        let met = sweep(Kinds::Only(Call::Bpf), Errno::PERM, 100, |nth| {
+            let sum = scenario(Detection::Bpf);
+            assert!(sum.is_none_or(|sum| sum == 3), "{nth}");
+        });
+        assert!(met > 0, "making the first map asks the host");
+        assert_eq!(scenario(Detection::Bpf), Some(3));
     });
 }

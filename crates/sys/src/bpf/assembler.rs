@@ -216,6 +216,12 @@ impl Assembler {
         self.emit(opcode, register, 0, 0, value);
     }
 
+    /// Jumps to `label` if two registers are equal.
+    pub fn jump_if_same(&mut self, register: Register, other: Register, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.emit(0x1d, register, other.number(), 0, 0);
+    }
+
     /// Jumps to `label`.
     pub fn jump(&mut self, label: Label) {
         self.jumps.push((self.code.len(), label));

@@ -1,0 +1,33 @@
+//! Which words of the program's mean "asleep there".
+
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::atomic::unmodelled::AtomicU64;
+
+use super::{ASLEEP, CHANGE, RUNNING, View, WAITING, WORDS};
+
+/// A view with these first words.
+fn view(moment: i32, pc: u64) -> View {
+    let words: &'static [AtomicU64; WORDS] = Box::leak(Box::default());
+    words[0].store(moment as u64, Ordering::Relaxed);
+    words[2].store(pc, Ordering::Relaxed);
+    View(words)
+}
+
+#[test]
+fn a_sleeper_is_told_from_who_runs_or_wants_to() {
+    assert_eq!(view(7 * CHANGE + ASLEEP, 0x1000).asleep().unwrap().pc, 0x1000);
+    for state in [RUNNING, WAITING] {
+        assert_eq!(view(7 * CHANGE + state, 0x1000).asleep(), None);
+    }
+}
+
+#[test]
+fn who_sleeps_with_events_masked_is_not_seen() {
+    assert_eq!(view(ASLEEP, 0).asleep(), None);
+}
+
+#[test]
+fn two_sleeps_at_one_place_differ() {
+    let (first, second) = (view(ASLEEP, 0x1000), view(2 * CHANGE + ASLEEP, 0x1000));
+    assert_ne!(first.asleep(), second.asleep());
+}
