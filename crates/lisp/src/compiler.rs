@@ -31,6 +31,9 @@ use generator::Shared;
 use inline::Builtins;
 use std::collections::HashMap;
 
+/// Variables that a closure may hold: it lies in its thread's cell cache, where no object is large.
+const CAPTURED_MAX: usize = 1000;
+
 /// Why a form cannot be compiled.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -39,6 +42,8 @@ pub(crate) enum CompileError {
     TooDeep,
     /// A procedure with more variables and intermediate values than a frame holds.
     TooManySlots,
+    /// A procedure that uses more variables of the procedures around it than a closure holds.
+    TooManyCaptured,
     /// A procedure too long for its jumps.
     TooFar,
     /// Not an error: the procedure is compiled again with room reserved.
@@ -72,6 +77,10 @@ impl fmt::Display for CompileError {
             Self::TooManySlots => {
                 f.write_str("this procedure has too many variables or arguments to compile")
             }
+            Self::TooManyCaptured => write!(
+                f,
+                "this procedure uses more than {CAPTURED_MAX} variables of the procedures around it"
+            ),
             Self::TooFar | Self::NeedsReserve => f.write_str("this procedure is too long"),
             Self::Unplaced(name) => write!(f, "variable {name} is bound nowhere"),
             Self::OutOfMemory => OutOfMemory.fmt(f),

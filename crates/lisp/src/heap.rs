@@ -88,9 +88,23 @@ pub struct Limits {
     pub resident_bytes: usize,
     /// Entries of the mark stack.
     pub mark_stack_max: usize,
-    /// For tests: want a collection at every safepoint after an allocation, and overwrite freed
-    /// memory with words that are no values.
-    pub torture: bool,
+    /// For tests: collections that nothing but a count asks for.
+    pub torture: Option<Torture>,
+}
+
+/// How a heap is tortured: a collection is wanted at every `every`-th taking of memory, and freed
+/// memory is overwritten with words that are no values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Torture {
+    /// A collection at every so many takings; 1: at each.
+    pub every: u64,
+    /// How many takings go before the count begins, so that runs differ in which ones they hit.
+    pub phase: u64,
+}
+
+impl Torture {
+    /// A collection at each taking.
+    pub const ALWAYS: Self = Self { every: 1, phase: 0 };
 }
 
 impl Default for Limits {
@@ -101,7 +115,7 @@ impl Default for Limits {
             growth_percent: 200,
             resident_bytes: 0,
             mark_stack_max: 1 << 20,
-            torture: false,
+            torture: None,
         }
     }
 }
@@ -185,40 +199,53 @@ impl Heap {
         words.drain(|run| space.give_back(run));
     }
 
-    /// Gives a cache up to `want` cells more. The cache's owner calls this, or whoever it waits
-    /// for: the system-call thread, on request.
+    /// Gives a cache up to `want` cells more, and sees that `need` of them lie side by side. The
+    /// cache's owner calls this, or whoever it waits for: the system-call thread, on request.
     ///
     /// # Errors
-    /// When not one cell could be had within the limit.
-    pub fn refill(&self, cells: &Cells, want: usize) -> Result<(), OutOfMemory> {
-        self.refill_words(cells.words(), want)
+    /// When a run of `need` cells could not be had within the limit.
+    pub fn refill(&self, cells: &Cells, need: usize, want: usize) -> Result<(), OutOfMemory> {
+        self.refill_words(cells.words(), need, want)
     }
 
-    pub(crate) fn refill_words(&self, words: &CellWords, want: usize) -> Result<(), OutOfMemory> {
+    pub(crate) fn refill_words(
+        &self,
+        words: &CellWords,
+        need: usize,
+        want: usize,
+    ) -> Result<(), OutOfMemory> {
         let mut space = lock(&self.space);
         let most = (space.budget_bytes / CACHE_FRACTION / object::GRANULE_BYTES)
             .clamp(cache_size::CELLS_MIN, cache_size::CELLS_MAX);
-        let result = space.refill(words, want.clamp(1, most));
-        self.note_taken(&space, result.is_err());
+        let result = space.refill(words, need, want.clamp(1, most));
+        self.note_taken(&mut space, result.is_err());
         result
     }
 
     fn take_wide(&self, bytes: usize) -> Result<usize, OutOfMemory> {
         let mut space = lock(&self.space);
         let result = space.cut_wide(bytes);
-        self.note_taken(&space, result.is_err());
+        self.note_taken(&mut space, result.is_err());
         result
     }
 
     fn take_large(&self, bytes: usize) -> Result<usize, OutOfMemory> {
         let mut space = lock(&self.space);
         let result = space.take_large(bytes);
-        self.note_taken(&space, result.is_err());
+        self.note_taken(&mut space, result.is_err());
         result
     }
 
-    fn note_taken(&self, space: &Space, failed: bool) {
-        if failed || self.limits.torture || space.taken_bytes >= space.budget_bytes {
+    fn note_taken(&self, space: &mut Space, failed: bool) {
+        space.takings += 1;
+        let due = |torture: Torture| {
+            space
+                .takings
+                .checked_sub(torture.phase)
+                .is_some_and(|n| n.is_multiple_of(torture.every))
+        };
+        let tortured = self.limits.torture.is_some_and(due);
+        if failed || tortured || space.taken_bytes >= space.budget_bytes {
             self.wanted.store(true, Ordering::Relaxed);
         }
     }

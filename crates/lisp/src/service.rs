@@ -9,7 +9,7 @@
 use crate::heap::OutOfMemory;
 use crate::heap::cells::CellWords;
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::LispThread;
+use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
 use crate::thread::safepoint;
 use kyocho_microprocess::{Microprocess, park};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +21,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 struct Request {
     thread: Arc<LispThread>,
     words: Arc<CellWords>,
-    want: usize,
+    ask: Ask,
+}
+
+/// What a thread asks for: so many cells, some of them side by side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) need: usize,
+    pub(crate) want: usize,
 }
 
 /// The system-call thread, and its mailbox. A thread has at most one request in it.
@@ -46,9 +53,10 @@ impl SystemCall {
         self.carried_by_caller.load(Ordering::Relaxed)
     }
 
-    /// Asks for cells; the thread is unparked when it has them.
-    pub(crate) fn request(&self, thread: &Arc<LispThread>, words: &Arc<CellWords>, want: usize) {
-        let request = Request { thread: Arc::clone(thread), words: Arc::clone(words), want };
+    /// Asks for cells; the thread is unparked when it has them. Until then its cache is not its own.
+    pub(crate) fn request(&self, thread: &Arc<LispThread>, words: &Arc<CellWords>, ask: Ask) {
+        thread.refill.store(ASKED, Ordering::Release);
+        let request = Request { thread: Arc::clone(thread), words: Arc::clone(words), ask };
         lock(&self.requests).push_back(request);
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.unpark();
@@ -60,10 +68,10 @@ impl SystemCall {
         &self,
         kernel: &Kernel,
         words: &Arc<CellWords>,
-        want: usize,
+        Ask { need, want }: Ask,
     ) -> Result<(), OutOfMemory> {
         self.served.fetch_add(1, Ordering::Relaxed);
-        kernel.heap.refill_words(words, want)
+        kernel.heap.refill_words(words, need, want)
     }
 
     /// The thread's body: serves until the process ends.
@@ -71,12 +79,15 @@ impl SystemCall {
         let _ = self.microprocess.set(Microprocess::current());
         loop {
             let next = lock(&self.requests).pop_front();
-            let Some(Request { thread, words, want }) = next else {
+            let Some(Request { thread, words, ask }) = next else {
                 park();
                 continue;
             };
-            let starved = self.serve(kernel, &words, want).is_err();
-            thread.starved.store(starved, Ordering::Release);
+            let answer = match self.serve(kernel, &words, ask) {
+                Ok(()) => GRANTED,
+                Err(OutOfMemory) => STARVED,
+            };
+            thread.refill.store(answer, Ordering::Release);
             if let Some(microprocess) = thread.microprocess.get() {
                 microprocess.unpark();
             }

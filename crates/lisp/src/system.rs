@@ -15,7 +15,7 @@ pub mod session;
 #[cfg(test)]
 mod tests;
 
-pub use crate::heap::CellCache;
+pub use crate::heap::{CellCache, Torture};
 pub use crate::report::Report;
 pub use session::{Completeness, Evaluation, Interrupt, Session};
 
@@ -50,6 +50,8 @@ pub struct Options {
     pub virtual_processors: Option<usize>,
     /// Folders where libraries are looked for.
     pub library_path: Vec<PathBuf>,
+    /// For tests: collections that only a count asks for.
+    pub torture: Option<Torture>,
     /// The program, for `command-line`.
     pub script: Option<PathBuf>,
     /// Its arguments.
@@ -65,6 +67,7 @@ impl Default for Options {
             stack_max_bytes: 256 << 20,
             virtual_processors: None,
             library_path: Vec::new(),
+            torture: None,
             script: None,
             arguments: Vec::new(),
         }

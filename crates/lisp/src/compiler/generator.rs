@@ -18,7 +18,7 @@ use crate::compiler::assembler::{Assembler, Label, SOURCE_FREE};
 use crate::compiler::code::{Code, Entry, HEADROOM_SLOTS, PROLOGUE_WORDS};
 use crate::compiler::inline::Builtins;
 use crate::compiler::instruction::{Instruction, Opcode};
-use crate::compiler::{CompileError, make_code};
+use crate::compiler::{CAPTURED_MAX, CompileError, make_code};
 use crate::heap::{Kind, Mutator};
 use crate::symbol::Symbol;
 use crate::syntax::core_form::{Clause, Core, Global, Lambda, Variable};
@@ -458,7 +458,7 @@ impl<'a, 'b> Generator<'a, 'b> {
     }
 
     /// The variables that a closure must hold, and how its code finds every variable it names.
-    fn captures(&self, lambda: &Rc<Lambda>) -> Captures {
+    fn captures(&self, lambda: &Rc<Lambda>) -> Result<Captures, CompileError> {
         let mut captures = Captures::default();
         for variable in self.shared.analysis.free(lambda) {
             let Some(place) = self.places.get(&Rc::as_ptr(variable)) else { continue };
@@ -474,14 +474,17 @@ impl<'a, 'b> Generator<'a, 'b> {
             captures.inner.push((Rc::clone(variable), inner));
             captures.sources.push((Rc::clone(variable), place.clone()));
         }
-        captures
+        if captures.sources.len() > CAPTURED_MAX {
+            return Err(CompileError::TooManyCaptured);
+        }
+        Ok(captures)
     }
 
     fn closure(&mut self, lambda: &Rc<Lambda>, outline: &Outline, context: Context) -> Done {
         if context == Context::Effect {
             return Ok(());
         }
-        let captures = self.captures(lambda);
+        let captures = self.captures(lambda)?;
         let (code, entry) = generate_lambda(self.shared, lambda, outline, &captures.inner)?;
         if captures.sources.is_empty() {
             let closure = self.constant_closure(lambda, code, entry)?;

@@ -51,7 +51,7 @@ impl Both {
             Machine::new(Arc::clone(&heap), hooks, ThreadContext::default(), 1 << 24, thunk);
         loop {
             match machine.run() {
-                Exit::Refill(cells) => heap.refill(&machine.mutator.cells, cells.max(8)).unwrap(),
+                Exit::Refill(cells) => heap.refill(&machine.mutator.cells, cells, 8).unwrap(),
                 // The programs are too small to fill a heap.
                 Exit::Collect => {}
                 Exit::Finished(value) => return printer::to_message(value),

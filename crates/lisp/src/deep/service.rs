@@ -29,7 +29,7 @@ impl Mailbox {
                 NONE => park(),
                 END => return,
                 want => {
-                    let result = heap.refill_words(cells, want);
+                    let result = heap.refill_words(cells, 1, want);
                     self.out_of_memory.store(result.is_err(), Ordering::Relaxed);
                     self.want.store(NONE, Ordering::Release);
                     self.client.unpark();

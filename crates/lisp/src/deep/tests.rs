@@ -1,5 +1,5 @@
 use super::{Cause, Failure, Options, Outcome, run};
-use crate::heap::{CellCache, Limits};
+use crate::heap::{CellCache, Limits, Torture};
 use crate::symbol::Symbol;
 
 const ACK: &str = include_str!("../../../../bench/lisp/deep/ack.scm");
@@ -25,7 +25,7 @@ fn with_cache(cell_cache: CellCache) -> Options {
 }
 
 fn torture() -> Limits {
-    Limits { torture: true, bytes_max: 64 << 20, ..Limits::default() }
+    Limits { torture: Some(Torture::ALWAYS), bytes_max: 64 << 20, ..Limits::default() }
 }
 
 #[test]

@@ -89,12 +89,21 @@ impl CellWords {
         self.limit() - self.next() + behind
     }
 
-    /// Whether `push` has room.
-    pub(crate) fn has_room(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) < RUNS_MAX
+    /// How many runs `push` has room for.
+    pub(crate) fn room(&self) -> usize {
+        RUNS_MAX - self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Adds a run. The caller has seen `has_room`.
+    /// Whether some run has so many bytes.
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        self.limit() - self.next() >= bytes || self.fits_behind(bytes)
+    }
+
+    fn fits_behind(&self, bytes: usize) -> bool {
+        (0..self.waiting.load(Ordering::Relaxed)).any(|i| self.run(i).bytes() >= bytes)
+    }
+
+    /// Adds a run. The caller has seen that there is `room`.
     pub(crate) fn push(&self, run: Run) {
         self.taken_granules.fetch_add((run.bytes() / GRANULE_BYTES) as u64, Ordering::Relaxed);
         if self.next() == self.limit() {
@@ -189,9 +198,7 @@ impl Cells {
 
     #[cold]
     fn raw_from_next_run(&mut self, bytes: usize) -> Option<usize> {
-        let fits = (0..self.words.waiting.load(Ordering::Relaxed))
-            .any(|i| self.words.run(i).bytes() >= bytes);
-        if !fits {
+        if !self.words.fits_behind(bytes) {
             return None;
         }
         while self.words.limit() - self.words.next() < bytes {

@@ -5,9 +5,10 @@
 
 use crate::heap::foreign::ForeignObject;
 use crate::heap::marker::Marker;
+use crate::heap::object::GRANULE_BYTES;
 use crate::heap::space::Swept;
 use crate::heap::word;
-use crate::heap::{Heap, lock};
+use crate::heap::{Caches, Heap, lock};
 use core::time::Duration;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::Instant;
@@ -54,13 +55,27 @@ pub struct Statistics {
     pub last: Collection,
 }
 
+impl Caches {
+    /// Empties every thread's cache; how many cells lay in them.
+    fn take_back(&self) -> usize {
+        let mut bytes = 0;
+        for words in self.slots.iter().flatten() {
+            words.drain(|run| bytes += run.bytes());
+        }
+        bytes / GRANULE_BYTES
+    }
+}
+
 impl Heap {
     /// Collects. Every Lisp thread must stand at a safepoint; `trace_roots` marks all roots.
     pub fn collect(&self, trace_roots: impl FnOnce(&mut Marker<'_>)) -> Collection {
         let begin = Instant::now();
-        let mut done =
-            Collection { stranded_cells: self.take_caches_back(), ..Collection::default() };
+        let mut done = Collection::default();
+        let caches = lock(&self.caches);
+        // From here on no refill goes on, on whoever's behalf: none finds its cache taken away.
         let mut space = lock(&self.space);
+        done.stranded_cells = caches.take_back();
+        drop(caches);
         let taken_bytes = space.taken_bytes;
         space.forget_runs();
         space.marks.clear();
@@ -76,7 +91,7 @@ impl Heap {
         done.held_bytes = held;
         done.freed_bytes = freed_blocks * crate::heap::marks::BLOCK_BYTES;
         space.set_budget(&self.limits, held);
-        if self.limits.torture {
+        if self.limits.torture.is_some() {
             space.poison_free();
         }
         space.discard_surplus();
@@ -95,16 +110,6 @@ impl Heap {
         drop(sums);
         drop(dead);
         done
-    }
-
-    /// Empties every thread's cache; how many cells lay in them.
-    fn take_caches_back(&self) -> usize {
-        let caches = lock(&self.caches);
-        let mut bytes = 0;
-        for words in caches.slots.iter().flatten() {
-            words.drain(|run| bytes += run.bytes());
-        }
-        bytes / crate::heap::object::GRANULE_BYTES
     }
 
     fn take_dead_foreign(&self, marker: &Marker<'_>) -> Vec<Box<dyn ForeignObject>> {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Objects longer than this have blocks of their own.
 const LARGE_BYTES: usize = 16 * 1024;
-/// Objects up to a line long always find room in a fresh run, so they may drop the rest of one.
+/// Objects up to a line long go into the cache, though the rest of a run may be lost for it.
 const SHORT_BYTES: usize = crate::heap::marks::LINE_BYTES;
 /// More cannot be allocated: no address space is that large, and sizes in bytes cannot overflow.
 const SIZE_WORDS_MAX: usize = 1 << 44;
@@ -68,7 +68,7 @@ impl Mutator {
 
     #[cold]
     fn cons_after_refill(&mut self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
-        self.heap.refill(&self.cells, self.want)?;
+        self.heap.refill(&self.cells, 1, self.want)?;
         self.cells.try_cons(car, cdr).ok_or(OutOfMemory)
     }
 
@@ -104,10 +104,9 @@ impl Mutator {
     #[cold]
     fn raw_slowly(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
         if bytes <= SHORT_BYTES {
-            self.heap.refill(&self.cells, self.want.max(SHORT_BYTES / GRANULE_BYTES))?;
-            if let Some(at) = self.cells.try_raw(bytes) {
-                return Ok(at);
-            }
+            let want = self.want.max(SHORT_BYTES / GRANULE_BYTES);
+            self.heap.refill(&self.cells, bytes / GRANULE_BYTES, want)?;
+            return self.cells.try_raw(bytes).ok_or(OutOfMemory);
         }
         let is_large = bytes > LARGE_BYTES;
         let at = if is_large { self.heap.take_large(bytes) } else { self.heap.take_wide(bytes) }?;

@@ -50,6 +50,8 @@ pub(crate) struct Space {
     returned: Vec<Run>,
     used_blocks: usize,
     used_blocks_max: usize,
+    /// How often memory was handed out.
+    pub(crate) takings: u64,
     /// Bytes handed out since the last collection.
     pub(crate) taken_bytes: usize,
     /// When so much was handed out a collection is wanted.
@@ -73,6 +75,7 @@ impl Space {
             returned: Vec::new(),
             used_blocks: 0,
             used_blocks_max: limits.bytes_max / BLOCK_BYTES,
+            takings: 0,
             taken_bytes: 0,
             budget_bytes: 0,
             resident: Vec::new(),
@@ -110,22 +113,37 @@ impl Space {
         Run { start, end: start + blocks * BLOCK_BYTES }
     }
 
-    /// Fills a cache up to `want` cells more, as far as its runs and the limit allow.
-    pub(crate) fn refill(&mut self, cells: &CellWords, want: usize) -> Result<(), OutOfMemory> {
-        if !cells.has_room() {
+    /// Fills a cache up to `want` cells more, as far as its runs and the limit allow. Where the runs
+    /// it has then are holes between live objects, all shorter than `need` cells, one that is long
+    /// enough comes on top: whoever asked is served by the answer to one request.
+    ///
+    /// # Errors
+    /// When a run of `need` cells is not to be had.
+    pub(crate) fn refill(
+        &mut self,
+        cells: &CellWords,
+        need: usize,
+        want: usize,
+    ) -> Result<(), OutOfMemory> {
+        // A place is kept for the run that is long enough.
+        let kept = usize::from(need > 1);
+        if cells.room() <= kept {
             // Whoever asks with a full cache found every run in it too short: they are lost until the
             // next collection, as `Cells::try_object` says of any such rest.
             cells.drain(|_| {});
         }
-        let mut missing = want * GRANULE_BYTES;
-        let mut given = false;
-        while missing > 0 && cells.has_room() {
+        let need_bytes = need * GRANULE_BYTES;
+        let mut missing = want.max(need) * GRANULE_BYTES;
+        while missing > 0 && cells.room() > kept {
             let Some(run) = self.cut(missing) else { break };
             missing -= run.bytes();
             cells.push(run);
-            given = true;
         }
-        if given { Ok(()) } else { Err(OutOfMemory) }
+        if !cells.fits(need_bytes) {
+            let start = self.cut_wide(need_bytes)?;
+            cells.push(Run { start, end: start + need_bytes });
+        }
+        Ok(())
     }
 
     /// A run of at most `bytes`.
@@ -163,6 +181,7 @@ impl Space {
 
     /// Memory for an object longer than its cache's runs but not large.
     pub(crate) fn cut_wide(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
+        assert!(bytes <= BLOCK_BYTES, "large objects have blocks of their own");
         if self.wide.bytes() < bytes {
             let fresh = self.take_blocks(1, BlockState::Small).ok_or(OutOfMemory)?;
             let rest = core::mem::replace(&mut self.wide, fresh);

@@ -1,7 +1,7 @@
 mod model;
 mod parallel;
 
-use super::{ForeignObject, Heap, Kind, Limits, Marker, Mutator, OutOfMemory};
+use super::{ForeignObject, Heap, Kind, Limits, Marker, Mutator, OutOfMemory, Torture};
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn small() -> Limits {
 }
 
 fn torture() -> Limits {
-    Limits { torture: true, ..small() }
+    Limits { torture: Some(Torture::ALWAYS), ..small() }
 }
 
 fn numbers(m: &mut Mutator, count: i64) -> Value {
@@ -100,7 +100,7 @@ fn a_cache_is_given_exactly_what_was_asked() {
     let m = mutator(small());
     let mut cells = m.heap.cells();
     for want in [1, 2, 7, 100, 4096] {
-        m.heap.refill(&cells, want).unwrap();
+        m.heap.refill(&cells, 1, want).unwrap();
         assert_eq!(cells.remaining(), want);
         for _ in 0..want {
             assert!(cells.try_cons(Value::NIL, Value::NIL).is_some());
@@ -114,7 +114,7 @@ fn a_cache_is_given_exactly_what_was_asked() {
 fn a_collection_takes_caches_back_and_counts_them_as_stranded() {
     let m = mutator(small());
     let mut cells = m.heap.cells();
-    m.heap.refill(&cells, 500).unwrap();
+    m.heap.refill(&cells, 1, 500).unwrap();
     let kept = cells.try_cons(Value::TRUE, Value::NIL).unwrap();
     let done = m.heap.collect(|marker| marker.mark(kept));
     assert_eq!(done.stranded_cells, 499);
@@ -186,29 +186,44 @@ fn a_threads_unused_cells_come_back_when_it_ends() {
     let used = |m: &Mutator| m.heap.statistics().used_bytes;
     for _ in 0..1000 {
         let cells = m.heap.cells();
-        m.heap.refill(&cells, 2000).unwrap();
+        m.heap.refill(&cells, 1, 2000).unwrap();
     }
     assert!(used(&m) <= 64 << 10, "{}", used(&m));
 }
 
-#[test]
-fn a_cache_full_of_runs_too_short_for_an_object_is_refilled_all_the_same() {
-    let mut m = mutator(small());
+/// A cache full of runs of one cell, none next to another: as a heap that holds live lists gives
+/// them out.
+fn fill_with_short_runs(m: &Mutator) {
     let words = Arc::clone(m.cells.words());
-    // Runs of one cell, none next to another: as a heap that holds live lists gives them out.
-    while words.has_room() {
-        let other = m.heap.clone();
-        other.refill_words(&words, 1).unwrap();
-        let mut neighbour = Mutator::new(other, ThreadContext::default());
-        neighbour.heap.refill_words(neighbour.cells.words(), 1).unwrap();
+    while words.room() > 0 {
+        m.heap.refill_words(&words, 1, 1).unwrap();
+        let mut neighbour = Mutator::new(m.heap.clone(), ThreadContext::default());
+        neighbour.heap.refill(&neighbour.cells, 1, 1).unwrap();
         let _ = neighbour.cells.try_cons(Value::NIL, Value::NIL).unwrap();
     }
-    assert!(m.cells.try_object(Kind::Closure, 0, 6).is_none());
-    for _ in 0..64 {
-        m.heap.refill_words(&words, 16).expect("memory is plenty");
-        if m.cells.try_object(Kind::Closure, 0, 6).is_some() {
-            return;
-        }
+}
+
+#[test]
+fn one_refill_brings_a_run_that_is_long_enough() {
+    for words in [6, 20, 500] {
+        let mut m = mutator(small());
+        fill_with_short_runs(&m);
+        assert!(m.cells.try_object(Kind::Closure, 0, words).is_none());
+        m.heap.refill(&m.cells, words / 2 + 1, 16).expect("memory is plenty");
+        assert!(m.cells.try_object(Kind::Closure, 0, words).is_some(), "{words} words");
     }
-    panic!("no refill brought a run that is long enough");
+}
+
+#[test]
+fn a_run_is_found_behind_a_heap_full_of_holes_or_there_is_no_memory() {
+    let mut m = mutator(small());
+    let mut kept = Vec::new();
+    while let Ok(pair) = m.cons(Value::NIL, Value::NIL) {
+        kept.push(pair);
+    }
+    // One pair of every line lives: each hole is shorter than a line.
+    m.heap.collect(|marker| kept.iter().step_by(8).for_each(|&pair| marker.mark(pair)));
+    let refilled = m.heap.refill(&m.cells, 64, 64);
+    let made = m.cells.try_object(Kind::Closure, 0, 120);
+    assert_eq!(refilled.is_ok(), made.is_some());
 }

@@ -1,7 +1,7 @@
 //! Programs against the results they must give, on a machine without threads: the driver serves
 //! refills and collections itself.
 
-use crate::heap::{Heap, Limits, Mutator};
+use crate::heap::{Heap, Limits, Mutator, Torture};
 use crate::machine::{Exit, Machine, condition};
 use crate::prelude;
 use crate::printer;
@@ -59,7 +59,7 @@ impl Driver {
                 Exit::Refill(cells) => {
                     let heap = &self.kernel.heap;
                     self.collect_if_wanted(&mut machine);
-                    heap.refill(&machine.mutator.cells, cells.max(256)).unwrap();
+                    heap.refill(&machine.mutator.cells, cells, 256).unwrap();
                 }
                 Exit::Collect => self.collect(&mut machine),
                 Exit::Finished(value) => return Ok(value),
@@ -326,7 +326,7 @@ fn large_procedures() {
 
 #[test]
 fn everything_under_torture() {
-    let driver = Driver::new(Limits { torture: true, ..Limits::default() });
+    let driver = Driver::new(Limits { torture: Some(Torture::ALWAYS), ..Limits::default() });
     let program = "
         (define (make n) (let loop ((i 0) (l '())) (if (= i n) l (loop (+ i 1) (cons (list i (lambda () i)) l)))))
         (define (total l) (if (null? l) 0 (+ ((cadr (car l))) (total (cdr l)))))

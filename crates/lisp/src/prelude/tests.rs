@@ -52,7 +52,7 @@ impl Driver {
         loop {
             match machine.run() {
                 Exit::Refill(cells) => {
-                    self.kernel.heap.refill(&machine.mutator.cells, cells.max(256)).unwrap();
+                    self.kernel.heap.refill(&machine.mutator.cells, cells, 256).unwrap();
                 }
                 Exit::Finished(value) => return Ok(value),
                 Exit::Uncaught(value) => return Err(value),

@@ -113,7 +113,8 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     let report = kyocho_microprocess::report();
     say("init", "the parent of all threads".to_owned());
     say("scheduler", report.to_string().replace('\n', "; "));
-    let limits = Limits { bytes_max: options.memory_max_bytes, ..Limits::default() };
+    let (bytes_max, torture) = (options.memory_max_bytes, options.torture);
+    let limits = Limits { bytes_max, torture, ..Limits::default() };
     let heap = Heap::new(limits).map_err(BootError::Host)?;
     let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
     let mut words = vec![

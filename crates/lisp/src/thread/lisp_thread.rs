@@ -27,6 +27,15 @@ pub(crate) const RUNNING: u8 = 1;
 /// It runs a step, and is in a raw kernel call that touches nothing of Lisp.
 pub(crate) const SAFE: u8 = 2;
 
+/// It has no request for cells.
+pub(crate) const NOT_ASKED: u8 = 0;
+/// The system-call thread has its request, and its cell cache.
+pub(crate) const ASKED: u8 = 1;
+/// It got cells.
+pub(crate) const GRANTED: u8 = 2;
+/// There were none.
+pub(crate) const STARVED: u8 = 3;
+
 /// How far a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -74,8 +83,8 @@ pub(crate) struct LispThread {
     pub(crate) microprocess: OnceLock<Microprocess>,
     pub(crate) inner: Mutex<Inner>,
     machine: UnsafeCell<Option<Box<Machine>>>,
-    /// The system-call thread had no cells for it.
-    pub(crate) starved: AtomicBool,
+    /// How far its request for cells is: `NOT_ASKED`, `ASKED`, `GRANTED` or `STARVED`.
+    pub(crate) refill: AtomicU8,
     /// What it has taken, in cells, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
     /// The host's number of the kernel thread that it blocks in a raw call.
@@ -122,7 +131,7 @@ impl LispThread {
                 priority: Priority::NORMAL,
             }),
             machine: UnsafeCell::new(None),
-            starved: AtomicBool::new(false),
+            refill: AtomicU8::new(NOT_ASKED),
             taken: AtomicU64::new(0),
             kernel_thread: AtomicU32::new(0),
         }

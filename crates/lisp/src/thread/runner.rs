@@ -5,10 +5,11 @@ use crate::heap::{CellCache, OutOfMemory};
 use crate::machine::{Exit, Machine};
 use crate::raise::Raise;
 use crate::report::Report;
+use crate::service::Ask;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::thread::lisp_thread::{
-    LispThread, REQUEST_DEADLOCK, REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE,
-    Status,
+    ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_DEADLOCK, REQUEST_INTERRUPT,
+    REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, STARVED, Status,
 };
 use crate::thread::mutex;
 use crate::thread::wait::withdraw;
@@ -27,6 +28,8 @@ pub(crate) struct Runner {
     /// Cells that the cache was given up to the last refill.
     taken: u64,
     terminating: bool,
+    /// A collection has come since it first asked for the cells that it needs now.
+    collected: bool,
     /// How often in a row the machine found the heap exhausted inside a primitive.
     exhausted: u32,
     /// How often in a row it got no cells.
@@ -59,6 +62,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::
         cache_size: CacheSize::new(monotonic_ns()),
         taken: 0,
         terminating: false,
+        collected: false,
         exhausted: 0,
         starved: 0,
         told: false,
@@ -95,6 +99,16 @@ impl Runner {
             let me = thread.microprocess.get_or_init(Microprocess::current);
             machine.poll_on(me.poll_word());
             machine.out_of_memory_is_final = false;
+        }
+        match thread.refill.load(Ordering::Acquire) {
+            // Something else woke it: its cache is still in the system-call thread's hands.
+            ASKED => return Step::Park,
+            GRANTED => {
+                thread.refill.store(NOT_ASKED, Ordering::Relaxed);
+                self.starved = 0;
+                self.collected = machine.mutator.cells.remaining() == 0;
+            }
+            _ => {}
         }
         let step = self.run(thread, machine);
         if step == Step::Done {
@@ -185,17 +199,23 @@ impl Runner {
         machine.inject(raise).map(|exit| self.end(thread, machine, exit))
     }
 
-    /// Gets cells for a machine that needs `cells` to go on: from the system-call thread.
+    /// Gets cells for a machine that needs `cells` side by side to go on: from the system-call
+    /// thread.
+    ///
+    /// It ends: a request waits for one collection at most, and one whose cells a collection took
+    /// back before they were used is served here, in the step that uses them. So each comes to
+    /// cells, which the heap gives side by side, or to `after_out_of_memory`.
     fn refill(
         &mut self,
         thread: &Arc<LispThread>,
         machine: &mut Machine,
         cells: usize,
     ) -> Option<Step> {
-        let kernel = &self.kernel;
-        if kernel.heap.collection_wanted() {
+        if self.kernel.heap.collection_wanted() && !self.collected {
+            self.collected = true;
             return Some(self.after_collection());
         }
+        let kernel = &self.kernel;
         let taken = machine.mutator.cells.taken();
         let used = (taken - self.taken) as usize;
         self.taken = taken;
@@ -215,20 +235,23 @@ impl Runner {
             self.told = false;
         }
         machine.mutator.set_want(want.max(16));
-        if kernel.system_call.is_carried_by_caller() {
-            return match kernel.system_call.serve(kernel, machine.mutator.cells.words(), want) {
-                Ok(()) => {
-                    self.starved = 0;
-                    None
-                }
-                Err(OutOfMemory) => self.after_out_of_memory(thread, machine),
-            };
-        }
-        if thread.starved.swap(false, Ordering::AcqRel) {
+        let words = machine.mutator.cells.words();
+        let ask = Ask { need: cells, want };
+        if thread.refill.swap(NOT_ASKED, Ordering::AcqRel) == STARVED {
             return self.after_out_of_memory(thread, machine);
         }
-        kernel.system_call.request(thread, machine.mutator.cells.words(), want);
-        Some(Step::Park)
+        let collected = core::mem::take(&mut self.collected);
+        if !collected && !kernel.system_call.is_carried_by_caller() {
+            kernel.system_call.request(thread, words, ask);
+            return Some(Step::Park);
+        }
+        match kernel.system_call.serve(kernel, words, ask) {
+            Ok(()) => {
+                self.starved = 0;
+                None
+            }
+            Err(OutOfMemory) => self.after_out_of_memory(thread, machine),
+        }
     }
 
     /// No cells were to be had: after another collection the thread tries again; the greediest

@@ -94,7 +94,7 @@ impl Generator<'_, '_> {
 
     fn constant_lambda(&mut self, variable: &Rc<Variable>, lambda: &Rc<Lambda>) -> Done {
         let outline = self.outline_of(variable, lambda, true);
-        let inner = self.captures(lambda).inner;
+        let inner = self.captures(lambda)?.inner;
         let (code, entry) = generate_lambda(self.shared, lambda, &outline, &inner)?;
         let closure = self.constant_closure(lambda, code, entry)?;
         self.shared.constants.insert(Rc::as_ptr(variable), closure);
@@ -173,7 +173,7 @@ impl Generator<'_, '_> {
                 continue;
             }
             let outline = self.outline_of(variable, lambda, true);
-            let captures = self.captures(lambda);
+            let captures = self.captures(lambda)?;
             let place = self.place(variable)?;
             let to = match place {
                 Place::Slot(slot) => slot,

@@ -1,7 +1,7 @@
 //! Threads that allocate in parallel over one heap, and a collector that stops them.
 
 use super::{numbers, small, sum};
-use crate::heap::{Heap, Limits, Mutator};
+use crate::heap::{Heap, Limits, Mutator, Torture};
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -47,7 +47,7 @@ fn work(world: &World, me: usize) {
 
 #[test]
 fn threads_allocate_in_parallel_while_collections_come_between() {
-    let limits = Limits { bytes_max: 64 << 20, torture: true, ..small() };
+    let limits = Limits { bytes_max: 64 << 20, torture: Some(Torture::ALWAYS), ..small() };
     let world = Arc::new(World {
         heap: Heap::new(limits).unwrap(),
         running: RwLock::new(()),

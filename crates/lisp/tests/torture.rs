@@ -1,0 +1,72 @@
+//! Runs every Scheme program of `tests/scheme` with a collection at every taking of memory, or every
+//! second one, and what is freed overwritten: whatever the machine, the primitives or the services
+//! hold without its being a root is a wrong result, a hang or a crash here.
+#![expect(clippy::disallowed_methods, reason = "a watchdog sleeps on a kernel thread of its own")]
+
+use core::time::Duration;
+use kyocho_lisp::system::{CellCache, Options, System, Torture};
+use kyocho_sys::prim::thread;
+use std::path::{Path, PathBuf};
+
+/// A program that hangs is an error, not a wait: all of them take half a minute.
+const WATCHDOG_SECONDS: u64 = 300;
+
+/// With a collection at every taking, a loop that conses and calls primitives collects once a turn:
+/// what has loops of a hundred thousand turns takes minutes. These run with every second one only,
+/// in both phases.
+const LONG: &[&str] =
+    &["equivalence", "exceptions", "expressions", "hash-tables", "lists", "ports", "vectors"];
+
+fn programs() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scheme");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut programs: Vec<_> = entries.filter(|path| !path.ends_with("harness.scm")).collect();
+    programs.sort();
+    programs
+}
+
+fn is_long(program: &Path) -> bool {
+    program.file_stem().is_some_and(|stem| LONG.iter().any(|&long| stem == long))
+}
+
+/// The programs that fail in a system so tortured.
+fn failures(torture: Torture, cells: CellCache, virtual_processors: usize) -> Vec<PathBuf> {
+    let options = Options {
+        cell_cache: cells,
+        virtual_processors: Some(virtual_processors),
+        torture: Some(torture),
+        ..Options::default()
+    };
+    let mut system = System::boot(options, &mut |_| {}).unwrap();
+    let mut failed = Vec::new();
+    for program in programs().into_iter().filter(|program| torture.every > 1 || !is_long(program)) {
+        println!("{}: {torture:?}, {cells:?}", program.display());
+        let outcome = system.run_file(&program);
+        if let Some(report) = &outcome.report {
+            println!("{report}");
+        }
+        if outcome.exit_code != 0 {
+            failed.push(program);
+        }
+    }
+    failed
+}
+
+#[test]
+fn nothing_is_lost_when_every_allocation_collects() {
+    thread::spawn(|| {
+        thread::sleep(Duration::from_secs(WATCHDOG_SECONDS));
+        eprintln!("the watchdog ends the programs");
+        std::process::exit(3);
+    });
+    // On one virtual processor cells come by message, on two the caller takes them.
+    for (every, phase, cells, virtual_processors) in [
+        (1, 0, CellCache::Off, 1),
+        (1, 0, CellCache::Fixed(16), 2),
+        (2, 0, CellCache::Fixed(64), 1),
+        (2, 1, CellCache::Fixed(64), 2),
+    ] {
+        let failed = failures(Torture { every, phase }, cells, virtual_processors);
+        assert!(failed.is_empty(), "these programs fail: {failed:?}");
+    }
+}
