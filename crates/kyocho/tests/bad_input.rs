@@ -121,3 +121,31 @@ fn deep_and_circular_data_are_only_data() {
     assert_eq!(text(&output.stdout), expected, "{}", text(&output.stderr));
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[test]
+fn forms_nest_a_thousand_deep_and_quoted_data_fifty_thousand() {
+    let deep = |open: &str, inner: &str, close: &str, n: usize| {
+        format!("{}{inner}{}", open.repeat(n), close.repeat(n))
+    };
+    let source = format!(
+        "(define (depth x) (let loop ((x x) (n 0)) (if (pair? x) (loop (car x) (+ n 1)) n)))
+(display (depth '{}))
+(display (list {} {} {}))
+(define (nest n x) (if (= n 0) x (nest (- n 1) (list x))))
+(display (depth (eval (list 'quote (nest 50000 1)) (interaction-environment))))",
+        deep("(", "1", ")", 50_000),
+        deep("(+ 1 ", "0", ")", 1_900),
+        deep("(let ((x 1)) ", "0", ")", 1_100),
+        deep("((lambda (x) ", "0", ") 1)", 1_100),
+    );
+    let output = run(&program("nested", &source), &[]);
+    assert_eq!(text(&output.stdout), "50000(1900 0 0)50000", "{}", text(&output.stderr));
+    for (name, source, limit) in [
+        ("nested-code", deep("(+ 1 ", "0", ")", 5_000), "2000 forms"),
+        ("nested-data", deep("'(", "0", ")", 100_001), "100000 levels"),
+    ] {
+        let output = run(&program(name, &source), &[]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains(limit), "{}", text(&output.stderr));
+    }
+}

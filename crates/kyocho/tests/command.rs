@@ -230,3 +230,34 @@ fn the_deep_engine_runs_programs_and_counts_their_cells() {
     let prompt = kyocho().args(["--engine", "deep"]).output().expect("kyocho starts");
     assert_eq!(prompt.status.code(), Some(2));
 }
+
+#[test]
+fn a_thread_that_ends_by_an_error_that_nobody_waits_for_is_reported_once() {
+    // The mutex is abandoned after the report, so the program does not end before it.
+    let source = b"(define held (make-mutex))
+(define (fall x)
+  (mutex-lock! held)
+  (car x))
+(define worker (thread-start! (make-thread (lambda () (+ 1 (fall 5))) \"worker\")))
+(let wait () (if (eq? (mutex-state held) 'not-abandoned) (begin (thread-yield!) (wait))))
+(display (guard (e ((abandoned-mutex-exception? e) 'abandoned)) (mutex-lock! held)))
+(display (guard (e ((uncaught-exception? e) 'raised)) (thread-join! worker)))";
+    let (output, path) = run_program("unheard", source, &[]);
+    let message = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "abandonedraised", "{message}");
+    assert_eq!(output.status.code(), Some(0), "the program itself is fine");
+    assert!(message.starts_with(&format!("{}:4:", path.display())), "{message}");
+    assert!(message.contains("in thread worker: car"), "{message}");
+    assert!(message.contains("in fall"), "{message}");
+    assert_eq!(message.matches("car").count(), 1, "once: {message}");
+}
+
+#[test]
+fn a_threads_error_is_raised_where_it_is_joined_and_not_reported() {
+    let source = b"(define main (current-thread))
+(define worker (make-thread (lambda () (thread-sleep! 0.05) (car 5))))
+(thread-start! worker)
+(display (guard (e ((uncaught-exception? e) 'raised)) (thread-join! worker)))";
+    let (output, _) = run_program("heard", source, &[]);
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("raised".into(), String::new()));
+}

@@ -34,6 +34,9 @@ use std::collections::HashMap;
 /// Variables that a closure may hold: it lies in its thread's cell cache, where no object is large.
 const CAPTURED_MAX: usize = 1000;
 
+/// Variables, arguments and intermediate values that a procedure may have at a time.
+const SLOTS_MAX: usize = 30_000;
+
 /// Why a form cannot be compiled.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -74,9 +77,11 @@ impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooDeep => f.write_str("this form is nested too deeply to compile"),
-            Self::TooManySlots => {
-                f.write_str("this procedure has too many variables or arguments to compile")
-            }
+            Self::TooManySlots => write!(
+                f,
+                "this procedure has too many variables or arguments to compile: more than {SLOTS_MAX} at a \
+                 time"
+            ),
             Self::TooManyCaptured => write!(
                 f,
                 "this procedure uses more than {CAPTURED_MAX} variables of the procedures around it"

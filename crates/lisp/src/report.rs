@@ -9,6 +9,7 @@ use crate::symbol::Symbol;
 use crate::syntax::datum::Span;
 use crate::syntax::source;
 use crate::system::kernel::{Kernel, lock};
+use crate::thread::lisp_thread::LispThread;
 use crate::value::Value;
 use core::fmt;
 
@@ -21,6 +22,8 @@ const FRAMES_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Report {
     place: Option<Span>,
+    /// The thread that ended by it, where it was none that somebody evaluates a text in.
+    thread: Option<String>,
     message: String,
     trace: Vec<String>,
 }
@@ -28,24 +31,45 @@ pub struct Report {
 impl Report {
     /// The report of an object that a machine raised and nobody handled.
     pub(crate) fn new(kernel: &Kernel, machine: &Machine, object: Value) -> Self {
-        let entries: Vec<TraceEntry> =
-            machine.backtrace(FRAMES_MAX).into_iter().filter(is_of_a_user).collect();
+        let entries = entries_of_a_user(machine);
         // A tail call leaves nobody on the stack: then the form that began it is the place.
         let place = place_of(object)
             .or_else(|| entries.iter().find_map(|entry| entry.span))
             .or_else(|| *lock(&kernel.form));
+        Self::of_entries(kernel, &entries, place, object)
+    }
+
+    /// The report of an object that ended a thread of the program.
+    pub(crate) fn of_thread(
+        kernel: &Kernel,
+        thread: &LispThread,
+        machine: &Machine,
+        object: Value,
+    ) -> Self {
+        let entries = entries_of_a_user(machine);
+        let place = place_of(object).or_else(|| entries.iter().find_map(|entry| entry.span));
+        let report = Self::of_entries(kernel, &entries, place, object);
+        Self { thread: Some(thread.name()), ..report }
+    }
+
+    fn of_entries(
+        kernel: &Kernel,
+        entries: &[TraceEntry],
+        place: Option<Span>,
+        object: Value,
+    ) -> Self {
         let trace = entries.iter().take(ENTRIES_MAX).map(show_entry).collect();
-        Self { place, message: message(kernel, object), trace }
+        Self { place, thread: None, message: message(kernel, object), trace }
     }
 
     /// The report of something that is the machine's own fault.
     pub(crate) fn internal(what: &str) -> Self {
-        Self { place: None, message: format!("internal error: {what}"), trace: Vec::new() }
+        Self::outside(format!("internal error: {what}"))
     }
 
     /// The report of something outside any evaluation, such as a file that cannot be read.
     pub(crate) fn outside(message: String) -> Self {
-        Self { place: None, message, trace: Vec::new() }
+        Self { place: None, thread: None, message, trace: Vec::new() }
     }
 
     /// What happened, without place and callers.
@@ -60,6 +84,9 @@ impl fmt::Display for Report {
         if let Some(place) = self.place {
             write!(f, "{place}: ")?;
         }
+        if let Some(thread) = &self.thread {
+            write!(f, "in thread {thread}: ")?;
+        }
         f.write_str(&self.message)?;
         for entry in &self.trace {
             write!(f, "\n  {entry}")?;
@@ -69,6 +96,10 @@ impl fmt::Display for Report {
 }
 
 impl core::error::Error for Report {}
+
+fn entries_of_a_user(machine: &Machine) -> Vec<TraceEntry> {
+    machine.backtrace(FRAMES_MAX).into_iter().filter(is_of_a_user).collect()
+}
 
 /// Whether an entry stands in a user's text, not in the prelude.
 fn is_of_a_user(entry: &TraceEntry) -> bool {

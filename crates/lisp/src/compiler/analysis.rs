@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// Nesting of forms that the compiler takes; deeper ones are refused rather than risking the host's
 /// stack.
-const DEPTH_MAX: usize = 4_000;
+const DEPTH_MAX: usize = 8_000;
 
 /// A form nested deeper than the compiler takes.
 #[derive(Debug)]

@@ -21,6 +21,9 @@ pub(crate) const STUB_RETURN: usize = 1;
 /// Slots that every stack has beyond the first slot of a frame that is being entered; a procedure
 /// that needs more begins with `Reserve`.
 pub(crate) const HEADROOM_SLOTS: usize = 48;
+/// Slots that a raise takes above a frame: the fault's address, return address and callee, two
+/// arguments.
+pub(crate) const RAISE_SLOTS: usize = 5;
 /// The closure flag of a procedure that does not simply take a fixed number of arguments.
 pub(crate) const ARITY_GENERAL: u8 = 0xff;
 /// The most arguments that a closure's flag can say.

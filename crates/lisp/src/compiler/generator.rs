@@ -15,10 +15,10 @@ mod test_position;
 
 use crate::compiler::analysis::{Analysis, fixed_clause};
 use crate::compiler::assembler::{Assembler, Label, SOURCE_FREE};
-use crate::compiler::code::{Code, Entry, HEADROOM_SLOTS, PROLOGUE_WORDS};
+use crate::compiler::code::{Code, Entry, HEADROOM_SLOTS, PROLOGUE_WORDS, RAISE_SLOTS};
 use crate::compiler::inline::Builtins;
 use crate::compiler::instruction::{Instruction, Opcode};
-use crate::compiler::{CAPTURED_MAX, CompileError, make_code};
+use crate::compiler::{CAPTURED_MAX, CompileError, SLOTS_MAX, make_code};
 use crate::heap::{Kind, Mutator};
 use crate::symbol::Symbol;
 use crate::syntax::core_form::{Clause, Core, Global, Lambda, Variable};
@@ -26,9 +26,6 @@ use crate::syntax::datum::Span;
 use crate::value::Value;
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// Slots that a procedure may have.
-const SLOTS_MAX: usize = 30_000;
 
 /// Where a variable is.
 #[derive(Clone, Debug)]
@@ -213,9 +210,8 @@ impl<'a, 'b> Generator<'a, 'b> {
     }
 
     fn finish(&mut self, entries: Vec<Entry>) -> Result<(Value, u64), CompileError> {
-        // The frame of a raise: the fault's address, return address and callee, two arguments.
         let frame = self.frame_slots;
-        if frame + 5 > HEADROOM_SLOTS && !self.shape.reserve {
+        if frame + RAISE_SLOTS > HEADROOM_SLOTS && !self.shape.reserve {
             return Err(CompileError::NeedsReserve);
         }
         let (mut words, end) = self.asm.finish().map_err(|_| CompileError::TooFar)?;

@@ -2,7 +2,9 @@
 //! variable.
 
 use crate::compiler::assembler::Assembler;
-use crate::compiler::code::{Code, Entry, PROLOGUE_WORDS};
+use crate::compiler::code::{
+    ARITY_FIXED_MAX, Code, Entry, HEADROOM_SLOTS, PROLOGUE_WORDS, RAISE_SLOTS,
+};
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::compiler::make_code;
 use crate::heap::{Kind, Mutator};
@@ -11,8 +13,8 @@ use crate::symbol::Symbol;
 use crate::syntax::datum::Span;
 use crate::value::Value;
 
-/// Fields that a record type may have.
-const FIELDS_MAX: usize = 30;
+/// Fields that a record type may have: a constructor's arity must fit a closure's flag.
+const FIELDS_MAX: usize = ARITY_FIXED_MAX;
 
 fn begin() -> Assembler {
     let mut asm = Assembler::default();
@@ -94,6 +96,10 @@ pub(crate) fn constructor(mutator: &mut Mutator, record_type: Value, indices: Va
     }
     let in_order = given.iter().enumerate().all(|(i, from)| *from == Some(i as u16));
     let first = if in_order { 0 } else { required as u16 };
+    let slots = required.max(usize::from(first) + count.max(1));
+    if slots + RAISE_SLOTS > HEADROOM_SLOTS {
+        asm.wide(Opcode::Reserve, 0, 0, slots as i32);
+    }
     if !in_order {
         for (i, from) in given.iter().enumerate() {
             match from {
@@ -105,11 +111,10 @@ pub(crate) fn constructor(mutator: &mut Mutator, record_type: Value, indices: Va
             }
         }
     }
-    let slots = usize::from(first) + count.max(1);
     asm.op(Opcode::RecordNew, first, first, count as u16);
     asm.op(Opcode::Return, first, 0, 0);
     let name = Symbol::intern(&format!("make-{}", type_name(record_type)));
-    finish(mutator, asm, record_type, name, required, slots.max(required))
+    finish(mutator, asm, record_type, name, required, slots)
 }
 
 /// The predicate.

@@ -120,7 +120,8 @@ fn apply(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
         length += 1;
         rest = next;
         if length > ARGUMENTS_MAX {
-            return Err(Raise::error("apply: too many arguments, or a circular list", Vec::new()));
+            let message = format!("apply: more than {ARGUMENTS_MAX} arguments, or a circular list");
+            return Err(Raise::error(message, Vec::new()));
         }
     }
     if !rest.is_nil() {

@@ -5,6 +5,7 @@
 //! paths are apart, and take and give the registers.
 
 use crate::compiler::assembler::SOURCE_FREE;
+use crate::compiler::code::ARITY_GENERAL;
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::heap::Kind;
 use crate::heap::object::Header;
@@ -26,10 +27,13 @@ fn both_fixnums(a: Value, b: Value) -> bool {
     (a.to_word() | b.to_word()) & FIXNUM_MASK == 0
 }
 
+/// Whether `callee` takes just so many arguments. As many as `ARITY_GENERAL` reads as are left to
+/// `enter`, which looks at the clauses.
 #[inline(always)]
 fn is_closure_of(callee: Value, count: u64) -> bool {
     callee.is_object()
         && Header::at(callee.address()).to_word() & HEADER_LOW == (CLOSURE | count << ARITY_SHIFT)
+        && count != u64::from(ARITY_GENERAL)
 }
 
 #[inline(always)]

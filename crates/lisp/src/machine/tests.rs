@@ -325,6 +325,53 @@ fn large_procedures() {
 }
 
 #[test]
+fn calls_take_as_many_arguments_as_a_frame_holds() {
+    let driver = Driver::new(Limits::default());
+    for count in [1, 47, 48, 57, 200, 201, 254, 255, 256, 257, 512, 5_000] {
+        let each = |text: &str| (0..count).map(|i| text.replace('#', &i.to_string())).collect();
+        let (names, numbers): (String, String) = (each("p# "), each("# "));
+        let last = count - 1;
+        let program = format!(
+            "(define (fixed {names}) (list p0 p{last}))
+             (define (rest . all) (length all))
+             (define both (case-lambda ((a) 'one) (({names} more) 'more) ((a . all) (length all))))
+             (define (tail f) (f {numbers}))
+             (define (loops n {names}) (if (= n 0) p{last} (loops (- n 1) {names})))
+             (list (fixed {numbers}) (rest {numbers}) (both 0 {numbers}) (tail fixed) (tail rest)
+                   ((lambda (f) (f {numbers})) rest) (apply rest (list {numbers})) (loops 3 {numbers}))"
+        );
+        let expected =
+            format!("((0 {last}) {count} more (0 {last}) {count} {count} {count} {last})",);
+        assert_eq!(driver.eval(&program, "test"), expected, "{count} arguments");
+    }
+    let applied = "(apply (lambda all (length all)) (make-list 1000000 1))";
+    assert_eq!(driver.eval(applied, "test"), "1000000");
+    let refused = driver.eval("(apply + (make-list 2000000 1))", "test");
+    assert!(refused.contains("more than 1048576 arguments"), "{refused}");
+}
+
+#[test]
+fn records_have_many_fields() {
+    let driver = Driver::new(Limits::default());
+    for count in [30, 31, 60, 200] {
+        let each = |text: &str| (0..count).map(|i| text.replace('#', &i.to_string())).collect();
+        let (names, numbers): (String, String) = (each("f# "), each("# "));
+        let (fields, turned): (String, String) = (each("(f# get#) "), each("(f# turned#) "));
+        let reversed: String = (0..count).rev().map(|i| format!("f{i} ")).collect();
+        let last = count - 1;
+        let program = format!(
+            "(define-record-type wide (make {names}) wide? {fields})
+             (define-record-type turned (turn {reversed}) turned? {turned})
+             (list (get0 (make {numbers})) (turned0 (turn {numbers})))"
+        );
+        assert_eq!(driver.eval(&program, "test"), format!("(0 {last})"), "{count} fields");
+    }
+    let fields: String = (0..201).map(|i| format!("(f{i} get{i}) ")).collect();
+    let refused = driver.eval(&format!("(define-record-type w (m) w? {fields})"), "test");
+    assert!(refused.contains("at most 200 fields"), "{refused}");
+}
+
+#[test]
 fn everything_under_torture() {
     let driver = Driver::new(Limits { torture: Some(Torture::ALWAYS), ..Limits::default() });
     let program = "

@@ -46,7 +46,7 @@ pub use top_level::TopLevel;
 
 /// How deep forms nest, counting those that macros and sequences such as `cond` make; the core forms
 /// made of them nest at most four times as deep.
-pub const DEPTH_MAX: u32 = 1000;
+pub const DEPTH_MAX: u32 = 2000;
 /// Work that one top-level form may cause: forms visited and data that macros make.
 pub const STEPS_MAX: u64 = 8_000_000;
 type Result<T = Core> = core::result::Result<T, SyntaxError>;

@@ -9,7 +9,7 @@ use crate::symbol::Symbol;
 use std::collections::HashSet;
 
 /// How deep data nest in a text.
-pub const NESTING_MAX: usize = 1000;
+pub const NESTING_MAX: usize = 100_000;
 
 /// Reads one datum after another.
 #[derive(Debug)]

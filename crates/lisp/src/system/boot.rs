@@ -21,6 +21,8 @@ const FIRST: (&str, &str) = ("prelude/run.scm", include_str!("../prelude/run.scm
 
 /// The runtime's first kernel thread only waits: microprocesses have stacks of their own.
 const STACK_BYTES: usize = 1 << 20;
+/// Stack that an expansion may use: threads' steps run on 8 MiB, which must do for the compiler too.
+const EXPANSION_STACK_BYTES: usize = 5 << 20;
 /// Services do little; the compiler runs on the kernel thread's own stack.
 const SERVICE_STACK_BYTES: usize = 256 * 1024;
 
@@ -128,6 +130,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     let kernel = Kernel::new(heap, options, &mut mutator)
         .map_err(|_| BootError::Host(io::ErrorKind::OutOfMemory.into()))?;
     let kernel = Arc::new(kernel);
+    lock(&kernel.world).set_stack_bytes_max(EXPANSION_STACK_BYTES);
     crate::thread::wait::prepare_interruption().map_err(BootError::Host)?;
     let _ = kernel.getty.set(Microprocess::current());
     let carried = report.virtual_processors > 1;

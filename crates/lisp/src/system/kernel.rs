@@ -4,7 +4,6 @@ use crate::compiler;
 use crate::compiler::inline::Builtins;
 use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
 use crate::machine::{Hooks, condition, control};
-use crate::printer;
 use crate::raise::{Cause, Raise, Result};
 use crate::report::Report;
 use crate::service::{Collector, SystemCall};
@@ -188,14 +187,8 @@ impl Kernel {
     pub(crate) fn describe_deadlock(&self) -> String {
         let mut text = "deadlock: every thread waits for another".to_owned();
         for thread in self.threads.started().iter().take(DEADLOCK_LINES_MAX) {
-            let inner = lock(&thread.inner);
-            let name = if inner.name.is_true() {
-                printer::to_message(inner.name)
-            } else {
-                format!("thread {}", thread.id)
-            };
-            let what = inner.waits_for.unwrap_or("nothing");
-            text.push_str(&format!("\n    {name} waits for {what}"));
+            let what = lock(&thread.inner).waits_for.unwrap_or("nothing");
+            text.push_str(&format!("\n    thread {} waits for {what}", thread.name()));
         }
         text
     }

@@ -3,6 +3,7 @@
 
 use crate::heap::{ForeignObject, Marker};
 use crate::machine::Machine;
+use crate::printer::{self, Style};
 use crate::system::kernel::{Kernel, lock};
 use crate::value::Value;
 use core::fmt;
@@ -146,6 +147,13 @@ impl LispThread {
     pub(crate) unsafe fn machine(&self) -> &mut Option<Box<Machine>> {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.machine.get() }
+    }
+
+    /// Its name, for people; its number where it has none.
+    pub(crate) fn name(&self) -> String {
+        let name = lock(&self.inner).name;
+        let text = name.is_true().then(|| printer::to_text(name, Style::Display).ok()).flatten();
+        text.unwrap_or_else(|| self.id.to_string())
     }
 
     fn trace_inner(&self, marker: &mut Marker<'_>) {

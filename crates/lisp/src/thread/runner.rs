@@ -17,6 +17,7 @@ use crate::value::Value;
 use kyocho_microprocess::{Builder, Deadline, Microprocess, Stackless, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
+use std::io::Write;
 use std::sync::Arc;
 
 /// What the scheduler steps.
@@ -279,6 +280,9 @@ impl Runner {
     /// The thread is over.
     fn end(&mut self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Step {
         let kernel = Arc::clone(&self.kernel);
+        if let (Exit::Uncaught(object), false) = (exit, self.terminating) {
+            self.report_unheard(thread, machine, object);
+        }
         mutex::abandon(&kernel, machine, thread);
         let status = match exit {
             _ if self.terminating => Status::Terminated,
@@ -303,14 +307,32 @@ impl Runner {
         Step::Done
     }
 
+    /// Says on standard error what ended a thread, unless somebody waits for its end just then: he
+    /// gets it raised. Who joins the thread later gets it raised as well; better told twice than
+    /// never.
+    fn report_unheard(&self, thread: &Arc<LispThread>, machine: &Machine, object: Value) {
+        let is_heard = self.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
+        if is_heard {
+            return;
+        }
+        let report = Report::of_thread(&self.kernel, thread, machine, object);
+        self.kernel.threads.outside(thread, || {
+            // Nobody can be told that standard error is closed.
+            let _ = writeln!(std::io::stderr(), "{report}");
+        });
+    }
+
+    /// Whether it is the thread that somebody has evaluate a text.
+    fn is_main(&self, thread: &Arc<LispThread>) -> bool {
+        lock(&self.kernel.main).as_ref().is_some_and(|main| Arc::ptr_eq(main, thread))
+    }
+
     /// What the one who waits for the program is told, if this thread ends it.
     fn ended(&self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Option<Ended> {
         if let Exit::Quit(code) = exit {
             return Some(Ended::Exit(code));
         }
-        let is_main =
-            lock(&self.kernel.main).as_ref().is_some_and(|main| Arc::ptr_eq(main, thread));
-        if !is_main {
+        if !self.is_main(thread) {
             return None;
         }
         Some(match exit {

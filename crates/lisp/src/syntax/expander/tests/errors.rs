@@ -104,9 +104,11 @@ fn deep_nesting_is_an_error_and_long_sequences_are_not() {
     let deep = |open: &str, inner: &str, close: &str, n: usize| {
         format!("{}{inner}{}", open.repeat(n), close.repeat(n))
     };
-    assert!(error(&deep("(f ", "1", ")", 1001)).contains("nested deeper"));
+    assert!(error(&deep("(f ", "1", ")", 2001)).contains("nested too deep"));
+    assert!(error(&deep("(f ", "1", ")", 100_001)).contains("nested deeper"));
     let mut prompt = Prompt::new();
     prompt.expand(&deep("(f ", "1", ")", 900));
+    prompt.expand(&deep("'(", "1", ")", 50_000));
     prompt.expand(&format!("(f {})", "1 ".repeat(100_000)));
     prompt.expand(&format!("'({})", "1 ".repeat(100_000)));
     prompt.expand(&format!("(begin {})", "(f) ".repeat(100_000)));
