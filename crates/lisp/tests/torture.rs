@@ -19,8 +19,9 @@ const LONG: &[&str] =
 
 fn programs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scheme");
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut programs: Vec<_> = entries.filter(|path| !path.ends_with("harness.scm")).collect();
+    let entries = std::fs::read_dir(folder).expect("the programs are there");
+    let paths = entries.map(|entry| entry.expect("a folder can be read").path());
+    let mut programs: Vec<_> = paths.filter(|path| !path.ends_with("harness.scm")).collect();
     programs.sort();
     programs
 }
@@ -29,24 +30,21 @@ fn is_long(program: &Path) -> bool {
     program.file_stem().is_some_and(|stem| LONG.iter().any(|&long| stem == long))
 }
 
-/// The programs that fail in a system so tortured.
-fn failures(torture: Torture, cells: CellCache, virtual_processors: usize) -> Vec<PathBuf> {
+/// The programs that fail in a system so tortured, and why.
+fn failures(torture: Torture, cells: CellCache, virtual_processors: usize) -> Vec<String> {
     let options = Options {
         cell_cache: cells,
         virtual_processors: Some(virtual_processors),
         torture: Some(torture),
         ..Options::default()
     };
-    let mut system = System::boot(options, &mut |_| {}).unwrap();
+    let mut system = System::boot(options, &mut |_| {}).expect("the system boots");
     let mut failed = Vec::new();
     for program in programs().into_iter().filter(|program| torture.every > 1 || !is_long(program)) {
-        println!("{}: {torture:?}, {cells:?}", program.display());
         let outcome = system.run_file(&program);
-        if let Some(report) = &outcome.report {
-            println!("{report}");
-        }
         if outcome.exit_code != 0 {
-            failed.push(program);
+            let report = outcome.report.map(|report| report.to_string()).unwrap_or_default();
+            failed.push(format!("{} with {torture:?}, {cells:?}: {report}", program.display()));
         }
     }
     failed
@@ -67,6 +65,6 @@ fn nothing_is_lost_when_every_allocation_collects() {
         (2, 1, CellCache::Fixed(64), 2),
     ] {
         let failed = failures(Torture { every, phase }, cells, virtual_processors);
-        assert!(failed.is_empty(), "these programs fail: {failed:?}");
+        assert!(failed.is_empty(), "these programs fail: {failed:#?}");
     }
 }
