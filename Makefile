@@ -1,5 +1,5 @@
 # `make run` and `make test` are all a newcomer needs; each does its own set-up.
-.PHONY: run test bench setup ci clean
+.PHONY: run test bench setup install ci clean
 
 run: setup
 	@scripts/cargo build --release --quiet -p kyocho
@@ -13,6 +13,9 @@ bench: setup
 
 setup:
 	@scripts/setup
+
+install: setup
+	@scripts/install "$${PREFIX:-/usr/local}"
 
 ci:
 	@.ci/run

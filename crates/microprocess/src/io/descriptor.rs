@@ -1,8 +1,8 @@
 //! Reading, writing and waiting on any descriptor: beneath [`File`](super::File), and for interfaces that have no types
 //! of ours, such as C's.
 //!
-//! The microprocess waits, its kernel thread does not. A descriptor in non-blocking mode answers
-//! [`WouldBlock`](io::ErrorKind::WouldBlock) as it does to the system calls.
+//! The microprocess waits, its kernel thread does not. Descriptors should be in blocking mode: of others a ring takes no notice
+//! and waits, while plain calls answer [`WouldBlock`](io::ErrorKind::WouldBlock).
 #![expect(unsafe_code, reason = "hands buffers to the kernel; borrows files of descriptors")]
 
 use core::{mem::ManuallyDrop, time::Duration};

@@ -1,0 +1,211 @@
+//! Channels: `kyocho_channel_*`.
+//!
+//! Items are copied through one block of [`ITEM_BYTES_MAX`] bytes each: a copy of a cache line costs less than an allocation.
+#![expect(unsafe_code, reason = "the border to C")]
+
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::time::Duration;
+
+use kyocho_microprocess::channel::{
+    self, Receiver, RecvTimeoutError, SendTimeoutError, Sender, TryRecvError, TrySendError,
+};
+
+use crate::error::{Code, Result, answer, caller};
+use crate::mutex::Patience;
+
+/// The largest item.
+const ITEM_BYTES_MAX: usize = 64;
+/// Stands for "no bound".
+const UNBOUNDED: usize = usize::MAX;
+/// The largest bound: its room, which is allocated at once, takes a gigabyte.
+const ITEMS_MAX: usize = 1 << 24;
+
+type Item = [MaybeUninit<u8>; ITEM_BYTES_MAX];
+
+/// What `kyocho_channel_t` stands for; on the heap.
+pub(crate) struct Channel {
+    item_bytes: usize,
+    sender: Sender<Item>,
+    receiver: Receiver<Item>,
+}
+
+/// The channel that C passes.
+///
+/// # Safety
+/// `channel` is null or one that `kyocho_channel_create` made and nobody has destroyed.
+unsafe fn at<'a>(channel: *const Channel) -> Result<&'a Channel> {
+    // SAFETY: the caller's promise.
+    unsafe { channel.as_ref() }.ok_or(Code::INVALID)
+}
+
+impl Channel {
+    /// # Safety
+    /// `item` is null or points to an item of the channel.
+    unsafe fn send(&self, item: *const c_void, patience: Patience) -> Result<()> {
+        if item.is_null() {
+            return Err(Code::INVALID);
+        }
+        let mut block: Item = [MaybeUninit::uninit(); ITEM_BYTES_MAX];
+        // SAFETY: an item of this size, at most that of the block, says the caller.
+        unsafe { block.as_mut_ptr().copy_from_nonoverlapping(item.cast(), self.item_bytes) };
+        match patience {
+            Patience::None => self.sender.try_send(block).map_err(|error| match error {
+                TrySendError::Full(_) => Code::AGAIN,
+                TrySendError::Disconnected(_) => Code::CLOSED,
+            }),
+            Patience::Endless => {
+                caller()?;
+                self.sender.send(block).map_err(|_| Code::CLOSED)
+            }
+            Patience::For(limit) => {
+                caller()?;
+                self.sender.send_timeout(block, limit).map_err(|error| match error {
+                    SendTimeoutError::Timeout(_) => Code::TIMED_OUT,
+                    SendTimeoutError::Disconnected(_) => Code::CLOSED,
+                })
+            }
+        }
+    }
+
+    /// # Safety
+    /// `item` is null or a place for an item of the channel.
+    unsafe fn receive(&self, item: *mut c_void, patience: Patience) -> Result<()> {
+        if item.is_null() {
+            return Err(Code::INVALID);
+        }
+        let block = match patience {
+            Patience::None => self.receiver.try_recv().map_err(|error| match error {
+                TryRecvError::Empty => Code::AGAIN,
+                TryRecvError::Disconnected => Code::CLOSED,
+            }),
+            Patience::Endless => {
+                caller()?;
+                self.receiver.recv().map_err(|_| Code::CLOSED)
+            }
+            Patience::For(limit) => self.receive_within(limit),
+        }?;
+        // SAFETY: a place for this size, at most that of the block, says the caller.
+        unsafe { item.copy_from_nonoverlapping(block.as_ptr().cast(), self.item_bytes) };
+        Ok(())
+    }
+
+    fn receive_within(&self, limit: Duration) -> Result<Item> {
+        caller()?;
+        self.receiver.recv_timeout(limit).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Code::TIMED_OUT,
+            RecvTimeoutError::Disconnected => Code::CLOSED,
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_create(
+    channel: *mut *mut Channel,
+    item_bytes: usize,
+    items_max: usize,
+) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise: null or a place for a pointer.
+        let place = unsafe { channel.as_mut() }.ok_or(Code::INVALID)?;
+        let room = matches!(items_max, UNBOUNDED | 0..=ITEMS_MAX);
+        if !matches!(item_bytes, 1..=ITEM_BYTES_MAX) || !room {
+            return Err(Code::INVALID);
+        }
+        let (sender, receiver) = match items_max {
+            UNBOUNDED => channel::unbounded(),
+            items_max => channel::bounded(items_max),
+        };
+        *place = Box::into_raw(Box::new(Channel { item_bytes, sender, receiver }));
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_destroy(channel: *mut Channel) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        unsafe { at(channel) }?;
+        // SAFETY: made by `into_raw`, and nobody uses it any more, says the caller.
+        drop(unsafe { Box::from_raw(channel) });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_close(channel: *mut Channel) -> c_int {
+    // SAFETY: the caller's promise.
+    answer(|| unsafe { at(channel) }.map(|channel| channel.sender.close()))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_send(channel: *mut Channel, item: *const c_void) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let channel = unsafe { at(channel) }?;
+        // SAFETY: the caller's promise.
+        unsafe { channel.send(item, Patience::Endless) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_trysend(channel: *mut Channel, item: *const c_void) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let channel = unsafe { at(channel) }?;
+        // SAFETY: the caller's promise.
+        unsafe { channel.send(item, Patience::None) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_timedsend(
+    channel: *mut Channel,
+    item: *const c_void,
+    deadline: *const libc::timespec,
+) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let patience = unsafe { Patience::until(deadline) }?;
+        // SAFETY: the caller's promise.
+        let channel = unsafe { at(channel) }?;
+        // SAFETY: the caller's promise.
+        unsafe { channel.send(item, patience) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_recv(channel: *mut Channel, item: *mut c_void) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let channel = unsafe { at(channel) }?;
+        // SAFETY: the caller's promise.
+        unsafe { channel.receive(item, Patience::Endless) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_tryrecv(channel: *mut Channel, item: *mut c_void) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let channel = unsafe { at(channel) }?;
+        // SAFETY: the caller's promise.
+        unsafe { channel.receive(item, Patience::None) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_channel_timedrecv(
+    channel: *mut Channel,
+    item: *mut c_void,
+    deadline: *const libc::timespec,
+) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise.
+        let patience = unsafe { Patience::until(deadline) }?;
+        // SAFETY: the caller's promise.
+        let channel = unsafe { at(channel) }?;
+        // SAFETY: the caller's promise.
+        unsafe { channel.receive(item, patience) }
+    })
+}

@@ -1,0 +1,46 @@
+//! What is done once: `kyocho_once`.
+#![expect(unsafe_code, reason = "the border to C")]
+
+use core::ffi::c_int;
+
+use kyocho_microprocess::Mutex;
+use kyocho_microprocess::sync::PoisonError;
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Code, answer, caller};
+use crate::object::{Kind, Object};
+
+/// What `kyocho_once_t` holds.
+pub(crate) struct Raw {
+    lock: Mutex<()>,
+    done: AtomicBool,
+}
+
+// SAFETY: the size is that of `kyocho_once_t`; zeros say that it was not done.
+unsafe impl Kind for Raw {
+    const MAGIC: u32 = 0x6b79_6f6e;
+    const C_BYTES: usize = 120;
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_once(
+    once: *mut Object<Raw>,
+    initialise: Option<unsafe extern "C" fn()>,
+) -> c_int {
+    answer(|| {
+        let initialise = initialise.ok_or(Code::INVALID)?;
+        // SAFETY: the caller's promise.
+        let once = &unsafe { Object::at(once) }?.value;
+        if once.done.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        caller()?;
+        let _lock = once.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !once.done.load(Ordering::Acquire) {
+            // SAFETY: C passed a function to be called once.
+            unsafe { initialise() };
+            once.done.store(true, Ordering::Release);
+        }
+        Ok(())
+    })
+}
