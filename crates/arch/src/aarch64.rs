@@ -32,6 +32,8 @@ use core::arch::{asm, global_asm};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
+use crate::restartable::{Holder, Outcome};
+
 // ---------------------------------------------------------------------------------------------
 // Kernel-thread words
 // ---------------------------------------------------------------------------------------------
@@ -365,75 +367,61 @@ pub unsafe fn system_call(number: usize, arguments: [usize; 6]) -> isize {
 // Restartable sequences: see `restartable.rs` for the rules and the pseudo-code
 // ---------------------------------------------------------------------------------------------
 
-/// What a sequence leaves in `x4` (its answer) and `w5` (1: the virtual processor is not held, nothing done).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outcome {
-    pub(crate) value: usize,
-    pub(crate) refused: bool,
-}
-
-/// Calls a sequence: inputs in `x0`, `x1`, `x2`, and in `x3` the virtual processor that must be held, which it
-/// leaves alone; outputs in `x4`, `w5`; `x6` to `x8` scratch. The narrow list of overwritten registers is
+/// Calls the sequence at a symbol: an expression of type [`Outcome`], unsafe as the sequence is.
+///
+/// Registers: inputs in `x0`, `x1`, `x2`, and in `x3` the virtual processor that must be held, all left alone; outputs in `x4`
+/// and `w5` (1: not held, nothing done); `x6` to `x8` scratch. The narrow list of overwritten registers is
 /// why this is not an `extern "C"` call.
-macro_rules! sequence {
-    ($name:ident = $symbol:ident) => {
-        /// # Safety
-        /// The words named are valid and aligned, and only sequences on this virtual processor touch them.
-        #[inline(always)]
-        pub(crate) unsafe fn $name(
-            vp: NonNull<()>,
-            [first, second, third]: [usize; 3],
-        ) -> Outcome {
-            unsafe extern "C" {
-                fn $symbol();
-            }
-            let value: usize;
-            let refused: u32;
-            // SAFETY: the sequence overwrites what is declared here and the words the caller names.
-            unsafe {
-                asm!(
-                    "bl {sequence}",
-                    sequence = sym $symbol,
-                    in("x0") first, in("x1") second, in("x2") third, in("x3") vp.as_ptr(),
-                    out("x4") value, out("w5") refused, out("x6") _, out("x7") _, out("x8") _,
-                    out("x30") _,
-                );
-            }
-            Outcome { value, refused: refused != 0 }
+macro_rules! call {
+    ($symbol:ident, $holder:expr, $inputs:expr) => {{
+        unsafe extern "C" {
+            fn $symbol();
         }
-    };
+        let [first, second, third]: [usize; 3] = $inputs;
+        let value: usize;
+        let refused: u32;
+        // SAFETY: the sequence overwrites what is declared here and the words the caller names.
+        unsafe {
+            asm!(
+                "bl {sequence}",
+                sequence = sym $symbol,
+                in("x0") first, in("x1") second, in("x2") third, in("x3") $holder,
+                out("x4") value, out("w5") refused, out("x6") _, out("x7") _, out("x8") _,
+                out("x30") _,
+            );
+        }
+        Outcome { value, refused: refused != 0 }
+    }};
 }
 
 #[cfg(feature = "mutants")]
-pub(crate) use sequence;
+pub(crate) use call;
 
-sequence!(test_and_set = kyocho_test_and_set);
-sequence!(compare_and_swap = kyocho_compare_and_swap);
-sequence!(fetch_add = kyocho_fetch_add);
-sequence!(exchange = kyocho_exchange);
-sequence!(push = kyocho_push);
-sequence!(pop = kyocho_pop);
-sequence!(enqueue = kyocho_enqueue);
-sequence!(dequeue = kyocho_dequeue);
-
-unsafe extern "C" {
-    /// First byte of the sequences, and first byte after them.
-    static kyocho_restartable_begin: u8;
-    static kyocho_restartable_end: u8;
-    /// Pairs (start, end) of `u32` offsets from `kyocho_restartable_begin`.
-    static kyocho_restartable_table: [u32; 2];
-    static kyocho_restartable_table_end: [u32; 2];
+/// The methods of [`Holder`], each a call of its sequence.
+macro_rules! holder_methods {
+    ($($name:ident = $symbol:ident),* $(,)?) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name(self, inputs: [usize; 3]) -> Outcome {
+                call!($symbol, self.as_ptr(), inputs)
+            }
+        )*
+    };
 }
 
-/// Bounds of all sequences, and the table of them.
-pub(crate) fn restartable_section() -> (usize, usize, &'static [[u32; 2]]) {
-    let begin = &raw const kyocho_restartable_begin as usize;
-    let end = &raw const kyocho_restartable_end as usize;
-    let first = &raw const kyocho_restartable_table;
-    let past = &raw const kyocho_restartable_table_end;
-    let count = (past as usize - first as usize) / size_of::<[u32; 2]>();
-    // SAFETY: the assembler laid out `count` pairs, read-only, for the life of the program.
-    (begin, end, unsafe { core::slice::from_raw_parts(first, count) })
+// SAFETY: each sequence compares the thread's word with the virtual processor inside the range that is rewound.
+unsafe impl Holder for NonNull<()> {
+    const NAME: &'static str = "restartable";
+
+    holder_methods! {
+        test_and_set = kyocho_test_and_set,
+        compare_and_swap = kyocho_compare_and_swap,
+        fetch_add = kyocho_fetch_add,
+        push = kyocho_push,
+        pop = kyocho_pop,
+        enqueue = kyocho_enqueue,
+        dequeue = kyocho_dequeue,
+    }
 }
 
 // A sequence NAME runs from its label to `.Lend_NAME`, the address after its committing store.
@@ -506,11 +494,6 @@ global_asm!(
     "add x6, x4, x1",
     "str x6, [x0]",
     "kyocho_committed fetch_add",
-    // x0: *word, x1: new. x4 = old; *x0 = x1
-    "kyocho_sequence exchange",
-    "ldr x4, [x0]",
-    "str x1, [x0]",
-    "kyocho_committed exchange",
     // x0: *head, x1: node. x4 = node.next = *head; *head = node. The first store is to a node that
     // nobody else can reach yet, so only the second commits.
     "kyocho_sequence push",

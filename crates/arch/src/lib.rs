@@ -5,6 +5,7 @@
 //! | [`prepare`], [`switch`], [`Context`] | leave one stack and go on with another |
 //! | [`current_vp`], [`current_thread_word`] | two words of the *kernel thread*, read afresh at every call |
 //! | [`restartable`] | sequences that a preemption nullifies and restarts (Paper 0) |
+//! | `rseq` | the same, nullified by Linux whenever the thread leaves its CPU; not on `AArch64` yet |
 //! | [`pc_of`], [`set_pc`], [`sp_of`], [`fp_of`] | what a signal handler reads and changes in the interrupted context |
 //! | [`system_call`] | a call of the host kernel that touches no `errno` |
 //!
@@ -33,6 +34,8 @@ compile_error!("this instruction set has no file in kyocho-arch yet: write one b
 #[cfg(feature = "mutants")]
 pub mod mutant;
 pub mod restartable;
+#[cfg(target_arch = "x86_64")]
+pub mod rseq;
 
 pub use isa::{
     Context, Suspended, current_thread_word, current_vp, current_vp_word, fp_of, pc_of, prepare,

@@ -8,10 +8,13 @@
 //! | [`fetch_add_unregistered`] | the same | an addition is lost |
 #![expect(unsafe_code, reason = "operations on raw words")]
 
+#[cfg(target_arch = "x86_64")]
+pub mod rseq;
+
 use core::ptr::NonNull;
 
 use crate::isa::mutants as isa;
-use crate::restartable::{Fifo, Link, NotHeld, Range, answer, ranges_of};
+use crate::restartable::{Fifo, Link, NotHeld, Offsets, Range, ranges_of};
 
 /// How many of the mutants a handler restarts: the first ones of the table.
 const REGISTERED: usize = 2;
@@ -58,10 +61,18 @@ unsafe fn exchange_instruction<const N: usize>(address: usize, new: [u8; N]) -> 
     old
 }
 
+unsafe extern "C" {
+    static kyocho_mutants_begin: u8;
+    static kyocho_mutants_table: Offsets;
+    static kyocho_mutants_table_end: Offsets;
+}
+
 /// All mutants, registered or not.
 pub fn ranges() -> impl Iterator<Item = Range> {
-    let (begin, table) = isa::section();
-    ranges_of(begin, table)
+    let begin = &raw const kyocho_mutants_begin;
+    let table = [&raw const kyocho_mutants_table, &raw const kyocho_mutants_table_end];
+    // SAFETY: the assembler laid out the table between its labels.
+    unsafe { ranges_of(begin, table) }
 }
 
 /// As [`restartable::rewind`](crate::restartable::rewind), for the mutants that are registered.
@@ -79,7 +90,9 @@ pub fn rewind(pc: usize) -> Option<usize> {
 /// As for [`restartable::test_and_set`](crate::restartable::test_and_set), whose promise it then breaks; so below.
 pub unsafe fn test_and_set_twice(vp: NonNull<()>, word: *mut u32) -> Result<bool, NotHeld> {
     // SAFETY: the caller's promise.
-    answer(unsafe { isa::test_and_set_twice(vp, [word as usize, 0, 0]) }).map(|old| old != 0)
+    unsafe { isa::test_and_set_twice(vp.as_ptr() as usize, [word as usize, 0, 0]) }
+        .answer()
+        .map(|old| old != 0)
 }
 
 /// `enqueue` that moves the tail first.
@@ -95,8 +108,10 @@ pub unsafe fn enqueue_tail_first(
     node: *mut Link,
 ) -> Result<(), NotHeld> {
     // SAFETY: the caller's promise.
-    let outcome = unsafe { isa::enqueue_tail_first(vp, [queue as usize, node as usize, 0]) };
-    answer(outcome).map(|_| ())
+    let outcome = unsafe {
+        isa::enqueue_tail_first(vp.as_ptr() as usize, [queue as usize, node as usize, 0])
+    };
+    outcome.answer().map(|_| ())
 }
 
 /// `test_and_set` that nobody restarts.
@@ -108,7 +123,9 @@ pub unsafe fn enqueue_tail_first(
 /// As for [`test_and_set_twice`].
 pub unsafe fn test_and_set_unregistered(vp: NonNull<()>, word: *mut u32) -> Result<bool, NotHeld> {
     // SAFETY: the caller's promise.
-    answer(unsafe { isa::test_and_set_unregistered(vp, [word as usize, 0, 0]) }).map(|old| old != 0)
+    unsafe { isa::test_and_set_unregistered(vp.as_ptr() as usize, [word as usize, 0, 0]) }
+        .answer()
+        .map(|old| old != 0)
 }
 
 /// `fetch_add` that nobody restarts.
@@ -124,5 +141,6 @@ pub unsafe fn fetch_add_unregistered(
     addend: usize,
 ) -> Result<usize, NotHeld> {
     // SAFETY: the caller's promise.
-    answer(unsafe { isa::fetch_add_unregistered(vp, [word as usize, addend, 0]) })
+    unsafe { isa::fetch_add_unregistered(vp.as_ptr() as usize, [word as usize, addend, 0]) }
+        .answer()
 }

@@ -1,4 +1,5 @@
-//! x86-64, System V: stack switch, kernel-thread words, restartable sequences.
+//! x86-64, System V: stack switch, kernel-thread words, signal contexts, system calls. Restartable sequences lie in
+//! `x86_64/restartable.rs` (nullified by our preemption handler) and `x86_64/rseq.rs` (nullified by Linux).
 //!
 //! # A stack, suspended and prepared
 //!
@@ -33,10 +34,11 @@
 
 #[cfg(feature = "mutants")]
 pub(crate) mod mutants;
+mod restartable;
+pub(crate) mod rseq;
 
 use core::arch::{asm, global_asm};
 use core::ffi::c_void;
-use core::ptr::NonNull;
 
 // ---------------------------------------------------------------------------------------------
 // Kernel-thread words
@@ -357,195 +359,3 @@ pub unsafe fn system_call(number: usize, arguments: [usize; 6]) -> isize {
     }
     answer
 }
-
-// ---------------------------------------------------------------------------------------------
-// Restartable sequences: see `restartable.rs` for the rules and the pseudo-code
-// ---------------------------------------------------------------------------------------------
-
-/// What a sequence leaves in `rax` (its answer) and `ecx` (1: the virtual processor is not held, nothing done).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outcome {
-    pub(crate) value: usize,
-    pub(crate) refused: bool,
-}
-
-/// Calls a sequence: inputs in `rdi`, `rsi`, `rdx`, and in `r10` the virtual processor that must be held,
-/// which it leaves alone; outputs in `rax`, `ecx`; `r8`, `r9` scratch. The narrow list of overwritten registers
-/// is why this is not an `extern "C"` call.
-macro_rules! sequence {
-    ($name:ident = $symbol:ident) => {
-        /// # Safety
-        /// The words named are valid and aligned, and only sequences on this virtual processor touch them.
-        #[inline(always)]
-        pub(crate) unsafe fn $name(
-            vp: NonNull<()>,
-            [first, second, third]: [usize; 3],
-        ) -> Outcome {
-            unsafe extern "C" {
-                fn $symbol();
-            }
-            let value: usize;
-            let refused: u32;
-            // SAFETY: the sequence overwrites what is declared here and the words the caller names.
-            unsafe {
-                asm!(
-                    "call {sequence}",
-                    sequence = sym $symbol,
-                    in("rdi") first, in("rsi") second, in("rdx") third, in("r10") vp.as_ptr(),
-                    out("rax") value, out("ecx") refused, out("r8") _, out("r9") _,
-                );
-            }
-            Outcome { value, refused: refused != 0 }
-        }
-    };
-}
-
-#[cfg(feature = "mutants")]
-pub(crate) use sequence;
-
-sequence!(test_and_set = kyocho_test_and_set);
-sequence!(compare_and_swap = kyocho_compare_and_swap);
-sequence!(fetch_add = kyocho_fetch_add);
-sequence!(exchange = kyocho_exchange);
-sequence!(push = kyocho_push);
-sequence!(pop = kyocho_pop);
-sequence!(enqueue = kyocho_enqueue);
-sequence!(dequeue = kyocho_dequeue);
-
-unsafe extern "C" {
-    /// First byte of the sequences, and first byte after them.
-    static kyocho_restartable_begin: u8;
-    static kyocho_restartable_end: u8;
-    /// Pairs (start, end) of `u32` offsets from `kyocho_restartable_begin`.
-    static kyocho_restartable_table: [u32; 2];
-    static kyocho_restartable_table_end: [u32; 2];
-}
-
-/// Bounds of all sequences, and the table of them.
-pub(crate) fn restartable_section() -> (usize, usize, &'static [[u32; 2]]) {
-    let begin = &raw const kyocho_restartable_begin as usize;
-    let end = &raw const kyocho_restartable_end as usize;
-    let first = &raw const kyocho_restartable_table;
-    let past = &raw const kyocho_restartable_table_end;
-    let count = (past as usize - first as usize) / size_of::<[u32; 2]>();
-    // SAFETY: the assembler laid out `count` pairs, read-only, for the life of the program.
-    (begin, end, unsafe { core::slice::from_raw_parts(first, count) })
-}
-
-// A sequence NAME runs from its label to `.Lend_NAME`, the address after its committing store.
-// `sequence` opens it and refuses when another virtual processor than r10's, or none, is held; `committed` closes it, records it
-// in the table and returns. `rax` is the scratch register of the check.
-global_asm!(
-    ".macro kyocho_sequence name",
-    ".balign 16",
-    ".globl kyocho_\\name",
-    ".hidden kyocho_\\name",
-    ".type kyocho_\\name, @function",
-    "kyocho_\\name:",
-    ".cfi_startproc",
-    "mov rax, qword ptr [rip + kyocho_vp@GOTTPOFF]",
-    "cmp qword ptr fs:[rax], r10",
-    "jne 9f",
-    ".endm",
-    // Falls in after the commit; a sequence that finds nothing to do jumps to 8.
-    ".macro kyocho_committed name",
-    ".Lend_\\name:",
-    "8:",
-    "xor ecx, ecx",
-    "ret",
-    "9:",
-    "mov ecx, 1",
-    "ret",
-    ".cfi_endproc",
-    ".size kyocho_\\name, . - kyocho_\\name",
-    ".pushsection .rodata.kyocho_restartable,\"a\",@progbits",
-    ".long kyocho_\\name - kyocho_restartable_begin, .Lend_\\name - kyocho_restartable_begin",
-    ".popsection",
-    ".endm",
-    ".pushsection .rodata.kyocho_restartable,\"a\",@progbits",
-    ".balign 4",
-    ".globl kyocho_restartable_table",
-    ".hidden kyocho_restartable_table",
-    "kyocho_restartable_table:",
-    ".popsection",
-    ".pushsection .text.kyocho_restartable,\"ax\",@progbits",
-    ".balign 64",
-    ".globl kyocho_restartable_begin",
-    ".hidden kyocho_restartable_begin",
-    "kyocho_restartable_begin:",
-    // rdi: *u32. rax = old; if old == 0 { *rdi = 1 }
-    "kyocho_sequence test_and_set",
-    "mov eax, dword ptr [rdi]",
-    "test eax, eax",
-    "jnz 8f",
-    "mov dword ptr [rdi], 1",
-    "kyocho_committed test_and_set",
-    // rdi: *word, rsi: expected, rdx: new. rax = old; if old == rsi { *rdi = rdx }
-    "kyocho_sequence compare_and_swap",
-    "mov rax, qword ptr [rdi]",
-    "cmp rax, rsi",
-    "jne 8f",
-    "mov qword ptr [rdi], rdx",
-    "kyocho_committed compare_and_swap",
-    // rdi: *word, rsi: addend. rax = old; *rdi = old + rsi
-    "kyocho_sequence fetch_add",
-    "mov rax, qword ptr [rdi]",
-    "lea r8, [rax + rsi]",
-    "mov qword ptr [rdi], r8",
-    "kyocho_committed fetch_add",
-    // rdi: *word, rsi: new. rax = old; *rdi = rsi
-    "kyocho_sequence exchange",
-    "mov rax, qword ptr [rdi]",
-    "mov qword ptr [rdi], rsi",
-    "kyocho_committed exchange",
-    // rdi: *head, rsi: node. rax = node.next = *head; *head = node. The first store is to a node that
-    // nobody else can reach yet, so only the second commits.
-    "kyocho_sequence push",
-    "mov rax, qword ptr [rdi]",
-    "mov qword ptr [rsi], rax",
-    "mov qword ptr [rdi], rsi",
-    "kyocho_committed push",
-    // rdi: *head. rax = *head; if rax != null { *head = rax.next }
-    "kyocho_sequence pop",
-    "mov rax, qword ptr [rdi]",
-    "test rax, rax",
-    "jz 8f",
-    "mov r8, qword ptr [rax]",
-    "mov qword ptr [rdi], r8",
-    "kyocho_committed pop",
-    // rdi: *{head, tail}, rsi: node. The link that precedes the node is tail's (or the head word, when
-    // empty), past the logical end of the queue until `tail` moves: writing it commits nothing.
-    "kyocho_sequence enqueue",
-    "mov rax, qword ptr [rdi + 8]",
-    "test rax, rax",
-    "mov r8, rax",
-    "cmovz r8, rdi",
-    "mov qword ptr [r8], rsi",
-    "mov qword ptr [rdi + 8], rsi",
-    "kyocho_committed enqueue",
-    // rdi: *{head, tail}. rax = head if tail != null; then either head = head.next or, for the last
-    // node, tail = null: which word and which value is decided first, so that one store commits.
-    "kyocho_sequence dequeue",
-    "mov r8, qword ptr [rdi + 8]",
-    "xor eax, eax",
-    "test r8, r8",
-    "jz 8f",
-    "mov rax, qword ptr [rdi]",
-    "mov r9, qword ptr [rax]",
-    "lea rcx, [rdi + 8]",
-    "cmp rax, r8",
-    "mov r8d, 0",
-    "cmove r9, r8",
-    "cmovne rcx, rdi",
-    "mov qword ptr [rcx], r9",
-    "kyocho_committed dequeue",
-    ".globl kyocho_restartable_end",
-    ".hidden kyocho_restartable_end",
-    "kyocho_restartable_end:",
-    ".popsection",
-    ".pushsection .rodata.kyocho_restartable,\"a\",@progbits",
-    ".globl kyocho_restartable_table_end",
-    ".hidden kyocho_restartable_table_end",
-    "kyocho_restartable_table_end:",
-    ".popsection",
-);

@@ -23,6 +23,10 @@ impl Errno {
     pub const SRCH: Self = Self(libc::ESRCH);
     /// This kernel has no such call.
     pub const NOSYS: Self = Self(libc::ENOSYS);
+    /// In use already.
+    pub const BUSY: Self = Self(libc::EBUSY);
+    /// Waiting for it would wait for ever.
+    pub const DEADLK: Self = Self(libc::EDEADLK);
     /// This process has no more descriptors.
     pub const MFILE: Self = Self(libc::EMFILE);
     /// The time has passed.

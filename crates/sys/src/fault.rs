@@ -48,6 +48,8 @@ pub enum Call {
     Ring,
     /// Making, loading or running a program of the host's.
     Bpf,
+    /// Registering a thread's area for restartable sequences.
+    Rseq,
 }
 
 /// What is armed: 0 nothing, `ANY` every kind, otherwise 1 + the kind.

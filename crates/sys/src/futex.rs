@@ -61,5 +61,15 @@ pub fn wake(word: &AtomicU32, count: u32) -> u32 {
     }
 }
 
+/// Takes `word`, if it is 0, by one system call: the kernel writes the caller's thread number into it. Whether it did.
+///
+/// Once another thread has tried in vain, the word says so (`FUTEX_WAITERS`); storing 0 frees it all the same.
+#[must_use]
+pub fn try_take(word: &AtomicU32) -> bool {
+    const OPERATION: usize = (libc::FUTEX_TRYLOCK_PI | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: `word` is valid; what the kernel writes is a number.
+    unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, OPERATION]) }.is_ok()
+}
+
 #[cfg(test)]
 mod tests;

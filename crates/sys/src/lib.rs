@@ -24,6 +24,8 @@ pub mod memory;
 pub mod poll;
 pub mod prim;
 mod raw;
+#[cfg(all(target_arch = "x86_64", not(loom)))] // `arch` has sequences for no other yet
+pub mod rseq;
 pub mod scheduling;
 pub mod signal;
 pub mod skip;

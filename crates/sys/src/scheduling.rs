@@ -99,6 +99,17 @@ pub fn current_cpu() -> usize {
     usize::try_from(cpu).expect("every Linux knows the current CPU")
 }
 
+/// How many CPUs this machine may ever have: one more than the greatest number. [`CPUS_MAX`] where the host does not say.
+/// Allocates.
+#[must_use]
+pub fn cpus_possible() -> usize {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    // "0-7" or "0,2-5": ascending.
+    let greatest =
+        text.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok());
+    greatest.map_or(CPUS_MAX, |last| (last + 1).min(CPUS_MAX))
+}
+
 /// Scheduling classes of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {

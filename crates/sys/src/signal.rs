@@ -222,6 +222,41 @@ pub fn set_delivery(signal: Signal, delivery: Delivery) -> Result<Delivery, Errn
     Ok(if before & bit == 0 { Delivery::Unblock } else { Delivery::Block })
 }
 
+/// All signals of the calling kernel thread held back, until dropped: as near as a user program comes to disabling interrupts.
+/// Two system calls, this one and the drop.
+#[derive(Debug)]
+#[must_use = "dropping it delivers the signals"]
+pub struct AllBlocked {
+    before: u64,
+    // Belongs to a kernel thread: neither `Send` nor `Sync`.
+    _thread: PhantomData<*mut ()>,
+}
+
+impl AllBlocked {
+    /// Holds back what can be held back.
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> Self {
+        Self { before: exchange_mask(u64::MAX), _thread: PhantomData }
+    }
+}
+
+impl Drop for AllBlocked {
+    fn drop(&mut self) {
+        exchange_mask(self.before);
+    }
+}
+
+/// Sets the mask of the calling thread; what it was. The kernel refuses no set.
+fn exchange_mask(mask: u64) -> u64 {
+    let mut before = 0_u64;
+    let places = [&raw const mask as usize, &raw mut before as usize];
+    let arguments = [libc::SIG_SETMASK as usize, places[0], places[1], size_of::<u64>()];
+    // SAFETY: the kernel reads one set of 64 signals and writes another.
+    let answer = unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
+    assert!(answer.is_ok(), "two valid addresses and the size of a set");
+    before
+}
+
 /// A stack for handlers of the calling kernel thread, with a guard page below.
 ///
 /// In force until dropped, on the thread that made it.

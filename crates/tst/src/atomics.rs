@@ -4,12 +4,11 @@
 //! compare-and-swap or reclamation against ABA; a word that is busy for a few instructions needs neither.
 #![expect(unsafe_code, reason = "follows raw links")]
 
-use core::ptr;
-
 use kyocho_arch::restartable::{Fifo, Link};
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::contract::{Links, Refusal, TestAndSet};
+use crate::contract::{Everywhere, Links, Refusal, TestAndSet};
+use crate::plain;
 
 /// Exclusion between all threads of the address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,10 +37,24 @@ unsafe impl TestAndSet for Atomics {
     }
 
     #[inline(always)]
+    fn compare_and_swap(
+        &self,
+        word: &AtomicUsize,
+        expected: usize,
+        new: usize,
+    ) -> Result<usize, Refusal> {
+        let answer = word.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire);
+        Ok(answer.unwrap_or_else(|old| old))
+    }
+
+    #[inline(always)]
     fn fetch_add(&self, word: &AtomicUsize, addend: usize) -> Result<usize, Refusal> {
         Ok(word.fetch_add(addend, Ordering::AcqRel))
     }
 }
+
+// SAFETY: the processor knows every thread.
+unsafe impl Everywhere for Atomics {}
 
 // SAFETY: the lock word makes the operations on one list serial.
 unsafe impl Links for Atomics {
@@ -51,26 +64,13 @@ unsafe impl Links for Atomics {
         head: *mut *mut Link,
         node: *mut Link,
     ) -> Result<(), Refusal> {
-        self.locked(lock, || {
-            // SAFETY: valid, and ours while the lock word is set; so below.
-            let first = unsafe { head.replace(node) };
-            // SAFETY: in no list until the lock is free again.
-            unsafe { node.write(Link { next: first }) };
-        })
+        // SAFETY: the caller's promise, and ours alone while the lock word is set; so below.
+        self.locked(lock, || unsafe { plain::push(head, node) })
     }
 
     unsafe fn pop(&self, lock: &AtomicU32, head: *mut *mut Link) -> Result<*mut Link, Refusal> {
-        self.locked(lock, || {
-            // SAFETY: as above.
-            let first = unsafe { head.read() };
-            if !first.is_null() {
-                // SAFETY: a link of the list is valid.
-                let next = unsafe { (*first).next };
-                // SAFETY: as above.
-                unsafe { head.write(next) };
-            }
-            first
-        })
+        // SAFETY: as above.
+        self.locked(lock, || unsafe { plain::pop(head) })
     }
 
     unsafe fn enqueue(
@@ -79,33 +79,12 @@ unsafe impl Links for Atomics {
         queue: *mut Fifo,
         node: *mut Link,
     ) -> Result<(), Refusal> {
-        self.locked(lock, || {
-            // SAFETY: as above.
-            let queue = unsafe { &mut *queue };
-            match ptr::NonNull::new(queue.tail) {
-                None => queue.head = node,
-                // SAFETY: the last link of the queue is valid.
-                Some(last) => unsafe { last.write(Link { next: node }) },
-            }
-            queue.tail = node;
-        })
+        // SAFETY: as above.
+        self.locked(lock, || unsafe { plain::enqueue(queue, node) })
     }
 
     unsafe fn dequeue(&self, lock: &AtomicU32, queue: *mut Fifo) -> Result<*mut Link, Refusal> {
-        self.locked(lock, || {
-            // SAFETY: as above.
-            let queue = unsafe { &mut *queue };
-            if queue.tail.is_null() {
-                return ptr::null_mut();
-            }
-            let first = queue.head;
-            if first == queue.tail {
-                queue.tail = ptr::null_mut();
-            } else {
-                // SAFETY: a link of the queue is valid, and not the last one, so its `next` means something.
-                queue.head = unsafe { (*first).next };
-            }
-            first
-        })
+        // SAFETY: as above.
+        self.locked(lock, || unsafe { plain::dequeue(queue) })
     }
 }

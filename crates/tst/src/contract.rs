@@ -10,17 +10,20 @@ use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// This kernel thread does not hold the virtual processor that the words belong to.
+    /// This kernel thread does not hold the virtual processor, or does not run on the CPU, that the words belong to.
     NotHeld,
     /// Somebody else is at it.
     Busy,
+    /// More threads take part than the mechanism has room for.
+    Full,
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotHeld => "this kernel thread does not hold the virtual processor",
+            Self::NotHeld => "this kernel thread is not where the words belong",
             Self::Busy => "somebody else is at it",
+            Self::Full => "more threads take part than there is room for: make it larger",
         })
     }
 }
@@ -54,12 +57,29 @@ pub unsafe trait TestAndSet {
         word.store(0, Ordering::Release);
     }
 
+    /// Replaces the word by `new` if it is `expected`; what it was.
+    ///
+    /// # Errors
+    /// [`Refusal::NotHeld`].
+    fn compare_and_swap(
+        &self,
+        word: &AtomicUsize,
+        expected: usize,
+        new: usize,
+    ) -> Result<usize, Refusal>;
+
     /// Adds to the word, wrapping; what it was.
     ///
     /// # Errors
     /// [`Refusal::NotHeld`].
     fn fetch_add(&self, word: &AtomicUsize, addend: usize) -> Result<usize, Refusal>;
 }
+
+/// A mechanism that serves every thread of the address space: what a lock that blocks may be built on.
+///
+/// # Safety
+/// It excludes all threads that use it from each other, and `test_and_set`, `compare_and_swap` and `fetch_add` refuse none of them.
+pub unsafe trait Everywhere: TestAndSet {}
 
 /// Intrusive lists and queues: each operation happens as a whole or not at all.
 ///

@@ -25,6 +25,15 @@ unsafe impl TestAndSet for ForgetsToRelease {
         word.store(0, Ordering::Relaxed);
     }
 
+    fn compare_and_swap(
+        &self,
+        word: &AtomicUsize,
+        expected: usize,
+        new: usize,
+    ) -> Result<usize, Refusal> {
+        Atomics.compare_and_swap(word, expected, new)
+    }
+
     fn fetch_add(&self, word: &AtomicUsize, addend: usize) -> Result<usize, Refusal> {
         Atomics.fetch_add(word, addend)
     }

@@ -5,8 +5,12 @@
 use core::ptr::NonNull;
 
 use kyocho_arch::set_current_vp;
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use kyocho_sys::prim::thread::{scope, yield_now};
-use kyocho_tst::{Atomics, Counter, FreeList, Link, Links, Queue, Refusal, Restartable, TryLock};
+use kyocho_tst::{
+    Atomics, Counter, FreeList, Lamport, Link, Links, Method, Queue, Refusal, Restartable, Section,
+    SignalsBlocked, SystemCall, TryLock,
+};
 
 /// Names of virtual processors; nobody follows them.
 fn vp(number: usize) -> NonNull<()> {
@@ -38,6 +42,14 @@ fn a_lock_is_taken_once_until_it_is_free<M: Links>(mechanism: M) {
     assert_eq!(*lock.try_lock().unwrap(), 2);
 }
 
+fn a_word_is_swapped_when_it_is_as_expected<M: Links>(mechanism: M) {
+    let word = AtomicUsize::new(5);
+    assert_eq!(mechanism.compare_and_swap(&word, 4, 9), Ok(5));
+    assert_eq!(word.load(Ordering::Relaxed), 5);
+    assert_eq!(mechanism.compare_and_swap(&word, 5, 9), Ok(5));
+    assert_eq!(word.load(Ordering::Relaxed), 9);
+}
+
 fn a_counter_counts_and_wraps<M: Links>(mechanism: M) {
     let counter = Counter::new(mechanism);
     assert_eq!(counter.add(usize::MAX), Ok(0));
@@ -46,10 +58,10 @@ fn a_counter_counts_and_wraps<M: Links>(mechanism: M) {
 }
 
 /// Drives list and queue by a seed beside `Vec` and `VecDeque`.
-fn lists_agree_with_the_standard_library<M: Links + Copy>(mechanism: M, seed: u64) {
+fn lists_agree_with_the_standard_library<M: Links>([first, second]: [M; 2], seed: u64) {
     let mut nodes = links(8);
     let mut idle: Vec<NonNull<Link>> = nodes.iter_mut().map(NonNull::from).collect();
-    let (list, queue) = (FreeList::new(mechanism), Queue::new(mechanism));
+    let (list, queue) = (FreeList::new(first), Queue::new(second));
     let (mut stack, mut line) = (Vec::new(), std::collections::VecDeque::new());
     let mut random = seed;
     for step in 0..10_000 {
@@ -79,29 +91,39 @@ fn lists_agree_with_the_standard_library<M: Links + Copy>(mechanism: M, seed: u6
 }
 
 /// The whole suite.
-fn conforms<M: Links + Copy>(mechanism: M) {
-    a_lock_is_taken_once_until_it_is_free(mechanism);
-    a_counter_counts_and_wraps(mechanism);
+fn conforms<M: Links>(mechanism: impl Fn() -> M) {
+    a_lock_is_taken_once_until_it_is_free(mechanism());
+    a_word_is_swapped_when_it_is_as_expected(mechanism());
+    a_counter_counts_and_wraps(mechanism());
     for seed in 1..=20 {
-        lists_agree_with_the_standard_library(mechanism, seed);
+        lists_agree_with_the_standard_library([mechanism(), mechanism()], seed);
     }
 }
 
 #[test]
 fn atomics_conform() {
-    conforms(Atomics);
+    conforms(|| Atomics);
+    conforms(|| Method::Atomics(Atomics));
 }
 
 #[test]
 fn restartable_sequences_conform() {
     holding(vp(1), || {
         assert_eq!(Restartable::current(), Some(Restartable::new(vp(1))));
-        conforms(Restartable::new(vp(1)));
+        conforms(|| Restartable::new(vp(1)));
+        conforms(|| Method::Restartable(Restartable::new(vp(1))));
     });
 }
 
+#[test]
+fn critical_sections_conform() {
+    conforms(SystemCall::new);
+    conforms(|| SignalsBlocked);
+    conforms(|| Lamport::new(3));
+}
+
 /// Every operation of a mechanism whose virtual processor this thread does not hold.
-fn assert_refuses(mechanism: Restartable) {
+fn assert_refuses<M: Links + Copy>(mechanism: M) {
     let lock = TryLock::new(mechanism, ());
     let counter = Counter::new(mechanism);
     let (list, queue) = (FreeList::new(mechanism), Queue::new(mechanism));
@@ -109,6 +131,9 @@ fn assert_refuses(mechanism: Restartable) {
     let node = NonNull::from(&mut nodes[0]);
     assert_eq!(lock.try_lock().err(), Some(Refusal::NotHeld));
     assert_eq!(counter.add(1), Err(Refusal::NotHeld));
+    let word = AtomicUsize::new(5);
+    assert_eq!(mechanism.compare_and_swap(&word, 5, 9), Err(Refusal::NotHeld));
+    assert_eq!(word.load(Ordering::Relaxed), 5);
     // SAFETY: the node outlives both, and is refused anyway.
     assert_eq!(unsafe { list.push(node) }, Err(Refusal::NotHeld));
     // SAFETY: as above.
@@ -154,11 +179,15 @@ fn until_free<T>(mut operation: impl FnMut() -> Result<T, Refusal>) -> T {
     }
 }
 
-#[test]
-fn atomics_lose_nothing_between_kernel_threads() {
-    let lock = TryLock::new(Atomics, 0_usize);
-    let counter = Counter::new(Atomics);
-    let (list, queue) = (FreeList::new(Atomics), Queue::new(Atomics));
+/// Kernel threads use one lock, counter, list and queue at once, each after `prepare`; then nothing is missing.
+fn nothing_is_lost_between_kernel_threads<M: Links + Sync + Send>(
+    mechanism: impl Fn() -> M,
+    prepare: impl Fn() + Sync,
+) {
+    prepare();
+    let lock = TryLock::new(mechanism(), 0_usize);
+    let counter = Counter::new(mechanism());
+    let (list, queue) = (FreeList::new(mechanism()), Queue::new(mechanism()));
     let mut nodes = links(THREADS);
     for node in &mut nodes {
         // SAFETY: the nodes outlive list and queue.
@@ -166,7 +195,7 @@ fn atomics_lose_nothing_between_kernel_threads() {
     }
     let round = || {
         *until_free(|| lock.try_lock()) += 1;
-        counter.add(1).unwrap();
+        until_free(|| counter.add(1));
         if let Some(node) = until_free(|| list.pop()) {
             // SAFETY: popped, so in no list.
             until_free(|| unsafe { queue.push(node) });
@@ -178,13 +207,148 @@ fn atomics_lose_nothing_between_kernel_threads() {
     };
     scope(|threads| {
         for _ in 0..THREADS {
-            threads.spawn(|| (0..ROUNDS).for_each(|_| round()));
+            threads.spawn(|| {
+                prepare();
+                (0..ROUNDS).for_each(|_| round());
+            });
         }
     });
-    assert_eq!((*lock.try_lock().unwrap(), counter.get()), (THREADS * ROUNDS, THREADS * ROUNDS));
+    let locked = *until_free(|| lock.try_lock());
+    assert_eq!((locked, counter.get()), (THREADS * ROUNDS, THREADS * ROUNDS));
     let mut left: Vec<_> = core::iter::from_fn(|| list.pop().unwrap()).collect();
     left.extend(core::iter::from_fn(|| queue.pop().unwrap()));
     left.sort();
     left.dedup();
     assert_eq!(left.len(), THREADS, "a node was lost or listed twice");
+}
+
+#[test]
+fn atomics_lose_nothing_between_kernel_threads() {
+    nothing_is_lost_between_kernel_threads(|| Atomics, || {});
+}
+
+#[test]
+fn system_calls_lose_nothing_between_kernel_threads() {
+    nothing_is_lost_between_kernel_threads(SystemCall::new, || {});
+}
+
+#[test]
+fn lamports_algorithm_loses_nothing_between_kernel_threads() {
+    nothing_is_lost_between_kernel_threads(|| Lamport::new(THREADS + 1), || {});
+}
+
+#[test]
+fn lamports_algorithm_refuses_one_thread_too_many_until_another_has_ended() {
+    let counter = Counter::new(Lamport::new(1));
+    scope(|threads| {
+        threads.spawn(|| assert_eq!(counter.add(1), Ok(0))).join().unwrap();
+        threads
+            .spawn(|| {
+                let added = until(|| counter.add(1).ok());
+                assert_eq!(added, 1, "the place of the first is free once it is gone");
+            })
+            .join()
+            .unwrap();
+    });
+    let counter = Counter::new(Lamport::new(1));
+    assert_eq!(counter.add(1), Ok(0));
+    scope(|threads| {
+        threads.spawn(|| assert_eq!(counter.add(1), Err(Refusal::Full)));
+    });
+}
+
+/// Waits for an answer, under a watchdog.
+fn until<T>(mut answer: impl FnMut() -> Option<T>) -> T {
+    let watchdog_ns = kyocho_sys::clock::monotonic_ns() + 60_000_000_000;
+    loop {
+        if let Some(value) = answer() {
+            return value;
+        }
+        assert!(kyocho_sys::clock::monotonic_ns() < watchdog_ns, "no answer");
+        yield_now();
+    }
+}
+
+#[test]
+fn a_participant_that_dies_inside_is_finished_by_who_waits_for_it() {
+    let section = Lamport::new(4);
+    scope(|threads| {
+        // Ends inside; the ticket is not given back.
+        threads.spawn(|| section.enter().unwrap());
+    });
+    let visit = || {
+        let ticket = section.enter().unwrap();
+        section.leave(ticket);
+    };
+    scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| (0..100).for_each(|_| visit()));
+        }
+    });
+    assert_eq!(section.adopted(), 1);
+}
+
+#[test]
+fn a_handler_inside_its_own_threads_section_is_refused() {
+    let counter = Counter::new(Lamport::new(1));
+    let section = Lamport::new(1);
+    let ticket = section.enter().unwrap();
+    assert_eq!(section.enter(), Err(Refusal::Busy), "as in a signal handler");
+    assert_eq!(counter.add(1), Ok(0), "another section is another matter");
+    section.leave(ticket);
+    assert!(section.enter().is_ok());
+}
+
+#[cfg(target_arch = "x86_64")]
+mod on_a_cpu {
+    use kyocho_sys::scheduling::{CpuSet, affinity, set_affinity};
+    use kyocho_sys::skip::skip;
+    use kyocho_sys::task::ThreadId;
+    use kyocho_tst::{Method, Rseq};
+
+    use super::{assert_refuses, conforms, nothing_is_lost_between_kernel_threads};
+
+    /// Confines the calling thread to the first CPU, or the last, that it may use, and lets it have rseq.
+    fn confine(first: bool) -> Result<Rseq, String> {
+        let allowed = affinity(ThreadId::current()).unwrap();
+        let mut cpus = allowed.iter();
+        let cpu = if first { cpus.next() } else { cpus.last() }.unwrap();
+        set_affinity(ThreadId::current(), &CpuSet::single(cpu)).unwrap();
+        Rseq::current().map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn rseq_conforms() {
+        match confine(true) {
+            Ok(rseq) => {
+                assert_eq!(Rseq::on(rseq.cpu()), Ok(rseq));
+                conforms(|| rseq);
+                conforms(|| Method::Rseq(rseq));
+            }
+            Err(why) => skip("rseq_conforms", &why),
+        }
+    }
+
+    #[test]
+    fn rseq_refuses_on_another_cpu() {
+        match confine(true) {
+            Ok(rseq) => assert_refuses(Rseq::on(rseq.cpu() + 1).unwrap()),
+            Err(why) => skip("rseq_refuses_on_another_cpu", &why),
+        }
+    }
+
+    #[test]
+    fn rseq_loses_nothing_between_kernel_threads_of_one_cpu() {
+        // The last CPU: other tests crowd the first.
+        let here = || {
+            if let Ok(rseq) = Rseq::current() {
+                let cpu = CpuSet::single(rseq.cpu() as usize);
+                set_affinity(ThreadId::current(), &cpu).unwrap();
+            }
+        };
+        match confine(false) {
+            Ok(rseq) => nothing_is_lost_between_kernel_threads(|| rseq, here),
+            Err(why) => skip("rseq_loses_nothing_between_kernel_threads", &why),
+        }
+    }
 }

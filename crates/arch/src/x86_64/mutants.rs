@@ -2,9 +2,9 @@
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 use core::arch::{asm, global_asm};
-use core::ptr::NonNull;
 
-use super::{Outcome, sequence};
+use super::restartable::call;
+use crate::restartable::Outcome;
 
 /// `int3`.
 pub(crate) const BREAKPOINT: [u8; 1] = [0xcc];
@@ -18,25 +18,25 @@ pub(crate) const PC_AFTER_BREAKPOINT: usize = BREAKPOINT.len();
 /// None here; elsewhere the address must be mapped.
 pub(crate) unsafe fn publish(_instruction: usize) {}
 
-sequence!(test_and_set_twice = kyocho_mutant_test_and_set_twice);
-sequence!(enqueue_tail_first = kyocho_mutant_enqueue_tail_first);
-sequence!(test_and_set_unregistered = kyocho_mutant_test_and_set_unregistered);
-sequence!(fetch_add_unregistered = kyocho_mutant_fetch_add_unregistered);
-
-unsafe extern "C" {
-    static kyocho_mutants_begin: u8;
-    static kyocho_mutants_table: [u32; 2];
-    static kyocho_mutants_table_end: [u32; 2];
+/// Functions that call a mutant each; the fourth input is the virtual processor or the CPU.
+macro_rules! mutants {
+    ($($name:ident = $symbol:ident),* $(,)?) => {
+        $(
+            /// # Safety
+            /// The words named are valid, aligned, and the caller's alone.
+            pub(crate) unsafe fn $name(holder: usize, inputs: [usize; 3]) -> Outcome {
+                call!($symbol, holder, inputs)
+            }
+        )*
+    };
 }
+pub(super) use mutants;
 
-/// Start of the mutants, and the table of all of them.
-pub(crate) fn section() -> (usize, &'static [[u32; 2]]) {
-    let begin = &raw const kyocho_mutants_begin as usize;
-    let first = &raw const kyocho_mutants_table;
-    let past = &raw const kyocho_mutants_table_end;
-    let count = (past as usize - first as usize) / size_of::<[u32; 2]>();
-    // SAFETY: the assembler laid out `count` pairs, read-only, for the life of the program.
-    (begin, unsafe { core::slice::from_raw_parts(first, count) })
+mutants! {
+    test_and_set_twice = kyocho_mutant_test_and_set_twice,
+    enqueue_tail_first = kyocho_mutant_enqueue_tail_first,
+    test_and_set_unregistered = kyocho_mutant_test_and_set_unregistered,
+    fetch_add_unregistered = kyocho_mutant_fetch_add_unregistered,
 }
 
 global_asm!(

@@ -1,6 +1,6 @@
 //! Waiting and waking.
 
-use super::{Wait, wait, wake};
+use super::{Wait, try_take, wait, wake};
 use crate::clock::monotonic_ns;
 use crate::prim::atomic::{AtomicU32, Ordering};
 use crate::prim::thread::scope;
@@ -43,4 +43,19 @@ fn wake_ends_the_sleep_of_a_thread_that_really_slept() {
         assert_eq!(waiting.join().unwrap(), Wait::Woken);
     });
     assert_eq!(wake(&word, u32::MAX), 0, "nobody is left");
+}
+
+#[test]
+fn a_word_is_taken_once_until_it_is_free() {
+    let word = AtomicU32::new(0);
+    assert!(try_take(&word));
+    assert!(!try_take(&word), "its own thread");
+    scope(|threads| {
+        threads.spawn(|| assert!(!try_take(&word), "another thread"));
+    });
+    word.store(0, Ordering::Release);
+    scope(|threads| {
+        threads.spawn(|| assert!(try_take(&word), "free again, whoever tried in vain"));
+    });
+    assert!(!try_take(&word), "taken by a thread that has ended");
 }

@@ -1,7 +1,8 @@
 //! CPU sets and classes.
 
 use super::{
-    CPUS_MAX, Class, CpuSet, affinity, class, current_cpu, set_affinity, set_class, set_nice,
+    CPUS_MAX, Class, CpuSet, affinity, class, cpus_possible, current_cpu, set_affinity, set_class,
+    set_nice,
 };
 use crate::error::Errno;
 use crate::prim::thread::scope;
@@ -63,4 +64,10 @@ fn a_thread_that_does_not_exist_is_named_so() {
     assert_eq!(class(nobody), Err(Errno::SRCH));
     assert_eq!(set_class(nobody, Class::Idle), Err(Errno::SRCH));
     assert_eq!(set_nice(nobody, 0), Err(Errno::SRCH));
+}
+
+#[test]
+fn every_cpu_in_use_is_possible() {
+    let greatest = affinity(ThreadId::current()).unwrap().iter().last().unwrap();
+    assert!((greatest + 1..=CPUS_MAX).contains(&cpus_possible()));
 }

@@ -4,8 +4,8 @@
 use core::ffi::c_void;
 
 use super::{
-    Action, AlternateStack, Delivery, Handler, Info, Manner, Signal, install, preserving_errno,
-    restore, send, set_delivery,
+    Action, AllBlocked, AlternateStack, Delivery, Handler, Info, Manner, Signal, install,
+    preserving_errno, restore, send, set_delivery,
 };
 use crate::error::Errno;
 use crate::prim::atomic::{AtomicUsize, Ordering};
@@ -107,4 +107,24 @@ fn what_cannot_be_is_an_error() {
     assert_eq!(answer.err(), Some(Errno::INVAL));
     let nobody = ThreadId::new(i32::MAX as u32);
     assert_eq!(send(nobody, Signal::URG), Err(Errno::SRCH));
+}
+
+#[test]
+fn no_signal_arrives_while_all_are_blocked() {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn count(_: i32, _: *mut Info, _: *mut c_void) {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+    let signals = [Signal::realtime(7), Signal::realtime(8)];
+    for signal in signals {
+        handle(signal, count, Manner::default());
+    }
+    let outer = AllBlocked::new();
+    for signal in signals {
+        send(ThreadId::current(), signal).unwrap();
+    }
+    drop(AllBlocked::new());
+    assert_eq!(COUNT.load(Ordering::Relaxed), 0, "the inner one put the outer one's mask back");
+    drop(outer);
+    assert_eq!(COUNT.load(Ordering::Relaxed), 2);
 }

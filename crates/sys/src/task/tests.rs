@@ -7,7 +7,7 @@ use super::{
 use crate::error::Errno;
 use crate::futex;
 use crate::prim::atomic::{AtomicU32, Ordering};
-use crate::prim::thread::{scope, yield_now};
+use crate::prim::thread::{scope, spawn, yield_now};
 
 #[test]
 fn state_is_the_letter_after_the_last_parenthesis() {
@@ -79,4 +79,21 @@ fn a_thread_is_seen_running_sleeping_and_gone() {
 fn a_thread_that_does_not_exist_cannot_be_watched() {
     let nobody = ThreadId::new(i32::MAX as u32);
     assert_eq!(StateReader::open(nobody).err(), Some(Errno::new(libc::ENOENT)));
+}
+
+#[test]
+fn a_thread_exists_until_it_has_ended() {
+    assert_eq!(ThreadId::remembered(), ThreadId::current());
+    assert!(ThreadId::remembered().exists());
+    let other = spawn(|| {
+        assert_eq!(ThreadId::remembered(), ThreadId::current());
+        ThreadId::current()
+    });
+    let other = other.join().unwrap();
+    // The kernel lets a joiner go a moment before the number is free.
+    let watchdog = crate::clock::monotonic_ns() + 30_000_000_000;
+    while other.exists() {
+        assert!(crate::clock::monotonic_ns() < watchdog, "an ended thread still exists");
+        yield_now();
+    }
 }

@@ -1,197 +1,116 @@
 //! Finding the instructions of a sequence, and interrupting it at each.
 
 use core::ffi::c_void;
+use core::fmt::Debug;
 use core::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use kyocho_arch::mutant::Hidden;
-use kyocho_arch::restartable::Range;
-use kyocho_arch::{mutant, pc_of, set_current_vp, set_pc};
+use kyocho_arch::restartable::{Holder, Range};
+use kyocho_arch::{mutant, pc_of, set_pc};
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicUsize, Ordering};
-#[cfg(target_arch = "x86_64")]
-use kyocho_sys::signal::send;
 use kyocho_sys::signal::{Info, Manner, Signal, install};
-#[cfg(target_arch = "x86_64")]
-use kyocho_sys::task::ThreadId;
 
-use crate::world::{Operation, Party, REFUSED, Start, VP, World};
+use crate::world::{Operation, Party, REFUSED, Start, World};
 
-/// The sequences under test, and what restarts them.
-#[derive(Clone, Copy)]
-pub(crate) struct Sequences {
-    pub(crate) ranges: fn() -> Vec<Range>,
-    pub(crate) rewind: fn(usize) -> Option<usize>,
+/// A holder of words, as the tests take and lose it.
+pub(crate) trait Place: Holder + Debug {
+    /// Makes the calling thread hold it.
+    fn take(self);
+    /// Makes the calling thread what it was before `take`.
+    fn give_back(self);
+    /// What takes it away in the middle of a sequence; `None` where this machine cannot.
+    fn thief(self) -> Option<fn()>;
+    /// Its sequences.
+    fn code(of: Code) -> Vec<Function>;
+    /// Where to go on after a trap at `site`, with the program counter that the kernel gave the handler.
+    fn resume(of: Code, site: usize, pc: usize) -> usize;
+    /// Does a faulty operation; its answer as a number.
+    fn mutant(self, operation: Operation, world: &World, party: Party) -> usize;
+}
+
+/// Where a sequence lies, and the address after its commit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Function {
+    pub(crate) range: Range,
+    pub(crate) post_commit: usize,
+}
+
+/// An instruction of a sequence, and whether the commit is still to come.
+#[derive(Debug, Clone, Copy)]
+struct Site {
+    address: usize,
+    is_before_commit: bool,
+}
+
+/// Which sequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    Real,
+    Mutants,
 }
 
 /// What happens between an abort and the restart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     Nothing,
-    /// Another kernel thread took the virtual processor over.
-    VirtualProcessorLost,
-    /// Another microprocess of the virtual processor did an operation.
+    /// The virtual processor, or the CPU, is taken away.
+    Lost,
+    /// Another party of the same place did an operation.
     Interloper(Operation),
 }
 
 /// What the trap handler does now.
-struct Plan {
-    sequences: Sequences,
-    world: *const World,
-    event: Event,
-    /// Where the trap lies and what it hides; `None` while tracing.
-    trap: Option<(usize, Hidden)>,
-    /// Addresses of executed instructions, while tracing, and whether to go on.
-    #[cfg(target_arch = "x86_64")]
-    traced: Vec<usize>,
-    #[cfg(target_arch = "x86_64")]
-    tracing: bool,
-    interloper_answer: Option<usize>,
+struct Plan<'a> {
+    /// Where the trap lies and what it hides.
+    trap: (usize, Hidden),
+    resume: &'a dyn Fn(usize, usize) -> usize,
+    /// The event. Allocates nothing.
+    happen: &'a mut dyn FnMut(),
     traps: usize,
 }
 
-static PLAN: AtomicPtr<Plan> = AtomicPtr::new(ptr::null_mut());
+static PLAN: AtomicPtr<Plan<'static>> = AtomicPtr::new(ptr::null_mut());
 static INSTALLED: AtomicUsize = AtomicUsize::new(0);
 /// One test at a time: instructions belong to the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Trap flag of the flags register: a trap after each instruction.
-#[cfg(target_arch = "x86_64")]
-const TRAP_FLAG: i64 = 1 << 8;
-
 unsafe extern "C" fn on_trap(_: i32, _: *mut Info, context: *mut c_void) {
-    // SAFETY: `with_plan` published it and waits on this very thread.
+    // SAFETY: `run_trapped` published it and waits on this very thread.
     let plan = unsafe { &mut *PLAN.load(Ordering::Acquire) };
     // SAFETY: the context of this handler.
     let pc = unsafe { pc_of(context) };
-    let Some((site, hidden)) = plan.trap else {
-        // SAFETY: as above.
-        unsafe { trace(plan, pc, context) };
-        return;
-    };
     plan.traps += 1;
+    let (site, hidden) = plan.trap;
     // SAFETY: laid there by this test.
     unsafe { mutant::lift_trap(site, hidden) };
-    assert_eq!(mutant::trap_of(pc), site, "a trap of somebody else");
-    match plan.event {
-        Event::Nothing => {}
-        // SAFETY: losing it is what the test is about.
-        Event::VirtualProcessorLost => unsafe { set_current_vp(ptr::null_mut()) },
-        Event::Interloper(operation) => {
-            // SAFETY: the world outlives the plan.
-            let world = unsafe { &*plan.world };
-            plan.interloper_answer = Some(world.operate(operation, Party::Interloper));
-        }
-    }
-    let resume = (plan.sequences.rewind)(site).unwrap_or(site);
+    (plan.happen)();
+    let resume = (plan.resume)(site, pc);
     // SAFETY: the start of the sequence finds its inputs, the instruction itself finds everything.
     unsafe { set_pc(context, resume) };
 }
 
-/// Notes the next instruction, and asks for a trap after it while tracing.
-///
-/// # Safety
-/// In a handler, with its context.
-#[cfg(target_arch = "x86_64")]
-unsafe fn trace(plan: &mut Plan, pc: usize, context: *mut c_void) {
-    // SAFETY: the kernel laid out the context; it is ours until the handler returns.
-    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-    let flags = &mut context.uc_mcontext.gregs[libc::REG_EFL as usize];
-    *flags = if plan.tracing { *flags | TRAP_FLAG } else { *flags & !TRAP_FLAG };
-    // Room was reserved: no allocation in a handler.
-    if plan.tracing && plan.traced.len() < plan.traced.capacity() {
-        plan.traced.push(pc);
-    }
-}
-
-/// No tracing here, so no trap without a site.
-///
-/// # Safety
-/// None.
-#[cfg(target_arch = "aarch64")]
-unsafe fn trace(_: &mut Plan, pc: usize, _: *mut c_void) {
-    panic!("a trap of somebody else at {pc:#x}");
-}
-
-/// Runs `body` with the handler following `plan`.
-fn with_plan<T>(plan: &mut Plan, body: impl FnOnce(*mut Plan) -> T) -> T {
+/// Runs `body` with a trap at `site`, at which `happen` happens; how often the trap was met.
+fn run_trapped<T>(
+    site: usize,
+    resume: &dyn Fn(usize, usize) -> usize,
+    happen: &mut dyn FnMut(),
+    body: impl FnOnce() -> T,
+) -> (T, usize) {
     if INSTALLED.swap(1, Ordering::AcqRel) == 0 {
         // SAFETY: the handler touches the plan and the world only; traps come from patched instructions.
         unsafe { install(Signal::TRAP, on_trap, Manner::default()) }.unwrap();
     }
-    let plan = ptr::from_mut(plan);
-    PLAN.store(plan, Ordering::Release);
-    let value = body(plan);
-    PLAN.store(ptr::null_mut(), Ordering::Release);
-    value
-}
-
-/// Holds the virtual processor around `body`.
-fn holding<T>(body: impl FnOnce() -> T) -> T {
-    // SAFETY: `ONE_AT_A_TIME` makes this thread the only one that works on the words.
-    unsafe { set_current_vp(VP.as_ptr()) };
+    let mut plan = Plan { trap: lay_trap(site), resume, happen, traps: 0 };
+    PLAN.store(ptr::from_mut(&mut plan).cast(), Ordering::Release);
     let value = body();
-    // SAFETY: as above.
-    unsafe { set_current_vp(ptr::null_mut()) };
-    value
-}
-
-fn plan(sequences: Sequences, world: &World, event: Event) -> Plan {
-    Plan {
-        sequences,
-        world,
-        event,
-        trap: None,
-        #[cfg(target_arch = "x86_64")]
-        traced: Vec::with_capacity(100_000),
-        #[cfg(target_arch = "x86_64")]
-        tracing: false,
-        interloper_answer: None,
-        traps: 0,
+    PLAN.store(ptr::null_mut(), Ordering::Release);
+    if plan.traps == 0 {
+        // SAFETY: laid above.
+        unsafe { mutant::lift_trap(plan.trap.0, plan.trap.1) };
     }
-}
-
-/// Addresses of the instructions inside sequences that an undisturbed operation executes: by single steps,
-/// because their lengths differ.
-#[cfg(target_arch = "x86_64")]
-fn instructions(sequences: Sequences, start: Start, operation: Operation) -> Vec<usize> {
-    let world = World::new(start);
-    let mut plan = plan(sequences, &world, Event::Nothing);
-    with_plan(&mut plan, |plan| {
-        let set = |tracing| {
-            // SAFETY: the handler, on this thread, is not running.
-            unsafe { (*plan).tracing = tracing };
-        };
-        set(true);
-        send(ThreadId::current(), Signal::TRAP).unwrap();
-        world.operate(operation, Party::Interrupted);
-        set(false);
-    });
-    let ranges = (sequences.ranges)();
-    let mut inside: Vec<usize> = plan.traced.clone();
-    inside.retain(|&pc| ranges.iter().any(|range| range.contains(pc)));
-    let range = ranges.iter().find(|range| Some(&range.start) == inside.first()).unwrap();
-    assert!(plan.traced.contains(&range.end), "the trace does not reach the end of the sequence");
-    inside
-}
-
-/// The same by trial, because all have four bytes: an instruction over which a trap is met is executed.
-#[cfg(target_arch = "aarch64")]
-fn instructions(sequences: Sequences, start: Start, operation: Operation) -> Vec<usize> {
-    let is_met = |site: usize| {
-        let world = World::new(start);
-        let mut plan = plan(sequences, &world, Event::Nothing);
-        let (site, hidden) = lay_trap(site);
-        plan.trap = Some((site, hidden));
-        with_plan(&mut plan, |_| world.operate(operation, Party::Interrupted));
-        if plan.traps == 0 {
-            // SAFETY: laid above.
-            unsafe { mutant::lift_trap(site, hidden) };
-        }
-        plan.traps > 0
-    };
-    let ranges = (sequences.ranges)().into_iter();
-    ranges.flat_map(|range| (range.start..range.end).step_by(4)).filter(|&at| is_met(at)).collect()
+    (value, plan.traps)
 }
 
 /// Lays a trap over the instruction at `site`; what it hides.
@@ -206,22 +125,67 @@ fn lay_trap(site: usize) -> (usize, Hidden) {
     (site, unsafe { mutant::lay_trap(site) })
 }
 
+/// Addresses of the instructions between two.
+#[cfg(target_arch = "x86_64")]
+fn instructions_of(range: Range) -> Vec<usize> {
+    let code = ptr::with_exposed_provenance::<u8>(range.start);
+    // SAFETY: code of ours, which no trap hides now.
+    let bytes = unsafe { core::slice::from_raw_parts(code, range.end - range.start) };
+    let decoder =
+        iced_x86::Decoder::with_ip(64, bytes, range.start as u64, iced_x86::DecoderOptions::NONE);
+    decoder.into_iter().map(|instruction| instruction.ip() as usize).collect()
+}
+
+/// Addresses of the instructions between two.
+#[cfg(target_arch = "aarch64")]
+fn instructions_of(range: Range) -> Vec<usize> {
+    (range.start..range.end).step_by(4).collect()
+}
+
+/// Holds the place around `body`.
+fn holding<P: Place, T>(place: P, body: impl FnOnce() -> T) -> T {
+    place.take();
+    let value = body();
+    place.give_back();
+    value
+}
+
+/// The instructions that an undisturbed operation executes: those over which a trap is met.
+fn executed<P: Place>(place: P, of: Code, start: Start, operation: Operation) -> Vec<Site> {
+    let is_met = |site: &Site| {
+        let world = World::new(place, start);
+        let resume = |site, pc| P::resume(of, site, pc);
+        let operate = || world.operate(place, operation, Party::Interrupted);
+        run_trapped(site.address, &resume, &mut || {}, operate).1 > 0
+    };
+    let sites = |function: Function| {
+        let is_before = move |address| address < function.post_commit;
+        let site = move |address| Site { address, is_before_commit: is_before(address) };
+        instructions_of(function.range).into_iter().map(site)
+    };
+    P::code(of).into_iter().flat_map(sites).filter(is_met).collect()
+}
+
 /// Answers of the interrupted party and of the interloper, and what is in memory afterwards.
 type Outcome = (usize, Option<usize>, Vec<Vec<usize>>);
 
 /// What an undisturbed run of one operation after the other leaves behind.
-fn serial(start: Start, operation: Operation, event: Event) -> Vec<Outcome> {
-    let world = World::new(start);
-    let untouched = World::new(start).snapshot();
-    let answer = || world.operate(operation, Party::Interrupted);
+fn serial<P: Place>(place: P, start: Start, operation: Operation, event: Event) -> Vec<Outcome> {
+    let world = World::new(place, start);
+    let answer = || world.operate(place, operation, Party::Interrupted);
     match event {
         Event::Nothing => vec![(answer(), None, world.snapshot())],
-        Event::VirtualProcessorLost => vec![(REFUSED, None, untouched)],
+        Event::Lost => {
+            // Lost before the commit: refused; lost after it: done.
+            let untouched = (REFUSED, None, World::new(place, start).snapshot());
+            vec![untouched, (answer(), None, world.snapshot())]
+        }
         Event::Interloper(other) => {
-            let theirs_first = World::new(start);
-            let theirs = theirs_first.operate(other, Party::Interloper);
-            let ours = theirs_first.operate(operation, Party::Interrupted);
-            let (first, second) = (answer(), world.operate(other, Party::Interloper));
+            let theirs_first = World::new(place, start);
+            let theirs = theirs_first.operate(place, other, Party::Interloper);
+            let ours = theirs_first.operate(place, operation, Party::Interrupted);
+            let first = answer();
+            let second = world.operate(place, other, Party::Interloper);
             vec![
                 (ours, Some(theirs), theirs_first.snapshot()),
                 (first, Some(second), world.snapshot()),
@@ -234,26 +198,26 @@ fn serial(start: Start, operation: Operation, event: Event) -> Vec<Outcome> {
 ///
 /// # Errors
 /// The first abort whose outcome no serial order explains.
-pub(crate) fn abort_everywhere(
-    sequences: Sequences,
+pub(crate) fn abort_everywhere<P: Place>(
+    place: P,
+    of: Code,
     start: Start,
     operation: Operation,
     event: Event,
 ) -> Result<usize, String> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let (sites, allowed) =
-        holding(|| (instructions(sequences, start, operation), serial(start, operation, event)));
-    for (index, &site) in sites.iter().enumerate() {
-        let (world, mut plan) = holding(|| {
-            let world = World::new(start);
-            let plan = plan(sequences, &world, event);
-            (world, plan)
-        });
-        plan.trap = Some(lay_trap(site));
-        let answer =
-            holding(|| with_plan(&mut plan, |_| world.operate(operation, Party::Interrupted)));
-        assert_eq!(plan.traps, 1, "{operation:?} did not pass instruction {index}");
-        let outcome = (answer, plan.interloper_answer, world.snapshot());
+    let (sites, allowed) = holding(place, || {
+        (executed(place, of, start, operation), serial(place, start, operation, event))
+    });
+    for (index, site) in sites.iter().enumerate() {
+        let allowed = match event {
+            Event::Lost if site.is_before_commit => &allowed[..1],
+            Event::Lost => &allowed[1..],
+            _ => &allowed,
+        };
+        let (outcome, traps) =
+            holding(place, || abort_at(site.address, place, of, start, operation, event));
+        assert_eq!(traps, 1, "{operation:?} did not pass instruction {index}");
         if !allowed.contains(&outcome) {
             return Err(format!(
                 "{operation:?} from {start:?}, aborted at instruction {index} with {event:?}: \
@@ -262,4 +226,29 @@ pub(crate) fn abort_everywhere(
         }
     }
     Ok(sites.len())
+}
+
+/// Aborts `operation` at one instruction; the outcome, and how often the trap was met.
+fn abort_at<P: Place>(
+    site: usize,
+    place: P,
+    of: Code,
+    start: Start,
+    operation: Operation,
+    event: Event,
+) -> (Outcome, usize) {
+    let world = World::new(place, start);
+    let mut interloper_answer = None;
+    let thief = place.thief();
+    let mut happen = || match event {
+        Event::Nothing => {}
+        Event::Lost => thief.expect("asked before")(),
+        Event::Interloper(other) => {
+            interloper_answer = Some(world.operate(place, other, Party::Interloper));
+        }
+    };
+    let resume = |site, pc| P::resume(of, site, pc);
+    let operate = || world.operate(place, operation, Party::Interrupted);
+    let (answer, traps) = run_trapped(site, &resume, &mut happen, operate);
+    ((answer, interloper_answer, world.snapshot()), traps)
 }

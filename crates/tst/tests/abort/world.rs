@@ -1,13 +1,11 @@
 //! The memory that operations work on, and the operations.
 
 use core::cell::Cell;
-use core::ptr::{self, NonNull};
+use core::ptr;
 
-use kyocho_arch::mutant;
 use kyocho_arch::restartable::{self, Fifo, Link, NotHeld};
 
-/// The virtual processor of these tests: a name that nobody follows.
-pub(crate) const VP: NonNull<()> = NonNull::dangling();
+use crate::harness::Place;
 
 /// Answer of an operation that was refused.
 pub(crate) const REFUSED: usize = usize::MAX;
@@ -28,7 +26,6 @@ pub(crate) enum Operation {
     TestAndSet,
     CompareAndSwap,
     FetchAdd,
-    Exchange,
     Push,
     Pop,
     Enqueue,
@@ -37,10 +34,17 @@ pub(crate) enum Operation {
     PopTwicePushFirst,
     /// Takes a node out and puts it back at the end.
     DequeueEnqueue,
-    MutantTestAndSetTwice,
-    MutantEnqueueTailFirst,
-    MutantTestAndSetUnregistered,
-    MutantFetchAddUnregistered,
+    // Faulty ones: `kyocho_arch::mutant`.
+    TestAndSetTwice,
+    EnqueueTailFirst,
+    TestAndSetUnregistered,
+    FetchAddUnregistered,
+    #[cfg(target_arch = "x86_64")]
+    FetchAddUnwatched,
+    #[cfg(target_arch = "x86_64")]
+    FetchAddEndsEarly,
+    #[cfg(target_arch = "x86_64")]
+    FetchAddEndsLate,
 }
 
 /// Who operates: each party has a node and numbers of its own.
@@ -48,6 +52,13 @@ pub(crate) enum Operation {
 pub(crate) enum Party {
     Interrupted = 0,
     Interloper = 1,
+}
+
+impl Party {
+    /// What it adds.
+    pub(crate) fn addend(self) -> usize {
+        10 + self as usize
+    }
 }
 
 /// Nodes: one for each party, three for the list, three for the queue.
@@ -63,7 +74,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(start: Start) -> Box<Self> {
+    pub(crate) fn new(place: impl Place, start: Start) -> Box<Self> {
         let node = || Cell::new(Link { next: ptr::dangling_mut() });
         let world = Box::new(Self {
             word: Cell::new(start.word),
@@ -74,91 +85,86 @@ impl World {
         });
         for n in 0..start.nodes {
             // SAFETY: the world is ours, the nodes are in no list; so below.
-            unsafe { restartable::push(VP, world.head.as_ptr(), world.nodes[2 + n].as_ptr()) }
+            unsafe { restartable::push(place, world.head.as_ptr(), world.nodes[2 + n].as_ptr()) }
                 .unwrap();
             let queue = world.queue.as_ptr();
             // SAFETY: as above.
-            unsafe { restartable::enqueue(VP, queue, world.nodes[5 + n].as_ptr()) }.unwrap();
+            unsafe { restartable::enqueue(place, queue, world.nodes[5 + n].as_ptr()) }.unwrap();
         }
         world
     }
 
     /// Does an operation; its answer as a number. Allocates nothing: it also runs in a signal handler.
-    pub(crate) fn operate(&self, operation: Operation, party: Party) -> usize {
+    pub(crate) fn operate(&self, place: impl Place, operation: Operation, party: Party) -> usize {
         let own = party as usize;
-        let node = self.nodes[own].as_ptr();
-        let (word, number) = (self.word.as_ptr(), self.number.as_ptr());
-        let (head, queue) = (self.head.as_ptr(), self.queue.as_ptr());
+        let node = self.node_of(party);
+        let (word, number) = self.words();
+        let (head, queue) = (self.head.as_ptr(), self.queue());
         // SAFETY (all): words and nodes of this world, on the one thread of this test; a party's own
         // node is in no list before its one operation.
         match operation {
             // SAFETY: above.
-            Operation::TestAndSet => flag(unsafe { restartable::test_and_set(VP, word) }),
+            Operation::TestAndSet => flag(unsafe { restartable::test_and_set(place, word) }),
             Operation::CompareAndSwap => {
                 // SAFETY: above.
-                number_of(unsafe { restartable::compare_and_swap(VP, number, 5, 50 + own) })
+                number_of(unsafe { restartable::compare_and_swap(place, number, 5, 50 + own) })
             }
             Operation::FetchAdd => {
                 // SAFETY: above.
-                number_of(unsafe { restartable::fetch_add(VP, number, 10 + own) })
-            }
-            Operation::Exchange => {
-                // SAFETY: above.
-                number_of(unsafe { restartable::exchange(VP, number, 70 + own) })
+                number_of(unsafe { restartable::fetch_add(place, number, party.addend()) })
             }
             // SAFETY: above.
-            Operation::Push => done(unsafe { restartable::push(VP, head, node) }),
+            Operation::Push => done(unsafe { restartable::push(place, head, node) }),
             // SAFETY: above.
-            Operation::Pop => self.node(unsafe { restartable::pop(VP, head) }),
+            Operation::Pop => self.node(unsafe { restartable::pop(place, head) }),
             // SAFETY: above.
-            Operation::Enqueue => done(unsafe { restartable::enqueue(VP, queue, node) }),
+            Operation::Enqueue => done(unsafe { restartable::enqueue(place, queue, node) }),
             // SAFETY: above.
-            Operation::Dequeue => self.node(unsafe { restartable::dequeue(VP, queue) }),
-            Operation::PopTwicePushFirst => self.pop_twice_push_first(),
-            Operation::DequeueEnqueue => self.dequeue_enqueue(),
-            Operation::MutantTestAndSetTwice => {
-                // SAFETY: above.
-                flag(unsafe { mutant::test_and_set_twice(VP, word) })
-            }
-            Operation::MutantEnqueueTailFirst => {
-                // SAFETY: above.
-                done(unsafe { mutant::enqueue_tail_first(VP, queue, node) })
-            }
-            Operation::MutantTestAndSetUnregistered => {
-                // SAFETY: above.
-                flag(unsafe { mutant::test_and_set_unregistered(VP, word) })
-            }
-            Operation::MutantFetchAddUnregistered => {
-                // SAFETY: above.
-                number_of(unsafe { mutant::fetch_add_unregistered(VP, number, 10 + own) })
-            }
+            Operation::Dequeue => self.node(unsafe { restartable::dequeue(place, queue) }),
+            Operation::PopTwicePushFirst => self.pop_twice_push_first(place),
+            Operation::DequeueEnqueue => self.dequeue_enqueue(place),
+            mutant => place.mutant(mutant, self, party),
         }
     }
 
-    fn pop_twice_push_first(&self) -> usize {
+    /// The lock word and the number.
+    pub(crate) fn words(&self) -> (*mut u32, *mut usize) {
+        (self.word.as_ptr(), self.number.as_ptr())
+    }
+
+    pub(crate) fn queue(&self) -> *mut Fifo {
+        self.queue.as_ptr()
+    }
+
+    /// A party's own node.
+    pub(crate) fn node_of(&self, party: Party) -> *mut Link {
+        self.nodes[party as usize].as_ptr()
+    }
+
+    fn pop_twice_push_first(&self, place: impl Place) -> usize {
         let head = self.head.as_ptr();
         // SAFETY: as in `operate`; so below.
-        let first = unsafe { restartable::pop(VP, head) };
+        let first = unsafe { restartable::pop(place, head) };
         // SAFETY: as above.
-        let second = unsafe { restartable::pop(VP, head) };
+        let second = unsafe { restartable::pop(place, head) };
         if let Ok(node) = first
             && !node.is_null()
         {
             // SAFETY: popped above.
-            let _held = unsafe { restartable::push(VP, head, node) };
+            let _held = unsafe { restartable::push(place, head, node) };
         }
         self.node(first) * 100 + self.node(second)
     }
 
-    fn dequeue_enqueue(&self) -> usize {
-        let queue = self.queue.as_ptr();
+    fn dequeue_enqueue(&self, place: impl Place) -> usize {
+        let queue = self.queue();
         // SAFETY: as in `operate`; so below.
-        let first = unsafe { restartable::dequeue(VP, queue) };
+        let first = unsafe { restartable::dequeue(place, queue) };
         if let Ok(node) = first
             && !node.is_null()
         {
             // SAFETY: taken out above.
-            let _held = unsafe { restartable::enqueue(VP, queue, node) };
+            let _held = unsafe { restartable::enqueue(place, queue, node) };
         }
         self.node(first)
     }
@@ -199,14 +205,14 @@ impl World {
     }
 }
 
-fn number_of(answer: Result<usize, NotHeld>) -> usize {
+pub(crate) fn number_of(answer: Result<usize, NotHeld>) -> usize {
     answer.unwrap_or(REFUSED)
 }
 
-fn flag(answer: Result<bool, NotHeld>) -> usize {
+pub(crate) fn flag(answer: Result<bool, NotHeld>) -> usize {
     answer.map_or(REFUSED, usize::from)
 }
 
-fn done(answer: Result<(), NotHeld>) -> usize {
+pub(crate) fn done(answer: Result<(), NotHeld>) -> usize {
     answer.map_or(REFUSED, |()| 0)
 }

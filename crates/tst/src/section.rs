@@ -1,0 +1,99 @@
+//! The contract kept by a critical section around each operation: what Paper 0 compares its method with.
+//!
+//! A mechanism says how to enter and how to leave; the operation in between is the one that anybody would write.
+#![expect(unsafe_code, reason = "follows raw links inside the section")]
+
+use kyocho_arch::restartable::{Fifo, Link};
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize};
+
+use crate::contract::{Links, Refusal, TestAndSet};
+use crate::plain;
+
+/// A critical section.
+///
+/// # Safety
+/// Between `enter` and `leave` nobody else is inside, of those whom the mechanism excludes; what was done inside has happened for
+/// whoever enters next.
+pub unsafe trait Section {
+    /// Its name in reports.
+    const NAME: &'static str;
+
+    /// What `enter` gives and `leave` takes.
+    type Ticket;
+
+    /// Goes inside; waits for others to leave.
+    ///
+    /// # Errors
+    /// A [`Refusal`].
+    fn enter(&self) -> Result<Self::Ticket, Refusal>;
+
+    /// Goes outside. The calling thread is the one that entered.
+    fn leave(&self, ticket: Self::Ticket);
+}
+
+/// Runs `body` inside.
+#[inline]
+fn inside<S: Section, T>(section: &S, body: impl FnOnce() -> T) -> Result<T, Refusal> {
+    let ticket = section.enter()?;
+    let value = body();
+    section.leave(ticket);
+    Ok(value)
+}
+
+// SAFETY: the section makes the operations serial; `clear` changes a word only while it is set, when nobody else does.
+unsafe impl<S: Section> TestAndSet for S {
+    const NAME: &'static str = <S as Section>::NAME;
+
+    #[inline]
+    fn test_and_set(&self, word: &AtomicU32) -> Result<bool, Refusal> {
+        inside(self, || plain::test_and_set(word))
+    }
+
+    #[inline]
+    fn compare_and_swap(
+        &self,
+        word: &AtomicUsize,
+        expected: usize,
+        new: usize,
+    ) -> Result<usize, Refusal> {
+        inside(self, || plain::compare_and_swap(word, expected, new))
+    }
+
+    #[inline]
+    fn fetch_add(&self, word: &AtomicUsize, addend: usize) -> Result<usize, Refusal> {
+        inside(self, || plain::fetch_add(word, addend))
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<S: Section> Links for S {
+    unsafe fn push(
+        &self,
+        _lock: &AtomicU32,
+        head: *mut *mut Link,
+        node: *mut Link,
+    ) -> Result<(), Refusal> {
+        // SAFETY: the caller's promise, and nobody else is inside; so below.
+        inside(self, || unsafe { plain::push(head, node) })
+    }
+
+    unsafe fn pop(&self, _lock: &AtomicU32, head: *mut *mut Link) -> Result<*mut Link, Refusal> {
+        // SAFETY: as above.
+        inside(self, || unsafe { plain::pop(head) })
+    }
+
+    unsafe fn enqueue(
+        &self,
+        _lock: &AtomicU32,
+        queue: *mut Fifo,
+        node: *mut Link,
+    ) -> Result<(), Refusal> {
+        // SAFETY: as above.
+        inside(self, || unsafe { plain::enqueue(queue, node) })
+    }
+
+    unsafe fn dequeue(&self, _lock: &AtomicU32, queue: *mut Fifo) -> Result<*mut Link, Refusal> {
+        // SAFETY: as above.
+        inside(self, || unsafe { plain::dequeue(queue) })
+    }
+}
