@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use core::ptr::NonNull;
+#[cfg(target_arch = "x86_64")]
 use std::process::Command;
 
 use kyocho_sys::prim::thread::scope;
@@ -93,6 +94,7 @@ fn the_best_way_is_a_possible_one_or_says_why_not() {
 }
 
 /// The same tests where glibc leaves rseq alone, so that each thread registers itself.
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn all_of_it_without_the_c_librarys_registration() {
     const CHILD: &str = "KYOCHO_PER_CPU_CHILD";
