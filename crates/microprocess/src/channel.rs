@@ -37,6 +37,7 @@ mod error;
 mod shared;
 
 use self::{buffer::Buffer, shared::Shared};
+use crate::orders;
 
 pub use self::{
     arm::{RecvArm, SendArm},
@@ -93,6 +94,7 @@ impl<T> Sender<T> {
     /// The message inside [`TrySendError::Full`] or [`TrySendError::Disconnected`].
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        orders::hot_point();
         self.shared.try_send(message)
     }
 
@@ -182,6 +184,7 @@ impl<T> Receiver<T> {
     /// [`TryRecvError::Empty`], or [`TryRecvError::Disconnected`] when all senders are gone as well.
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        orders::hot_point();
         self.shared.try_recv()
     }
 

@@ -16,16 +16,17 @@ use std::panic::catch_unwind;
 use kyocho_arch::switch;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::prim::thread::yield_now;
+use kyocho_sys::prim::thread::{panicking, yield_now};
 
 use crate::deadline::Deadline;
 use crate::kernel_thread::KernelThread;
 use crate::local;
+use crate::orders;
 use crate::record::{Kind, Reason, Record, State};
 use crate::schedule::{mask, prepare_to_park, wait_for_turn};
-use crate::spawn;
 use crate::stackless::Step;
 use crate::vp::{Vp, attention};
+use crate::{scope, spawn};
 
 /// The life of a kernel thread that waits in the pool to begin with. Events are masked.
 pub(crate) fn run(thread: &'static KernelThread) {
@@ -52,6 +53,9 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
             idle(thread, vp);
             continue;
         };
+        if record.orders.is_any() && orders::stands_aside(record) {
+            continue;
+        }
         if let Some(heir) = record.bound.get() {
             let pool = &vp.pool;
             pass_to_bound(thread, vp, record, heir);
@@ -60,6 +64,7 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
         if record.is_stackless.get() {
             run_step(thread, vp, record);
         } else {
+            vp.remind(record);
             vp.begin(record);
             // SAFETY: it was queued, so it is suspended, and we took it out. Whoever goes to the base comes back here.
             unsafe { switch(thread.base.as_ptr(), record.context.get()) };
@@ -76,7 +81,8 @@ fn pass_to_bound(
     heir: &'static KernelThread,
 ) {
     record.bound.set(None);
-    record.special.set(record.is_stackless.get());
+    record.refresh_special();
+    vp.remind(record);
     vp.begin(record);
     thread.pass(vp, heir);
 }
@@ -127,15 +133,21 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
     let Some(mut machine) = record.machine.take() else { return };
     thread.unmask();
     // The machine may be left in the middle of a step, but nobody looks at it again then.
-    let step = catch_unwind(AssertUnwindSafe(|| machine.step())).unwrap_or(Step::Done);
+    let killed = record.orders.is_killed();
+    let step = || if killed { machine.killed() } else { machine.step() };
+    let step = catch_unwind(AssertUnwindSafe(step)).unwrap_or(Step::Done);
     if step == Step::Done {
         drop(catch_unwind(AssertUnwindSafe(|| drop(machine))));
         local::end(record);
         let vp = mask().vp;
         vp.current.set(None);
+        vp.counters.ended.bump();
         record.state.set(State::Finished);
         vp.put_slot(record);
         return;
+    }
+    if killed {
+        record.orders.forget_kill();
     }
     let vp = mask().vp;
     vp.current.set(None);
@@ -157,6 +169,7 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
 /// panics belongs to the kernel thread), code that was interrupted anywhere.
 #[cold]
 pub(crate) fn suspend_in_place(vp: &'static Vp, me: &'static Record) {
+    me.is_unwinding.set(panicking());
     while !try_suspend_in_place(vp, me) {
         vp.shared().maker.ask();
         yield_now();
@@ -175,7 +188,8 @@ pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool
     me.bound.set(Some(thread));
     me.special.set(true);
     thread.strand(true);
-    if let Some((next, heir)) = next.and_then(|next| Some((next, next.bound.get()?))) {
+    let at_once = next.filter(|next| !next.orders.is_any());
+    if let Some((next, heir)) = at_once.and_then(|next| Some((next, next.bound.get()?))) {
         pass_to_bound(thread, vp, next, heir);
     } else if let Some(spare) = vp.take_spare() {
         vp.chosen.set(next);
@@ -186,13 +200,28 @@ pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool
             vp.queue.push_first(next, next.level());
         }
         me.bound.set(None);
-        me.special.set(me.is_stackless.get());
+        me.refresh_special();
         thread.strand(false);
         return false;
     }
     wait_for_turn(thread);
     thread.strand(false);
     true
+}
+
+/// Takes the virtual processor for good from `me`, killed in code that never calls us: its kernel thread sleeps until the
+/// process ends, and its stack is never unwound. Returns if no kernel thread is there to go on.
+pub(crate) fn abandon_in_place(vp: &'static Vp, me: &'static Record) {
+    let thread = KernelThread::current();
+    let Some(spare) = vp.take_spare() else { return vp.shared().maker.ask() };
+    me.bound.set(Some(thread));
+    thread.strand(true);
+    scope::leave_abandoned(me);
+    spawn::conclude_abandoned(vp, me);
+    vp.current.set(None);
+    thread.pass(vp, spare);
+    wait_for_turn(thread);
+    unreachable!("who is abandoned gets no processor");
 }
 
 /// Stops the virtual processor from inside a signal handler: the interrupted microprocess never runs again.

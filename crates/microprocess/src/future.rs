@@ -13,8 +13,10 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use crate::bound::bound;
-use crate::guarded::{Guarded, make_runnable_from};
+use crate::control::Killed;
+use crate::guarded::{Guarded, WakeCause, make_runnable_from};
 use crate::microprocess::{Microprocess, park};
+use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason};
 use crate::schedule;
 use crate::shared::Shared;
@@ -171,7 +173,19 @@ where
             Ok(Poll::Ready(value)) => Ok(value),
             Err(panic) => Err(panic),
         };
-        self.future = None;
+        self.finish(outcome)
+    }
+
+    fn killed(&mut self) -> Step {
+        self.finish(Err(Box::new(Killed::new())))
+    }
+}
+
+impl<F: Future> Machine<F> {
+    /// Drops the future and hands its outcome over.
+    fn finish(&mut self, outcome: Outcome<F::Output>) -> Step {
+        // What its destructor panics with is nobody's.
+        drop(catch_unwind(AssertUnwindSafe(|| self.future = None)));
         let mut end = self.end.enter();
         end.result = Some(outcome);
         let waiting = mem::replace(&mut end.waiting, Waiting::Nobody);
@@ -221,13 +235,17 @@ impl<T> FutureHandle<T> {
     /// The caller is no microprocess.
     pub fn join(self) -> Outcome<T> {
         loop {
-            let mut end = self.end.enter();
+            let mut end = self.end.enter_at_point();
             if let Some(outcome) = end.result.take() {
                 drop(end);
                 return outcome;
             }
             end.waiting = Waiting::Microprocess(MicroprocessRef::current());
-            end.park(Reason { kind: Kind::Join, object: self.microprocess.id() as usize });
+            let reason = Reason { kind: Kind::Join, object: self.microprocess.id() as usize };
+            if end.park(reason) == WakeCause::TimedOut {
+                self.end.enter().waiting = Waiting::Nobody;
+                orders::after_wait(None);
+            }
         }
     }
 }

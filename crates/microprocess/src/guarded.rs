@@ -12,7 +12,7 @@ use kyocho_sys::prim::cell::UnsafeCell;
 
 pub(crate) use crate::deadline::Deadline;
 use crate::record::{MicroprocessRef, Reason};
-use crate::schedule::{PackedSection, mask, prepare_to_park, resume, switch_away};
+use crate::schedule::{PackedSection, mask, mask_at_point, prepare_to_park, resume, switch_away};
 pub(crate) use crate::schedule::{WakeCause, make_runnable_from};
 use crate::spin::SpinLock;
 use crate::vp::Vp;
@@ -41,6 +41,14 @@ impl<T> Guarded<T> {
     #[inline(always)]
     pub(crate) fn enter(&self) -> Guard<'_, T> {
         let section = mask();
+        self.lock.acquire();
+        Guard { object: self, section: section.pack() }
+    }
+
+    /// As [`enter`](Self::enter), at a [kill point](crate::orders): unwinds, outside, if the caller is killed.
+    #[inline(always)]
+    pub(crate) fn enter_at_point(&self) -> Guard<'_, T> {
+        let section = mask_at_point();
         self.lock.acquire();
         Guard { object: self, section: section.pack() }
     }

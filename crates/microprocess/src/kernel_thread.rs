@@ -29,6 +29,7 @@ use kyocho_sys::signal::use_alternate_stack;
 use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limit};
 use kyocho_sys::thread::{OnStack, start_on};
 
+use crate::condemned::Strikes;
 use crate::detect::{View, ViewWords};
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
@@ -77,6 +78,8 @@ pub(crate) struct KernelThread {
     ended: AtomicU32,
     /// What a new thread finds: for whom, as what, and its stacks.
     beginning: Cell<Option<(&'static Vp, Role, KernelStack)>>,
+    /// Where it was interrupted of late.
+    pub(crate) strikes: Cell<Strikes>,
     /// Next in the pool.
     pub(crate) pool_next: AtomicPtr<Self>,
 }
@@ -108,6 +111,7 @@ impl KernelThread {
             stranded: AtomicU32::new(0),
             ended: AtomicU32::new(0),
             beginning: Cell::new(None),
+            strikes: Cell::new(Strikes::NONE),
             pool_next: AtomicPtr::new(ptr::null_mut()),
         }
     }

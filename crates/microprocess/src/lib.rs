@@ -31,6 +31,7 @@
 //! | Unblocked | the thread finds its processor gone at its next call, queues its microprocess and waits for its turn | `schedule` |
 //! | Resumed | a pooled thread is given a virtual processor and dispatches | `dispatch` |
 //! | Preempted | the *monitor* signals the holder; thread and microprocess wait in the handler, the processor goes on | `monitor`, `preempt` |
+//! | stop and resume by global id (§5) | *orders*: kill, suspend, resume, in every state | `orders`, `control` |
 //! | events masked | a word of the kernel thread; what comes up meanwhile lies in `attention` until it is clear again | `kernel_thread`, `vp` |
 //!
 //! The paper changes the kernel to make these upcalls; an unprivileged program on Linux is not told that its thread sleeps, so something
@@ -71,6 +72,8 @@
 mod balance;
 mod bound;
 pub mod channel;
+mod condemned;
+pub mod control;
 mod deadline;
 mod detect;
 mod dispatch;
@@ -84,6 +87,7 @@ mod maker;
 mod microprocess;
 mod monitor;
 pub mod net;
+mod orders;
 mod outside;
 mod overflow;
 mod pool;
@@ -97,6 +101,7 @@ mod scope;
 pub mod select;
 mod sentinel;
 mod shared;
+mod shown;
 mod slot;
 mod spawn;
 mod spin;
@@ -107,6 +112,7 @@ mod timers;
 mod vp;
 
 pub use bound::bound;
+pub use control::{Gone, Killed};
 pub use deadline::Deadline;
 pub use future::{FutureHandle, block_on, spawn_future};
 pub use local::{LocalKey, OutsideError};

@@ -71,6 +71,10 @@ impl Microprocess {
         self.id
     }
 
+    pub(crate) fn record(&self) -> &'static Record {
+        self.record
+    }
+
     fn is_alive(&self) -> bool {
         self.record.id() == self.id
     }

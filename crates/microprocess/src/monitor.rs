@@ -163,7 +163,8 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     }
     let look_ns = longest_ns
         .map_or(NEVER_NS, |longest_ns| now_ns + watch.next_look(take_from_sleeper(vp), longest_ns));
-    let unnoticed = vp.attention.load(Ordering::SeqCst) & !(attention::IDLE | attention::SHARE);
+    let unnoticed = vp.attention.load(Ordering::SeqCst)
+        & !(attention::IDLE | attention::SHARE | attention::ORDERS);
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
     let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
     if decision.tell & !unnoticed != 0 {

@@ -15,13 +15,14 @@
 use core::ffi::c_void;
 use std::sync::Once;
 
-use kyocho_arch::{pc_of, restartable, set_pc};
+use kyocho_arch::{pc_of, restartable, set_pc, sp_of};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::signal::{self, Info, Manner, Signal, preserving_errno};
 
-use crate::dispatch::{stop_in_place, try_suspend_in_place};
+use crate::condemned::{self, Interrupted};
+use crate::dispatch::{abandon_in_place, stop_in_place, try_suspend_in_place};
 use crate::kernel_thread::KernelThread;
-use crate::record::Record;
+use crate::record::{Record, State, remote};
 use crate::vp::{Vp, attention};
 
 /// Hardly anybody uses it, and by default it does nothing.
@@ -35,7 +36,27 @@ pub(crate) fn install() {
         // SAFETY: the handler neither allocates nor takes locks that interrupted code may hold, and preserves errno.
         let installed = unsafe { signal::install(SIGNAL, on_signal, manner) };
         installed.expect("SIGURG can be handled");
+        let manner = Manner { on_alternate_stack: true, ..Manner::default() };
+        // SAFETY: the handler touches nothing.
+        let installed = unsafe { signal::install(interrupting_signal(), on_interruption, manner) };
+        installed.expect("a real-time signal can be handled");
+        condemned::prepare();
     });
+}
+
+/// The signal that lets a sleeping call return early: no call is restarted after it.
+fn interrupting_signal() -> Signal {
+    Signal::realtime(10)
+}
+
+unsafe extern "C" fn on_interruption(_signal: i32, _info: *mut Info, _context: *mut c_void) {}
+
+/// Lets the kernel call that `record` sleeps in return early, if it is one that signals interrupt.
+pub(crate) fn interrupt_call(record: &'static Record) {
+    if let Some(thread) = record.bound.get().and_then(KernelThread::id) {
+        // Gone, or back already: it interrupts nothing.
+        let _gone = signal::send(thread, interrupting_signal());
+    }
 }
 
 /// Interrupts the holder of `vp`, unless it will look at `attention` by itself.
@@ -74,12 +95,14 @@ unsafe extern "C" fn on_signal(_signal: i32, _info: *mut Info, context: *mut c_v
             // SAFETY: as above; `start` begins the sequence that was interrupted.
             unsafe { set_pc(context, start) };
         }
-        preserving_errno(|| upcall(thread));
+        // SAFETY: as above.
+        let sp = unsafe { sp_of(context) };
+        preserving_errno(|| upcall(thread, Interrupted { pc, sp }));
     }
 }
 
 /// The upcall, on the interrupted thread: does what `attention` asks for, until it asks for nothing.
-fn upcall(thread: &'static KernelThread) {
+fn upcall(thread: &'static KernelThread, at: Interrupted) {
     loop {
         thread.mask();
         let Some(vp) = thread.held().or_else(|| thread.settle_claim()) else {
@@ -90,14 +113,42 @@ fn upcall(thread: &'static KernelThread) {
             if bits & attention::STOP != 0 {
                 stop_in_place(vp, me);
             }
-            reconsider(vp, me, bits & attention::PREEMPT != 0);
+            let stands_aside = me.orders.is_any() && heed(vp, me, at);
+            if !stands_aside {
+                reconsider(vp, me, bits & attention::PREEMPT != 0);
+            }
         }
         let vp = thread.held();
         thread.unmask();
-        if vp.is_none_or(|vp| vp.attention.load(Ordering::Relaxed) == 0) {
+        if vp.is_none_or(|vp| !vp.wants_more()) {
             return;
         }
     }
+}
+
+/// Does what is ordered of `me`, which was interrupted at `at`; tells whether it stood still meanwhile.
+#[cold]
+fn heed(vp: &'static Vp, me: &'static Record, at: Interrupted) -> bool {
+    vp.remind(me);
+    if me.is_stackless.get() {
+        me.poll.store(1, Ordering::Relaxed);
+        return false;
+    }
+    if me.orders.is_killed() {
+        if condemned::gives_up(KernelThread::current(), at) {
+            abandon_in_place(vp, me);
+        }
+        return false;
+    }
+    me.state.set(State::Suspended);
+    let stood_still = try_suspend_in_place(vp, me);
+    if !stood_still {
+        // No kernel thread to go on with: again, when there is one.
+        me.state.set(State::Runnable);
+        vp.shared().maker.ask();
+        me.post(remote::ORDERS);
+    }
+    stood_still
 }
 
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.

@@ -20,7 +20,9 @@ use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Orderi
 
 use crate::kernel_thread::KernelThread;
 use crate::local::Locals;
+use crate::orders::Orders;
 use crate::run_queue::Queued;
+use crate::shown::{Shown, ShownName, ShownReason};
 use crate::spin::SpinLock;
 use crate::stackless::Stackless;
 use crate::timers::{self, Sleeper};
@@ -36,10 +38,13 @@ pub(crate) mod remote {
     pub(crate) const UNPARK: u32 = 4;
     /// It is runnable and comes from another virtual processor, or from the kernel.
     pub(crate) const ARRIVE: u32 = 8;
+    /// Its orders have changed.
+    pub(crate) const ORDERS: u32 = 16;
 }
 
 /// Where a microprocess is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum State {
     /// Nobody: the slot is free.
     Free,
@@ -49,15 +54,18 @@ pub(crate) enum State {
     Parked,
     /// Its kernel thread sleeps in the kernel, or has woken there and not called us since.
     Blocked,
+    /// Runnable but for an order to stand still; in no queue.
+    Suspended,
     /// Over; the slot waits for its handle.
     Finished,
-    /// Its runtime has stopped before its end, and somebody may still point into its stack.
+    /// It never runs again although it has not ended, and somebody may still point into its stack.
     Abandoned,
 }
 
 /// What kind of thing a parked microprocess waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[repr(u8)]
 pub enum Kind {
     /// Nothing: it was never parked.
     Nothing,
@@ -98,10 +106,6 @@ pub struct Reason {
     pub object: usize,
 }
 
-impl Reason {
-    pub(crate) const NOTHING: Self = Self { kind: Kind::Nothing, object: 0 };
-}
-
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
@@ -134,6 +138,8 @@ pub(crate) struct Completion {
     /// Nobody will ask for the result.
     pub(crate) detached: Cell<bool>,
     pub(crate) joiner: Cell<Option<&'static Record>>,
+    /// It was killed where it could not unwind: there is no result, and its slot stays its own.
+    pub(crate) abandoned: Cell<bool>,
 }
 
 /// The longest name kept, in bytes.
@@ -144,6 +150,12 @@ pub(crate) const NAME_BYTES_MAX: usize = 39;
 pub(crate) struct Name {
     bytes_used: u8,
     bytes: [u8; NAME_BYTES_MAX],
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
 }
 
 impl Name {
@@ -158,6 +170,22 @@ impl Name {
         let mut name = Self::NONE;
         name.bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
         name.bytes_used = end as u8;
+        name
+    }
+
+    /// Its bytes, the number of those used in the last.
+    pub(crate) fn to_bytes(self) -> [u8; NAME_BYTES_MAX + 1] {
+        let mut all = [0; NAME_BYTES_MAX + 1];
+        all[..NAME_BYTES_MAX].copy_from_slice(&self.bytes);
+        all[NAME_BYTES_MAX] = self.bytes_used;
+        all
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) gave.
+    pub(crate) fn from_bytes(all: [u8; NAME_BYTES_MAX + 1]) -> Self {
+        let mut name = Self::NONE;
+        name.bytes.copy_from_slice(&all[..NAME_BYTES_MAX]);
+        name.bytes_used = all[NAME_BYTES_MAX];
         name
     }
 
@@ -176,7 +204,7 @@ pub(crate) struct Record {
     pub(crate) context: Cell<Context>,
     /// Behind it in a run queue, or in a list of free slots.
     pub(crate) link: Cell<Option<&'static Self>>,
-    pub(crate) state: Cell<State>,
+    pub(crate) state: Shown<State>,
     level: AtomicU8,
     /// A switch of stacks does not do: stackless, or bound to a kernel thread.
     pub(crate) special: Cell<bool>,
@@ -189,7 +217,16 @@ pub(crate) struct Record {
     pub(crate) timed_out: Cell<bool>,
     /// Size class of its slot.
     pub(crate) class: Cell<u8>,
-    pub(crate) reason: Cell<Reason>,
+    pub(crate) reason: ShownReason,
+    /// Whose end it waits for, while it does.
+    pub(crate) joins: Cell<Option<&'static Self>>,
+    /// It unwound when it last suspended together with its kernel thread.
+    pub(crate) is_unwinding: Cell<bool>,
+    /// Past its body: a kill comes too late.
+    pub(crate) is_ending: Cell<bool>,
+    pub(crate) orders: Orders,
+    /// The members of the scope that it belongs to, while its body runs.
+    pub(crate) scope: AtomicPtr<()>,
     /// The kernel thread that alone can run it, while it is bound to one.
     pub(crate) bound: Cell<Option<&'static KernelThread>>,
     pub(crate) timer: timers::Links<Self>,
@@ -203,7 +240,7 @@ pub(crate) struct Record {
     pub(crate) id: AtomicU64,
     /// First address of the slot, where the guard is.
     pub(crate) slot: Cell<*mut u8>,
-    pub(crate) name: Cell<Name>,
+    pub(crate) name: ShownName,
     /// The step function, of a stackless one.
     pub(crate) machine: Cell<Option<Box<dyn Stackless>>>,
     /// Microprocess-local values; touched by the microprocess itself, which takes them out before its end.
@@ -239,7 +276,7 @@ impl Record {
         Self {
             context: Cell::new(Context::NULL),
             link: Cell::new(None),
-            state: Cell::new(State::Free),
+            state: Shown::new(State::Free),
             level: AtomicU8::new(0),
             special: Cell::new(false),
             is_stackless: Cell::new(false),
@@ -247,7 +284,7 @@ impl Record {
             token: Cell::new(false),
             timed_out: Cell::new(false),
             class: Cell::new(class),
-            reason: Cell::new(Reason::NOTHING),
+            reason: ShownReason::new(),
             bound: Cell::new(None),
             timer: timers::Links::new(),
             completion: Completion {
@@ -256,14 +293,20 @@ impl Record {
                 finishing: Cell::new(false),
                 detached: Cell::new(false),
                 joiner: Cell::new(None),
+                abandoned: Cell::new(false),
             },
+            joins: Cell::new(None),
+            is_unwinding: Cell::new(false),
+            is_ending: Cell::new(false),
+            orders: Orders::new(),
+            scope: AtomicPtr::new(ptr::null_mut()),
             remote: AtomicU32::new(0),
             poll: AtomicU32::new(0),
             inbox_next: AtomicPtr::new(ptr::null_mut()),
             home: AtomicPtr::new(ptr::null_mut()),
             id: AtomicU64::new(0),
             slot: Cell::new(slot),
-            name: Cell::new(Name::NONE),
+            name: ShownName::new(),
             machine: Cell::new(None),
             locals: Cell::new(None),
         }
@@ -287,6 +330,9 @@ impl Record {
         self.completion.finishing.set(false);
         self.completion.detached.set(false);
         self.completion.joiner.set(None);
+        self.completion.abandoned.set(false);
+        self.is_ending.set(false);
+        self.orders.renew(id);
         self.poll.store(0, Ordering::Relaxed);
         self.home.store(ptr::from_ref(home).cast_mut(), Ordering::Relaxed);
         self.id.store(id, Ordering::Relaxed);
@@ -303,6 +349,24 @@ impl Record {
     #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Ordering::Relaxed)
+    }
+
+    /// What a switch to it needs, after a change of what it depends on. By its home's holder.
+    pub(crate) fn refresh_special(&self) {
+        let bound = self.bound.get().is_some();
+        self.special.set(bound || self.is_stackless.get() || self.orders.is_any());
+    }
+
+    /// Takes it off the list of whom it joins, if it joins; `false` if it is about to be woken already.
+    pub(crate) fn stop_joining(&'static self) -> bool {
+        let Some(joined) = self.joins.take() else { return true };
+        joined.completion.lock.acquire();
+        let registered = joined.completion.joiner.get().is_some_and(|joiner| ptr::eq(joiner, self));
+        if registered {
+            joined.completion.joiner.set(None);
+        }
+        joined.completion.lock.release();
+        registered
     }
 
     /// Its priority's level.

@@ -375,6 +375,14 @@ fn of(shared: &'static Shared) -> impl Iterator<Item = &'static Record> {
     })
 }
 
+impl Shared {
+    /// Whether one of its microprocesses is told to stand still.
+    #[cold]
+    pub(crate) fn has_suspended(&'static self) -> bool {
+        of(self).any(|record| record.orders.is_suspended() && record.state.get() != State::Finished)
+    }
+}
+
 /// Whether nothing outside the slot of an abandoned microprocess points into it. What waits for an
 /// object, or was just woken from that, may stand in the queues of objects that outlive the runtime:
 /// its slot is kept as it is, and whoever finds the node there passes over it.

@@ -20,6 +20,7 @@ use kyocho_sys::prim::thread::panicking;
 
 use crate::deadline::Deadline;
 use crate::kernel_thread::KernelThread;
+use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
 use crate::vp::{Vp, attention};
 
@@ -30,6 +31,16 @@ pub(crate) struct Section {
     outermost: bool,
     /// The section belongs to the kernel thread that entered it.
     not_send: PhantomData<*const ()>,
+}
+
+/// As [`mask`], at a [kill point](crate::orders): unwinds if the caller is killed.
+#[inline(always)]
+pub(crate) fn mask_at_point() -> Section {
+    let section = mask();
+    if section.vp.attention.load(Ordering::Relaxed) & attention::ORDERS != 0 {
+        return orders::obey(section);
+    }
+    section
 }
 
 /// Masks events. The section must be left by [`Section::leave`], or by suspending.
@@ -105,6 +116,18 @@ pub(crate) fn resume() {
     }
 }
 
+/// As [`resume`], at a kill point.
+#[inline(always)]
+pub(crate) fn resume_at_point() {
+    let thread = KernelThread::current();
+    let vp = thread.held();
+    thread.unmask();
+    if vp.is_some_and(|vp| vp.attention.load(Ordering::Relaxed) != 0) {
+        attend();
+        orders::point();
+    }
+}
+
 /// Unblocked: the calling thread slept in the kernel and lost its virtual processor. Its microprocess becomes runnable,
 /// bound to the thread, and waits for its turn.
 #[cold]
@@ -147,11 +170,15 @@ pub(crate) fn attend() {
         if bits & attention::STOP != 0 {
             stop(vp, me);
         }
+        if me.orders.is_any() {
+            orders::heed(vp, me);
+        }
+        let vp = KernelThread::current().held().expect("who comes back holds a processor");
         reconsider(vp, me, bits);
         let thread = KernelThread::current();
         let vp = thread.held();
         thread.unmask();
-        if vp.is_none_or(|vp| vp.attention.load(Ordering::Relaxed) == 0) {
+        if vp.is_none_or(|vp| !vp.wants_more()) {
             return;
         }
     }
@@ -257,7 +284,7 @@ pub(crate) fn try_current() -> Option<&'static Record> {
 pub(crate) enum WakeCause {
     /// Somebody made the microprocess runnable.
     Woken,
-    /// Its deadline passed first.
+    /// Its deadline passed first, or it was killed.
     TimedOut,
 }
 
@@ -296,28 +323,31 @@ pub(crate) fn park_in(section: Section, reason: Reason, deadline: Option<Deadlin
 
 /// Waits for an unpark, at most until `deadline`.
 pub(crate) fn park(deadline: Option<Deadline>) {
-    let section = mask();
+    let section = mask_at_point();
     if section.vp.running().token.replace(false) {
         return section.leave();
     }
-    park_in(section, Reason { kind: Kind::Park, object: 0 }, deadline);
+    if park_in(section, Reason { kind: Kind::Park, object: 0 }, deadline) == WakeCause::TimedOut {
+        orders::point();
+    }
 }
 
 /// Waits until `deadline`.
 pub(crate) fn sleep_until(deadline: Deadline) {
-    park_in(mask(), Reason { kind: Kind::Sleep, object: 0 }, Some(deadline));
+    park_in(mask_at_point(), Reason { kind: Kind::Sleep, object: 0 }, Some(deadline));
+    orders::point();
 }
 
 /// Lets others of the same priority, and above, run first.
 #[inline]
 pub(crate) fn yield_now() {
-    let section = mask();
+    let section = mask_at_point();
     let vp = section.vp;
     let me = vp.running();
     if vp.queue.highest().is_some_and(|best| best >= me.level()) {
         vp.queue.push(me, me.level());
         switch_away(vp, me);
-        resume();
+        resume_at_point();
     } else {
         section.leave();
     }

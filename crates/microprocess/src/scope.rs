@@ -1,7 +1,7 @@
 //! Microprocesses that may borrow from their creator.
 #![expect(unsafe_code, reason = "promises that borrowing microprocesses end in time")]
 
-use core::{fmt, marker::PhantomData, panic::AssertUnwindSafe};
+use core::{fmt, marker::PhantomData, panic::AssertUnwindSafe, ptr};
 use std::{
     io::Result,
     panic::{catch_unwind, resume_unwind},
@@ -13,7 +13,9 @@ use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use crate::{
     guarded::Guarded,
     microprocess::Microprocess,
-    record::{Kind, Reason},
+    orders,
+    record::{Kind, Reason, Record},
+    schedule, slot,
     spawn::{Builder, JoinHandle},
     sync::{
         wait::{Outcome, Waiter, wait},
@@ -27,6 +29,8 @@ struct Members {
     state: Guarded<State>,
     /// One that nobody joined has panicked.
     panicked: AtomicBool,
+    /// Whoever waits for them was killed, and they are.
+    killed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -41,6 +45,12 @@ impl Members {
         self.state.enter().running += 1;
     }
 
+    /// The calling microprocess is no member any more.
+    fn leave_now(&self) {
+        schedule::current().scope.store(ptr::null_mut(), Ordering::SeqCst);
+        self.leave();
+    }
+
     fn leave(&self) {
         let mut state = self.state.enter();
         state.running -= 1;
@@ -53,15 +63,52 @@ impl Members {
 
     /// Waits until all have left.
     fn wait(&self) {
-        let state = self.state.enter();
-        if state.running == 0 {
-            return;
+        loop {
+            let state = self.state.enter();
+            if state.running == 0 {
+                return;
+            }
+            let waiter = Waiter::new(state.microprocess(), 0);
+            let reason = Reason { kind: Kind::Scope, object: ptr::from_ref(self).addr() };
+            let outcome =
+                wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
+            // The last one to leave still holds the guard when it wakes us.
+            drop(self.state.enter());
+            if outcome == Outcome::TimedOut {
+                // Killed. What members borrow must outlive them: they go first.
+                self.kill();
+            }
         }
-        let waiter = Waiter::new(state.microprocess(), 0);
-        let reason = Reason { kind: Kind::Scope, object: core::ptr::from_ref(self).addr() };
-        wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
-        // The last one to leave still holds the guard when it wakes us.
-        drop(self.state.enter());
+    }
+
+    /// The calling microprocess becomes a member.
+    fn join(&self) {
+        let me = schedule::current();
+        me.scope.store(ptr::from_ref(self).cast_mut().cast(), Ordering::SeqCst);
+        if self.killed.load(Ordering::SeqCst) {
+            let _myself = Microprocess::of(me).kill();
+        }
+    }
+
+    /// Kills all members; those that have not begun kill themselves.
+    fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        let scope = ptr::from_ref(self).addr();
+        for record in
+            slot::all().filter(|record| record.scope.load(Ordering::SeqCst).addr() == scope)
+        {
+            // Over meanwhile: as well.
+            let _over = Microprocess::of(record).kill();
+        }
+    }
+}
+
+/// `record`, abandoned where it stands, leaves the scope that it is in, if it is in one.
+pub(crate) fn leave_abandoned(record: &Record) {
+    let members = record.scope.swap(ptr::null_mut(), Ordering::SeqCst).cast::<Members>();
+    // SAFETY: null, or the members of a scope that waits for this one to leave.
+    if let Some(members) = unsafe { members.as_ref() } {
+        members.leave();
     }
 }
 
@@ -102,10 +149,12 @@ where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
     let state = Guarded::new(State { running: 0, waiters: WaitQueue::new() });
-    let members = Members { state, panicked: AtomicBool::new(false) };
+    let members =
+        Members { state, panicked: AtomicBool::new(false), killed: AtomicBool::new(false) };
     let scope = Scope { members, scope: PhantomData, env: PhantomData };
     let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
     scope.members.wait();
+    orders::hot_point();
     match result {
         Err(panic) => resume_unwind(panic),
         Ok(_) if scope.members.panicked.load(Ordering::Relaxed) => {
@@ -146,11 +195,15 @@ impl<'scope> Scope<'scope, '_> {
         let theirs = Arc::clone(&packet);
         members.enter();
         let member = move || {
-            let result = catch_unwind(AssertUnwindSafe(body));
+            members.join();
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                orders::hot_point();
+                body()
+            }));
             *theirs.result.enter() = Some(result);
             // What is borrowed ends with the scope: if nobody wants the result it goes first.
             drop(theirs);
-            members.leave();
+            members.leave_now();
         };
         // SAFETY: the scope is not left before `members.leave()`, after which the microprocess
         // touches nothing that it was given.

@@ -18,6 +18,7 @@ use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use crate::{
     channel::{Receiver, RecvArm, SendArm, Sender},
     guarded::Deadline,
+    orders,
     record::{Kind, Reason},
     sync::wait::Episode,
 };
@@ -110,6 +111,7 @@ impl<'s, 'a> Select<'s, 'a> {
 
     fn wait_until(self, deadline: Option<Deadline>) -> Option<usize> {
         loop {
+            orders::hot_point();
             if let Some(index) = self.try_now() {
                 return Some(index);
             }
@@ -123,8 +125,12 @@ impl<'s, 'a> Select<'s, 'a> {
             }
             // An arm that became ready while others were being queued is tried again: somebody
             // else has moved on in the meantime, so this loop never spins on its own.
-            if all_wait || claimed.is_some() {
-                return claimed.map(|index| index as usize);
+            if let Some(index) = claimed {
+                return Some(index as usize);
+            }
+            if all_wait {
+                orders::after_wait(deadline);
+                return None;
             }
         }
     }

@@ -120,7 +120,7 @@ impl Shared {
     // ----- idling ------------------------------------------------------------------------------
 
     /// `vp` has nothing to do until `deadline_ns`.
-    pub(crate) fn enter_idle(&self, vp: &Vp, deadline_ns: Option<u64>) {
+    pub(crate) fn enter_idle(&'static self, vp: &Vp, deadline_ns: Option<u64>) {
         vp.next_deadline_ns.store(deadline_ns.unwrap_or(NEVER_NS), Ordering::Release);
         self.idle.fetch_add(1, Ordering::SeqCst);
         self.idle_changes.fetch_add(1, Ordering::SeqCst);
@@ -141,7 +141,7 @@ impl Shared {
     ///
     /// Virtual processors are looked at one after the other; a wake from one that was not yet looked at to one that was shows
     /// in `idle_changes`.
-    pub(crate) fn detect_deadlock(&self) {
+    pub(crate) fn detect_deadlock(&'static self) {
         let before = self.idle_changes.load(Ordering::SeqCst);
         let nothing_comes = self.in_kernel.load(Ordering::SeqCst) == 0
             && self.outside.load(Ordering::SeqCst) == 0
@@ -150,6 +150,8 @@ impl Shared {
                     && vp.next_deadline_ns.load(Ordering::SeqCst) == NEVER_NS
                     && vp.port().is_none_or(|port| !port.is_pending())
             });
+        // Whoever suspended one may let it go on.
+        let nothing_comes = nothing_comes && !self.has_suspended();
         if nothing_comes && self.idle_changes.load(Ordering::SeqCst) == before {
             self.end(outcome::DEADLOCK);
         }
@@ -171,7 +173,7 @@ impl Shared {
     }
 
     /// One such source is gone.
-    pub(crate) fn forget_outside(&self) {
+    pub(crate) fn forget_outside(&'static self) {
         if self.outside.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.detect_deadlock();
         }

@@ -10,6 +10,7 @@
 use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem;
 use core::panic::AssertUnwindSafe;
 use core::ptr;
 use std::panic::catch_unwind;
@@ -19,11 +20,15 @@ use kyocho_arch::{Context, prepare};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::yield_now;
 
+use crate::control::Killed;
 use crate::local;
 use crate::microprocess::Microprocess;
+use crate::orders;
 use crate::priority::Priority;
 use crate::record::{Kind, Name, Reason, Record, State, remote};
-use crate::schedule::{self, Section, mask, park_in, resume, switch_away};
+use crate::schedule::{
+    self, Section, WakeCause, mask, mask_at_point, park_in, resume_at_point, switch_away,
+};
 use crate::slot::{self, PAYLOAD_BYTES_MAX, payload};
 use crate::spin;
 use crate::stackless::Stackless;
@@ -232,7 +237,10 @@ where
     // SAFETY: the slot was free.
     let context = unsafe { furnish::<F, T>(record, body) };
     record.renew(vp, id, level, context);
-    record.name.set(name.unwrap_or(Name::NONE));
+    match name {
+        None => record.name.clear(),
+        Some(name) => record.name.set(name),
+    }
     vp.counters.spawned.bump();
     vp.queue.push(record, level);
     offer(vp);
@@ -320,9 +328,12 @@ where
     let record = unsafe { &*record };
     // SAFETY: `furnish` put the closure there, and nobody else takes it.
     let body = unsafe { payload::<F>(record).read() };
-    resume();
-    // A panic ends the microprocess alone; what it shared is left as any panic leaves it.
-    let outcome = catch_unwind(AssertUnwindSafe(body));
+    // A panic ends the microprocess alone; what it shared is left as any panic leaves it. Killed before it began, it begins to unwind.
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        resume_at_point();
+        body()
+    }));
+    record.is_ending.set(true);
     local::end(record);
     // SAFETY: this is the microprocess, and the closure was moved out.
     unsafe { put_result(record, outcome) };
@@ -343,6 +354,7 @@ pub unsafe fn exit<T: Send>(value: T) -> ! {
     let me = schedule::current();
     assert!(!me.is_stackless.get(), "a microprocess without a stack ends by `Step::Done`");
     me.in_place.set(false);
+    me.is_ending.set(true);
     local::end(me);
     // SAFETY: this is the microprocess, whose closure was moved out when it started; `T` is the caller's promise.
     unsafe { put_result::<T>(me, Ok(value)) };
@@ -400,6 +412,18 @@ pub(crate) fn conclude(vp: &'static Vp, record: &'static Record) {
     }
 }
 
+/// Marks `record`, which runs on `vp`, ended where it stands, without a result: it never leaves its stack, which nobody gets.
+pub(crate) fn conclude_abandoned(vp: &'static Vp, record: &'static Record) {
+    record.state.set(State::Abandoned);
+    let completion = &record.completion;
+    completion.lock.acquire();
+    completion.abandoned.set(true);
+    // Nobody may put its slot among the free ones.
+    completion.detached.set(false);
+    completion.lock.release();
+    conclude(vp, record);
+}
+
 /// The right to wait for a microprocess and to get its result. Dropping it lets the microprocess run on alone.
 pub struct JoinHandle<T> {
     record: &'static Record,
@@ -442,20 +466,31 @@ impl<T> JoinHandle<T> {
     pub fn join(self) -> Result<T, Box<dyn Any + Send + 'static>> {
         let record = self.record;
         let completion = &record.completion;
-        let mut section = mask();
+        let mut section = mask_at_point();
         completion.lock.acquire();
         if !completion.finished.get() {
-            completion.joiner.set(Some(section.vp.running()));
+            let me = section.vp.running();
+            completion.joiner.set(Some(me));
             completion.lock.release();
-            park_in(section, Reason { kind: Kind::Join, object: self.id as usize }, None);
+            me.joins.set(Some(record));
+            let reason = Reason { kind: Kind::Join, object: self.id as usize };
+            if park_in(section, reason, None) == WakeCause::TimedOut {
+                orders::after_wait(None);
+            }
             section = mask();
+            me.joins.set(None);
         } else {
             completion.lock.release();
+        }
+        if completion.abandoned.get() {
+            mem::forget(self);
+            section.leave();
+            return Err(Box::new(Killed::new()));
         }
         // SAFETY: finished, and the handle, of which there is one, takes the result once.
         let stored = unsafe { take_result::<T>(record) };
         recycle(&section, record);
-        core::mem::forget(self);
+        mem::forget(self);
         section.leave();
         stored.into_outcome()
     }
@@ -483,6 +518,9 @@ impl<T> Drop for JoinHandle<T> {
                 completion.detached.set(true);
             }
             completion.lock.release();
+            if finished && completion.abandoned.get() {
+                return section.leave();
+            }
             if finished {
                 // SAFETY: as in `join`.
                 let stored = unsafe { take_result::<T>(record) };

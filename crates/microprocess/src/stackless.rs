@@ -27,4 +27,12 @@ pub enum Step {
 pub trait Stackless: Send {
     /// Runs until the machine has to wait, is done, or has run long enough.
     fn step(&mut self) -> Step;
+
+    /// Called once in place of a step after somebody [killed](crate::Microprocess::kill) the microprocess.
+    ///
+    /// [`Step::Done`] ends it: the machine is dropped. A machine that has something to do first answers as a step
+    /// does, and sees to its end itself.
+    fn killed(&mut self) -> Step {
+        Step::Done
+    }
 }

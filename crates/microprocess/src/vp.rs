@@ -36,6 +36,7 @@ use crate::record::{Kind, Record, State, remote};
 use crate::run_queue::RunQueue;
 use crate::sentinel::Sentinel;
 use crate::shared::Shared;
+use crate::shown::Current;
 use crate::slot::{self, FreeLists};
 use crate::statistics::Counters;
 use crate::timers::Timers;
@@ -52,6 +53,8 @@ pub(crate) mod attention {
     pub(crate) const STOP: u32 = 16;
     /// Another virtual processor is idle: share.
     pub(crate) const SHARE: u32 = 32;
+    /// What runs is killed and has not unwound yet.
+    pub(crate) const ORDERS: u32 = 1 << 8;
     /// The holder sleeps.
     pub(crate) const IDLE: u32 = 1 << 31;
 }
@@ -70,7 +73,7 @@ const SWITCHES_PER_REAP: u64 = 64;
 #[repr(C, align(128))]
 pub(crate) struct Vp {
     // The holder's.
-    pub(crate) current: Cell<Option<&'static Record>>,
+    pub(crate) current: Current,
     /// What the base runs next: a switch to it needs more than a stack.
     pub(crate) chosen: Cell<Option<&'static Record>>,
     /// Over, but still on its stack when it came to the base.
@@ -117,17 +120,18 @@ impl fmt::Debug for Vp {
 /// What kernel threads of no runtime seem to hold: it owns no record, so all they do is post.
 pub(crate) static FOREIGN: Vp = Vp::new(usize::MAX, ptr::null_mut());
 
-/// Ids carry the index of the virtual processor that spawned, above this bit.
-const ID_SHIFT: u32 = 48;
+/// A virtual processor takes ids in blocks, so that they are unique in the address space and yet small. The first of each block is not used.
+const IDS_PER_BLOCK: u64 = 1024;
+static NEXT_ID_BLOCK: AtomicU64 = AtomicU64::new(0);
 
 impl Vp {
     pub(crate) const fn new(index: usize, shared: *mut Shared) -> Self {
         Self {
-            current: Cell::new(None),
+            current: Current::new(),
             chosen: Cell::new(None),
             exiting: Cell::new(None),
             free: FreeLists::new(),
-            next_id: Cell::new(1),
+            next_id: Cell::new(0),
             led_at_turn: Cell::new(0),
             queue: RunQueue::new(),
             timers: Timers::new(),
@@ -194,12 +198,23 @@ impl Vp {
             .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
     }
 
-    /// A number no other microprocess of the runtime has.
+    /// A number no other microprocess of the address space has or had.
     #[inline]
     pub(crate) fn new_id(&self) -> u64 {
         let id = self.next_id.get();
+        if id.is_multiple_of(IDS_PER_BLOCK) {
+            return self.new_id_block();
+        }
         self.next_id.set(id + 1);
-        (self.index as u64) << ID_SHIFT | id
+        id
+    }
+
+    /// The first number of a new block.
+    #[cold]
+    fn new_id_block(&self) -> u64 {
+        let id = NEXT_ID_BLOCK.fetch_add(1, Ordering::Relaxed) * IDS_PER_BLOCK + 1;
+        self.next_id.set(id + 1);
+        id
     }
 
     /// Records that `next` runs from now on.
@@ -270,6 +285,12 @@ impl Vp {
                 None => self.holder().rouse(),
             }
         }
+    }
+
+    /// Whether something came up since `attention` was served; a kill that is still to come does not count.
+    #[inline]
+    pub(crate) fn wants_more(&self) -> bool {
+        self.attention.load(Ordering::Relaxed) & !attention::ORDERS != 0
     }
 
     /// The kernel thread that holds it, or held it last.
@@ -350,6 +371,9 @@ impl Vp {
         }
         if bits & remote::UNPARK != 0 {
             self.unpark(record);
+        }
+        if bits & remote::ORDERS != 0 {
+            self.take_orders(record);
         }
     }
 

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     guarded::{Deadline, Guard, Guarded},
+    orders,
     record::{Kind, Reason},
     sync::{
         wait::{Claimed, Episode, Outcome, Waiter, wait},
@@ -187,7 +188,7 @@ impl<T> Shared<T> {
         message: T,
         timeout: Option<Duration>,
     ) -> Result<(), SendTimeoutError<T>> {
-        let mut state = self.state.enter();
+        let mut state = self.state.enter_at_point();
         let vp = state.vp();
         match state.offer(vp, message) {
             Offer::Taken => Ok(()),
@@ -213,12 +214,13 @@ impl<T> Shared<T> {
     ) -> Result<(), SendTimeoutError<T>> {
         let slot = UnsafeCell::new(MaybeUninit::new(message));
         let waiter = Waiter::with_slot(state.microprocess(), 0, slot.get().cast());
+        let deadline = timeout.and_then(Deadline::after);
         let outcome = wait(
             &self.state,
             state,
             |state| &mut state.senders.waiters,
             &waiter,
-            timeout.and_then(Deadline::after),
+            deadline,
             self.reason(Kind::Send),
         );
         // SAFETY: unless it was granted, nobody took the message out of the slot.
@@ -226,7 +228,11 @@ impl<T> Shared<T> {
         match outcome {
             Outcome::Granted => Ok(()),
             Outcome::Disconnected => Err(SendTimeoutError::Disconnected(message())),
-            Outcome::TimedOut => Err(SendTimeoutError::Timeout(message())),
+            Outcome::TimedOut => {
+                let message = message();
+                orders::after_wait(deadline);
+                Err(SendTimeoutError::Timeout(message))
+            }
         }
     }
 
@@ -248,7 +254,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn recv(&self, timeout: Option<Duration>) -> Result<T, RecvTimeoutError> {
         let mut drained = None;
-        let mut state = self.state.enter();
+        let mut state = self.state.enter_at_point();
         let vp = state.vp();
         match state.take(vp, &mut drained) {
             Take::Message(message) => {
@@ -270,19 +276,23 @@ impl<T> Shared<T> {
     ) -> Result<T, RecvTimeoutError> {
         let slot = UnsafeCell::new(MaybeUninit::uninit());
         let waiter = Waiter::with_slot(state.microprocess(), 0, slot.get().cast());
+        let deadline = timeout.and_then(Deadline::after);
         let outcome = wait(
             &self.state,
             state,
             |state| &mut state.receivers.waiters,
             &waiter,
-            timeout.and_then(Deadline::after),
+            deadline,
             self.reason(Kind::Receive),
         );
         match outcome {
             // SAFETY: granted means that a sender moved its message into the slot.
             Outcome::Granted => Ok(unsafe { slot.into_inner().assume_init() }),
             Outcome::Disconnected => Err(RecvTimeoutError::Disconnected),
-            Outcome::TimedOut => Err(RecvTimeoutError::Timeout),
+            Outcome::TimedOut => {
+                orders::after_wait(deadline);
+                Err(RecvTimeoutError::Timeout)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Doing one operation: through the ring where there is one, as a plain call where there is not.
 #![expect(unsafe_code, reason = "the kernel reads and writes what an operation points to")]
 
-use core::time::Duration;
+use core::{iter, time::Duration};
 use std::{
     io::{Error, ErrorKind, Result},
     os::fd::BorrowedFd,
@@ -16,6 +16,7 @@ use kyocho_sys::{
 use super::{pending::Pending, port::Port};
 use crate::{
     deadline::Deadline,
+    orders,
     record::{Kind, Reason},
     schedule::mask,
 };
@@ -45,6 +46,7 @@ impl<Call: FnMut() -> Result<usize>> Operation<'_, Call> {
     pub(crate) unsafe fn perform(mut self, timeout: Option<Duration>) -> Result<usize> {
         let deadline = timeout.and_then(Deadline::after);
         loop {
+            orders::hot_point();
             // SAFETY: passed on to the caller.
             let through_ring = unsafe { through_ring(&self.entry, deadline) };
             let result = through_ring.unwrap_or_else(|| self.plainly(deadline));
@@ -91,14 +93,19 @@ unsafe fn through_ring(entry: &squeue::Entry, deadline: Option<Deadline>) -> Opt
     section.leave();
     let reason = Reason { kind: Kind::Io, object: core::ptr::from_ref(port).addr() };
     let in_time = pending.wait(deadline, reason);
-    let timed_out = in_time.is_none();
-    if timed_out {
+    let given_up = in_time.is_none();
+    if given_up {
         port.cancel(&pending);
     }
-    let result = in_time.or_else(|| pending.wait(None, reason)).expect("waits without a limit");
+    // The kernel owns the buffers until then, whoever kills us.
+    let to_the_end = || iter::repeat_with(|| pending.wait(None, reason)).find_map(|result| result);
+    let result = in_time.or_else(to_the_end).expect("repeats without end");
+    if given_up && result == -libc::ECANCELED {
+        orders::after_wait(deadline);
+    }
     Some(match u32::try_from(result) {
         Ok(count) => Ok(count as usize),
-        Err(_) if result == -libc::ECANCELED && timed_out => Err(ErrorKind::TimedOut.into()),
+        Err(_) if result == -libc::ECANCELED && given_up => Err(ErrorKind::TimedOut.into()),
         // Nobody asked for it: the kernel thread that submitted it has exited. Once more.
         Err(_) if result == -libc::ECANCELED => Err(ErrorKind::Interrupted.into()),
         Err(_) => Err(Error::from_raw_os_error(-result)),

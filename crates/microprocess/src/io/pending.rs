@@ -48,7 +48,7 @@ impl Pending {
         }
     }
 
-    /// Waits for the result, until `deadline` if there is one.
+    /// Waits for the result, until `deadline` if there is one, or until the waiter is killed.
     pub(super) fn wait(&self, deadline: Option<Deadline>, reason: Reason) -> Option<i32> {
         loop {
             let mut state = self.state.enter();

@@ -1,7 +1,7 @@
 //! Barriers.
 
 use super::{
-    wait::{Outcome, Waiter, wait},
+    wait::{Outcome, Waiter, end_wait, wait},
     wait_queue::WaitQueue,
 };
 use crate::{
@@ -35,6 +35,8 @@ pub struct Barrier {
 #[derive(Debug)]
 struct State {
     arrived: usize,
+    /// How often all have arrived.
+    rounds: u64,
     waiters: WaitQueue,
 }
 
@@ -53,25 +55,38 @@ impl BarrierWaitResult {
 impl Barrier {
     /// A barrier for `parties` microprocesses; 0 counts as 1.
     pub const fn new(parties: usize) -> Self {
-        Self { parties, state: Guarded::new(State { arrived: 0, waiters: WaitQueue::new() }) }
+        Self {
+            parties,
+            state: Guarded::new(State { arrived: 0, rounds: 0, waiters: WaitQueue::new() }),
+        }
     }
 
     /// Waits until all parties have called this.
     ///
     /// The last to arrive wakes the others with events masked, a few nanoseconds each.
     pub fn wait(&self) -> BarrierWaitResult {
-        let mut state = self.state.enter();
+        let mut state = self.state.enter_at_point();
         state.arrived += 1;
         if state.arrived >= self.parties {
             state.arrived = 0;
+            state.rounds = state.rounds.wrapping_add(1);
             while let Some(waiter) = state.waiters.pop() {
                 waiter.wake(state.vp(), Outcome::Granted);
             }
             return BarrierWaitResult(true);
         }
+        let round = state.rounds;
         let waiter = Waiter::new(state.microprocess(), 0);
         let reason = Reason { kind: Kind::Barrier, object: core::ptr::from_ref(self).addr() };
-        wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
+        let outcome = wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
+        if outcome == Outcome::TimedOut {
+            // Killed: the others wait for somebody else, unless all were there already.
+            let mut state = self.state.enter();
+            if state.rounds == round {
+                state.arrived -= 1;
+            }
+        }
+        end_wait(outcome, None);
         BarrierWaitResult(false)
     }
 }

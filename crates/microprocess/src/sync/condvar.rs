@@ -6,7 +6,7 @@ use std::sync::LockResult;
 use super::{
     mutex::MutexGuard,
     poison::Poison,
-    wait::{Outcome, Waiter, wait_after},
+    wait::{Outcome, Waiter, end_wait, wait_after},
     wait_queue::WaitQueue,
 };
 use crate::{
@@ -145,7 +145,7 @@ impl Condvar {
         let mutex = guard.raw();
         // Lock order: the condition variable's guard, then the mutex': a notifier that holds the
         // mutex finds either a holder still inside its critical section or a queued waiter.
-        let waiters = self.waiters.enter();
+        let waiters = self.waiters.enter_at_point();
         let waiter = Waiter::new(waiters.microprocess(), 0);
         let outcome = wait_after(
             &self.waiters,
@@ -156,7 +156,7 @@ impl Condvar {
             reason,
             || mutex.unlock(),
         );
-        mutex.lock();
-        outcome == Outcome::Granted
+        mutex.relock();
+        end_wait(outcome, deadline)
     }
 }

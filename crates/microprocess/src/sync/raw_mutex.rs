@@ -2,11 +2,11 @@
 #![expect(unsafe_code, reason = "the deadlock report looks at mutexes by their address")]
 
 use super::{
-    wait::{Outcome, Waiter, wait},
+    wait::{Outcome, Waiter, end_wait, wait},
     wait_queue::WaitQueue,
 };
 use crate::{
-    guarded::{Deadline, Guarded},
+    guarded::{Deadline, Guard, Guarded},
     record::{Kind, MicroprocessRef, Reason},
 };
 
@@ -41,10 +41,15 @@ impl RawMutex {
         self.lock_until(None);
     }
 
+    /// Takes the lock again inside a wait that released it: not a kill point, whatever happens the lock is held then.
+    pub(super) fn relock(&self) {
+        while self.wait_in(self.state.enter(), None) != Outcome::Granted {}
+    }
+
     /// Takes the lock if nobody holds it.
     #[inline]
     pub(super) fn try_lock(&self) -> bool {
-        let mut state = self.state.enter();
+        let mut state = self.state.enter_at_point();
         if state.held {
             return false;
         }
@@ -56,17 +61,20 @@ impl RawMutex {
     /// Waits for the lock until `deadline`, for ever without one; tells whether it was got.
     #[inline]
     pub(super) fn lock_until(&self, deadline: Option<Deadline>) -> bool {
-        let mut state = self.state.enter();
+        end_wait(self.wait_in(self.state.enter_at_point(), deadline), deadline)
+    }
+
+    #[inline(always)]
+    fn wait_in(&self, mut state: Guard<'_, State>, deadline: Option<Deadline>) -> Outcome {
         if !state.held {
             state.held = true;
             state.holder = state.caller();
-            return true;
+            return Outcome::Granted;
         }
         let waiter = Waiter::new(state.microprocess(), 0);
         let reason =
             Reason { kind: Kind::Mutex, object: core::ptr::from_ref(self).expose_provenance() };
         wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason)
-            == Outcome::Granted
     }
 
     /// Hands the lock to the first waiter, or leaves it free. The caller holds it.

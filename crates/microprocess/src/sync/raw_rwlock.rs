@@ -1,7 +1,7 @@
 //! The lock beneath [`RwLock`](super::RwLock): who is inside, who waits.
 
 use super::{
-    wait::{Outcome, Waiter, wait},
+    wait::{Outcome, Waiter, end_wait, wait},
     wait_queue::WaitQueue,
 };
 use crate::{
@@ -86,7 +86,7 @@ impl RawRwLock {
 
     /// Goes in if that needs no waiting.
     pub(super) fn try_lock(&self, access: Access) -> bool {
-        let mut state = self.state.enter();
+        let mut state = self.state.enter_at_point();
         let admitted = state.waiters.is_empty() && state.compatible(access);
         if admitted {
             state.enter(access);
@@ -101,22 +101,22 @@ impl RawRwLock {
 
     #[cold]
     fn lock_slow(&self, access: Access, deadline: Option<Deadline>) -> bool {
-        let mut state = self.state.enter();
+        let mut state = self.state.enter_at_point();
         let waiter = Waiter::new(state.microprocess(), access.token());
         if state.admits(access, waiter.priority()) {
             state.enter(access);
             return true;
         }
         let reason = Reason { kind: Kind::RwLock, object: core::ptr::from_ref(self).addr() };
-        let got = wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason)
-            == Outcome::Granted;
-        if !got {
+        let outcome =
+            wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason);
+        if outcome != Outcome::Granted {
             // A writer that gives up may have been all that held back the readers behind it.
             let mut state = self.state.enter();
             let vp = state.vp();
             state.admit_waiters(vp);
         }
-        got
+        end_wait(outcome, deadline)
     }
 
     /// Leaves; the caller is inside for reading.

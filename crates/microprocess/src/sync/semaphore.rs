@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{
-    wait::{Outcome, Waiter, wait},
+    wait::{Outcome, Waiter, end_wait, wait},
     wait_queue::WaitQueue,
 };
 use crate::{
@@ -59,7 +59,7 @@ impl Semaphore {
     #[inline]
     #[must_use = "tells whether a permit was taken"]
     pub fn try_acquire(&self) -> bool {
-        let mut state = self.state.enter();
+        let mut state = self.state.enter_at_point();
         let got = state.permits > 0;
         if got {
             state.permits -= 1;
@@ -99,14 +99,15 @@ impl Semaphore {
 
     #[inline]
     fn acquire_until(&self, deadline: Option<Deadline>) -> bool {
-        let mut state = self.state.enter();
+        let mut state = self.state.enter_at_point();
         if state.permits > 0 {
             state.permits -= 1;
             return true;
         }
         let waiter = Waiter::new(state.microprocess(), 0);
         let reason = Reason { kind: Kind::Semaphore, object: core::ptr::from_ref(self).addr() };
-        wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason)
-            == Outcome::Granted
+        let outcome =
+            wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason);
+        end_wait(outcome, deadline)
     }
 }

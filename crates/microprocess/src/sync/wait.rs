@@ -33,6 +33,7 @@ use kyocho_sys::prim::cell::UnsafeCell;
 use super::wait_queue::{Links, WaitQueue};
 use crate::{
     guarded::{Deadline, Guard, Guarded, WakeCause, make_runnable_from},
+    orders,
     record::{MicroprocessRef, Reason},
     vp::Vp,
 };
@@ -40,7 +41,7 @@ use crate::{
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It has not: the time limit ran out first.
+    /// It has not: the time limit ran out first, or the waiter was killed.
     TimedOut,
     /// What was waited for is the waiter's.
     Granted,
@@ -179,6 +180,9 @@ impl Claimed {
 /// something or `deadline` passes.
 ///
 /// `queue` chooses the queue among the object's data. The guard is given up while waiting.
+///
+/// [`Outcome::TimedOut`] without a `deadline` means that the caller is killed; with one it may. The caller then
+/// undoes what it has to and goes to a kill point: [`end_wait`].
 #[inline(always)]
 pub(crate) fn wait<S>(
     object: &Guarded<S>,
@@ -206,18 +210,25 @@ pub(crate) fn wait_after<S>(
     // and by then it is in no queue: a waker took it out, or we do after the time ran out.
     unsafe { queue(&mut guard).push(waiter) };
     once_queued();
-    match deadline {
-        None => {
-            guard.park(reason);
-            debug_assert!(waiter.outcome() != Outcome::TimedOut, "only a grant ends this wait");
-        }
-        Some(deadline) => {
-            if matches!(guard.park_until(deadline, reason), WakeCause::TimedOut) {
-                queue(&mut object.enter()).remove(waiter);
-            }
-        }
+    let cause = match deadline {
+        None => guard.park(reason),
+        Some(deadline) => guard.park_until(deadline, reason),
+    };
+    if cause == WakeCause::TimedOut {
+        queue(&mut object.enter()).remove(waiter);
     }
     waiter.outcome()
+}
+
+/// The kill point behind a wait; tells whether it was granted.
+///
+/// A wait without a time limit is, or this does not return.
+#[inline(always)]
+pub(crate) fn end_wait(outcome: Outcome, deadline: Option<Deadline>) -> bool {
+    if outcome == Outcome::TimedOut {
+        orders::after_wait(deadline);
+    }
+    outcome == Outcome::Granted
 }
 
 /// One `select`: a wait in several queues of which at most one grants.

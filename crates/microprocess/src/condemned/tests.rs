@@ -1,0 +1,31 @@
+//! When a killed loop is given up.
+
+use super::{STRIKES_MAX, Strikes, code_of};
+
+fn after(interruptions: impl IntoIterator<Item = (usize, bool)>) -> Strikes {
+    interruptions.into_iter().fold(Strikes::NONE, |strikes, (sp, inside)| strikes.after(sp, inside))
+}
+
+#[test]
+fn a_loop_at_the_same_depth_is_given_up() {
+    let times = STRIKES_MAX as usize;
+    assert!(!after((1..times).map(|_| (64, true))).are_enough());
+    assert!(after((0..times).map(|_| (64, true))).are_enough());
+}
+
+#[test]
+fn a_library_or_another_depth_begins_the_count_again() {
+    let times = STRIKES_MAX as usize;
+    let interruption = |at: usize| if at == times / 2 { (64, false) } else { (64, true) };
+    assert!(!after((0..=times).map(interruption)).are_enough());
+    assert!(!after((0..2 * times).map(|at| (64 + at % 2 * 16, true))).are_enough());
+}
+
+#[test]
+fn the_code_of_the_program_is_found_among_mappings() {
+    let maps = "1000-2000 r--p 00000000 00:00 1 /bin/a b\n2000-5000 r-xp 00001000 00:00 1 /bin/a b\n\
+                7000-9000 r-xp 00000000 00:00 2 /lib/c\n";
+    assert_eq!(code_of(maps, "/bin/a b"), Some(0x2000..0x5000));
+    assert_eq!(code_of(maps, "/bin/x"), None);
+    assert_eq!(code_of("nonsense", "/bin/a"), None);
+}

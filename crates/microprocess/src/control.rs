@@ -1,0 +1,169 @@
+//! Stopping, resuming and ending microprocesses from anywhere (Paper 1, part 5).
+//!
+//! A microprocess is named by its address space and a number inside it: [`GlobalId`]. The host tells address spaces apart,
+//! each address space its microprocesses; access is controlled for the address space as a whole. What an order does to a microprocess in each
+//! of its states is told in `orders`.
+
+use core::fmt;
+use core::str::FromStr;
+use std::process;
+
+use crate::microprocess::Microprocess;
+use crate::orders::{KILL, SUSPEND};
+use crate::record::{State, remote};
+use crate::slot;
+
+/// What a killed microprocess unwinds with, and what joining it returns.
+///
+/// ```
+/// # kyocho_microprocess::run(|| {
+/// use kyocho_microprocess::{Killed, park, spawn};
+/// let waits = spawn(park);
+/// waits.microprocess().kill().unwrap();
+/// assert!(waits.join().unwrap_err().is::<Killed>());
+/// # }).unwrap();
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Killed;
+
+impl Killed {
+    pub(crate) const fn new() -> Self {
+        Self
+    }
+}
+
+impl fmt::Display for Killed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the microprocess was killed")
+    }
+}
+
+impl core::error::Error for Killed {}
+
+/// The microprocess has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gone;
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no such microprocess, or it has ended")
+    }
+}
+
+impl core::error::Error for Gone {}
+
+/// Names a microprocess among all of the machine: `PID:LOCAL`.
+///
+/// ```
+/// use kyocho_microprocess::control::GlobalId;
+/// let id: GlobalId = "4711:12".parse().unwrap();
+/// assert_eq!((id.process, id.local), (4711, 12));
+/// assert_eq!(id.to_string(), "4711:12");
+/// assert!("4711".parse::<GlobalId>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GlobalId {
+    /// The address space: the number of its process.
+    pub process: u32,
+    /// The microprocess inside: [`Microprocess::id`].
+    pub local: u64,
+}
+
+impl fmt::Display for GlobalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.process, self.local)
+    }
+}
+
+/// What was given is not of the form `PID:LOCAL`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotAnId;
+
+impl fmt::Display for NotAnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected the number of a process and that of a microprocess, as in 4711:12")
+    }
+}
+
+impl core::error::Error for NotAnId {}
+
+impl FromStr for GlobalId {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let (process, local) = text.split_once(':').ok_or(NotAnId)?;
+        let process = process.parse().map_err(|_| NotAnId)?;
+        Ok(Self { process, local: local.parse().map_err(|_| NotAnId)? })
+    }
+}
+
+impl Microprocess {
+    /// Its name among all microprocesses of the machine.
+    #[must_use]
+    pub fn global_id(&self) -> GlobalId {
+        GlobalId { process: process::id(), local: self.id() }
+    }
+
+    /// Ends it, whatever it is doing.
+    ///
+    /// It unwinds at its next kill point: where an operation of this crate that may wait begins, where it waits, at a
+    /// [`yield_now`](crate::yield_now). Destructors run; mutexes that it holds are poisoned; joining it returns [`Killed`]. A call that it sleeps
+    /// in is interrupted if the kernel can (`EINTR`); else it ends when the call returns. One that waits for a
+    /// [`scope`](crate::scope) takes the members with it. A loop that never calls this crate is taken off its virtual processor for good after some
+    /// eight time slices, and then its destructors do not run. A stackless one is told by [`Stackless::killed`](crate::Stackless::killed).
+    ///
+    /// Returns at once, before it has ended. Any kernel thread may call it. Some 100 ns.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn kill(&self) -> Result<(), Gone> {
+        self.order(KILL, SUSPEND)
+    }
+
+    /// Makes it stand still until [`resume`](Self::resume): it counts as not runnable, and a wake that comes meanwhile is kept.
+    ///
+    /// A microprocess that sleeps in the kernel stands still when it comes back; a stackless one, between two steps. While one is
+    /// suspended, nobody calls the rest a deadlock.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn suspend(&self) -> Result<(), Gone> {
+        self.order(SUSPEND, 0)
+    }
+
+    /// Lets it go on after [`suspend`](Self::suspend); does nothing else.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn resume(&self) -> Result<(), Gone> {
+        self.order(0, SUSPEND)
+    }
+
+    /// Sets and clears orders.
+    fn order(&self, set: u64, clear: u64) -> Result<(), Gone> {
+        let record = self.record();
+        let over = matches!(record.state.get(), State::Free | State::Finished | State::Abandoned);
+        if over || !record.orders.change(self.id(), set, clear) {
+            return Err(Gone);
+        }
+        record.post(remote::ORDERS);
+        // What runs may not look for a long time.
+        record.home().shared().monitor.poke();
+        Ok(())
+    }
+}
+
+/// The microprocess of this address space with that number, if it has not ended. Looks at every one.
+#[must_use]
+pub fn find(local: u64) -> Option<Microprocess> {
+    let has_it = |record: &&'static crate::record::Record| {
+        record.id() == local && !matches!(record.state.get(), State::Free | State::Finished)
+    };
+    slot::all().find(has_it).map(|record| Microprocess::new(record, local))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Orders: what others want of a microprocess, whatever it is doing: that it ends, that it stands still.
+//!
+//! ```text
+//!   anybody ── set a bit of the order word, post CONTROL ──► holder of its home (masked)
+//!
+//!   it is …                 kill                                        suspend
+//!   running                 attention, then its next *kill point*       stands aside at once
+//!   runnable, not started   by way of the base, then its next point     stands aside when its turn comes
+//!   parked                  the wait ends as by a time limit; unwinds   marked; a wake is kept, then stands aside
+//!   asleep in the kernel    its call is interrupted; when it is back    when it is back
+//!   stackless               `Stackless::killed` instead of a step       stands aside between steps
+//! ```
+//!
+//! A *kill point* is where an operation that may wait begins, where one was waiting, and a `yield_now`. There the microprocess
+//! unwinds with a private payload: destructors run, guards release, its handle reports [`Killed`](crate::Killed). One that unwinds
+//! already, or is past its body, is left alone: it ends anyway.
+//!
+//! **Invariant:** while what runs on a virtual processor is killed and has not unwound, `attention` holds
+//! [`ORDERS`](crate::vp::attention::ORDERS) there. So a kill point loads a word that it loads anyway.
+//!
+//! **Invariant:** a wait without a time limit that ends as if by one was ended by a kill, and may unwind.
+//!
+//! Source: Paper 1, part 5 (stopping and resuming a microprocess by its global identifier).
+
+use core::fmt;
+use std::panic::resume_unwind;
+
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use kyocho_sys::prim::thread::panicking;
+
+use crate::deadline::Deadline;
+use crate::kernel_thread::KernelThread;
+use crate::preempt;
+use crate::record::{Record, State};
+use crate::schedule::{Section, mask, switch_away};
+use crate::vp::{Vp, attention};
+
+/// It is to end.
+pub(crate) const KILL: u64 = 1;
+/// It is to stand still.
+pub(crate) const SUSPEND: u64 = 2;
+/// Bits below the id.
+const BITS: u32 = 2;
+const MASK: u64 = (1 << BITS) - 1;
+
+/// The order word of a record: bits, and above them the id of the microprocess that they are for. So an order never
+/// reaches the next user of the record.
+pub(crate) struct Orders(AtomicU64);
+
+impl fmt::Debug for Orders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Orders({:#b})", self.bits())
+    }
+}
+
+impl Orders {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// None, for a new microprocess.
+    #[inline]
+    pub(crate) fn renew(&self, id: u64) {
+        self.0.store(id << BITS, Ordering::Relaxed);
+    }
+
+    fn bits(&self) -> u64 {
+        self.0.load(Ordering::Acquire) & MASK
+    }
+
+    /// Whether there is any.
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        self.bits() != 0
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.bits() & KILL != 0
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.bits() & SUSPEND != 0
+    }
+
+    /// Sets and clears bits for microprocess `id`; `false` if the record is no longer its.
+    pub(crate) fn change(&self, id: u64, set: u64, clear: u64) -> bool {
+        let change =
+            |word: u64| (word >> BITS == id << BITS >> BITS).then_some(word & !clear | set);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok()
+    }
+
+    /// The machine was told of the kill, and sees to its end itself.
+    pub(crate) fn forget_kill(&self) {
+        self.0.fetch_and(!KILL, Ordering::AcqRel);
+    }
+}
+
+impl Vp {
+    /// Somebody changed the orders of `record`, whose home this is. By the holder, masked.
+    #[cold]
+    pub(crate) fn take_orders(&self, record: &'static Record) {
+        record.refresh_special();
+        let killed = record.orders.is_killed();
+        match record.state.get() {
+            State::Suspended if !record.orders.is_suspended() => {
+                record.state.set(State::Runnable);
+                self.queue.push(record, record.level());
+            }
+            State::Parked if killed => self.interrupt(record),
+            State::Blocked if killed => preempt::interrupt_call(record),
+            // In a run queue, or running: the base and `attend` look.
+            _ => {}
+        }
+    }
+
+    /// Ends the wait of `record`, which is parked and killed, as a time limit would.
+    fn interrupt(&self, record: &'static Record) {
+        if record.is_stackless.get() {
+            return self.wake(record);
+        }
+        // A joiner that is no longer registered is about to be woken.
+        let unwinds = record.bound.get().is_some() && record.is_unwinding.get();
+        let ends_anyway = unwinds || record.is_ending.get();
+        if ends_anyway || !record.stop_joining() {
+            return;
+        }
+        if record.timer.is_set() {
+            self.timers.remove(record);
+        }
+        record.timed_out.set(true);
+        record.state.set(State::Runnable);
+        self.queue.push(record, record.level());
+    }
+
+    /// Reminds `record`, which is about to run here, of its orders.
+    #[inline]
+    pub(crate) fn remind(&self, record: &'static Record) {
+        if record.orders.is_killed() {
+            self.attention.fetch_or(attention::ORDERS, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether `record`, which the base of `vp` has chosen, is to stand aside; then it does.
+pub(crate) fn stands_aside(record: &'static Record) -> bool {
+    let suspended = record.orders.is_suspended();
+    if suspended {
+        record.state.set(State::Suspended);
+    }
+    suspended
+}
+
+/// Does what is ordered of `me`, which runs on `vp` and may be suspended here, but not unwind.
+#[cold]
+pub(crate) fn heed(vp: &'static Vp, me: &'static Record) {
+    vp.remind(me);
+    if me.is_stackless.get() {
+        // Between two steps.
+        me.poll.store(1, Ordering::Relaxed);
+    } else if me.orders.is_suspended() {
+        me.state.set(State::Suspended);
+        switch_away(vp, me);
+    }
+}
+
+/// A kill point in a section just entered: unwinds if the caller is killed and can unwind here.
+#[cold]
+#[inline(never)]
+pub(crate) fn obey(section: Section) -> Section {
+    let me = section.vp.current.get();
+    let dies = section.is_outermost()
+        && me.is_some_and(|me| {
+            me.orders.is_killed() && !me.is_stackless.get() && !me.is_ending.get()
+        })
+        && !panicking();
+    if dies {
+        KernelThread::current().unmask();
+        die();
+    }
+    section
+}
+
+/// Unwinds, without a word from the panic hook.
+fn die() -> ! {
+    resume_unwind(Box::new(crate::Killed::new()))
+}
+
+/// A kill point of its own, for what begins without a section: two loads and a branch. What it loads may be another virtual processor's by the time
+/// it looks; [`obey`] looks properly, and a kill that is missed meets the next point.
+#[inline(always)]
+pub(crate) fn hot_point() {
+    let ordered = |vp: &Vp| vp.attention.load(Ordering::Relaxed) & attention::ORDERS != 0;
+    if KernelThread::current().held().is_some_and(ordered) {
+        point();
+    }
+}
+
+/// A kill point of its own.
+#[cold]
+pub(crate) fn point() {
+    let section = obey(mask());
+    section.leave();
+}
+
+/// The kill point behind a wait that ended without its grant.
+#[cold]
+pub(crate) fn after_wait(deadline: Option<Deadline>) {
+    point();
+    assert!(deadline.is_some(), "only a kill ends a wait that has no time limit");
+}
