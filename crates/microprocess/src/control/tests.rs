@@ -146,21 +146,21 @@ fn lock_and_unlock(_: &Stage) {
 const STATES: &[(&str, In, Body)] = &[
     ("running, calls us", In::Motion, |_| {
         loop {
-            yield_now()
+            yield_now();
         }
     }),
     ("running, locks without waiting", In::Motion, lock_and_unlock),
     ("park", In::Wait(Kind::Park), |_| {
         loop {
-            park()
+            park();
         }
     }),
     ("park, on its kernel thread", In::Wait(Kind::Park), |_| {
         bound(|| {
             loop {
-                park()
+                park();
             }
-        })
+        });
     }),
     ("sleep", In::Wait(Kind::Sleep), |_| sleep(FOR_EVER)),
     ("mutex", In::Wait(Kind::Mutex), lock_twice),
@@ -204,79 +204,70 @@ fn place(stage: &Arc<Stage>, wanted: In, body: Body) -> crate::JoinHandle<()> {
     victim
 }
 
+/// Runs `main` on one virtual processor and on two.
+fn everywhere(name: &'static str, main: impl Fn() + Send + Sync) {
+    for count in [1, 2] {
+        under_watchdog(name, || runtime(count).run(&main).unwrap());
+    }
+}
+
+fn await_suspension(target: Microprocess) {
+    while target.record().state.get() != State::Suspended {
+        sleep(Duration::from_micros(100));
+    }
+}
+
 #[test]
 fn kill_ends_a_microprocess_in_every_state() {
-    for count in [1, 2] {
-        for &(state, wanted, body) in STATES {
-            under_watchdog(state, || {
-                runtime(count)
-                    .run(|| {
-                        let stage = Arc::new(Stage::default());
-                        let victim = place(&stage, wanted, body);
-                        assert_eq!(victim.microprocess().kill(), Ok(()), "{state}");
-                        let payload = victim.join().unwrap_err();
-                        assert!(payload.is::<Killed>(), "{state}");
-                        assert_eq!(stage.unwound.load(Ordering::SeqCst), 1, "{state}");
-                    })
-                    .unwrap();
-            });
-        }
+    for &(state, wanted, body) in STATES {
+        everywhere(state, || {
+            let stage = Arc::new(Stage::default());
+            let victim = place(&stage, wanted, body);
+            assert_eq!(victim.microprocess().kill(), Ok(()), "{state}");
+            let payload = victim.join().unwrap_err();
+            assert!(payload.is::<Killed>(), "{state}");
+            assert_eq!(stage.unwound.load(Ordering::SeqCst), 1, "{state}");
+        });
     }
 }
 
 #[test]
 fn a_suspended_microprocess_stands_still_and_goes_on_in_every_state() {
-    for count in [1, 2] {
-        for &(state, wanted, body) in STATES {
-            under_watchdog(state, || {
-                runtime(count)
-                    .run(|| {
-                        let stage = Arc::new(Stage::default());
-                        let victim = place(&stage, wanted, body);
-                        let target = victim.microprocess();
-                        assert_eq!(target.suspend(), Ok(()), "{state}");
-                        if matches!(wanted, In::Motion) {
-                            while target.record().state.get() != State::Suspended {
-                                yield_now();
-                            }
-                        }
-                        assert_eq!(target.resume(), Ok(()), "{state}");
-                        assert_eq!(target.suspend(), Ok(()), "{state}");
-                        // Killing lets it go on.
-                        assert_eq!(target.kill(), Ok(()), "{state}");
-                        assert!(victim.join().unwrap_err().is::<Killed>(), "{state}");
-                        assert_eq!(stage.unwound.load(Ordering::SeqCst), 1, "{state}");
-                    })
-                    .unwrap();
-            });
-        }
+    for &(state, wanted, body) in STATES {
+        everywhere(state, || {
+            let stage = Arc::new(Stage::default());
+            let victim = place(&stage, wanted, body);
+            let target = victim.microprocess();
+            assert_eq!(target.suspend(), Ok(()), "{state}");
+            if matches!(wanted, In::Motion) {
+                await_suspension(target);
+            }
+            assert_eq!(target.resume(), Ok(()), "{state}");
+            assert_eq!(target.suspend(), Ok(()), "{state}");
+            // Killing lets it go on.
+            assert_eq!(target.kill(), Ok(()), "{state}");
+            assert!(victim.join().unwrap_err().is::<Killed>(), "{state}");
+            assert_eq!(stage.unwound.load(Ordering::SeqCst), 1, "{state}");
+        });
     }
 }
 
 #[test]
 fn a_wake_while_suspended_is_kept() {
-    for count in [1, 2] {
-        under_watchdog("wake while suspended", || {
-            runtime(count)
-                .run(|| {
-                    let (sender, receiver) = rendezvous();
-                    let victim = spawn(move || receiver.recv());
-                    let target = victim.microprocess();
-                    while !In::Wait(Kind::Receive).holds(target) {
-                        yield_now();
-                    }
-                    target.suspend().unwrap();
-                    sender.send(7).unwrap();
-                    while target.record().state.get() != State::Suspended {
-                        yield_now();
-                    }
-                    assert!(!victim.is_finished());
-                    target.resume().unwrap();
-                    assert_eq!(victim.join().unwrap(), Ok(7));
-                })
-                .unwrap();
-        });
-    }
+    everywhere("wake while suspended", || {
+        let (sender, receiver) = rendezvous();
+        let victim = spawn(move || receiver.recv());
+        let target = victim.microprocess();
+        while !In::Wait(Kind::Receive).holds(target) {
+            yield_now();
+        }
+        target.suspend().unwrap();
+        sender.send(7).unwrap();
+        await_suspension(target);
+        assert!(!victim.is_finished());
+        target.resume().unwrap();
+        assert_eq!(victim.join().unwrap(), Ok(7));
+    });
 }
 
 #[test]
@@ -325,51 +316,40 @@ fn spin(stop: &AtomicBool) {
     }
 }
 
+fn kill_a_loop_in<'scope>(scope: &'scope crate::Scope<'scope, '_>, stage: &Arc<Stage>) {
+    let theirs = Arc::clone(stage);
+    let hog = scope.spawn(move || spin(&theirs.stop));
+    yield_now();
+    hog.microprocess().kill().unwrap();
+    assert!(hog.join().unwrap_err().is::<Killed>());
+}
+
 #[test]
 fn a_loop_that_never_calls_us_is_taken_off_for_good() {
-    for count in [1, 2] {
-        under_watchdog("hog", || {
-            let stage = Arc::new(Stage::default());
-            runtime(count)
-                .run(|| {
-                    let victim = place(&stage, In::Motion, |stage| spin(&stage.stop));
-                    victim.microprocess().kill().unwrap();
-                    assert!(victim.join().unwrap_err().is::<Killed>());
-                    // In a scope, the scope goes on.
-                    scope(|scope| {
-                        let hog = scope.spawn(|| spin(&stage.stop));
-                        yield_now();
-                        hog.microprocess().kill().unwrap();
-                        assert!(hog.join().unwrap_err().is::<Killed>());
-                    });
-                })
-                .unwrap();
-            assert_eq!(stage.unwound.load(Ordering::SeqCst), 0, "nothing unwinds it");
-            assert!(!stage.stop.load(Ordering::SeqCst));
-        });
-    }
+    let stage = Arc::new(Stage::default());
+    everywhere("hog", || {
+        let victim = place(&stage, In::Motion, |stage| spin(&stage.stop));
+        victim.microprocess().kill().unwrap();
+        assert!(victim.join().unwrap_err().is::<Killed>());
+        // In a scope, the scope goes on.
+        scope(|scope| kill_a_loop_in(scope, &stage));
+    });
+    assert_eq!(stage.unwound.load(Ordering::SeqCst), 0, "nothing unwinds it");
+    assert!(!stage.stop.load(Ordering::SeqCst));
 }
 
 #[test]
 fn a_loop_that_never_calls_us_is_suspended_and_goes_on() {
-    for count in [1, 2] {
-        under_watchdog("hog suspended", || {
-            runtime(count)
-                .run(|| {
-                    let stage = Arc::new(Stage::default());
-                    let victim = place(&stage, In::Motion, |stage| spin(&stage.stop));
-                    let target = victim.microprocess();
-                    target.suspend().unwrap();
-                    while target.record().state.get() != State::Suspended {
-                        yield_now();
-                    }
-                    stage.stop.store(true, Ordering::SeqCst);
-                    target.resume().unwrap();
-                    victim.join().unwrap();
-                })
-                .unwrap();
-        });
-    }
+    everywhere("hog suspended", || {
+        let stage = Arc::new(Stage::default());
+        let victim = place(&stage, In::Motion, |stage| spin(&stage.stop));
+        let target = victim.microprocess();
+        target.suspend().unwrap();
+        await_suspension(target);
+        stage.stop.store(true, Ordering::SeqCst);
+        target.resume().unwrap();
+        victim.join().unwrap();
+    });
 }
 
 #[test]
@@ -400,12 +380,11 @@ fn a_killed_microprocess_that_catches_its_panic_dies_at_the_next_point() {
             let tries = Arc::new(AtomicU32::new(0));
             let theirs = Arc::clone(&tries);
             let stubborn = spawn(move || {
-                for _ in 0..3 {
-                    drop(std::panic::catch_unwind(|| {
-                        theirs.fetch_add(1, Ordering::SeqCst);
-                        park();
-                    }));
-                }
+                let attempt = || {
+                    theirs.fetch_add(1, Ordering::SeqCst);
+                    park();
+                };
+                (0..3).for_each(|_| drop(std::panic::catch_unwind(attempt)));
                 yield_now();
                 unreachable!("the kill is not forgotten");
             });
@@ -443,40 +422,38 @@ impl Drop for Machine {
     }
 }
 
+fn order_between_steps(answer: Step, last_wish: Step) {
+    let (steps, dropped) = (Arc::default(), Arc::default());
+    let machine =
+        Machine { steps: Arc::clone(&steps), dropped: Arc::clone(&dropped), answer, last_wish };
+    let target = Builder::new().spawn_stackless(Box::new(machine)).unwrap();
+    while steps.load(Ordering::SeqCst) == 0 {
+        yield_now();
+    }
+    target.suspend().unwrap();
+    if answer == Step::Yield {
+        await_suspension(target);
+    }
+    let before = steps.load(Ordering::SeqCst);
+    yield_now();
+    assert_eq!(steps.load(Ordering::SeqCst), before);
+    target.kill().unwrap();
+    while !dropped.load(Ordering::SeqCst) || target.record().state.get() != State::Free {
+        yield_now();
+    }
+    let wished = u32::from(last_wish == Step::Yield);
+    assert_eq!(steps.load(Ordering::SeqCst), before + wished);
+    assert_eq!(target.kill(), Err(Gone));
+}
+
 #[test]
 fn stackless_ones_are_killed_and_suspended_between_steps() {
-    for answer in [Step::Yield, Step::Park] {
-        for last_wish in [Step::Done, Step::Yield] {
-            under_watchdog("stackless", || {
-                runtime(1)
-                    .run(|| {
-                        let (steps, dropped) = (Arc::default(), Arc::default());
-                        let machine = Machine {
-                            steps: Arc::clone(&steps),
-                            dropped: Arc::clone(&dropped),
-                            answer,
-                            last_wish,
-                        };
-                        let target = Builder::new().spawn_stackless(Box::new(machine)).unwrap();
-                        yield_now();
-                        target.suspend().unwrap();
-                        yield_now();
-                        yield_now();
-                        let before = steps.load(Ordering::SeqCst);
-                        yield_now();
-                        assert_eq!(steps.load(Ordering::SeqCst), before);
-                        target.kill().unwrap();
-                        while !dropped.load(Ordering::SeqCst) {
-                            yield_now();
-                        }
-                        let wished = u32::from(last_wish == Step::Yield);
-                        assert_eq!(steps.load(Ordering::SeqCst), before + wished);
-                        assert_eq!(target.kill(), Err(Gone));
-                    })
-                    .unwrap();
-            });
+    everywhere("stackless", || {
+        for answer in [Step::Yield, Step::Park] {
+            order_between_steps(answer, Step::Done);
+            order_between_steps(answer, Step::Yield);
         }
-    }
+    });
 }
 
 #[test]
@@ -506,15 +483,15 @@ fn a_suspended_microprocess_is_no_deadlock_until_it_is_resumed() {
             let waits = spawn(move || receiver.recv());
             let target = waits.microprocess();
             target.suspend().unwrap();
-            let outside = std::thread::spawn(move || {
-                while target.record().state.get() != State::Suspended {
+            std::thread::spawn(move || {
+                let parked = || target.record().state.get() == State::Parked;
+                while !parked() {
                     std::thread::yield_now();
                 }
                 target.resume().unwrap();
             });
-            // Both wait for ever, but only once the kernel thread has resumed the other.
+            // Both wait for ever, which is a deadlock once the kernel thread has resumed the other.
             let _never = waits.join();
-            drop(outside);
         });
         assert!(deadlock.is_err());
     });
