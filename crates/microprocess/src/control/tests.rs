@@ -482,12 +482,10 @@ fn a_suspended_microprocess_is_no_deadlock_until_it_is_resumed() {
             let (_sender, receiver) = rendezvous::<()>();
             let waits = spawn(move || receiver.recv());
             let target = waits.microprocess();
+            yield_now();
             target.suspend().unwrap();
             std::thread::spawn(move || {
-                let parked = || target.record().state.get() == State::Parked;
-                while !parked() {
-                    std::thread::yield_now();
-                }
+                std::thread::yield_now();
                 target.resume().unwrap();
             });
             // Both wait for ever, which is a deadlock once the kernel thread has resumed the other.
