@@ -16,6 +16,9 @@ use kyocho_microprocess::{
 #[path = "support/watchdog.rs"]
 mod watchdog;
 use watchdog::under_watchdog;
+#[path = "support/late_page.rs"]
+mod late_page;
+use late_page::LatePage;
 
 fn on(count: usize, detection: Detection) -> Runtime {
     Runtime::builder().virtual_processors(count).detection(detection).build()
@@ -354,51 +357,6 @@ fn thread_locals_belong_to_the_kernel_thread() {
     });
 }
 
-/// A page whose first touch waits until somebody fills it: `userfaultfd(2)`, of which the C library knows little.
-struct LatePage {
-    descriptor: i32,
-    address: usize,
-}
-
-/// `struct uffdio_api`, `uffdio_register`, `uffdio_zeropage` of linux/userfaultfd.h, as words; and their `ioctl`s.
-const UFFDIO_API: libc::Ioctl = 0xc018_aa3f;
-const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00;
-const UFFDIO_ZEROPAGE: libc::Ioctl = 0xc020_aa04;
-const UFFD_API: u64 = 0xaa;
-const UFFD_USER_MODE_ONLY: i32 = 1;
-const REGISTER_MODE_MISSING: u64 = 1;
-const PAGE: u64 = 4096;
-
-impl LatePage {
-    /// `None` where the host does not permit it.
-    fn new() -> Option<Self> {
-        let flags = libc::O_CLOEXEC | UFFD_USER_MODE_ONLY;
-        // SAFETY: takes a number, makes a descriptor.
-        let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as i32;
-        let (protection, kind) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: maps a page at an address of the kernel's choice.
-        let page =
-            unsafe { libc::mmap(core::ptr::null_mut(), PAGE as usize, protection, kind, -1, 0) };
-        let late = Self { descriptor, address: page as usize };
-        let (mut api, start) = ([UFFD_API, 0, 0], page as u64);
-        let mut register = [start, PAGE, REGISTER_MODE_MISSING, 0];
-        // SAFETY: the kernel reads and writes three words.
-        let spoken =
-            descriptor >= 0 && unsafe { libc::ioctl(descriptor, UFFDIO_API, &raw mut api) } == 0;
-        // SAFETY: the kernel reads and writes four words.
-        let there =
-            spoken && unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &raw mut register) } == 0;
-        there.then_some(late)
-    }
-
-    fn fill(&self) {
-        let mut zero = [self.address as u64, PAGE, 0, 0];
-        // SAFETY: the kernel reads and writes four words, and fills a page of ours.
-        assert_eq!(unsafe { libc::ioctl(self.descriptor, UFFDIO_ZEROPAGE, &raw mut zero) }, 0);
-    }
-}
-
 #[test]
 fn a_page_fault_that_waits_hands_the_processor_on() {
     let Some(page) = LatePage::new() else {
@@ -406,7 +364,7 @@ fn a_page_fault_that_waits_hands_the_processor_on() {
     };
     under_watchdog("page fault", || {
         let counted = on(1, Detection::Sentinel).run(|| {
-            let address = page.address;
+            let address = page.address();
             // SAFETY: reads a mapped byte; the kernel waits until it is filled.
             let touching = spawn(move || unsafe { (address as *const u8).read_volatile() });
             yield_now();

@@ -1,0 +1,245 @@
+//! Whatever makes a kernel thread sleep, and whoever is to notice: the virtual processor goes on.
+//!
+//! Every sleeper of this suite sleeps in the kernel until a *neighbour*, on the same virtual processor, releases it: a source that does not notice
+//! hangs its test. Each kind of sleep is tested under every source that the host permits; the others are named as skipped.
+#![expect(unsafe_code, reason = "raw system calls are the point")]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kyocho_arch::restartable;
+use kyocho_microprocess::{
+    Detection, JoinHandle, Runtime, Statistics, report, spawn, statistics, yield_now,
+};
+use kyocho_sys::skip::skip;
+
+#[path = "support/kinds.rs"]
+mod kinds;
+#[path = "support/late_page.rs"]
+mod late_page;
+#[path = "support/watchdog.rs"]
+mod watchdog;
+use kinds::{Kind, all};
+use late_page::LatePage;
+use watchdog::under_watchdog;
+
+/// Everything that notices sleep.
+const SOURCES: [Detection; 3] = [Detection::Bpf, Detection::Sentinel, Detection::Monitor];
+
+fn on(count: usize, detection: Detection) -> Runtime {
+    Runtime::builder().virtual_processors(count).detection(detection).build()
+}
+
+/// Runs `body` under every source that the host permits.
+fn under_each_source(test: &str, body: impl Fn(Detection) + Sync) {
+    for source in SOURCES {
+        if on(1, source).run(|| report().detection).unwrap() == source {
+            under_watchdog("detection", || body(source));
+        } else {
+            skip(
+                &format!("{test}_{source:?}").to_lowercase(),
+                "the host does not permit this source",
+            );
+        }
+    }
+}
+
+/// A microprocess that sleeps `times` times and counts each sleep that is over.
+struct Sleeper {
+    kind: Arc<dyn Kind>,
+    woken: Arc<AtomicUsize>,
+    handle: JoinHandle<()>,
+}
+
+impl Sleeper {
+    fn start(kind: Box<dyn Kind>, times: usize) -> Self {
+        let (kind, woken): (Arc<dyn Kind>, _) = (Arc::from(kind), Arc::new(AtomicUsize::new(0)));
+        let (slept, count) = (Arc::clone(&kind), Arc::clone(&woken));
+        let handle = spawn(move || {
+            for time in 0..times {
+                slept.sleep(time);
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { kind, woken, handle }
+    }
+
+    /// Releases it from sleep number `time`, and waits until it has counted that.
+    fn release(&self, time: usize) {
+        assert_eq!(self.woken.load(Ordering::SeqCst), time, "it woke by itself");
+        self.kind.release(time);
+        while self.woken.load(Ordering::SeqCst) == time {
+            self.kind.insist(time);
+            yield_now();
+        }
+        assert_eq!(self.woken.load(Ordering::SeqCst), time + 1, "one release, one wake");
+    }
+}
+
+/// One sleeper and one neighbour, `times` times.
+fn one_at_a_time(kind: Box<dyn Kind>, times: usize, source: Detection) -> Statistics {
+    on(1, source)
+        .run(|| {
+            let sleeper = Sleeper::start(kind, times);
+            for time in 0..times {
+                yield_now();
+                sleeper.release(time);
+            }
+            sleeper.handle.join().unwrap();
+            statistics()
+        })
+        .unwrap()
+}
+
+/// As many times as each kind of sleep is tried, and how many sleep at once.
+const TIMES: usize = 10;
+const CROWD: usize = 60;
+
+#[test]
+fn a_sleeper_in_the_kernel_does_not_stop_its_neighbour() {
+    under_each_source("a_sleeper_in_the_kernel", |source| {
+        for (name, kind) in all(TIMES) {
+            let Some(kind) = kind else {
+                skip(
+                    &format!("a_sleeper_in_{name}").replace(' ', "_"),
+                    "the host does not permit it",
+                );
+                continue;
+            };
+            let counted = one_at_a_time(kind, TIMES, source);
+            assert!(counted.blocked > 0, "{name} under {source:?}: {counted:?}");
+            assert_eq!(counted.blocked, counted.unblocked, "{name} under {source:?}");
+        }
+    });
+}
+
+/// Puts a crowd to sleep, and releases the first, the last, the second, and so on; how many woke.
+fn crowd() -> usize {
+    let kinds = (0..).flat_map(|_| all(1)).filter_map(|(_, kind)| kind);
+    let mut sleepers: VecDeque<Sleeper> =
+        kinds.take(CROWD).map(|kind| Sleeper::start(kind, 1)).collect();
+    yield_now();
+    let mut woken = 0;
+    while let Some(sleeper) = sleepers.pop_front() {
+        sleeper.release(0);
+        woken += sleeper.woken.load(Ordering::SeqCst);
+        sleeper.handle.join().unwrap();
+        sleepers.make_contiguous().reverse();
+    }
+    woken
+}
+
+#[test]
+fn many_sleepers_of_all_kinds_are_released_in_any_order() {
+    under_each_source("many_sleepers_of_all_kinds", |source| {
+        for processors in [1, 2] {
+            assert_eq!(on(processors, source).run(crowd).unwrap(), CROWD, "{source:?}");
+        }
+    });
+}
+
+/// Counts the turns it gets.
+fn count_turns(turns: &AtomicUsize, stop: &AtomicBool) {
+    while !stop.load(Ordering::SeqCst) {
+        turns.fetch_add(1, Ordering::SeqCst);
+        yield_now();
+    }
+}
+
+/// A restartable sequence that waits for a page: nobody may be given its virtual processor meanwhile, since what it found out
+/// before the fault would be void, and no handler sees the fault to send it back.
+#[test]
+fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
+    under_each_source("a_page_fault_inside_a_restartable_sequence", |source| {
+        let Some(page) = LatePage::new() else {
+            return skip("a_page_fault_inside_a_restartable_sequence", "no userfaultfd here");
+        };
+        let turns = Arc::new(AtomicUsize::new(0));
+        let over = Arc::new(AtomicBool::new(false));
+        on(1, source)
+            .run(|| {
+                let (count, stop) = (Arc::clone(&turns), Arc::clone(&over));
+                let neighbour = spawn(move || count_turns(&count, &stop));
+                let (word, count) = (page.address(), Arc::clone(&turns));
+                let filler = kinds::once_asleep_in_a_sequence(move |look_on| {
+                    let before = count.load(Ordering::SeqCst);
+                    look_on();
+                    let after = count.load(Ordering::SeqCst);
+                    page.fill();
+                    after - before
+                });
+                let vp = core::ptr::NonNull::new(kyocho_arch::current_vp()).unwrap();
+                let word = core::ptr::with_exposed_provenance_mut(word);
+                // SAFETY: the word is ours alone; that it faults is the test.
+                let swapped = unsafe { restartable::compare_and_swap(vp, word, 0, 7) };
+                assert_eq!(swapped, Ok(0));
+                // SAFETY: as above.
+                assert_eq!(unsafe { word.read_volatile() }, 7);
+                over.store(true, Ordering::SeqCst);
+                assert_eq!(filler.join().unwrap(), 0, "the neighbour ran, under {source:?}");
+                neighbour.join().unwrap();
+            })
+            .unwrap();
+    });
+}
+
+/// The same word outside of a sequence: then the neighbour does run.
+#[test]
+fn a_page_fault_outside_of_one_gives_it_away() {
+    under_each_source("a_page_fault_outside_of_one", |source| {
+        let Some(page) = LatePage::new() else {
+            return skip("a_page_fault_outside_of_one", "no userfaultfd here");
+        };
+        on(1, source)
+            .run(|| {
+                let address = page.address();
+                let neighbour = spawn(move || page.fill());
+                // SAFETY: a mapped word; the kernel waits until it is filled, by the neighbour.
+                let read = unsafe { (address as *const usize).read_volatile() };
+                assert_eq!(read, 0);
+                neighbour.join().unwrap();
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn what_the_host_preempts_is_counted_where_it_tells() {
+    under_each_source("what_the_host_preempts", |source| {
+        let counted = on(1, source).run(|| {
+            let rival = kinds::rival_of_this_cpu();
+            // Until the host has taken the CPU from us, and given it back, some times.
+            while source == Detection::Bpf && statistics().host_resumed < 3 {}
+            drop(rival);
+            statistics()
+        });
+        let counted = counted.unwrap();
+        assert!(counted.host_preempted >= counted.host_resumed, "{counted:?}");
+        assert_eq!(counted.host_preempted > 0, source == Detection::Bpf, "{counted:?}");
+    });
+}
+
+/// Marks the child process of a test.
+const CHILD: &str = "KYOCHO_TEST_CHILD";
+
+#[test]
+fn without_the_capabilities_the_sentinel_is_chosen() {
+    if std::env::var_os(CHILD).is_some() {
+        kinds::drop_capabilities();
+        on(2, Detection::Bpf)
+            .run(|| {
+                assert_eq!(report().detection, Detection::Sentinel);
+                assert!(report().to_string().contains("CAP_BPF"), "{}", report());
+            })
+            .unwrap();
+        return;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "without_the_capabilities_the_sentinel_is_chosen", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
