@@ -1,6 +1,6 @@
 //! Kernel threads that sleep until a word changes.
 //!
-//! Private futexes: the word belongs to this address space.
+//! Private futexes, unless the name says otherwise: the word belongs to this address space.
 #![expect(unsafe_code, reason = "system calls on a word")]
 
 use core::ptr;
@@ -29,15 +29,32 @@ pub enum Wait {
 /// # Panics
 /// When the kernel reports what only a broken pointer or a missing system call could cause.
 pub fn wait(word: &AtomicU32, expected: u32, deadline_ns: Option<u64>) -> Wait {
-    const OPERATION: usize = (libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG) as usize;
+    wait_by(libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG, word, expected, deadline_ns)
+}
+
+/// As [`wait`], on a word that other processes map too; they wake it by [`wake_shared`].
+///
+/// # Panics
+/// As for [`wait`].
+pub fn wait_shared(word: &AtomicU32, expected: u32, deadline_ns: Option<u64>) -> Wait {
+    wait_by(libc::FUTEX_WAIT_BITSET, word, expected, deadline_ns)
+}
+
+fn wait_by(operation: i32, word: &AtomicU32, expected: u32, deadline_ns: Option<u64>) -> Wait {
     if fault::check(Call::FutexWait).is_err() {
         return Wait::Woken;
     }
     let deadline = deadline_ns.map(timespec);
     let time = deadline.as_ref().map_or(ptr::null(), ptr::from_ref);
     let every_bit = u32::MAX as usize;
-    let arguments =
-        [word.as_ptr() as usize, OPERATION, expected as usize, time as usize, 0, every_bit];
+    let arguments = [
+        word.as_ptr() as usize,
+        operation as usize,
+        expected as usize,
+        time as usize,
+        0,
+        every_bit,
+    ];
     // SAFETY: `word` and `time` are valid during the call; the kernel only reads them.
     match unsafe { call(libc::SYS_futex, arguments) } {
         Ok(_) | Err(Errno::INTR) => Wait::Woken,
@@ -52,10 +69,22 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline_ns: Option<u64>) -> Wait {
 /// # Panics
 /// When the kernel reports what only a missing system call could cause.
 pub fn wake(word: &AtomicU32, count: u32) -> u32 {
-    const OPERATION: usize = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    wake_by(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, word, count)
+}
+
+/// As [`wake`], for those in [`wait_shared`], in any process.
+///
+/// # Panics
+/// As for [`wake`].
+pub fn wake_shared(word: &AtomicU32, count: u32) -> u32 {
+    wake_by(libc::FUTEX_WAKE, word, count)
+}
+
+fn wake_by(operation: i32, word: &AtomicU32, count: u32) -> u32 {
     let count = count.min(i32::MAX as u32);
-    // SAFETY: a private wake looks the address up in a table and never follows it.
-    match unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, OPERATION, count as usize]) } {
+    let arguments = [word.as_ptr() as usize, operation as usize, count as usize];
+    // SAFETY: a wake looks the address up in a table; of a shared word it reads which page it is on.
+    match unsafe { call(libc::SYS_futex, arguments) } {
         Ok(woken) => woken as u32,
         Err(errno) => panic!("futex wake: {errno:?}"),
     }

@@ -14,6 +14,7 @@ pub mod barrier;
 pub mod bpf;
 pub mod clock;
 pub mod descriptor;
+pub mod directory;
 pub mod error;
 pub mod event;
 pub mod fault;
@@ -27,6 +28,7 @@ mod raw;
 #[cfg(all(target_arch = "x86_64", not(loom)))] // `arch` has sequences for no other yet
 pub mod rseq;
 pub mod scheduling;
+pub mod shared_file;
 pub mod signal;
 pub mod skip;
 pub mod sleep;

@@ -1,6 +1,6 @@
 //! Waiting and waking.
 
-use super::{Wait, try_take, wait, wake};
+use super::{Wait, try_take, wait, wait_shared, wake, wake_shared};
 use crate::clock::monotonic_ns;
 use crate::prim::atomic::{AtomicU32, Ordering};
 use crate::prim::thread::scope;
@@ -58,4 +58,16 @@ fn a_word_is_taken_once_until_it_is_free() {
         threads.spawn(|| assert!(try_take(&word), "free again, whoever tried in vain"));
     });
     assert!(!try_take(&word), "taken by a thread that has ended");
+}
+
+#[test]
+fn a_shared_wake_reaches_a_shared_wait_and_no_private_one() {
+    let word = AtomicU32::new(0);
+    scope(|threads| {
+        let waiting = threads.spawn(|| wait_shared(&word, 0, None));
+        while wake_shared(&word, 1) == 0 {
+            assert_eq!(wake(&word, 1), 0);
+        }
+        assert_eq!(waiting.join().unwrap(), Wait::Woken);
+    });
 }

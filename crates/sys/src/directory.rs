@@ -1,0 +1,54 @@
+//! Where the Kyocho processes of one user meet: shared files, sockets.
+//!
+//! `$KYOCHO_DIR`, else `$XDG_RUNTIME_DIR/kyocho`, else `/dev/shm/kyocho-UID`. It must be a directory of ours that nobody else may enter:
+//! in `/dev/shm` anybody could have made the name first, as something else or for somebody else.
+#![expect(unsafe_code, reason = "asks for the user's number")]
+
+use std::ffi::OsString;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+/// The directory of the calling user, made if it is not there. Allocates; some ten system calls.
+///
+/// # Errors
+/// It cannot be made, or what stands there is no directory, not the user's own, or open to others: the error names the path.
+pub fn of_user() -> io::Result<PathBuf> {
+    // SAFETY: takes nothing and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let path = choose(|name| env::var_os(name), user);
+    make_own(&path, user).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("{}: {error} (set KYOCHO_DIR to another)", path.display()),
+        )
+    })?;
+    Ok(path)
+}
+
+/// Which path it is.
+fn choose(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> PathBuf {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("KYOCHO_DIR")
+        .or_else(|| absolute("XDG_RUNTIME_DIR").map(|path| path.join("kyocho")))
+        .unwrap_or_else(|| PathBuf::from(format!("/dev/shm/kyocho-{user}")))
+}
+
+/// Makes sure that `path` is a directory of `user` alone.
+fn make_own(path: &Path, user: u32) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let refuse = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    let found = fs::symlink_metadata(path)?;
+    match () {
+        () if !found.is_dir() => refuse("is no directory"),
+        () if found.uid() != user => refuse("belongs to another user"),
+        () if found.mode() & 0o077 != 0 => refuse("is open to other users"),
+        () => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
