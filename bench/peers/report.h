@@ -21,7 +21,7 @@ static const uint64_t TICK_NS = 1000000;
 
 static inline void usage(void) {
     fprintf(stderr,
-            "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent "
+            "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities "
             "[ARGS]\n");
     exit(2);
 }

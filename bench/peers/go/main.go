@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"sort"
 	"strconv"
@@ -45,6 +46,10 @@ func main() {
 		preempted(argument(2, 100))
 	case "urgent":
 		emit(fields{"bench": "urgent", "unsupported": "goroutines have no priorities"})
+	case "priorities":
+		priorities(argument(2, 3000))
+	case "priorities_half":
+		priorityHalf(int64(argument(3, 1)), int64(argument(4, 1)))
 	case "version":
 		fmt.Println(strings.Replace(runtime.Version(), "go", "Go ", 1))
 	default:
@@ -378,6 +383,60 @@ func memoryBytes() int64 {
 	return kib * 1024
 }
 
+// Two processes on one CPU, of which one should win: bench/peers/report/src/contest.rs tells how. Goroutines have no priorities.
+func priorities(ms int) {
+	var allowed, one [128]uint64
+	// The halves are started by this kernel thread and inherit what it may use: one CPU of those it had.
+	runtime.LockOSThread()
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(allowed), uintptr(unsafe.Pointer(&allowed)))
+	check(errno == 0, "sched_getaffinity: %v", errno)
+	for i, word := range allowed {
+		if word != 0 {
+			one[i] = word & -word
+			break
+		}
+	}
+	_, _, errno = syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(one), uintptr(unsafe.Pointer(&one)))
+	check(errno == 0, "sched_setaffinity: %v", errno)
+	start := clockNs(1) + 500_000_000
+	half := func(urgent string) *exec.Cmd {
+		words := []string{"priorities_half", urgent, strconv.FormatInt(start, 10), strconv.FormatInt(start+int64(ms)*1_000_000, 10)}
+		command := exec.Command("/proc/self/exe", words...)
+		command.Stdout = new(strings.Builder)
+		check(command.Start() == nil, "cannot start a half")
+		return command
+	}
+	halves := []*exec.Cmd{half("2"), half("1")}
+	var used [2]float64
+	for i, command := range halves {
+		check(command.Wait() == nil, "a half fails")
+		text := strings.TrimSpace(command.Stdout.(*strings.Builder).String())
+		ns, err := strconv.ParseFloat(text, 64)
+		check(err == nil, "a half printed `%s`", text)
+		used[i] = ns
+	}
+	emit(fields{"bench": "priorities", "value": 100 * used[0] / (used[0] + used[1]), "unit": "%",
+		"check": fmt.Sprintf("%.3f s and %.3f s of processor time", used[0]/1e9, used[1]/1e9)})
+}
+
+func priorityHalf(start, end int64) {
+	until := func(ns int64) {
+		for clockNs(1) < ns {
+		}
+	}
+	until(start)
+	before := clockNs(2)
+	until(end)
+	fmt.Println(clockNs(2) - before)
+}
+
+// 1 is CLOCK_MONOTONIC, 2 is CLOCK_PROCESS_CPUTIME_ID.
+func clockNs(clock uintptr) int64 {
+	var now syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&now)), 0)
+	return now.Nano()
+}
+
 func quantile(values []float64, q float64) float64 {
 	sort.Float64s(values)
 	at := int(q * float64(len(values)))
@@ -420,6 +479,6 @@ func emit(line fields) {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent [ARGS]")
+	fmt.Fprintln(os.Stderr, "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities [ARGS]")
 	os.Exit(2)
 }

@@ -113,6 +113,7 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
         return;
     }
     let shared = vp.shared();
+    vp.publish(None);
     shared.enter_idle(vp, deadline_ns);
     match vp.port() {
         Some(port) => port.wait(deadline_ns.map(Deadline::at_ns)),

@@ -35,7 +35,10 @@
 //! | events masked | a word of the kernel thread; what comes up meanwhile lies in `attention` until it is clear again | `kernel_thread`, `vp` |
 //!
 //! The paper changes the kernel to make these upcalls; an unprivileged program on Linux is not told that its thread sleeps, so something
-//! must watch; one with `CAP_BPF` may run a program in the host's scheduler ([`Detection::Bpf`]). Blocked is therefore noticed some 10 µs late, and *Changed* has no counterpart: priorities are our own.
+//! must watch; one with `CAP_BPF` may run a program in the host's scheduler ([`Detection::Bpf`]). Blocked is therefore noticed some 10 µs late.
+//!
+//! Priorities hold across the Kyocho processes of one user: they share a file in which each virtual processor says what it wants, and
+//! whoever is outranked on its CPU stands aside (§3.3.1; `space`).
 //!
 //! Read `run_queue` and `timers` (pure), then `vp`, `schedule`, `dispatch`, then the events.
 //!
@@ -103,6 +106,7 @@ mod sentinel;
 mod shared;
 mod shown;
 mod slot;
+mod space;
 mod spawn;
 mod spin;
 mod stackless;
@@ -125,6 +129,7 @@ pub use runtime::{
     statistics,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
+pub use space::Reach;
 pub use spawn::{Builder, JoinHandle, exit, spawn};
 pub use stackless::{Stackless, Step};
 pub use statistics::Statistics;

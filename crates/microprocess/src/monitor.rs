@@ -157,14 +157,17 @@ pub(crate) fn run(shared: &'static Shared) {
 
 /// Looks after one virtual processor; when to look again.
 fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Option<u64>) -> u64 {
-    if vp.is_idle() {
+    if vp.rests() {
         *watch = Watch::default();
-        return NEVER_NS;
+        return await_timers(vp, now_ns);
+    }
+    if vp.tick(now_ns) {
+        vp.alert(attention::RANK);
     }
     let look_ns = longest_ns
         .map_or(NEVER_NS, |longest_ns| now_ns + watch.next_look(take_from_sleeper(vp), longest_ns));
-    let unnoticed = vp.attention.load(Ordering::SeqCst)
-        & !(attention::IDLE | attention::SHARE | attention::ORDERS);
+    let states = attention::IDLE | attention::ASIDE | attention::SHARE | attention::ORDERS;
+    let unnoticed = vp.attention.load(Ordering::SeqCst) & !states;
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
     let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
     if decision.tell & !unnoticed != 0 {
@@ -177,6 +180,17 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         preempt::interrupt(vp);
     }
     decision.look_ns.min(look_ns)
+}
+
+/// Tells a holder that stands aside that a timer is due; when to look again. An idle one knows by itself.
+fn await_timers(vp: &'static Vp, now_ns: u64) -> u64 {
+    let deadline_ns =
+        if vp.is_idle() { NEVER_NS } else { vp.next_deadline_ns.load(Ordering::SeqCst) };
+    if deadline_ns > now_ns {
+        return deadline_ns;
+    }
+    vp.alert(attention::TIMERS);
+    now_ns + SLICE_NS
 }
 
 #[cfg(test)]

@@ -61,27 +61,33 @@ impl Sentinel {
 pub(crate) fn start(vp: &'static Vp) {
     let me = ThreadId::current();
     // On another core or in a higher class it still works: later, or at the cost of more CPU time.
-    if vp.cpu() != ANY_CPU {
-        let _anywhere = set_affinity(me, &CpuSet::single(vp.cpu()));
-    }
     let _any_class = set_class(me, Class::Idle);
     run(vp);
+}
+
+/// Follows `vp` to the CPU it is pinned to.
+fn follow(vp: &'static Vp, cpu: &mut usize) {
+    if *cpu != vp.cpu() && vp.cpu() != ANY_CPU {
+        *cpu = vp.cpu();
+        let _anywhere = set_affinity(ThreadId::current(), &CpuSet::single(*cpu));
+    }
 }
 
 /// The sentinel's life.
 fn run(vp: &'static Vp) {
     let shared = vp.shared();
     let asleep = &vp.sentinel.asleep;
-    let mut idle_looks = 0;
+    let (mut idle_looks, mut cpu) = (0, ANY_CPU);
     while !shared.stopping.load(Ordering::SeqCst) {
-        if !vp.is_idle() {
+        follow(vp, &mut cpu);
+        if !vp.rests() {
             idle_looks = 0;
             take_from_sleeper(vp);
         } else if idle_looks < IDLE_LOOKS {
             idle_looks += 1;
         } else {
             asleep.store(1, Ordering::SeqCst);
-            if vp.is_idle() && !shared.stopping.load(Ordering::SeqCst) {
+            if vp.rests() && !shared.stopping.load(Ordering::SeqCst) {
                 futex::wait(asleep, 1, None);
             }
             asleep.store(0, Ordering::SeqCst);

@@ -44,6 +44,10 @@ pub(crate) struct Shared {
     outside: AtomicU32,
     pub(crate) kernel_threads: AtomicU32,
     pub(crate) detection: Detection,
+    /// The CPUs its virtual processors may be pinned to; none where they are not pinned.
+    cpus: Vec<usize>,
+    /// How long one of them stands aside for other processes at a time.
+    pub(crate) aside_max_ns: u64,
     threads: Mutex<Vec<Handle>>,
 }
 
@@ -51,7 +55,12 @@ impl Shared {
     /// A runtime with `count` virtual processors, not yet running.
     ///
     /// `cpus` are those its virtual processors are pinned to, in turn; none when it is empty.
-    pub(crate) fn new(count: usize, cpus: &[usize], detection: Detection) -> &'static Self {
+    pub(crate) fn new(
+        count: usize,
+        cpus: Vec<usize>,
+        detection: Detection,
+        aside_max_ns: u64,
+    ) -> &'static Self {
         let vps: Vec<&'static Vp> = (0..count)
             .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
             .collect();
@@ -67,10 +76,12 @@ impl Shared {
             outside: AtomicU32::new(0),
             kernel_threads: AtomicU32::new(0),
             detection,
+            cpus,
+            aside_max_ns,
             threads: Mutex::new(Vec::new()),
         }));
         for vp in &shared.vps {
-            let cpu = cpus.get(vp.index % cpus.len().max(1));
+            let cpu = shared.cpus.get(vp.index % shared.cpus.len().max(1));
             vp.belong_to(shared, cpu.copied().unwrap_or(ANY_CPU));
         }
         if count > 1 {
@@ -82,6 +93,10 @@ impl Shared {
     #[inline]
     pub(crate) fn vps(&self) -> &[&'static Vp] {
         &self.vps
+    }
+
+    pub(crate) fn cpus(&self) -> &[usize] {
+        &self.cpus
     }
 
     /// Starts a kernel thread for `vp`: its holder, or one for its pool. Not with events masked.
@@ -273,7 +288,7 @@ pub(crate) fn require_locks() {
         for vp in runtimes().iter().flat_map(|shared| &shared.vps) {
             // Sections are short: wait for a moment outside of any.
             while vp.stopped.load(Ordering::SeqCst) == 0
-                && !vp.is_idle()
+                && !vp.rests()
                 && vp.holder().mask.load(Ordering::SeqCst) != 0
             {
                 thread::yield_now();

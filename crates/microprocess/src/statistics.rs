@@ -35,6 +35,7 @@ pub(crate) struct Counters {
     pub(crate) resumed: Counter,
     pub(crate) preempted: Counter,
     pub(crate) shared: Counter,
+    pub(crate) aside: Counter,
 }
 
 impl Counters {
@@ -48,6 +49,7 @@ impl Counters {
             resumed: Counter::new(),
             preempted: Counter::new(),
             shared: Counter::new(),
+            aside: Counter::new(),
         }
     }
 
@@ -62,6 +64,7 @@ impl Counters {
             resumed: self.resumed.get(),
             preempted: self.preempted.get(),
             shared: self.shared.get(),
+            aside: self.aside.get(),
             ..Statistics::default()
         }
     }
@@ -87,6 +90,8 @@ pub struct Statistics {
     pub preempted: u64,
     /// A runnable microprocess was moved to an idle virtual processor.
     pub shared: u64,
+    /// A virtual processor stood aside for a more urgent one of another process.
+    pub aside: u64,
     /// Preempted by the host: it took the CPU from a kernel thread that held a virtual processor. Known to [`Detection::Bpf`] alone.
     ///
     /// [`Detection::Bpf`]: crate::Detection::Bpf
@@ -108,6 +113,7 @@ impl core::ops::Add for Statistics {
             resumed: self.resumed + other.resumed,
             preempted: self.preempted + other.preempted,
             shared: self.shared + other.shared,
+            aside: self.aside + other.aside,
             host_preempted: self.host_preempted + other.host_preempted,
             host_resumed: self.host_resumed + other.host_resumed,
         }

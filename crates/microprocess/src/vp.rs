@@ -38,6 +38,7 @@ use crate::sentinel::Sentinel;
 use crate::shared::Shared;
 use crate::shown::Current;
 use crate::slot::{self, FreeLists};
+use crate::space::Listing;
 use crate::statistics::Counters;
 use crate::timers::Timers;
 
@@ -49,12 +50,16 @@ pub(crate) mod attention {
     pub(crate) const TIMERS: u32 = 2;
     /// The time slice of what runs is over.
     pub(crate) const PREEMPT: u32 = 4;
+    /// Somebody in another process may want the CPU more.
+    pub(crate) const RANK: u32 = 8;
     /// The runtime stops.
     pub(crate) const STOP: u32 = 16;
     /// Another virtual processor is idle: share.
     pub(crate) const SHARE: u32 = 32;
     /// What runs is killed and has not unwound yet.
     pub(crate) const ORDERS: u32 = 1 << 8;
+    /// The holder stands aside for a more urgent process.
+    pub(crate) const ASIDE: u32 = 1 << 30;
     /// The holder sleeps.
     pub(crate) const IDLE: u32 = 1 << 31;
 }
@@ -106,6 +111,8 @@ pub(crate) struct Vp {
     pub(crate) sentinel: Sentinel,
     /// The number of its watcher's seat; [`NO_SEAT`] without one.
     pub(crate) seat: AtomicU32,
+    /// Its place among those of all processes.
+    pub(crate) listing: Listing,
 }
 
 // SAFETY: cells are touched by the holder alone (module text); the rest is atomic.
@@ -150,6 +157,7 @@ impl Vp {
             starting: AtomicU32::new(0),
             sentinel: Sentinel::new(),
             seat: AtomicU32::new(NO_SEAT),
+            listing: Listing::new(),
         }
     }
 
@@ -161,6 +169,11 @@ impl Vp {
     /// The CPU that its holders are pinned to, or [`ANY_CPU`].
     pub(crate) fn cpu(&self) -> usize {
         self.cpu.load(Ordering::Relaxed)
+    }
+
+    /// Where its holders are pinned to from now on. The present one follows when it gives way.
+    pub(crate) fn move_to(&self, cpu: usize) {
+        self.cpu.store(cpu, Ordering::Relaxed);
     }
 
     /// A waiting kernel thread, of its own pool if there is one.
@@ -221,6 +234,9 @@ impl Vp {
     #[inline]
     pub(crate) fn begin(&self, next: &'static Record) {
         self.current.set(Some(next));
+        if next.level() != self.listing.published() {
+            self.publish(Some(next.level()));
+        }
         if self.counters.switches.bump().is_multiple_of(SWITCHES_PER_REAP) {
             self.reap();
         }
@@ -276,8 +292,11 @@ impl Vp {
     /// Sets bits of `attention`; ends the idling of the holder.
     pub(crate) fn alert(&self, bits: u32) {
         let old = self.attention.fetch_or(bits, Ordering::SeqCst);
-        if old & attention::IDLE == 0 {
+        if old & (attention::IDLE | attention::ASIDE) == 0 {
             return;
+        }
+        if old & attention::ASIDE != 0 {
+            return self.rouse_aside();
         }
         if self.attention.fetch_and(!attention::IDLE, Ordering::SeqCst) & attention::IDLE != 0 {
             match self.port() {
@@ -304,6 +323,12 @@ impl Vp {
         self.attention.load(Ordering::SeqCst) == attention::IDLE
     }
 
+    /// Whether the holder sleeps, masked but in no section: for want of work, or because it stands aside.
+    pub(crate) fn rests(&self) -> bool {
+        let rest = attention::IDLE | attention::ASIDE;
+        matches!(self.attention.load(Ordering::SeqCst), bits if bits != 0 && bits & !rest == 0)
+    }
+
     // ----- by the holder, masked ---------------------------------------------------------------
 
     /// Does what `attention` asks for; returns the bits.
@@ -323,6 +348,12 @@ impl Vp {
             self.share(Running::Long);
         } else if bits & attention::SHARE != 0 {
             self.share(Running::Switching);
+        }
+        if bits & attention::PREEMPT != 0 {
+            self.resample_cpu();
+        }
+        if bits & attention::RANK != 0 && bits & attention::STOP == 0 {
+            self.give_way();
         }
         bits
     }

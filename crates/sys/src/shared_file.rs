@@ -7,7 +7,7 @@
 //! more than the same user can do by `kill`; other users must be kept out by the directory's permissions.
 #![expect(unsafe_code, reason = "maps a file; calls on structures")]
 
-use std::ffi::CStr;
+use core::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::error::Errno;

@@ -70,7 +70,10 @@ pub const SECOND_FIGURES: [SecondFigure; 3] = [
 
 impl Workload {
     fn new(bench: &'static str, arguments: &[u64], title: &str, target: Option<Target>) -> Self {
-        let better = if bench == "semaphores" { Better::Higher } else { Better::Lower };
+        let better = match bench {
+            "semaphores" | "priorities" => Better::Higher,
+            _ => Better::Lower,
+        };
         Self { bench, arguments: arguments.to_vec(), title: title.into(), better, target }
     }
 
@@ -124,6 +127,7 @@ fn full_set() -> Vec<Workload> {
         Workload::new("blocked", &[1000], "blocked, 1,000 x 10 ms", Some(RatioToGo(0.6))),
         Workload::new("preempted", &[], "preempted: overshoot", Some(AtMost(6.0))),
         Workload::new("urgent", &[], "urgent: overshoot", Some(AtMost(0.2))),
+        Workload::new("priorities", &[], "priorities: share of the urgent", Some(RatioToGo(1.9))),
     ]);
     set
 }
@@ -143,5 +147,6 @@ fn quick_set() -> Vec<Workload> {
         Workload::new("blocked", &[100], "blocked, 100 x 10 ms", None),
         Workload::new("preempted", &[40], "preempted: overshoot", None),
         Workload::new("urgent", &[40], "urgent: overshoot", None),
+        Workload::new("priorities", &[500], "priorities: share of the urgent", None),
     ]
 }

@@ -5,6 +5,7 @@ use kyocho_microprocess::sync::{Mutex, Semaphore};
 use kyocho_microprocess::{
     Builder, JoinHandle, Priority, Runtime, Stackless, Step, sleep, spawn, yield_now,
 };
+use report::contest::{self, Half};
 use report::{Arguments, NAP, Overshoot, SLOTS, SPIN, Ticker, check, per};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 
 fn main() {
     let arguments = Arguments::from_env();
+    if arguments.bench == "priorities" {
+        return contest::run(Duration::from_millis(arguments.number(0, 3000) as u64));
+    }
     let runtime = Runtime::builder().virtual_processors(1).build();
     runtime.run(move || run(&arguments)).expect("no workload waits for what never comes");
 }
@@ -31,6 +35,7 @@ fn run(arguments: &Arguments) {
         "blocked" => blocked(number(0, 1000)),
         "preempted" => overshoot("preempted", number(0, 100), Priority::NORMAL),
         "urgent" => overshoot("urgent", number(0, 100), Priority::HIGHEST),
+        "priorities_half" => half(Half::from_numbers(|at| number(at, 1))),
         "version" => println!("Kyocho {}", env!("CARGO_PKG_VERSION")),
         _ => report::usage(),
     }
@@ -366,4 +371,11 @@ fn overshoot(bench: &str, samples: usize, sleeper: Priority) {
     let overshoot = napping.join().expect("the sleeper ends");
     check(spins.load(Relaxed) > 0, || "the loop never ran".into());
     overshoot.emit(bench);
+}
+
+/// Unbound: nobody tells the host anything about this microprocess.
+fn half(half: Half) {
+    let priority = if half.is_urgent { Priority::HIGHEST } else { Priority::LOWEST };
+    let spinner = Builder::new().priority(priority).spawn(move || half.spin());
+    spinner.expect("memory for one more stack").join().expect("a half ends");
 }

@@ -37,6 +37,7 @@ fn run(arguments: &Arguments) {
         "blocked" => blocked(number(0, 1000)),
         "preempted" => preempted(number(0, 100)),
         "urgent" => report::unsupported("urgent", "coroutines have no priorities"),
+        "priorities" => report::unsupported("priorities", "coroutines have no priorities"),
         "version" => println!("may 0.3"),
         _ => report::usage(),
     }

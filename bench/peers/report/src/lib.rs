@@ -3,6 +3,8 @@
 //! A peer prints one JSON line a workload and exits 1 when its own check fails; what each
 //! workload measures is written in `bench/README.md`.
 
+pub mod contest;
+
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -40,7 +42,7 @@ impl Arguments {
 /// Ends the program with status 2 and how to call it.
 pub fn usage() -> ! {
     eprintln!(
-        "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent [ARGS]"
+        "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities [ARGS]"
     );
     std::process::exit(2)
 }
