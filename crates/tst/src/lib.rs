@@ -16,12 +16,18 @@
 //! [`SystemCall`], [`Lamport`] (its figure 7) and [`SignalsBlocked`] (for `di` and `ei`).
 //!
 //! On top, for whatever mechanism: [`TryLock`], [`FreeList`], [`Queue`], [`Counter`]; none of them ever spins or blocks: whoever meets
-//! a taken lock decides for himself what to do meanwhile. Of data that every CPU has a piece of: [`PerCpuCounter`], [`PerCpuList`].
+//! a taken lock decides for himself what to do meanwhile. For kernel threads that shall block: [`blocking`], and
+//! [`biased`], whose owner needs no atomic instruction. Of data that every CPU has a piece of: [`PerCpuCounter`], [`PerCpuList`].
 //!
 //! **Invariant:** no operation on words of `Restartable`, `Rseq` or `Atomics` allocates or calls the kernel, except that a thread's first on rseq may
 //! register it.
 
 mod atomics;
+mod bias;
+#[cfg(not(loom))]
+pub mod biased;
+#[cfg(not(loom))]
+pub mod blocking;
 mod contract;
 mod counter;
 #[cfg(not(loom))]

@@ -1,12 +1,13 @@
-//! Every order of two threads at the lock word, by loom: `RUSTFLAGS="--cfg loom" cargo test -p kyocho-tst --release`.
+//! Every order of two threads at a lock word, and of owner and visitor of a biased lock, by loom: `RUSTFLAGS="--cfg loom" cargo test -p kyocho-tst --release`.
 #![expect(unsafe_code, reason = "a mechanism that breaks its promise, to see the model fail")]
 
 use loom::model;
 use loom::sync::Arc;
 use loom::thread::spawn;
 
-use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
+use crate::bias::{Bias, CompilerOnly, Fence};
 use crate::contract::{Refusal, TestAndSet};
 use crate::{Atomics, TryLock};
 
@@ -71,4 +72,49 @@ fn no_order_loses_an_addition_under_the_lock() {
 #[should_panic(expected = "assertion")]
 fn a_lock_that_forgets_to_release_is_caught() {
     two_threads_add(|| ForgetsToRelease);
+}
+
+/// An owner that leaves the order of its store and its look to the processor, and a visitor without a barrier on it.
+struct NoFence;
+
+impl Fence for NoFence {
+    fn fence() {}
+}
+
+/// The owner enters once, a visitor comes once and does not wait; both add one by a load and a store that only the
+/// protocol makes one step.
+fn owner_and_visitor_add<F: Fence>() {
+    model(|| {
+        let shared = Arc::new((Bias::new(), AtomicUsize::new(0)));
+        let add = |count: &AtomicUsize| {
+            let before = count.load(Ordering::Relaxed);
+            count.store(before + 1, Ordering::Relaxed);
+            1
+        };
+        let visitor = {
+            let shared = Arc::clone(&shared);
+            spawn(move || {
+                let (bias, count) = &*shared;
+                bias.revoke(|| fence(Ordering::SeqCst));
+                if bias.owner_is_out() { add(count) } else { 0 }
+            })
+        };
+        let (bias, count) = &*shared;
+        let by_owner = if bias.owner_enters::<F>() { add(count) } else { 0 };
+        let is_visitor_told = bias.owner_leaves::<F>();
+        let by_visitor = visitor.join().unwrap();
+        assert_eq!(count.load(Ordering::Relaxed), by_owner + by_visitor, "an addition is lost");
+        assert!(by_visitor == 1 || is_visitor_told, "a visitor would sleep for ever");
+    });
+}
+
+#[test]
+fn owner_and_visitor_of_a_biased_lock_exclude_each_other() {
+    owner_and_visitor_add::<CompilerOnly>();
+}
+
+#[test]
+#[should_panic(expected = "addition is lost")]
+fn a_bias_without_the_visitors_barrier_is_caught() {
+    owner_and_visitor_add::<NoFence>();
 }

@@ -1,0 +1,323 @@
+//! A readers-writer lock.
+//!
+//! ```text
+//!   63        48 47        32 31   30           0
+//!   ┌───────────┬────────────┬────┬─────────────┐
+//!   │  readers  │  writers   │ W  │   readers   │     W: a writer is inside
+//!   │  waiting  │  waiting   │    │   inside    │
+//!   └───────────┴────────────┴────┴─────────────┘
+//! ```
+//!
+//! A waiting writer keeps further readers from joining those inside, so it gets in when the last of them leaves. Then all that wait
+//! are woken, and who is quickest gets in.
+#![expect(unsafe_code, reason = "hands out references to what the lock guards")]
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use kyocho_sys::futex::Wait;
+use kyocho_sys::prim::cell::UnsafeCell;
+use kyocho_sys::scheduling::yield_to_host;
+
+use super::Word;
+use crate::Atomics;
+use crate::contract::Everywhere;
+
+const WRITER: usize = 1 << 31;
+const READERS: usize = WRITER - 1;
+const INSIDE: usize = WRITER | READERS;
+
+/// How a thread uses what is guarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Read,
+    Write,
+}
+
+impl Use {
+    /// One that waits for it, in the word.
+    const fn waiter(self) -> usize {
+        match self {
+            Self::Write => 1 << 32,
+            Self::Read => 1 << 48,
+        }
+    }
+
+    /// All that wait for it, in a word.
+    const fn waiting(self, state: usize) -> usize {
+        state / self.waiter() % (1 << 16)
+    }
+
+    /// What the word becomes when one more goes in; `None`: it has to wait.
+    const fn enter(self, state: usize) -> Option<usize> {
+        match self {
+            Self::Write if state & INSIDE == 0 => Some(state | WRITER),
+            Self::Read if state & INSIDE == 0 => Some(state + 1),
+            Self::Read if state & WRITER == 0 && Self::Write.waiting(state) == 0 => Some(state + 1),
+            _ => None,
+        }
+    }
+}
+
+/// Most threads that can wait for the same use asleep; more of them wait by yielding to the host.
+const SLEEPERS_MAX: usize = u16::MAX as usize;
+
+/// A readers-writer lock without what it guards. At most 2³¹ - 1 readers.
+#[derive(Debug)]
+pub struct RawRwLock<M = Atomics>(Word<M>);
+
+impl RawRwLock {
+    /// A free lock.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Word::new(Atomics, 0))
+    }
+}
+
+impl Default for RawRwLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M: Everywhere> RawRwLock<M> {
+    /// A free lock, over a mechanism.
+    #[must_use]
+    pub const fn over(mechanism: M) -> Self {
+        Self(Word::new(mechanism, 0))
+    }
+
+    /// Joins the readers, if no writer is inside or waits for them to leave.
+    #[inline]
+    #[must_use]
+    pub fn try_read(&self) -> bool {
+        self.try_enter(Use::Read, 0)
+    }
+
+    /// Joins the readers; blocks the kernel thread until it may, or until the monotonic clock reads `deadline_ns`. Whether it has.
+    #[inline]
+    #[must_use]
+    pub fn read_until(&self, deadline_ns: Option<u64>) -> bool {
+        self.try_read() || self.wait(Use::Read, deadline_ns)
+    }
+
+    /// Becomes the writer, if nobody is inside.
+    #[inline]
+    #[must_use]
+    pub fn try_write(&self) -> bool {
+        self.try_enter(Use::Write, 0)
+    }
+
+    /// Becomes the writer; blocks as [`RawRwLock::read_until`] does.
+    #[inline]
+    #[must_use]
+    pub fn write_until(&self, deadline_ns: Option<u64>) -> bool {
+        self.try_write() || self.wait(Use::Write, deadline_ns)
+    }
+
+    /// Leaves, as what the caller is. Whether anybody was inside to leave.
+    #[inline]
+    pub fn leave(&self) -> bool {
+        let state = self.0.load();
+        if state & INSIDE == 0 {
+            return false;
+        }
+        // Nobody else changes this: a writer is alone, and readers leave one each.
+        let leaving = if state & WRITER == 0 { 1 } else { WRITER };
+        let before = self.0.add(leaving.wrapping_neg());
+        if before & INSIDE == leaving && before > INSIDE {
+            self.0.wake(u32::MAX);
+        }
+        true
+    }
+
+    /// Goes in and adds `change` to the word. Each turn after the first means that another thread got on.
+    #[inline]
+    fn try_enter(&self, as_what: Use, change: usize) -> bool {
+        let mut state = self.0.load();
+        while let Some(next) = as_what.enter(state) {
+            match self.0.compare_and_swap(state, next.wrapping_add(change)) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    #[cold]
+    fn wait(&self, as_what: Use, deadline_ns: Option<u64>) -> bool {
+        while !self.count_in(as_what) {
+            yield_to_host();
+            if self.try_enter(as_what, 0) {
+                return true;
+            }
+        }
+        let no_waiter = as_what.waiter().wrapping_neg();
+        loop {
+            if self.try_enter(as_what, no_waiter) {
+                return true;
+            }
+            let state = self.0.load();
+            // Between the look above and this one the lock may have become free.
+            if as_what.enter(state).is_some() {
+                continue;
+            }
+            if self.0.sleep((state & INSIDE) as u32, deadline_ns) == Wait::TimedOut {
+                break;
+            }
+        }
+        if self.try_enter(as_what, no_waiter) {
+            return true;
+        }
+        let before = self.0.add(no_waiter);
+        if as_what == Use::Write && Use::Write.waiting(before) == 1 && before >= Use::Read.waiter()
+        {
+            // The last writer that waited has given up: the readers it held up may join those inside. One that is just
+            // going to sleep misses this, and waits until those inside leave.
+            self.0.wake(u32::MAX);
+        }
+        false
+    }
+
+    /// Adds one that waits; not if as many as can be counted do.
+    fn count_in(&self, as_what: Use) -> bool {
+        let mut state = self.0.load();
+        while as_what.waiting(state) < SLEEPERS_MAX {
+            match self.0.compare_and_swap(state, state + as_what.waiter()) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+}
+
+/// A value that many threads may read at a time, or one may change.
+///
+/// ```
+/// # use kyocho_tst::blocking::rwlock::RwLock;
+/// let names = RwLock::new(vec!["a"]);
+/// assert_eq!(names.read().len() + names.read().len(), 2);
+/// names.write().push("b");
+/// assert_eq!(names.read().len(), 2);
+/// ```
+pub struct RwLock<T, M = Atomics> {
+    lock: RawRwLock<M>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock lets one writer or many readers reach the value.
+unsafe impl<T: Send, M: Send> Send for RwLock<T, M> {}
+// SAFETY: as above: readers on several threads share the value.
+unsafe impl<T: Send + Sync, M: Sync> Sync for RwLock<T, M> {}
+
+impl<T> RwLock<T> {
+    /// A free lock around a value.
+    pub const fn new(value: T) -> Self {
+        Self { lock: RawRwLock::new(), value: UnsafeCell::new(value) }
+    }
+}
+
+impl<T, M: Everywhere> RwLock<T, M> {
+    /// A free lock around a value, over a mechanism.
+    pub const fn over(mechanism: M, value: T) -> Self {
+        Self { lock: RawRwLock::over(mechanism), value: UnsafeCell::new(value) }
+    }
+
+    /// Joins the readers; blocks the kernel thread until it may.
+    #[inline]
+    pub fn read(&self) -> ReadGuard<'_, T, M> {
+        let _inside = self.lock.read_until(None);
+        ReadGuard { lock: self }
+    }
+
+    /// Becomes the writer; blocks the kernel thread until it may.
+    #[inline]
+    pub fn write(&self) -> WriteGuard<'_, T, M> {
+        let _inside = self.lock.write_until(None);
+        WriteGuard { lock: self }
+    }
+
+    /// Joins the readers, if it may at once.
+    #[inline]
+    #[must_use]
+    pub fn try_read(&self) -> Option<ReadGuard<'_, T, M>> {
+        self.lock.try_read().then(|| ReadGuard { lock: self })
+    }
+
+    /// Becomes the writer, if it may at once.
+    #[inline]
+    #[must_use]
+    pub fn try_write(&self) -> Option<WriteGuard<'_, T, M>> {
+        self.lock.try_write().then(|| WriteGuard { lock: self })
+    }
+}
+
+impl<T, M> fmt::Debug for RwLock<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RwLock").finish_non_exhaustive()
+    }
+}
+
+/// The right to read the value.
+#[must_use = "dropping the guard leaves the lock"]
+pub struct ReadGuard<'a, T, M: Everywhere> {
+    lock: &'a RwLock<T, M>,
+}
+
+impl<T, M: Everywhere> Deref for ReadGuard<'_, T, M> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this guard is inside as a reader, so no writer is.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T, M: Everywhere> Drop for ReadGuard<'_, T, M> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.lock.leave();
+    }
+}
+
+/// The right to change the value.
+#[must_use = "dropping the guard leaves the lock"]
+pub struct WriteGuard<'a, T, M: Everywhere> {
+    lock: &'a RwLock<T, M>,
+}
+
+impl<T, M: Everywhere> Deref for WriteGuard<'_, T, M> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this guard is inside as the writer, so nobody else is.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T, M: Everywhere> DerefMut for WriteGuard<'_, T, M> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the guard is borrowed uniquely.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T, M: Everywhere> Drop for WriteGuard<'_, T, M> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.lock.leave();
+    }
+}
+
+impl<T: fmt::Debug, M: Everywhere> fmt::Debug for ReadGuard<'_, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: fmt::Debug, M: Everywhere> fmt::Debug for WriteGuard<'_, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
