@@ -39,6 +39,13 @@ impl CpuSet {
         self.0[cpu / 64] |= 1 << (cpu % 64);
     }
 
+    /// Takes a CPU out, if it is there.
+    pub const fn remove(&mut self, cpu: usize) {
+        if cpu < CPUS_MAX {
+            self.0[cpu / 64] &= !(1 << (cpu % 64));
+        }
+    }
+
     /// Whether it has the CPU.
     #[must_use]
     pub const fn contains(&self, cpu: usize) -> bool {

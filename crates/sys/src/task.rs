@@ -5,7 +5,8 @@
 #![expect(unsafe_code, reason = "system calls on buffers")]
 
 use core::cell::Cell;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::error::Errno;
 use crate::event;
@@ -80,6 +81,30 @@ pub fn raise_descriptor_limit() -> Result<(), Errno> {
         0 => Ok(()),
         _ => Err(Errno::last()),
     }
+}
+
+/// Makes room for `count` descriptors, or for as many as the process may have.
+///
+/// The kernel doubles a full table of descriptors, and waits for every CPU before it drops the old one, if threads share
+/// it: milliseconds, in which nobody else of the process can open anything. Before there are threads it does not wait.
+///
+/// # Errors
+/// `MFILE`, `NOMEM`: the table stays as it is.
+pub fn reserve_descriptors(count: u32) -> Result<(), Errno> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one structure of ours.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return Err(Errno::last());
+    }
+    let highest = u64::from(count).min(limit.rlim_cur).saturating_sub(1);
+    let some = File::open("/proc/self/stat").map_err(|_| Errno::MFILE)?;
+    let command = libc::F_DUPFD_CLOEXEC as usize;
+    let arguments = [some.as_raw_fd() as usize, command, highest as usize];
+    // SAFETY: takes numbers.
+    let copy = unsafe { call(libc::SYS_fcntl, arguments) }?;
+    // SAFETY: the call made it, and nobody else knows it.
+    drop(unsafe { OwnedFd::from_raw_fd(copy as i32) });
+    Ok(())
 }
 
 /// What `/proc/.../stat` says of a thread.
