@@ -69,7 +69,9 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
             // SAFETY: it was queued, so it is suspended, and we took it out. Whoever goes to the base comes back here.
             unsafe { switch(thread.base.as_ptr(), record.context.get()) };
         }
-        vp = thread.held().expect("who returns to the base holds a processor");
+        // Somebody may be about to find that this thread does not sleep.
+        let held = thread.held().or_else(|| thread.settle_claim());
+        vp = held.expect("who returns to the base holds a processor");
     }
 }
 
@@ -172,7 +174,7 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
 pub(crate) fn suspend_in_place(vp: &'static Vp, me: &'static Record) {
     me.is_unwinding.set(panicking());
     while !try_suspend_in_place(vp, me) {
-        vp.shared().maker.ask();
+        vp.shared().maker.ask(vp);
         yield_now();
     }
 }
@@ -214,7 +216,7 @@ pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool
 /// process ends, and its stack is never unwound. Returns if no kernel thread is there to go on.
 pub(crate) fn abandon_in_place(vp: &'static Vp, me: &'static Record) {
     let thread = KernelThread::current();
-    let Some(spare) = vp.take_spare() else { return vp.shared().maker.ask() };
+    let Some(spare) = vp.take_spare() else { return vp.shared().maker.ask(vp) };
     me.bound.set(Some(thread));
     thread.strand(true);
     scope::leave_abandoned(me);

@@ -6,7 +6,7 @@
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
-use kyocho_sys::scheduling::{CpuSet, set_affinity};
+use kyocho_sys::scheduling::{affinity, set_affinity, yield_to_host};
 use kyocho_sys::task::ThreadId;
 
 use crate::kernel_thread::{ANY_CPU, Role};
@@ -16,6 +16,8 @@ use crate::vp::Vp;
 /// Kernel threads kept waiting for each virtual processor: at least, and at most.
 const SPARES_MIN: u32 = 2;
 const SPARES_MAX: u32 = 64;
+/// So many that have not begun yet go before starting more.
+const UNBORN_MAX: u32 = 4;
 /// How long a surplus is kept; then half of it is dismissed.
 const TRIM_NS: u64 = 2_000_000_000;
 
@@ -40,25 +42,34 @@ impl Maker {
         }
     }
 
-    /// A pool is empty, or will be soon.
+    /// The pool of `vp` is empty, or will be soon.
     #[cold]
-    pub(crate) fn ask(&self) {
-        let wanted = self.wanted.load(Ordering::Relaxed);
-        self.wanted.store((wanted * 2).min(SPARES_MAX), Ordering::Relaxed);
-        self.poke();
+    pub(crate) fn ask(&self, vp: &Vp) {
+        let wanted = (self.wanted.load(Ordering::Relaxed) * 2).min(SPARES_MAX);
+        self.wanted.store(wanted, Ordering::Relaxed);
+        // Waking it again and again keeps those from beginning that it has started.
+        if coming(vp) < wanted {
+            self.poke();
+        }
     }
 
     /// A spare of `vp` was used.
     pub(crate) fn expect_use(&self, vp: &Vp) {
         if vp.pool.size() < self.wanted.load(Ordering::Relaxed) / 2 {
-            self.ask();
+            self.ask(vp);
         }
     }
+}
+
+/// How many wait for `vp`, or will soon.
+fn coming(vp: &Vp) -> u32 {
+    vp.pool.size() + vp.starting.load(Ordering::SeqCst)
 }
 
 /// The maker's life.
 pub(crate) fn run(shared: &'static Shared) {
     let maker = &shared.maker;
+    step_aside(shared);
     let mut trim_ns = None;
     loop {
         // Before the look at anything that a poke may announce.
@@ -79,29 +90,31 @@ pub(crate) fn run(shared: &'static Shared) {
     }
 }
 
-/// Confines the calling thread to `cpu`.
-fn move_to(cpu: usize) {
-    if cpu != ANY_CPU {
-        // Refused: then the new ones move themselves.
-        let _elsewhere = set_affinity(ThreadId::current(), &CpuSet::single(cpu));
+/// Keeps the calling thread, and those it will start, off the CPUs of virtual processors, if there are others: beginning takes a
+/// thread as long as ten hand-overs.
+fn step_aside(shared: &'static Shared) {
+    let Ok(mut others) = affinity(ThreadId::current()) else { return };
+    shared.vps().iter().filter(|vp| vp.cpu() != ANY_CPU).for_each(|vp| others.remove(vp.cpu()));
+    if others.iter().next().is_some() {
+        // Refused: then they compete.
+        let _beside = set_affinity(ThreadId::current(), &others);
     }
 }
 
 /// Makes as many as are wanted, in turn for each virtual processor.
 fn make(shared: &'static Shared) {
     for vp in shared.vps() {
-        // The new ones inherit the CPU. Moving each of them there afterwards takes as long as making it.
-        move_to(vp.cpu());
         loop {
-            // Those on their way into the pool count.
-            let waiting = vp.pool.size() + vp.starting.load(Ordering::SeqCst);
-            let enough = waiting >= shared.maker.wanted.load(Ordering::Relaxed);
+            let enough = coming(vp) >= shared.maker.wanted.load(Ordering::Relaxed);
             if enough || shared.stopping.load(Ordering::SeqCst) {
                 break;
             }
             if shared.start_thread(vp, Role::Spare).is_err() {
                 // Whoever needs one asks again, or does without.
                 break;
+            }
+            if vp.starting.load(Ordering::SeqCst) >= UNBORN_MAX {
+                yield_to_host();
             }
         }
     }

@@ -164,8 +164,13 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     if vp.tick(now_ns) {
         vp.alert(attention::RANK);
     }
-    let look_ns = longest_ns
-        .map_or(NEVER_NS, |longest_ns| now_ns + watch.next_look(take_from_sleeper(vp), longest_ns));
+    // Where there is a sentinel, it gets the time from one look to the next: the kernel answers a look at a thread that is just
+    // falling asleep only once it has, and whoever waits for that answer is in the sentinel's way.
+    let has_stopped = watch.switches == vp.counters.switches.get();
+    let may_take = has_stopped || vp.shared().detection != Detection::Sentinel;
+    let look_ns = longest_ns.map_or(NEVER_NS, |longest_ns| {
+        now_ns + watch.next_look(may_take && take_from_sleeper(vp), longest_ns)
+    });
     let states = attention::IDLE | attention::ASIDE | attention::SHARE | attention::ORDERS;
     let unnoticed = vp.attention.load(Ordering::SeqCst) & !states;
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);

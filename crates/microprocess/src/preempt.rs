@@ -23,6 +23,7 @@ use crate::condemned::{self, Interrupted};
 use crate::dispatch::{abandon_in_place, stop_in_place, try_suspend_in_place};
 use crate::kernel_thread::KernelThread;
 use crate::record::{Record, State, remote};
+use crate::sentinel;
 use crate::vp::{Vp, attention};
 
 /// Hardly anybody uses it, and by default it does nothing.
@@ -59,16 +60,17 @@ pub(crate) fn interrupt_call(record: &'static Record) {
     }
 }
 
-/// Interrupts the holder of `vp`, unless it will look at `attention` by itself.
+/// Interrupts the holder of `vp`, unless it will look at `attention` by itself, or somebody takes the processor from it.
 pub(crate) fn interrupt(vp: &'static Vp) {
-    let holder = vp.holder();
-    if holder.mask.load(Ordering::SeqCst) != 0 {
-        return;
-    }
-    // A call that sleeps would return early, and not every caller expects that.
-    if holder.asleep().is_none() {
-        send(holder);
-    }
+    sentinel::exclusively(vp, || {
+        let holder = vp.holder();
+        let looks_itself = holder.mask.load(Ordering::SeqCst) != 0;
+        // A call that sleeps would return early, and not every caller expects that.
+        if !looks_itself && holder.asleep().is_none() {
+            send(holder);
+        }
+        Some(())
+    });
 }
 
 /// Interrupts the holder of `vp`, which is to stop, even while it sleeps.
@@ -145,7 +147,7 @@ fn heed(vp: &'static Vp, me: &'static Record, at: Interrupted) -> bool {
     if !stood_still {
         // No kernel thread to go on with: again, when there is one.
         me.state.set(State::Runnable);
-        vp.shared().maker.ask();
+        vp.shared().maker.ask(vp);
         me.post(remote::ORDERS);
     }
     stood_still
@@ -169,5 +171,5 @@ fn reconsider(vp: &'static Vp, me: &'static Record, slice_over: bool) {
         return;
     }
     vp.queue.remove(me, level);
-    vp.shared().maker.ask();
+    vp.shared().maker.ask(vp);
 }

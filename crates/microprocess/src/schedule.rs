@@ -22,6 +22,7 @@ use crate::deadline::Deadline;
 use crate::kernel_thread::KernelThread;
 use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
+use crate::sentinel;
 use crate::vp::{Vp, attention};
 
 /// A stretch of code with events masked, on the virtual processor `vp`.
@@ -128,20 +129,50 @@ pub(crate) fn resume_at_point() {
     }
 }
 
-/// Unblocked: the calling thread slept in the kernel and lost its virtual processor. Its microprocess becomes runnable,
-/// bound to the thread, and waits for its turn.
+/// Unblocked: the calling thread slept in the kernel and lost its virtual processor. Its microprocess becomes runnable.
+///
+/// If the processor's holder sleeps in the kernel in its turn, the thread takes the processor back, and no spare is needed. Else
+/// the microprocess waits for its turn, bound to the thread.
 #[cold]
 fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     if let Some(vp) = thread.settle_claim() {
         return vp;
     }
     let record = thread.running.get().expect("a thread without a processor carries a microprocess");
-    let shared = record.home().shared();
+    let home = record.home();
+    // Who has orders goes by way of the base, which looks at them.
+    if !record.orders.is_any() && sentinel::take_for(home, thread) {
+        return go_on(thread, home, record);
+    }
     record.post(remote::ARRIVE);
-    shared.leave_kernel();
+    home.shared().leave_kernel();
     let vp = wait_for_turn(thread);
     vp.counters.unblocked.bump();
     vp
+}
+
+/// Runs `me` on `vp`, which its thread has taken, now or after those who go first.
+fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) -> &'static Vp {
+    thread.strand(false);
+    me.bound.set(None);
+    me.refresh_special();
+    me.state.set(State::Runnable);
+    vp.shared().leave_kernel();
+    vp.counters.unblocked.bump();
+    let level = me.level();
+    let is_first = match vp.queue.highest() {
+        Some(best) if best > level => false,
+        Some(best) if best == level => vp.unblocked_may_lead(),
+        _ => true,
+    };
+    vp.begin(me);
+    if is_first {
+        return vp;
+    }
+    vp.queue.push(me, level);
+    switch_away(vp, me);
+    let thread = KernelThread::current();
+    thread.held().or_else(|| thread.settle_claim()).expect("who is chosen has a processor")
 }
 
 /// Sleeps until the microprocess bound to `thread` gets a processor; for ever if the runtime stops first.

@@ -9,16 +9,18 @@
 //! # No stale observation takes a processor
 //! ```text
 //!   taker                                         holder
-//!   sees it asleep at (sp, pc), mask clear
 //!   puts a claim into its vp word  ────────────►  from here on, a call into the runtime waits for the outcome,
 //!                                                 and a restartable sequence is refused
-//!   sees it asleep at the same place, mask clear
+//!   sees it asleep, mask clear, pc in no sequence
 //!   makes the loss final, or takes the claim back
 //! ```
-//! The second look proves that no section was entered, and no restartable sequence begun, before the claim was seen, and not left
-//! yet: inside them the mask would be set, or the pc inside the sequence. What the holder does after the second look
-//! begins with a look at the claim. The kernel answers a look only with the state of a thread that is off the CPU, under the lock
+//! The look proves that no section was entered, and no restartable sequence begun, before the claim was seen, and not left
+//! yet: inside them the mask would be set, or the pc inside the sequence. What the holder does after the look
+//! begins with a look at the claim. The kernel answers only with the state of a thread that is off the CPU, under the lock
 //! of its run queue, so the stores it made before are visible to us and our claim will be to it.
+//!
+//! A claim delays a holder that runs, so the watchers look before they claim as well. A thread that comes back from the kernel does
+//! not: it runs on the holder's core, so the holder does not.
 //!
 //! The paper's kernel upcalls at the moment of sleep (§3.1.2). Linux offers no such upcall to an unprivileged program; being
 //! the next one in line for the core comes close.
@@ -98,35 +100,66 @@ fn run(vp: &'static Vp) {
 
 /// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked.
 pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
+    let taken = exclusively(vp, || {
+        if is_masked(vp.holder()) || !sleeps(vp.holder()) {
+            return None;
+        }
+        let Some(spare) = vp.take_spare() else {
+            vp.shared().maker.ask(vp);
+            return None;
+        };
+        if take(vp).is_none() {
+            vp.pool.put(spare);
+            return None;
+        }
+        spare.give(vp);
+        Some(())
+    });
+    if taken {
+        vp.shared().maker.expect_use(vp);
+    }
+    taken
+}
+
+/// Takes `vp` for `heir`, the calling thread, which holds none, if the holder sleeps in the kernel with events unmasked.
+pub(crate) fn take_for(vp: &'static Vp, heir: &'static KernelThread) -> bool {
+    exclusively(vp, || {
+        take(vp)?;
+        heir.hold(vp);
+        Some(())
+    })
+}
+
+/// Does `taking`, unless somebody else takes `vp` just now; tells whether it did something. Meanwhile the holder's record
+/// keeps its reader.
+pub(crate) fn exclusively(vp: &'static Vp, taking: impl FnOnce() -> Option<()>) -> bool {
     if vp.taking.swap(true, Ordering::Acquire) {
         return false;
     }
-    let taken = try_take(vp).is_some();
+    let taken = taking().is_some();
     vp.taking.store(false, Ordering::Release);
     taken
 }
 
-fn try_take(vp: &'static Vp) -> Option<()> {
+fn is_masked(holder: &KernelThread) -> bool {
+    holder.mask.load(Ordering::SeqCst) != 0
+}
+
+/// Whether `holder` sleeps in the kernel where it may lose its processor.
+fn sleeps(holder: &KernelThread) -> bool {
+    // A mask that is clear after the look was clear, or not set yet, while the holder slept.
+    holder.asleep().is_some_and(|asleep| !restartable::contains(asleep.pc)) && !is_masked(holder)
+}
+
+/// Takes `vp` from its holder, if that one sleeps, and leaves it to the caller to give.
+fn take(vp: &'static Vp) -> Option<()> {
     let holder = vp.holder();
-    let is_masked = |thread: &KernelThread| thread.mask.load(Ordering::SeqCst) != 0;
-    if is_masked(holder) || vp.is_idle() {
+    // Who was just given a processor is masked, and must not find it claimed.
+    if is_masked(holder) || vp.is_idle() || !holder.claim(vp) {
         return None;
     }
-    let seen = holder.asleep()?;
-    if restartable::contains(seen.pc) || is_masked(holder) {
-        return None;
-    }
-    let Some(spare) = vp.take_spare() else {
-        vp.shared().maker.ask();
-        return None;
-    };
-    if !holder.claim(vp) {
-        vp.pool.put(spare);
-        return None;
-    }
-    if holder.asleep() != Some(seen) || is_masked(holder) {
+    if !sleeps(holder) {
         holder.unclaim(vp);
-        vp.pool.put(spare);
         return None;
     }
     let record = vp.current.take().expect("who runs unmasked runs a microprocess");
@@ -138,7 +171,5 @@ fn try_take(vp: &'static Vp) -> Option<()> {
     vp.counters.blocked.bump();
     vp.shared().enter_kernel();
     holder.lose();
-    spare.give(vp);
-    vp.shared().maker.expect_use(vp);
     Some(())
 }

@@ -74,6 +74,9 @@ pub(crate) const NO_SEAT: u32 = u32::MAX;
 /// with a microprocess that does not switch at the end of its slice.
 const SWITCHES_PER_REAP: u64 = 64;
 
+/// How many of those who come from a sleep may go before their equals one right after the other.
+const LEADS_MAX: u64 = 16;
+
 /// A virtual processor. Lives for ever.
 #[repr(C, align(128))]
 pub(crate) struct Vp {
@@ -85,8 +88,10 @@ pub(crate) struct Vp {
     pub(crate) exiting: Cell<Option<&'static Record>>,
     pub(crate) free: FreeLists,
     next_id: Cell<u64>,
-    /// When a sleeper last went before its equals, in switches.
-    led_at_turn: Cell<u64>,
+    /// Up to where leads are paid for, in switches: see [`Vp::may_lead`].
+    sleeper_leads: Cell<u64>,
+    /// The same for those who slept in the kernel.
+    unblocked_leads: Cell<u64>,
     pub(crate) queue: RunQueue<Record>,
     pub(crate) timers: Timers<Record>,
     pub(crate) counters: Counters,
@@ -139,7 +144,8 @@ impl Vp {
             exiting: Cell::new(None),
             free: FreeLists::new(),
             next_id: Cell::new(0),
-            led_at_turn: Cell::new(0),
+            sleeper_leads: Cell::new(0),
+            unblocked_leads: Cell::new(0),
             queue: RunQueue::new(),
             timers: Timers::new(),
             counters: Counters::new(),
@@ -395,7 +401,12 @@ impl Vp {
         let bits = record.remote.swap(0, Ordering::AcqRel);
         if bits & remote::ARRIVE != 0 {
             record.state.set(State::Runnable);
-            self.queue.push(record, record.level());
+            // Unblocked: it occupies a kernel thread until it is done.
+            if record.bound.get().is_some() && self.unblocked_may_lead() {
+                self.queue.push_first(record, record.level());
+            } else {
+                self.queue.push(record, record.level());
+            }
         }
         if bits & remote::WAKE != 0 {
             self.wake(record);
@@ -447,14 +458,12 @@ impl Vp {
     /// would wait for all who are runnable, each of which may take a hand-over. So equals that never sleep keep at least
     /// half of the turns.
     pub(crate) fn fire(&self, now_ns: u64) {
-        let turns = self.counters.switches.get();
-        let mut may_lead = turns >= self.led_at_turn.get() + 2;
+        let mut may_lead = true;
         while let Some(record) = self.timers.take_due(now_ns) {
             record.timed_out.set(true);
             record.state.set(State::Runnable);
-            if may_lead {
+            if may_lead && self.may_lead(&self.sleeper_leads) {
                 self.queue.push_first(record, record.level());
-                self.led_at_turn.set(turns);
                 may_lead = false;
             } else {
                 self.queue.push(record, record.level());
@@ -462,6 +471,23 @@ impl Vp {
         }
         let next = self.timers.earliest_ns().unwrap_or(NEVER_NS);
         self.next_deadline_ns.store(next, Ordering::Release);
+    }
+
+    /// Whether a microprocess whose kernel thread slept may go before its equals; counts as said to it if so.
+    pub(crate) fn unblocked_may_lead(&self) -> bool {
+        self.may_lead(&self.unblocked_leads)
+    }
+
+    /// Whether one that comes from a sleep may go before its equals. Every such lead is paid for with two switches, one
+    /// of them to somebody else; `paid` counts them.
+    fn may_lead(&self, paid: &Cell<u64>) -> bool {
+        let turns = self.counters.switches.get();
+        let due = paid.get().max(turns.saturating_sub(2 * LEADS_MAX)) + 2;
+        let may = due <= turns;
+        if may {
+            paid.set(due);
+        }
+        may
     }
 
     /// Takes a free slot of `class`.
