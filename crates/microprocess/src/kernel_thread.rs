@@ -219,7 +219,7 @@ impl KernelThread {
 
     /// Confines this thread, which is the caller or waits for a processor, to `cpu`. One that sleeps is moved within 2 µs, one
     /// that runs takes ten times as long.
-    fn pin(&self, cpu: usize) {
+    pub(crate) fn pin(&self, cpu: usize) {
         // One that has not begun yet does so itself.
         let Some(id) = self.id() else { return };
         if self.cpu.replace(cpu) != cpu && cpu != ANY_CPU {

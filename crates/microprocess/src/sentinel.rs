@@ -155,7 +155,7 @@ fn sleeps(holder: &KernelThread) -> bool {
 fn take(vp: &'static Vp) -> Option<()> {
     let holder = vp.holder();
     // Who was just given a processor is masked, and must not find it claimed.
-    if is_masked(holder) || vp.is_idle() || !holder.claim(vp) {
+    if is_masked(holder) || vp.rests() || !holder.claim(vp) {
         return None;
     }
     if !sleeps(holder) {
