@@ -17,7 +17,7 @@ static BEFORE: OnceLock<Action> = OnceLock::new();
 /// Installs the handler, once in the life of the process.
 pub(crate) fn install() {
     BEFORE.get_or_init(|| {
-        let manner = Manner { on_alternate_stack: true, restart_calls: true, reentrant: false };
+        let manner = Manner { on_alternate_stack: true, restart_calls: true, ..Manner::default() };
         // SAFETY: the handler allocates nothing; it either ends the process or passes the fault on.
         let before = unsafe { signal::install(Signal::SEGV, on_fault, manner) };
         before.expect("SIGSEGV can be handled")

@@ -33,7 +33,7 @@ const SIGNAL: Signal = Signal::URG;
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let manner = Manner { on_alternate_stack: true, restart_calls: true, reentrant: false };
+        let manner = Manner { on_alternate_stack: true, restart_calls: true, ..Manner::default() };
         // SAFETY: the handler neither allocates nor takes locks that interrupted code may hold, and preserves errno.
         let installed = unsafe { signal::install(SIGNAL, on_signal, manner) };
         installed.expect("SIGURG can be handled");
@@ -92,15 +92,26 @@ unsafe extern "C" fn on_signal(_signal: i32, _info: *mut Info, context: *mut c_v
     let thread = KernelThread::current();
     if thread.mask.load(Ordering::Relaxed) == 0 {
         // SAFETY: the kernel passes the interrupted context.
-        let pc = unsafe { pc_of(context) };
-        if let Some(start) = restartable::rewind(pc) {
-            // SAFETY: as above; `start` begins the sequence that was interrupted.
-            unsafe { set_pc(context, start) };
-        }
+        let pc = unsafe { rewind(context) };
         // SAFETY: as above.
         let sp = unsafe { sp_of(context) };
         preserving_errno(|| upcall(thread, Interrupted { pc, sp }));
     }
+}
+
+/// Moves interrupted code back to the start of its restartable sequence, if it is in one: what every handler does that may sleep,
+/// be it for a page of its own, because its thread may lose the processor then. Where the code was interrupted.
+///
+/// # Safety
+/// `context` is what the kernel passed to the handler that runs.
+pub(crate) unsafe fn rewind(context: *mut c_void) -> usize {
+    // SAFETY: the caller's promise.
+    let pc = unsafe { pc_of(context) };
+    if let Some(start) = restartable::rewind(pc) {
+        // SAFETY: as above; `start` begins the sequence that was interrupted.
+        unsafe { set_pc(context, start) };
+    }
+    pc
 }
 
 /// The upcall, on the interrupted thread: does what `attention` asks for, until it asks for nothing.

@@ -24,6 +24,7 @@ pub mod mapping;
 pub mod memory;
 pub mod poll;
 pub mod prim;
+pub mod process;
 mod raw;
 #[cfg(all(target_arch = "x86_64", not(loom)))] // `arch` has sequences for no other yet
 pub mod rseq;

@@ -34,6 +34,29 @@ impl Signal {
     pub const USR1: Self = Self(libc::SIGUSR1);
     /// For users.
     pub const USR2: Self = Self(libc::SIGUSR2);
+    /// The terminal hung up; by custom, a service reads its configuration again.
+    pub const HUP: Self = Self(libc::SIGHUP);
+    /// Ctrl-C.
+    pub const INT: Self = Self(libc::SIGINT);
+    /// Ctrl-\.
+    pub const QUIT: Self = Self(libc::SIGQUIT);
+    /// A polite request to end.
+    pub const TERM: Self = Self(libc::SIGTERM);
+    /// A child process has ended or stopped.
+    pub const CHLD: Self = Self(libc::SIGCHLD);
+    /// The terminal has another size.
+    pub const WINCH: Self = Self(libc::SIGWINCH);
+    /// A write to a pipe or socket that nobody reads.
+    pub const PIPE: Self = Self(libc::SIGPIPE);
+
+    /// The largest number there is.
+    pub const NUMBER_MAX: i32 = 64;
+
+    /// The signal with this number, if there may be one.
+    #[must_use]
+    pub const fn new(number: i32) -> Option<Self> {
+        if number >= 1 && number <= Self::NUMBER_MAX { Some(Self(number)) } else { None }
+    }
 
     /// The `n`-th real-time signal that the C library leaves to programs.
     ///
@@ -66,6 +89,9 @@ pub struct Manner {
     pub reentrant: bool,
     /// System calls that it interrupts go on afterwards (`SA_RESTART`).
     pub restart_calls: bool,
+    /// With all other signals held back: an alternate stack that the C library or std gave its thread has room for one
+    /// handler, hardly for two.
+    pub alone: bool,
 }
 
 /// What a signal did before.
@@ -130,7 +156,7 @@ pub unsafe fn install(signal: Signal, handler: Handler, manner: Manner) -> Resul
     }
     let action = libc::sigaction {
         sa_sigaction: handler as *const () as usize,
-        sa_mask: empty_set(),
+        sa_mask: if manner.alone { full_set() } else { empty_set() },
         sa_flags: flags,
         sa_restorer: None,
     };
@@ -165,6 +191,14 @@ fn empty_set() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initialises the set and cannot fail.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: initialised above.
+    unsafe { set.assume_init() }
+}
+
+fn full_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `sigfillset` initialises the set and cannot fail.
+    unsafe { libc::sigfillset(set.as_mut_ptr()) };
     // SAFETY: initialised above.
     unsafe { set.assume_init() }
 }

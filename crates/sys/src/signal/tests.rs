@@ -128,3 +128,22 @@ fn no_signal_arrives_while_all_are_blocked() {
     drop(outer);
     assert_eq!(COUNT.load(Ordering::Relaxed), 2);
 }
+
+#[test]
+fn a_handler_that_is_alone_holds_back_other_signals() {
+    static DEPTH: AtomicUsize = AtomicUsize::new(0);
+    static DEEPEST: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn nest(number: i32, _: *mut Info, _: *mut c_void) {
+        let depth = DEPTH.fetch_add(1, Ordering::Relaxed) + 1;
+        DEEPEST.fetch_max(depth, Ordering::Relaxed);
+        if number == Signal::realtime(3).number() {
+            send(ThreadId::current(), Signal::realtime(4)).unwrap();
+        }
+        DEPTH.fetch_sub(1, Ordering::Relaxed);
+    }
+    let manner = Manner { alone: true, ..Manner::default() };
+    handle(Signal::realtime(3), nest, manner);
+    handle(Signal::realtime(4), nest, manner);
+    send(ThreadId::current(), Signal::realtime(3)).unwrap();
+    assert_eq!(DEEPEST.load(Ordering::Relaxed), 1);
+}
