@@ -29,6 +29,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "the lower half comes firs
 
 /// A word changed through a mechanism that serves everybody.
 #[derive(Debug, Default)]
+#[repr(C)]
 struct Word<M> {
     mechanism: M,
     word: AtomicUsize,

@@ -158,7 +158,18 @@ global_asm!(
     ".type kyocho_rseq_offset, @object",
     ".size kyocho_rseq_offset, 8",
     "kyocho_rseq_offset:",
-    ".quad kyocho_rseq_area@TPOFF",
+    ".quad 0",
+    ".popsection",
+    // Before `main`: a linker for shared objects does not take the distance as a constant.
+    ".pushsection .text.kyocho_rseq,\"ax\",@progbits",
+    "kyocho_rseq_begin:",
+    "mov rax, qword ptr [rip + kyocho_rseq_area@GOTTPOFF]",
+    "mov qword ptr [rip + kyocho_rseq_offset], rax",
+    "ret",
+    ".popsection",
+    ".pushsection .init_array,\"aw\",@init_array",
+    ".balign 8",
+    ".quad kyocho_rseq_begin",
     ".popsection",
 );
 

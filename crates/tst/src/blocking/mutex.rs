@@ -16,6 +16,7 @@ const LOOKS_MAX: u32 = 100;
 
 /// A lock without what it guards: for those who keep that themselves, the C interface among them.
 #[derive(Debug)]
+#[repr(transparent)]
 pub struct RawMutex<M = Atomics>(Semaphore<M>);
 
 impl RawMutex {

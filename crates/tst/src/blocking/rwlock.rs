@@ -64,6 +64,7 @@ const SLEEPERS_MAX: usize = u16::MAX as usize;
 
 /// A readers-writer lock without what it guards. At most 2³¹ - 1 readers.
 #[derive(Debug)]
+#[repr(transparent)]
 pub struct RawRwLock<M = Atomics>(Word<M>);
 
 impl RawRwLock {

@@ -40,6 +40,7 @@ impl core::error::Error for Overflow {}
 /// seats.release().unwrap();
 /// ```
 #[derive(Debug)]
+#[repr(transparent)]
 pub struct Semaphore<M = Atomics>(Word<M>);
 
 impl Semaphore {
