@@ -244,6 +244,13 @@ impl KernelThread {
         self.stranded.load(Ordering::SeqCst) != 0
     }
 
+    /// Whether what it carries may go on while the caller does something else: it is another thread, and its microprocess is neither
+    /// Blocked nor Preempted, nor its CPU taken, as far as known.
+    pub(crate) fn may_run_beside(&self) -> bool {
+        let on_cpu = || self.view().is_none_or(|view| !view.is_known() || view.is_on_cpu());
+        !self.is_stranded() && !ptr::eq(self, Self::current()) && on_cpu()
+    }
+
     pub(crate) fn strand(&self, stranded: bool) {
         self.stranded.store(u32::from(stranded), Ordering::SeqCst);
     }

@@ -79,6 +79,8 @@ pub enum Kind {
     Scope,
     /// A mutex.
     Mutex,
+    /// A spin lock whose holder does not run.
+    SpinMutex,
     /// A reader-writer lock.
     RwLock,
     /// A condition variable.
@@ -115,6 +117,7 @@ impl fmt::Display for Reason {
             Kind::Join => return write!(f, "the end of microprocess {}", self.object),
             Kind::Scope => "the microprocesses of scope",
             Kind::Mutex => "mutex",
+            Kind::SpinMutex => "spin lock",
             Kind::RwLock => "reader-writer lock",
             Kind::Condvar => "condition variable",
             Kind::Semaphore => "semaphore",

@@ -147,6 +147,7 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     record.post(remote::ARRIVE);
     home.shared().leave_kernel();
     let vp = wait_for_turn(thread);
+    thread.strand(false);
     vp.counters.unblocked.bump();
     vp
 }

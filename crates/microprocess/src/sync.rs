@@ -20,6 +20,7 @@ mod raw_mutex;
 mod raw_rwlock;
 mod rwlock;
 mod semaphore;
+mod spin_mutex;
 pub(crate) mod wait;
 pub(crate) mod wait_queue;
 
@@ -29,6 +30,7 @@ pub use mutex::{Mutex, MutexGuard};
 pub(crate) use raw_mutex::holder_of;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use semaphore::Semaphore;
+pub use spin_mutex::{SpinMutex, SpinMutexGuard};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex as StdMutex};
 use kyocho_microprocess::channel::{self, Receiver, Sender};
 use kyocho_microprocess::{
     Barrier, Builder, Condvar, Kind, Microprocess, Mutex, Priority, Runtime, RwLock, Semaphore, io,
-    scope, select, spawn, yield_now,
+    scope, select, spawn, sync::SpinMutex, yield_now,
 };
 
 #[path = "support/watchdog.rs"]
@@ -167,6 +167,11 @@ fn deadlock_report_tells_who_waits_for_what_and_who_holds_it() {
                 let _read = lock.read().unwrap();
                 drop(lock.write());
             }),
+            Kind::SpinMutex => Box::new(|| {
+                let lock = SpinMutex::new(());
+                let _first = lock.lock();
+                drop(lock.lock());
+            }),
             Kind::Condvar => Box::new(|| {
                 let (mutex, condition) = (Mutex::new(()), Condvar::new());
                 drop(condition.wait(mutex.lock().unwrap()));
@@ -190,6 +195,7 @@ fn deadlock_report_tells_who_waits_for_what_and_who_holds_it() {
             other => panic!("{other:?} is not a wait for an object"),
         };
         let kinds = [
+            Kind::SpinMutex,
             Kind::RwLock,
             Kind::Condvar,
             Kind::Semaphore,

@@ -13,10 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+mod spin_holder;
+
 fn main() {
     let arguments = Arguments::from_env();
     if arguments.bench == "priorities" {
         return contest::run(Duration::from_millis(arguments.number(0, 3000) as u64));
+    }
+    if arguments.bench == "spin_holder" {
+        return spin_holder::run(arguments.number(0, 1000));
     }
     let runtime = Runtime::builder().virtual_processors(1).build();
     runtime.run(move || run(&arguments)).expect("no workload waits for what never comes");

@@ -12,6 +12,7 @@ use crate::channel::{bounded, rendezvous};
 use crate::net::UnixStream;
 use crate::record::{Kind, State};
 use crate::select;
+use crate::sync::SpinMutex;
 use crate::{
     Barrier, Builder, Condvar, Detection, Microprocess, Mutex, Runtime, RwLock, Semaphore,
     Stackless, Step, bound, park, scope, sleep, spawn, spawn_future, yield_now,
@@ -164,6 +165,11 @@ const STATES: &[(&str, In, Body)] = &[
     }),
     ("sleep", In::Wait(Kind::Sleep), |_| sleep(FOR_EVER)),
     ("mutex", In::Wait(Kind::Mutex), lock_twice),
+    ("spin lock", In::Wait(Kind::SpinMutex), |_| {
+        let lock = SpinMutex::new(());
+        let _first = lock.lock();
+        drop(lock.lock());
+    }),
     ("condition variable", In::Wait(Kind::Condvar), wait_for_condition),
     ("reader-writer lock", In::Wait(Kind::RwLock), read_while_written),
     ("semaphore", In::Wait(Kind::Semaphore), |_| Semaphore::new(0).acquire()),

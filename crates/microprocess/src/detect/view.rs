@@ -66,6 +66,11 @@ impl View {
         self.0[0].load(Ordering::SeqCst) & STATE_MASK
     }
 
+    /// Whether the host lets the thread run.
+    pub(crate) fn is_on_cpu(&self) -> bool {
+        self.state() == RUNNING as u64
+    }
+
     /// Whether the thread sleeps, somewhere.
     pub(crate) fn is_asleep(&self) -> bool {
         self.state() == ASLEEP as u64

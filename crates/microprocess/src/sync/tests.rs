@@ -11,7 +11,7 @@ use std::sync::mpsc;
 
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 
-use super::{Barrier, Condvar, Mutex, RwLock, Semaphore, TryLockError};
+use super::{Barrier, Condvar, Mutex, RwLock, Semaphore, SpinMutex, TryLockError};
 use crate::{Runtime, scope, spawn, yield_now};
 
 /// Runs `main` as the first microprocess of a runtime; ends the process if that hangs.
@@ -99,6 +99,19 @@ exclusion_suite! {
             match lock.lock_timeout(Duration::from_micros(20)) {
                 Ok(guard) => break guard,
                 Err(_) => yield_now(),
+            }
+        };
+        body();
+    };
+    spin_mutex_excludes: SpinMutex::new(()), |lock: &SpinMutex<()>, body: &mut dyn FnMut()| {
+        let _guard = lock.lock();
+        body();
+    };
+    spin_mutex_tried_excludes: SpinMutex::new(()), |lock: &SpinMutex<()>, body: &mut dyn FnMut()| {
+        let _guard = loop {
+            match lock.try_lock() {
+                Some(guard) => break guard,
+                None => yield_now(),
             }
         };
         body();

@@ -31,3 +31,18 @@ fn two_sleeps_at_one_place_differ() {
     let (first, second) = (view(ASLEEP, 0x1000), view(2 * CHANGE + ASLEEP, 0x1000));
     assert_ne!(first.asleep(), second.asleep());
 }
+
+#[test]
+fn only_who_runs_is_on_a_cpu() {
+    assert!(view(3 * CHANGE + RUNNING, 0).is_on_cpu());
+    assert!(!view(3 * CHANGE + WAITING, 0).is_on_cpu());
+    assert!(!view(3 * CHANGE + ASLEEP, 0).is_on_cpu());
+}
+
+#[test]
+fn what_a_view_says_of_a_thread_that_has_ended_is_old() {
+    let view = view(ASLEEP, 0x1000);
+    assert!(!view.is_known());
+    view.belong_to(0x2000);
+    assert!(view.is_known());
+}
