@@ -8,8 +8,21 @@ use core::fmt;
 use core::str::FromStr;
 use std::process;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+pub mod client;
+pub mod metrics;
+pub mod protocol;
+mod server;
+mod snapshot;
+
+pub(crate) use server::serve;
+pub use server::{Policy, restrict};
+pub use snapshot::{Entry, Snapshot, Status, VirtualProcessor, snapshot};
+
 use crate::microprocess::Microprocess;
 use crate::orders::{KILL, SUSPEND};
+use crate::priority::Priority;
 use crate::record::{State, remote};
 use crate::slot;
 
@@ -100,6 +113,18 @@ impl FromStr for GlobalId {
     }
 }
 
+impl Serialize for GlobalId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GlobalId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
 impl Microprocess {
     /// Its name among all microprocesses of the machine.
     #[must_use]
@@ -140,6 +165,16 @@ impl Microprocess {
     /// It has ended.
     pub fn resume(&self) -> Result<(), Gone> {
         self.order(0, SUSPEND)
+    }
+
+    /// Changes its priority from outside. One that waits in a run queue keeps its place there until it has run.
+    pub(crate) fn order_priority(&self, priority: Priority) -> Result<(), Gone> {
+        let record = self.record();
+        if record.id() != self.id() {
+            return Err(Gone);
+        }
+        record.set_level(priority.level());
+        self.order(0, 0)
     }
 
     /// Sets and clears orders.

@@ -25,6 +25,7 @@ use crate::orders;
 use crate::record::{Kind, Reason, Record, State};
 use crate::schedule::{mask, prepare_to_park, wait_for_turn};
 use crate::stackless::Step;
+use crate::trace::What;
 use crate::vp::{Vp, attention};
 use crate::{scope, spawn};
 
@@ -32,6 +33,7 @@ use crate::{scope, spawn};
 pub(crate) fn run(thread: &'static KernelThread) {
     while let Some(vp) = thread.await_vp() {
         vp.counters.resumed.bump();
+        vp.trace.note(What::Resumed, None);
         let Some(pool) = hold(thread, vp) else { return };
         pool.put(thread);
     }
@@ -114,6 +116,7 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     if vp.attention.compare_exchange(0, idle, Ordering::SeqCst, Ordering::SeqCst).is_err() {
         return;
     }
+    vp.trace.note(What::Idles, None);
     let shared = vp.shared();
     vp.publish(None);
     shared.enter_idle(vp, deadline_ns);

@@ -116,6 +116,7 @@ mod stackless;
 mod statistics;
 pub mod sync;
 mod timers;
+pub mod trace;
 mod vp;
 
 pub use bound::bound;

@@ -75,6 +75,8 @@ struct Watch {
     asked_ns: Option<u64>,
     /// Time between looks at its holder.
     look_ns: u64,
+    /// When it was last seen busy; 0 before.
+    seen_ns: u64,
 }
 
 /// What to do about one virtual processor now, and when to look again.
@@ -164,6 +166,11 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     if vp.tick(now_ns) {
         vp.alert(attention::RANK);
     }
+    if let Some(record) = vp.current.get().filter(|_| watch.seen_ns != 0) {
+        // All of the time since the last look: right on average.
+        record.cpu_ns.fetch_add(now_ns.saturating_sub(watch.seen_ns), Ordering::Relaxed);
+    }
+    watch.seen_ns = now_ns;
     // Where there is a sentinel, it gets the time from one look to the next: the kernel answers a look at a thread that is just
     // falling asleep only once it has, and whoever waits for that answer is in the sentinel's way.
     let has_stopped = watch.switches == vp.counters.switches.get();

@@ -33,6 +33,7 @@ use crate::kernel_thread::KernelThread;
 use crate::preempt;
 use crate::record::{Record, State};
 use crate::schedule::{Section, mask, switch_away};
+use crate::trace::What;
 use crate::vp::{Vp, attention};
 
 /// It is to end.
@@ -99,6 +100,7 @@ impl Vp {
     /// Somebody changed the orders of `record`, whose home this is. By the holder, masked.
     #[cold]
     pub(crate) fn take_orders(&self, record: &'static Record) {
+        self.trace.note(What::Changed, Some(record));
         record.refresh_special();
         let killed = record.orders.is_killed();
         match record.state.get() {

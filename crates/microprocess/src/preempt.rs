@@ -24,6 +24,7 @@ use crate::dispatch::{abandon_in_place, stop_in_place, try_suspend_in_place};
 use crate::kernel_thread::KernelThread;
 use crate::record::{Record, State, remote};
 use crate::sentinel;
+use crate::trace::What;
 use crate::vp::{Vp, attention};
 
 /// Hardly anybody uses it, and by default it does nothing.
@@ -177,6 +178,8 @@ fn reconsider(vp: &'static Vp, me: &'static Record, slice_over: bool) {
     }
     // Behind its equals: what we suspend in place costs a kernel thread, so let it be worth it.
     vp.queue.push(me, level);
+    // Before: afterwards the processor may be another.
+    vp.trace.note(What::Preempted, Some(me));
     if try_suspend_in_place(vp, me) {
         vp.counters.preempted.bump();
         return;

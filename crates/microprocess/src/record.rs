@@ -25,6 +25,7 @@ use crate::run_queue::Queued;
 use crate::shown::{Shown, ShownName, ShownReason};
 use crate::spin::SpinLock;
 use crate::stackless::Stackless;
+use crate::statistics::Counter;
 use crate::timers::{self, Sleeper};
 use crate::vp::Vp;
 
@@ -241,6 +242,12 @@ pub(crate) struct Record {
     pub(crate) inbox_next: AtomicPtr<Self>,
     pub(crate) home: AtomicPtr<Vp>,
     pub(crate) id: AtomicU64,
+    /// How often it got a virtual processor; advanced by the holder.
+    pub(crate) switches: Counter,
+    /// Time it was seen running; added up by the monitor.
+    pub(crate) cpu_ns: AtomicU64,
+    /// Who held the mutex that it waits for, when the wait began.
+    pub(crate) held_by: AtomicU64,
     /// First address of the slot, where the guard is.
     pub(crate) slot: Cell<*mut u8>,
     pub(crate) name: ShownName,
@@ -308,6 +315,9 @@ impl Record {
             inbox_next: AtomicPtr::new(ptr::null_mut()),
             home: AtomicPtr::new(ptr::null_mut()),
             id: AtomicU64::new(0),
+            switches: Counter::new(),
+            cpu_ns: AtomicU64::new(0),
+            held_by: AtomicU64::new(0),
             slot: Cell::new(slot),
             name: ShownName::new(),
             machine: Cell::new(None),
@@ -336,6 +346,8 @@ impl Record {
         self.completion.abandoned.set(false);
         self.is_ending.set(false);
         self.orders.renew(id);
+        self.switches.reset();
+        self.cpu_ns.store(0, Ordering::Relaxed);
         self.poll.store(0, Ordering::Relaxed);
         self.home.store(ptr::from_ref(home).cast_mut(), Ordering::Relaxed);
         self.id.store(id, Ordering::Relaxed);

@@ -4,8 +4,9 @@ use core::fmt;
 use core::panic::AssertUnwindSafe;
 use core::ptr;
 use core::time::Duration;
+use std::ffi::OsStr;
 use std::panic::{catch_unwind, resume_unwind};
-use std::thread;
+use std::{env, thread};
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::futex;
@@ -26,7 +27,9 @@ use crate::space::Reach;
 use crate::spawn::furnish;
 use crate::statistics::Statistics;
 use crate::vp::attention;
-use crate::{local, maker, monitor, overflow, preempt, schedule, sentinel, space, sync};
+use crate::{
+    control, local, maker, monitor, overflow, preempt, schedule, sentinel, space, sync, trace,
+};
 
 /// How to start a runtime.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +37,7 @@ pub struct RuntimeBuilder {
     virtual_processors: Option<usize>,
     detection: Detection,
     aside_max: Option<Duration>,
+    control: Option<bool>,
 }
 
 /// How a kernel thread that sleeps in the kernel is noticed (Blocked).
@@ -114,13 +118,36 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Lets other processes of the user list, stop, resume and end the microprocesses, by a control socket: see [`control`](crate::control). Not when
+    /// not called, unless the environment variable `KYOCHO_CONTROL` is `1`; `KYOCHO_CONTROL=0` forbids it in any case.
+    #[must_use]
+    pub fn control(mut self, served: bool) -> Self {
+        self.control = Some(served);
+        self
+    }
+
     /// The runtime.
     #[must_use]
     pub fn build(self) -> Runtime {
         let cpus = || thread::available_parallelism().map_or(1, core::num::NonZero::get);
         let virtual_processors = self.virtual_processors.unwrap_or_else(cpus);
         let aside_max = self.aside_max.unwrap_or(ASIDE_MAX);
-        Runtime { virtual_processors, detection: detect::settle(self.detection), aside_max }
+        let control = control_is_wanted(self.control, env::var_os("KYOCHO_CONTROL").as_deref());
+        Runtime {
+            virtual_processors,
+            detection: detect::settle(self.detection),
+            aside_max,
+            control,
+        }
+    }
+}
+
+/// Whether the control socket is served, from what the program and its user say.
+fn control_is_wanted(program: Option<bool>, user: Option<&OsStr>) -> bool {
+    match user.and_then(OsStr::to_str) {
+        Some("0") => false,
+        Some("1") => true,
+        _ => program == Some(true),
     }
 }
 
@@ -143,6 +170,7 @@ pub struct Runtime {
     virtual_processors: usize,
     detection: Detection,
     aside_max: Duration,
+    control: bool,
 }
 
 impl Default for Runtime {
@@ -242,13 +270,23 @@ impl Runtime {
             shared.end(outcome::FINISHED);
         };
         start_main(shared, body);
+        trace::start_if_wanted();
+        let detected = self.detection;
+        tracing::debug!(virtual_processors = self.virtual_processors, ?detected, "runtime starts");
         let mut watchers = Watchers { threads: Vec::new(), seats };
         if let Err(errno) = start_threads(shared, &mut watchers) {
             stop(shared, watchers);
             panic!("no kernel threads to start with: {errno}");
         }
+        let serving = self
+            .control
+            .then(control::serve)
+            .map(|served| served.inspect_err(|error| tracing::warn!(%error, "no control socket")));
         let how = shared.await_end();
+        drop(serving);
+        tracing::debug!(deadlock = how == outcome::DEADLOCK, "runtime ends");
         let deadlock = (how == outcome::DEADLOCK).then(|| Deadlock { waiting: waiting_in(shared) });
+        trace::write_file();
         stop(shared, watchers);
         match (deadlock, result) {
             (Some(deadlock), _) => Err(deadlock),
@@ -326,6 +364,7 @@ fn start_threads(shared: &'static Shared, watchers: &mut Watchers) -> Result<(),
     }
     shared.enlist();
     space::join(shared);
+    trace::join(shared);
     for vp in shared.vps() {
         shared.start_thread(vp, Role::Holder).inspect_err(|_| {
             // The others start in vain.

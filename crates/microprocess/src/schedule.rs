@@ -23,6 +23,7 @@ use crate::kernel_thread::KernelThread;
 use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
 use crate::sentinel;
+use crate::trace::What;
 use crate::vp::{Vp, attention};
 
 /// A stretch of code with events masked, on the virtual processor `vp`.
@@ -149,6 +150,7 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     let vp = wait_for_turn(thread);
     thread.strand(false);
     vp.counters.unblocked.bump();
+    vp.trace.note(What::Unblocked, Some(record));
     vp
 }
 

@@ -33,6 +33,7 @@ use kyocho_sys::task::ThreadId;
 
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::record::State;
+use crate::trace::What;
 use crate::vp::Vp;
 
 /// How often an idle virtual processor is looked at before the sentinel sleeps: some 20 µs.
@@ -169,6 +170,7 @@ fn take(vp: &'static Vp) -> Option<()> {
     holder.running.set(Some(record));
     holder.strand(true);
     vp.counters.blocked.bump();
+    vp.trace.note(What::Blocked, Some(record));
     vp.shared().enter_kernel();
     holder.lose();
     Some(())

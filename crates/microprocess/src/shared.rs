@@ -270,6 +270,11 @@ fn runtimes() -> MutexGuard<'static, Vec<&'static Shared>> {
     RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// All of them.
+pub(crate) fn all() -> Vec<&'static Shared> {
+    runtimes().clone()
+}
+
 impl Shared {
     pub(crate) fn enlist(&'static self) {
         runtimes().push(self);

@@ -1,13 +1,14 @@
 //! Event counts of virtual processors.
 
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use serde::{Deserialize, Serialize};
 
 /// A count that one kernel thread at a time advances and everybody may read.
 #[derive(Debug)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
@@ -17,6 +18,10 @@ impl Counter {
         let count = self.0.load(Ordering::Relaxed).wrapping_add(1);
         self.0.store(count, Ordering::Relaxed);
         count
+    }
+
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> u64 {
@@ -71,7 +76,7 @@ impl Counters {
 }
 
 /// What happened since the runtime started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Statistics {
     /// A microprocess got a virtual processor.

@@ -41,6 +41,7 @@ use crate::slot::{self, FreeLists};
 use crate::space::Listing;
 use crate::statistics::Counters;
 use crate::timers::Timers;
+use crate::trace::{Trace, What};
 
 /// Bits of [`Vp::attention`].
 pub(crate) mod attention {
@@ -95,6 +96,7 @@ pub(crate) struct Vp {
     pub(crate) queue: RunQueue<Record>,
     pub(crate) timers: Timers<Record>,
     pub(crate) counters: Counters,
+    pub(crate) trace: Trace,
     pub(crate) index: usize,
     // Everybody's.
     shared: AtomicPtr<Shared>,
@@ -149,6 +151,7 @@ impl Vp {
             queue: RunQueue::new(),
             timers: Timers::new(),
             counters: Counters::new(),
+            trace: Trace::new(),
             index,
             shared: AtomicPtr::new(shared),
             holder: AtomicPtr::new(ptr::null_mut()),
@@ -243,6 +246,8 @@ impl Vp {
         if next.level() != self.listing.published() {
             self.publish(Some(next.level()));
         }
+        next.switches.bump();
+        self.trace.note(What::Runs, Some(next));
         if self.counters.switches.bump().is_multiple_of(SWITCHES_PER_REAP) {
             self.reap();
         }

@@ -9,6 +9,7 @@
 //! **Invariant:** no wrapper allocates unless its documentation says so: most run where the interrupted
 //! code may hold the allocator's lock.
 
+pub mod at_exit;
 pub mod barrier;
 #[cfg(not(loom))] // runs in the host, where no model looks
 pub mod bpf;
@@ -22,6 +23,7 @@ pub mod fault;
 pub mod futex;
 pub mod mapping;
 pub mod memory;
+pub mod peer;
 pub mod poll;
 pub mod prim;
 pub mod process;

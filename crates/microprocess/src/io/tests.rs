@@ -74,7 +74,7 @@ fn many_operations_are_in_flight_at_once() {
                 waiting.into_iter().map(|waiting| waiting.join().unwrap()).sum()
             })
         });
-        assert_eq!(sum, (0..PIPES).sum());
+        assert_eq!(sum, (0..PIPES).sum::<usize>());
     }
 }
 

@@ -1,6 +1,8 @@
 //! The lock beneath [`Mutex`](super::Mutex): who holds it, who waits.
 #![expect(unsafe_code, reason = "the deadlock report looks at mutexes by their address")]
 
+use kyocho_sys::prim::atomic::Ordering;
+
 use super::{
     wait::{Outcome, Waiter, end_wait, wait},
     wait_queue::WaitQueue,
@@ -71,7 +73,9 @@ impl RawMutex {
             state.holder = state.caller();
             return Outcome::Granted;
         }
-        let waiter = Waiter::new(state.microprocess(), 0);
+        let me = state.microprocess();
+        me.0.held_by.store(state.holder.map_or(0, MicroprocessRef::id), Ordering::Relaxed);
+        let waiter = Waiter::new(me, 0);
         let reason =
             Reason { kind: Kind::Mutex, object: core::ptr::from_ref(self).expose_provenance() };
         wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason)

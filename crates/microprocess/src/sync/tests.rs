@@ -349,7 +349,7 @@ fn bounded_buffer_of_semaphores_loses_and_doubles_nothing() {
             assert_eq!((room.permits(), items.permits()), (3, 0));
             sum.into_inner()
         });
-        assert_eq!(sum, (0..PARTIES * ITEMS).sum());
+        assert_eq!(sum, (0..PARTIES * ITEMS).sum::<usize>());
     }
 }
 

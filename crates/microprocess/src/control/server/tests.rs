@@ -1,0 +1,157 @@
+//! The control socket, with friends and with others.
+
+use core::time::Duration;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process;
+
+use kyocho_sys::directory;
+use kyocho_sys::peer::Peer;
+
+use super::super::client::Client;
+use super::super::protocol::{REQUEST_BYTES_MAX, Reply, Request};
+use super::super::{Killed, Status};
+use super::{CONNECTIONS_MAX, answer, path_of};
+use crate::{Builder, Microprocess, Runtime, park, spawn, yield_now};
+
+/// Runs `main` with the control socket served.
+fn served<T: Send>(main: impl FnOnce() -> T + Send) -> T {
+    Runtime::builder().virtual_processors(1).control(true).build().run(main).unwrap()
+}
+
+fn ask(request: &Request) -> std::io::Result<Reply> {
+    // The socket is there a moment after `main` has begun.
+    loop {
+        match Client::connect(process::id()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => yield_now(),
+            connected => return connected.and_then(|mut client| client.ask(request)),
+        }
+    }
+}
+
+fn connect() -> UnixStream {
+    drop(ask(&Request::Metrics {}));
+    let path = path_of(&directory::of_user().unwrap(), process::id());
+    UnixStream::connect(path).unwrap()
+}
+
+#[test]
+fn orders_from_outside_reach_microprocesses() {
+    served(|| {
+        let victim = Builder::new()
+            .name("victim")
+            .spawn(|| {
+                loop {
+                    park();
+                }
+            })
+            .unwrap();
+        let id = victim.microprocess().id();
+        assert_eq!(ask(&Request::Priority { id, level: 40 }).unwrap(), Reply::Done(true));
+        assert_eq!(ask(&Request::Suspend { id }).unwrap(), Reply::Done(true));
+        let Reply::Snapshot(seen) = ask(&Request::Snapshot { entries_max: 1000 }).unwrap() else {
+            panic!("a snapshot was asked for")
+        };
+        let entry = seen.microprocesses.iter().find(|entry| entry.id.local == id).unwrap();
+        assert_eq!((entry.name.as_deref(), entry.priority), (Some("victim"), 40));
+        assert_eq!(entry.status, Status::Suspended);
+        let main =
+            seen.microprocesses.iter().find(|it| it.id == Microprocess::current().global_id());
+        assert_eq!(main.unwrap().name.as_deref(), Some("main"));
+        assert_eq!(ask(&Request::Resume { id }).unwrap(), Reply::Done(true));
+        assert_eq!(ask(&Request::Kill { id }).unwrap(), Reply::Done(true));
+        assert!(victim.join().unwrap_err().is::<Killed>());
+        assert!(ask(&Request::Kill { id }).unwrap_err().to_string().contains("has ended"));
+    });
+}
+
+#[test]
+fn the_socket_answers_while_an_urgent_loop_holds_the_processor() {
+    served(|| {
+        let hog = Builder::new().priority(crate::Priority::HIGHEST).spawn(|| {
+            let mut client = loop {
+                match Client::connect(process::id()) {
+                    Ok(client) => break client,
+                    Err(_) => std::thread::yield_now(),
+                }
+            };
+            // Asks by plain calls, and never gives the processor up.
+            client.ask(&Request::Snapshot { entries_max: 10 }).is_ok()
+        });
+        assert!(hog.unwrap().join().unwrap());
+    });
+}
+
+#[test]
+fn a_served_runtime_still_finds_deadlocks() {
+    let runtime = Runtime::builder().virtual_processors(1).control(true).build();
+    assert!(runtime.run(park).is_err());
+}
+
+#[test]
+fn hostile_and_silent_peers_do_not_stop_others() {
+    served(|| {
+        // Half-open, with half a request: keeps a kernel thread for a time, no more.
+        let mut silent = connect();
+        silent.write_all(b"{\"version\":1,").unwrap();
+        for garbage in [&b"\0\xff\xfe\n"[..], b"{}\n", b"[1]\n", &[b'x'; REQUEST_BYTES_MAX + 2]] {
+            let mut peer = connect();
+            peer.write_all(garbage).unwrap();
+            let mut reply = String::new();
+            BufReader::new(&peer).read_line(&mut reply).unwrap();
+            assert!(reply.contains("not a request"), "{reply}");
+            // And the connection is over.
+            assert!(matches!(peer.read(&mut [0]), Ok(0) | Err(_)));
+        }
+        assert!(ask(&Request::Metrics {}).is_ok());
+        drop(silent);
+    });
+}
+
+#[test]
+fn connections_are_bounded_and_come_back() {
+    served(|| {
+        let many: Vec<UnixStream> = (0..CONNECTIONS_MAX).map(|_| connect()).collect();
+        let mut refused = String::new();
+        for _ in 0..CONNECTIONS_MAX {
+            let peer = UnixStream::connect(path_of(&directory::of_user().unwrap(), process::id()));
+            let peer = peer.unwrap();
+            peer.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            let _served = BufReader::new(peer).read_line(&mut refused);
+        }
+        assert!(refused.contains("too many connections"), "{refused}");
+        drop(many);
+        while ask(&Request::Metrics {}).is_err() {
+            yield_now();
+        }
+    });
+}
+
+#[test]
+fn other_users_are_refused() {
+    let stranger = Peer { process: 1, user: 12_345 };
+    assert!(!stranger.is_trusted());
+    let refused = answer(stranger, &Request::Snapshot { entries_max: 1 });
+    assert!(matches!(refused, Reply::Error(why) if why.contains("does not let you")));
+}
+
+#[test]
+fn a_snapshot_tells_who_waits_for_what_and_whom() {
+    served(|| {
+        let mutex = std::sync::Arc::new(crate::Mutex::new(()));
+        let held = mutex.lock().unwrap();
+        let theirs = std::sync::Arc::clone(&mutex);
+        let waiter = spawn(move || drop(theirs.lock().unwrap()));
+        yield_now();
+        let seen = super::snapshot(1000);
+        let id = waiter.microprocess().id();
+        let entry = seen.microprocesses.iter().find(|entry| entry.id.local == id).unwrap();
+        assert_eq!(entry.status, Status::Waiting);
+        assert!(entry.waits_for.as_deref().unwrap().starts_with("mutex"));
+        assert_eq!(entry.held_by, Some(Microprocess::current().global_id()));
+        assert_eq!(entry.switches, 1);
+        assert!(super::snapshot(1).left_off >= 1);
+        drop(held);
+        waiter.join().unwrap();
+    });
+}

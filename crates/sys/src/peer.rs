@@ -1,0 +1,66 @@
+//! Who is at the other end of a socket of this machine (`SO_PEERCRED`).
+#![expect(unsafe_code, reason = "a system call that fills a structure")]
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::error::Errno;
+
+/// A process as the kernel vouches for it, at the time it connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its number; 0 where it is not visible from here.
+    pub process: u32,
+    /// Its effective user.
+    pub user: u32,
+}
+
+impl Peer {
+    /// Who connected `socket`.
+    ///
+    /// # Errors
+    /// `NOTSOCK`, `NOPROTOOPT`: no socket of this machine.
+    pub fn of(socket: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut bytes = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `bytes` to a structure of ours.
+        let answer = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut found).cast(),
+                &raw mut bytes,
+            )
+        };
+        if answer != 0 {
+            return Err(Errno::last());
+        }
+        Ok(Self { process: u32::try_from(found.pid).unwrap_or(0), user: found.uid })
+    }
+
+    /// Whether it may do with this process as it likes: the same user, or the superuser.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        // SAFETY: takes nothing and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        self.user == own || self.user == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Peer;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn kernel_names_the_other_end() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let peer = Peer::of(one.as_fd()).unwrap();
+        assert_eq!(peer.process, std::process::id());
+        assert!(peer.is_trusted());
+        assert!(!Peer { user: peer.user + 1, ..peer }.is_trusted());
+        let (reader, _writer) = std::io::pipe().unwrap();
+        assert!(Peer::of(reader.as_fd()).is_err());
+    }
+}
