@@ -162,6 +162,7 @@ fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) ->
     me.state.set(State::Runnable);
     vp.shared().leave_kernel();
     vp.counters.unblocked.bump();
+    vp.trace.note(What::Unblocked, Some(me));
     let level = me.level();
     let is_first = match vp.queue.highest() {
         Some(best) if best > level => false,
