@@ -255,6 +255,14 @@ impl KernelThread {
         self.stranded.store(u32::from(stranded), Ordering::SeqCst);
     }
 
+    /// Takes its processor from the calling thread, for good, in the child process of a fork. Safe in a signal handler.
+    pub(crate) fn orphan_current() {
+        let thread = if Self::is_ours() { Self::current() } else { &FOREIGN };
+        thread.vp.store(ptr::null_mut(), Ordering::SeqCst);
+        // SAFETY: null is always right.
+        unsafe { set_current_vp(ptr::null_mut()) };
+    }
+
     /// Whether somebody decides about its processor just now.
     fn is_claimed(&self) -> bool {
         self.vp.load(Ordering::Acquire) == CLAIMED

@@ -80,6 +80,7 @@ pub mod control;
 mod deadline;
 mod detect;
 mod dispatch;
+mod fork;
 mod future;
 mod guarded;
 mod interval;

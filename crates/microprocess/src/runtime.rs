@@ -18,6 +18,7 @@ use kyocho_sys::task::{ThreadId, reserve_descriptors};
 use kyocho_sys::thread::start;
 
 use crate::detect::{self, Seat};
+use crate::fork;
 use crate::io::{Mechanism, mechanism};
 use crate::kernel_thread::Role;
 use crate::record::{Kind, Name, Reason, Record, State};
@@ -244,12 +245,18 @@ impl Runtime {
     /// Nothing is runnable, no timer is set, no I/O is pending, and `main` has not returned.
     ///
     /// # Panics
-    /// `main` panicked, or the system gives no memory or kernel threads to start with.
+    /// `main` panicked, the system gives no memory or kernel threads to start with, or the process was forked from one in which a
+    /// runtime ran: until it calls `exec` or `_exit`, such a process may only do what a signal handler may. Using
+    /// microprocesses ends it.
     pub fn run<F, T>(&self, main: F) -> Result<T, Deadlock>
     where
         F: FnOnce() -> T + Send,
         T: Send,
     {
+        assert!(
+            !fork::is_orphaned(),
+            "a process forked while a runtime ran starts none: exec first"
+        );
         let (detection, seats) = match self.detection {
             Detection::Bpf => match detect::take_seats(self.virtual_processors) {
                 Some(seats) => (Detection::Bpf, seats),

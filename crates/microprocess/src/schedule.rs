@@ -19,6 +19,7 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::panicking;
 
 use crate::deadline::Deadline;
+use crate::fork;
 use crate::kernel_thread::KernelThread;
 use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
@@ -139,6 +140,7 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     if let Some(vp) = thread.settle_claim() {
         return vp;
     }
+    fork::refuse();
     let record = thread.running.get().expect("a thread without a processor carries a microprocess");
     let home = record.home();
     // Who has orders goes by way of the base, which looks at them.

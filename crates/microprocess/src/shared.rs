@@ -9,6 +9,7 @@ use kyocho_sys::prim::thread;
 use kyocho_sys::{barrier, futex};
 
 use crate::detect::Observer;
+use crate::fork;
 use crate::kernel_thread::{ANY_CPU, Handle, KernelThread, Role};
 use crate::maker::Maker;
 use crate::monitor::Monitor;
@@ -277,10 +278,12 @@ pub(crate) fn all() -> Vec<&'static Shared> {
 
 impl Shared {
     pub(crate) fn enlist(&'static self) {
+        fork::enter();
         runtimes().push(self);
     }
 
     pub(crate) fn strike(&self) {
+        fork::leave();
         runtimes().retain(|shared| !ptr::eq(*shared, self));
     }
 }

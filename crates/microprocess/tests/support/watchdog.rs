@@ -9,9 +9,18 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs `body`; aborts the process if it does not end.
 pub(crate) fn under_watchdog<T>(name: &'static str, body: impl FnOnce() -> T) -> T {
+    under_watchdog_for(LIMIT, name, body)
+}
+
+/// The same for what lasts longer.
+pub(crate) fn under_watchdog_for<T>(
+    limit: Duration,
+    name: &'static str,
+    body: impl FnOnce() -> T,
+) -> T {
     let (ended, end) = channel::<()>();
     let watchdog = std::thread::spawn(move || {
-        if end.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+        if end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             // Not a panic: nobody would wait for this thread.
             let _closed = writeln!(std::io::stderr(), "{name} hangs");
             std::process::abort();
