@@ -1,19 +1,21 @@
 //! `kyocho --engine deep run FILE`: one program on paper 4's deep-binding evaluator.
 
 use crate::terminal;
-use kyocho_lisp::deep;
+use kyocho_lisp::deep::{self, Cause};
 use kyocho_lisp::heap::Limits;
-use kyocho_lisp::system::Options;
-use std::io::{BufWriter, Write};
+use kyocho_lisp::syntax::datum::Span;
+use kyocho_lisp::syntax::source;
+use kyocho_lisp::system::{CLOSED_OUTPUT_EXIT, Options};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn command(options: &Options, file: &Path) -> ExitCode {
     let name = file.display().to_string();
-    let source = match std::fs::read_to_string(file) {
+    let source = match source::read_file(file, Span::default()) {
         Ok(source) => source,
         Err(error) => {
-            terminal::complain(&format!("{name}: {error}"));
+            terminal::complain(&error.to_string());
             return ExitCode::FAILURE;
         }
     };
@@ -23,19 +25,21 @@ pub(crate) fn command(options: &Options, file: &Path) -> ExitCode {
     let outcome = deep::run(&source, &name, &deep_options, &mut output);
     let flushed = output.flush();
     if let Err(failure) = outcome.and_then(|outcome| outcome.value) {
+        if failure.cause == Cause::ClosedOutput {
+            return ExitCode::from(CLOSED_OUTPUT_EXIT);
+        }
         terminal::complain(&format!(
             "{name}:{}:{}: {}",
             failure.span.line, failure.span.column, failure.cause
         ));
         return ExitCode::FAILURE;
     }
-    // A closed pipe is the reader's wish to hear no more.
-    let quiet = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     match flushed {
-        Err(error) if !quiet(&error) => {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(CLOSED_OUTPUT_EXIT),
+        Err(error) => {
             terminal::complain(&format!("standard output: {error}"));
             ExitCode::FAILURE
         }
-        _ => ExitCode::SUCCESS,
     }
 }

@@ -4,7 +4,9 @@
 use crate::boot::{Voice, boot};
 use crate::{signals, terminal};
 use core::cell::RefCell;
-use kyocho_lisp::system::{Completeness, Options, Session, System};
+use kyocho_lisp::syntax::datum::Span;
+use kyocho_lisp::syntax::source;
+use kyocho_lisp::system::{CLOSED_OUTPUT_EXIT, Completeness, Options, Session, System};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -12,7 +14,7 @@ use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper};
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -32,15 +34,18 @@ pub(crate) fn command(options: Options) -> ExitCode {
 }
 
 fn evaluate_standard_input(system: &System) -> ExitCode {
-    let mut text = String::new();
-    if let Err(error) = std::io::stdin().read_to_string(&mut text) {
-        terminal::complain(&format!("kyocho: standard input: {error}"));
-        return ExitCode::FAILURE;
-    }
+    let text = match source::read_stream(std::io::stdin(), "standard input", Span::default()) {
+        Ok(text) => text,
+        Err(error) => {
+            terminal::complain(&format!("kyocho: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
     signals::end_on_signals(system);
     let mut session = system.session();
     match session.eval(&text, "standard input") {
         Ok(_) => ExitCode::from(session.exit_code().unwrap_or(0)),
+        Err(report) if report.is_closed_output() => ExitCode::from(CLOSED_OUTPUT_EXIT),
         Err(report) => {
             terminal::complain(&report.to_string());
             ExitCode::FAILURE

@@ -1,13 +1,14 @@
 //! The only place that prints. A closed pipe ends the command quietly, as `head` expects.
 
+use kyocho_lisp::system::CLOSED_OUTPUT_EXIT;
 use std::io::{ErrorKind, Write};
 
 /// Prints a line to standard output.
 pub(crate) fn line(text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
-        let code = if error.kind() == ErrorKind::BrokenPipe { 0 } else { 1 };
-        std::process::exit(code);
+        let code = if error.kind() == ErrorKind::BrokenPipe { CLOSED_OUTPUT_EXIT } else { 1 };
+        std::process::exit(code.into());
     }
 }
 

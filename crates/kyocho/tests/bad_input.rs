@@ -149,3 +149,27 @@ fn forms_nest_a_thousand_deep_and_quoted_data_fifty_thousand() {
         assert!(text(&output.stderr).contains(limit), "{}", text(&output.stderr));
     }
 }
+
+#[test]
+fn input_without_end_is_refused() {
+    let zeros = || Stdio::from(File::open("/dev/zero").expect("Linux has /dev/zero"));
+    let output = kyocho().stdin(zeros()).output().expect("kyocho starts");
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains("standard input: more than 256 MiB"), "{message}");
+    let deep = ["--engine", "deep", "run", "/dev/zero"];
+    let output = kyocho().args(deep).output().expect("kyocho starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/dev/zero: more than 256 MiB"));
+}
+
+#[test]
+fn standard_input_that_is_not_utf8_is_named_by_its_place() {
+    let path = program("latin1", "");
+    std::fs::write(&path, b"(display 1)\n  \xe9").expect("the test's folder can be written");
+    let input = File::open(&path).expect("it was just written");
+    let output = kyocho().stdin(input).output().expect("kyocho starts");
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains("standard input:2:3: this byte is not UTF-8"), "{message}");
+}

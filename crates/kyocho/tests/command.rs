@@ -1,6 +1,6 @@
 //! The command as a user meets it: exit codes, messages, streams.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -147,19 +147,118 @@ fn an_error_on_standard_input_exits_with_one() {
 }
 
 #[test]
-fn a_closed_pipe_is_an_error_or_quiet_but_never_a_panic() {
-    let source = b"(let loop ((n 0)) (when (< n 100000) (write n) (newline) (loop (+ n 1))))";
+fn a_closed_pipe_ends_a_program_quietly_as_sigpipe_would() {
+    let source = b"(let loop ((n 0)) (write n) (newline) (loop (+ n 1)))";
+    let path = program("pipe", source);
+    let path = path.to_str().expect("the test's folder has a plain name");
+    for arguments in [&["run", path][..], &["--engine", "deep", "run", path]] {
+        let mut child = kyocho()
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kyocho starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("kyocho ends");
+        assert_eq!(text(&output.stderr), "", "{arguments:?}");
+        assert_eq!(output.status.code(), Some(128 + 13), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_program_may_handle_a_closed_pipe_itself() {
+    let source = b"(define (spell n)
+  (if (guard (e ((file-error? e) #f)) (write n) (newline) #t) (spell (+ n 1)) (exit 3)))
+(spell 0)";
     let mut child = kyocho()
         .arg("run")
-        .arg(program("pipe", source))
+        .arg(program("own-pipe", source))
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .spawn()
         .expect("kyocho starts");
     drop(child.stdout.take());
-    let output = child.wait_with_output().expect("kyocho ends");
-    assert!(output.status.code().is_some(), "ended by a signal: {:?}", output.status);
-    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+    assert_eq!(child.wait().expect("kyocho ends").code(), Some(3));
+}
+
+#[test]
+fn sigint_ends_a_program_with_what_it_printed() {
+    let source = b"(display \"begun\") (newline) (flush-output-port) (display \"kept\") (let loop () (loop))";
+    let mut child = kyocho()
+        .arg("run")
+        .arg(program("sigint", source))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("kyocho starts");
+    let mut output = BufReader::new(child.stdout.take().expect("standard output is piped"));
+    let mut seen = String::new();
+    output.read_line(&mut seen).expect("the program prints");
+    // What it has printed since may still be in the port's buffer, or not yet there: both are fine.
+    let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    output.read_to_string(&mut seen).expect("the program ends");
+    assert_eq!(child.wait().expect("kyocho ends").code(), Some(128 + 2));
+    assert!(["begun\n", "begun\nkept"].contains(&seen.as_str()), "{seen}");
+}
+
+#[test]
+fn exit_codes_are_what_the_host_takes_and_never_success_by_chance() {
+    for (form, code) in [
+        ("(exit)", 0),
+        ("(exit #t)", 0),
+        ("(exit #f)", 1),
+        ("(exit 0)", 0),
+        ("(exit 300)", 44),
+        ("(exit -1)", 255),
+        ("(exit 256)", 1),
+        ("(exit 'x)", 1),
+        ("(emergency-exit)", 0),
+        ("(emergency-exit 3)", 3),
+        ("(emergency-exit #f)", 1),
+        ("(dynamic-wind values (lambda () (exit 4)) (lambda () (exit 5)))", 5),
+        ("(dynamic-wind values (lambda () (emergency-exit 4)) (lambda () (exit 5)))", 4),
+        ("(thread-join! (thread-start! (make-thread (lambda () (exit 9)))))", 9),
+    ] {
+        let (output, _) = run_program("exit-code", form.as_bytes(), &[]);
+        assert_eq!(output.status.code(), Some(code), "{form}");
+        assert_eq!(text(&output.stderr), "", "{form}");
+    }
+}
+
+#[test]
+fn the_continuation_of_an_ended_thread_ends_whoever_enters_it() {
+    // As SRFI 18 has it: behind the thunk's continuation the current thread ends.
+    let source = b"(define k #f)
+(define worker (make-thread (lambda () (call/cc (lambda (c) (set! k c))) (display \"in \") 7)))
+(display (thread-join! (thread-start! worker)))
+(display (thread-join! (thread-start! (make-thread (lambda () (k 1) (display 'never))))))
+(k 1)
+(display 'never)";
+    let (output, _) = run_program("ended-continuation", source, &[]);
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("in 7in 7in ".into(), String::new()));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_terminated_thread_is_not_kept_alive_by_its_handlers() {
+    let source = b"(define worker
+  (thread-start!
+   (make-thread
+    (lambda ()
+      (guard (e (#t (let loop () (loop))))
+        (dynamic-wind values (lambda () (thread-sleep! 100)) (lambda () (raise 'late))))))))
+(thread-sleep! 0.01)
+(thread-terminate! worker)
+(display (guard (e ((terminated-thread-exception? e) 'terminated)) (thread-join! worker)))";
+    let (output, _) = run_program("terminated", source, &[]);
+    assert_eq!(text(&output.stdout), "terminated", "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_missing_library_is_looked_for_beside_the_program() {
+    let path = program("missing-library", b"(import (no such library))");
+    let (folder, name) = (path.parent().expect("a folder"), path.file_name().expect("a name"));
+    let output = kyocho().current_dir(folder).arg("run").arg(name).output().expect("kyocho starts");
+    let message = text(&output.stderr);
+    assert!(message.contains("no/such/library.sld in one of: ."), "{message}");
 }
 
 #[test]

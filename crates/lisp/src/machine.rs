@@ -65,7 +65,7 @@ pub(crate) struct Hooks {
     pub(crate) raise: OnceLock<&'static Global>,
     /// `(%rewind continuation values)`: runs the winders on the way to a continuation.
     pub(crate) rewind: OnceLock<&'static Global>,
-    /// `(%unwind-all)`: runs the winders of a thread that is being terminated.
+    /// `(%unwind-terminated)`: runs the winders of a thread that is being terminated.
     pub(crate) terminate: OnceLock<&'static Global>,
 }
 

@@ -153,7 +153,8 @@ impl ForeignObject for Port {}
 pub(crate) fn file_error(who: &'static str, path: &str, error: &io::Error) -> Raise {
     let text = error.to_string();
     let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
-    Raise::new(Cause::File { who, path: path.to_owned(), reason })
+    let closed_output = path == standard::OUTPUT_NAME && error.kind() == io::ErrorKind::BrokenPipe;
+    Raise::new(Cause::File { who, path: path.to_owned(), reason, closed_output })
 }
 
 /// Locks; where another thread holds the lock, perhaps while it waits for the host, this one waits

@@ -17,3 +17,22 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/ports.scm", include_str!("prelude/ports.scm")),
     ("prelude/hash_tables.scm", include_str!("prelude/hash_tables.scm")),
 ];
+
+/// Libraries that are read when they are first imported: name, source, text.
+pub(crate) const LIBRARIES: &[(&str, &str, &str)] = &[
+    ("(srfi 13)", "prelude/srfi/13.sld", include_str!("prelude/srfi/13.sld")),
+    ("(srfi 14)", "prelude/srfi/14.sld", include_str!("prelude/srfi/14.sld")),
+    (
+        "(srfi 14 categories)",
+        "prelude/srfi/14-categories.sld",
+        include_str!("prelude/srfi/14-categories.sld"),
+    ),
+    ("(srfi 27)", "prelude/srfi/27.sld", include_str!("prelude/srfi/27.sld")),
+    ("(srfi 41)", "prelude/srfi/41.sld", include_str!("prelude/srfi/41.sld")),
+    ("(srfi 64)", "prelude/srfi/64.sld", include_str!("prelude/srfi/64.sld")),
+    ("(srfi 115)", "prelude/srfi/115.sld", include_str!("prelude/srfi/115.sld")),
+    ("(srfi 128)", "prelude/srfi/128.sld", include_str!("prelude/srfi/128.sld")),
+    ("(srfi 133)", "prelude/srfi/133.sld", include_str!("prelude/srfi/133.sld")),
+    ("(srfi 158)", "prelude/srfi/158.sld", include_str!("prelude/srfi/158.sld")),
+    ("(srfi 170)", "prelude/srfi/170.sld", include_str!("prelude/srfi/170.sld")),
+];

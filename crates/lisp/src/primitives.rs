@@ -13,6 +13,7 @@ mod bytevectors;
 pub(crate) mod call;
 mod characters;
 mod equality;
+mod files;
 mod hash_tables;
 mod integers;
 mod list_parts;
@@ -76,6 +77,7 @@ const TABLES: &[&[Primitive]] = &[
     bytevectors::TABLE,
     characters::TABLE,
     equality::TABLE,
+    files::TABLE,
     hash_tables::TABLE,
     integers::TABLE,
     list_parts::TABLE,

@@ -59,6 +59,8 @@ pub enum Cause {
         path: String,
         /// The host's reason.
         reason: String,
+        /// Whether it is standard output whose reader has gone.
+        closed_output: bool,
     },
     /// Text that `read` cannot take: `read-error?` holds for it.
     Read {

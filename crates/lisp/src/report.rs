@@ -1,9 +1,11 @@
 //! What nobody handled, for people: place, message, irritants, who called whom.
 
 use crate::heap::Kind;
-use crate::machine::condition::{FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, UNBOUND};
+use crate::machine::Machine;
+use crate::machine::condition::{
+    FIELD_IRRITANTS, FIELD_KIND, FIELD_MESSAGE, UNBOUND, is_closed_output, place_of,
+};
 use crate::machine::trace::TraceEntry;
-use crate::machine::{Machine, condition::place_of};
 use crate::printer::{self, Style};
 use crate::symbol::Symbol;
 use crate::syntax::datum::Span;
@@ -26,6 +28,7 @@ pub struct Report {
     thread: Option<String>,
     message: String,
     trace: Vec<String>,
+    is_closed_output: bool,
 }
 
 impl Report {
@@ -59,7 +62,8 @@ impl Report {
         object: Value,
     ) -> Self {
         let trace = entries.iter().take(ENTRIES_MAX).map(show_entry).collect();
-        Self { place, thread: None, message: message(kernel, object), trace }
+        let is_closed_output = is_closed_output(object);
+        Self { place, thread: None, message: message(kernel, object), trace, is_closed_output }
     }
 
     /// The report of something that is the machine's own fault.
@@ -69,7 +73,13 @@ impl Report {
 
     /// The report of something outside any evaluation, such as a file that cannot be read.
     pub(crate) fn outside(message: String) -> Self {
-        Self { place: None, thread: None, message, trace: Vec::new() }
+        Self { place: None, thread: None, message, trace: Vec::new(), is_closed_output: false }
+    }
+
+    /// Whether nothing went wrong but that whoever read standard output wants no more of it.
+    #[must_use]
+    pub const fn is_closed_output(&self) -> bool {
+        self.is_closed_output
     }
 
     /// What happened, without place and callers.

@@ -22,8 +22,13 @@ pub use session::{Completeness, Evaluation, Interrupt, Session};
 use boot::Evaluate;
 use core::fmt;
 use kernel::{Ended, Kernel, lock, read_all};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+
+/// What a process exits with whose standard output nobody reads any more: what a shell sees of one
+/// that SIGPIPE (13) ended.
+pub const CLOSED_OUTPUT_EXIT: u8 = 128 + 13;
 
 /// Which evaluator runs programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -120,6 +125,13 @@ pub struct Outcome {
     pub report: Option<Report>,
 }
 
+impl Outcome {
+    /// The reader of standard output has gone: nothing is wrong, nobody needs to be told.
+    const fn closed_output() -> Self {
+        Self { exit_code: CLOSED_OUTPUT_EXIT, report: None }
+    }
+}
+
 /// Flushes ports from outside Lisp, before the process ends.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
@@ -169,9 +181,13 @@ impl System {
         let outcome = match ended {
             Ended::Values(_) => Outcome { exit_code: 0, report: None },
             Ended::Exit(code) => Outcome { exit_code: code as u8, report: None },
+            Ended::Report(report) if report.is_closed_output() => Outcome::closed_output(),
             Ended::Report(report) => Outcome { exit_code: 1, report: Some(report) },
         };
         match crate::port::flush_all() {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && outcome.exit_code == 0 => {
+                Outcome::closed_output()
+            }
             Err(error) if outcome.exit_code == 0 => Outcome {
                 exit_code: 1,
                 report: Some(Report::outside(format!("output was lost: {error}"))),

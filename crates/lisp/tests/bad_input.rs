@@ -15,9 +15,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What an interrupted call may still take before the process is given up.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// These end the program, sleep in the kernel as they are told to, or run what they are given
+/// These end the program, leave files behind, sleep in the kernel as they are told to, or run what they are given
 /// outside the handlers that are in force here.
-const LEFT_OUT: &[&str] = &["exit", "emergency-exit", "thread-sleep!", "raw-sleep", "dynamic-wind"];
+const LEFT_OUT: &[&str] =
+    &["exit", "emergency-exit", "thread-sleep!", "raw-sleep", "dynamic-wind", "create-temp-file"];
 
 const POOL: &str = r#"
 (define cycle (list 1 2 3))

@@ -29,6 +29,17 @@ const PROGRAMS: &[&str] = &[
     "srfi-1",
     "threads",
     "hash-tables",
+    "srfi-13",
+    "srfi-14",
+    "srfi-27",
+    "srfi-41",
+    "srfi-64",
+    "srfi-115",
+    "srfi-125",
+    "srfi-128",
+    "srfi-133",
+    "srfi-158",
+    "srfi-170",
 ];
 
 #[test]

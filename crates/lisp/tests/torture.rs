@@ -14,8 +14,22 @@ const WATCHDOG_SECONDS: u64 = 300;
 /// With a collection at every taking, a loop that conses and calls primitives collects once a turn:
 /// what has loops of a hundred thousand turns takes minutes. These run with every second one only,
 /// in both phases.
-const LONG: &[&str] =
-    &["equivalence", "exceptions", "expressions", "hash-tables", "lists", "ports", "vectors"];
+const LONG: &[&str] = &[
+    "equivalence",
+    "exceptions",
+    "expressions",
+    "hash-tables",
+    "lists",
+    "ports",
+    "srfi-13",
+    "srfi-14",
+    "srfi-27",
+    "srfi-41",
+    "srfi-64",
+    "srfi-115",
+    "srfi-158",
+    "vectors",
+];
 
 fn programs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scheme");

@@ -48,6 +48,8 @@ pub enum Cause {
     OutOfMemory,
     /// The program called `error`.
     Raised(String),
+    /// Nobody reads the output any more.
+    ClosedOutput,
     /// Output could not be written.
     Output(String),
     /// No microprocess could be started, or one ended unexpectedly.
@@ -108,6 +110,7 @@ impl fmt::Display for Cause {
                 write!(f, "recursion too deep: more than {frames_max} frames")
             }
             Self::OutOfMemory => OutOfMemory.fmt(f),
+            Self::ClosedOutput => f.write_str("nobody reads the output any more"),
             Self::Output(reason) => write!(f, "cannot write output: {reason}"),
             Self::Runtime(reason) => f.write_str(reason),
         }

@@ -5,7 +5,7 @@ use super::error::{Cause, Stop, stop};
 use super::evaluator::Evaluator;
 use crate::heap::Kind;
 use crate::value::Value;
-use std::io;
+use std::io::{self, ErrorKind};
 
 /// A primitive.
 pub(super) struct Primitive {
@@ -180,9 +180,10 @@ fn raise(_: &mut Evaluator<'_>, mut arguments: Arguments) -> Result<Value, Stop>
 
 fn output(e: &mut Evaluator<'_>, text: &str) -> Result<Value, Stop> {
     let written: io::Result<()> = e.output.write_all(text.as_bytes());
-    written
-        .map(|()| Value::UNSPECIFIED)
-        .map_err(|error| Stop::from(Cause::Output(error.to_string())))
+    written.map(|()| Value::UNSPECIFIED).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Stop::from(Cause::ClosedOutput),
+        _ => Stop::from(Cause::Output(error.to_string())),
+    })
 }
 
 fn statistics(e: &mut Evaluator<'_>, _: Arguments) -> Result<Value, Stop> {

@@ -30,6 +30,9 @@ pub(crate) const TERMINATED_THREAD: &str = "terminated-thread";
 pub(crate) const UNCAUGHT: &str = "uncaught-exception";
 pub(crate) const OUT_OF_MEMORY: &str = "out-of-memory";
 
+/// What the data of a condition begin with where the reader of standard output has gone.
+const CLOSED_OUTPUT: &str = "closed-output";
+
 /// The object that a raise is about: its payload, or a new condition.
 pub(crate) fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
     let (kind, message, irritants) = match raise.into_cause() {
@@ -47,8 +50,13 @@ pub(crate) fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
             Some(_) => (UNBOUND, message, irritants),
             None => (ERROR, message, irritants),
         },
-        Cause::File { who, path, reason } => {
-            (FILE_ERROR, format!("{who}: {path}: {reason}"), Vec::new())
+        Cause::File { who, path, reason, closed_output } => {
+            let message = format!("{who}: {path}: {reason}");
+            if closed_output {
+                let mark = Value::symbol(Symbol::intern(CLOSED_OUTPUT));
+                return with_data(mutator, FILE_ERROR, &message, &[mark]);
+            }
+            (FILE_ERROR, message, Vec::new())
         }
         Cause::Read { message, span } => return placed(mutator, READ_ERROR, &message, span),
         Cause::Syntax { message, span } => return placed(mutator, SYNTAX_ERROR, &message, span),
@@ -67,8 +75,13 @@ pub(crate) fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
 /// A condition about a place in a text.
 fn placed(mutator: &mut Mutator, kind: &str, message: &str, span: Span) -> Value {
     let numbers = [span.source, span.line, span.column].map(|n| Value::fixnum(n.into()));
+    with_data(mutator, kind, message, &numbers)
+}
+
+/// A condition with further data.
+fn with_data(mutator: &mut Mutator, kind: &str, message: &str, data: &[Value]) -> Value {
     let condition = make(mutator, kind, message, &[]);
-    let data = mutator.list(&numbers);
+    let data = mutator.list(data);
     match (condition, data) {
         (Some(condition), Ok(data)) => {
             let _ = condition.set_field(FIELD_DATA, data);
@@ -78,7 +91,14 @@ fn placed(mutator: &mut Mutator, kind: &str, message: &str, span: Span) -> Value
     }
 }
 
-/// The place that a condition is about.
+/// Whether a condition says that the reader of standard output has gone.
+pub(crate) fn is_closed_output(condition: Value) -> bool {
+    condition.is_kind(Kind::Condition)
+        && condition.field(FIELD_DATA).and_then(Value::car)
+            == Some(Value::symbol(Symbol::intern(CLOSED_OUTPUT)))
+}
+
+/// The place that a condition is about, where it has one.
 pub(crate) fn place_of(condition: Value) -> Option<Span> {
     let mut numbers = condition.field(FIELD_DATA)?;
     let mut next = || {
@@ -86,7 +106,9 @@ pub(crate) fn place_of(condition: Value) -> Option<Span> {
         numbers = rest;
         u32::try_from(number.as_fixnum()?).ok()
     };
-    Some(Span { source: next()?, line: next()?, column: next()? })
+    let span = Span { source: next()?, line: next()?, column: next()? };
+    // What `eval` was given stands in no text.
+    (span.line > 0).then_some(span)
 }
 
 /// A new condition, where the heap has room for it.

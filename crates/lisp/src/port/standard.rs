@@ -24,6 +24,8 @@ pub enum Role {
 /// gives a parameter two, its value and its converter.
 const PARAMETER_ROLE: usize = 2;
 
+pub(super) const OUTPUT_NAME: &str = "standard output";
+
 static STANDARD: LazyLock<[Port; 3]> = LazyLock::new(|| {
     let input = match io::stdin().as_fd().try_clone_to_owned() {
         Ok(file) => Input::of_standard(file),
@@ -38,7 +40,7 @@ static STANDARD: LazyLock<[Port; 3]> = LazyLock::new(|| {
     let error = open(io::stderr().as_fd().try_clone_to_owned(), Flush::EachCall);
     [
         Port::of_input("standard input", Content::Textual, input),
-        Port::of_output("standard output", Content::Textual, output),
+        Port::of_output(OUTPUT_NAME, Content::Textual, output),
         Port::of_output("standard error", Content::Textual, error),
     ]
 });

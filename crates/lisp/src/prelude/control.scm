@@ -7,11 +7,13 @@
 (define (%call-with-values producer consumer)
   (%apply-values consumer (producer)))
 
-;; dynamic-wind: the list of winders is part of every continuation.
+;; dynamic-wind: the list of winders is part of every continuation. A winder is
+;; (before after handlers . parameters): R7RS has both run in the dynamic environment of the call of
+;; dynamic-wind, wherever control leaves from or comes from.
 
 (define (dynamic-wind before thunk after)
   (before)
-  (%set-winders! (cons (cons before after) (%winders)))
+  (%set-winders! (cons (cons* before after (%handlers) (%parameters)) (%winders)))
   (let ((result (thunk)))
     (%set-winders! (cdr (%winders)))
     (after)
@@ -23,6 +25,11 @@
                (b (if (> lb la) (list-tail b (- lb la)) b)))
       (if (eq? a b) a (loop (cdr a) (cdr b))))))
 
+(define (%call-where-wound thunk winder)
+  (%set-handlers! (caddr winder))
+  (%set-parameters! (cdddr winder))
+  (thunk))
+
 ;; Runs afters from here out to the common tail, then befores inwards.
 (define (%rewind-to winders)
   (let ((common (%common-tail (%winders) winders)))
@@ -30,13 +37,13 @@
       (if (not (eq? (%winders) common))
           (let ((winder (car (%winders))))
             (%set-winders! (cdr (%winders)))
-            ((cdr winder))
+            (%call-where-wound (cadr winder) winder)
             (out))))
     (let in ((target winders))
       (if (not (eq? target common))
           (begin
             (in (cdr target))
-            ((caar target))
+            (%call-where-wound (caar target) (car target))
             (%set-winders! target))))))
 
 (define (%rewind continuation values)
@@ -45,6 +52,14 @@
 
 (define (%unwind-all)
   (%rewind-to '()))
+
+;; What a terminated thread runs: under no handlers, one of which might keep it alive.
+(define (%unwind-terminated)
+  (if (pair? (%winders))
+      (let ((winder (car (%winders))))
+        (%set-winders! (cdr (%winders)))
+        ((cadr winder))
+        (%unwind-terminated))))
 
 ;; Exceptions: the handlers are part of every continuation; a handler runs under the outer ones.
 

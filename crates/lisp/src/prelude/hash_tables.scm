@@ -213,8 +213,10 @@
   (let ((table (if (hash-table? a) a c)) (f (if (hash-table? a) b a)) (seed (if (hash-table? a) c b)))
     (fold (lambda (entry result) (f (car entry) (cdr entry) result)) seed
           (hash-table->alist table))))
-(define (hash-table-find f table)
-  (any (lambda (entry) (f (car entry) (cdr entry))) (hash-table->alist table)))
+(define (hash-table-find f table . failure)
+  (or (any (lambda (entry) (f (car entry) (cdr entry))) (hash-table->alist table))
+      (and (pair? failure) ((car failure)))))
+(define (hash-table-mutable? table) (hash-table? table))
 (define (hash-table-count a b)
   (let ((ok? (if (hash-table? a) b a)) (table (if (hash-table? a) a b)))
     (count (lambda (entry) (ok? (car entry) (cdr entry))) (hash-table->alist table))))

@@ -12,6 +12,7 @@ use super::expander::{Expander, TopLevel};
 use super::reader::read_all;
 use super::source;
 use super::world::World;
+use crate::prelude;
 use crate::symbol::Symbol;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ type Exports = Vec<(Symbol, Binding)>;
 pub(super) enum Library {
     /// Exports these names of the system environment; all of them where there are none.
     BuiltIn(&'static [&'static str]),
+    /// In Scheme, as this source with this text has it; not read yet.
+    Text(&'static str, &'static str),
     /// Its definition, not expanded yet.
     Declared(Datum),
     /// Being expanded: an import of it now is circular.
@@ -44,6 +47,9 @@ pub(super) enum Library {
 pub(super) fn declare_built_in(world: &mut World) {
     for (name, exports) in built_in::LIBRARIES {
         world.libraries.insert((*name).into(), Library::BuiltIn(exports));
+    }
+    for (name, source, text) in prelude::LIBRARIES {
+        world.libraries.insert((*name).into(), Library::Text(source, text));
     }
 }
 
@@ -125,7 +131,10 @@ impl Expander<'_> {
     /// `(define-library ...)`: known from now on.
     pub(super) fn declare_library(&mut self, form: &Datum) -> Result<()> {
         let name = library_name_of(form)?;
-        if matches!(self.world().libraries.get(&name.written), Some(Library::BuiltIn(_))) {
+        if matches!(
+            self.world().libraries.get(&name.written),
+            Some(Library::BuiltIn(_) | Library::Text(..))
+        ) {
             let message = format!("library {} is built in", name.written);
             return Err(SyntaxError::new(form.span, message).expected("another name"));
         }
@@ -222,6 +231,10 @@ impl Expander<'_> {
                 return Err(SyntaxError::new(name.span, message)
                     .expected("libraries that do not import one another in a circle"));
             }
+            Some(Library::Text(source, text)) => {
+                let (source, text) = (*source, *text);
+                self.library_in(text, source, &library, name.span)?
+            }
             None => self.library_from_file(&library, name.span)?,
         };
         self.load(library.written, definition, name.span, out)
@@ -232,12 +245,23 @@ impl Expander<'_> {
             return Err(self.no_such_library(library, span));
         };
         let text = source::read_file(&path, span)?;
-        for datum in read_all(&text, &path.to_string_lossy())? {
+        self.library_in(&text, &path.to_string_lossy(), library, span)
+    }
+
+    /// The definition of a library that a text contains.
+    fn library_in(
+        &mut self,
+        text: &str,
+        source: &str,
+        library: &LibraryName,
+        span: Span,
+    ) -> Result<Datum> {
+        for datum in read_all(text, source)? {
             if library_name_of(&datum).is_ok_and(|name| name.written == library.written) {
                 return Ok(datum);
             }
         }
-        let message = format!("{} does not define library {}", path.display(), library.written);
+        let message = format!("{source} does not define library {}", library.written);
         Err(SyntaxError::new(span, message)
             .expected(format!("(define-library {} ...) in it", library.written)))
     }
@@ -249,8 +273,11 @@ impl Expander<'_> {
         if let Some(near) = nearest(&library.written, known.map(|name| &**name)) {
             return error.expected(near);
         }
-        let folders: Vec<String> =
-            self.world().library_path().iter().map(|folder| folder.display().to_string()).collect();
+        let shown = |folder: &PathBuf| match folder.as_os_str().is_empty() {
+            true => ".".to_owned(),
+            false => folder.display().to_string(),
+        };
+        let folders: Vec<String> = self.world().library_path().iter().map(shown).collect();
         match (&library.file, folders.is_empty()) {
             (Some(file), false) => {
                 error.expected(format!("{} in one of: {}", file.display(), folders.join(", ")))

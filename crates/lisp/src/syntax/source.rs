@@ -64,12 +64,22 @@ pub fn folder(span: Span) -> PathBuf {
 /// # Errors
 /// A file that cannot be read, or is not UTF-8 (the line is named).
 pub fn read_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
-    let failed = |cause: &dyn fmt::Display| {
-        SyntaxError::new(span, format!("cannot read {}: {cause}", path.display()))
-    };
+    let name = path.to_string_lossy();
+    match std::fs::File::open(path) {
+        Ok(file) => read_stream(file, &name, span),
+        Err(cause) => Err(SyntaxError::new(span, format!("cannot read {name}: {cause}"))),
+    }
+}
+
+/// The text that comes from `stream`, which messages call `name`.
+///
+/// # Errors
+/// As [`read_file`], and when there is more of it than any program has.
+pub fn read_stream(stream: impl Read, name: &str, span: Span) -> Result<String, SyntaxError> {
+    let failed =
+        |cause: &dyn fmt::Display| SyntaxError::new(span, format!("cannot read {name}: {cause}"));
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|cause| failed(&cause))?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|cause| failed(&cause))?;
+    stream.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|cause| failed(&cause))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(failed(&format_args!("more than {} MiB", FILE_BYTES_MAX >> 20)));
     }
@@ -77,9 +87,11 @@ pub fn read_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|&&byte| byte == b'\n').count() as u32 + 1;
         let column = good.iter().rev().take_while(|&&byte| byte != b'\n').count() as u32 + 1;
-        let source = register(&path.to_string_lossy());
-        SyntaxError::new(Span { source, line, column }, "this byte is not UTF-8 text")
-            .expected("a file in UTF-8")
+        SyntaxError::new(
+            Span { source: register(name), line, column },
+            "this byte is not UTF-8 text",
+        )
+        .expected("text in UTF-8")
     })
 }
 

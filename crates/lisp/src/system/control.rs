@@ -49,11 +49,13 @@ pub(crate) const TABLE: &[Procedure] = &[
     }),
 ];
 
-/// R7RS 6.14: `#t` is success, `#f` is failure, a small integer is itself.
+/// R7RS 6.14: `#t` is success, an exact integer is itself as far as the host takes it, its low eight
+/// bits; but no number other than 0 becomes success so. All else is failure.
 fn exit_code(value: Value) -> i32 {
     match value.as_fixnum() {
-        Some(code) => (code & 0xff) as i32,
-        None => i32::from(!value.is_true()),
+        Some(0) => 0,
+        Some(code) if code & 0xff != 0 => (code & 0xff) as i32,
+        _ => i32::from(value != Value::TRUE),
     }
 }
 
@@ -94,7 +96,8 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
         machine.outside(frame, count, || source::read_file(Path::new(&path), Span::default()))?;
     let text = text.map_err(|error| {
         let reason = error.message().to_owned();
-        Raise::new(crate::raise::Cause::File { who: "load", path: path.clone(), reason })
+        let (path, closed_output) = (path.clone(), false);
+        Raise::new(crate::raise::Cause::File { who: "load", path, reason, closed_output })
     })?;
     let source = Source::new(environment, read_all(&text, &path));
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))

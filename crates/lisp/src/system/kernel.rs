@@ -20,7 +20,7 @@ use crate::thread::safepoint::Threads;
 use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::Microprocess;
-use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -49,6 +49,8 @@ pub(crate) struct Kernel {
     pub(crate) collector: Collector,
     /// The thread that somebody waits for: a program, or an evaluation at a prompt.
     pub(crate) main: Mutex<Option<Arc<LispThread>>>,
+    /// The program has called `exit`: what ends by that is not worth a report.
+    pub(crate) exiting: AtomicBool,
     /// The form of its text that runs: the place of last resort for a report.
     pub(crate) form: Mutex<Option<Span>>,
     /// How it ended.
@@ -100,7 +102,7 @@ impl Kernel {
         let system = |name: &str| world.runtime(name);
         let _ = hooks.raise.set(system("%raise"));
         let _ = hooks.rewind.set(system("%rewind"));
-        let _ = hooks.terminate.set(system("%unwind-all"));
+        let _ = hooks.terminate.set(system("%unwind-terminated"));
         let globals = Arc::clone(world.globals());
         let out_of_memory =
             condition::make(mutator, condition::OUT_OF_MEMORY, "out of memory", &[])
@@ -117,6 +119,7 @@ impl Kernel {
             system_call: SystemCall::default(),
             collector: Collector::default(),
             main: Mutex::new(None),
+            exiting: AtomicBool::new(false),
             form: Mutex::new(None),
             ended: Mutex::new(None),
             getty: OnceLock::new(),

@@ -245,7 +245,7 @@ fn reports_name_place_cause_and_callers() {
     assert!(report.contains("velocty") && report.contains("did you mean velocity?"), "{report}");
     let report = error("(define (f x) x)\n(f 1 2)").to_string();
     assert!(report.contains("f takes 1 argument, got 2"), "{report}");
-    let report = error("(display 1)\n(let ((x 1) (y)) x)").to_string();
+    let report = error("(list 1)\n(let ((x 1) (y)) x)").to_string();
     assert!(report.starts_with("test.scm:2:"), "{report}");
     let report = error("(display (quote 1)").to_string();
     assert!(report.starts_with("test.scm:1:"), "{report}");

@@ -312,7 +312,7 @@ impl Runner {
     /// never.
     fn report_unheard(&self, thread: &Arc<LispThread>, machine: &Machine, object: Value) {
         let is_heard = self.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
-        if is_heard {
+        if is_heard || self.kernel.exiting.load(Ordering::Relaxed) {
             return;
         }
         let report = Report::of_thread(&self.kernel, thread, machine, object);
@@ -330,6 +330,7 @@ impl Runner {
     /// What the one who waits for the program is told, if this thread ends it.
     fn ended(&self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Option<Ended> {
         if let Exit::Quit(code) = exit {
+            self.kernel.exiting.store(true, Ordering::Relaxed);
             return Some(Ended::Exit(code));
         }
         if !self.is_main(thread) {

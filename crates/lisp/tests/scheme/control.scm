@@ -124,4 +124,12 @@
     (reverse log)))
 
 
+;; before and after run in the dynamic environment of the call of dynamic-wind (6.10)
+(define (caught thunk) (guard (e (#t (list 'caught e))) (thunk)))
+(test '(caught after) (caught (lambda () (dynamic-wind (lambda () #f) (lambda () (raise 'body)) (lambda () (raise 'after))))))
+(test '(caught before) (caught (lambda () (dynamic-wind (lambda () (raise 'before)) (lambda () #f) (lambda () #f)))))
+(test '(inner outer) (let ((p (make-parameter 'outer)) (seen '())) (call/cc (lambda (k) (dynamic-wind (lambda () #f) (lambda () (parameterize ((p 'thunk)) (k 1))) (lambda () (set! seen (cons (p) seen)))))) (parameterize ((p 'inner)) (call/cc (lambda (k) (dynamic-wind (lambda () #f) (lambda () (k 1)) (lambda () (set! seen (cons (p) seen))))))) seen))
+(test '(second first) (let ((handled '())) (with-exception-handler (lambda (e) (set! handled (cons e handled)) 0) (lambda () (dynamic-wind (lambda () #f) (lambda () (raise-continuable 'first)) (lambda () (raise-continuable 'second))))) handled))
+(test '(caught handler) (caught (lambda () (with-exception-handler (lambda (e) (raise 'handler)) (lambda () (raise 'body))))))
+
 (finish)

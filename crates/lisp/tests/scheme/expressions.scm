@@ -270,4 +270,6 @@
 (define (deep n) (if (= n 0) 0 (+ 1 (deep (- n 1)))))
 (test 100000 (deep 100000))
 
+(test '(1 2 3) `(1 (unquote-splicing (list 2 3))))
+
 (finish)

@@ -31,4 +31,6 @@
 (test 1000 (let ((t (make-hash-table string=?))) (do ((i 0 (+ i 1))) ((= i 3000) (hash-table-size t)) (hash-table-set! t (number->string (modulo i 1000)) i))))
 (test #t (= (hash "abc") (hash (string #\a #\b #\c)))) (test #t (exact-integer? (string-hash "x"))) (test #t (< (string-hash "abc" 10) 10))
 
+(test #t (procedure? (hash-table-equivalence-function (make-hash-table equal?)))) (test #t (let ((x (list 1))) (= (hash-by-identity x) (hash-by-identity x))))
+
 (finish)

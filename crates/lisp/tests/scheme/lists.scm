@@ -98,4 +98,13 @@
 (test 100000 (length (list-copy (make-list 100000 1))))
 (test 100001 (length (map + (make-list 100001 1) (make-list 200000 2))))
 
+;; every composition of car and cdr, against a walk along its own name
+(define (walk name x)
+  (let loop ((letters (cdr (reverse (cdr (string->list (symbol->string name)))))) (x x))
+    (if (null? letters) x (loop (cdr letters) (if (char=? (car letters) #\a) (car x) (cdr x))))))
+(define (tree depth n) (if (= depth 0) n (cons (tree (- depth 1) (* 2 n)) (tree (- depth 1) (+ (* 2 n) 1)))))
+(define compositions (list (cons 'caar caar) (cons 'cadr cadr) (cons 'cdar cdar) (cons 'cddr cddr) (cons 'caaar caaar) (cons 'caadr caadr) (cons 'cadar cadar) (cons 'caddr caddr) (cons 'cdaar cdaar) (cons 'cdadr cdadr) (cons 'cddar cddar) (cons 'cdddr cdddr) (cons 'caaaar caaaar) (cons 'caaadr caaadr) (cons 'caadar caadar) (cons 'caaddr caaddr) (cons 'cadaar cadaar) (cons 'cadadr cadadr) (cons 'caddar caddar) (cons 'cadddr cadddr) (cons 'cdaaar cdaaar) (cons 'cdaadr cdaadr) (cons 'cdadar cdadar) (cons 'cdaddr cdaddr) (cons 'cddaar cddaar) (cons 'cddadr cddadr) (cons 'cdddar cdddar) (cons 'cddddr cddddr)))
+(for-each (lambda (each) (test (walk (car each) (tree 4 1)) ((cdr each) (tree 4 1)))) compositions)
+(test 28 (length compositions))
+
 (finish)

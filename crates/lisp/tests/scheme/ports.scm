@@ -64,4 +64,6 @@
 (test-error (delete-file file)) (test-error (open-input-file file))
 (test-error (with-input-from-file "/no/such/directory/file" read))
 
+(test "ab" (let ((p (open-output-string))) (write-string "ab" p) (flush-output-port p) (get-output-string p)))
+
 (finish)

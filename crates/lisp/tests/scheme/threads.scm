@@ -71,4 +71,10 @@
 ;; each thread has its own continuation and winders
 (test '(in out) (thread-join! (spawn (lambda () (let ((log '())) (dynamic-wind (lambda () (set! log (cons 'in log))) thread-yield! (lambda () (set! log (cons 'out log)))) (reverse log))))))
 
+;; the rest of SRFI 18
+(define cv (make-condition-variable 'ready))
+(test '(#t #f ready) (list (condition-variable? cv) (condition-variable? 5) (condition-variable-name cv))) (test 'mine (begin (condition-variable-specific-set! cv 'mine) (condition-variable-specific cv)))
+(test 'woken (let* ((m (make-mutex)) (go #f) (t (thread-start! (make-thread (lambda () (mutex-lock! m) (let wait () (if go (begin (mutex-unlock! m) 'woken) (begin (mutex-unlock! m cv) (mutex-lock! m) (wait))))))))) (mutex-lock! m) (set! go #t) (condition-variable-signal! cv) (mutex-unlock! m) (thread-join! t)))
+(test #t (time? (seconds->time 5))) (test 5.0 (inexact (time->seconds (seconds->time 5)))) (test #t (procedure? (current-exception-handler))) (test 'handled (call/cc (lambda (k) (with-exception-handler (lambda (e) (k 'handled)) (lambda () ((current-exception-handler) 'x))))))
+
 (finish)
