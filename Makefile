@@ -1,5 +1,5 @@
 # `make run` and `make test` are all a newcomer needs; each does its own set-up.
-.PHONY: run test bench setup install ci clean
+.PHONY: run test bench mips setup install ci clean
 
 run: setup
 	@scripts/cargo build --release --quiet -p kyocho
@@ -10,6 +10,10 @@ test: setup
 
 bench: setup
 	@bench/run
+
+# Paper 0's original, on a MIPS Linux in an emulator: builds a kernel, tests, measures.
+mips:
+	@kernel/mips/run
 
 setup:
 	@scripts/setup
