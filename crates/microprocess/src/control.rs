@@ -167,13 +167,13 @@ impl Microprocess {
         self.order(0, SUSPEND)
     }
 
-    /// Changes its priority from outside. One that waits in a run queue keeps its place there until it has run.
+    /// Changes its priority from outside, as [`set_priority`](Self::set_priority).
     pub(crate) fn order_priority(&self, priority: Priority) -> Result<(), Gone> {
         let record = self.record();
         if record.id() != self.id() {
             return Err(Gone);
         }
-        record.set_level(priority.level());
+        self.set_priority(priority);
         self.order(0, 0)
     }
 

@@ -24,6 +24,7 @@ use crate::local;
 use crate::orders;
 use crate::record::{Kind, Reason, Record, State};
 use crate::schedule::{mask, prepare_to_park, wait_for_turn};
+use crate::scheduler::Arrival;
 use crate::stackless::Step;
 use crate::trace::What;
 use crate::vp::{Vp, attention};
@@ -32,7 +33,7 @@ use crate::{scope, spawn};
 /// The life of a kernel thread that waits in the pool to begin with. Events are masked.
 pub(crate) fn run(thread: &'static KernelThread) {
     while let Some(vp) = thread.await_vp() {
-        vp.counters.resumed.bump();
+        vp.resumed();
         vp.trace.note(What::Resumed, None);
         let Some(pool) = hold(thread, vp) else { return };
         pool.put(thread);
@@ -56,6 +57,10 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
             continue;
         };
         if record.orders.is_any() && orders::stands_aside(record) {
+            continue;
+        }
+        if let Some(destination) = record.destination() {
+            record.send_to(destination);
             continue;
         }
         if let Some(heir) = record.bound.get() {
@@ -111,7 +116,7 @@ pub(crate) fn abandon(vp: &'static Vp) -> ! {
 /// Waits until there is something to do.
 fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     vp.current.set(None);
-    let deadline_ns = vp.timers.earliest_ns();
+    let deadline_ns = vp.timers.least();
     let idle = attention::IDLE;
     if vp.attention.compare_exchange(0, idle, Ordering::SeqCst, Ordering::SeqCst).is_err() {
         return;
@@ -120,6 +125,9 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     let shared = vp.shared();
     vp.publish(None);
     shared.enter_idle(vp, deadline_ns);
+    if vp.queue.seeks_work() {
+        shared.ask_for_work(vp);
+    }
     match vp.port() {
         Some(port) => port.wait(deadline_ns.map(Deadline::at_ns)),
         None => {
@@ -163,7 +171,8 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
         _ => None,
     };
     if step == Step::Yield || record.token.replace(false) {
-        vp.queue.push(record, record.level());
+        let yielded = step == Step::Yield;
+        vp.queue.push(record, if yielded { Arrival::Yielded } else { Arrival::Woken });
     } else {
         prepare_to_park(vp, record, Reason { kind: Kind::Park, object: 0 }, deadline);
     }
@@ -186,7 +195,7 @@ pub(crate) fn suspend_in_place(vp: &'static Vp, me: &'static Record) {
 pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool {
     let thread = KernelThread::current();
     let next = vp.queue.pop();
-    if next.is_some_and(|next| ptr::eq(next, me)) {
+    if next.is_some_and(|next| ptr::eq(next, me)) && me.destination().is_none() {
         vp.begin(me);
         return true;
     }
@@ -194,7 +203,8 @@ pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool
     me.bound.set(Some(thread));
     me.special.set(true);
     thread.strand(true);
-    let at_once = next.filter(|next| !next.orders.is_any());
+    // What is bound for elsewhere, or has orders, is the base's.
+    let at_once = next.filter(|next| !next.orders.is_any() && next.destination().is_none());
     if let Some((next, heir)) = at_once.and_then(|next| Some((next, next.bound.get()?))) {
         pass_to_bound(thread, vp, next, heir);
     } else if let Some(spare) = vp.take_spare() {
@@ -203,7 +213,7 @@ pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool
         thread.pass(vp, spare);
     } else {
         if let Some(next) = next {
-            vp.queue.push_first(next, next.level());
+            vp.queue.push(next, Arrival::Outranked);
         }
         me.bound.set(None);
         me.refresh_special();

@@ -31,6 +31,7 @@ use kyocho_sys::thread::{OnStack, start_on};
 
 use crate::condemned::Strikes;
 use crate::detect::{View, ViewWords};
+use crate::event::Registers;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
 use crate::vp::Vp;
@@ -63,6 +64,8 @@ pub(crate) struct KernelThread {
     pub(crate) base: Cell<Context>,
     /// The microprocess it runs, or that is bound to it; kept when the processor is lost.
     pub(crate) running: Cell<Option<&'static Record>>,
+    /// Where its microprocess stopped when it was last bound.
+    pub(crate) registers: Cell<Registers>,
     /// Its number; 0 before it runs.
     tid: AtomicU32,
     /// Where it keeps the word that restartable sequences ask for the processor.
@@ -88,7 +91,7 @@ pub(crate) struct KernelThread {
 pub(crate) const VP_OFFSET: usize = offset_of!(KernelThread, vp);
 pub(crate) const HEAD_BYTES: usize = VP_OFFSET + size_of::<usize>();
 
-// SAFETY: cells are touched by the thread itself; `running` also by those who took its processor, `cpu` by who gives it one,
+// SAFETY: cells are touched by the thread itself; `running` and `registers` also by those who took its processor, `cpu` by who gives it one,
 // while it sleeps. The rest is atomic.
 unsafe impl Sync for KernelThread {}
 
@@ -103,6 +106,7 @@ impl KernelThread {
             vp: AtomicPtr::new(vp),
             base: Cell::new(Context::NULL),
             running: Cell::new(None),
+            registers: Cell::new(Registers { instruction: 0, stack: 0 }),
             tid: AtomicU32::new(0),
             vp_word: AtomicPtr::new(ptr::null_mut()),
             reader: AtomicPtr::new(ptr::null_mut()),

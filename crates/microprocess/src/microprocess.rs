@@ -8,8 +8,9 @@ use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 use crate::deadline::Deadline;
 use crate::priority::Priority;
-use crate::record::{Record, remote};
+use crate::record::{ANYWHERE, Record, remote};
 use crate::schedule::{self, mask};
+use crate::vp::attention;
 
 /// Names one microprocess, for as long as anybody likes.
 ///
@@ -93,16 +94,55 @@ impl Microprocess {
     #[must_use]
     pub fn priority(&self) -> Priority {
         let section = mask();
-        let level = self.record.level();
+        let level = self.record.asked_level();
         section.leave();
         Priority::new(level).unwrap_or(Priority::LOWEST)
     }
 
-    /// Changes its priority, from the next time it becomes runnable.
+    /// Changes its priority. A runnable one is queued anew, behind its new equals; a running one goes on if nothing else is more
+    /// urgent now. On another virtual processor that happens at its next scheduling point; in the queue of a lock or a
+    /// channel it keeps its place.
     pub fn set_priority(&self, priority: Priority) {
+        self.change(|record| record.ask_level(priority.level()));
+    }
+
+    /// Changes what its user scheduler knows of it beyond its priority: see [`Builder::parameter`](crate::Builder::parameter).
+    pub fn set_parameter(&self, parameter: u64) {
+        self.change(|record| record.scheduling.set_parameter(parameter));
+    }
+
+    /// Pins it to virtual processor `index`, or to none. It gets there at its next scheduling point; one that runs
+    /// without a call into the runtime is interrupted for it at the end of its time slice. A processor that does not exist, or not
+    /// any more, pins nobody.
+    ///
+    /// ```
+    /// # kyocho_microprocess::Runtime::builder().virtual_processors(2).build().run(|| {
+    /// use kyocho_microprocess::{Microprocess, virtual_processor};
+    /// Microprocess::current().set_virtual_processor(Some(1));
+    /// assert_eq!(virtual_processor(), 1);
+    /// # }).unwrap();
+    /// ```
+    pub fn set_virtual_processor(&self, index: Option<usize>) {
+        self.change(|record| record.pin_to(index.unwrap_or(ANYWHERE)));
+    }
+
+    /// The virtual processor it is pinned to.
+    #[must_use]
+    pub fn pinned_to(&self) -> Option<usize> {
+        Some(self.record.pin()).filter(|&pin| pin != ANYWHERE && self.is_alive())
+    }
+
+    /// Changed: notes what is asked for, and lets its virtual processor take it over.
+    fn change(&self, ask: impl FnOnce(&'static Record)) {
         let section = mask();
         if self.is_alive() {
-            self.record.set_level(priority.level());
+            ask(self.record);
+            if ptr::eq(self.record.home(), section.vp) {
+                section.vp.changed(self.record);
+                section.vp.attention.fetch_or(attention::RECONSIDER, Ordering::Relaxed);
+            } else {
+                self.record.post_from(section.vp, remote::CHANGED);
+            }
         }
         section.leave();
     }
@@ -143,6 +183,18 @@ impl Microprocess {
 #[must_use]
 pub fn is_stackless() -> bool {
     schedule::current().is_stackless.get()
+}
+
+/// The virtual processor that runs the caller, unless it moves meanwhile.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn virtual_processor() -> usize {
+    let section = mask();
+    let index = section.vp.running().home().index;
+    section.leave();
+    index
 }
 
 /// Lets others of the caller's priority, and above, run first.

@@ -77,6 +77,8 @@ struct Watch {
     look_ns: u64,
     /// When it was last seen busy; 0 before.
     seen_ns: u64,
+    /// The time slice of what runs, where it is not [`SLICE_NS`].
+    slice_ns: Option<u64>,
 }
 
 /// What to do about one virtual processor now, and when to look again.
@@ -98,7 +100,7 @@ impl Watch {
         if deadline_ns <= now_ns {
             tell |= attention::TIMERS;
         }
-        let slice_end_ns = self.since_ns + SLICE_NS;
+        let slice_end_ns = self.since_ns + self.slice_ns.unwrap_or(SLICE_NS);
         if slice_end_ns <= now_ns {
             tell |= attention::PREEMPT;
         }
@@ -181,6 +183,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     let states = attention::IDLE | attention::ASIDE | attention::SHARE | attention::ORDERS;
     let unnoticed = vp.attention.load(Ordering::SeqCst) & !states;
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
+    watch.slice_ns = Some(vp.queue.slice_ns());
     let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
     if decision.tell & !unnoticed != 0 {
         vp.alert(decision.tell);

@@ -33,6 +33,7 @@ use crate::kernel_thread::KernelThread;
 use crate::preempt;
 use crate::record::{Record, State};
 use crate::schedule::{Section, mask, switch_away};
+use crate::scheduler::Arrival;
 use crate::trace::What;
 use crate::vp::{Vp, attention};
 
@@ -106,7 +107,7 @@ impl Vp {
         match record.state.get() {
             State::Suspended if !record.orders.is_suspended() => {
                 record.state.set(State::Runnable);
-                self.queue.push(record, record.level());
+                self.queue.push(record, Arrival::Woken);
             }
             State::Parked if killed => self.interrupt(record),
             State::Blocked if killed => preempt::interrupt_call(record),
@@ -131,7 +132,7 @@ impl Vp {
         }
         record.timed_out.set(true);
         record.state.set(State::Runnable);
-        self.queue.push(record, record.level());
+        self.queue.push(record, Arrival::Woken);
     }
 
     /// Reminds `record`, which is about to run here, of its orders.

@@ -21,8 +21,10 @@ use kyocho_sys::signal::{self, Info, Manner, Signal, preserving_errno};
 
 use crate::condemned::{self, Interrupted};
 use crate::dispatch::{abandon_in_place, stop_in_place, try_suspend_in_place};
+use crate::event::{EventKind, Registers};
 use crate::kernel_thread::KernelThread;
 use crate::record::{Record, State, remote};
+use crate::scheduler::{Arrival, Slice};
 use crate::sentinel;
 use crate::trace::What;
 use crate::vp::{Vp, attention};
@@ -96,6 +98,7 @@ unsafe extern "C" fn on_signal(_signal: i32, _info: *mut Info, context: *mut c_v
         let pc = unsafe { rewind(context) };
         // SAFETY: as above.
         let sp = unsafe { sp_of(context) };
+        thread.registers.set(Registers { instruction: pc, stack: sp });
         preserving_errno(|| upcall(thread, Interrupted { pc, sp }));
     }
 }
@@ -129,7 +132,7 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
             }
             let stands_aside = me.orders.is_any() && heed(vp, me, at);
             if !stands_aside {
-                reconsider(vp, me, bits & attention::PREEMPT != 0);
+                reconsider(vp, me, attention::slice(bits));
             }
         }
         let vp = thread.held();
@@ -166,24 +169,26 @@ fn heed(vp: &'static Vp, me: &'static Record, at: Interrupted) -> bool {
 }
 
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
-fn reconsider(vp: &'static Vp, me: &'static Record, slice_over: bool) {
-    let Some(best) = vp.queue.highest() else { return };
-    let level = me.level();
-    if best < level || best == level && !slice_over {
+fn reconsider(vp: &'static Vp, me: &'static Record, slice: Slice) {
+    if me.destination().is_none() && !vp.queue.outranks(me, slice) {
         return;
     }
     // Machines that poll go on to their next poll; those that do not are interrupted the second time.
     if me.is_stackless.get() && me.poll.swap(1, Ordering::Relaxed) == 0 {
         return;
     }
+    let thread = KernelThread::current();
+    me.bound.set(Some(thread));
+    vp.queue.tell(EventKind::Preempted, vp.index, Some(me));
+    me.bound.set(None);
     // Behind its equals: what we suspend in place costs a kernel thread, so let it be worth it.
-    vp.queue.push(me, level);
+    vp.queue.push(me, Arrival::SliceOver);
     // Before: afterwards the processor may be another.
     vp.trace.note(What::Preempted, Some(me));
     if try_suspend_in_place(vp, me) {
         vp.counters.preempted.bump();
         return;
     }
-    vp.queue.remove(me, level);
+    vp.queue.remove(me, me.level());
     vp.shared().maker.ask(vp);
 }

@@ -16,17 +16,18 @@ use core::cell::Cell;
 use core::{fmt, ptr};
 
 use kyocho_arch::Context;
-use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::heap::{Linked, Links, Sleeping};
 use crate::kernel_thread::KernelThread;
 use crate::local::Locals;
 use crate::orders::Orders;
 use crate::run_queue::Queued;
+use crate::scheduler::Scheduling;
 use crate::shown::{Shown, ShownName, ShownReason};
 use crate::spin::SpinLock;
 use crate::stackless::Stackless;
 use crate::statistics::Counter;
-use crate::timers::{self, Sleeper};
 use crate::vp::Vp;
 
 /// Bits of [`Record::remote`].
@@ -41,7 +42,14 @@ pub(crate) mod remote {
     pub(crate) const ARRIVE: u32 = 8;
     /// Its orders have changed.
     pub(crate) const ORDERS: u32 = 16;
+    /// Its kernel thread came back from a sleep in the kernel.
+    pub(crate) const UNBLOCKED: u32 = 32;
+    /// Its priority, its parameter or where it may run was changed.
+    pub(crate) const CHANGED: u32 = 64;
 }
+
+/// Pinned to no virtual processor.
+pub(crate) const ANYWHERE: usize = usize::MAX;
 
 /// Where a microprocess is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,8 +217,13 @@ pub(crate) struct Record {
     /// Behind it in a run queue, or in a list of free slots.
     pub(crate) link: Cell<Option<&'static Self>>,
     pub(crate) state: Shown<State>,
+    /// What it is queued at: changed by the home's holder.
     level: AtomicU8,
-    /// A switch of stacks does not do: stackless, or bound to a kernel thread.
+    /// What was asked for: becomes `level` where it is handled.
+    asked_level: AtomicU8,
+    /// The virtual processor it must run on, or [`ANYWHERE`].
+    pin: AtomicUsize,
+    /// A switch of stacks does not do: stackless, bound to a kernel thread, or to run on another virtual processor.
     pub(crate) special: Cell<bool>,
     pub(crate) is_stackless: Cell<bool>,
     /// Suspends together with its kernel thread: stackless, or [`bound`](crate::bound()) by itself.
@@ -233,7 +246,8 @@ pub(crate) struct Record {
     pub(crate) scope: AtomicPtr<()>,
     /// The kernel thread that alone can run it, while it is bound to one.
     pub(crate) bound: Cell<Option<&'static KernelThread>>,
-    pub(crate) timer: timers::Links<Self>,
+    pub(crate) timer: Links<Self>,
+    pub(crate) scheduling: Scheduling,
     pub(crate) completion: Completion,
     /// Bits of [`remote`].
     pub(crate) remote: AtomicU32,
@@ -273,9 +287,9 @@ impl Queued for Record {
     }
 }
 
-impl Sleeper for Record {
+impl Linked<Sleeping> for Record {
     #[inline]
-    fn links(&self) -> &timers::Links<Self> {
+    fn links(&self) -> &Links<Self> {
         &self.timer
     }
 }
@@ -288,6 +302,8 @@ impl Record {
             link: Cell::new(None),
             state: Shown::new(State::Free),
             level: AtomicU8::new(0),
+            asked_level: AtomicU8::new(0),
+            pin: AtomicUsize::new(ANYWHERE),
             special: Cell::new(false),
             is_stackless: Cell::new(false),
             in_place: Cell::new(false),
@@ -296,7 +312,8 @@ impl Record {
             class: Cell::new(class),
             reason: ShownReason::new(),
             bound: Cell::new(None),
-            timer: timers::Links::new(),
+            timer: Links::new(),
+            scheduling: Scheduling::new(),
             completion: Completion {
                 lock: SpinLock::new(),
                 finished: Cell::new(false),
@@ -331,7 +348,10 @@ impl Record {
     pub(crate) fn renew(&self, home: &'static Vp, id: u64, level: u8, context: Context) {
         self.context.set(context);
         self.state.set(State::Runnable);
-        self.set_level(level);
+        self.ask_level(level);
+        self.take_asked_level();
+        self.pin.store(ANYWHERE, Ordering::Relaxed);
+        self.scheduling.renew();
         self.special.set(false);
         self.is_stackless.set(false);
         self.in_place.set(false);
@@ -369,7 +389,8 @@ impl Record {
     /// What a switch to it needs, after a change of what it depends on. By its home's holder.
     pub(crate) fn refresh_special(&self) {
         let bound = self.bound.get().is_some();
-        self.special.set(bound || self.is_stackless.get() || self.orders.is_any());
+        let leaves = self.destination().is_some();
+        self.special.set(bound || leaves || self.is_stackless.get() || self.orders.is_any());
     }
 
     /// Takes it off the list of whom it joins, if it joins; `false` if it is about to be woken already.
@@ -390,9 +411,49 @@ impl Record {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// Sets it, from anywhere; where it stands in a run queue does not change.
-    pub(crate) fn set_level(&self, level: u8) {
-        self.level.store(level, Ordering::Relaxed);
+    /// The level that was asked for last.
+    pub(crate) fn asked_level(&self) -> u8 {
+        self.asked_level.load(Ordering::Relaxed)
+    }
+
+    /// Asks for another level, from anywhere: the home takes it over when it is told of [`remote::CHANGED`].
+    pub(crate) fn ask_level(&self, level: u8) {
+        self.asked_level.store(level, Ordering::Relaxed);
+    }
+
+    /// Takes over the level that was asked for. By the home's holder; the record is in no run queue.
+    pub(crate) fn take_asked_level(&self) {
+        self.level.store(self.asked_level(), Ordering::Relaxed);
+    }
+
+    /// Pins it to virtual processor `index`, or lets it run [`ANYWHERE`], from anywhere: as with levels.
+    pub(crate) fn pin_to(&self, index: usize) {
+        self.pin.store(index, Ordering::Relaxed);
+    }
+
+    /// The virtual processor it is pinned to, or [`ANYWHERE`].
+    pub(crate) fn pin(&self) -> usize {
+        self.pin.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pin() != ANYWHERE
+    }
+
+    /// The virtual processor it is pinned to, if that is another one than its home, and runs.
+    pub(crate) fn destination(&self) -> Option<&'static Vp> {
+        let (pin, home) = (self.pin(), self.home());
+        if pin == ANYWHERE || pin == home.index {
+            return None;
+        }
+        home.shared().vp(pin)
+    }
+
+    /// Sends it to `vp`, where it will be runnable. It stands in no queue, and its stack was left.
+    pub(crate) fn send_to(&'static self, vp: &'static Vp) {
+        self.home.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
+        self.refresh_special();
+        self.post(remote::ARRIVE);
     }
 
     /// Leaves a message for the holder of its home, from the holder of `vp`.
@@ -410,6 +471,7 @@ impl Record {
             && ptr::eq(home.shared(), vp.shared())
             && self.state.get() == State::Parked
             && self.bound.get().is_none()
+            && !self.is_pinned()
             && !self.timer.is_set();
         if may_move {
             self.home.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);

@@ -100,15 +100,38 @@ impl<R: Queued> RunQueue<R> {
         count
     }
 
-    /// Takes `element`, which is in the queue at `level`, out of turn. Walks the level.
-    pub(crate) fn remove(&self, element: &'static R, level: u8) {
+    /// Takes the first element that is `wanted`, out of turn, among the first `most`. Walks them.
+    pub(crate) fn take_first(
+        &self,
+        most: usize,
+        wanted: impl Fn(&'static R) -> bool,
+    ) -> Option<&'static R> {
+        let mut left = most;
+        let mut occupied = self.occupied.get();
+        while occupied != 0 && left > 0 {
+            let level = 63 - occupied.leading_zeros() as u8;
+            occupied &= !(1 << level);
+            let first = self.levels[usize::from(level)].first.get();
+            let mut here = core::iter::successors(first, |at| at.link().get())
+                .take(left)
+                .inspect(|_| left -= 1);
+            if let Some(found) = here.find(|&at| wanted(at)) {
+                self.remove(found, level);
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Takes `element` out of turn, if it is in the queue at `level`; tells whether it was. Walks the level.
+    pub(crate) fn remove(&self, element: &'static R, level: u8) -> bool {
         let list = &self.levels[usize::from(level & 63)];
         let mut at = list.first.get();
         let mut previous = None::<&'static R>;
         while let Some(here) = at.filter(|here| !core::ptr::eq(*here, element)) {
             (previous, at) = (Some(here), here.link().get());
         }
-        let Some(found) = at else { return };
+        let Some(found) = at else { return false };
         let next = found.link().get();
         match previous {
             Some(previous) => previous.link().set(next),
@@ -120,6 +143,7 @@ impl<R: Queued> RunQueue<R> {
         if list.first.get().is_none() {
             self.occupied.set(self.occupied.get() & !(1 << (level & 63)));
         }
+        true
     }
 
     /// The level of what [`pop`](Self::pop) would take.

@@ -22,14 +22,16 @@ use crate::fork;
 use crate::io::{Mechanism, mechanism};
 use crate::kernel_thread::Role;
 use crate::record::{Kind, Name, Reason, Record, State};
-use crate::shared::{Shared, outcome};
+use crate::scheduler::{Arrival, Factory, Scheduler};
+use crate::shared::{Options, Shared, outcome};
 use crate::slot;
 use crate::space::Reach;
 use crate::spawn::furnish;
 use crate::statistics::Statistics;
 use crate::vp::attention;
 use crate::{
-    control, local, maker, monitor, overflow, preempt, schedule, sentinel, space, sync, trace,
+    control, local, maker, monitor, overflow, preempt, ready, schedule, sentinel, space, sync,
+    trace,
 };
 
 /// How to start a runtime.
@@ -39,6 +41,7 @@ pub struct RuntimeBuilder {
     detection: Detection,
     aside_max: Option<Duration>,
     control: Option<bool>,
+    scheduler: Option<Factory>,
 }
 
 /// How a kernel thread that sleeps in the kernel is noticed (Blocked).
@@ -127,6 +130,17 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets the user scheduler: `make` makes one for each virtual processor, by its number. The built-in fixed priorities when not
+    /// called.
+    #[must_use]
+    pub fn scheduler(
+        mut self,
+        make: impl Fn(usize) -> Box<dyn Scheduler> + Send + Sync + 'static,
+    ) -> Self {
+        self.scheduler = Some(Factory::new(make));
+        self
+    }
+
     /// The runtime.
     #[must_use]
     pub fn build(self) -> Runtime {
@@ -139,6 +153,7 @@ impl RuntimeBuilder {
             detection: detect::settle(self.detection),
             aside_max,
             control,
+            scheduler: self.scheduler,
         }
     }
 }
@@ -172,6 +187,7 @@ pub struct Runtime {
     detection: Detection,
     aside_max: Duration,
     control: bool,
+    scheduler: Option<Factory>,
 }
 
 impl Default for Runtime {
@@ -268,7 +284,9 @@ impl Runtime {
         let mut cpus = if pins { allowed_cpus() } else { Vec::new() };
         space::spread(&mut cpus);
         let aside_max_ns = u64::try_from(self.aside_max.as_nanos()).unwrap_or(u64::MAX);
-        let shared = Shared::new(self.virtual_processors, cpus, detection, aside_max_ns);
+        let options = Options { detection, aside_max_ns, scheduler: self.scheduler.clone() };
+        let shared = Shared::new(self.virtual_processors, cpus, options);
+        install_schedulers(shared);
         let mut result = None;
         let place = &mut result;
         let body = move || {
@@ -328,6 +346,16 @@ where
     Runtime::default().run(main)
 }
 
+/// Puts the user schedulers in their places, before anything runs.
+fn install_schedulers(shared: &'static Shared) {
+    let configuration = shared.configuration.try_lock().expect("nobody else knows the runtime");
+    let Some(factory) = &configuration.scheduler else { return };
+    for vp in shared.vps() {
+        vp.queue.offer(factory.make(vp.index));
+        vp.queue.install();
+    }
+}
+
 /// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
 fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
     let vp = shared.vps()[0];
@@ -338,7 +366,7 @@ fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
     record.name.set(Name::new("main"));
     record.completion.detached.set(true);
     vp.counters.spawned.bump();
-    vp.queue.push(record, level);
+    vp.queue.push(record, Arrival::Spawned);
 }
 
 #[expect(unsafe_code, reason = "the main microprocess borrows from its caller")]
@@ -427,6 +455,8 @@ fn stop(shared: &'static Shared, watchers: Watchers) {
     space::leave(shared);
     shared.strike();
     detect::give_back(seats);
+    shared.vps().iter().for_each(|vp| vp.queue.clear());
+    ready::free_retired();
     let all = shared.statistics();
     if all.spawned != all.ended || left != 0 {
         // What is bound to a kernel thread that is left keeps its stack.
@@ -529,5 +559,5 @@ pub fn concurrency() -> usize {
     let section = schedule::mask();
     let shared = section.vp.shared();
     section.leave();
-    shared.vps().len()
+    shared.concurrency()
 }

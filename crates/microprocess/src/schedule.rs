@@ -23,8 +23,8 @@ use crate::fork;
 use crate::kernel_thread::KernelThread;
 use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
+use crate::scheduler::{Arrival, Slice};
 use crate::sentinel;
-use crate::trace::What;
 use crate::vp::{Vp, attention};
 
 /// A stretch of code with events masked, on the virtual processor `vp`.
@@ -144,29 +144,29 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     let record = thread.running.get().expect("a thread without a processor carries a microprocess");
     let home = record.home();
     // Who has orders goes by way of the base, which looks at them.
-    if !record.orders.is_any() && sentinel::take_for(home, thread) {
+    if !record.orders.is_any() && record.destination().is_none() && sentinel::take_for(home, thread)
+    {
         return go_on(thread, home, record);
     }
-    record.post(remote::ARRIVE);
+    record.post(remote::UNBLOCKED);
     home.shared().leave_kernel();
     let vp = wait_for_turn(thread);
     thread.strand(false);
-    vp.counters.unblocked.bump();
-    vp.trace.note(What::Unblocked, Some(record));
     vp
 }
 
 /// Runs `me` on `vp`, which its thread has taken, now or after those who go first.
 fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) -> &'static Vp {
     thread.strand(false);
+    vp.tell_blocked();
+    vp.note_unblocked(me);
     me.bound.set(None);
     me.refresh_special();
-    me.state.set(State::Runnable);
     vp.shared().leave_kernel();
-    vp.counters.unblocked.bump();
-    vp.trace.note(What::Unblocked, Some(me));
     let level = me.level();
     let is_first = match vp.queue.highest() {
+        // It decides, and counts the time.
+        _ if vp.queue.has_user() => false,
         Some(best) if best > level => false,
         Some(best) if best == level => vp.unblocked_may_lead(),
         _ => true,
@@ -175,7 +175,7 @@ fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) ->
     if is_first {
         return vp;
     }
-    vp.queue.push(me, level);
+    vp.queue.push(me, Arrival::Unblocked);
     switch_away(vp, me);
     let thread = KernelThread::current();
     thread.held().or_else(|| thread.settle_claim()).expect("who is chosen has a processor")
@@ -223,19 +223,16 @@ pub(crate) fn attend() {
 
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
 fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
-    let Some(best) = vp.queue.highest() else { return };
-    let (level, slice_over) = (me.level(), bits & attention::PREEMPT != 0);
-    if best < level || best == level && !slice_over {
+    let slice = attention::slice(bits);
+    let leaves = me.destination().is_some();
+    if !leaves && !vp.queue.outranks(me, slice) {
         return;
     }
     if me.is_stackless.get() {
         me.poll.store(1, Ordering::Relaxed);
     } else if !panicking() {
-        if slice_over {
-            vp.queue.push(me, level);
-        } else {
-            vp.queue.push_first(me, level);
-        }
+        let over = slice == Slice::Over;
+        vp.queue.push(me, if over { Arrival::SliceOver } else { Arrival::Outranked });
         switch_away(vp, me);
     }
 }
@@ -348,7 +345,7 @@ pub(crate) fn prepare_to_park(
 
 /// Parks the caller in a section entered by [`mask`], and leaves the section.
 pub(crate) fn park_in(section: Section, reason: Reason, deadline: Option<Deadline>) -> WakeCause {
-    debug_assert!(section.is_outermost(), "a microprocess suspends in its outermost section");
+    assert!(section.is_outermost(), "a microprocess suspends in its outermost section");
     let vp = section.vp;
     let me = vp.running();
     prepare_to_park(vp, me, reason, deadline);
@@ -381,8 +378,8 @@ pub(crate) fn yield_now() {
     let section = mask_at_point();
     let vp = section.vp;
     let me = vp.running();
-    if vp.queue.highest().is_some_and(|best| best >= me.level()) {
-        vp.queue.push(me, me.level());
+    if vp.queue.may_follow(me) {
+        vp.queue.push(me, Arrival::Yielded);
         switch_away(vp, me);
         resume_at_point();
     } else {

@@ -29,8 +29,9 @@ use kyocho_arch::restartable;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 use kyocho_sys::scheduling::{Class, CpuSet, set_affinity, set_class, yield_to_host};
-use kyocho_sys::task::ThreadId;
+use kyocho_sys::task::{Asleep, ThreadId};
 
+use crate::event::Registers;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::record::State;
 use crate::trace::What;
@@ -102,7 +103,7 @@ fn run(vp: &'static Vp) {
 /// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked.
 pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
     let taken = exclusively(vp, || {
-        if is_masked(vp.holder()) || !sleeps(vp.holder()) {
+        if is_masked(vp.holder()) || sleeps(vp.holder()).is_none() {
             return None;
         }
         let Some(spare) = vp.take_spare() else {
@@ -146,10 +147,11 @@ fn is_masked(holder: &KernelThread) -> bool {
     holder.mask.load(Ordering::SeqCst) != 0
 }
 
-/// Whether `holder` sleeps in the kernel where it may lose its processor.
-fn sleeps(holder: &KernelThread) -> bool {
+/// Where `holder` sleeps in the kernel, if it may lose its processor there.
+fn sleeps(holder: &KernelThread) -> Option<Asleep> {
+    let asleep = holder.asleep().filter(|asleep| !restartable::contains(asleep.pc));
     // A mask that is clear after the look was clear, or not set yet, while the holder slept.
-    holder.asleep().is_some_and(|asleep| !restartable::contains(asleep.pc)) && !is_masked(holder)
+    asleep.filter(|_| !is_masked(holder))
 }
 
 /// Takes `vp` from its holder, if that one sleeps, and leaves it to the caller to give.
@@ -159,14 +161,16 @@ fn take(vp: &'static Vp) -> Option<()> {
     if is_masked(holder) || vp.rests() || !holder.claim(vp) {
         return None;
     }
-    if !sleeps(holder) {
+    let Some(seen) = sleeps(holder) else {
         holder.unclaim(vp);
         return None;
-    }
+    };
     let record = vp.current.take().expect("who runs unmasked runs a microprocess");
     record.state.set(State::Blocked);
     record.bound.set(Some(holder));
     record.special.set(true);
+    holder.registers.set(Registers { instruction: seen.pc, stack: seen.sp });
+    vp.blocked.set(Some(record));
     holder.running.set(Some(record));
     holder.strand(true);
     vp.counters.blocked.bump();

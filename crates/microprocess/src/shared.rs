@@ -14,8 +14,10 @@ use crate::kernel_thread::{ANY_CPU, Handle, KernelThread, Role};
 use crate::maker::Maker;
 use crate::monitor::Monitor;
 use crate::runtime::Detection;
+use crate::scheduler::Factory;
 use crate::spin;
-use crate::vp::{NEVER_NS, Vp};
+use crate::sync::Mutex as RuntimeMutex;
+use crate::vp::{NEVER_NS, Vp, attention};
 
 /// Most kernel threads of one runtime: as many microprocesses can sleep in the kernel at a time.
 pub(crate) const KERNEL_THREADS_MAX: u32 = 16_384;
@@ -25,6 +27,21 @@ pub(crate) mod outcome {
     pub(crate) const RUNNING: u32 = 0;
     pub(crate) const FINISHED: u32 = 1;
     pub(crate) const DEADLOCK: u32 = 2;
+}
+
+/// How a runtime was asked to be.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) detection: Detection,
+    pub(crate) aside_max_ns: u64,
+    pub(crate) scheduler: Option<Factory>,
+}
+
+/// What may be changed while the runtime runs.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    /// Makes user schedulers for virtual processors; `None`: the built-in one.
+    pub(crate) scheduler: Option<Factory>,
 }
 
 /// What the virtual processors of one runtime share. Lives for ever.
@@ -49,6 +66,8 @@ pub(crate) struct Shared {
     cpus: Vec<usize>,
     /// How long one of them stands aside for other processes at a time.
     pub(crate) aside_max_ns: u64,
+    /// What may be changed while the runtime runs, by one microprocess at a time.
+    pub(crate) configuration: RuntimeMutex<Configuration>,
     threads: Mutex<Vec<Handle>>,
 }
 
@@ -56,12 +75,8 @@ impl Shared {
     /// A runtime with `count` virtual processors, not yet running.
     ///
     /// `cpus` are those its virtual processors are pinned to, in turn; none when it is empty.
-    pub(crate) fn new(
-        count: usize,
-        cpus: Vec<usize>,
-        detection: Detection,
-        aside_max_ns: u64,
-    ) -> &'static Self {
+    pub(crate) fn new(count: usize, cpus: Vec<usize>, options: Options) -> &'static Self {
+        let Options { detection, aside_max_ns, scheduler } = options;
         let vps: Vec<&'static Vp> = (0..count)
             .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
             .collect();
@@ -79,6 +94,7 @@ impl Shared {
             detection,
             cpus,
             aside_max_ns,
+            configuration: RuntimeMutex::new(Configuration { scheduler }),
             threads: Mutex::new(Vec::new()),
         }));
         for vp in &shared.vps {
@@ -89,6 +105,16 @@ impl Shared {
             require_locks();
         }
         shared
+    }
+
+    /// Virtual processor `index`, if there is one.
+    pub(crate) fn vp(&self, index: usize) -> Option<&'static Vp> {
+        self.vps().get(index).copied()
+    }
+
+    /// How many virtual processors run microprocesses.
+    pub(crate) fn concurrency(&self) -> usize {
+        self.vps().len()
     }
 
     #[inline]
@@ -151,6 +177,14 @@ impl Shared {
         self.idle_changes.fetch_add(1, Ordering::SeqCst);
         vp.sentinel.wake();
         self.monitor.expect_work();
+    }
+
+    /// `vp` has nothing to do: asks the next busy one after it to share.
+    pub(crate) fn ask_for_work(&self, vp: &Vp) {
+        let others = self.vps().iter().cycle().skip(vp.index + 1).take(self.vps().len() - 1);
+        if let Some(busy) = others.into_iter().find(|other| !other.is_idle()) {
+            busy.alert(attention::SHARE);
+        }
     }
 
     /// Ends the run if nothing runs, nothing is under way, and nobody is left to change that.

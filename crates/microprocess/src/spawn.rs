@@ -21,14 +21,16 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::yield_now;
 
 use crate::control::Killed;
+use crate::deadline::Deadline;
 use crate::local;
 use crate::microprocess::Microprocess;
 use crate::orders;
 use crate::priority::Priority;
-use crate::record::{Kind, Name, Reason, Record, State, remote};
+use crate::record::{ANYWHERE, Kind, Name, Reason, Record, State, remote};
 use crate::schedule::{
     self, Section, WakeCause, mask, mask_at_point, park_in, resume_at_point, switch_away,
 };
+use crate::scheduler::Arrival;
 use crate::slot::{self, PAYLOAD_BYTES_MAX, payload};
 use crate::spin;
 use crate::stackless::Stackless;
@@ -55,6 +57,19 @@ pub struct Builder {
     /// `None`: the spawner's.
     priority: Option<Priority>,
     class: u8,
+    placement: Placement,
+}
+
+/// What a user scheduler and the choice of a virtual processor need to know of a new microprocess.
+#[derive(Debug, Clone, Copy)]
+struct Placement {
+    /// A virtual processor, or [`ANYWHERE`].
+    pin: usize,
+    parameter: u64,
+}
+
+impl Placement {
+    const ANY: Self = Self { pin: ANYWHERE, parameter: 0 };
 }
 
 impl Default for Builder {
@@ -67,7 +82,7 @@ impl Builder {
     /// No name, the spawner's priority, 64 KiB of stack.
     #[must_use]
     pub const fn new() -> Self {
-        Self { name: None, priority: None, class: slot::NORMAL }
+        Self { name: None, priority: None, class: slot::NORMAL, placement: Placement::ANY }
     }
 
     /// Names the microprocess, for reports; the first 39 bytes are kept.
@@ -91,10 +106,32 @@ impl Builder {
         self
     }
 
+    /// Pins the microprocess to virtual processor `index`: it runs there alone, until
+    /// [`Microprocess::set_virtual_processor`] says otherwise.
+    #[must_use]
+    pub const fn virtual_processor(mut self, index: usize) -> Self {
+        self.placement.pin = index;
+        self
+    }
+
+    /// Sets what the user scheduler knows of the microprocess beyond its priority: tickets, a `nice` value, whatever it takes
+    /// [`Entry::parameter`](crate::scheduler::Entry::parameter) for.
+    #[must_use]
+    pub const fn parameter(mut self, parameter: u64) -> Self {
+        self.placement.parameter = parameter;
+        self
+    }
+
+    /// Sets when the microprocess should be done, for [`EarliestDeadline`](crate::scheduler::EarliestDeadline): its parameter.
+    #[must_use]
+    pub const fn deadline(self, deadline: Deadline) -> Self {
+        self.parameter(deadline.ns())
+    }
+
     /// Creates a microprocess that runs `body`; it starts behind the runnable ones of its priority.
     ///
     /// # Errors
-    /// No memory for a stack.
+    /// No memory for a stack, or no such virtual processor (`InvalidInput`).
     ///
     /// # Panics
     /// The caller is no microprocess.
@@ -105,7 +142,7 @@ impl Builder {
     {
         let (name, priority) = (self.name.as_deref().map(Name::new), self.priority);
         // SAFETY: closure and result own what they refer to.
-        unsafe { spawn_with(self.class, name, priority, body) }
+        unsafe { spawn_with(self.class, name, priority, self.placement, body) }
     }
 
     /// As [`spawn`](Self::spawn), for what borrows from the caller.
@@ -122,13 +159,13 @@ impl Builder {
     {
         let (name, priority) = (self.name.as_deref().map(Name::new), self.priority);
         // SAFETY: the caller's promise.
-        unsafe { spawn_with(self.class, name, priority, body) }
+        unsafe { spawn_with(self.class, name, priority, self.placement, body) }
     }
 
     /// Creates a microprocess without a stack.
     ///
     /// # Errors
-    /// No memory for its record.
+    /// No memory for its record, or no such virtual processor (`InvalidInput`).
     ///
     /// # Panics
     /// The caller is no microprocess.
@@ -136,6 +173,9 @@ impl Builder {
         let name = self.name.as_deref().map(Name::new);
         let section = mask();
         let vp = section.vp;
+        if !self.placement.is_possible(vp) {
+            return no_such_processor(section, self.placement.pin);
+        }
         let spawner = vp.current.get();
         let Some(record) = vp.take_slot(slot::STACKLESS) else { return no_memory(section) };
         let level = level_for(self.priority, spawner);
@@ -148,11 +188,42 @@ impl Builder {
         record.machine.set(Some(machine));
         vp.counters.spawned.bump();
         let microprocess = Microprocess::of(record);
-        vp.queue.push(record, level);
-        offer(vp);
+        start(vp, record, self.placement);
         section.leave();
         Ok(microprocess)
     }
+}
+
+impl Placement {
+    #[inline]
+    fn is_possible(self, vp: &Vp) -> bool {
+        self.pin == ANYWHERE || vp.shared().vp(self.pin).is_some()
+    }
+}
+
+#[cold]
+fn no_such_processor<T>(section: Section, index: usize) -> io::Result<T> {
+    let count = section.vp.shared().concurrency();
+    section.leave();
+    let text =
+        format!("there is no virtual processor {index}: they are numbered 0 to {}", count - 1);
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+/// Makes a new microprocess runnable, where it may run.
+#[inline]
+fn start(vp: &'static Vp, record: &'static Record, placement: Placement) {
+    if placement.parameter != 0 {
+        record.scheduling.set_parameter(placement.parameter);
+    }
+    if placement.pin != ANYWHERE {
+        record.pin_to(placement.pin);
+        if let Some(destination) = record.destination() {
+            return record.send_to(destination);
+        }
+    }
+    vp.queue.push(record, Arrival::Spawned);
+    offer(vp);
 }
 
 /// Shares at the end of the section if another virtual processor is idle.
@@ -198,7 +269,8 @@ where
     T: Send + 'static,
 {
     // SAFETY: closure and result own what they refer to.
-    unsafe { spawn_with(slot::NORMAL, None, None, body) }.expect("memory for one more stack")
+    unsafe { spawn_with(slot::NORMAL, None, None, Placement::ANY, body) }
+        .expect("memory for one more stack")
 }
 
 /// Whether a value of type `P` lies in the slot itself.
@@ -213,6 +285,7 @@ unsafe fn spawn_with<F, T>(
     class: u8,
     name: Option<Name>,
     priority: Option<Priority>,
+    placement: Placement,
     body: F,
 ) -> io::Result<JoinHandle<T>>
 where
@@ -222,11 +295,16 @@ where
     if const { !fits::<F>() } {
         let body: Box<dyn FnOnce() -> T + Send + '_> = Box::new(body);
         // SAFETY: the caller's promise.
-        return unsafe { spawn_with(class, name, priority, body) };
+        return unsafe { spawn_with(class, name, priority, placement, body) };
     }
     let section = mask();
     let vp = section.vp;
     let spawner = vp.running();
+    if !placement.is_possible(vp) {
+        let failed = no_such_processor(section, placement.pin);
+        drop(body);
+        return failed;
+    }
     let Some(record) = vp.take_slot(class) else {
         let failed = no_memory(section);
         drop(body);
@@ -242,8 +320,7 @@ where
         Some(name) => record.name.set(name),
     }
     vp.counters.spawned.bump();
-    vp.queue.push(record, level);
-    offer(vp);
+    start(vp, record, placement);
     section.leave();
     Ok(JoinHandle { record, id, result: PhantomData })
 }

@@ -27,20 +27,21 @@ use kyocho_sys::prim::atomic::{
 };
 use kyocho_sys::prim::clock::monotonic_ns;
 
-use crate::balance::{self, COUNTED_MAX, Running};
+use crate::event::EventKind;
+use crate::heap::{Heap, Sleeping};
 use crate::io::port::Port;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::pool::Pool;
 use crate::priority::Priority;
+use crate::ready::ReadyQueue;
 use crate::record::{Kind, Record, State, remote};
-use crate::run_queue::RunQueue;
+use crate::scheduler::{Arrival, Slice};
 use crate::sentinel::Sentinel;
 use crate::shared::Shared;
 use crate::shown::Current;
 use crate::slot::{self, FreeLists};
 use crate::space::Listing;
 use crate::statistics::Counters;
-use crate::timers::Timers;
 use crate::trace::{Trace, What};
 
 /// Bits of [`Vp::attention`].
@@ -57,12 +58,25 @@ pub(crate) mod attention {
     pub(crate) const STOP: u32 = 16;
     /// Another virtual processor is idle: share.
     pub(crate) const SHARE: u32 = 32;
+    /// Something became more urgent, or less.
+    pub(crate) const RECONSIDER: u32 = 1 << 6;
+    /// Another scheduler takes its place.
+    pub(crate) const INSTALL: u32 = 1 << 7;
     /// What runs is killed and has not unwound yet.
     pub(crate) const ORDERS: u32 = 1 << 8;
     /// The holder stands aside for a more urgent process.
     pub(crate) const ASIDE: u32 = 1 << 30;
     /// The holder sleeps.
     pub(crate) const IDLE: u32 = 1 << 31;
+
+    /// What `bits` say of the time slice of what runs.
+    pub(crate) fn slice(bits: u32) -> crate::scheduler::Slice {
+        if bits & PREEMPT != 0 {
+            crate::scheduler::Slice::Over
+        } else {
+            crate::scheduler::Slice::Left
+        }
+    }
 }
 
 /// Stands for "no deadline".
@@ -87,14 +101,16 @@ pub(crate) struct Vp {
     pub(crate) chosen: Cell<Option<&'static Record>>,
     /// Over, but still on its stack when it came to the base.
     pub(crate) exiting: Cell<Option<&'static Record>>,
+    /// Who ran when the processor was taken from a sleeping holder: the next holder tells the scheduler.
+    pub(crate) blocked: Cell<Option<&'static Record>>,
     pub(crate) free: FreeLists,
     next_id: Cell<u64>,
     /// Up to where leads are paid for, in switches: see [`Vp::may_lead`].
     sleeper_leads: Cell<u64>,
     /// The same for those who slept in the kernel.
     unblocked_leads: Cell<u64>,
-    pub(crate) queue: RunQueue<Record>,
-    pub(crate) timers: Timers<Record>,
+    pub(crate) queue: ReadyQueue,
+    pub(crate) timers: Heap<Record, Sleeping>,
     pub(crate) counters: Counters,
     pub(crate) trace: Trace,
     pub(crate) index: usize,
@@ -144,12 +160,13 @@ impl Vp {
             current: Current::new(),
             chosen: Cell::new(None),
             exiting: Cell::new(None),
+            blocked: Cell::new(None),
             free: FreeLists::new(),
             next_id: Cell::new(0),
             sleeper_leads: Cell::new(0),
             unblocked_leads: Cell::new(0),
-            queue: RunQueue::new(),
-            timers: Timers::new(),
+            queue: ReadyQueue::new(),
+            timers: Heap::new(),
             counters: Counters::new(),
             trace: Trace::new(),
             index,
@@ -346,6 +363,9 @@ impl Vp {
     #[cold]
     pub(crate) fn serve(&'static self) -> u32 {
         let bits = self.attention.swap(0, Ordering::Acquire);
+        if bits & attention::INSTALL != 0 {
+            self.queue.install();
+        }
         if bits & attention::INBOX != 0 {
             self.drain();
         }
@@ -356,9 +376,9 @@ impl Vp {
             self.reap();
         }
         if bits & attention::PREEMPT != 0 {
-            self.share(Running::Long);
+            self.share(Slice::Over);
         } else if bits & attention::SHARE != 0 {
-            self.share(Running::Switching);
+            self.share(Slice::Left);
         }
         if bits & attention::PREEMPT != 0 {
             self.resample_cpu();
@@ -406,12 +426,10 @@ impl Vp {
         let bits = record.remote.swap(0, Ordering::AcqRel);
         if bits & remote::ARRIVE != 0 {
             record.state.set(State::Runnable);
-            // Unblocked: it occupies a kernel thread until it is done.
-            if record.bound.get().is_some() && self.unblocked_may_lead() {
-                self.queue.push_first(record, record.level());
-            } else {
-                self.queue.push(record, record.level());
-            }
+            self.queue.push(record, Arrival::Moved);
+        }
+        if bits & remote::UNBLOCKED != 0 {
+            self.unblocked(record);
         }
         if bits & remote::WAKE != 0 {
             self.wake(record);
@@ -421,6 +439,62 @@ impl Vp {
         }
         if bits & remote::ORDERS != 0 {
             self.take_orders(record);
+        }
+        if bits & remote::CHANGED != 0 {
+            self.changed(record);
+        }
+    }
+
+    /// Unblocked: the kernel thread of `record` came back and waits for its turn. Where something more urgent runs, nobody switches
+    /// to it and back: that is the same event.
+    fn unblocked(&self, record: &'static Record) {
+        self.note_unblocked(record);
+        // It occupies a kernel thread until it is done.
+        if self.unblocked_may_lead() {
+            self.queue.push_leader(record, Arrival::Unblocked);
+        } else {
+            self.queue.push(record, Arrival::Unblocked);
+        }
+    }
+
+    /// The kernel thread of `record`, which is bound to it, came back.
+    pub(crate) fn note_unblocked(&self, record: &'static Record) {
+        record.state.set(State::Runnable);
+        self.counters.unblocked.bump();
+        self.trace.note(What::Unblocked, Some(record));
+        if self.queue.has_user() {
+            let running = self.current.get();
+            let outranked = running.is_some_and(|running| running.level() > record.level());
+            let kind = if outranked { EventKind::UnblockedPreempted } else { EventKind::Unblocked };
+            self.queue.tell(kind, self.index, Some(record));
+        }
+    }
+
+    /// Changed: takes over what was asked for `record` from outside. What runs is reconsidered by whoever serves us.
+    pub(crate) fn changed(&self, record: &'static Record) {
+        let runs = self.current.get().is_some_and(|current| ptr::eq(current, record));
+        let may_be_queued = record.state.get() == State::Runnable && !runs;
+        let was_queued = may_be_queued && self.queue.remove(record, record.level());
+        record.take_asked_level();
+        record.refresh_special();
+        self.trace.note(What::Changed, Some(record));
+        self.queue.tell(EventKind::Changed, self.index, Some(record));
+        if was_queued {
+            self.queue.push(record, Arrival::Changed);
+        }
+    }
+
+    /// Tells the scheduler that a kernel thread without a microprocess got the processor, and from whom.
+    pub(crate) fn resumed(&self) {
+        self.counters.resumed.bump();
+        self.tell_blocked();
+        self.queue.tell(EventKind::Resumed, self.index, None);
+    }
+
+    /// Tells the scheduler from whom the processor was taken, if it was.
+    pub(crate) fn tell_blocked(&self) {
+        if let Some(blocked) = self.blocked.take() {
+            self.queue.tell(EventKind::Blocked, self.index, Some(blocked));
         }
     }
 
@@ -432,7 +506,7 @@ impl Vp {
                 self.timers.remove(record);
             }
             record.state.set(State::Runnable);
-            self.queue.push(record, record.level());
+            self.queue.push(record, Arrival::Woken);
         }
     }
 
@@ -464,17 +538,17 @@ impl Vp {
     /// half of the turns.
     pub(crate) fn fire(&self, now_ns: u64) {
         let mut may_lead = true;
-        while let Some(record) = self.timers.take_due(now_ns) {
+        while let Some(record) = self.timers.take_up_to(now_ns) {
             record.timed_out.set(true);
             record.state.set(State::Runnable);
             if may_lead && self.may_lead(&self.sleeper_leads) {
-                self.queue.push_first(record, record.level());
+                self.queue.push_leader(record, Arrival::Woken);
                 may_lead = false;
             } else {
-                self.queue.push(record, record.level());
+                self.queue.push(record, Arrival::Woken);
             }
         }
-        let next = self.timers.earliest_ns().unwrap_or(NEVER_NS);
+        let next = self.timers.least().unwrap_or(NEVER_NS);
         self.next_deadline_ns.store(next, Ordering::Release);
     }
 
@@ -510,16 +584,15 @@ impl Vp {
 
     /// Moves some of what is runnable here to virtual processors that are idle.
     #[cold]
-    pub(crate) fn share(&self, running: Running) {
+    pub(crate) fn share(&self, slice: Slice) {
         let vps = self.shared().vps();
         let idle = vps.iter().filter(|vp| vp.is_idle()).count();
-        let count = balance::share(self.queue.count_up_to(COUNTED_MAX), idle, running);
+        let count = self.queue.surplus(idle, slice);
         let heirs = vps.iter().filter(|vp| vp.is_idle()).take(idle).cycle();
         for (_, vp) in (0..count).zip(heirs) {
-            let Some(record) = self.queue.pop() else { return };
-            record.home.store(ptr::from_ref(*vp).cast_mut(), Ordering::Release);
+            let Some(record) = self.queue.give() else { return };
             self.counters.shared.bump();
-            record.post(remote::ARRIVE);
+            record.send_to(vp);
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use proptest::prelude::{Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-use super::{Links, Sleeper, Timers};
+use super::{Heap, Linked, Links, Sleeping};
 
 struct Element {
     number: usize,
     links: Links<Self>,
 }
 
-impl Sleeper for Element {
+impl Linked<Sleeping> for Element {
     fn links(&self) -> &Links<Self> {
         &self.links
     }
@@ -34,18 +34,18 @@ fn operation() -> impl Strategy<Value = Operation> {
 proptest! {
     #[test]
     fn behaves_as_a_searched_vector(operations in proptest::collection::vec(operation(), 0..300)) {
-        let timers = Timers::<Element>::new();
+        let heap = Heap::<Element, Sleeping>::new();
         let mut model: Vec<(u64, &'static Element)> = Vec::new();
         for (number, operation) in operations.into_iter().enumerate() {
             match operation {
                 Operation::Insert(deadline) => {
                     let element = &*Box::leak(Box::new(Element { number, links: Links::new() }));
-                    timers.insert(element, deadline);
+                    heap.insert(element, deadline);
                     model.push((deadline, element));
                 }
                 Operation::TakeDue(now) => {
                     let earliest = model.iter().map(|&(deadline, _)| deadline).min();
-                    let taken = timers.take_due(now);
+                    let taken = heap.take_up_to(now);
                     prop_assert_eq!(taken.is_some(), earliest.is_some_and(|at| at <= now));
                     if let Some(taken) = taken {
                         let at = model.iter().position(|(_, e)| e.number == taken.number);
@@ -56,18 +56,18 @@ proptest! {
                 }
                 Operation::Remove(k) if k < model.len() => {
                     let (_, element) = model.remove(k);
-                    timers.remove(element);
+                    heap.remove(element);
                     prop_assert!(!element.links.is_set());
                 }
                 Operation::Remove(_) => {}
             }
-            prop_assert_eq!(timers.earliest_ns(), model.iter().map(|&(at, _)| at).min());
+            prop_assert_eq!(heap.least(), model.iter().map(|&(at, _)| at).min());
         }
         model.sort_by_key(|&(deadline, _)| deadline);
         for (deadline, _) in model {
-            prop_assert_eq!(timers.earliest_ns(), Some(deadline));
-            prop_assert!(timers.take_due(u64::MAX).is_some());
+            prop_assert_eq!(heap.least(), Some(deadline));
+            prop_assert!(heap.take_up_to(u64::MAX).is_some());
         }
-        prop_assert!(timers.take_due(u64::MAX).is_none());
+        prop_assert!(heap.take_up_to(u64::MAX).is_none());
     }
 }

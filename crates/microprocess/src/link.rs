@@ -1,0 +1,46 @@
+//! A link from one element that lives for ever to another: a pointer that any thread may read.
+//!
+//! Links are changed by one thread at a time, the holder of a virtual processor. They are relaxed atomic words
+//! nevertheless, so that a user scheduler that touches what is no longer its own loses its own order, never memory safety. A relaxed
+//! load or store is a plain one on every processor we run on.
+#![expect(unsafe_code, reason = "follows the pointer")]
+
+use core::marker::PhantomData;
+use core::{fmt, ptr};
+
+use kyocho_sys::prim::atomic::{AtomicPtr, Ordering};
+
+/// `None`, or an element.
+pub(crate) struct Link<R: 'static>(AtomicPtr<R>, PhantomData<&'static R>);
+
+impl<R> fmt::Debug for Link<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<R> Link<R> {
+    /// A link to nobody.
+    pub(crate) const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()), PhantomData)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&'static R> {
+        // SAFETY: null, or made by `set` from a reference that is good for ever.
+        unsafe { self.0.load(Ordering::Relaxed).as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, to: Option<&'static R>) {
+        let to = to.map_or(ptr::null_mut(), |to| ptr::from_ref(to).cast_mut());
+        self.0.store(to, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn take(&self) -> Option<&'static R> {
+        let was = self.get();
+        self.set(None);
+        was
+    }
+}

@@ -1,0 +1,178 @@
+//! User schedulers: who runs next on a virtual processor, as a program decides (Paper 1, §3.2 and §3.6).
+//!
+//! Every virtual processor has one. The built-in one serves 64 fixed priorities, first come first served; it is part of the
+//! runtime and costs nothing to call. A program puts another in its place, at start with
+//! [`RuntimeBuilder::scheduler`](crate::RuntimeBuilder::scheduler) or while it runs with [`install`], and goes back with [`remove`].
+//!
+//! ```text
+//!   runtime ── enqueue(entry, arrival) ──►  scheduler  ── pick() ──► runtime
+//!           ── charge(entry, ran)      ──►
+//!           ── event(Blocked, …)       ──►
+//! ```
+//!
+//! A scheduler is pure: it gets the time as an argument, keeps its queues in the entries ([`List`], [`Levels`], [`Heap`]) and knows
+//! nothing of Linux. So [`simulate`] can drive one with random events.
+//!
+//! ```
+//! use kyocho_microprocess::scheduler::EarliestDeadline;
+//! use kyocho_microprocess::{Runtime, spawn};
+//!
+//! let runtime = Runtime::builder().scheduler(|_| Box::new(EarliestDeadline::new())).build();
+//! assert_eq!(runtime.run(|| spawn(|| 6 * 7).join().unwrap()).unwrap(), 42);
+//! ```
+//!
+//! # What a scheduler may do
+//! Its methods run with events masked, some in a signal handler with 64 KiB of stack: they neither allocate nor free, take no lock
+//! that others hold for long, do not suspend and do not call this crate beyond their entries. Waking somebody from inside is
+//! kept until the scheduler has returned; suspending panics.
+//!
+//! # What happens to one that is broken
+//! What it picks is checked: an entry that is not runnable here, none while there are some, or a panic costs it its place. The
+//! built-in scheduler goes on with everything that was runnable, and [`report`] names the [`Fault`]. (The panic is the one thing
+//! that allocates with events masked.)
+
+mod earliest_deadline;
+mod entry;
+mod feedback;
+mod fixed_priority;
+mod installation;
+mod queue;
+mod round_robin;
+mod simulation;
+mod throughput;
+
+use core::fmt;
+
+pub use crate::event::{Bound, Event, EventKind, Registers};
+use crate::priority::Priority;
+pub use earliest_deadline::EarliestDeadline;
+pub use entry::Entry;
+pub(crate) use entry::Scheduling;
+pub use feedback::Feedback;
+pub use fixed_priority::FixedPriority;
+pub(crate) use installation::Factory;
+pub use installation::{Report, install, remove, report};
+pub use queue::{Heap, Levels, List};
+pub use round_robin::RoundRobin;
+pub use simulation::{Summary, Violation, simulate};
+pub use throughput::Throughput;
+
+/// Why an entry is enqueued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Arrival {
+    /// It is new.
+    Spawned,
+    /// What it waited for has come, or the time is over.
+    Woken,
+    /// Its kernel thread came back from a sleep in the kernel.
+    Unblocked,
+    /// It lets others run first.
+    Yielded,
+    /// Its time slice is over.
+    SliceOver,
+    /// It ran or was to run, and something else goes first; it has time left.
+    Outranked,
+    /// It comes from another virtual processor, or from the scheduler that was here before.
+    Moved,
+    /// Its priority or its parameter was changed while it was queued.
+    Changed,
+}
+
+/// Whether the time slice of what runs is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slice {
+    /// It has time left.
+    Left,
+    /// It has run for as long as [`Scheduler::slice_ns`] said, or longer.
+    Over,
+}
+
+/// What idle virtual processors would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demand {
+    /// How many are runnable here, without the one that runs.
+    pub runnable: usize,
+    /// How many virtual processors are idle.
+    pub idle: usize,
+    /// Whether the time slice of what runs here is over.
+    pub slice: Slice,
+}
+
+/// A user scheduler: it decides who runs next on one virtual processor.
+pub trait Scheduler: Send {
+    /// What it is called in reports.
+    fn name(&self) -> &'static str;
+
+    /// `entry` is runnable. It is in no queue of this scheduler.
+    fn enqueue(&mut self, entry: Entry, arrival: Arrival, now_ns: u64);
+
+    /// Takes out the entry that runs next. There must be one as long as more were enqueued than picked, given and removed.
+    fn pick(&mut self, now_ns: u64) -> Option<Entry>;
+
+    /// Takes out `entry`, which was enqueued and neither picked nor given since.
+    fn remove(&mut self, entry: Entry);
+
+    /// The priority of the most urgent entry, for whoever compares virtual processors or address spaces.
+    fn best(&self) -> Option<Priority>;
+
+    /// Whether an enqueued entry should run instead of `running`.
+    fn preempts(&self, running: Entry, slice: Slice, now_ns: u64) -> bool;
+
+    /// How long `entry`, which was just picked, runs while others wait; between 1 ms and 1 s.
+    fn slice_ns(&self, _entry: Entry) -> u64 {
+        crate::monitor::SLICE_NS
+    }
+
+    /// `entry` had the virtual processor for `ran_ns`. Told when it leaves, before it is enqueued again, and when its slice is over.
+    fn charge(&mut self, _entry: Entry, _ran_ns: u64, _now_ns: u64) {}
+
+    /// Something happened that the kernel side knows.
+    fn event(&mut self, _event: &Event, _now_ns: u64) {}
+
+    /// How many entries to give to virtual processors that are idle. Otherwise: even shares.
+    fn surplus(&self, demand: Demand) -> usize {
+        crate::balance::share(demand.runnable, demand.idle, demand.slice)
+    }
+
+    /// Takes out an entry for another virtual processor: one that is not [pinned](Entry::is_pinned). Otherwise: the next, if that
+    /// can move.
+    fn give(&mut self, now_ns: u64) -> Option<Entry> {
+        let next = self.pick(now_ns)?;
+        if next.is_pinned() {
+            self.enqueue(next, Arrival::Outranked, now_ns);
+            return None;
+        }
+        Some(next)
+    }
+
+    /// Whether a virtual processor that falls idle asks a busy one for work; otherwise it waits for busy ones to notice.
+    fn seeks_work(&self) -> bool {
+        false
+    }
+}
+
+/// Why a user scheduler lost its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It picked or gave what is not runnable on this virtual processor, or a pinned entry to another one.
+    NotRunnable,
+    /// It picked nothing although entries were enqueued.
+    Lost,
+    /// It panicked, perhaps because it called something that suspends.
+    Panicked,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotRunnable => "picked what is not runnable there",
+            Self::Lost => "picked nothing although something was runnable",
+            Self::Panicked => "panicked",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
