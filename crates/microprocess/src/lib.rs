@@ -31,6 +31,8 @@
 //! | Unblocked | the thread finds its processor gone at its next call, queues its microprocess and waits for its turn | `schedule` |
 //! | Resumed | a pooled thread is given a virtual processor and dispatches | `dispatch` |
 //! | Preempted | the *monitor* signals the holder; thread and microprocess wait in the handler, the processor goes on | `monitor`, `preempt` |
+//! | Changed | a priority set from outside: its virtual processor queues it anew, and reconsiders | `microprocess`, `vp` |
+//! | all of them, to a user scheduler | one type, with the paper's arguments | `event`, `scheduler` |
 //! | stop and resume by global id (§5) | *orders*: kill, suspend, resume, in every state | `orders`, `control` |
 //! | events masked | a word of the kernel thread; what comes up meanwhile lies in `attention` until it is clear again | `kernel_thread`, `vp` |
 //!
@@ -40,7 +42,9 @@
 //! Priorities hold across the Kyocho processes of one user: they share a file in which each virtual processor says what it wants, and
 //! whoever is outranked on its CPU stands aside (§3.3.1; `space`).
 //!
-//! Read `run_queue` and `timers` (pure), then `vp`, `schedule`, `dispatch`, then the events.
+//! User schedulers decide who runs next on a virtual processor; the built-in one is fixed priorities ([`scheduler`]).
+//!
+//! Read `run_queue` and `heap` (pure), then `vp`, `schedule`, `dispatch`, then the events.
 //!
 //! **Invariant:** nothing allocates, frees or suspends while events are masked.
 //!
@@ -75,6 +79,7 @@
 mod balance;
 mod bound;
 pub mod channel;
+mod concurrency;
 mod condemned;
 pub mod control;
 mod deadline;
@@ -125,6 +130,7 @@ pub mod trace;
 mod vp;
 
 pub use bound::bound;
+pub use concurrency::{ConcurrencyError, set_concurrency};
 pub use control::{Gone, Killed};
 pub use deadline::Deadline;
 pub use future::{FutureHandle, block_on, spawn_future};

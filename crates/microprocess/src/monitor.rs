@@ -165,6 +165,10 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         *watch = Watch::default();
         return await_timers(vp, now_ns);
     }
+    if vp.is_retired() {
+        // What runs there does not know, or unwound when it was told.
+        vp.alert(attention::RECONSIDER);
+    }
     if vp.tick(now_ns) {
         vp.alert(attention::RANK);
     }

@@ -440,13 +440,21 @@ impl Record {
         self.pin() != ANYWHERE
     }
 
-    /// The virtual processor it is pinned to, if that is another one than its home, and runs.
+    /// The virtual processor that it must go to: the one it is pinned to, if that runs; any that runs, if its home is retired.
     pub(crate) fn destination(&self) -> Option<&'static Vp> {
         let (pin, home) = (self.pin(), self.home());
-        if pin == ANYWHERE || pin == home.index {
-            return None;
+        if pin == home.index || pin == ANYWHERE && !home.is_retired() {
+            return if home.is_retired() { self.refuge(home) } else { None };
         }
-        home.shared().vp(pin)
+        let pinned_to = home.shared().vp(pin);
+        pinned_to.or_else(|| if home.is_retired() { self.refuge(home) } else { None })
+    }
+
+    /// The virtual processor for it while `home` is retired: the same at every look, and all of them about equally often.
+    #[cold]
+    fn refuge(&self, home: &Vp) -> Option<&'static Vp> {
+        let shared = home.shared();
+        shared.vp(self.id() as usize % shared.concurrency())
     }
 
     /// Sends it to `vp`, where it will be runnable. It stands in no queue, and its stack was left.

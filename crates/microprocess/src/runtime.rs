@@ -38,6 +38,7 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct RuntimeBuilder {
     virtual_processors: Option<usize>,
+    virtual_processors_max: Option<usize>,
     detection: Detection,
     aside_max: Option<Duration>,
     control: Option<bool>,
@@ -107,6 +108,18 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets how many virtual processors [`set_concurrency`](crate::set_concurrency()) may ask for: at least as many as there are to begin
+    /// with, which it is when not called. Each costs a few kernel threads, asleep.
+    ///
+    /// # Panics
+    /// `most` is zero.
+    #[must_use]
+    pub fn virtual_processors_max(mut self, most: usize) -> Self {
+        assert!(most > 0, "a runtime needs a virtual processor");
+        self.virtual_processors_max = Some(most);
+        self
+    }
+
     /// Sets how sleeping in the kernel is noticed.
     #[must_use]
     pub fn detection(mut self, detection: Detection) -> Self {
@@ -148,8 +161,10 @@ impl RuntimeBuilder {
         let virtual_processors = self.virtual_processors.unwrap_or_else(cpus);
         let aside_max = self.aside_max.unwrap_or(ASIDE_MAX);
         let control = control_is_wanted(self.control, env::var_os("KYOCHO_CONTROL").as_deref());
+        let most = self.virtual_processors_max.unwrap_or(0).max(virtual_processors);
         Runtime {
-            virtual_processors,
+            concurrency: virtual_processors,
+            virtual_processors: most,
             detection: detect::settle(self.detection),
             aside_max,
             control,
@@ -183,6 +198,8 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
 /// Virtual processors for one address space, or for a part of it.
 #[derive(Debug, Clone)]
 pub struct Runtime {
+    /// How many run to begin with, and how many there are.
+    concurrency: usize,
     virtual_processors: usize,
     detection: Detection,
     aside_max: Duration,
@@ -284,7 +301,8 @@ impl Runtime {
         let mut cpus = if pins { allowed_cpus() } else { Vec::new() };
         space::spread(&mut cpus);
         let aside_max_ns = u64::try_from(self.aside_max.as_nanos()).unwrap_or(u64::MAX);
-        let options = Options { detection, aside_max_ns, scheduler: self.scheduler.clone() };
+        let (scheduler, concurrency) = (self.scheduler.clone(), self.concurrency);
+        let options = Options { detection, aside_max_ns, scheduler, concurrency };
         let shared = Shared::new(self.virtual_processors, cpus, options);
         install_schedulers(shared);
         let mut result = None;
@@ -550,7 +568,7 @@ pub fn report() -> Report {
     Report { virtual_processors, detection, io: mechanism(), priorities: space::reach() }
 }
 
-/// How many virtual processors the caller's runtime has.
+/// How many virtual processors of the caller's runtime run microprocesses.
 ///
 /// # Panics
 /// The caller is no microprocess.

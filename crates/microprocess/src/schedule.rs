@@ -233,6 +233,10 @@ fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
     } else if !panicking() {
         let over = slice == Slice::Over;
         vp.queue.push(me, if over { Arrival::SliceOver } else { Arrival::Outranked });
+        if leaves {
+            // The base sends it away, and everybody with it from one that is retired.
+            return switch_to_base(vp, me, None);
+        }
         switch_away(vp, me);
     }
 }

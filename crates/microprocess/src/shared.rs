@@ -4,7 +4,7 @@ use core::{mem, ptr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kyocho_sys::error::Errno;
-use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kyocho_sys::prim::thread;
 use kyocho_sys::{barrier, futex};
 
@@ -35,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) detection: Detection,
     pub(crate) aside_max_ns: u64,
     pub(crate) scheduler: Option<Factory>,
+    /// How many virtual processors run to begin with.
+    pub(crate) concurrency: usize,
 }
 
 /// What may be changed while the runtime runs.
@@ -64,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) detection: Detection,
     /// The CPUs its virtual processors may be pinned to; none where they are not pinned.
     cpus: Vec<usize>,
+    /// How many virtual processors run; the others are retired.
+    concurrency: AtomicUsize,
     /// How long one of them stands aside for other processes at a time.
     pub(crate) aside_max_ns: u64,
     /// What may be changed while the runtime runs, by one microprocess at a time.
@@ -76,7 +80,7 @@ impl Shared {
     ///
     /// `cpus` are those its virtual processors are pinned to, in turn; none when it is empty.
     pub(crate) fn new(count: usize, cpus: Vec<usize>, options: Options) -> &'static Self {
-        let Options { detection, aside_max_ns, scheduler } = options;
+        let Options { detection, aside_max_ns, scheduler, concurrency } = options;
         let vps: Vec<&'static Vp> = (0..count)
             .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
             .collect();
@@ -93,6 +97,7 @@ impl Shared {
             kernel_threads: AtomicU32::new(0),
             detection,
             cpus,
+            concurrency: AtomicUsize::new(concurrency),
             aside_max_ns,
             configuration: RuntimeMutex::new(Configuration { scheduler }),
             threads: Mutex::new(Vec::new()),
@@ -101,20 +106,27 @@ impl Shared {
             let cpu = shared.cpus.get(vp.index % shared.cpus.len().max(1));
             vp.belong_to(shared, cpu.copied().unwrap_or(ANY_CPU));
         }
+        shared.set_concurrency(concurrency);
         if count > 1 {
             require_locks();
         }
         shared
     }
 
-    /// Virtual processor `index`, if there is one.
+    /// Virtual processor `index`, if it runs.
     pub(crate) fn vp(&self, index: usize) -> Option<&'static Vp> {
-        self.vps().get(index).copied()
+        self.vps().get(index).copied().filter(|vp| !vp.is_retired())
+    }
+
+    /// Lets the first `count` virtual processors run.
+    pub(crate) fn set_concurrency(&self, count: usize) {
+        self.concurrency.store(count, Ordering::SeqCst);
+        self.vps.iter().for_each(|vp| vp.set_retired(vp.index >= count));
     }
 
     /// How many virtual processors run microprocesses.
     pub(crate) fn concurrency(&self) -> usize {
-        self.vps().len()
+        self.concurrency.load(Ordering::SeqCst)
     }
 
     #[inline]
@@ -182,7 +194,7 @@ impl Shared {
     /// `vp` has nothing to do: asks the next busy one after it to share.
     pub(crate) fn ask_for_work(&self, vp: &Vp) {
         let others = self.vps().iter().cycle().skip(vp.index + 1).take(self.vps().len() - 1);
-        if let Some(busy) = others.into_iter().find(|other| !other.is_idle()) {
+        if let Some(busy) = others.into_iter().find(|other| !other.is_idle() && !vp.is_retired()) {
             busy.alert(attention::SHARE);
         }
     }

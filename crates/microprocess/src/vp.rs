@@ -123,6 +123,8 @@ pub(crate) struct Vp {
     inbox: AtomicPtr<Record>,
     /// Serialises those who would take the processor from its holder.
     pub(crate) taking: AtomicBool,
+    /// Runs nobody: see [`set_concurrency`](crate::set_concurrency()).
+    retired: AtomicBool,
     /// 1 once the last holder has left for good.
     pub(crate) stopped: AtomicU32,
     port: AtomicPtr<Port>,
@@ -176,6 +178,7 @@ impl Vp {
             attention: AtomicU32::new(0),
             inbox: AtomicPtr::new(ptr::null_mut()),
             taking: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             stopped: AtomicU32::new(0),
             port: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicUsize::new(ANY_CPU),
@@ -344,6 +347,21 @@ impl Vp {
     pub(crate) fn holder(&self) -> &'static KernelThread {
         // SAFETY: set before the runtime starts, to records that live for ever.
         unsafe { &*self.holder.load(Ordering::Acquire) }
+    }
+
+    /// Whether it runs nobody: what becomes runnable here is sent on.
+    #[inline]
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_retired(&self, retired: bool) {
+        self.retired.store(retired, Ordering::SeqCst);
+    }
+
+    /// Whether it has nothing to do and may be given something.
+    fn is_free(&self) -> bool {
+        self.is_idle() && !self.is_retired()
     }
 
     /// Whether the holder sleeps for want of work, and nobody is about to wake it.
@@ -586,9 +604,9 @@ impl Vp {
     #[cold]
     pub(crate) fn share(&self, slice: Slice) {
         let vps = self.shared().vps();
-        let idle = vps.iter().filter(|vp| vp.is_idle()).count();
+        let idle = vps.iter().filter(|vp| vp.is_free()).count();
         let count = self.queue.surplus(idle, slice);
-        let heirs = vps.iter().filter(|vp| vp.is_idle()).take(idle).cycle();
+        let heirs = vps.iter().filter(|vp| vp.is_free()).take(idle).cycle();
         for (_, vp) in (0..count).zip(heirs) {
             let Some(record) = self.queue.give() else { return };
             self.counters.shared.bump();

@@ -12,8 +12,9 @@ use kyocho_microprocess::scheduler::{
     RoundRobin, Scheduler, Slice, Throughput,
 };
 use kyocho_microprocess::{
-    Builder, Deadline, Detection, Microprocess, Priority, Runtime, RuntimeBuilder, channel,
-    concurrency, sleep, spawn, statistics, virtual_processor, yield_now,
+    Builder, ConcurrencyError, Deadline, Detection, Microprocess, Priority, Runtime,
+    RuntimeBuilder, channel, concurrency, set_concurrency, sleep, spawn, statistics,
+    virtual_processor, yield_now,
 };
 
 #[path = "support/watchdog.rs"]
@@ -451,4 +452,62 @@ fn pins_change_while_everybody_runs() {
                 .unwrap();
         }
     });
+}
+
+#[test]
+fn the_number_of_virtual_processors_changes_while_everybody_runs() {
+    under_watchdog("concurrency", || {
+        for make in [None, Some(policies()[2].1), Some(policies()[4].1)] {
+            let mut builder = on(2).virtual_processors_max(4);
+            if let Some(make) = make {
+                builder = builder.scheduler(make);
+            }
+            builder
+                .build()
+                .run(|| {
+                    let workers: Vec<_> = (0..4).map(|_| spawn(mixture)).collect();
+                    for count in [1, 4, 2, 3, 1, 2, 4, 1] {
+                        set_concurrency(count).unwrap();
+                        assert_eq!(concurrency(), count);
+                        sleep(Duration::from_millis(2));
+                        // It went on somewhere that ran.
+                        assert!(virtual_processor() < 4);
+                    }
+                    let everybody = (0..20).map(|_| {
+                        spawn(|| {
+                            sleep(Duration::from_millis(1));
+                            raw_sleep_ms(1);
+                            yield_now();
+                            virtual_processor()
+                        })
+                    });
+                    let everybody: Vec<_> = everybody.collect();
+                    for one in everybody {
+                        assert_eq!(one.join().unwrap(), 0, "the others are retired");
+                    }
+                    let sums: Vec<u64> = workers.into_iter().map(|w| w.join().unwrap()).collect();
+                    assert_eq!(sums, [5150; 4]);
+                })
+                .unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_number_of_virtual_processors_out_of_range_is_refused() {
+    let runtime = on(1).virtual_processors_max(2).build();
+    runtime
+        .run(|| {
+            for asked in [0, 3] {
+                let refused = set_concurrency(asked).unwrap_err();
+                assert_eq!(refused, ConcurrencyError { asked, most: 2 });
+                assert!(refused.to_string().contains("1 to 2"), "{refused}");
+            }
+            assert_eq!(concurrency(), 1);
+            // Who is pinned to a retired one runs anywhere.
+            assert!(Builder::new().virtual_processor(1).spawn(|| ()).is_err());
+            Microprocess::current().set_virtual_processor(Some(1));
+            assert_eq!(virtual_processor(), 0);
+        })
+        .unwrap();
 }
