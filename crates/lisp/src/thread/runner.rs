@@ -315,6 +315,8 @@ impl Runner {
         if is_heard || self.kernel.exiting.load(Ordering::Relaxed) {
             return;
         }
+        // The object is an argument of the call that the machine stopped in, so that a collection
+        // keeps it meanwhile.
         let report = Report::of_thread(&self.kernel, thread, machine, object);
         self.kernel.threads.outside(thread, || {
             // Nobody can be told that standard error is closed.
