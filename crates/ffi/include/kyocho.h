@@ -135,6 +135,13 @@ int kyocho_yield(void);
 /* Others run meanwhile. (A raw usleep holds up nobody either, but costs a kernel thread for as long.) */
 int kyocho_nanosleep(uint64_t nanoseconds);
 int kyocho_usleep(uint64_t microseconds);
+/* Ends it, whatever it is doing: asleep, waiting, running. It is gone when it next calls a function that may wait, or is in one;
+ * a raw sleep in the kernel is interrupted. Its values are destroyed, its mutexes stay locked, its result is KYOCHO_CANCELED.
+ * Returns before it has ended. ESRCH. From anywhere. */
+int kyocho_kill(kyocho_t microprocess);
+/* It stands still from now on, or when it comes back from the kernel; and goes on. ESRCH. From anywhere. */
+int kyocho_suspend(kyocho_t microprocess);
+int kyocho_resume(kyocho_t microprocess);
 /* From the next time it becomes runnable. EINVAL: not 0 to 63. ESRCH. From anywhere. */
 int kyocho_setpriority(kyocho_t microprocess, int priority);
 int kyocho_getpriority(kyocho_t microprocess, int *priority);
@@ -260,7 +267,7 @@ typedef struct {
 
 #define KYOCHO_ONCE_INIT {0x6b796f6eu, 0, {0}}
 
-/* Calls initialise() unless that was done before; returns when it has been. */
+/* Calls initialise() unless that was done before; returns when it has been. Who is killed in it leaves others waiting. */
 int kyocho_once(kyocho_once_t *once, void (*initialise)(void));
 
 /* ---- Values of a microprocess's own ----------------------------------------------------------------------------------- */

@@ -5,7 +5,9 @@ use core::panic::AssertUnwindSafe;
 use std::io::{Error, ErrorKind};
 use std::panic::catch_unwind;
 
-use kyocho_microprocess::Microprocess;
+use kyocho_microprocess::{Killed, Microprocess};
+
+use crate::threads;
 
 /// An error number of the C library, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +57,17 @@ pub(crate) fn count(body: impl FnOnce() -> Result<usize>) -> i64 {
     }
 }
 
-fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Code(libc::ENOTRECOVERABLE)))
+/// Runs `body`; a panic is an error. A caller that was killed in it has unwound this far: it ends here, since frames of C
+/// cannot be unwound.
+pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result,
+        Err(panic) if panic.is::<Killed>() => {
+            drop(panic);
+            threads::end_killed()
+        }
+        Err(_panic) => Err(Code(libc::ENOTRECOVERABLE)),
+    }
 }
 
 /// The microprocess that calls.

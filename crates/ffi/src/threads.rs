@@ -17,7 +17,7 @@ use kyocho_microprocess::{
 use kyocho_sys::prim::atomic::{AtomicPtr, Ordering};
 
 use crate::attributes::{self, Attributes, level};
-use crate::error::{Code, Result, answer, caller};
+use crate::error::{Code, Result, answer, caller, caught};
 use crate::keys;
 use crate::object::Object;
 
@@ -130,25 +130,36 @@ impl Drop for Place {
     }
 }
 
-/// The life of a microprocess of C.
+/// The life of a microprocess of C. Not inlined into what holds values: nothing on its stack is dropped.
+#[inline(never)]
 fn live(run: &'static Run, start: Start, argument: Pointer) -> Pointer {
     // SAFETY: C passed a function for this argument.
-    let result = Pointer(unsafe { start(argument.0) });
-    take_leave(run);
-    result
+    let result = unsafe { start(argument.0) };
+    end(run, Pointer(result))
 }
 
-/// The last thing that a microprocess of C does.
-fn take_leave(run: &Run) {
-    keys::run_destructors();
-    if let Some(me) = Microprocess::try_current() {
-        let mut table = run.table();
-        if let Entry::Occupied(mut entry) = table.entry(me.id()) {
+/// Ends the calling microprocess of C: values of its own are destroyed, and it leaves the table if nobody will join it.
+fn end(run: &'static Run, result: Pointer) -> ! {
+    let last = || {
+        keys::run_destructors();
+        let Some(me) = Microprocess::try_current() else { return };
+        if let Entry::Occupied(mut entry) = run.table().entry(me.id()) {
             entry.get_mut().is_leaving = true;
             if matches!(entry.get().joining, Joining::Never(_)) {
                 entry.remove();
             }
         }
+    };
+    // SAFETY: whoever runs during a run was made by `kyocho_run` or `kyocho_spawn`, by a closure that returns a `Pointer`. On its
+    // stack are frames of C and `live`'s, which hold nothing that needs to be dropped.
+    unsafe { exit(result, last) }
+}
+
+/// Ends the calling microprocess of C, which was killed.
+pub(crate) fn end_killed() -> ! {
+    match run() {
+        Ok(run) => end(run, CANCELED),
+        Err(_) => unreachable!("a microprocess of C runs during a run"),
     }
 }
 
@@ -254,14 +265,34 @@ unsafe extern "C" fn kyocho_join(microprocess: u64, result: *mut *mut c_void) ->
         }
         let run = run()?;
         let handle = claim(&mut run.table(), microprocess, Joining::UnderWay)?;
+        let given_up = GivenUp { run, id: microprocess };
         let Pointer(value) = handle.join().unwrap_or(CANCELED);
         run.table().remove(&microprocess);
+        drop(given_up);
         // SAFETY: the caller's promise: null or a place for a pointer.
         if let Some(place) = unsafe { result.as_mut() } {
             *place = value;
         }
         Ok(())
     })
+}
+
+/// Leaves a microprocess to itself whose joiner is killed.
+struct GivenUp {
+    run: &'static Run,
+    id: u64,
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut entry) = self.run.table().entry(self.id) {
+            let known = entry.get_mut();
+            known.joining = Joining::Never(known.microprocess());
+            if known.is_leaving {
+                entry.remove();
+            }
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -303,15 +334,11 @@ extern "C" fn kyocho_self() -> u64 {
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_exit(result: *mut c_void) -> ! {
-    let run = run().ok().filter(|run| run.table().contains_key(&kyocho_self()));
-    let Some(run) = run else {
+    let Ok((run, _me)) = caught(|| Ok((run()?, caller()?))) else {
         let _closed = writeln!(std::io::stderr(), "kyocho_exit: the caller is no microprocess");
         std::process::abort();
     };
-    take_leave(run);
-    // SAFETY: it is in the table, so its closure returns a `Pointer`; frames on its stack are C's, and `live`'s, which holds
-    // nothing that needs to be dropped.
-    unsafe { exit(Pointer(result)) }
+    end(run, Pointer(result))
 }
 
 #[unsafe(no_mangle)]
@@ -333,6 +360,21 @@ extern "C" fn kyocho_usleep(microseconds: u64) -> c_int {
 fn named(id: u64) -> Result<Microprocess> {
     let table = run()?.table_from_anywhere();
     table.get(&id).map(Known::microprocess).ok_or(Code::NO_SUCH)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_kill(microprocess: u64) -> c_int {
+    answer(|| named(microprocess)?.kill().map_err(|_| Code::NO_SUCH))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_suspend(microprocess: u64) -> c_int {
+    answer(|| named(microprocess)?.suspend().map_err(|_| Code::NO_SUCH))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_resume(microprocess: u64) -> c_int {
+    answer(|| named(microprocess)?.resume().map_err(|_| Code::NO_SUCH))
 }
 
 #[unsafe(no_mangle)]

@@ -1,9 +1,19 @@
 //! Futures: waited for by a microprocess, or run as a stackless one.
+//!
+//! # Futures of other runtimes
+//! Nothing here knows tokio, and its clients work all the same: a future says when to poll it by a waker, and who calls that does not
+//! matter. What it needs besides is the reactor it was written for, on a kernel thread of its own:
+//!
+//! | futures of | need |
+//! |---|---|
+//! | channels, locks and timers of their own (`futures`, `async-channel`, `tokio::sync`) | nothing |
+//! | `async-io` and what is built on it | nothing: it starts its reactor itself |
+//! | `tokio::net`, `tokio::time`, `tokio::spawn`; `hyper`, `reqwest`, `sqlx` and their like | a tokio runtime somewhere, and [`within`] its context |
 #![expect(unsafe_code, reason = "a waker that counts its clones")]
 
 use core::any::Any;
 use core::fmt;
-use core::future::Future;
+use core::future::{Future, poll_fn};
 use core::mem::{self, ManuallyDrop};
 use core::panic::AssertUnwindSafe;
 use core::pin::{Pin, pin};
@@ -109,6 +119,45 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         }
         park();
     }
+}
+
+/// `future`, polled by `around`, which enters a context first: for futures that look for their runtime in a thread-local value.
+///
+/// A context must not be entered for longer than a poll: it belongs to the kernel thread, which is another one after a wait. `around` calls
+/// what it is given once.
+///
+/// ```
+/// use core::time::Duration;
+/// use kyocho_microprocess::{block_on, run, within};
+///
+/// // Its reactor and its tasks have a kernel thread of their own.
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+/// let handle = runtime.handle().clone();
+/// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+/// let reactor = std::thread::spawn(move || runtime.block_on(stopped));
+///
+/// run(|| {
+///     let soon = async { tokio::time::sleep(Duration::from_millis(1)).await };
+///     let entered = |poll: &mut dyn FnMut()| {
+///         let _context = handle.enter();
+///         poll();
+///     };
+///     block_on(within(entered, soon));
+/// })
+/// .unwrap();
+/// drop(stop);
+/// reactor.join().unwrap();
+/// ```
+pub fn within<F: Future>(
+    around: impl Fn(&mut dyn FnMut()),
+    future: F,
+) -> impl Future<Output = F::Output> {
+    let mut future = Box::pin(future);
+    poll_fn(move |context| {
+        let mut polled = Poll::Pending;
+        around(&mut || polled = future.as_mut().poll(context));
+        polled
+    })
 }
 
 /// Runs a future as a stackless microprocess.

@@ -133,7 +133,7 @@ pub use bound::bound;
 pub use concurrency::{ConcurrencyError, set_concurrency};
 pub use control::{Gone, Killed};
 pub use deadline::Deadline;
-pub use future::{FutureHandle, block_on, spawn_future};
+pub use future::{FutureHandle, block_on, spawn_future, within};
 pub use interval::Interval;
 pub use local::{LocalKey, OutsideError};
 pub use microprocess::{

@@ -341,7 +341,8 @@ pub(crate) fn require_locks() {
         barrier::everywhere();
         for vp in runtimes().iter().flat_map(|shared| &shared.vps) {
             // Sections are short: wait for a moment outside of any.
-            while vp.stopped.load(Ordering::SeqCst) == 0
+            while vp.has_begun()
+                && vp.stopped.load(Ordering::SeqCst) == 0
                 && !vp.rests()
                 && vp.holder().mask.load(Ordering::SeqCst) != 0
             {

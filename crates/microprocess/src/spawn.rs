@@ -417,9 +417,10 @@ where
     finish(record, drop_result::<T>)
 }
 
-/// Ends the calling microprocess at once, with `value` as its result; microprocess-local values are dropped.
+/// Ends the calling microprocess at once, with `value` as its result: calls `last`, drops microprocess-local values, and is gone.
 ///
-/// For interfaces such as C's, whose threads may end in the middle of a call.
+/// For interfaces such as C's, whose threads may end in the middle of a call. From here on nobody can kill it, so `last` runs
+/// to its end.
 ///
 /// # Panics
 /// The caller is no microprocess, or one without a stack.
@@ -427,11 +428,12 @@ where
 /// # Safety
 /// The microprocess was spawned with a closure that returns `T`. No value on its stack needs to be dropped, and nobody
 /// else refers to one: the frames are gone without a trace, as after `longjmp`.
-pub unsafe fn exit<T: Send>(value: T) -> ! {
+pub unsafe fn exit<T: Send>(value: T, last: impl FnOnce()) -> ! {
     let me = schedule::current();
     assert!(!me.is_stackless.get(), "a microprocess without a stack ends by `Step::Done`");
     me.in_place.set(false);
     me.is_ending.set(true);
+    last();
     local::end(me);
     // SAFETY: this is the microprocess, whose closure was moved out when it started; `T` is the caller's promise.
     unsafe { put_result::<T>(me, Ok(value)) };

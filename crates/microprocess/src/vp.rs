@@ -343,6 +343,11 @@ impl Vp {
         self.attention.load(Ordering::Relaxed) & !attention::ORDERS != 0
     }
 
+    /// Whether it ever had a holder: its runtime is known to others a moment before.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.holder.load(Ordering::Acquire).is_null()
+    }
+
     /// The kernel thread that holds it, or held it last.
     pub(crate) fn holder(&self) -> &'static KernelThread {
         // SAFETY: set before the runtime starts, to records that live for ever.

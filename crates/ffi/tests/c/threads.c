@@ -1,6 +1,8 @@
 /* The life of microprocesses: attributes, results, names, priorities, values of their own. */
 #include "check.h"
 
+#include <unistd.h>
+
 static void *twice(void *argument) { return (void *)(2 * (uintptr_t)argument); }
 
 static void *exits(void *argument) {
@@ -161,6 +163,68 @@ static void *keys(void *argument) {
     return NULL;
 }
 
+static void *locks_and_waits(void *argument) {
+    CHECK(kyocho_setspecific(counted, &destroyed) == 0);
+    waits(argument);
+    CHECK(!"goes on although it was killed");
+    return NULL;
+}
+
+static void *sleeps_behind_our_back(void *argument) {
+    CHECK(kyocho_sem_post((kyocho_sem_t *)argument) == 0);
+    usleep(1000000000);
+    kyocho_yield();
+    CHECK(!"goes on although it was killed");
+    return NULL;
+}
+
+static void *computes(void *argument) {
+    volatile int *stop = (volatile int *)argument;
+    while (!*stop) kyocho_yield();
+    return NULL;
+}
+
+static void *joins(void *argument) {
+    kyocho_join(*(kyocho_t *)argument, NULL);
+    CHECK(!"goes on although it was killed");
+    return NULL;
+}
+
+static void *kills(void *argument) {
+    kyocho_t one, other;
+    kyocho_sem_t go;
+    volatile int stop = 0;
+    void *result = NULL;
+    int i;
+    (void)argument;
+    destroyed = 0;
+    CHECK(kyocho_sem_init(&go, 0) == 0 && kyocho_key_create(&counted, count) == 0);
+    CHECK(kyocho_kill(987654) == ESRCH && kyocho_suspend(987654) == ESRCH);
+    CHECK(kyocho_spawn(&one, NULL, locks_and_waits, &go) == 0);
+    kyocho_yield();
+    CHECK(kyocho_kill(one) == 0);
+    CHECK(kyocho_join(one, &result) == 0 && result == KYOCHO_CANCELED);
+    CHECK(destroyed == 1 && kyocho_kill(one) == ESRCH);
+    CHECK(kyocho_spawn(&one, NULL, twice, NULL) == 0 && kyocho_kill(one) == 0);
+    CHECK(kyocho_join(one, &result) == 0 && (result == KYOCHO_CANCELED || result == NULL));
+    CHECK(kyocho_spawn(&one, NULL, sleeps_behind_our_back, &go) == 0);
+    CHECK(kyocho_sem_wait(&go) == 0 && kyocho_kill(one) == 0);
+    CHECK(kyocho_join(one, &result) == 0 && result == KYOCHO_CANCELED);
+    CHECK(kyocho_spawn(&one, NULL, computes, (void *)&stop) == 0);
+    CHECK(kyocho_spawn(&other, NULL, joins, &one) == 0);
+    for (i = 0; i < 10; i += 1) kyocho_yield();
+    CHECK(kyocho_suspend(one) == 0);
+    /* Its joiner is killed: nobody joins it any more. */
+    CHECK(kyocho_kill(other) == 0);
+    CHECK(kyocho_join(other, &result) == 0 && result == KYOCHO_CANCELED);
+    CHECK(kyocho_join(one, NULL) == EINVAL);
+    CHECK(kyocho_resume(one) == 0);
+    stop = 1;
+    while (kyocho_getpriority(one, &i) == 0) kyocho_yield();
+    CHECK(kyocho_key_delete(counted) == 0);
+    return NULL;
+}
+
 static void *runs_again(void *argument) {
     (void)argument;
     CHECK(kyocho_run(1, NULL, twice, NULL, NULL) == EBUSY);
@@ -192,6 +256,7 @@ int main(void) {
     on_processors(lives);
     on_processors(with_attributes);
     on_processors(keys);
+    on_processors(kills);
     on_processors(runs_again);
     CHECK(kyocho_run(0, NULL, exits, &one, &result) == 0 && result == &one);
     CHECK(kyocho_run(0, NULL, returns_at_once, &count, NULL) == 0);

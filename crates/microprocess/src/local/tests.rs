@@ -95,7 +95,7 @@ fn values_are_dropped_at_the_end_however_it_comes() {
             by_exit(30);
             drop(by_exit);
             // SAFETY: this closure returns a `u32` and holds nothing.
-            unsafe { exit(5_u32) }
+            unsafe { exit(5_u32, || ()) }
         });
         assert_eq!(exited.join().unwrap(), 5);
         assert_eq!(told.recv(), Ok(30));
