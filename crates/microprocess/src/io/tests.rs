@@ -4,8 +4,10 @@
     reason = "a scenario nests: runtime, scope, microprocess, loop"
 )]
 
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, ErrorKind, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 
+use super::descriptor::{Interest, ready};
 use super::{File, Mechanism, mechanism, port::Port};
 use crate::{scope, spawn, sync::tests::on_processors, yield_now};
 
@@ -105,7 +107,7 @@ fn errors_are_the_kernels() {
         let (reader, mut writer) = pipe();
         drop(reader);
         let error = writer.write_all(b"nobody reads").unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
         let (mut reader, _writer) = pipe();
         assert!(reader.write_all(b"the wrong end").is_err());
         assert!(File::open("/nowhere").is_err());
@@ -163,4 +165,59 @@ fn runtime_that_stops_takes_its_operations_back() {
 fn mechanism_is_named() {
     assert!(matches!(mechanism(), Mechanism::Ring | Mechanism::Calls));
     assert_eq!(mechanism(), mechanism());
+}
+
+#[test]
+fn file_is_cut_extended_and_written_from_several_buffers() {
+    on_processors(1, || {
+        let path = std::env::temp_dir().join(format!("kyocho-parts-{}", std::process::id()));
+        let options =
+            std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(true).clone();
+        let mut file = File::open_with(&options, &path).unwrap();
+        let parts = [IoSlice::new(b"one "), IoSlice::new(b"two")];
+        assert_eq!(file.write_vectored(&parts).unwrap(), 7);
+        file.sync_data().unwrap();
+        file.set_len(9).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 9);
+        file.seek(SeekFrom::Start(2)).unwrap();
+        let (mut head, mut tail) = ([0; 3], [0; 10]);
+        let mut places = [IoSliceMut::new(&mut head), IoSliceMut::new(&mut tail)];
+        assert_eq!(file.read_vectored(&mut places).unwrap(), 7);
+        assert_eq!((&head, &tail[..4]), (b"e t", &b"wo\0\0"[..]));
+        let append = std::fs::OpenOptions::new().append(true).clone();
+        let mut log = File::open_with(&append, &path).unwrap();
+        log.write_all(b"end").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one two\0\0end");
+        // Not open for that.
+        assert!(log.read(&mut head).is_err());
+        std::fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
+fn device_without_room_is_an_error() {
+    on_processors(1, || {
+        let Ok(mut full) = File::create("/dev/full") else {
+            return kyocho_sys::skip::skip(
+                "device_without_room_is_an_error",
+                "there is no /dev/full",
+            );
+        };
+        assert_eq!(full.write(b"x").unwrap_err().kind(), ErrorKind::StorageFull);
+    });
+}
+
+#[test]
+fn descriptor_is_waited_for_without_reading() {
+    on_processors(1, || {
+        let (reader, mut writer) = pipe();
+        let soon = Some(core::time::Duration::from_millis(2));
+        let wait = |limit| ready(reader.as_fd(), Interest::Read, limit);
+        assert_eq!(wait(soon).unwrap_err().kind(), ErrorKind::TimedOut);
+        ready(writer.as_fd(), Interest::Write, None).unwrap();
+        writer.write_all(b"x").unwrap();
+        wait(None).unwrap();
+        drop(writer);
+        wait(None).unwrap();
+    });
 }

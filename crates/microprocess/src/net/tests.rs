@@ -5,9 +5,9 @@
 )]
 
 use core::time::Duration;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 
-use super::{Shutdown, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use super::{Shutdown, TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use crate::{scope, spawn, sync::tests::on_processors, yield_now};
 
 const SOON: Duration = Duration::from_millis(2);
@@ -136,5 +136,137 @@ fn unix_sockets_are_named_by_paths() {
         drop(client);
         assert_eq!(server.join().unwrap(), "by path");
         std::fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
+fn several_buffers_go_and_come_as_one_stream() {
+    on_processors(1, || {
+        let (mut one, mut other) = UnixStream::pair().unwrap();
+        let parts = [IoSlice::new(b"ky"), IoSlice::new(b""), IoSlice::new(b"ocho")];
+        assert_eq!(one.write_vectored(&parts).unwrap(), 6);
+        let (mut head, mut tail) = ([0; 4], [0; 4]);
+        let mut places = [IoSliceMut::new(&mut head), IoSliceMut::new(&mut tail)];
+        assert_eq!(other.read_vectored(&mut places).unwrap(), 6);
+        assert_eq!((&head, &tail[..2]), (b"kyoc", &b"ho"[..]));
+    });
+}
+
+#[test]
+fn one_end_is_read_and_written_at_once_and_limits_go_with_its_clones() {
+    on_processors(1, || {
+        let (one, other) = UnixStream::pair().unwrap();
+        one.set_read_timeout(Some(SOON)).unwrap();
+        one.set_write_timeout(Some(SOON)).unwrap();
+        let clone = one.try_clone().unwrap();
+        assert_eq!((clone.read_timeout(), clone.write_timeout()), (Some(SOON), Some(SOON)));
+        clone.set_read_timeout(None).unwrap();
+        let reader = spawn(move || {
+            let mut byte = [0];
+            (&clone).read_exact(&mut byte).unwrap();
+            byte[0]
+        });
+        (&one).write_all(b"x").unwrap();
+        (&other).write_all(b"y").unwrap();
+        assert_eq!(reader.join().unwrap(), b'y');
+        // Nobody reads: at some point a write has no room.
+        let error = (0..10_000).find_map(|_| (&one).write_all(&[0; 4096]).err()).unwrap();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+    });
+}
+
+#[test]
+fn peeking_takes_nothing() {
+    on_processors(1, || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut server = listener.incoming().next().unwrap().unwrap();
+        client.write_all(b"abc").unwrap();
+        let mut bytes = [0; 2];
+        assert_eq!(server.peek(&mut bytes).unwrap(), 2);
+        server.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"ab");
+        assert!(server.take_error().unwrap().is_none());
+        let (one, other) =
+            (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        other.connect(one.local_addr().unwrap()).unwrap();
+        assert_eq!(other.peer_addr().unwrap(), one.local_addr().unwrap());
+        other.send(b"datagram").unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(one.peek_from(&mut buffer).unwrap(), (8, other.local_addr().unwrap()));
+        assert_eq!(one.peek(&mut buffer).unwrap(), 8);
+        assert_eq!(one.recv(&mut buffer).unwrap(), 8);
+    });
+}
+
+#[test]
+fn datagram_that_nobody_takes_is_refused() {
+    on_processors(1, || {
+        let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(gone).unwrap();
+        socket.send(b"anybody?").unwrap();
+        // The answer of the host's own network comes at once, and is told to the next call.
+        assert_eq!(socket.recv(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    });
+}
+
+#[test]
+fn write_to_who_is_gone_is_an_error_and_no_signal() {
+    on_processors(1, || {
+        let (mut one, other) = UnixStream::pair().unwrap();
+        drop(other);
+        assert_eq!(one.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+        let parts = [IoSlice::new(b"x")];
+        assert_eq!(one.write_vectored(&parts).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    });
+}
+
+#[test]
+fn unix_datagrams_are_whole_and_tell_their_sender() {
+    on_processors(1, || {
+        let path =
+            |name| std::env::temp_dir().join(format!("kyocho-{name}-{}", std::process::id()));
+        let (one_path, other_path) = (path("one"), path("other"));
+        let one = UnixDatagram::bind(&one_path).unwrap();
+        let other = UnixDatagram::bind(&other_path).unwrap();
+        let receiver = spawn(move || {
+            let mut buffer = [0; 4];
+            let (count, sender) = other.recv_from(&mut buffer).unwrap();
+            (buffer[..count].to_vec(), sender.as_pathname().map(ToOwned::to_owned))
+        });
+        yield_now();
+        one.send_to(b"longer than its buffer", &other_path).unwrap();
+        assert_eq!(receiver.join().unwrap(), (b"long".to_vec(), Some(one_path.clone())));
+        assert_eq!(
+            one.send_to(b"x", &other_path).unwrap_err().kind(),
+            ErrorKind::ConnectionRefused
+        );
+        let unnamed = UnixDatagram::unbound().unwrap();
+        unnamed.connect(&one_path).unwrap();
+        unnamed.send(b"hello").unwrap();
+        let mut buffer = [0; 8];
+        let (count, sender) = one.recv_from(&mut buffer).unwrap();
+        assert!(sender.is_unnamed() && &buffer[..count] == b"hello");
+        std::fs::remove_file(&one_path).unwrap();
+        std::fs::remove_file(&other_path).unwrap();
+    });
+}
+
+#[test]
+fn unix_listener_tells_its_path_and_its_connections() {
+    on_processors(1, || {
+        let path = std::env::temp_dir().join(format!("kyocho-incoming-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        assert_eq!(listener.local_addr().unwrap().as_pathname(), Some(path.as_path()));
+        let clients: Vec<_> = (0..3).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        for (client, connection) in clients.iter().zip(listener.incoming()) {
+            let connection = connection.unwrap();
+            assert_eq!(client.peer_addr().unwrap().as_pathname(), Some(path.as_path()));
+            assert!(connection.peer_addr().unwrap().is_unnamed());
+        }
+        assert_eq!(UnixListener::bind(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(UnixStream::connect(&path).unwrap_err().kind(), ErrorKind::NotFound);
     });
 }

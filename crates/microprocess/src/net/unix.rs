@@ -19,8 +19,13 @@ use super::{
 /// Connections that wait to be accepted, as in std.
 const BACKLOG: i32 = 128;
 
-/// An address of this machine, as sockets report theirs.
+/// An address of this machine, as sockets report theirs: a path, an abstract name, or none, which datagrams tell by no address
+/// at all.
 fn local(address: &SockAddr) -> Result<SocketAddr> {
+    if address.is_unnamed() || address.len() == 0 {
+        // The address of a socket without a name.
+        return SocketAddr::from_pathname("");
+    }
     address.as_unix().ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
