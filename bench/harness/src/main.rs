@@ -1,13 +1,14 @@
 //! Runs what is measured side by side and writes it as Markdown, JSON and SVG.
 //!
-//! Three parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! Four parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
 //! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and
-//! figures 3 and 4). A part gives its tables, its figures for a program, and its plots.
+//! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13). A part gives its tables, its figures for a program, and its plots.
 
 mod build;
 mod cells;
 mod host;
 mod lisp;
+mod locks;
 mod process;
 mod progress;
 mod statistics;
@@ -64,6 +65,8 @@ enum PartName {
     Lisp,
     /// Paper 4: what the cell cache brings
     Cells,
+    /// Paper 0: test-and-set by each method, and locks beside their peers
+    Locks,
 }
 
 /// What one part came to.
@@ -116,10 +119,11 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, Measure); 3] = [
+    let all: [(PartName, Measure); 4] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),
+        (PartName::Locks, locks::run),
     ];
     let mut whole = serde_json::Map::new();
     for (name, measure) in all {

@@ -6,9 +6,9 @@
 mod measure;
 mod plot;
 mod report;
-mod system;
+pub mod system;
 mod table;
-mod workload;
+pub mod workload;
 
 use crate::{Options, Part};
 use report::Report;

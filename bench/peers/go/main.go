@@ -38,6 +38,8 @@ func main() {
 		sieve(argument(2, 700))
 	case "semaphores":
 		semaphores(argument(2, 2), argument(3, 2), argument(4, 500))
+	case "mutex":
+		mutex(argument(2, 20_000_000))
 	case "parked":
 		parked(argument(2, 100_000))
 	case "blocked":
@@ -127,6 +129,25 @@ func rendezvous(iters int) {
 	check(n == iters, "the echo counted to %d, not %d", n, iters)
 	emit(fields{"bench": "rendezvous", "value": per(elapsed, iters), "unit": "ns",
 		"check": fmt.Sprintf("%d round trips", n)})
+}
+
+// Lock and unlock without contention: for the bench of locks.
+func mutex(iters int) {
+	var lock sync.Mutex
+	held := 0
+	round := func(n int) {
+		for i := 0; i < n; i++ {
+			lock.Lock()
+			held++
+			lock.Unlock()
+		}
+	}
+	round(iters / 10)
+	held = 0
+	elapsed := timed(func() { round(iters) })
+	check(held == iters, "held %d times, not %d", held, iters)
+	emit(fields{"bench": "mutex", "value": per(elapsed, iters), "unit": "ns",
+		"check": fmt.Sprintf("held %d times", held)})
 }
 
 // Paper 1, table 4: one source, one filter a prime; the caller receives the primes. 0 ends a stream.

@@ -69,7 +69,13 @@ pub const SECOND_FIGURES: [SecondFigure; 3] = [
 ];
 
 impl Workload {
-    fn new(bench: &'static str, arguments: &[u64], title: &str, target: Option<Target>) -> Self {
+    /// A workload; `target` is its mark.
+    pub fn new(
+        bench: &'static str,
+        arguments: &[u64],
+        title: &str,
+        target: Option<Target>,
+    ) -> Self {
         let better = match bench {
             "semaphores" | "priorities" => Better::Higher,
             _ => Better::Lower,
