@@ -22,7 +22,7 @@
 //! - `y` is the dead one: it may be inside, or before the test of `x`. Going the slow way is always allowed, and leads inside:
 //!   `wants = false`, wait until nobody wants, `y` still the dead one?, then leave at once: `y = 0`.
 //!
-//! One waiter does this, whoever wins the place's owner word; if it dies, too, the place has a dead owner again.
+//! `tests/lamport_model.rs` visits every order of three participants in which one dies. One waiter does this, whoever wins the place's owner word; if it dies, too, the place has a dead owner again.
 #![expect(unsafe_code, reason = "promises exclusion")]
 
 use core::fmt;

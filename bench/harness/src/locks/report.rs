@@ -203,7 +203,7 @@ impl Report {
             text,
             format_args!(
                 "\n## Table 1: footprint, bytes of code\n\nFrom the symbols of a release build for this machine; published, in KB and for MIPS: {PUBLISHED_KB}. Support is the part of \
-                 the preemption handler, the registration of a thread, or the clean-up of the dead.\n\n| | test-and-set | support | total |\n|---|---|---|---|\n"
+                 the preemption handler, the registration of a thread (without what lies in generic code of the standard library), or the clean-up of the dead.\n\n| | test-and-set | support | total |\n|---|---|---|---|\n"
             ),
         );
         for Footprint { method, library, support } in &self.footprint {

@@ -1,0 +1,244 @@
+//! Every order of three participants in Lamport's algorithm, one of whom dies at any of its steps: nobody meets another inside, and
+//! nobody waits for ever. The rule that finishes the dead is that of `src/lamport.rs`; a rule that does not wait for the others must fail.
+
+use std::collections::HashSet;
+
+const N: usize = 3;
+/// Nobody, in `x` and `y`; participants are 1 to [`N`].
+const NOBODY: usize = 0;
+
+/// The next step of a participant, in the order of figure 7.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Step {
+    Want,
+    SetX,
+    TestY,
+    GiveWay,
+    AwaitY,
+    SetY,
+    TestX,
+    Retreat,
+    /// Waits for participant `.0` and all after it.
+    AwaitOthers(usize),
+    TestYAgain,
+    Inside,
+    ClearY,
+    Leave,
+    Done,
+}
+
+/// The next step of finishing a dead one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Finish {
+    ClearWant,
+    TestY,
+    AwaitOthers(usize),
+    ClearY,
+    Free,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct State {
+    x: usize,
+    y: usize,
+    wants: [bool; N + 1],
+    steps: [Step; N + 1],
+    /// Who has died and holds a place still.
+    dead: usize,
+    has_anybody_died: bool,
+    /// Who finishes the dead one, and how far.
+    finisher: Option<(usize, Finish)>,
+}
+
+/// How the dead are finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    AsInTheCode,
+    WithoutWaiting,
+    NotAtAll,
+}
+
+impl State {
+    fn start() -> Self {
+        let steps = [Step::Want; N + 1];
+        let (x, y, wants) = (NOBODY, NOBODY, [false; N + 1]);
+        Self { x, y, wants, steps, dead: NOBODY, has_anybody_died: false, finisher: None }
+    }
+
+    fn is_alive(&self, who: usize) -> bool {
+        self.dead != who && self.steps[who] != Step::Done
+    }
+
+    /// The others whom `who` waits for from `from` on: the first that wants, or nobody.
+    fn wanting(&self, who: usize, from: usize) -> Option<usize> {
+        (from..=N).find(|&other| other != who && self.wants[other])
+    }
+
+    /// The state after the next step of `who`; `None` while it waits.
+    fn after_step(&self, who: usize) -> Option<Self> {
+        let mut next = self.clone();
+        next.steps[who] = match self.steps[who] {
+            Step::Want => {
+                next.wants[who] = true;
+                Step::SetX
+            }
+            Step::SetX => {
+                next.x = who;
+                Step::TestY
+            }
+            Step::TestY if self.y != NOBODY => Step::GiveWay,
+            Step::TestY => Step::SetY,
+            Step::GiveWay => {
+                next.wants[who] = false;
+                Step::AwaitY
+            }
+            Step::AwaitY if self.y == NOBODY => Step::Want,
+            Step::SetY => {
+                next.y = who;
+                Step::TestX
+            }
+            Step::TestX if self.x == who => Step::Inside,
+            Step::TestX => Step::Retreat,
+            Step::Retreat => {
+                next.wants[who] = false;
+                Step::AwaitOthers(1)
+            }
+            Step::AwaitOthers(other) if other > N => Step::TestYAgain,
+            Step::AwaitOthers(other) if other == who || !self.wants[other] => {
+                Step::AwaitOthers(other + 1)
+            }
+            Step::TestYAgain if self.y == who => Step::Inside,
+            Step::TestYAgain => Step::AwaitY,
+            Step::Inside => Step::ClearY,
+            Step::ClearY => {
+                next.y = NOBODY;
+                Step::Leave
+            }
+            Step::Leave => {
+                next.wants[who] = false;
+                Step::Done
+            }
+            Step::AwaitY | Step::AwaitOthers(_) | Step::Done => return None,
+        };
+        Some(next)
+    }
+
+    /// Whether `who` waits for the dead one.
+    fn waits_for_the_dead(&self, who: usize) -> bool {
+        self.dead != NOBODY
+            && match self.steps[who] {
+                Step::AwaitY => self.y == self.dead,
+                Step::AwaitOthers(other) => other == self.dead && self.wants[other],
+                _ => false,
+            }
+    }
+
+    /// The state after the next step of finishing the dead one; `None` while that waits.
+    fn after_finish(&self, who: usize, finish: Finish, rule: Rule) -> Option<Self> {
+        let mut next = self.clone();
+        let then = match finish {
+            Finish::ClearWant => {
+                next.wants[self.dead] = false;
+                Finish::TestY
+            }
+            Finish::TestY if self.y != self.dead => Finish::Free,
+            Finish::TestY if rule == Rule::WithoutWaiting => Finish::ClearY,
+            Finish::TestY => Finish::AwaitOthers(1),
+            Finish::AwaitOthers(other) if other > N => Finish::ClearY,
+            Finish::AwaitOthers(other) => match self.wanting(self.dead, other) {
+                Some(wanting) if wanting == other => return None,
+                _ => Finish::AwaitOthers(other + 1),
+            },
+            Finish::ClearY => {
+                if self.y == self.dead {
+                    next.y = NOBODY;
+                }
+                Finish::Free
+            }
+            Finish::Free => {
+                next.steps[self.dead] = Step::Done;
+                next.dead = NOBODY;
+                next.finisher = None;
+                return Some(next);
+            }
+        };
+        next.finisher = Some((who, then));
+        Some(next)
+    }
+
+    /// What the living may do next.
+    fn moves(&self, rule: Rule) -> Vec<Self> {
+        let mut moves = Vec::new();
+        for who in (1..=N).filter(|&who| self.is_alive(who)) {
+            match self.finisher {
+                Some((finisher, finish)) if finisher == who => {
+                    moves.extend(self.after_finish(who, finish, rule));
+                    continue;
+                }
+                None if rule != Rule::NotAtAll && self.waits_for_the_dead(who) => {
+                    let finisher = Some((who, Finish::ClearWant));
+                    moves.push(Self { finisher, ..self.clone() });
+                }
+                _ => {}
+            }
+            moves.extend(self.after_step(who));
+        }
+        moves
+    }
+
+    /// The states in which somebody has just died; one does in all.
+    fn deaths(&self) -> Vec<Self> {
+        if self.has_anybody_died {
+            return Vec::new();
+        }
+        let dies = |dead| Self { dead, has_anybody_died: true, ..self.clone() };
+        (1..=N).filter(|&who| self.is_alive(who)).map(dies).collect()
+    }
+
+    /// What is wrong with the state.
+    fn fault(&self, moves: &[Self]) -> Option<String> {
+        let alive = |who: &usize| self.is_alive(*who);
+        let inside = (1..=N).filter(alive).filter(|&who| self.steps[who] == Step::Inside).count();
+        if inside > 1 {
+            return Some(format!("{inside} are inside: {self:?}"));
+        }
+        let waiting = (1..=N).filter(alive).count();
+        (waiting > 0 && moves.is_empty()).then(|| format!("all wait for ever: {self:?}"))
+    }
+}
+
+/// Visits every state that can be reached; how many there are.
+///
+/// # Errors
+/// The first state with a fault.
+fn explore(rule: Rule) -> Result<usize, String> {
+    let mut seen = HashSet::from([State::start()]);
+    let mut left = vec![State::start()];
+    while let Some(state) = left.pop() {
+        let moves = state.moves(rule);
+        if let Some(fault) = state.fault(&moves) {
+            return Err(fault);
+        }
+        let next = moves.into_iter().chain(state.deaths());
+        left.extend(next.filter(|next| seen.insert(next.clone())));
+    }
+    Ok(seen.len())
+}
+
+#[test]
+fn who_dies_anywhere_is_finished_and_nobody_meets_another_inside() {
+    let states = explore(Rule::AsInTheCode).unwrap_or_else(|fault| panic!("{fault}"));
+    assert!(states > 50_000, "only {states} states: the model does not move");
+}
+
+#[test]
+fn a_rule_that_does_not_wait_for_the_others_is_caught() {
+    let fault = explore(Rule::WithoutWaiting).expect_err("two are inside somewhere");
+    assert!(fault.contains("are inside"), "{fault}");
+}
+
+#[test]
+fn without_a_rule_the_dead_stop_everybody() {
+    let fault = explore(Rule::NotAtAll).expect_err("somebody waits for a dead one");
+    assert!(fault.contains("wait for ever"), "{fault}");
+}
