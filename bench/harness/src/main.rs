@@ -7,6 +7,7 @@
 mod build;
 mod cells;
 mod host;
+mod legend;
 mod lisp;
 mod locks;
 mod process;

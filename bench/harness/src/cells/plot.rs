@@ -1,6 +1,7 @@
 //! Figures 3 and 4, and the same question asked of the compiled machine.
 
 use super::report::Curve;
+use crate::legend;
 use plotters::prelude::*;
 
 type Failure = Box<dyn core::error::Error>;
@@ -70,13 +71,7 @@ pub(super) fn times(curve: &Curve, title: &str) -> Result<String, Failure> {
                     PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2))
                 });
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .label_font(("sans-serif", 14))
-            .draw()?;
+        legend::draw(&mut chart, SeriesLabelPosition::UpperRight)?;
         root.present()?;
     }
     Ok(text)
@@ -128,13 +123,7 @@ pub(super) fn machine(curves: &[Result<Curve, String>]) -> Result<String, Failur
                     PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2))
                 });
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .label_font(("sans-serif", 14))
-            .draw()?;
+        legend::draw(&mut chart, SeriesLabelPosition::UpperRight)?;
         root.present()?;
     }
     Ok(text)

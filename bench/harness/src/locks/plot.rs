@@ -2,6 +2,7 @@
 
 use super::CROWDS;
 use super::report::{Curve, METHODS, OPERATIONS, Report};
+use crate::legend;
 use plotters::coord::ranged1d::{IntoSegmentedCoord, SegmentValue};
 use plotters::prelude::*;
 
@@ -68,13 +69,7 @@ pub fn operations(report: &Report) -> Result<String, Failure> {
             .draw_series([mark])?
             .label("published: 7")
             .legend(|(x, y)| PathElement::new([(x, y), (x + 12, y)], RED));
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .label_font(("sans-serif", 14))
-            .draw()?;
+        legend::draw(&mut chart, SeriesLabelPosition::UpperLeft)?;
         root.present()?;
     }
     Ok(text)
@@ -128,13 +123,7 @@ pub fn items(curves: &[Curve]) -> Result<String, Failure> {
                     PathElement::new([(x, y), (x + 14, y)], line.stroke_width(2))
                 });
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .label_font(("sans-serif", 14))
-            .draw()?;
+        legend::draw(&mut chart, SeriesLabelPosition::UpperRight)?;
         root.present()?;
     }
     Ok(text)

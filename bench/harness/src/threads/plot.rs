@@ -1,5 +1,6 @@
 //! The report as pictures: ratios to Go as bars on a logarithmic axis, semaphores as curves.
 
+use crate::legend;
 use crate::threads::report::{Cell, Report, Row};
 use crate::threads::system::System;
 use crate::threads::workload::{Better, Target};
@@ -108,13 +109,7 @@ pub fn ratios(report: &Report) -> Result<String, Failure> {
             .label("Kyocho's mark")
             .legend(|(x, y)| PathElement::new([(x, y), (x + 12, y)], RED.stroke_width(2)));
         titles(&root, &chart, &rows, floor)?;
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerLeft)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .label_font(("sans-serif", 14))
-            .draw()?;
+        legend::draw(&mut chart, SeriesLabelPosition::LowerLeft)?;
         root.present()?;
     }
     Ok(text)
@@ -256,13 +251,7 @@ pub fn semaphores(report: &Report) -> Result<String, Failure> {
                     PathElement::new([(x, y), (x + 14, y)], line.stroke_width(2))
                 });
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .label_font(("sans-serif", 14))
-            .draw()?;
+        legend::draw(&mut chart, SeriesLabelPosition::UpperRight)?;
         root.present()?;
     }
     Ok(text)
