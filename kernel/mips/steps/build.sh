@@ -98,7 +98,7 @@ build_guest() {
 }
 
 # Debian's own kernel for this board, fetched by the package client for that architecture.
-fetch_stock_debian_kernel() {
+fetch_debian_kernel() {
     local state=$build/debian package
     ls "$state"/boot/vmlinuz-* >/dev/null 2>&1 && return
     say "Debian's kernel for Malta"
