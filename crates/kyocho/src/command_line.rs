@@ -2,6 +2,8 @@
 
 use clap::{Args, Parser, Subcommand};
 use kyocho_lisp::system::{CellCache, Engine, Options};
+use kyocho_microprocess::control::GlobalId;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -10,6 +12,9 @@ Examples:
   kyocho run primes.scm 700              run a program; (command-line) gives its arguments
   kyocho tour                            boot, show what microprocesses do, then a prompt
   echo '(display (+ 1 2))' | kyocho      evaluate what comes on standard input
+  kyocho top                             watch the threads of all running systems
+  kyocho ps --json; kyocho kill 4711:12  list them; end one
+  kyocho trace -- kyocho run primes.scm  a timeline for ui.perfetto.dev
   kyocho --engine deep --cell-cache off run ack.scm
                                          paper 4's evaluator, every cons a message
 
@@ -39,6 +44,79 @@ pub(crate) enum Command {
     },
     /// Boot, run a program that shows what microprocesses do, then give a prompt if this is a terminal.
     Tour,
+    /// What concerns address spaces that run already.
+    #[command(flatten)]
+    Control(Control),
+}
+
+/// Looking at microprocesses of other processes of yours, and giving them orders.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Control {
+    /// List the microprocesses of your address spaces.
+    Ps {
+        /// Only this process.
+        process: Option<u32>,
+        /// As JSON: everything there is to know.
+        #[arg(long, conflicts_with = "prometheus")]
+        json: bool,
+        /// The counters, as text for Prometheus.
+        #[arg(long)]
+        prometheus: bool,
+    },
+    /// Watch the microprocesses of all your address spaces; kill, suspend, resume, change priorities.
+    Top,
+    /// Write a timeline that Perfetto and Chrome open, of a process or of a program to run.
+    Trace {
+        /// How long, in seconds, for a process that runs.
+        #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+        seconds: f64,
+        /// The file to write.
+        #[arg(short, long, value_name = "FILE", default_value = "kyocho-trace.json")]
+        output: PathBuf,
+        /// The process; not needed where there is one only.
+        #[arg(conflicts_with = "program")]
+        process: Option<u32>,
+        /// A program and its arguments, recorded to its end.
+        #[arg(last = true, value_name = "PROGRAM")]
+        program: Vec<OsString>,
+    },
+    /// End microprocesses, whatever they are doing.
+    Kill {
+        /// As `kyocho ps` lists them: PID:LOCAL.
+        #[arg(required = true, value_name = "ID")]
+        targets: Vec<GlobalId>,
+    },
+    /// Make microprocesses stand still.
+    Suspend {
+        /// As `kyocho ps` lists them: PID:LOCAL.
+        #[arg(required = true, value_name = "ID")]
+        targets: Vec<GlobalId>,
+    },
+    /// Let suspended microprocesses go on.
+    Resume {
+        /// As `kyocho ps` lists them: PID:LOCAL.
+        #[arg(required = true, value_name = "ID")]
+        targets: Vec<GlobalId>,
+    },
+    /// Change the priority of a microprocess.
+    Priority {
+        /// As `kyocho ps` lists it: PID:LOCAL.
+        #[arg(value_name = "ID")]
+        target: GlobalId,
+        /// 0 (least urgent) to 63.
+        #[arg(value_parser = clap::value_parser!(u8).range(0..64))]
+        level: u8,
+    },
+}
+
+/// The longest recording, in seconds: older moments are dropped long before.
+const SECONDS_MAX: f64 = 3600.0;
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(seconds),
+        _ => Err(format!("expected a number of seconds, more than 0 and up to {SECONDS_MAX}")),
+    }
 }
 
 /// How the system is booted.
@@ -92,6 +170,7 @@ impl SystemArguments {
             memory_max_bytes: self.memory as usize * 1024 * 1024,
             virtual_processors: self.virtual_processors.map(usize::from),
             library_path: self.library_path.clone(),
+            control: true,
             ..Options::default()
         }
     }

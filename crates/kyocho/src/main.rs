@@ -5,22 +5,31 @@
 mod boot;
 mod command_line;
 mod deep;
+mod order;
 mod prompt;
+mod ps;
 mod run;
 mod signals;
 mod terminal;
+mod top;
 mod tour;
+mod trace;
 
 use clap::Parser;
-use command_line::{Command, CommandLine};
+use command_line::{Command, CommandLine, Control};
 use kyocho_lisp::system::Engine;
+use kyocho_microprocess::control::protocol::Request;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let line = CommandLine::parse();
     let options = line.system.to_options();
+    let command = match line.command {
+        Some(Command::Control(command)) => return control(command),
+        command => command,
+    };
     if options.engine == Engine::Deep {
-        return match line.command {
+        return match command {
             Some(Command::Run { file, .. }) => deep::command(&options, &file),
             _ => {
                 terminal::complain("the deep engine runs programs: kyocho --engine deep run FILE");
@@ -28,9 +37,35 @@ fn main() -> ExitCode {
             }
         };
     }
-    match line.command {
+    match command {
         None => prompt::command(options),
         Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
         Some(Command::Tour) => tour::command(options),
+        Some(Command::Control(_)) => unreachable!("handled above"),
+    }
+}
+
+/// What concerns address spaces that run already.
+fn control(command: Control) -> ExitCode {
+    match command {
+        Control::Ps { process, json, prometheus } => {
+            let form = match (json, prometheus) {
+                (true, _) => ps::Form::Json,
+                (_, true) => ps::Form::Prometheus,
+                _ => ps::Form::Table,
+            };
+            ps::command(process, form)
+        }
+        Control::Top => top::command(),
+        Control::Trace { seconds, output, process, program } => match program.as_slice() {
+            [] => trace::process(process, seconds, &output),
+            words => trace::program(words, &output),
+        },
+        Control::Kill { targets } => order::command(&targets, |id| Request::Kill { id }),
+        Control::Suspend { targets } => order::command(&targets, |id| Request::Suspend { id }),
+        Control::Resume { targets } => order::command(&targets, |id| Request::Resume { id }),
+        Control::Priority { target, level } => {
+            order::command(&[target], |id| Request::Priority { id, level })
+        }
     }
 }

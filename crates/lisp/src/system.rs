@@ -53,6 +53,8 @@ pub struct Options {
     pub stack_max_bytes: usize,
     /// Virtual processors; as many as the process has CPUs where none is said.
     pub virtual_processors: Option<usize>,
+    /// Whether other processes of the user may list and control the threads: see [`kyocho_microprocess::control`].
+    pub control: bool,
     /// Folders where libraries are looked for.
     pub library_path: Vec<PathBuf>,
     /// For tests: collections that only a count asks for.
@@ -71,6 +73,7 @@ impl Default for Options {
             memory_max_bytes: 4 << 30,
             stack_max_bytes: 256 << 20,
             virtual_processors: None,
+            control: false,
             library_path: Vec::new(),
             torture: None,
             script: None,

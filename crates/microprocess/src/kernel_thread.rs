@@ -99,6 +99,9 @@ unsafe impl Sync for KernelThread {}
 static FOREIGN: KernelThread = KernelThread::new(ptr::from_ref(&crate::vp::FOREIGN).cast_mut());
 
 impl KernelThread {
+    /// Where its number is, for debuggers.
+    pub(crate) const TID_OFFSET: usize = core::mem::offset_of!(Self, tid);
+
     pub(crate) const fn new(vp: *mut Vp) -> Self {
         Self {
             mask: AtomicU32::new(1),

@@ -83,6 +83,7 @@ mod concurrency;
 mod condemned;
 pub mod control;
 mod deadline;
+mod debugger;
 mod detect;
 mod dispatch;
 mod event;

@@ -110,7 +110,11 @@ impl Vp {
                 self.queue.push(record, Arrival::Woken);
             }
             State::Parked if killed => self.interrupt(record),
-            State::Blocked if killed => preempt::interrupt_call(record),
+            State::Blocked if killed => {
+                // Stackless ones that make the call in a loop look at this.
+                record.poll.store(1, Ordering::Relaxed);
+                preempt::interrupt_call(record);
+            }
             // In a run queue, or running: the base and `attend` look.
             _ => {}
         }

@@ -30,8 +30,8 @@ use crate::spawn::furnish;
 use crate::statistics::Statistics;
 use crate::vp::attention;
 use crate::{
-    control, local, maker, monitor, overflow, preempt, ready, schedule, sentinel, space, sync,
-    trace,
+    control, debugger, local, maker, monitor, overflow, preempt, ready, schedule, sentinel, space,
+    sync, trace,
 };
 
 /// How to start a runtime.
@@ -314,6 +314,7 @@ impl Runtime {
         };
         start_main(shared, body);
         trace::start_if_wanted();
+        debugger::keep();
         let detected = self.detection;
         tracing::debug!(virtual_processors = self.virtual_processors, ?detected, "runtime starts");
         let mut watchers = Watchers { threads: Vec::new(), seats };

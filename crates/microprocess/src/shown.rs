@@ -72,6 +72,9 @@ pub(crate) struct ShownReason {
 }
 
 impl ShownReason {
+    pub(crate) const KIND_OFFSET: usize = mem::offset_of!(Self, kind);
+    pub(crate) const OBJECT_OFFSET: usize = mem::offset_of!(Self, object);
+
     pub(crate) const fn new() -> Self {
         Self { kind: Shown::new(Kind::Nothing), object: AtomicUsize::new(0) }
     }

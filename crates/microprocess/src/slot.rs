@@ -19,6 +19,7 @@
 #![expect(unsafe_code, reason = "cuts memory into slots")]
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use kyocho_sys::memory::{self, PAGE_BYTES};
@@ -51,7 +52,7 @@ pub(crate) fn stack_bytes(class: u8) -> usize {
 }
 
 /// Distance between slots of a class.
-fn stride(class: usize) -> usize {
+const fn stride(class: usize) -> usize {
     match STACK_BYTES[class] {
         0 => size_of::<Record>(),
         stack => stack + PAGE_BYTES,
@@ -174,6 +175,34 @@ static ARENAS: [Arena; CLASSES] = [const {
         }; RESERVATIONS_MAX],
     }
 }; CLASSES];
+
+/// Where slots are, for debuggers.
+#[repr(C)]
+pub(crate) struct ArenaLayout {
+    arenas: &'static [Arena; CLASSES],
+    arena_bytes: usize,
+    reservations: usize,
+    reservation_bytes: usize,
+    reservations_max: usize,
+    address: usize,
+    used: usize,
+    strides: [usize; CLASSES],
+    colours: usize,
+    colour_bytes: usize,
+}
+
+pub(crate) const LAYOUT: ArenaLayout = ArenaLayout {
+    arenas: &ARENAS,
+    arena_bytes: size_of::<Arena>(),
+    reservations: offset_of!(Arena, reservations),
+    reservation_bytes: size_of::<Reservation>(),
+    reservations_max: RESERVATIONS_MAX,
+    address: offset_of!(Reservation, address),
+    used: offset_of!(Reservation, slots_used),
+    strides: [stride(0), stride(1), stride(2), stride(3), stride(4)],
+    colours: COLOURS,
+    colour_bytes: align_of::<Record>(),
+};
 
 /// A free slot from those of everybody, or a new one; `None` when there is no memory for more.
 #[cold]

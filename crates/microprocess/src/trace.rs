@@ -117,7 +117,7 @@ pub fn start() -> Result<(), Busy> {
 
 fn watch(shared: &'static Shared) {
     for vp in shared.vps() {
-        vp.trace.turn_on();
+        vp.trace.turn_on(vp.current.get());
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn boot(
     let (requests, inbox) = mpsc::channel();
     let (news, from_init) = mpsc::channel();
     let body = move || {
-        let mut runtime = Runtime::builder();
+        let mut runtime = Runtime::builder().control(options.control);
         if let Some(count) = options.virtual_processors {
             runtime = runtime.virtual_processors(count);
         }

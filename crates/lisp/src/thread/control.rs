@@ -12,7 +12,7 @@ use crate::thread::mutex::exception;
 use crate::thread::wait::{Wait, duration_of};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
-use kyocho_microprocess::{Deadline, Priority};
+use kyocho_microprocess::{Deadline, Microprocess, Priority};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::task::ThreadId;
 use std::sync::Arc;
@@ -175,13 +175,15 @@ fn raw_sleep(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
     };
     let me = machine.thread()?;
     me.kernel_thread.store(ThreadId::current().number(), Ordering::Release);
+    let is_wanted = || {
+        let wanted = me.microprocess.get().is_some_and(Microprocess::is_wanted);
+        wanted || me.requests.load(Ordering::Acquire) != 0
+    };
     machine.outside(frame, count, || {
-        while me.requests.load(Ordering::Acquire) == 0
-            && kyocho_sys::sleep::until(deadline.ns()).is_err()
-        {}
+        while !is_wanted() && kyocho_sys::sleep::until(deadline.ns()).is_err() {}
     })?;
     me.kernel_thread.store(0, Ordering::Release);
-    if me.requests.load(Ordering::Acquire) == 0 {
+    if Deadline::now() >= deadline || !is_wanted() {
         return Ok(Control::Value(Value::UNSPECIFIED));
     }
     machine.wait = Some(Wait { deadline: Some(deadline), ..Wait::on(Value::FALSE) });

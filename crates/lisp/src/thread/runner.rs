@@ -3,6 +3,7 @@
 use crate::heap::cache_size::CacheSize;
 use crate::heap::{CellCache, OutOfMemory};
 use crate::machine::{Exit, Machine};
+use crate::printer::{Style, to_text};
 use crate::raise::Raise;
 use crate::report::Report;
 use crate::service::Ask;
@@ -51,10 +52,14 @@ const SHORT_CELLS: usize = 64;
 /// # Errors
 /// When the host has no memory for the microprocess.
 pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::Result<()> {
-    let priority = {
+    let (priority, name) = {
         let mut inner = lock(&thread.inner);
         inner.status = Status::Started;
-        inner.priority
+        (inner.priority, inner.name)
+    };
+    let name = match name.is_true().then(|| to_text(name, Style::Display)) {
+        Some(Ok(name)) => name,
+        _ => format!("thread {}", thread.id),
     };
     kernel.threads.register(thread);
     let runner = Runner {
@@ -68,7 +73,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::
         starved: 0,
         told: false,
     };
-    let started = Builder::new().priority(priority).spawn_stackless(Box::new(runner));
+    let started = Builder::new().name(name).priority(priority).spawn_stackless(Box::new(runner));
     if started.is_err() {
         kernel.threads.unregister(thread);
     }
@@ -87,6 +92,12 @@ impl Stackless for Runner {
         let step = self.advance(&thread);
         self.kernel.threads.leave(&thread);
         step
+    }
+
+    /// Killed from outside Lisp: it ends as by `thread-terminate!`.
+    fn killed(&mut self) -> Step {
+        self.thread.request(&self.kernel, REQUEST_TERMINATE);
+        self.step()
     }
 }
 

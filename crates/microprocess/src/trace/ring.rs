@@ -100,14 +100,18 @@ impl Trace {
         unsafe { self.ring.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Begins afresh. Allocates the first time.
-    pub(super) fn turn_on(&self) {
+    /// Begins afresh, with what is `running`. Allocates the first time.
+    pub(super) fn turn_on(&self, running: Option<&'static Record>) {
         match self.ring() {
             Some(ring) => ring.written.store(0, Ordering::Relaxed),
             None => {
                 let ring = Box::leak(Box::new(Ring::new(CAPACITY)));
                 self.ring.store(ring, Ordering::Release);
             }
+        }
+        // Off, nobody else writes.
+        if running.is_some() {
+            self.write(What::Runs, running);
         }
         self.on.store(true, Ordering::Release);
     }

@@ -1,0 +1,91 @@
+//! `kyocho top`: the microprocesses of all address spaces of the user, live.
+//!
+//! ```text
+//!   keys ──► Model::press ──► Command ──► orders        snapshots ──► Model::observe ──► view::draw
+//! ```
+//!
+//! The model is pure; this file asks the address spaces once a second and whenever an order was given.
+
+mod model;
+mod view;
+
+use crate::{order, ps, terminal};
+use core::time::Duration;
+use kyocho_microprocess::Deadline;
+use kyocho_microprocess::control::Snapshot;
+use kyocho_microprocess::control::client;
+use model::{Command, Model};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+/// Between two looks at the address spaces.
+const REFRESH: Duration = Duration::from_secs(1);
+
+pub(crate) fn command() -> ExitCode {
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        terminal::complain("kyocho: top needs a terminal; `kyocho ps --json` does not");
+        return ExitCode::from(2);
+    }
+    let mut screen = match ratatui::try_init() {
+        Ok(screen) => screen,
+        Err(error) => {
+            terminal::complain(&format!("kyocho: cannot use this terminal: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = watch(&mut screen);
+    ratatui::restore();
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal::complain(&format!("kyocho: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Shows and obeys, until the user leaves.
+fn watch(screen: &mut DefaultTerminal) -> io::Result<()> {
+    let mut model = Model::default();
+    let mut due_ns = 0;
+    loop {
+        let now_ns = Deadline::now().ns();
+        if now_ns >= due_ns {
+            model.observe(look()?, now_ns);
+            due_ns = now_ns + REFRESH.as_nanos() as u64;
+        }
+        screen.draw(|frame| view::draw(frame, &mut model))?;
+        if !event::poll(Duration::from_nanos(due_ns.saturating_sub(Deadline::now().ns())))? {
+            continue;
+        }
+        let Event::Key(key) = event::read()? else { continue };
+        if key.kind == KeyEventKind::Release {
+            continue;
+        }
+        match model.press(key.code, key.modifiers) {
+            Command::Nothing => {}
+            Command::Leave => return Ok(()),
+            Command::Order(target, request) => {
+                model.tell(match order::give(target, &request) {
+                    Ok(()) => format!("{target}: done"),
+                    Err(error) => format!("{target}: {error}"),
+                });
+                due_ns = 0;
+            }
+        }
+    }
+}
+
+/// What goes on in every address space of the user.
+fn look() -> io::Result<Vec<Snapshot>> {
+    let mut found = Vec::new();
+    for process in client::processes()? {
+        // One that cannot be asked is not shown; the others are.
+        if let Ok(Some(snapshot)) = ps::snapshot_of(process) {
+            found.push(snapshot);
+        }
+    }
+    Ok(found)
+}

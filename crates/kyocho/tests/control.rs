@@ -1,0 +1,299 @@
+//! Watching and ordering microprocesses of other processes: `ps`, `kill`, `top`, `trace`, gdb.
+
+use core::time::Duration;
+use rexpect::session::spawn_command;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+/// Nothing below is meant to take long; this only keeps a broken command from hanging the test run.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// A folder where this test's processes meet, and nobody else's.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        use std::os::unix::fs::DirBuilderExt;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("control-{name}"));
+        // Left over from an earlier run.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::DirBuilder::new().mode(0o700).create(&folder).expect("the folder can be made");
+        Self(folder)
+    }
+
+    fn kyocho(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+        command.args(arguments).env("KYOCHO_DIR", &self.0).env("TERM", "xterm");
+        command
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Output {
+        self.kyocho(arguments).output().expect("kyocho starts")
+    }
+
+    /// Runs a Scheme program in the background.
+    fn run(&self, source: &str) -> Running {
+        let path = self.0.join("program.scm");
+        std::fs::write(&path, source).expect("the folder can be written");
+        let mut command = self.kyocho(&["run"]);
+        let child = command.arg(path).stdout(Stdio::piped()).spawn().expect("kyocho starts");
+        Running(child)
+    }
+
+    /// The microprocesses of all address spaces, as `ps --json` tells.
+    fn list(&self) -> Vec<Value> {
+        let output = self.ask(&["ps", "--json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let spaces: Value = serde_json::from_slice(&output.stdout).expect("ps prints JSON");
+        let spaces = spaces.as_array().expect("an array").iter();
+        spaces
+            .flat_map(|space| space["microprocesses"].as_array().cloned().unwrap_or_default())
+            .collect()
+    }
+
+    /// Waits until a microprocess called `name` does what is wanted; its global id.
+    fn await_one(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> String {
+        let start = Instant::now();
+        loop {
+            let all = self.list();
+            if let Some(found) = all.iter().find(|it| it["name"] == name && wanted(it)) {
+                return found["id"].as_str().expect("an id").to_owned();
+            }
+            assert!(start.elapsed() < WATCHDOG, "{name} never is as wanted: {all:?}");
+        }
+    }
+
+    fn await_end(&self, name: &str) {
+        let start = Instant::now();
+        while self.list().iter().any(|it| it["name"] == name) {
+            assert!(start.elapsed() < WATCHDOG, "{name} does not end");
+        }
+    }
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Over already: nothing to end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Threads in several states; `main` waits for one that can be killed, and tells how it ended.
+const PROGRAM: &str = "
+(import (scheme base) (scheme write) (srfi 18))
+(define (start name thunk) (thread-start! (make-thread thunk name)))
+(define held (make-mutex))
+(mutex-lock! held)
+(define sleeper (start 'sleeper (lambda () (thread-sleep! 10000))))
+(define looper (start 'looper (lambda () (let loop () (loop)))))
+(define waiter (start 'waiter (lambda () (mutex-lock! held))))
+(define victim
+  (start 'victim
+    (lambda ()
+      (dynamic-wind (lambda () #f)
+                    (lambda () (thread-sleep! 10000))
+                    (lambda () (display \"unwound \") (flush-output-port))))))
+(guard (e ((terminated-thread-exception? e) (display \"victim was killed\") (newline)))
+  (thread-join! victim))
+(thread-join! sleeper)
+";
+
+#[test]
+fn threads_of_a_program_are_listed_by_name_and_obey() {
+    let place = Place::new("orders");
+    let program = place.run(PROGRAM);
+    let process = program.0.id();
+    let waiting = |it: &Value| it["status"] == "waiting";
+    let victim = place.await_one("victim", waiting);
+    assert!(victim.starts_with(&format!("{process}:")), "{victim}");
+    let looper = place.await_one("looper", |it| it["cpu_ns"].as_u64() > Some(0));
+    place.await_one("waiter", waiting);
+    place.await_one("gc", waiting);
+
+    let table = text(&place.ask(&["ps", &process.to_string()]).stdout);
+    assert!(table.lines().next().is_some_and(|line| line.starts_with("ID")), "{table}");
+    assert!(table.contains("victim") && table.contains("an unpark"), "{table}");
+
+    assert!(place.ask(&["suspend", &looper]).status.success());
+    place.await_one("looper", |it| it["status"] == "suspended");
+    assert!(place.ask(&["resume", &looper]).status.success());
+    place.await_one("looper", |it| it["status"] != "suspended");
+    assert!(place.ask(&["priority", &looper, "7"]).status.success());
+    place.await_one("looper", |it| it["priority"] == 7);
+
+    assert!(place.ask(&["kill", &victim, &looper]).status.success());
+    place.await_end("victim");
+    place.await_end("looper");
+    let gone = place.ask(&["kill", &victim]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(text(&gone.stderr).contains(&victim) && text(&gone.stderr).contains("has ended"));
+
+    let sleeper = place.await_one("sleeper", |_| true);
+    assert!(place.ask(&["kill", &sleeper]).status.success());
+    let mut program = program;
+    let mut said = String::new();
+    let out = program.0.stdout.as_mut().expect("standard output is piped");
+    std::io::Read::read_to_string(out, &mut said).expect("the program ends");
+    assert_eq!(said, "unwound victim was killed\n");
+}
+
+#[test]
+fn counters_are_text_for_prometheus() {
+    let place = Place::new("prometheus");
+    let program = place.run(PROGRAM);
+    place.await_one("victim", |_| true);
+    let metrics = text(&place.ask(&["ps", "--prometheus"]).stdout);
+    let process = program.0.id();
+    assert!(metrics.contains("# TYPE kyocho_switches_total counter"), "{metrics}");
+    assert!(
+        metrics.contains(&format!("kyocho_spawned_total{{pid=\"{process}\",vp=\"0\"}}")),
+        "{metrics}"
+    );
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let (_, value) = line.rsplit_once(' ').expect("a name and a value");
+        assert!(value.parse::<u64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_told() {
+    let place = Place::new("errors");
+    let nobody = place.ask(&["ps"]);
+    assert!(nobody.status.success() && text(&nobody.stderr).contains("KYOCHO_CONTROL=1"));
+    let absent = place.ask(&["ps", "1"]);
+    assert_eq!(absent.status.code(), Some(1));
+    assert!(text(&absent.stderr).contains("process 1 serves no control socket"));
+    assert_eq!(place.ask(&["kill", "12"]).status.code(), Some(2));
+    assert_eq!(place.ask(&["priority", "1:2", "64"]).status.code(), Some(2));
+    assert_eq!(place.ask(&["trace", "--seconds", "0"]).status.code(), Some(2));
+    let no_terminal = place.ask(&["top"]);
+    assert_eq!(no_terminal.status.code(), Some(2));
+    assert!(text(&no_terminal.stderr).contains("needs a terminal"));
+    // What a process left that was killed is taken away by the first who asks.
+    let dead = place.0.join("999999999.sock");
+    drop(std::os::unix::net::UnixListener::bind(&dead).expect("a socket can be made"));
+    assert!(place.ask(&["ps"]).status.success());
+    assert!(!dead.exists());
+}
+
+#[test]
+fn top_shows_and_kills() {
+    let place = Place::new("top");
+    let program = place.run(PROGRAM);
+    let victim = place.await_one("victim", |it| it["status"] == "waiting");
+    // A pseudo-terminal has no size of its own.
+    let mut command = Command::new("sh");
+    let start = concat!("stty rows 24 cols 80; exec ", env!("CARGO_BIN_EXE_kyocho"), " top");
+    command.args(["-c", start]).env("KYOCHO_DIR", &place.0).env("TERM", "xterm");
+    let watchdog = Some(WATCHDOG.as_millis() as u64);
+    let mut top = spawn_command(command, watchdog).expect("a pseudo-terminal opens");
+    let expect = |session: &mut rexpect::session::PtySession, text: &str| {
+        session.exp_string(text).unwrap_or_else(|error| panic!("waited for {text:?}: {error}"));
+    };
+    expect(&mut top, "microprocesses:");
+    let keys = |session: &mut rexpect::session::PtySession, keys: &str| {
+        session.send(keys).expect("the terminal takes keys");
+        session.flush().expect("the terminal takes keys");
+    };
+    keys(&mut top, "/victim\r");
+    expect(&mut top, "victim");
+    keys(&mut top, "K");
+    expect(&mut top, "(y/n)");
+    keys(&mut top, "y");
+    expect(&mut top, "done");
+    place.await_end("victim");
+    assert!(!place.list().iter().any(|it| it["id"] == victim.as_str()));
+    keys(&mut top, "q");
+    top.exp_eof().expect("q leaves");
+    drop(program);
+}
+
+#[test]
+fn a_running_process_and_a_program_are_traced() {
+    let place = Place::new("trace");
+    let program = place.run(PROGRAM);
+    place.await_one("looper", |_| true);
+    let file = place.0.join("running.json");
+    let process = program.0.id().to_string();
+    let path = file.to_str().expect("a path of this test");
+    let traced = place.ask(&["trace", "--seconds", "0.2", "-o", path, &process]);
+    assert!(traced.status.success(), "{}", text(&traced.stderr));
+    assert!(spans(&file).iter().any(|name| name == "looper"));
+    drop(program);
+
+    let source = place.0.join("short.scm");
+    let threads = "(import (scheme base) (srfi 18))
+        (for-each thread-join! (map (lambda (n) (thread-start! (make-thread thread-yield! n)))
+                                    '(ping pong)))";
+    std::fs::write(&source, threads).expect("the folder can be written");
+    let file = place.0.join("program.json");
+    let mut command = place.kyocho(&["trace", "-o"]);
+    command.arg(&file).arg("--").arg(env!("CARGO_BIN_EXE_kyocho")).arg("run").arg(source);
+    let traced = command.output().expect("kyocho starts");
+    assert!(traced.status.success(), "{}", text(&traced.stderr));
+    let names = spans(&file);
+    assert!(names.iter().any(|name| name == "ping") && names.iter().any(|name| name == "pong"));
+}
+
+/// What ran, by name, in a timeline.
+fn spans(file: &Path) -> Vec<String> {
+    let text = std::fs::read(file).expect("the timeline is there");
+    let timeline: Value = serde_json::from_slice(&text).expect("a timeline is JSON");
+    let events = timeline["traceEvents"].as_array().expect("a timeline has events").iter();
+    let spans = events.filter(|event| event["ph"] == "X");
+    spans.filter_map(|span| span["name"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn gdb_lists_microprocesses_and_walks_their_stacks() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        kyocho_sys::skip::skip(
+            "gdb_lists_microprocesses_and_walks_their_stacks",
+            "gdb is not installed",
+        );
+        return;
+    }
+    let place = Place::new("gdb");
+    let program = place.run(PROGRAM);
+    let gc = place.await_one("gc", |it| it["status"] == "waiting");
+    let local = gc.rsplit(':').next().expect("an id");
+    let process = program.0.id().to_string();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/gdb/kyocho.py");
+    let core = place.0.join("core");
+    let session = |commands: &[&str], target: &[&str]| {
+        let mut gdb = Command::new("gdb");
+        gdb.args(["-nx", "-batch", "-ex", "set pagination off"]).args(target);
+        gdb.args(["-ex", &format!("source {script}"), "-ex", "info microprocesses"]);
+        gdb.args(commands.iter().flat_map(|command| ["-ex", command]));
+        let output = gdb.output().expect("gdb starts");
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    let one = format!("microprocess {local} bt");
+    let keep = format!("gcore {}", core.display());
+    let live = session(&[&one, "microprocess apply all bt", &keep], &["-p", &process]);
+    if live.contains("ptrace") && live.contains("not permitted") {
+        kyocho_sys::skip::skip(
+            "gdb_lists_microprocesses_and_walks_their_stacks",
+            "gdb may not attach here",
+        );
+        return;
+    }
+    let after = session(&[&one], &[env!("CARGO_BIN_EXE_kyocho"), core.to_str().expect("a path")]);
+    for (kind, said) in [("live", live), ("core", after)] {
+        for name in ["gc", "victim", "sleeper", "looper"] {
+            assert!(said.contains(name), "{kind}: {name} is missing:\n{said}");
+        }
+        // The collector waits for work: the stack leads from the switch to its loop.
+        assert!(said.contains("crates/lisp/src/"), "{kind}: no frame of the collector:\n{said}");
+    }
+}
