@@ -75,8 +75,8 @@ pub(crate) enum State {
 pub(crate) const STATES: &str = "free runnable parked blocked suspended finished abandoned";
 
 /// The names of [`Kind`]s, in order, for debuggers.
-pub(crate) const KINDS: &str = "nothing,an unpark,time,the end of,scope,mutex,reader-writer lock,condition variable,\
-    semaphore,barrier,send on,receive from,select,input or output on";
+pub(crate) const KINDS: &str = "nothing,an unpark,time,the end of,scope,mutex,spin mutex,reader-writer lock,\
+    condition variable,semaphore,barrier,send on,receive from,select,input or output on";
 
 /// Where in a record its level is, for debuggers.
 pub(crate) const LEVEL_OFFSET: usize = core::mem::offset_of!(Record, level);
