@@ -9,7 +9,7 @@ use kyocho_sys::prim::thread;
 use std::path::{Path, PathBuf};
 
 /// A program that hangs is an error, not a wait: all of them take half a minute.
-const WATCHDOG_SECONDS: u64 = 300;
+const WATCHDOG_SECONDS: u64 = 900;
 
 /// With a collection at every taking, a loop that conses and calls primitives collects once a turn:
 /// what has loops of a hundred thousand turns takes minutes. These run with every second one only,
