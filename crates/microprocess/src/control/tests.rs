@@ -490,7 +490,7 @@ fn a_suspended_microprocess_is_no_deadlock_until_it_is_resumed() {
             let target = waits.microprocess();
             yield_now();
             target.suspend().unwrap();
-            std::thread::spawn(move || {
+            kyocho_sys::prim::thread::spawn(move || {
                 std::thread::yield_now();
                 target.resume().unwrap();
             });
