@@ -45,6 +45,14 @@ impl<T> Guarded<T> {
         Guard { object: self, section: section.pack() }
     }
 
+    /// As [`enter`](Self::enter), unless somebody is inside. Events are masked already.
+    pub(crate) fn try_enter(&self) -> Option<Guard<'_, T>> {
+        let section = mask();
+        debug_assert!(!section.is_outermost(), "tried where waiting is forbidden");
+        let entered = self.lock.try_acquire();
+        entered.then(|| Guard { object: self, section: section.pack() })
+    }
+
     /// As [`enter`](Self::enter), at a [kill point](crate::orders): unwinds, outside, if the caller is killed.
     #[inline(always)]
     pub(crate) fn enter_at_point(&self) -> Guard<'_, T> {
@@ -140,8 +148,29 @@ impl<'a, T> Guard<'a, T> {
         (guard.object, unsafe { ptr::read(&raw const guard.section) })
     }
 
+    /// As [`park`](Self::park) and [`park_until`](Self::park_until); calls `outside` after the guard was left and before the caller
+    /// leaves its stack, masked.
+    pub(crate) fn park_after(
+        self,
+        reason: Reason,
+        deadline: Option<Deadline>,
+        outside: impl FnOnce(&'static Vp),
+    ) -> WakeCause {
+        self.suspend_after(reason, deadline, outside)
+    }
+
     #[inline(always)]
     fn suspend(self, reason: Reason, deadline: Option<Deadline>) -> WakeCause {
+        self.suspend_after(reason, deadline, |_| {})
+    }
+
+    #[inline(always)]
+    fn suspend_after(
+        self,
+        reason: Reason,
+        deadline: Option<Deadline>,
+        outside: impl FnOnce(&'static Vp),
+    ) -> WakeCause {
         let (object, section) = self.into_parts();
         let section = section.unpack();
         assert!(section.is_outermost(), "a microprocess waits in one guard at a time");
@@ -149,6 +178,7 @@ impl<'a, T> Guard<'a, T> {
         let me = vp.running();
         prepare_to_park(vp, me, reason, deadline);
         object.lock.release();
+        outside(vp);
         switch_away(vp, me);
         let cause = if me.timed_out.get() { WakeCause::TimedOut } else { WakeCause::Woken };
         resume();

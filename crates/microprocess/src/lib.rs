@@ -40,7 +40,8 @@
 //! must watch; one with `CAP_BPF` may run a program in the host's scheduler ([`Detection::Bpf`]). Blocked is therefore noticed some 10 µs late.
 //!
 //! Priorities hold across the Kyocho processes of one user: they share a file in which each virtual processor says what it wants, and
-//! whoever is outranked on its CPU stands aside (§3.3.1; `space`).
+//! whoever is outranked on its CPU stands aside (§3.3.1; `space`). Who is waited for, as the owner of a lock or by `join`, inherits the
+//! priority of who waits (`inherit`).
 //!
 //! User schedulers decide who runs next on a virtual processor; the built-in one is fixed priorities ([`scheduler`]).
 //!
@@ -91,6 +92,7 @@ mod fork;
 mod future;
 mod guarded;
 mod heap;
+mod inherit;
 mod interval;
 pub mod io;
 mod kernel_stack;

@@ -7,6 +7,7 @@ use core::time::Duration;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 use crate::deadline::Deadline;
+use crate::inherit;
 use crate::priority::Priority;
 use crate::record::{ANYWHERE, Record, remote};
 use crate::schedule::{self, mask};
@@ -100,8 +101,8 @@ impl Microprocess {
     }
 
     /// Changes its priority. A runnable one is queued anew, behind its new equals; a running one goes on if nothing else is more
-    /// urgent now. On another virtual processor that happens at its next scheduling point; in the queue of a lock or a
-    /// channel it keeps its place.
+    /// urgent now. On another virtual processor that happens at its next scheduling point; in the queue of a
+    /// channel it keeps its place. As long as others wait for it that are more urgent, it runs at their priority all the same.
     pub fn set_priority(&self, priority: Priority) {
         self.change(|record| record.ask_level(priority.level()));
     }
@@ -143,6 +144,7 @@ impl Microprocess {
             } else {
                 self.record.post_from(section.vp, remote::CHANGED);
             }
+            inherit::propagate(section.vp, self.record);
         }
         section.leave();
     }

@@ -19,6 +19,7 @@ use kyocho_arch::Context;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::heap::{Linked, Links, Sleeping};
+use crate::inherit::Inheritance;
 use crate::kernel_thread::KernelThread;
 use crate::local::Locals;
 use crate::orders::Orders;
@@ -231,6 +232,8 @@ pub(crate) struct Record {
     level: AtomicU8,
     /// What was asked for: becomes `level` where it is handled.
     asked_level: AtomicU8,
+    /// What others who wait for it give.
+    pub(crate) inheritance: Inheritance,
     /// The virtual processor it must run on, or [`ANYWHERE`].
     pin: AtomicUsize,
     /// A switch of stacks does not do: stackless, bound to a kernel thread, or to run on another virtual processor.
@@ -314,6 +317,7 @@ impl Record {
             level: AtomicU8::new(0),
             asked_level: AtomicU8::new(0),
             pin: AtomicUsize::new(ANYWHERE),
+            inheritance: Inheritance::new(),
             special: Cell::new(false),
             is_stackless: Cell::new(false),
             in_place: Cell::new(false),
@@ -359,6 +363,9 @@ impl Record {
         self.context.set(context);
         self.state.set(State::Runnable);
         self.ask_level(level);
+        if self.inheritance.level() != 0 {
+            self.inheritance.forget();
+        }
         self.take_asked_level();
         self.pin.store(ANYWHERE, Ordering::Relaxed);
         self.scheduling.renew();
@@ -431,9 +438,9 @@ impl Record {
         self.asked_level.store(level, Ordering::Relaxed);
     }
 
-    /// Takes over the level that was asked for. By the home's holder; the record is in no run queue.
+    /// Takes over the level that was asked for, or inherited. By the home's holder; the record is in no run queue.
     pub(crate) fn take_asked_level(&self) {
-        self.level.store(self.asked_level(), Ordering::Relaxed);
+        self.level.store(self.effective_level(), Ordering::Relaxed);
     }
 
     /// Pins it to virtual processor `index`, or lets it run [`ANYWHERE`], from anywhere: as with levels.

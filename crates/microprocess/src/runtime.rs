@@ -483,6 +483,7 @@ fn stop(shared: &'static Shared, watchers: Watchers) {
             drop(record.machine.take());
             // Whose they are never runs again, and they need not be `Send`.
             core::mem::forget(record.locals.take());
+            record.inheritance.forget();
             if is_unreferenced(record) {
                 slot::give_back(record);
             } else {

@@ -22,6 +22,7 @@ use kyocho_sys::prim::thread::yield_now;
 
 use crate::control::Killed;
 use crate::deadline::Deadline;
+use crate::inherit;
 use crate::local;
 use crate::microprocess::Microprocess;
 use crate::orders;
@@ -240,7 +241,7 @@ fn offer(vp: &'static Vp) {
 fn level_for(priority: Option<Priority>, spawner: Option<&'static Record>) -> u8 {
     match (priority, spawner) {
         (Some(priority), _) => priority.level(),
-        (None, Some(spawner)) => spawner.level(),
+        (None, Some(spawner)) => spawner.asked_level(),
         (None, None) => Priority::NORMAL.level(),
     }
 }
@@ -552,11 +553,23 @@ impl<T> JoinHandle<T> {
             completion.joiner.set(Some(me));
             completion.lock.release();
             me.joins.set(Some(record));
-            let reason = Reason { kind: Kind::Join, object: self.id as usize };
-            if park_in(section, reason, None) == WakeCause::TimedOut {
-                orders::after_wait(None);
+            let source = inherit::Join(record);
+            let wait = inherit::Wait { source: &source };
+            let gives = me.effective_level() > record.asked_level();
+            if gives {
+                inherit::begin_join(section.vp, me, &wait);
             }
+            let reason = Reason { kind: Kind::Join, object: self.id as usize };
+            let cause = park_in(section, reason, None);
             section = mask();
+            if gives {
+                inherit::end_join(section.vp, me, record);
+            }
+            if cause == WakeCause::TimedOut {
+                section.leave();
+                orders::after_wait(None);
+                section = mask();
+            }
             me.joins.set(None);
         } else {
             completion.lock.release();

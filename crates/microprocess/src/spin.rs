@@ -52,6 +52,11 @@ impl SpinLock {
         }
     }
 
+    /// Takes the lock if it is free.
+    pub(crate) fn try_acquire(&self) -> bool {
+        !is_needed() || !self.0.swap(true, Ordering::Acquire)
+    }
+
     fn contend(&self) {
         while self.0.swap(true, Ordering::Acquire) {
             self.await_release();

@@ -15,6 +15,7 @@
 mod barrier;
 mod condvar;
 mod mutex;
+mod owned;
 mod poison;
 mod raw_mutex;
 mod raw_rwlock;

@@ -314,7 +314,7 @@ impl Vp {
             }
         }
         self.alert(attention::INBOX);
-        if record.level() > Priority::NORMAL.level() {
+        if record.effective_level() > Priority::NORMAL.level() {
             // It may outrank what runs there: the monitor sees to it that it is noticed.
             self.shared().monitor.poke();
         }

@@ -4,12 +4,15 @@
 use kyocho_sys::prim::atomic::Ordering;
 
 use super::{
-    wait::{Outcome, Waiter, end_wait, wait},
+    owned::{Owned, wait_for_owner},
+    wait::{Claimed, Outcome, Waiter, end_wait},
     wait_queue::WaitQueue,
 };
 use crate::{
     guarded::{Deadline, Guard, Guarded},
-    record::{Kind, MicroprocessRef, Reason},
+    inherit::Donation,
+    record::{Kind, MicroprocessRef, Reason, Record},
+    vp::Vp,
 };
 
 /// A lock without data.
@@ -25,6 +28,19 @@ struct State {
     /// Who holds it, for reports; `None` also for a kernel thread of no runtime.
     holder: Option<MicroprocessRef>,
     waiters: WaitQueue,
+    /// What the first waiter gives the holder.
+    donation: Donation,
+}
+
+impl Owned for State {
+    fn waiters(&mut self) -> &mut WaitQueue {
+        &mut self.waiters
+    }
+
+    fn settle(&mut self, vp: &'static Vp) -> Option<&'static Record> {
+        let first = self.waiters.first().map(Waiter::priority);
+        self.donation.settle(self.holder, first, vp)
+    }
 }
 
 impl Default for RawMutex {
@@ -35,7 +51,8 @@ impl Default for RawMutex {
 
 impl RawMutex {
     pub(super) const fn new() -> Self {
-        Self { state: Guarded::new(State { held: false, holder: None, waiters: WaitQueue::new() }) }
+        let (waiters, donation) = (WaitQueue::new(), Donation::new());
+        Self { state: Guarded::new(State { held: false, holder: None, waiters, donation }) }
     }
 
     #[inline]
@@ -73,12 +90,11 @@ impl RawMutex {
             state.holder = state.caller();
             return Outcome::Granted;
         }
-        let me = state.microprocess();
-        me.0.held_by.store(state.holder.map_or(0, MicroprocessRef::id), Ordering::Relaxed);
-        let waiter = Waiter::new(me, 0);
+        let holder = state.holder.map_or(0, MicroprocessRef::id);
+        state.microprocess().0.held_by.store(holder, Ordering::Relaxed);
         let reason =
             Reason { kind: Kind::Mutex, object: core::ptr::from_ref(self).expose_provenance() };
-        wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason)
+        wait_for_owner(&self.state, state, 0, deadline, reason)
     }
 
     /// Hands the lock to the first waiter, or leaves it free. The caller holds it.
@@ -86,12 +102,25 @@ impl RawMutex {
     pub(super) fn unlock(&self) {
         let mut state = self.state.enter();
         debug_assert!(state.held, "only a held lock is released");
-        match state.waiters.pop() {
-            None => state.held = false,
-            Some(first) => {
-                state.holder = Some(first.who());
-                first.wake(state.vp(), Outcome::Granted);
-            }
+        if state.waiters.is_empty() {
+            state.held = false;
+        } else {
+            Self::hand_over(state);
+        }
+    }
+
+    fn hand_over(mut state: Guard<'_, State>) {
+        let vp = state.vp();
+        let first = state.waiters.pop();
+        state.held = first.is_some();
+        state.holder = first.as_ref().map(Claimed::who);
+        if let Some(heir) = state.holder {
+            heir.0.end_wait();
+        }
+        // Neither who leaves nor who gets the lock waits for anything: the chain ends here.
+        let _ends_here = state.settle(vp);
+        if let Some(first) = first {
+            first.wake(vp, Outcome::Granted);
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The lock beneath [`RwLock`](super::RwLock): who is inside, who waits.
 
 use super::{
-    wait::{Outcome, Waiter, end_wait, wait},
+    owned::{Owned, wait_for_owner},
+    wait::{Outcome, Waiter, end_wait},
     wait_queue::WaitQueue,
 };
 use crate::{
     guarded::{Deadline, Guarded},
-    record::{Kind, Reason},
+    inherit::Donation,
+    record::{Kind, MicroprocessRef, Reason, Record},
     vp::Vp,
 };
 
@@ -37,8 +39,23 @@ pub(super) struct RawRwLock {
 struct State {
     readers: usize,
     writer: bool,
+    /// Who is inside for writing; also `None` for a kernel thread of no runtime.
+    owner: Option<MicroprocessRef>,
     /// **Invariant:** the first waiter cannot be let in as things stand.
     waiters: WaitQueue,
+    /// What the first waiter gives a writer inside. Readers get nothing: they are not known one by one.
+    donation: Donation,
+}
+
+impl Owned for State {
+    fn waiters(&mut self) -> &mut WaitQueue {
+        &mut self.waiters
+    }
+
+    fn settle(&mut self, vp: &'static Vp) -> Option<&'static Record> {
+        let first = self.waiters.first().map(Waiter::priority);
+        self.donation.settle(self.owner, first, vp)
+    }
 }
 
 impl State {
@@ -47,10 +64,10 @@ impl State {
         !self.writer && (access == Access::Read || self.readers == 0)
     }
 
-    fn enter(&mut self, access: Access) {
+    fn enter(&mut self, access: Access, who: Option<MicroprocessRef>) {
         match access {
             Access::Read => self.readers += 1,
-            Access::Write => self.writer = true,
+            Access::Write => (self.writer, self.owner) = (true, who),
         }
     }
 
@@ -66,8 +83,18 @@ impl State {
             && self.compatible(access)
             && let Some(first) = self.waiters.pop()
         {
-            self.enter(access);
+            first.who().0.end_wait();
+            self.enter(access, Some(first.who()));
             first.wake(vp, Outcome::Granted);
+        }
+        // Who is let in waits for nothing: the chain ends here.
+        let _ends_here = self.settle(vp);
+    }
+
+    /// The same, where there may be waiters.
+    fn admit_some(&mut self, vp: &'static Vp) {
+        if !self.waiters.is_empty() {
+            self.admit_waiters(vp);
         }
     }
 }
@@ -80,7 +107,8 @@ impl Default for RawRwLock {
 
 impl RawRwLock {
     pub(super) const fn new() -> Self {
-        let state = State { readers: 0, writer: false, waiters: WaitQueue::new() };
+        let (waiters, donation) = (WaitQueue::new(), Donation::new());
+        let state = State { readers: 0, writer: false, owner: None, waiters, donation };
         Self { state: Guarded::new(state) }
     }
 
@@ -89,7 +117,8 @@ impl RawRwLock {
         let mut state = self.state.enter_at_point();
         let admitted = state.waiters.is_empty() && state.compatible(access);
         if admitted {
-            state.enter(access);
+            let caller = state.caller();
+            state.enter(access, caller);
         }
         admitted
     }
@@ -102,14 +131,13 @@ impl RawRwLock {
     #[cold]
     fn lock_slow(&self, access: Access, deadline: Option<Deadline>) -> bool {
         let mut state = self.state.enter_at_point();
-        let waiter = Waiter::new(state.microprocess(), access.token());
-        if state.admits(access, waiter.priority()) {
-            state.enter(access);
+        let me = state.microprocess();
+        if state.admits(access, me.0.effective_level()) {
+            state.enter(access, Some(me));
             return true;
         }
         let reason = Reason { kind: Kind::RwLock, object: core::ptr::from_ref(self).addr() };
-        let outcome =
-            wait(&self.state, state, |state| &mut state.waiters, &waiter, deadline, reason);
+        let outcome = wait_for_owner(&self.state, state, access.token(), deadline, reason);
         if outcome != Outcome::Granted {
             // A writer that gives up may have been all that held back the readers behind it.
             let mut state = self.state.enter();
@@ -125,15 +153,15 @@ impl RawRwLock {
         debug_assert!(state.readers > 0, "only a reader leaves as one");
         state.readers -= 1;
         let vp = state.vp();
-        state.admit_waiters(vp);
+        state.admit_some(vp);
     }
 
     /// Leaves; the caller is inside for writing.
     pub(super) fn unlock_write(&self) {
         let mut state = self.state.enter();
         debug_assert!(state.writer, "only the writer leaves as one");
-        state.writer = false;
+        (state.writer, state.owner) = (false, None);
         let vp = state.vp();
-        state.admit_waiters(vp);
+        state.admit_some(vp);
     }
 }

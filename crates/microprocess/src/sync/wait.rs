@@ -53,7 +53,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Waiter {
     pub(super) links: UnsafeCell<Links>,
     who: MicroprocessRef,
-    priority: u8,
+    /// Changed in no queue, or by whoever takes it out and queues it anew.
+    priority: Cell<u8>,
     /// Tells kinds of waiters apart where one queue holds several; the index of a select's arm.
     token: u32,
     /// Null where the microprocess waits in this queue alone.
@@ -83,7 +84,7 @@ impl Waiter {
         Self {
             links: Links::new(),
             who,
-            priority: who.priority(),
+            priority: Cell::new(who.priority()),
             token,
             episode: ptr::null(),
             slot,
@@ -95,7 +96,7 @@ impl Waiter {
     /// The current microprocess as if it had another priority.
     #[cfg(test)]
     pub(super) fn with_priority(token: u32, priority: u8) -> Self {
-        Self { priority, ..Self::new(MicroprocessRef::current(), token) }
+        Self { priority: Cell::new(priority), ..Self::new(MicroprocessRef::current(), token) }
     }
 
     /// The current microprocess as one arm of `episode`, which must outlive the waiter's stay in any
@@ -105,7 +106,17 @@ impl Waiter {
     }
 
     pub(crate) fn priority(&self) -> u8 {
-        self.priority
+        self.priority.get()
+    }
+
+    /// Gives it another priority; it stands in no queue.
+    pub(super) fn set_priority(&self, priority: u8) {
+        self.priority.set(priority);
+    }
+
+    /// Who waits.
+    pub(super) fn who(&self) -> MicroprocessRef {
+        self.who
     }
 
     pub(crate) fn token(&self) -> u32 {

@@ -156,11 +156,11 @@ impl WaitQueue {
         }
     }
 
-    /// Takes `waiter` out; does nothing if it stands in no queue.
-    pub(crate) fn remove(&mut self, waiter: &Waiter) {
+    /// Takes `waiter` out, if it stands in a queue; tells whether it did.
+    pub(crate) fn remove(&mut self, waiter: &Waiter) -> bool {
         let node = ptr::from_ref(waiter);
         if !link!(node, queued) {
-            return;
+            return false;
         }
         link!(node, queued = false);
         let (next, previous) = (link!(node, next), link!(node, previous));
@@ -172,6 +172,16 @@ impl WaitQueue {
             self.unlink_leader(higher, lower);
         } else if leads {
             self.link_leader(next, higher, lower);
+        }
+        true
+    }
+
+    /// Gives a waiter another priority, and its place behind those who have it already; without effect on one that stands in no queue.
+    pub(super) fn rank_anew(&mut self, waiter: &Waiter, priority: u8) {
+        if self.remove(waiter) {
+            waiter.set_priority(priority);
+            // SAFETY: it has just left this queue, where it was pinned, and it leaves it again as before.
+            unsafe { self.push(waiter) };
         }
     }
 
