@@ -150,7 +150,7 @@ pub use runtime::{
     statistics,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
-pub use space::Reach;
+pub use space::{OnUnanswered, Reach};
 pub use spawn::{Builder, JoinHandle, exit, spawn};
 pub use stackless::{Stackless, Step};
 pub use statistics::Statistics;

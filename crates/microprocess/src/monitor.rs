@@ -6,6 +6,7 @@
 //!
 //! It sleeps while every virtual processor is idle.
 
+use kyocho_sys::clock::process_cpu_ns;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
@@ -15,6 +16,7 @@ use crate::preempt;
 use crate::runtime::Detection;
 use crate::sentinel::take_from_sleeper;
 use crate::shared::Shared;
+use crate::space::{Account, Suspicion};
 use crate::vp::{NEVER_NS, Vp, attention};
 
 /// How long a microprocess runs while equals wait.
@@ -77,6 +79,8 @@ struct Watch {
     look_ns: u64,
     /// When it was last seen busy; 0 before.
     seen_ns: u64,
+    /// Whether it has stopped to answer.
+    suspicion: Suspicion,
     /// The time slice of what runs, where it is not [`SLICE_NS`].
     slice_ns: Option<u64>,
 }
@@ -140,6 +144,7 @@ pub(crate) fn run(shared: &'static Shared) {
         Detection::Auto | Detection::Monitor => Some(LOOK_MAX_NS),
     };
     let monitor = &shared.monitor;
+    let mut account = Account::default();
     let mut watches = vec![Watch::default(); shared.vps().len()];
     loop {
         monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
@@ -149,6 +154,10 @@ pub(crate) fn run(shared: &'static Shared) {
             return;
         }
         let now_ns = monotonic_ns();
+        if let Some(percent) = shared.limits.cpu_percent_max {
+            let until_ns = account.stop_until(now_ns, process_cpu_ns(), percent);
+            shared.spent_until_ns.store(until_ns.unwrap_or(0), Ordering::SeqCst);
+        }
         let mut next_ns = NEVER_NS;
         for (vp, watch) in shared.vps().iter().zip(&mut watches) {
             next_ns = next_ns.min(look_after(vp, watch, now_ns, longest_ns));
@@ -169,7 +178,8 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         // What runs there does not know, or unwound when it was told.
         vp.alert(attention::RECONSIDER);
     }
-    if vp.tick(now_ns) {
+    let is_spent = now_ns < vp.shared().spent_until_ns.load(Ordering::SeqCst);
+    if vp.tick(now_ns) || is_spent {
         vp.alert(attention::RANK);
     }
     if let Some(record) = vp.current.get().filter(|_| watch.seen_ns != 0) {
@@ -187,6 +197,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     let states = attention::IDLE | attention::ASIDE | attention::SHARE | attention::ORDERS;
     let unnoticed = vp.attention.load(Ordering::SeqCst) & !states;
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
+    watch.suspicion.look(vp, unnoticed != 0);
     watch.slice_ns = Some(vp.queue.slice_ns());
     let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
     if decision.tell & !unnoticed != 0 {

@@ -25,7 +25,7 @@ use crate::record::{Kind, Name, Reason, Record, State};
 use crate::scheduler::{Arrival, Factory, Scheduler};
 use crate::shared::{Options, Shared, outcome};
 use crate::slot;
-use crate::space::Reach;
+use crate::space::{Limits, OnUnanswered, Reach};
 use crate::spawn::furnish;
 use crate::statistics::Statistics;
 use crate::vp::attention;
@@ -41,6 +41,8 @@ pub struct RuntimeBuilder {
     virtual_processors_max: Option<usize>,
     detection: Detection,
     aside_max: Option<Duration>,
+    cpu_percent_max: Option<u32>,
+    on_unanswered: OnUnanswered,
     control: Option<bool>,
     scheduler: Option<Factory>,
 }
@@ -154,6 +156,26 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Bounds the CPU time of the process, all its kernel threads together, to so many percent of one CPU, in windows of 100 ms; without
+    /// bound when not called. Enforced by the runtime upon itself, at time slices; it needs the shared file ([`Reach::Processes`]).
+    ///
+    /// # Panics
+    /// `percent` is zero.
+    #[must_use]
+    pub fn cpu_percent_max(mut self, percent: u32) -> Self {
+        assert!(percent > 0, "a process needs some CPU time");
+        self.cpu_percent_max = Some(percent);
+        self
+    }
+
+    /// Sets what is done about a virtual processor that uses 0.5 s of CPU time without answering an event; a line on standard error when
+    /// not called.
+    #[must_use]
+    pub fn on_unanswered(mut self, action: OnUnanswered) -> Self {
+        self.on_unanswered = action;
+        self
+    }
+
     /// The runtime.
     #[must_use]
     pub fn build(self) -> Runtime {
@@ -166,7 +188,11 @@ impl RuntimeBuilder {
             concurrency: virtual_processors,
             virtual_processors: most,
             detection: detect::settle(self.detection),
-            aside_max,
+            limits: Limits {
+                aside_max_ns: u64::try_from(aside_max.as_nanos()).unwrap_or(u64::MAX),
+                cpu_percent_max: self.cpu_percent_max,
+                on_unanswered: self.on_unanswered,
+            },
             control,
             scheduler: self.scheduler,
         }
@@ -202,7 +228,7 @@ pub struct Runtime {
     concurrency: usize,
     virtual_processors: usize,
     detection: Detection,
-    aside_max: Duration,
+    limits: Limits,
     control: bool,
     scheduler: Option<Factory>,
 }
@@ -300,9 +326,8 @@ impl Runtime {
         let pins = matches!(detection, Detection::Bpf | Detection::Sentinel);
         let mut cpus = if pins { allowed_cpus() } else { Vec::new() };
         space::spread(&mut cpus);
-        let aside_max_ns = u64::try_from(self.aside_max.as_nanos()).unwrap_or(u64::MAX);
         let (scheduler, concurrency) = (self.scheduler.clone(), self.concurrency);
-        let options = Options { detection, aside_max_ns, scheduler, concurrency };
+        let options = Options { detection, limits: self.limits, scheduler, concurrency };
         let shared = Shared::new(self.virtual_processors, cpus, options);
         install_schedulers(shared);
         let mut result = None;

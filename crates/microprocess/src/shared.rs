@@ -15,6 +15,7 @@ use crate::maker::Maker;
 use crate::monitor::Monitor;
 use crate::runtime::Detection;
 use crate::scheduler::Factory;
+use crate::space::Limits;
 use crate::spin;
 use crate::sync::Mutex as RuntimeMutex;
 use crate::vp::{NEVER_NS, Vp, attention};
@@ -33,7 +34,7 @@ pub(crate) mod outcome {
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) detection: Detection,
-    pub(crate) aside_max_ns: u64,
+    pub(crate) limits: Limits,
     pub(crate) scheduler: Option<Factory>,
     /// How many virtual processors run to begin with.
     pub(crate) concurrency: usize,
@@ -68,8 +69,9 @@ pub(crate) struct Shared {
     cpus: Vec<usize>,
     /// How many virtual processors run; the others are retired.
     concurrency: AtomicUsize,
-    /// How long one of them stands aside for other processes at a time.
-    pub(crate) aside_max_ns: u64,
+    pub(crate) limits: Limits,
+    /// Until when all of them stand aside, since the process has used its share of CPU time.
+    pub(crate) spent_until_ns: AtomicU64,
     /// What may be changed while the runtime runs, by one microprocess at a time.
     pub(crate) configuration: RuntimeMutex<Configuration>,
     threads: Mutex<Vec<Handle>>,
@@ -80,7 +82,7 @@ impl Shared {
     ///
     /// `cpus` are those its virtual processors are pinned to, in turn; none when it is empty.
     pub(crate) fn new(count: usize, cpus: Vec<usize>, options: Options) -> &'static Self {
-        let Options { detection, aside_max_ns, scheduler, concurrency } = options;
+        let Options { detection, limits, scheduler, concurrency } = options;
         let vps: Vec<&'static Vp> = (0..count)
             .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
             .collect();
@@ -98,7 +100,8 @@ impl Shared {
             detection,
             cpus,
             concurrency: AtomicUsize::new(concurrency),
-            aside_max_ns,
+            limits,
+            spent_until_ns: AtomicU64::new(0),
             configuration: RuntimeMutex::new(Configuration { scheduler }),
             threads: Mutex::new(Vec::new()),
         }));

@@ -30,13 +30,18 @@ use kyocho_sys::shared_file::SharedFile;
 
 use crate::shared::Shared;
 
+mod limits;
 mod listing;
 mod rank;
 
 mod table;
+mod watchdog;
 
+pub(crate) use limits::{Account, Limits};
 pub(crate) use listing::Listing;
 use table::Table;
+pub use watchdog::OnUnanswered;
+pub(crate) use watchdog::Suspicion;
 
 /// How far priorities reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -41,6 +41,8 @@ pub(crate) struct Counters {
     pub(crate) preempted: Counter,
     pub(crate) shared: Counter,
     pub(crate) aside: Counter,
+    /// How often attention was served: for the watchdog alone.
+    pub(crate) served: Counter,
 }
 
 impl Counters {
@@ -55,6 +57,7 @@ impl Counters {
             preempted: Counter::new(),
             shared: Counter::new(),
             aside: Counter::new(),
+            served: Counter::new(),
         }
     }
 

@@ -386,6 +386,7 @@ impl Vp {
     #[cold]
     pub(crate) fn serve(&'static self) -> u32 {
         let bits = self.attention.swap(0, Ordering::Acquire);
+        self.counters.served.bump();
         if bits & attention::INSTALL != 0 {
             self.queue.install();
         }

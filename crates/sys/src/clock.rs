@@ -1,6 +1,8 @@
 //! Clocks of the host, in nanoseconds.
 #![expect(unsafe_code, reason = "calls the C library, for its vDSO")]
 
+use crate::task::ThreadId;
+
 /// Time since some fixed moment, never set back. 20-60 ns; no system call where the host has a vDSO.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
@@ -23,6 +25,18 @@ pub fn thread_cpu_ns() -> u64 {
 #[must_use]
 pub fn process_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// CPU time that a kernel thread of this process has used; `None` once it is gone.
+#[must_use]
+pub fn cpu_ns_of(thread: ThreadId) -> Option<u64> {
+    /// The kernel's number of a thread's clock: its number inverted, and which of its clocks (`CPUCLOCK_SCHED`, per thread).
+    const SCHEDULED_OF_THREAD: libc::clockid_t = 6;
+    let clock = !(thread.number() as libc::clockid_t) << 3 | SCHEDULED_OF_THREAD;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable; of a thread that is gone the kernel knows no clock.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (answer == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 fn read_ns(clock: libc::clockid_t) -> u64 {

@@ -136,7 +136,7 @@ impl Vp {
         let Some((space, index, entry)) = listing.entry() else { return };
         KernelThread::current().pin(self.cpu());
         self.sample_cpu(entry);
-        let bound_ns = self.shared().aside_max_ns;
+        let bound_ns = self.shared().limits.aside_max_ns;
         let mut patience = listing.patience.get();
         let outranked = |claim: Claim, now_ns| {
             standing(claim, space.table.claims(index, now_ns)) == Standing::Outranked
@@ -149,7 +149,9 @@ impl Vp {
             entry.aside.store(1, Ordering::SeqCst);
             let now_ns = monotonic_ns();
             let until_ns = patience.aside_until(outranked(claim, now_ns), now_ns, bound_ns);
-            let Some(until_ns) = until_ns else { break };
+            let spent_ns = self.shared().spent_until_ns.load(Ordering::SeqCst);
+            let spent_until_ns = Some(spent_ns).filter(|&spent_ns| now_ns < spent_ns);
+            let Some(until_ns) = until_ns.max(spent_until_ns) else { break };
             if !self.begin_aside() {
                 // Something else asks for attention. Afterwards, again.
                 self.attention.fetch_or(attention::RANK, Ordering::Relaxed);

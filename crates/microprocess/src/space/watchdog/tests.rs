@@ -1,0 +1,113 @@
+//! Processes that misbehave, each in one of the ways of §3.4, and what becomes of them.
+#![expect(unsafe_code, reason = "blocks a signal; asks the host about a thread")]
+
+use std::env;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+
+use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::scheduling::{Class, class};
+use kyocho_sys::task::ThreadId;
+
+use super::OnUnanswered;
+use crate::schedule::mask;
+use crate::{Builder, Runtime, statistics};
+
+/// How the process that a test starts misbehaves.
+const HOW: &str = "KYOCHO_MISBEHAVES";
+/// Much longer than it takes to be found out.
+const GIVE_UP_NS: u64 = 60_000_000_000;
+
+/// Runs this test program again, to misbehave.
+fn misbehave(how: &str) -> Output {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", "space::watchdog::tests::a_misbehaving_process", "--nocapture"])
+        .env(HOW, how)
+        .output()
+        .unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The other process; as a test, it does nothing.
+#[test]
+fn a_misbehaving_process() {
+    let Ok(how) = env::var(HOW) else { return };
+    let (cause, action) = how.split_once(' ').unwrap();
+    let action = match action {
+        "demote" => OnUnanswered::Demote,
+        "end" => OnUnanswered::End,
+        _ => OnUnanswered::Report,
+    };
+    let builder = Runtime::builder().virtual_processors(1).on_unanswered(action);
+    let builder = if cause == "greedy" { builder.cpu_percent_max(20) } else { builder };
+    let body: fn() = match cause {
+        "masked" => keep_masked,
+        "preempted" => block_preemption,
+        _ => be_greedy,
+    };
+    let run = || Builder::new().name("rogue").spawn(body).unwrap().join().unwrap();
+    builder.build().run(run).unwrap();
+}
+
+/// Spins until the host has made the calling thread idle, or for long.
+fn spin_until_demoted() {
+    let end_ns = monotonic_ns() + GIVE_UP_NS;
+    while monotonic_ns() < end_ns && class(ThreadId::current()) != Ok(Some(Class::Idle)) {}
+    assert!(monotonic_ns() < end_ns, "nobody did anything");
+}
+
+fn keep_masked() {
+    let section = mask();
+    spin_until_demoted();
+    section.leave();
+}
+
+fn block_preemption() {
+    // SAFETY: a set of signals is bits, for which all zero is a value.
+    let mut set: libc::sigset_t = unsafe { core::mem::zeroed() };
+    // SAFETY: writes one set.
+    unsafe { libc::sigaddset(&raw mut set, libc::SIGURG) };
+    // SAFETY: reads one set.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, core::ptr::null_mut()) };
+    spin_until_demoted();
+}
+
+/// Takes all it can get, until it was made to stand aside.
+fn be_greedy() {
+    let end_ns = monotonic_ns() + GIVE_UP_NS;
+    while statistics().aside == 0 {
+        assert!(monotonic_ns() < end_ns, "nobody stopped it");
+    }
+}
+
+#[test]
+fn a_process_that_keeps_events_masked_is_ended_by_name() {
+    let output = misbehave("masked end");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+    let told = told(&output);
+    assert!(told.contains("rogue) keeps events masked; the process ends"), "{told}");
+}
+
+#[test]
+fn a_thread_that_keeps_events_masked_is_demoted() {
+    let output = misbehave("masked demote");
+    assert!(output.status.success(), "{output:?}");
+    assert!(told(&output).contains("rogue) keeps events masked; it is demoted"));
+}
+
+#[test]
+fn a_process_that_does_not_yield_after_preempted_is_ended_by_name() {
+    let output = misbehave("preempted end");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+    assert!(told(&output).contains("rogue) does not yield after Preempted"), "{output:?}");
+}
+
+#[test]
+fn a_process_that_takes_more_than_its_share_has_to_stop() {
+    let output = misbehave("greedy report");
+    assert!(output.status.success(), "{output:?}");
+    assert!(!told(&output).contains("kyocho:"), "{output:?}");
+}
