@@ -64,6 +64,12 @@ mod tests {
         })
     }
 
+    fn sleep_in_the_kernel() {
+        // A signal ends it early, which does no harm.
+        let _early = kyocho_sys::sleep::until(kyocho_sys::clock::monotonic_ns() + 200_000);
+        yield_now();
+    }
+
     fn party(permits: &Arc<Semaphore>) -> impl FnOnce() -> bool + use<> {
         let permits = Arc::clone(permits);
         move || bound(|| stays(&permits))
@@ -74,6 +80,8 @@ mod tests {
         for virtual_processors in [1, 2] {
             on_processors(virtual_processors, || {
                 let permits = Arc::new(Semaphore::new(1));
+                // Each sleep moves a virtual processor to another kernel thread.
+                spawn(|| (0..20).for_each(|_| sleep_in_the_kernel()));
                 let parties: Vec<_> = (0..8).map(|_| spawn(party(&permits))).collect();
                 assert!(parties.into_iter().all(|party| party.join().unwrap()));
             });
