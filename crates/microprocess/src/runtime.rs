@@ -505,6 +505,8 @@ fn stop(shared: &'static Shared, watchers: Watchers) {
     if all.spawned != all.ended || left != 0 {
         // What is bound to a kernel thread that is left keeps its stack.
         for record in of(shared).filter(|record| record.bound.get().is_none()) {
+            // The scheduler that had it is gone; the next user of the slot was handed to none.
+            record.scheduling.set_queued(false);
             drop(record.machine.take());
             // Whose they are never runs again, and they need not be `Send`.
             core::mem::forget(record.locals.take());
