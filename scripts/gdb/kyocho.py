@@ -11,6 +11,7 @@ that runs, sleeps in the kernel or was preempted is on a kernel thread, which gd
 The layout of records comes from the program itself (crates/microprocess/src/debugger.rs).
 """
 
+import contextlib
 import re
 import struct
 
@@ -25,6 +26,17 @@ FIELDS = (
     "record_bytes id state level context bound home name reason_kind reason_object "
     "current_of_vp holder_of_vp tid_of_kernel_thread states states_bytes kinds kinds_bytes"
 ).split()
+
+
+@contextlib.contextmanager
+def in_c():
+    """Expressions are C's, whatever the selected frame is written in."""
+    before = gdb.parameter("language")
+    gdb.execute("set language c")
+    try:
+        yield
+    finally:
+        gdb.execute(f"set language {before}")
 
 
 def memory(address, size):
@@ -191,6 +203,7 @@ class Info(gdb.Command):
     def __init__(self):
         super().__init__("info microprocesses", gdb.COMMAND_STATUS)
 
+    @in_c()
     def invoke(self, _argument, _from_tty):
         for it in microprocesses():
             gdb.write(it.describe() + "\n")
@@ -202,6 +215,7 @@ class One(gdb.Command):
     def __init__(self):
         super().__init__("microprocess", gdb.COMMAND_STACK)
 
+    @in_c()
     def invoke(self, argument, _from_tty):
         words = argument.split()
         if words == ["apply", "all", "bt"]:
