@@ -3,6 +3,7 @@
 //! * It is the clock of busy virtual processors: they look at timers only when told to.
 //! * It ends time slices, and interrupts code that does not call the runtime (Preempted).
 //! * It looks for holders that sleep in the kernel (Blocked) where there is no sentinel, or where that one is late.
+//! * It calls back who came out of the kernel and does not call the runtime (Unblocked): such a thread runs beside the virtual processors.
 //!
 //! It sleeps while every virtual processor is idle.
 
@@ -145,6 +146,8 @@ pub(crate) fn run(shared: &'static Shared) {
     };
     let monitor = &shared.monitor;
     let mut account = Account::default();
+    // Where the look for those who came out of the kernel goes on, and when.
+    let (mut straggler, mut call_ns) = (0, 0);
     let mut watches = vec![Watch::default(); shared.vps().len()];
     loop {
         monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
@@ -161,6 +164,10 @@ pub(crate) fn run(shared: &'static Shared) {
         let mut next_ns = NEVER_NS;
         for (vp, watch) in shared.vps().iter().zip(&mut watches) {
             next_ns = next_ns.min(look_after(vp, watch, now_ns, longest_ns));
+        }
+        if longest_ns.is_some() && call_ns <= now_ns {
+            straggler = shared.call_back_stragglers(straggler);
+            call_ns = now_ns + SLICE_NS;
         }
         monitor.planned_ns.store(next_ns, Ordering::SeqCst);
         let limit = (next_ns != NEVER_NS).then_some(next_ns);

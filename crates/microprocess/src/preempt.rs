@@ -22,8 +22,10 @@ use kyocho_sys::signal::{self, Info, Manner, Signal, preserving_errno};
 use crate::condemned::{self, Interrupted};
 use crate::dispatch::{abandon_in_place, stop_in_place, try_suspend_in_place};
 use crate::event::{EventKind, Registers};
+use crate::fork;
 use crate::kernel_thread::KernelThread;
 use crate::record::{Record, State, remote};
+use crate::schedule::queue_up;
 use crate::scheduler::{Arrival, Slice};
 use crate::sentinel;
 use crate::trace::What;
@@ -76,6 +78,14 @@ pub(crate) fn interrupt(vp: &'static Vp) {
     });
 }
 
+/// Unblocked, for who does not ask: interrupts a kernel thread without a processor that runs on in its microprocess instead of calling us.
+pub(crate) fn call_back(thread: &KernelThread) {
+    let comes_itself = thread.mask.load(Ordering::SeqCst) != 0;
+    if thread.is_stranded() && !comes_itself && thread.asleep().is_none() {
+        send(thread);
+    }
+}
+
 /// Interrupts the holder of `vp`, which is to stop, even while it sleeps.
 pub(crate) fn stop(vp: &'static Vp) {
     send(vp.holder());
@@ -122,7 +132,8 @@ pub(crate) unsafe fn rewind(context: *mut c_void) -> usize {
 fn upcall(thread: &'static KernelThread, at: Interrupted) {
     loop {
         thread.mask();
-        let Some(vp) = thread.held().or_else(|| thread.settle_claim()) else {
+        let held = thread.held().or_else(|| thread.settle_claim());
+        let Some(vp) = held.or_else(|| come_back(thread)) else {
             return thread.unmask();
         };
         let bits = vp.serve();
@@ -141,6 +152,16 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
             return;
         }
     }
+}
+
+/// The thread slept in the kernel and lost its processor, and does not call us: its microprocess waits for its turn here, in the
+/// handler, as one that is preempted does. `None` if it is to have none.
+#[cold]
+fn come_back(thread: &'static KernelThread) -> Option<&'static Vp> {
+    if fork::is_orphaned() || !thread.is_stranded() {
+        return None;
+    }
+    Some(queue_up(thread, thread.running.get()?))
 }
 
 /// Does what is ordered of `me`, which was interrupted at `at`; tells whether it stood still meanwhile.

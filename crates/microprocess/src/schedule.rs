@@ -148,8 +148,13 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     {
         return go_on(thread, home, record);
     }
+    queue_up(thread, record)
+}
+
+/// Queues `record`, which came out of the kernel with `thread`, and waits for its turn.
+pub(crate) fn queue_up(thread: &'static KernelThread, record: &'static Record) -> &'static Vp {
     record.post(remote::UNBLOCKED);
-    home.shared().leave_kernel();
+    record.home().shared().leave_kernel();
     let vp = wait_for_turn(thread);
     thread.strand(false);
     vp

@@ -13,6 +13,7 @@ use crate::fork;
 use crate::kernel_thread::{ANY_CPU, Handle, KernelThread, Role};
 use crate::maker::Maker;
 use crate::monitor::Monitor;
+use crate::preempt;
 use crate::runtime::Detection;
 use crate::scheduler::Factory;
 use crate::space::Limits;
@@ -22,6 +23,9 @@ use crate::vp::{NEVER_NS, Vp, attention};
 
 /// Most kernel threads of one runtime: as many microprocesses can sleep in the kernel at a time.
 pub(crate) const KERNEL_THREADS_MAX: u32 = 16_384;
+
+/// Kernel threads that are looked at in one go: some 20 µs.
+const STRAGGLERS_MAX: usize = 16;
 
 /// How a run ended.
 pub(crate) mod outcome {
@@ -172,6 +176,19 @@ impl Shared {
 
     fn threads(&self) -> MutexGuard<'_, Vec<Handle>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls back kernel threads that came out of the kernel and do not call us; looks at [`STRAGGLERS_MAX`] from number `start` on. Where to go on
+    /// the next time. Nothing sleeps in the kernel: nothing to do.
+    pub(crate) fn call_back_stragglers(&self, start: usize) -> usize {
+        if self.in_kernel.load(Ordering::SeqCst) == 0 {
+            return start;
+        }
+        // Somebody adds or takes one: next time.
+        let Ok(threads) = self.threads.try_lock() else { return start };
+        let start = if start < threads.len() { start } else { 0 };
+        let looked_at = threads.iter().skip(start).take(STRAGGLERS_MAX);
+        start + looked_at.map(|handle| preempt::call_back(handle.thread())).count()
     }
 
     // ----- idling ------------------------------------------------------------------------------

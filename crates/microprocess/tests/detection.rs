@@ -7,11 +7,12 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::VecDeque;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use kyocho_arch::restartable;
 use kyocho_microprocess::{
-    Detection, JoinHandle, Runtime, Statistics, report, spawn, statistics, yield_now,
+    Detection, JoinHandle, Runtime, Scope, Statistics, report, scope, spawn, statistics, yield_now,
 };
 use kyocho_sys::skip::skip;
 
@@ -138,6 +139,35 @@ fn many_sleepers_of_all_kinds_are_released_in_any_order() {
             assert_eq!(on(processors, source).run(crowd).unwrap(), CROWD, "{source:?}");
         }
     });
+}
+
+/// Who wakes in the kernel and goes on without a call of ours runs beside its virtual processor, until it is called back.
+#[test]
+fn a_sleeper_that_wakes_and_never_calls_is_called_back() {
+    under_each_source("a_sleeper_that_wakes_and_never_calls", |source| {
+        let stop = AtomicBool::new(false);
+        on(1, source).run(|| scope(|scope| wake_a_hog(scope, &stop))).unwrap();
+    });
+}
+
+fn wake_a_hog<'scope>(scope: &'scope Scope<'scope, '_>, stop: &'scope AtomicBool) {
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    let hog = scope.spawn(move || {
+        reader.read_exact(&mut [0]).unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            core::hint::spin_loop();
+        }
+    });
+    while statistics().blocked == 0 {
+        yield_now();
+    }
+    writer.write_all(&[1]).unwrap();
+    // Nobody stops it before it has asked for a virtual processor.
+    while statistics().unblocked == 0 {
+        yield_now();
+    }
+    stop.store(true, Ordering::Relaxed);
+    hog.join().unwrap();
 }
 
 /// Counts the turns it gets.
