@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process;
+use std::sync::{Mutex, PoisonError};
 
 use kyocho_sys::directory;
 use kyocho_sys::peer::Peer;
@@ -15,7 +16,11 @@ use super::{CONNECTIONS_MAX, answer, path_of};
 use crate::{Builder, Microprocess, Runtime, park, spawn, yield_now};
 
 /// Runs `main` with the control socket served.
+///
+/// One at a time: the socket, and how many may connect to it, is the process's.
 fn served<T: Send>(main: impl FnOnce() -> T + Send) -> T {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     Runtime::builder().virtual_processors(1).control(true).build().run(main).unwrap()
 }
 
