@@ -27,7 +27,6 @@ use crate::kernel_thread::KernelThread;
 use crate::record::{Record, State, remote};
 use crate::schedule::queue_up;
 use crate::scheduler::{Arrival, Slice};
-use crate::sentinel;
 use crate::trace::What;
 use crate::vp::{Vp, attention};
 
@@ -65,17 +64,16 @@ pub(crate) fn interrupt_call(record: &'static Record) {
     }
 }
 
-/// Interrupts the holder of `vp`, unless it will look at `attention` by itself, or somebody takes the processor from it.
+/// Interrupts the holder of `vp`, unless it will look at `attention` by itself.
 pub(crate) fn interrupt(vp: &'static Vp) {
-    sentinel::exclusively(vp, || {
-        let holder = vp.holder();
-        let looks_itself = holder.mask.load(Ordering::SeqCst) != 0;
-        // A call that sleeps would return early, and not every caller expects that.
-        if !looks_itself && holder.asleep().is_none() {
-            send(holder);
-        }
-        Some(())
-    });
+    vp.looking.fetch_add(1, Ordering::SeqCst);
+    let holder = vp.holder();
+    let looks_itself = holder.mask.load(Ordering::SeqCst) != 0;
+    // A call that sleeps would return early, and not every caller expects that.
+    if !looks_itself && holder.asleep().is_none() {
+        send(holder);
+    }
+    vp.looking.fetch_sub(1, Ordering::SeqCst);
 }
 
 /// Unblocked, for who does not ask: interrupts a kernel thread without a processor that runs on in its microprocess instead of calling us.

@@ -102,7 +102,7 @@ fn run(vp: &'static Vp) {
 
 /// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked.
 pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
-    let taken = exclusively(vp, || {
+    let heir = exclusively(vp, || {
         if is_masked(vp.holder()) || sleeps(vp.holder()).is_none() {
             return None;
         }
@@ -114,31 +114,31 @@ pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
             vp.pool.put(spare);
             return None;
         }
-        spare.give(vp);
-        Some(())
+        Some(spare)
     });
-    if taken {
-        vp.shared().maker.expect_use(vp);
-    }
-    taken
+    let Some(heir) = heir else { return false };
+    // Not a moment earlier: the heir takes the core from the sentinel, and may keep it for long.
+    heir.give(vp);
+    vp.shared().maker.expect_use(vp);
+    true
 }
 
 /// Takes `vp` for `heir`, the calling thread, which holds none, if the holder sleeps in the kernel with events unmasked.
 pub(crate) fn take_for(vp: &'static Vp, heir: &'static KernelThread) -> bool {
-    exclusively(vp, || {
-        take(vp)?;
+    let taken = exclusively(vp, || take(vp)).is_some();
+    if taken {
         heir.hold(vp);
-        Some(())
-    })
+    }
+    taken
 }
 
-/// Does `taking`, unless somebody else takes `vp` just now; tells whether it did something. Meanwhile the holder's record
-/// keeps its reader.
-pub(crate) fn exclusively(vp: &'static Vp, taking: impl FnOnce() -> Option<()>) -> bool {
+/// Does `taking`, unless somebody else takes `vp` just now. Somebody of the lowest class may be at it for long: nothing else may depend
+/// on its end.
+fn exclusively<T>(vp: &'static Vp, taking: impl FnOnce() -> Option<T>) -> Option<T> {
     if vp.taking.swap(true, Ordering::Acquire) {
-        return false;
+        return None;
     }
-    let taken = taking().is_some();
+    let taken = taking();
     vp.taking.store(false, Ordering::Release);
     taken
 }

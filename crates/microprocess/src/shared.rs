@@ -310,20 +310,17 @@ impl Shared {
 }
 
 impl Shared {
-    /// Joins the kernel threads that have exited.
+    /// Joins the kernel threads that have exited; another time, if one of them may be in somebody's sight.
     pub(crate) fn join_finished(&self) {
         let (ended, others): (Vec<Handle>, Vec<Handle>) = mem::take(&mut *self.threads())
             .into_iter()
             .partition(|handle| handle.thread().has_ended());
         self.threads().extend(others);
-        if ended.is_empty() {
-            return;
-        }
-        // Whoever still looks at one of them does so while it takes a processor.
-        for vp in &self.vps {
-            while vp.taking.load(Ordering::SeqCst) {
-                thread::yield_now();
-            }
+        // Somebody may still look at one of them, and if the host gives them no turn, for long.
+        let is_seen =
+            |vp: &&Vp| vp.taking.load(Ordering::SeqCst) || vp.looking.load(Ordering::SeqCst) != 0;
+        if self.vps.iter().any(is_seen) {
+            return self.threads().extend(ended);
         }
         self.kernel_threads.fetch_sub(ended.len() as u32, Ordering::Relaxed);
         ended.into_iter().for_each(Handle::join);

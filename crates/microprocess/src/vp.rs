@@ -123,6 +123,8 @@ pub(crate) struct Vp {
     inbox: AtomicPtr<Record>,
     /// Serialises those who would take the processor from its holder.
     pub(crate) taking: AtomicBool,
+    /// How many look at its holder to interrupt it.
+    pub(crate) looking: AtomicU32,
     /// Runs nobody: see [`set_concurrency`](crate::set_concurrency()).
     retired: AtomicBool,
     /// 1 once the last holder has left for good.
@@ -178,6 +180,7 @@ impl Vp {
             attention: AtomicU32::new(0),
             inbox: AtomicPtr::new(ptr::null_mut()),
             taking: AtomicBool::new(false),
+            looking: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             stopped: AtomicU32::new(0),
             port: AtomicPtr::new(ptr::null_mut()),
