@@ -6,9 +6,9 @@
 //!                     └── every error a number; a panic is one too (`error::answer`)
 //! ```
 //!
-//! An object of C (`kyocho_mutex_t`) *is* the Rust object, behind a word that tells its kind ([`object`]): nothing is
+//! An object of C (`kyocho_mutex_t`) *is* the Rust object, behind a word that tells its kind (`object`): nothing is
 //! allocated for it, and what was not initialised, or was destroyed, is told from what was. Microprocesses are known to C by
-//! number; a table keeps the handles ([`threads`]).
+//! number; a table keeps the handles (`threads`).
 //!
 //! **Invariant:** no panic and no `errno` crosses the border.
 //!

@@ -5,7 +5,7 @@
 //!                               newest CAPACITY moments; older ones are overwritten and counted
 //! ```
 //!
-//! Off, it costs nothing: [`Vp::begin`](crate::vp::Vp::begin) looks closer once in so many switches anyway, and at every one while a
+//! Off, it costs nothing: `Vp::begin` looks closer once in so many switches anyway, and at every one while a
 //! timeline is recorded. On, some 30 ns a switch, most of it the clock.
 
 use core::error::Error;
