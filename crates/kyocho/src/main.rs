@@ -22,6 +22,8 @@ use kyocho_microprocess::control::protocol::Request;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // While there is one thread.
+    kyocho_sys::barrier::prepare();
     let line = CommandLine::parse();
     let options = line.system.to_options();
     let command = match line.command {

@@ -7,15 +7,18 @@ use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::{affinity, set_affinity, yield_to_host};
-use kyocho_sys::task::ThreadId;
+use kyocho_sys::task::{ThreadId, reserve_descriptors};
 
 use crate::kernel_thread::{ANY_CPU, Role};
+use crate::runtime::Detection;
 use crate::shared::Shared;
 use crate::vp::Vp;
 
 /// Kernel threads kept waiting for each virtual processor: at least, and at most.
 const SPARES_MIN: u32 = 2;
 const SPARES_MAX: u32 = 64;
+/// Descriptors to make room for: 64 KiB of kernel memory.
+const DESCRIPTORS: u32 = 8192;
 /// So many that have not begun yet go before starting more.
 const UNBORN_MAX: u32 = 4;
 /// How long a surplus is kept; then half of it is dismissed.
@@ -70,6 +73,11 @@ fn coming(vp: &Vp) -> u32 {
 pub(crate) fn run(shared: &'static Shared) {
     let maker = &shared.maker;
     step_aside(shared);
+    make(shared);
+    if shared.detection != Detection::Off {
+        // One for each kernel thread that is looked at. Refused: some of them begin later.
+        let _later = reserve_descriptors(DESCRIPTORS);
+    }
     let mut trim_ns = None;
     loop {
         // Before the look at anything that a poke may announce.

@@ -14,7 +14,7 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::prim::thread::JoinHandle;
 use kyocho_sys::scheduling::{affinity, current_cpu};
-use kyocho_sys::task::{ThreadId, reserve_descriptors};
+use kyocho_sys::task::ThreadId;
 use kyocho_sys::thread::start;
 
 use crate::detect::{self, Seat};
@@ -430,17 +430,10 @@ struct Watchers {
     seats: Vec<&'static Seat>,
 }
 
-/// Descriptors to make room for at the start: 64 KiB of kernel memory.
-const DESCRIPTORS: u32 = 8192;
-
 /// Starts the kernel threads; `watchers` gets those that hold no virtual processor.
 fn start_threads(shared: &'static Shared, watchers: &mut Watchers) -> Result<(), Errno> {
     preempt::install();
     overflow::install();
-    if shared.detection != Detection::Off {
-        // One for each kernel thread that is looked at. Refused: some of them begin later.
-        let _later = reserve_descriptors(DESCRIPTORS);
-    }
     shared.enlist();
     space::join(shared);
     trace::join(shared);
