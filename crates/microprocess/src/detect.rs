@@ -6,8 +6,8 @@
 //! | sentinel | next in line for the core, it runs when the holder does not | a pinned holder | `sentinel` |
 //! | monitor | looks from time to time | | `monitor` |
 //!
-//! All three end in [`take_from_sleeper`](crate::sentinel::take_from_sleeper): a source says *when* to look; what is seen there,
-//! twice, decides. The monitor looks in any case, rarely where another source does.
+//! All three end in [`take_from_sleeper`](crate::sentinel::take_from_sleeper): a source says *when* to look; what is seen there, once more
+//! behind a claim, decides. The monitor looks in any case, rarely where another source does.
 //!
 //! Only the BPF source hears of what the host does to a thread that does not sleep: *Preempted* and *Resumed* of Paper 1, §3.1.2, for
 //! reasons that are the host's (another process wanted the core). They are counted, and who spins for such a thread stops.
