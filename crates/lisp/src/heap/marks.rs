@@ -71,9 +71,12 @@ impl Marks {
         }
     }
 
-    /// Whether nothing in the block is marked.
+    /// Whether nothing marked lies in the block: no object starts there, and none reaches into it from
+    /// the block before, as one may that was cut from a run of several blocks.
     pub(crate) fn block_is_empty(&self, block: usize) -> bool {
-        self.starts[block * STARTS_WORDS..][..STARTS_WORDS].iter().all(|&word| word == 0)
+        let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
+        let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
+        starts.iter().chain(covered).all(|&word| word == 0)
     }
 
     fn line_is_free(&self, block: usize, line: usize) -> bool {

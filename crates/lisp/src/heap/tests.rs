@@ -1,6 +1,9 @@
 mod model;
 mod parallel;
 
+use super::marks::BLOCK_BYTES;
+use super::object::GRANULE_BYTES;
+use super::word::WORD_BYTES;
 use super::{ForeignObject, Heap, Kind, Limits, Marker, Mutator, OutOfMemory, Torture};
 use crate::thread::ThreadContext;
 use crate::value::Value;
@@ -93,6 +96,24 @@ fn the_limit_is_an_error_and_a_collection_helps() {
     m.heap.collect(|_| ());
     assert!(m.cons(Value::TRUE, Value::NIL).is_ok());
     assert!(m.vector(100_000, Value::NIL).is_ok());
+}
+
+#[test]
+fn an_object_across_two_blocks_holds_both() {
+    const WORDS: usize = 1200;
+    let mut m = mutator(Limits { torture: Some(Torture { every: u64::MAX, phase: 1 }), ..small() });
+    let base = super::lock(&m.heap.space).base();
+    let block_of = |address: usize| (address - base) / BLOCK_BYTES;
+    // One run of several blocks, side by side.
+    m.heap.refill(&m.cells, 1, 5 * BLOCK_BYTES / GRANULE_BYTES).unwrap();
+    let astride = core::iter::repeat_with(|| m.vector(WORDS, Value::TRUE).unwrap())
+        .take(12)
+        .find(|it| block_of(it.address()) != block_of(it.address() + WORDS * WORD_BYTES))
+        .expect("a vector lies across a boundary");
+    m.heap.collect(|marker| marker.mark(astride));
+    for i in 0..WORDS {
+        assert_eq!(astride.vector_ref(i), Some(Value::TRUE), "element {i}");
+    }
 }
 
 #[test]
