@@ -32,7 +32,7 @@ impl Client {
         Self::connect_in(&directory::of_user()?, process)
     }
 
-    fn connect_in(directory: &Path, process: u32) -> io::Result<Self> {
+    pub(super) fn connect_in(directory: &Path, process: u32) -> io::Result<Self> {
         let path = path_of(directory, process);
         let stream = UnixStream::connect(&path).map_err(|error| {
             if error.kind() == io::ErrorKind::ConnectionRefused {

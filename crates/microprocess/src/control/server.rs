@@ -77,9 +77,7 @@ pub(crate) fn serve() -> io::Result<Arc<Serving>> {
         return Ok(already);
     }
     let path = path_of(&directory::of_user()?, process::id());
-    // Left by an earlier process of this number, or by none.
-    let _none = fs::remove_file(&path);
-    let listener = UnixListener::bind(&path)?;
+    let listener = listen(&path)?;
     let stopping = Arc::new(AtomicBool::new(false));
     let until = Arc::clone(&stopping);
     let thread = start("control", STACK_BYTES, move || accept(&listener, &until));
@@ -87,6 +85,17 @@ pub(crate) fn serve() -> io::Result<Arc<Serving>> {
     let fresh = Arc::new(Serving { path, stopping, thread });
     *serving = Arc::downgrade(&fresh);
     Ok(fresh)
+}
+
+/// Listens at `path`, where a socket appears that listens already: whoever finds one that does not takes it for
+/// what a dead process left, and away.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let unready = path.with_extension("new");
+    // Left by an earlier process of this number, or by none.
+    let _none = fs::remove_file(&unready);
+    let listener = UnixListener::bind(&unready)?;
+    fs::rename(&unready, path)?;
+    Ok(listener)
 }
 
 impl Drop for Serving {

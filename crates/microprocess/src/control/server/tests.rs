@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kyocho_sys::directory;
 use kyocho_sys::peer::Peer;
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 
 use super::super::client::Client;
 use super::super::protocol::{REQUEST_BYTES_MAX, Reply, Request};
@@ -38,6 +39,33 @@ fn connect() -> UnixStream {
     drop(ask(&Request::Metrics {}));
     let path = path_of(&directory::of_user().unwrap(), process::id());
     UnixStream::connect(path).unwrap()
+}
+
+#[test]
+fn whoever_looks_early_takes_no_socket_away() {
+    let folder = std::env::temp_dir().join(format!("kyocho-early-{}", process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = path_of(&folder, process::id());
+    let over = AtomicBool::new(false);
+    let refused = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                drop(Client::connect_in(&folder, process::id()));
+            }
+        });
+        // Nothing may panic before the other thread is told that it is over.
+        let gone = |_: &i32| {
+            let listening = super::listen(&path);
+            let gone = !path.exists();
+            let _gone_too = std::fs::remove_file(&path);
+            gone || listening.is_err()
+        };
+        let refused = (0..2000).filter(gone).count();
+        over.store(true, Ordering::Relaxed);
+        refused
+    });
+    assert_eq!(refused, 0);
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
