@@ -23,6 +23,7 @@ pub mod fault;
 pub mod futex;
 pub mod mapping;
 pub mod memory;
+pub mod passing;
 pub mod peer;
 pub mod poll;
 pub mod prim;
@@ -31,6 +32,7 @@ mod raw;
 #[cfg(all(target_arch = "x86_64", not(loom)))] // `arch` has sequences for no other yet
 pub mod rseq;
 pub mod scheduling;
+pub mod sealed;
 pub mod shared_file;
 pub mod signal;
 pub mod skip;
