@@ -18,7 +18,7 @@ use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::{panicking, yield_now};
 
-use crate::deadline::Deadline;
+use crate::bell;
 use crate::kernel_thread::KernelThread;
 use crate::local;
 use crate::orders;
@@ -53,7 +53,9 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
             return None;
         }
         let Some(record) = vp.chosen.take().or_else(|| vp.queue.pop()) else {
-            idle(thread, vp);
+            if !bell::linger(vp) {
+                idle(thread, vp);
+            }
             continue;
         };
         if record.orders.is_any() && orders::stands_aside(record) {
@@ -118,6 +120,7 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     vp.current.set(None);
     let deadline_ns = vp.timers.least();
     let idle = attention::IDLE;
+    let rest = vp.settle_rest();
     if vp.attention.compare_exchange(0, idle, Ordering::SeqCst, Ordering::SeqCst).is_err() {
         return;
     }
@@ -128,12 +131,7 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     if vp.queue.seeks_work() {
         shared.ask_for_work(vp);
     }
-    match vp.port() {
-        Some(port) => port.wait(deadline_ns.map(Deadline::at_ns)),
-        None => {
-            thread.idle(deadline_ns);
-        }
-    }
+    vp.rest(thread, rest, deadline_ns);
     // I/O and timers have no bit set yet.
     vp.attention.fetch_or(attention::TIMERS, Ordering::SeqCst);
     vp.attention.fetch_and(!idle, Ordering::SeqCst);

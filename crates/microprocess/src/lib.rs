@@ -78,6 +78,7 @@
 //! `EINTR`; the monitor therefore does not signal a thread that sleeps, which leaves only the instant before it does.
 
 mod balance;
+pub mod bell;
 mod bound;
 pub mod channel;
 mod concurrency;

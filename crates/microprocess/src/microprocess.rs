@@ -100,6 +100,15 @@ impl Microprocess {
         Priority::new(level).unwrap_or(Priority::LOWEST)
     }
 
+    /// The priority it runs at: its own, or one that it inherits from who waits for it; the lowest once it has ended.
+    #[must_use]
+    pub fn effective_priority(&self) -> Priority {
+        let section = mask();
+        let level = if self.is_alive() { self.record.effective_level() } else { 0 };
+        section.leave();
+        Priority::new(level).unwrap_or(Priority::LOWEST)
+    }
+
     /// Changes its priority. A runnable one is queued anew, behind its new equals; a running one goes on if nothing else is more
     /// urgent now. On another virtual processor that happens at its next scheduling point; in the queue of a
     /// channel it keeps its place. As long as others wait for it that are more urgent, it runs at their priority all the same.

@@ -201,6 +201,10 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     let look_ns = longest_ns.map_or(NEVER_NS, |longest_ns| {
         now_ns + watch.next_look(may_take && take_from_sleeper(vp), longest_ns)
     });
+    if vp.bell.has_changed() {
+        // Reaps; what is urgent then gets the processor.
+        vp.alert(attention::TIMERS);
+    }
     let states = attention::IDLE | attention::ASIDE | attention::SHARE | attention::ORDERS;
     let unnoticed = vp.attention.load(Ordering::SeqCst) & !states;
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
@@ -216,7 +220,8 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     if decision.interrupt {
         preempt::interrupt(vp);
     }
-    decision.look_ns.min(look_ns)
+    let bell_ns = if vp.bell.awaits() { now_ns + LOOK_MAX_NS } else { NEVER_NS };
+    decision.look_ns.min(look_ns).min(bell_ns)
 }
 
 /// Tells a holder that stands aside that a timer is due; when to look again. An idle one knows by itself.

@@ -77,7 +77,7 @@ pub(crate) const STATES: &str = "free runnable parked blocked suspended finished
 
 /// The names of [`Kind`]s, in order, for debuggers.
 pub(crate) const KINDS: &str = "nothing,an unpark,time,the end of,scope,mutex,spin mutex,reader-writer lock,\
-    condition variable,semaphore,barrier,send on,receive from,select,input or output on";
+    condition variable,semaphore,barrier,send on,receive from,select,input or output on,another process at";
 
 /// Where in a record its level is, for debuggers.
 pub(crate) const LEVEL_OFFSET: usize = core::mem::offset_of!(Record, level);
@@ -117,6 +117,8 @@ pub enum Kind {
     Select,
     /// Input or output.
     Io,
+    /// A word that another process changes.
+    Bell,
 }
 
 /// What a parked microprocess waits for.
@@ -146,6 +148,7 @@ impl fmt::Display for Reason {
             Kind::Receive => "receiving from channel",
             Kind::Select => "a select on channel",
             Kind::Io => "input or output on",
+            Kind::Bell => "another process, at",
         };
         write!(f, "{what} {:#x}", self.object)
     }

@@ -490,6 +490,7 @@ fn stop(shared: &'static Shared, watchers: Watchers) {
         port.put();
     }
     space::leave(shared);
+    shared.vps().iter().for_each(|vp| vp.bell.take_down());
     shared.strike();
     detect::give_back(seats);
     shared.vps().iter().for_each(|vp| vp.queue.clear());
@@ -533,8 +534,10 @@ impl Shared {
 /// object, or was just woken from that, may stand in the queues of objects that outlive the runtime:
 /// its slot is kept as it is, and whoever finds the node there passes over it.
 fn is_unreferenced(record: &Record) -> bool {
-    let alone =
-        matches!(record.reason.get().kind, Kind::Nothing | Kind::Park | Kind::Sleep | Kind::Join);
+    let alone = matches!(
+        record.reason.get().kind,
+        Kind::Nothing | Kind::Park | Kind::Sleep | Kind::Join | Kind::Bell
+    );
     record.is_stackless.get() || record.state.get() == State::Finished || alone
 }
 

@@ -230,6 +230,7 @@ impl Shared {
             && self.vps.iter().all(|vp| {
                 vp.is_idle()
                     && vp.next_deadline_ns.load(Ordering::SeqCst) == NEVER_NS
+                    && !vp.bell.awaits()
                     && vp.port().is_none_or(|port| !port.is_pending())
             });
         // Whoever suspended one may let it go on.

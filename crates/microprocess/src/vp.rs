@@ -27,6 +27,7 @@ use kyocho_sys::prim::atomic::{
 };
 use kyocho_sys::prim::clock::monotonic_ns;
 
+use crate::bell::Bell;
 use crate::event::EventKind;
 use crate::heap::{Heap, Sleeping};
 use crate::io::port::Port;
@@ -140,6 +141,8 @@ pub(crate) struct Vp {
     pub(crate) seat: AtomicU32,
     /// Its place among those of all processes.
     pub(crate) listing: Listing,
+    /// Where other processes ring.
+    pub(crate) bell: Bell,
 }
 
 // SAFETY: cells are touched by the holder alone (module text); the rest is atomic.
@@ -190,6 +193,7 @@ impl Vp {
             sentinel: Sentinel::new(),
             seat: AtomicU32::new(NO_SEAT),
             listing: Listing::new(),
+            bell: Bell::new(),
         }
     }
 
@@ -264,7 +268,7 @@ impl Vp {
 
     /// Records that `next` runs from now on.
     #[inline]
-    pub(crate) fn begin(&self, next: &'static Record) {
+    pub(crate) fn begin(&'static self, next: &'static Record) {
         self.current.set(Some(next));
         if next.level() != self.listing.published() {
             self.publish(Some(next.level()));
@@ -334,6 +338,7 @@ impl Vp {
         }
         if self.attention.fetch_and(!attention::IDLE, Ordering::SeqCst) & attention::IDLE != 0 {
             match self.port() {
+                _ if self.bell.rouse() => {}
                 Some(port) => port.wake(),
                 None => self.holder().rouse(),
             }
@@ -416,12 +421,13 @@ impl Vp {
         bits
     }
 
-    /// Makes waiters of completed I/O runnable.
+    /// Makes waiters of completed I/O, and of words that other processes have changed, runnable.
     #[cold]
-    pub(crate) fn reap(&self) {
+    pub(crate) fn reap(&'static self) {
         if let Some(port) = self.port() {
             port.reap();
         }
+        self.bell.look(self);
     }
 
     /// Handles the messages in the inbox, oldest first.

@@ -69,10 +69,7 @@ pub fn send(
 ///
 /// # Errors
 /// `INVAL`: the message, or its descriptors, did not fit. `AGAIN`, and what else the socket says. Injected ones.
-pub fn receive(
-    socket: BorrowedFd<'_>,
-    bytes: &mut [u8],
-) -> Result<(usize, Vec<OwnedFd>), Errno> {
+pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
     fault::check(Call::Read)?;
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = Control([0; 64]);

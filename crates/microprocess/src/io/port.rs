@@ -30,7 +30,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use io_uring::{IoUring, squeue, types::CancelBuilder, types::Timespec};
+use io_uring::{IoUring, opcode, squeue, types::CancelBuilder, types::Timespec};
 use kyocho_sys::{
     event::Event,
     fault::{self, Call},
@@ -67,7 +67,25 @@ pub(crate) struct Port {
     wake: Event,
     /// Operations whose completion has not been reaped. Written by the holder alone.
     in_flight: AtomicU32,
+    /// Whether the kernel waits for a bell's counter on our behalf. The holder's.
+    bell: AtomicU32,
 }
+
+/// Values of [`Port::bell`].
+mod bell {
+    /// Nobody waits.
+    pub(super) const UNARMED: u32 = 0;
+    /// The kernel does.
+    pub(super) const ARMED: u32 = 1;
+    /// The kernel cannot (before Linux 6.7): sleeps are short instead.
+    pub(super) const REFUSED: u32 = 2;
+}
+
+/// The user data of the wait for a bell: the address of no `Pending`.
+const BELL: u64 = 0;
+
+/// How long a port sleeps at a time where the kernel cannot wait for a bell.
+const BELL_REFUSED_NS: u64 = 1_000_000;
 
 impl fmt::Debug for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,7 +144,12 @@ impl Port {
             .ok()?;
         // Without them a completion could be lost (5.5), or a request refer to freed arguments (5.5).
         let usable = ring.params().is_feature_nodrop() && ring.params().is_feature_submit_stable();
-        usable.then_some(Self { ring, wake, in_flight: AtomicU32::new(0) })
+        usable.then_some(Self {
+            ring,
+            wake,
+            in_flight: AtomicU32::new(0),
+            bell: AtomicU32::new(bell::UNARMED),
+        })
     }
 
     /// Whether operations are in flight: waiting for them is no deadlock.
@@ -178,7 +201,7 @@ impl Port {
 
     /// Gives completed operations their result and makes their waiters runnable.
     pub(crate) fn reap(&self) {
-        if !self.is_pending() {
+        if !self.is_pending() && self.bell.load(Ordering::Relaxed) != bell::ARMED {
             return;
         }
         if self.has_unsubmitted() {
@@ -187,6 +210,12 @@ impl Port {
         // SAFETY: the holder alone uses the ring's user side.
         let completions = unsafe { self.ring.completion_shared() };
         for completion in completions {
+            if completion.user_data() == BELL {
+                let refused = completion.result() == -libc::EINVAL;
+                let state = if refused { bell::REFUSED } else { bell::UNARMED };
+                self.bell.store(state, Ordering::Relaxed);
+                continue;
+            }
             self.count(-1);
             let pending =
                 core::ptr::with_exposed_provenance::<Pending>(completion.user_data() as usize);
@@ -196,9 +225,36 @@ impl Port {
         }
     }
 
-    /// Sleeps until an operation completes, [`wake`](Self::wake) is called or `deadline` passes. The
-    /// virtual processor has nothing else to do.
-    pub(crate) fn wait(&self, deadline: Option<Deadline>) {
+    /// Has the kernel complete something when `counter`, which read `count`, is woken.
+    fn arm(&self, counter: &'static AtomicU32, count: u32) {
+        if self.bell.load(Ordering::Relaxed) != bell::UNARMED {
+            return;
+        }
+        /// `FUTEX2_SIZE_U32`, on shared memory.
+        const SHARED_WORD: u32 = 2;
+        let every_bit = u64::from(u32::MAX);
+        let wait =
+            opcode::FutexWait::new(counter.as_ptr(), u64::from(count), every_bit, SHARED_WORD);
+        // SAFETY: the holder alone uses the ring's user side.
+        let mut queue = unsafe { self.ring.submission_shared() };
+        // SAFETY: the counter lives for ever.
+        if unsafe { queue.push(&wait.build().user_data(BELL)) }.is_ok() {
+            self.bell.store(bell::ARMED, Ordering::Relaxed);
+        }
+        drop(queue);
+        self.flush();
+    }
+
+    /// Sleeps until an operation completes, [`wake`](Self::wake) is called, `bell` (a counter, and what it read) is rung, or
+    /// `deadline` passes. The virtual processor has nothing else to do.
+    pub(crate) fn wait(&self, deadline: Option<Deadline>, bell: Option<(&'static AtomicU32, u32)>) {
+        if let Some((counter, count)) = bell {
+            self.arm(counter, count);
+        }
+        let is_deaf = bell.is_some() && self.bell.load(Ordering::Relaxed) != bell::ARMED;
+        let soon = || Deadline::at_ns(monotonic_ns() + BELL_REFUSED_NS);
+        let deadline =
+            if is_deaf { deadline.min(Some(soon())).or_else(|| Some(soon())) } else { deadline };
         let timeout = deadline
             .map(|deadline| Duration::from_nanos(deadline.ns().saturating_sub(monotonic_ns())));
         if self.has_unsubmitted() {
@@ -243,7 +299,7 @@ impl Port {
     pub(crate) fn quiesce(&self) {
         while self.is_pending() {
             self.cancel_all();
-            self.wait(Deadline::after(Duration::from_secs(QUIESCE_SECONDS)));
+            self.wait(Deadline::after(Duration::from_secs(QUIESCE_SECONDS)), None);
         }
     }
 }

@@ -1,0 +1,287 @@
+//! Bells: how a microprocess waits for a word that another process changes.
+//!
+//! ```text
+//!   waiter (this process)                               waker (another process)
+//!   links itself to its virtual processor's bell        changes the word
+//!   says which bell to ring                             reads which bell, rings it:
+//!   looks at the word once more, parks                    awake: nothing    parked: count up, wake
+//! ```
+//!
+//! A bell belongs to a virtual processor. Whoever holds that looks at all awaited words when it has nothing else to run, now and then
+//! while it has, and last of all before it sleeps: so a call from another process needs no thread of its own to receive it, and finds the
+//! very kernel thread that will serve it.
+//!
+//! Each process has two pages. In one it *shows* how its virtual processors stand (busy, looking, parked, on which CPU); nobody else can
+//! write there. In the other one anybody it knows may *ring*: counters that parked holders sleep on.
+//!
+//! **Invariant:** no wake is lost. The waker changes the word before it looks whether the bell's owner is parked; the owner shows that
+//! it is parked before it looks at the words for the last time, and sleeps only while the counter is as before (all sequentially
+//! consistent). Scribbling on the counters can delay a wake by [`LOOK_AGAIN_NS`], no more.
+//!
+//! **Invariant:** an awaited word is alive while it is linked: its waiter unlinks it before it returns, however the wait ends.
+//!
+//! Source: Paper 1, §4: the server's state is kept where the caller finds it. There in the kernel, here in the page that is shown.
+
+use core::time::Duration;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+
+use crate::deadline::Deadline;
+use crate::orders;
+use crate::record::{Kind, MicroprocessRef, Reason};
+use crate::schedule::{WakeCause, mask, mask_at_point, park_in};
+use crate::vp::Vp;
+
+mod awaited;
+mod hall;
+mod linger;
+mod rest;
+
+use awaited::{Awaited, Awaiting};
+pub use hall::{BELLS_MAX, Standing};
+use hall::{Hall, NO_BELL, PeerHall};
+pub(crate) use linger::linger;
+
+/// How long a parked holder sleeps at most: somebody may have scribbled on its counter.
+const LOOK_AGAIN_NS: u64 = 100_000_000;
+
+/// The bells of another process.
+#[derive(Debug)]
+pub struct Peer(PeerHall);
+
+impl Peer {
+    /// The bells behind the two descriptors that the other process got from [`descriptors`]; both are checked.
+    ///
+    /// # Errors
+    /// They are not what they should be; the host gives no memory.
+    pub fn receive(shown: OwnedFd, counters: OwnedFd) -> io::Result<Self> {
+        Ok(Self(PeerHall::receive(shown, counters)?))
+    }
+
+    /// How the virtual processor behind `bell` stands, as its owner says. A bell that cannot exist is [`Standing::Absent`].
+    #[must_use]
+    pub fn standing(&self, bell: u32) -> Standing {
+        self.0.standing(bell)
+    }
+
+    /// Lets the owner of `bell` look at the words it awaits: one load while it is awake, a system call while it sleeps. Whether it
+    /// slept.
+    pub fn ring(&self, bell: u32) -> bool {
+        self.0.ring(bell)
+    }
+}
+
+/// The two descriptors that let another process ring ours: what is shown, and the counters.
+///
+/// # Errors
+/// The host gives no memory or descriptors.
+pub fn descriptors() -> io::Result<(BorrowedFd<'static>, BorrowedFd<'static>)> {
+    Ok(hall()?.descriptors())
+}
+
+/// A wait for a word.
+#[derive(Debug)]
+pub struct Wait<'a> {
+    /// The word; other processes change it.
+    pub word: &'a AtomicU32,
+    /// What it holds while there is nothing to do.
+    pub expected: u32,
+    /// A word with the level at which the waiter goes on, written by who changes the other one. The waiter's own where there is none.
+    pub level: Option<&'a AtomicU32>,
+    /// Who will change it: another process's bell. Tells whether looking for a moment is better than sleeping.
+    pub from: Option<(&'a Peer, u32)>,
+    /// Whether that one was just woken, and does not show it yet.
+    pub woken: bool,
+}
+
+impl Wait<'_> {
+    /// Parks the caller until the word has another value than the expected one; returns that value, or `None` after `limit`.
+    ///
+    /// `announce` gets the number of the bell to ring, where the waker finds it; it may be called more than once and neither allocates nor
+    /// waits. A [kill point](crate::Microprocess::kill).
+    ///
+    /// # Errors
+    /// The host gives no memory for bells, or there are none left ([`BELLS_MAX`] virtual processors).
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    pub fn run(&self, limit: Option<Duration>, announce: impl Fn(u32)) -> io::Result<Option<u32>> {
+        let hall = hall()?;
+        let deadline = limit.and_then(Deadline::after);
+        loop {
+            let now = self.word.load(Ordering::Acquire);
+            if now != self.expected {
+                return Ok(Some(now));
+            }
+            if !self.wait_once(hall, deadline, &announce)? {
+                let now = self.word.load(Ordering::Acquire);
+                if now != self.expected {
+                    return Ok(Some(now));
+                }
+                orders::after_wait(deadline);
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Parks once; `false` when the time is over, or the caller is killed.
+    fn wait_once(
+        &self,
+        hall: &'static Hall,
+        deadline: Option<Deadline>,
+        announce: &impl Fn(u32),
+    ) -> Result<bool, Errno> {
+        let section = mask_at_point();
+        let vp = section.vp;
+        let who = MicroprocessRef(vp.running());
+        let Some(bell) = vp.bell.number(hall) else {
+            section.leave();
+            return Err(Errno::BUSY);
+        };
+        let awaited = Awaited::new(self, who);
+        vp.bell.link(&awaited);
+        announce(bell);
+        // After the announcement: who changes the word from here on rings.
+        if self.word.load(Ordering::SeqCst) != self.expected {
+            vp.bell.unlink(&awaited);
+            section.leave();
+            return Ok(true);
+        }
+        let reason = Reason { kind: Kind::Bell, object: self.word.as_ptr().addr() };
+        let cause = park_in(section, reason, deadline);
+        // The bell is that of the virtual processor where it was linked, wherever this is now.
+        let section = mask();
+        vp.bell.unlink(&awaited);
+        section.leave();
+        Ok(cause == WakeCause::Woken)
+    }
+}
+
+/// The bell of the caller's virtual processor, which may be another one after the next call of this crate.
+///
+/// # Errors
+/// As for [`Wait::run`].
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn own() -> io::Result<u32> {
+    let hall = hall()?;
+    let section = mask();
+    let bell = section.vp.bell.number(hall);
+    section.leave();
+    bell.ok_or_else(|| Errno::BUSY.into())
+}
+
+/// The CPU of the caller's virtual processor, as far as known.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn own_cpu() -> usize {
+    let section = mask();
+    let cpu = hall::cpu_of(section.vp);
+    section.leave();
+    cpu
+}
+
+fn hall() -> Result<&'static Hall, Errno> {
+    static HALL: OnceLock<Hall> = OnceLock::new();
+    if let Some(hall) = HALL.get() {
+        return Ok(hall);
+    }
+    let fresh = Hall::new()?;
+    Ok(HALL.get_or_init(|| fresh))
+}
+
+/// What a virtual processor keeps about its bell.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    number: AtomicU32,
+    awaiting: Awaiting,
+    /// Whether the holder, when it is idle, sleeps on the counter.
+    rests_here: AtomicU32,
+    /// How many more times not to yield to a peer: the last time somebody else took the core for long.
+    shy: AtomicU32,
+}
+
+impl Bell {
+    pub(crate) const fn new() -> Self {
+        Self {
+            number: AtomicU32::new(NO_BELL),
+            awaiting: Awaiting::new(),
+            rests_here: AtomicU32::new(0),
+            shy: AtomicU32::new(0),
+        }
+    }
+
+    /// Its number; taken from `hall` when it is asked for the first time. By the holder, masked.
+    fn number(&self, hall: &'static Hall) -> Option<u32> {
+        match self.number.load(Ordering::Relaxed) {
+            NO_BELL => {
+                let number = hall.take()?;
+                self.number.store(number, Ordering::Release);
+                Some(number)
+            }
+            number => Some(number),
+        }
+    }
+
+    /// The hall and its number, once somebody waited here.
+    #[inline]
+    fn hung(&self) -> Option<(&'static Hall, u32)> {
+        match self.number.load(Ordering::Acquire) {
+            NO_BELL => None,
+            number => Some((hall().ok()?, number)),
+        }
+    }
+
+    fn link(&self, awaited: &Awaited) {
+        self.awaiting.link(awaited);
+    }
+
+    fn unlink(&self, awaited: &Awaited) {
+        self.awaiting.unlink(awaited);
+    }
+
+    /// Whether somebody waits: for a word of another process is no deadlock.
+    #[inline]
+    pub(crate) fn awaits(&self) -> bool {
+        self.awaiting.count() != 0
+    }
+
+    /// Whether a word has changed that somebody waits for. By anybody.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.awaits() && self.awaiting.has_changed()
+    }
+
+    /// Makes those runnable whose words have changed; whether there were any. By the holder of `vp`, masked.
+    #[inline]
+    pub(crate) fn look(&self, vp: &'static Vp) -> bool {
+        self.awaits() && self.awaiting.look(vp)
+    }
+
+    /// Takes the bell down: its virtual processor has stopped.
+    pub(crate) fn take_down(&self) {
+        self.awaiting.forget();
+        if let Some((hall, number)) = self.hung() {
+            self.number.store(NO_BELL, Ordering::Release);
+            hall.put(number);
+        }
+    }
+}
+
+/// What a test sees of the caller's virtual processor.
+#[cfg(test)]
+fn mask_for_test<R>(look: impl FnOnce(&'static Vp) -> R) -> R {
+    let section = mask();
+    let seen = look(section.vp);
+    section.leave();
+    seen
+}
+
+#[cfg(test)]
+mod tests;

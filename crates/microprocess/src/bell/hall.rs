@@ -1,0 +1,187 @@
+//! The two pages of a process: what it shows, and where others ring.
+#![expect(unsafe_code, reason = "atomic words in shared mappings")]
+
+use core::ptr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::scheduling::current_cpu;
+use kyocho_sys::sealed::{SealedMemory, Use, Writers};
+
+use crate::kernel_thread::ANY_CPU;
+use crate::vp::Vp;
+
+/// Most virtual processors of one process that have bells.
+pub const BELLS_MAX: usize = 64;
+
+pub(super) const NO_BELL: u32 = u32::MAX;
+const LINE_BYTES: usize = 64;
+const BYTES: usize = BELLS_MAX * LINE_BYTES;
+
+/// Values of [`Shown::state`].
+const BUSY: u32 = 0;
+const LOOKING: u32 = 1;
+const PARKED: u32 = 2;
+
+/// How a virtual processor stands, as its owner says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It runs microprocesses, on this CPU.
+    Busy(usize),
+    /// It looks for changed words, on this CPU.
+    Looking(usize),
+    /// Its kernel thread sleeps; it was on this CPU, and is woken there if the host keeps to that.
+    Parked(usize),
+    /// There is no such bell.
+    Absent,
+}
+
+/// What the owner shows of one virtual processor.
+#[repr(C, align(64))]
+struct Shown {
+    state: AtomicU32,
+    cpu: AtomicU32,
+}
+
+/// Where others ring.
+#[repr(C, align(64))]
+struct Counter(AtomicU32);
+
+const _: () = assert!(size_of::<Shown>() == LINE_BYTES && size_of::<Counter>() == LINE_BYTES);
+
+fn shown(memory: &SealedMemory, bell: u32) -> &Shown {
+    assert!((bell as usize) < BELLS_MAX, "no such bell");
+    let address = memory.base() + bell as usize * LINE_BYTES;
+    // SAFETY: inside the mapping, which is `BYTES` long and lasts as long as `memory`; atomic words alone.
+    unsafe { &*ptr::with_exposed_provenance(address) }
+}
+
+fn counter(memory: &SealedMemory, bell: u32) -> &AtomicU32 {
+    assert!((bell as usize) < BELLS_MAX, "no such bell");
+    let address = memory.base() + bell as usize * LINE_BYTES;
+    // SAFETY: as for `shown`; the memory is mapped for writing.
+    let counter: &Counter = unsafe { &*ptr::with_exposed_provenance(address) };
+    &counter.0
+}
+
+/// Where the holder of `vp` runs, as far as known.
+pub(super) fn cpu_of(vp: &Vp) -> usize {
+    match vp.cpu() {
+        ANY_CPU => current_cpu(),
+        cpu => cpu,
+    }
+}
+
+/// This process's pages.
+#[derive(Debug)]
+pub(super) struct Hall {
+    shown: SealedMemory,
+    counters: SealedMemory,
+    /// A bit for each bell that is in use.
+    taken: AtomicU64,
+}
+
+impl Hall {
+    pub(super) fn new() -> Result<Self, Errno> {
+        let shown = SealedMemory::new(BYTES, Writers::Maker)?;
+        let counters = SealedMemory::new(BYTES, Writers::All)?;
+        Ok(Self { shown, counters, taken: AtomicU64::new(0) })
+    }
+
+    pub(super) fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.shown.as_fd(), self.counters.as_fd())
+    }
+
+    pub(super) fn take(&self) -> Option<u32> {
+        let take = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
+        let before = self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).ok()?;
+        Some(before.trailing_ones())
+    }
+
+    pub(super) fn put(&self, bell: u32) {
+        self.taken.fetch_and(!(1 << bell), Ordering::SeqCst);
+    }
+
+    /// Shows that `vp` runs microprocesses, and where.
+    pub(super) fn show_busy(&self, bell: u32) {
+        shown(&self.shown, bell).state.store(BUSY, Ordering::Relaxed);
+    }
+
+    /// Shows that it looks for changed words, on `cpu`.
+    pub(super) fn show_looking(&self, bell: u32, cpu: usize) {
+        let shown = shown(&self.shown, bell);
+        let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+        if shown.cpu.load(Ordering::Relaxed) != cpu {
+            shown.cpu.store(cpu, Ordering::Relaxed);
+        }
+        shown.state.store(LOOKING, Ordering::Release);
+    }
+
+    /// Shows that it is about to sleep. Before its last look at the words.
+    pub(super) fn show_parked(&self, bell: u32) {
+        shown(&self.shown, bell).state.swap(PARKED, Ordering::SeqCst);
+    }
+
+    /// What the counter of `bell` reads; to be read before the last look at the words.
+    pub(super) fn count(&self, bell: u32) -> u32 {
+        counter(&self.counters, bell).load(Ordering::SeqCst)
+    }
+
+    /// The counter itself.
+    pub(super) fn counter(&self, bell: u32) -> &AtomicU32 {
+        counter(&self.counters, bell)
+    }
+
+    /// Wakes the holder: from this process.
+    pub(super) fn rouse(&self, bell: u32) {
+        ring(counter(&self.counters, bell));
+    }
+}
+
+fn ring(counter: &AtomicU32) {
+    counter.fetch_add(1, Ordering::SeqCst);
+    futex::wake_shared(counter, u32::MAX);
+}
+
+/// Another process's pages.
+#[derive(Debug)]
+pub(super) struct PeerHall {
+    shown: SealedMemory,
+    counters: SealedMemory,
+}
+
+impl PeerHall {
+    pub(super) fn receive(shown: OwnedFd, counters: OwnedFd) -> Result<Self, Errno> {
+        let shown = SealedMemory::receive(shown, BYTES, Use::Read)?;
+        let counters = SealedMemory::receive(counters, BYTES, Use::ReadWrite)?;
+        if shown.bytes() != BYTES || counters.bytes() != BYTES {
+            return Err(Errno::INVAL);
+        }
+        Ok(Self { shown, counters })
+    }
+
+    pub(super) fn standing(&self, bell: u32) -> Standing {
+        if bell as usize >= BELLS_MAX {
+            return Standing::Absent;
+        }
+        let shown = shown(&self.shown, bell);
+        let state = shown.state.load(Ordering::SeqCst);
+        let cpu = shown.cpu.load(Ordering::Relaxed) as usize;
+        match state {
+            BUSY => Standing::Busy(cpu),
+            LOOKING => Standing::Looking(cpu),
+            _ => Standing::Parked(cpu),
+        }
+    }
+
+    pub(super) fn ring(&self, bell: u32) -> bool {
+        let parked = matches!(self.standing(bell), Standing::Parked(_));
+        if parked {
+            ring(counter(&self.counters, bell));
+        }
+        parked
+    }
+}

@@ -1,0 +1,221 @@
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+
+use kyocho_sys::prim::thread;
+
+use super::{BELLS_MAX, Peer, Standing, Wait, descriptors, own};
+use crate::sync::tests::on_processors;
+use crate::{Builder, Microprocess, Priority, spawn, yield_now};
+
+const NOBODY: u32 = u32::MAX;
+
+/// What two processes share in a test: a word, and who waits for it. The other process is a kernel thread of no runtime.
+#[derive(Debug)]
+struct Line {
+    word: AtomicU32,
+    bell: AtomicU32,
+    level: AtomicU32,
+    peer: Peer,
+}
+
+fn own_peer() -> Peer {
+    let (shown, counters) = descriptors().unwrap();
+    let again = |descriptor: std::os::fd::BorrowedFd<'_>| -> OwnedFd {
+        descriptor.try_clone_to_owned().unwrap()
+    };
+    Peer::receive(again(shown), again(counters)).unwrap()
+}
+
+impl Line {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            word: AtomicU32::new(0),
+            bell: AtomicU32::new(NOBODY),
+            level: AtomicU32::new(0),
+            peer: own_peer(),
+        })
+    }
+
+    fn wait(&self, expected: u32, limit: Option<Duration>) -> Option<u32> {
+        let wait =
+            Wait { word: &self.word, expected, level: Some(&self.level), from: None, woken: false };
+        wait.run(limit, |bell| self.bell.store(bell, Ordering::SeqCst)).unwrap()
+    }
+
+    /// As the other process does it.
+    fn change(&self, value: u32) {
+        self.word.swap(value, Ordering::SeqCst);
+        let bell = self.bell.load(Ordering::SeqCst);
+        if bell != NOBODY {
+            self.peer.ring(bell);
+        }
+    }
+}
+
+/// A kernel thread that answers each change of one line by the same change of another.
+fn answer(asked: &Arc<Line>, answered: &Arc<Line>, rounds: u32) -> thread::JoinHandle<()> {
+    let (asked, answered) = (Arc::clone(asked), Arc::clone(answered));
+    thread::spawn(move || {
+        for round in 1..=rounds {
+            while asked.word.load(Ordering::Acquire) != round {
+                thread::yield_now();
+            }
+            answered.change(round);
+        }
+    })
+}
+
+#[test]
+fn every_change_from_outside_ends_a_wait() {
+    const ROUNDS: u32 = 2000;
+    for processors in [1, 2] {
+        on_processors(processors, || {
+            let (asked, answered) = (Line::new(), Line::new());
+            let outside = answer(&asked, &answered, ROUNDS);
+            for round in 1..=ROUNDS {
+                asked.change(round);
+                assert_eq!(answered.wait(round - 1, None), Some(round));
+            }
+            outside.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn wait_with_input_in_flight_ends_and_so_does_the_input() {
+    use std::io::{Read, Write};
+    on_processors(1, || {
+        let (mut here, there) = crate::net::UnixStream::pair().unwrap();
+        let reader = spawn(move || {
+            let mut byte = [0];
+            (&there).read_exact(&mut byte).unwrap();
+            byte[0]
+        });
+        yield_now();
+        let (asked, answered) = (Line::new(), Line::new());
+        let outside = answer(&asked, &answered, 100);
+        for round in 1..=100 {
+            asked.change(round);
+            assert_eq!(answered.wait(round - 1, None), Some(round));
+        }
+        outside.join().unwrap();
+        here.write_all(&[7]).unwrap();
+        assert_eq!(reader.join().unwrap(), 7);
+    });
+}
+
+#[test]
+fn wait_ends_beside_one_that_never_calls_us() {
+    on_processors(1, || {
+        static STOP: AtomicU64 = AtomicU64::new(0);
+        STOP.store(0, Ordering::Relaxed);
+        let (asked, answered) = (Line::new(), Line::new());
+        let outside = answer(&asked, &answered, 20);
+        let hog = Builder::new().priority(Priority::LOWEST);
+        let hog = hog.spawn(|| while STOP.load(Ordering::Relaxed) == 0 {}).unwrap();
+        for round in 1..=20 {
+            asked.change(round);
+            answered.level.store(40, Ordering::Relaxed);
+            assert_eq!(answered.wait(round - 1, None), Some(round));
+        }
+        STOP.store(1, Ordering::Relaxed);
+        outside.join().unwrap();
+        hog.join().unwrap();
+    });
+}
+
+#[test]
+fn waiter_goes_on_at_the_level_that_the_waker_wrote() {
+    on_processors(1, || {
+        let line = Line::new();
+        line.level.store(50, Ordering::Relaxed);
+        let other = Arc::clone(&line);
+        let waiter = spawn(move || {
+            other.wait(0, None);
+            Microprocess::current().priority()
+        });
+        yield_now();
+        line.change(1);
+        assert_eq!(waiter.join().unwrap(), Priority::new(50).unwrap());
+        // Nonsense from another process is cut to what exists.
+        let line = Line::new();
+        line.level.store(u32::MAX, Ordering::Relaxed);
+        let other = Arc::clone(&line);
+        let waiter = spawn(move || {
+            other.wait(0, None);
+            Microprocess::current().priority()
+        });
+        yield_now();
+        line.change(1);
+        assert_eq!(waiter.join().unwrap(), Priority::HIGHEST);
+    });
+}
+
+#[test]
+fn limit_and_kill_end_a_wait_and_leave_nothing_linked() {
+    for processors in [1, 2] {
+        on_processors(processors, || {
+            let line = Line::new();
+            assert_eq!(line.wait(0, Some(Duration::from_millis(2))), None);
+            let other = Arc::clone(&line);
+            let killed = spawn(move || other.wait(0, None));
+            while line.bell.swap(NOBODY, Ordering::SeqCst) == NOBODY {
+                yield_now();
+            }
+            killed.microprocess().kill().unwrap();
+            assert!(killed.join().is_err());
+            // Whoever looks now finds no frame that is gone.
+            line.change(1);
+            assert_eq!(line.wait(0, None), Some(1));
+            assert!(!super::mask_for_test(|vp| vp.bell.awaits()));
+        });
+    }
+}
+
+#[test]
+fn many_wait_and_each_is_woken_by_its_own_word() {
+    on_processors(2, || {
+        let lines: Vec<_> = (0..64).map(|_| Line::new()).collect();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let waiters: Vec<_> = lines
+            .iter()
+            .enumerate()
+            .map(|(index, line)| {
+                let (line, seen) = (Arc::clone(line), Arc::clone(&seen));
+                spawn(move || {
+                    line.wait(0, None);
+                    seen.lock().unwrap().push(index);
+                })
+            })
+            .collect();
+        let outside = thread::spawn(move || lines.iter().rev().for_each(|line| line.change(1)));
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        outside.join().unwrap();
+        let mut seen = Arc::into_inner(seen).unwrap().into_inner().unwrap();
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..64));
+    });
+}
+
+#[test]
+fn pages_of_another_process_are_checked() {
+    let (shown, counters) = descriptors().unwrap();
+    let again = |descriptor: std::os::fd::BorrowedFd<'_>| descriptor.try_clone_to_owned().unwrap();
+    let (socket, _other) = UnixStream::pair().unwrap();
+    assert!(Peer::receive(again(socket.as_fd()), again(counters)).is_err());
+    // What only its owner may write cannot stand in for counters.
+    assert!(Peer::receive(again(shown), again(shown)).is_err());
+    let peer = own_peer();
+    assert_eq!(peer.standing(BELLS_MAX as u32), Standing::Absent);
+    assert!(!peer.ring(u32::MAX));
+}
+
+#[test]
+fn bells_are_given_back_when_a_runtime_ends() {
+    for _ in 0..2 * BELLS_MAX {
+        on_processors(1, || assert!((own().unwrap() as usize) < BELLS_MAX));
+    }
+}
