@@ -92,6 +92,8 @@ pub struct Wait<'a> {
     pub expected: u32,
     /// A word with the level at which the waiter goes on, written by who changes the other one. The waiter's own where there is none.
     pub level: Option<&'a AtomicU32>,
+    /// A word of this process: once it is not 0, the wait is over, too. Whoever changes it calls [`ring_all`].
+    pub over: Option<&'a AtomicU32>,
     /// Who will change it: another process's bell. Tells whether looking for a moment is better than sleeping.
     pub from: Option<(&'a Peer, u32)>,
     /// Whether that one was just woken, and does not show it yet.
@@ -99,7 +101,8 @@ pub struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Parks the caller until the word has another value than the expected one; returns that value, or `None` after `limit`.
+    /// Parks the caller until the word has another value than the expected one; returns that value, or `None` after `limit` and once
+    /// `over` is set.
     ///
     /// `announce` gets the number of the bell to ring, where the waker finds it; it may be called more than once and neither allocates nor
     /// waits. A [kill point](crate::Microprocess::kill).
@@ -112,20 +115,23 @@ impl Wait<'_> {
     pub fn run(&self, limit: Option<Duration>, announce: impl Fn(u32)) -> io::Result<Option<u32>> {
         let hall = hall()?;
         let deadline = limit.and_then(Deadline::after);
-        loop {
-            let now = self.word.load(Ordering::Acquire);
-            if now != self.expected {
-                return Ok(Some(now));
+        let changed =
+            || Some(self.word.load(Ordering::Acquire)).filter(|&now| now != self.expected);
+        while changed().is_none() && !self.is_over() {
+            if self.wait_once(hall, deadline, &announce)? {
+                continue;
             }
-            if !self.wait_once(hall, deadline, &announce)? {
-                let now = self.word.load(Ordering::Acquire);
-                if now != self.expected {
-                    return Ok(Some(now));
-                }
+            // The word may have changed at the last moment.
+            if changed().is_none() {
                 orders::after_wait(deadline);
-                return Ok(None);
             }
+            break;
         }
+        Ok(changed())
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.is_some_and(|over| over.load(Ordering::SeqCst) != 0)
     }
 
     /// Parks once; `false` when the time is over, or the caller is killed.
@@ -146,7 +152,7 @@ impl Wait<'_> {
         vp.bell.link(&awaited);
         announce(bell);
         // After the announcement: who changes the word from here on rings.
-        if self.word.load(Ordering::SeqCst) != self.expected {
+        if self.word.load(Ordering::SeqCst) != self.expected || self.is_over() {
             vp.bell.unlink(&awaited);
             section.leave();
             return Ok(true);
@@ -186,6 +192,13 @@ pub fn own_cpu() -> usize {
     let cpu = hall::cpu_of(section.vp);
     section.leave();
     cpu
+}
+
+/// Rings all bells of this process: a word that waits end by was set. From any kernel thread.
+pub fn ring_all() {
+    if let Ok(hall) = hall() {
+        hall.ring_all();
+    }
 }
 
 fn hall() -> Result<&'static Hall, Errno> {

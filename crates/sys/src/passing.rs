@@ -16,8 +16,11 @@ pub const DESCRIPTORS_MAX: usize = 4;
 struct Control([u8; 64]);
 
 const PAYLOAD_MAX: usize = DESCRIPTORS_MAX * size_of::<RawFd>();
-// SAFETY: computes a length.
-const _: () = assert!(unsafe { libc::CMSG_SPACE(PAYLOAD_MAX as u32) } as usize <= 64);
+const _: () = {
+    // SAFETY: computes a length.
+    let bytes = unsafe { libc::CMSG_SPACE(PAYLOAD_MAX as u32) };
+    assert!(bytes as usize <= 64);
+};
 
 /// Sends `bytes` with `descriptors` as one message. Blocks as the socket does. A peer that is gone is an error, not a signal.
 ///

@@ -19,6 +19,7 @@ pub(super) struct Awaited {
     word: *const AtomicU32,
     expected: u32,
     level: *const AtomicU32,
+    over: *const AtomicU32,
     who: MicroprocessRef,
     peer: *const Peer,
     bell: u32,
@@ -36,6 +37,7 @@ impl Awaited {
             word: wait.word,
             expected: wait.expected,
             level: wait.level.map_or(ptr::null(), ptr::from_ref),
+            over: wait.over.map_or(ptr::null(), ptr::from_ref),
             who,
             peer,
             bell,
@@ -48,7 +50,10 @@ impl Awaited {
 
     fn has_changed(&self) -> bool {
         // SAFETY: the waiter's wait borrows the word, and unlinks this first.
-        unsafe { (*self.word).load(Ordering::Acquire) != self.expected }
+        let now = unsafe { (*self.word).load(Ordering::Acquire) };
+        // SAFETY: null, or borrowed as well.
+        let over = unsafe { self.over.as_ref() };
+        now != self.expected || over.is_some_and(|over| over.load(Ordering::SeqCst) != 0)
     }
 
     /// Lets the waiter go on, at the level that the waker asks for. It was unlinked; the caller holds `vp`.

@@ -135,6 +135,16 @@ impl Hall {
         counter(&self.counters, bell)
     }
 
+    /// Wakes every holder that is parked.
+    pub(super) fn ring_all(&self) {
+        let taken = self.taken.load(Ordering::SeqCst);
+        for bell in (0..BELLS_MAX as u32).filter(|bell| taken & 1 << bell != 0) {
+            if shown(&self.shown, bell).state.load(Ordering::SeqCst) == PARKED {
+                self.rouse(bell);
+            }
+        }
+    }
+
     /// Wakes the holder: from this process.
     pub(super) fn rouse(&self, bell: u32) {
         ring(counter(&self.counters, bell));

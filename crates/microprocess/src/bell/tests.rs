@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use kyocho_sys::prim::thread;
 
-use super::{BELLS_MAX, Peer, Standing, Wait, descriptors, own};
+use super::{BELLS_MAX, Peer, Standing, Wait, descriptors, own, ring_all};
 use crate::sync::tests::on_processors;
 use crate::{Builder, Microprocess, Priority, spawn, yield_now};
 
@@ -18,6 +18,7 @@ struct Line {
     word: AtomicU32,
     bell: AtomicU32,
     level: AtomicU32,
+    over: AtomicU32,
     peer: Peer,
 }
 
@@ -35,13 +36,20 @@ impl Line {
             word: AtomicU32::new(0),
             bell: AtomicU32::new(NOBODY),
             level: AtomicU32::new(0),
+            over: AtomicU32::new(0),
             peer: own_peer(),
         })
     }
 
     fn wait(&self, expected: u32, limit: Option<Duration>) -> Option<u32> {
-        let wait =
-            Wait { word: &self.word, expected, level: Some(&self.level), from: None, woken: false };
+        let wait = Wait {
+            word: &self.word,
+            expected,
+            level: Some(&self.level),
+            over: Some(&self.over),
+            from: None,
+            woken: false,
+        };
         wait.run(limit, |bell| self.bell.store(bell, Ordering::SeqCst)).unwrap()
     }
 
@@ -211,6 +219,25 @@ fn pages_of_another_process_are_checked() {
     let peer = own_peer();
     assert_eq!(peer.standing(BELLS_MAX as u32), Standing::Absent);
     assert!(!peer.ring(u32::MAX));
+}
+
+#[test]
+fn word_of_this_process_ends_a_wait_too() {
+    on_processors(2, || {
+        let line = Line::new();
+        let other = Arc::clone(&line);
+        let waiter = spawn(move || other.wait(0, None));
+        while line.bell.load(Ordering::SeqCst) == NOBODY {
+            yield_now();
+        }
+        let outside = Arc::clone(&line);
+        let outside = thread::spawn(move || {
+            outside.over.store(1, Ordering::SeqCst);
+            ring_all();
+        });
+        assert_eq!(waiter.join().unwrap(), None);
+        outside.join().unwrap();
+    });
 }
 
 #[test]

@@ -211,9 +211,7 @@ impl Port {
         let completions = unsafe { self.ring.completion_shared() };
         for completion in completions {
             if completion.user_data() == BELL {
-                let refused = completion.result() == -libc::EINVAL;
-                let state = if refused { bell::REFUSED } else { bell::UNARMED };
-                self.bell.store(state, Ordering::Relaxed);
+                self.disarmed(completion.result());
                 continue;
             }
             self.count(-1);
@@ -243,6 +241,12 @@ impl Port {
         }
         drop(queue);
         self.flush();
+    }
+
+    /// The kernel waits no longer, or never did.
+    fn disarmed(&self, result: i32) {
+        let state = if result == -libc::EINVAL { bell::REFUSED } else { bell::UNARMED };
+        self.bell.store(state, Ordering::Relaxed);
     }
 
     /// Sleeps until an operation completes, [`wake`](Self::wake) is called, `bell` (a counter, and what it read) is rung, or

@@ -1,0 +1,236 @@
+//! Call frames in shared memory.
+//!
+//! ```text
+//!   connection memory   frame 0 │ frame 1 │ ...            one frame a credit
+//!   frame               line 0: state, bells, level, what is asked   │ 8,064 bytes inline
+//! ```
+//!
+//! Both sides may write anything at any time. So every access is an atomic word, bytes are copied out before anybody looks at them, and nothing
+//! read from here is used as an index or a length before it was compared with a bound.
+#![expect(unsafe_code, reason = "atomic words in a shared mapping")]
+
+use core::ptr;
+
+use kyocho_microprocess::bell::BELLS_MAX;
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::sealed::SealedMemory;
+
+/// Most calls of one client at a time.
+pub const CREDITS_MAX: usize = 64;
+/// Most bytes of a request or a reply in a frame.
+pub const INLINE_BYTES_MAX: usize = FRAME_BYTES - HEAD_BYTES;
+
+const FRAME_BYTES: usize = 8192;
+const HEAD_BYTES: usize = 128;
+const WORDS: usize = INLINE_BYTES_MAX / size_of::<u64>();
+
+/// Says that nobody has announced a bell yet.
+pub(crate) const NO_BELL: u32 = u32::MAX;
+
+/// One frame, as both sides see it.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Frame {
+    /// See [`protocol`](crate::protocol).
+    pub(crate) state: AtomicU32,
+    /// Which bell of the client to ring for the reply; 1 + its number, 0: none.
+    client_bell: AtomicU32,
+    /// Which bell of the server to ring for a request; the same.
+    server_bell: AtomicU32,
+    /// The level the caller runs at.
+    pub(crate) level: AtomicU32,
+    method: AtomicU32,
+    /// Length of the request, then of the reply.
+    bytes: AtomicU32,
+    /// 0, or why there is no result.
+    status: AtomicU32,
+    /// 1 + the number of the region handed over; 0: none.
+    region: AtomicU32,
+    region_offset: AtomicU64,
+    region_bytes: AtomicU64,
+    /// Which object is called.
+    handle: AtomicU64,
+    /// The caller's number in its address space.
+    caller: AtomicU64,
+    padding: [u64; 8],
+    data: [AtomicU64; WORDS],
+}
+
+const _: () = assert!(size_of::<Frame>() == FRAME_BYTES);
+const _: () = assert!(core::mem::offset_of!(Frame, data) == HEAD_BYTES);
+
+/// What is asked for, beside the bytes. Copied from a frame it is an allegation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Head {
+    pub(crate) method: u32,
+    pub(crate) bytes: u32,
+    pub(crate) handle: u64,
+    pub(crate) caller: u64,
+    /// A region's number, offset and length.
+    pub(crate) region: Option<(u32, u64, u64)>,
+}
+
+/// How many bytes `credits` frames take.
+pub(crate) const fn memory_bytes(credits: usize) -> usize {
+    credits * FRAME_BYTES
+}
+
+/// Frame `index` of a connection's memory.
+///
+/// # Panics
+/// There is no such frame.
+pub(crate) fn frame(memory: &SealedMemory, index: usize) -> &Frame {
+    assert!((index + 1) * FRAME_BYTES <= memory.bytes(), "no such frame");
+    let address = memory.base() + index * FRAME_BYTES;
+    // SAFETY: inside the mapping, which lasts as long as `memory`, and page-aligned; a frame has atomic words alone.
+    unsafe { &*ptr::with_exposed_provenance(address) }
+}
+
+impl Frame {
+    pub(crate) fn announce_client(&self, bell: u32) {
+        self.client_bell.store(bell + 1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn announce_server(&self, bell: u32) {
+        self.server_bell.store(bell + 1, Ordering::SeqCst);
+    }
+
+    /// The client's bell, as alleged.
+    pub(crate) fn client_bell(&self) -> u32 {
+        checked_bell(self.client_bell.load(Ordering::SeqCst))
+    }
+
+    /// The server's bell, as alleged.
+    pub(crate) fn server_bell(&self) -> u32 {
+        checked_bell(self.server_bell.load(Ordering::SeqCst))
+    }
+
+    /// Writes what is asked for. The frame is the caller's.
+    pub(crate) fn put_head(&self, head: &Head) {
+        self.method.store(head.method, Ordering::Relaxed);
+        self.bytes.store(head.bytes, Ordering::Relaxed);
+        self.handle.store(head.handle, Ordering::Relaxed);
+        self.caller.store(head.caller, Ordering::Relaxed);
+        let (region, offset, bytes) = head.region.map_or((0, 0, 0), |(r, o, b)| (r + 1, o, b));
+        self.region.store(region, Ordering::Relaxed);
+        if region != 0 {
+            self.region_offset.store(offset, Ordering::Relaxed);
+            self.region_bytes.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Copies what is asked for.
+    pub(crate) fn head(&self) -> Head {
+        let region = self.region.load(Ordering::Relaxed).checked_sub(1).map(|number| {
+            let offset = self.region_offset.load(Ordering::Relaxed);
+            (number, offset, self.region_bytes.load(Ordering::Relaxed))
+        });
+        Head {
+            method: self.method.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            handle: self.handle.load(Ordering::Relaxed),
+            caller: self.caller.load(Ordering::Relaxed),
+            region,
+        }
+    }
+
+    /// Writes how the call ended, but for the bytes themselves.
+    pub(crate) fn put_result(&self, status: u32, bytes: u32) {
+        self.status.store(status, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How the call ended: status and length, as alleged.
+    pub(crate) fn result(&self) -> (u32, u32) {
+        (self.status.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Copies `bytes` in.
+    ///
+    /// # Panics
+    /// They are more than a frame holds.
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        assert!(bytes.len() <= INLINE_BYTES_MAX, "more than a frame holds");
+        copy_in(&self.data, bytes);
+    }
+
+    /// Copies bytes out, as many as `into` holds.
+    ///
+    /// # Panics
+    /// They are more than a frame holds.
+    pub(crate) fn get(&self, into: &mut [u8]) {
+        assert!(into.len() <= INLINE_BYTES_MAX, "more than a frame holds");
+        copy_out(&self.data, into);
+    }
+}
+
+fn checked_bell(announced: u32) -> u32 {
+    announced.checked_sub(1).filter(|&bell| (bell as usize) < BELLS_MAX).unwrap_or(NO_BELL)
+}
+
+const WORD: usize = size_of::<u64>();
+
+/// Copies `bytes` into shared words, from the first one on; what is left of the last word becomes zero.
+pub(crate) fn copy_in(words: &[AtomicU64], bytes: &[u8]) {
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    for (word, chunk) in words.iter().zip(whole) {
+        word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+    }
+    if !rest.is_empty() {
+        let mut last = [0; WORD];
+        last[..rest.len()].copy_from_slice(rest);
+        words[whole.len()].store(u64::from_le_bytes(last), Ordering::Relaxed);
+    }
+}
+
+/// Copies out of shared words, as much as `into` holds.
+pub(crate) fn copy_out(words: &[AtomicU64], into: &mut [u8]) {
+    let (whole, rest) = into.as_chunks_mut::<WORD>();
+    for (word, chunk) in words.iter().zip(whole.iter_mut()) {
+        *chunk = word.load(Ordering::Relaxed).to_le_bytes();
+    }
+    if !rest.is_empty() {
+        let last = words[whole.len()].load(Ordering::Relaxed).to_le_bytes();
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CREDITS_MAX, Head, INLINE_BYTES_MAX, NO_BELL, frame, memory_bytes};
+    use kyocho_sys::prim::atomic::Ordering;
+    use kyocho_sys::sealed::{SealedMemory, Writers};
+
+    #[test]
+    fn bytes_of_every_length_come_out_as_they_went_in() {
+        let memory = SealedMemory::new(memory_bytes(2), Writers::All).unwrap();
+        let bytes: Vec<u8> = (0..INLINE_BYTES_MAX).map(|index| (index * 7 + 1) as u8).collect();
+        for length in (0..40).chain([4096, INLINE_BYTES_MAX - 1, INLINE_BYTES_MAX]) {
+            frame(&memory, 1).put(&bytes[..length]);
+            let mut out = vec![0; length];
+            frame(&memory, 1).get(&mut out);
+            assert_eq!(out, bytes[..length], "{length} bytes");
+        }
+        let mut other = [0xff; 64];
+        frame(&memory, 0).get(&mut other);
+        assert_eq!(other, [0; 64], "the neighbour is untouched");
+    }
+
+    #[test]
+    fn head_is_copied_and_bells_are_checked() {
+        let memory = SealedMemory::new(memory_bytes(CREDITS_MAX), Writers::All).unwrap();
+        let frame = frame(&memory, CREDITS_MAX - 1);
+        for region in [None, Some((3, 16, 4096))] {
+            let head = Head { method: 7, bytes: 9, handle: 1 << 40, caller: 12, region };
+            frame.put_head(&head);
+            assert_eq!(frame.head(), head);
+        }
+        assert_eq!(frame.client_bell(), NO_BELL);
+        frame.announce_client(5);
+        assert_eq!(frame.client_bell(), 5);
+        for nonsense in [u32::MAX, 65, 1 << 20] {
+            frame.server_bell.store(nonsense, Ordering::SeqCst);
+            assert_eq!(frame.server_bell(), NO_BELL);
+        }
+    }
+}

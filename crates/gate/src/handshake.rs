@@ -1,0 +1,178 @@
+//! What the two sides say to each other over their socket: before the first call, and when a region is handed over.
+//!
+//! ```text
+//!   client                                            server
+//!   HELLO version      + its bells            ──────►
+//!                                             ◄────── WELCOME credits  + its bells, the frames    (or REFUSED)
+//!   ATTACH number      + a region's memory    ──────►
+//!   DETACH number                             ──────►
+//! ```
+//!
+//! A message is three numbers; the socket keeps messages apart (`SOCK_SEQPACKET`).
+
+use core::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use kyocho_microprocess::bell;
+use kyocho_sys::error::Errno;
+use kyocho_sys::passing;
+use kyocho_sys::sealed::{SealedMemory, Use};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::error::Error;
+use crate::frame::{CREDITS_MAX, memory_bytes};
+
+/// Changes with the layout of frames and bells.
+const VERSION: u32 = 1;
+/// How long a side waits for the other one's words before the first call.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const BYTES: usize = 12;
+
+/// What is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Message {
+    Hello,
+    Welcome { credits: u32 },
+    Refused,
+    Attach { number: u32 },
+    Detach { number: u32 },
+}
+
+impl Message {
+    fn encode(self) -> [u8; BYTES] {
+        let (kind, number) = match self {
+            Self::Hello => (1_u32, 0),
+            Self::Welcome { credits } => (2, credits),
+            Self::Refused => (3, 0),
+            Self::Attach { number } => (4, number),
+            Self::Detach { number } => (5, number),
+        };
+        let mut bytes = [0; BYTES];
+        for (place, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([kind, VERSION, number]) {
+            *place = word.to_le_bytes();
+        }
+        bytes
+    }
+
+    /// What was said, if it is anything.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (words, rest) = bytes.as_chunks::<4>();
+        let [kind, version, number] = *words else { return None };
+        if !rest.is_empty() || u32::from_le_bytes(version) != VERSION {
+            return None;
+        }
+        let number = u32::from_le_bytes(number);
+        Some(match u32::from_le_bytes(kind) {
+            1 => Self::Hello,
+            2 => Self::Welcome { credits: number },
+            3 => Self::Refused,
+            4 => Self::Attach { number },
+            5 => Self::Detach { number },
+            _ => return None,
+        })
+    }
+
+    /// Says it.
+    pub(crate) fn send(
+        self,
+        socket: BorrowedFd<'_>,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), Errno> {
+        passing::send(socket, &self.encode(), descriptors).map(drop)
+    }
+
+    /// Hears the next one; `None` at the end, and when it is nothing that anybody says.
+    pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<(Self, Vec<OwnedFd>)>, Errno> {
+        let mut bytes = [0; BYTES + 1];
+        loop {
+            match passing::receive(socket, &mut bytes) {
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+                Ok((length, descriptors)) => {
+                    return Ok(Self::decode(&bytes[..length]).map(|message| (message, descriptors)));
+                }
+            }
+        }
+    }
+}
+
+/// A socket of the kind that gates use.
+pub(crate) fn socket() -> Result<Socket, Error> {
+    Ok(Socket::new(Domain::UNIX, Type::from(libc::SOCK_SEQPACKET), None)?)
+}
+
+/// Connects to the server at `path` and learns its bells and the frames.
+pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory), Error> {
+    let connect = |error: std::io::Error| Error::Connect(error.kind());
+    let socket = socket()?;
+    let address = SockAddr::unix(path).map_err(connect)?;
+    socket.connect(&address).map_err(connect)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let (shown, counters) = bell::descriptors()?;
+    // A server that refuses us may be gone already: then it has said so.
+    let greeted = Message::Hello.send(socket.as_fd(), &[shown, counters]);
+    let answer = Message::receive(socket.as_fd());
+    let (credits, descriptors) = match answer {
+        Ok(Some((Message::Welcome { credits }, descriptors))) => (credits, descriptors),
+        Ok(Some((Message::Refused, _))) => return Err(Error::Refused),
+        Ok(Some(_)) => return Err(Error::Protocol),
+        Ok(None) | Err(_) => return Err(greeted.err().map_or(Error::Closed, Error::from)),
+    };
+    let [shown, counters, frames] =
+        <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Error::Protocol)?;
+    let server = bell::Peer::receive(shown, counters).map_err(|_| Error::Protocol)?;
+    let most = memory_bytes(CREDITS_MAX);
+    let frames =
+        SealedMemory::receive(frames, most, Use::ReadWrite).map_err(|_| Error::Protocol)?;
+    let credits = credits as usize;
+    if !(1..=CREDITS_MAX).contains(&credits) || frames.bytes() < memory_bytes(credits) {
+        return Err(Error::Protocol);
+    }
+    socket.set_read_timeout(None)?;
+    Ok((socket, server, frames))
+}
+
+/// Hears a client's greeting: its bells.
+pub(crate) fn hear(socket: &Socket) -> Result<bell::Peer, Error> {
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let Some((Message::Hello, descriptors)) = Message::receive(socket.as_fd())? else {
+        return Err(Error::Protocol);
+    };
+    socket.set_read_timeout(None)?;
+    let [shown, counters] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| Error::Protocol)?;
+    bell::Peer::receive(shown, counters).map_err(|_| Error::Protocol)
+}
+
+/// Answers it with our bells and the client's `frames`, of which there are `credits`.
+pub(crate) fn welcome(socket: &Socket, frames: &SealedMemory, credits: usize) -> Result<(), Error> {
+    let (shown, counters) = bell::descriptors()?;
+    let message = Message::Welcome { credits: credits as u32 };
+    Ok(message.send(socket.as_fd(), &[shown, counters, frames.as_fd()])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES, Message};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_no_message_is_not_taken_for_one(bytes in prop::collection::vec(any::<u8>(), 0..2 * BYTES)) {
+            if let Some(message) = Message::decode(&bytes) {
+                prop_assert_eq!(Message::decode(&message.encode()), Some(message));
+            }
+        }
+
+        #[test]
+        fn messages_survive(number: u32) {
+            for message in [Message::Hello, Message::Refused, Message::Welcome { credits: number },
+                Message::Attach { number }, Message::Detach { number }] {
+                let bytes = message.encode();
+                prop_assert_eq!(Message::decode(&bytes), Some(message));
+                prop_assert_eq!(Message::decode(&bytes[..BYTES - 1]), None);
+            }
+        }
+    }
+}
