@@ -1,0 +1,163 @@
+//! Numbers of pages, blocks and frames, and rights: what a translation is from and to.
+
+use core::fmt;
+use core::ops::BitOr;
+
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = 4096;
+/// Pages of a block, which one TLB entry may cover.
+pub const BLOCK_PAGES: usize = 16;
+
+const PAGE_BITS: u32 = 52;
+const FRAME_BITS: u32 = 43;
+
+/// The number of a virtual page: an address without its lowest 12 bits. 52 bits, all of a 64-bit space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageNumber(u64);
+
+impl PageNumber {
+    /// The first page.
+    pub const FIRST: Self = Self(0);
+    /// The last page of a 64-bit space.
+    pub const LAST: Self = Self((1 << PAGE_BITS) - 1);
+
+    /// The page of that number; `None` beyond 52 bits.
+    #[must_use]
+    pub const fn new(number: u64) -> Option<Self> {
+        if number <= Self::LAST.0 { Some(Self(number)) } else { None }
+    }
+
+    /// The page that an address lies in.
+    #[must_use]
+    pub const fn of_address(address: u64) -> Self {
+        Self(address / PAGE_BYTES)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The block that the page lies in.
+    #[must_use]
+    pub const fn block(self) -> BlockNumber {
+        BlockNumber(self.0 / BLOCK_PAGES as u64)
+    }
+
+    /// Which page of its block it is, below [`BLOCK_PAGES`].
+    #[must_use]
+    pub const fn index_in_block(self) -> usize {
+        (self.0 % BLOCK_PAGES as u64) as usize
+    }
+}
+
+impl fmt::Display for PageNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "page {:#x}", self.0)
+    }
+}
+
+/// The number of a block: 16 pages whose numbers differ in the lowest 4 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockNumber(u64);
+
+impl BlockNumber {
+    /// The block of that number; `None` beyond 48 bits.
+    #[must_use]
+    pub const fn new(number: u64) -> Option<Self> {
+        if number <= PageNumber::LAST.block().0 { Some(Self(number)) } else { None }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// A page of the block.
+    ///
+    /// # Panics
+    /// `index` is not below [`BLOCK_PAGES`].
+    #[must_use]
+    pub const fn page(self, index: usize) -> PageNumber {
+        assert!(index < BLOCK_PAGES, "a block has 16 pages");
+        PageNumber(self.0 * BLOCK_PAGES as u64 + index as u64)
+    }
+}
+
+/// The number of a frame of physical memory, or whatever a page is translated to. 43 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameNumber(u64);
+
+impl FrameNumber {
+    /// The last frame that an entry can name.
+    pub const LAST: Self = Self((1 << FRAME_BITS) - 1);
+
+    /// The frame of that number; `None` beyond 43 bits.
+    #[must_use]
+    pub const fn new(number: u64) -> Option<Self> {
+        if number <= Self::LAST.0 { Some(Self(number)) } else { None }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The first frame of the aligned run of 16 that this one lies in.
+    #[must_use]
+    pub const fn run_start(self) -> Self {
+        Self(self.0 & !(BLOCK_PAGES as u64 - 1))
+    }
+
+    /// Where it lies in its run, below [`BLOCK_PAGES`].
+    #[must_use]
+    pub const fn index_in_run(self) -> usize {
+        (self.0 % BLOCK_PAGES as u64) as usize
+    }
+
+    /// The frame at `index` of a run that starts here.
+    pub(crate) const fn in_run(self, index: usize) -> Self {
+        Self(self.0 | index as u64)
+    }
+}
+
+/// What may be done to a page: any of read, write, execute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rights(u8);
+
+impl Rights {
+    /// Mapped, and nothing is permitted.
+    pub const NONE: Self = Self(0);
+    /// Loads.
+    pub const READ: Self = Self(1);
+    /// Stores.
+    pub const WRITE: Self = Self(2);
+    /// Instruction fetches.
+    pub const EXECUTE: Self = Self(4);
+
+    /// Whether all of `wanted` is permitted.
+    #[must_use]
+    pub const fn permits(self, wanted: Self) -> bool {
+        self.0 & wanted.0 == wanted.0
+    }
+
+    pub(crate) const fn bits(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// The lowest three bits of `bits`.
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self((bits & 7) as u8)
+    }
+}
+
+impl BitOr for Rights {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}

@@ -1,0 +1,43 @@
+//! Where a number hashes to: the place in an array of 2^k buckets.
+//!
+//! Neighbours go to neighbouring buckets, as long as they differ in the lowest k bits alone; the bits above shift them by a
+//! random distance. So a dense space fills the buckets without a collision, and its look-ups stay close together, while
+//! islands far apart fall as at random.
+
+/// The bucket of `number` among `buckets`, a power of two.
+#[inline]
+pub(crate) fn bucket_of(number: u64, buckets: usize) -> usize {
+    debug_assert!(buckets.is_power_of_two(), "{buckets} buckets");
+    let bits = buckets.trailing_zeros();
+    let high = number >> bits;
+    // Fibonacci hashing; the fold keeps what lies beyond the product's reach in the game.
+    let mixed = (high ^ high >> 21).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (number.wrapping_add(mixed >> 24) as usize) & (buckets - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bucket_of;
+
+    /// The longest chain of `count` numbers, a `stride` apart, in as many buckets.
+    fn longest(count: u64, stride: u64) -> usize {
+        let mut chains = vec![0; count as usize];
+        (0..count).for_each(|i| chains[bucket_of(i * stride, count as usize)] += 1);
+        chains.into_iter().max().unwrap()
+    }
+
+    #[test]
+    fn neighbours_never_collide() {
+        assert_eq!(longest(1 << 12, 1), 1);
+    }
+
+    #[test]
+    fn no_regular_distance_makes_long_chains() {
+        for shift in 1..36 {
+            for odd in [1, 3, 513] {
+                let longest = longest(1 << 12, odd << shift);
+                assert!(longest <= 12, "{longest} numbers {odd} << {shift} apart share a bucket");
+            }
+        }
+    }
+}

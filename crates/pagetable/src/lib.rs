@@ -1,0 +1,62 @@
+//! Page tables for 64-bit address spaces behind one trait, and TLBs to try them with (Paper 2, §2).
+//!
+//! The paper names what a sparse 64-bit space asks for: more hits in the TLB (superpages, sub-blocks), a short search on a
+//! miss, and little memory; and it names the structures to compare (clustered: Talluri, Hill and Khalidi, SOSP 1995;
+//! guarded: Liedtke, OSR 29(1), 1995). Here they stand side by side:
+//!
+//! ```text
+//! page number   |<------------- block number ------------->|< 4 >|      52 bits
+//!
+//! Linear           [pte][pte][pte] ...                               one array over a window
+//! Radix<L>         512 ─> 512 ─> ... ─> 512 ptes                     L levels; 4 reach 48 bits of address, 6 all
+//! Hashed           bucket ─> {tag next pte} ─> ...                   Clustered<1>
+//! Clustered<N>     bucket ─> {tag next pte x N} ─> {tag next pte}    a block in one entry needs one word
+//! ClusteredLine    bucket = {tag next pte x 8} ─> ...                the first node lies in the bucket: one cache line
+//! Guarded          16 ─(guard)─> 16 ─(guard)─> pte                   a tree without the nodes that decide nothing
+//! ```
+//!
+//! A **block** is 16 pages, aligned. What a table holds of it ([`Block`]) is one entry for each page, or a single *compact*
+//! entry: one run of 16 frames, one set of rights, and a mask of the pages that are there. With all 16 it is a superpage,
+//! with fewer a partial sub-block. A table implements five things: how far it reaches, a walk, reading and writing a
+//! block, and a list of blocks that hold anything. Everything else is written once ([`PageTable`]).
+//!
+//! ```
+//! use kyocho_pagetable::{ClusteredLine, FrameNumber, PageNumber, PageTable, Rights};
+//!
+//! let mut table = ClusteredLine::new();
+//! let page = PageNumber::of_address(0x7fff_dead_b000);
+//! table.map(page, FrameNumber::new(42).unwrap(), Rights::READ | Rights::WRITE)?;
+//! assert_eq!(table.lookup(page).unwrap().frame.get(), 42);
+//! # Ok::<(), kyocho_pagetable::MapError>(())
+//! ```
+//!
+//! **Invariant:** a failed operation has changed nothing.
+//! **Absent on purpose:** locks (who shares a table guards it), clocks, threads, system calls, unsafe code.
+
+mod address;
+mod arena;
+mod block;
+mod buckets;
+mod clustered;
+mod clustered_line;
+mod guarded;
+mod linear;
+mod lines;
+mod pte;
+mod radix;
+mod table;
+
+pub mod placement;
+pub mod tlb;
+pub mod trace;
+
+pub use address::{BLOCK_PAGES, BlockNumber, FrameNumber, PAGE_BYTES, PageNumber, Rights};
+pub use block::Block;
+pub use clustered::{Clustered, Hashed};
+pub use clustered_line::ClusteredLine;
+pub use guarded::Guarded;
+pub use linear::Linear;
+pub use lines::{LINE_BYTES, LineCache, LineSet, Lines};
+pub use pte::Pte;
+pub use radix::Radix;
+pub use table::{MapError, PageTable, Translation};

@@ -1,0 +1,114 @@
+//! Which frames an operating system gives to the pages of a program, and when it makes a block one entry.
+//!
+//! Superpages and sub-blocks work only for pages that lie at their places in a run of 16 frames. So the first touch of a
+//! block reserves a run for it (Talluri and Hill, ASPLOS 1994), where the policy finds one free.
+
+use crate::address::{BLOCK_PAGES, BlockNumber, FrameNumber, PageNumber, Rights};
+use crate::table::{MapError, PageTable};
+
+/// Frames for pages that have no run, of which no two neighbours stay neighbours.
+const SCATTERED_FROM: u64 = 1 << 40;
+const SCATTER_STRIDE: u64 = 5;
+
+/// How pages are placed and entries made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// A page wherever a frame is free; an entry each.
+    Scattered,
+    /// Pages at their places, an entry each, until `promote_at` pages (1 to 16) of a block were touched; then the whole
+    /// block is mapped, by one entry.
+    Superpages {
+        /// Touched pages that make a superpage.
+        promote_at: u32,
+    },
+    /// One entry for a block from its first page on, with the pages that were touched. `placed_percent` of the blocks find a
+    /// run; the pages of the others are scattered.
+    Subblocks {
+        /// 0 to 100.
+        placed_percent: u64,
+    },
+}
+
+/// An address space whose pages are mapped when they are first touched.
+#[derive(Debug)]
+pub struct AddressSpace<T> {
+    table: T,
+    policy: Policy,
+    runs: u64,
+    scattered: u64,
+    touched: usize,
+}
+
+impl<T: PageTable> AddressSpace<T> {
+    /// One with nothing mapped.
+    pub fn new(table: T, policy: Policy) -> Self {
+        Self { table, policy, runs: 0, scattered: 0, touched: 0 }
+    }
+
+    /// Makes sure that a page is mapped.
+    ///
+    /// # Errors
+    /// As [`PageTable::map`].
+    pub fn touch(&mut self, page: PageNumber) -> Result<(), MapError> {
+        if self.table.lookup(page).is_some() {
+            return Ok(());
+        }
+        self.touched += 1;
+        let rights = Rights::READ | Rights::WRITE | Rights::EXECUTE;
+        let placed = match self.policy {
+            Policy::Scattered => false,
+            Policy::Superpages { .. } => true,
+            Policy::Subblocks { placed_percent } => is_placed(page.block(), placed_percent),
+        };
+        let frame = if placed { self.placed_frame(page) } else { self.scattered_frame() };
+        self.table.map(page, frame, rights)?;
+        match self.policy {
+            Policy::Superpages { promote_at } => {
+                let mask = self.table.read(page.block()).mask();
+                if mask.count_ones() >= promote_at {
+                    self.table.map_block(page.block(), frame.run_start(), rights, u16::MAX)?;
+                }
+            }
+            Policy::Subblocks { .. } => {
+                self.table.promote(page.block());
+            }
+            Policy::Scattered => {}
+        }
+        Ok(())
+    }
+
+    /// The frame at the page's place in the run of its block, which is reserved where there is none yet.
+    fn placed_frame(&mut self, page: PageNumber) -> FrameNumber {
+        let block = self.table.read(page.block());
+        let neighbour = (0..BLOCK_PAGES).find_map(|index| block.entry(index).frame_at(index));
+        let run = neighbour.map(FrameNumber::run_start).unwrap_or_else(|| {
+            self.runs += 1;
+            frame(self.runs * BLOCK_PAGES as u64)
+        });
+        run.in_run(page.index_in_block())
+    }
+
+    fn scattered_frame(&mut self) -> FrameNumber {
+        self.scattered += 1;
+        frame(SCATTERED_FROM + self.scattered * SCATTER_STRIDE)
+    }
+
+    /// The table.
+    pub fn table(&self) -> &T {
+        &self.table
+    }
+
+    /// Pages that were touched; a superpage may map more.
+    pub fn touched(&self) -> usize {
+        self.touched
+    }
+}
+
+fn frame(number: u64) -> FrameNumber {
+    FrameNumber::new(number).expect("a program does not touch 2^40 pages")
+}
+
+/// Whether a block is one of the per cent that find a run: always the same ones.
+fn is_placed(block: BlockNumber, percent: u64) -> bool {
+    (block.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 100 < percent
+}
