@@ -1,8 +1,8 @@
 //! Runs what is measured side by side and writes it as Markdown, JSON and SVG.
 //!
-//! Four parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! Five parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
 //! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and
-//! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13). A part gives its tables, its figures for a program, and its plots.
+//! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (what paper 2 asks of page tables and TLBs). A part gives its tables, its figures for a program, and its plots.
 
 mod build;
 mod cells;
@@ -10,6 +10,7 @@ mod host;
 mod legend;
 mod lisp;
 mod locks;
+mod pagetable;
 mod process;
 mod progress;
 mod statistics;
@@ -68,6 +69,8 @@ enum PartName {
     Cells,
     /// Paper 0: test-and-set by each method, and locks beside their peers
     Locks,
+    /// Paper 2: page tables and TLBs for 64-bit spaces
+    Pagetable,
 }
 
 /// What one part came to.
@@ -120,11 +123,12 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, Measure); 4] = [
+    let all: [(PartName, Measure); 5] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),
         (PartName::Locks, locks::run),
+        (PartName::Pagetable, pagetable::run),
     ];
     let mut whole = serde_json::Map::new();
     for (name, measure) in all {
