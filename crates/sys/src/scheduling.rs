@@ -126,6 +126,20 @@ pub enum Class {
     Idle,
     /// Real time: runs until it blocks or a higher level (1..=99) wants the CPU. Needs a permission.
     Fifo(u8),
+    /// The same, but equals take turns, of 100 ms unless the host was told otherwise.
+    RoundRobin(u8),
+}
+
+impl Class {
+    /// The host's numbers for it: policy and level.
+    const fn numbers(self) -> (i32, i32) {
+        match self {
+            Self::Normal => (libc::SCHED_OTHER, 0),
+            Self::Idle => (libc::SCHED_IDLE, 0),
+            Self::Fifo(level) => (libc::SCHED_FIFO, level as i32),
+            Self::RoundRobin(level) => (libc::SCHED_RR, level as i32),
+        }
+    }
 }
 
 /// Puts a thread into a class.
@@ -134,11 +148,7 @@ pub enum Class {
 /// `PERM`: the class needs a permission. `SRCH`: no such thread. `INVAL`: no such level.
 pub fn set_class(thread: ThreadId, class: Class) -> Result<(), Errno> {
     fault::check(Call::Scheduler)?;
-    let (policy, level) = match class {
-        Class::Normal => (libc::SCHED_OTHER, 0),
-        Class::Idle => (libc::SCHED_IDLE, 0),
-        Class::Fifo(level) => (libc::SCHED_FIFO, i32::from(level)),
-    };
+    let (policy, level) = class.numbers();
     // `struct sched_param` of the kernel is this one word (some C libraries have more fields).
     let arguments = [thread.number() as usize, policy as usize, &raw const level as usize];
     // SAFETY: the kernel reads one `int` from `level`.
@@ -162,20 +172,80 @@ pub fn class(thread: ThreadId) -> Result<Option<Class>, Errno> {
         libc::SCHED_OTHER => Some(Class::Normal),
         libc::SCHED_IDLE => Some(Class::Idle),
         libc::SCHED_FIFO => Some(Class::Fifo(level as u8)),
+        libc::SCHED_RR => Some(Class::RoundRobin(level as u8)),
         _ => None,
     })
 }
 
-/// Sets the nice value (-20..=19, lower is more) of a thread.
+/// What threads and processes get that a thread starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFork {
+    /// The same.
+    Inherit,
+    /// Time sharing and a nice value of 0, where the thread is real time or has a nice value below 0. A thread that was once told so stays
+    /// so, unless it is permitted everything here.
+    Reset,
+}
+
+/// How the host schedules a thread, all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attributes {
+    /// Its class.
+    pub class: Class,
+    /// Its share in time sharing: -20..=19, lower is more.
+    pub nice: i32,
+    /// What it passes on.
+    pub on_fork: OnFork,
+}
+
+/// `struct sched_attr` of the kernel, in its first version.
+#[repr(C)]
+struct KernelAttributes {
+    bytes: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    level: u32,
+    /// Of deadline scheduling; and a wish for a length of turns, 0 for none.
+    times_ns: [u64; 3],
+}
+
+/// Sets all of how the host schedules a thread, in one call.
 ///
 /// # Errors
-/// `PERM` or `EACCES`: lowering needs a permission. `SRCH`: no such thread.
-pub fn set_nice(thread: ThreadId, nice: i32) -> Result<(), Errno> {
+/// `PERM`: the class or the nice value needs a permission. `SRCH`: no such thread. `INVAL`: no such level.
+pub fn set_attributes(thread: ThreadId, attributes: Attributes) -> Result<(), Errno> {
     fault::check(Call::Scheduler)?;
-    let arguments = [libc::PRIO_PROCESS as usize, thread.number() as usize, nice as usize];
-    // SAFETY: takes numbers.
-    unsafe { call(libc::SYS_setpriority, arguments) }?;
+    let (policy, level) = attributes.class.numbers();
+    let flags = match attributes.on_fork {
+        OnFork::Inherit => 0,
+        OnFork::Reset => 1, // SCHED_FLAG_RESET_ON_FORK
+    };
+    let words = KernelAttributes {
+        bytes: size_of::<KernelAttributes>() as u32,
+        policy: policy as u32,
+        flags,
+        nice: attributes.nice,
+        level: level as u32,
+        times_ns: [0; 3],
+    };
+    let arguments = [thread.number() as usize, &raw const words as usize, 0];
+    // SAFETY: the kernel reads as many bytes as `words` says it has.
+    unsafe { call(libc::SYS_sched_setattr, arguments) }?;
     Ok(())
+}
+
+/// The nice value of a thread: what it has, or would have, in time sharing.
+///
+/// # Errors
+/// `SRCH`: no such thread.
+pub fn nice(thread: ThreadId) -> Result<i32, Errno> {
+    fault::check(Call::Scheduler)?;
+    let arguments = [libc::PRIO_PROCESS as usize, thread.number() as usize];
+    // SAFETY: takes numbers.
+    let answer = unsafe { call(libc::SYS_getpriority, arguments) }?;
+    // The kernel adds what keeps it positive.
+    Ok(20 - answer as i32)
 }
 
 /// Sets how late the calling thread's sleeps may end, so that the host can end several at once; 50 µs by default.

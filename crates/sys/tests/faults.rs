@@ -10,7 +10,7 @@ use kyocho_sys::futex::{self, Wait};
 use kyocho_sys::mapping::Mapping;
 use kyocho_sys::memory::{self, PAGE_BYTES};
 use kyocho_sys::prim::atomic::unmodelled::AtomicU32;
-use kyocho_sys::scheduling::{self, Class};
+use kyocho_sys::scheduling::{self, Attributes, Class, OnFork};
 use kyocho_sys::signal::{self, AlternateStack, Delivery, Signal};
 use kyocho_sys::task::{StateReader, SystemCallReader, ThreadId};
 use kyocho_sys::thread;
@@ -33,7 +33,8 @@ fn everything() -> Result<(), Errno> {
     scheduling::set_affinity(me, &scheduling::affinity(me)?)?;
     assert_eq!(scheduling::class(me)?, Some(Class::Normal));
     scheduling::set_class(me, Class::Normal)?;
-    scheduling::set_nice(me, 0)?;
+    let (class, nice) = (Class::Normal, scheduling::nice(me)?);
+    scheduling::set_attributes(me, Attributes { class, nice, on_fork: OnFork::Inherit })?;
     let before = signal::set_delivery(Signal::USR1, Delivery::Unblock)?;
     assert_eq!(before, Delivery::Unblock);
     drop(AlternateStack::install(PAGE_BYTES)?);

@@ -1,11 +1,12 @@
 //! CPU sets and classes.
 
 use super::{
-    CPUS_MAX, Class, CpuSet, affinity, class, cpus_possible, current_cpu, set_affinity, set_class,
-    set_nice,
+    Attributes, CPUS_MAX, Class, CpuSet, OnFork, affinity, class, cpus_possible, current_cpu, nice,
+    set_affinity, set_attributes, set_class,
 };
 use crate::error::Errno;
 use crate::prim::thread::scope;
+use crate::skip::skip;
 use crate::task::ThreadId;
 
 #[test]
@@ -50,10 +51,40 @@ fn a_thread_may_become_idle_and_its_children_are_too() {
     });
 }
 
-#[test]
-fn a_thread_may_always_become_nicer() {
+/// Runs `body` on a thread of its own.
+fn beside(body: impl FnOnce() + Send) {
     scope(|threads| {
-        threads.spawn(|| assert_eq!(set_nice(ThreadId::current(), 19), Ok(())));
+        threads.spawn(body);
+    });
+}
+
+#[test]
+fn a_thread_may_always_become_nicer_and_its_children_are_too() {
+    beside(|| {
+        let me = ThreadId::current();
+        let nicest = Attributes { class: Class::Normal, nice: 19, on_fork: OnFork::Inherit };
+        set_attributes(me, nicest).unwrap();
+        beside(|| assert_eq!(nice(ThreadId::current()), Ok(19)));
+    });
+}
+
+#[test]
+fn what_a_thread_was_raised_to_is_not_passed_on_where_it_says_so() {
+    beside(|| {
+        let me = ThreadId::current();
+        let urgent = Attributes { class: Class::RoundRobin(3), nice: -5, on_fork: OnFork::Reset };
+        match set_attributes(me, urgent) {
+            Ok(()) => {}
+            Err(Errno::PERM) => return skip("raised", "no permission"),
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(class(me), Ok(Some(Class::RoundRobin(3))));
+        beside(|| assert_eq!(class(ThreadId::current()), Ok(Some(Class::Normal))));
+        set_attributes(me, Attributes { class: Class::Normal, ..urgent }).unwrap();
+        assert_eq!((class(me), nice(me)), (Ok(Some(Class::Normal)), Ok(-5)));
+        beside(|| assert_eq!(nice(ThreadId::current()), Ok(0)));
+        set_attributes(me, Attributes { on_fork: OnFork::Inherit, ..urgent }).unwrap();
+        beside(|| assert_eq!(class(ThreadId::current()), Ok(Some(Class::RoundRobin(3)))));
     });
 }
 
@@ -63,7 +94,8 @@ fn a_thread_that_does_not_exist_is_named_so() {
     assert_eq!(affinity(nobody), Err(Errno::SRCH));
     assert_eq!(class(nobody), Err(Errno::SRCH));
     assert_eq!(set_class(nobody, Class::Idle), Err(Errno::SRCH));
-    assert_eq!(set_nice(nobody, 0), Err(Errno::SRCH));
+    let usual = Attributes { class: Class::Normal, nice: 0, on_fork: OnFork::Inherit };
+    assert_eq!((nice(nobody), set_attributes(nobody, usual)), (Err(Errno::SRCH), Err(Errno::SRCH)));
 }
 
 #[test]
