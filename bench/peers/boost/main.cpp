@@ -276,7 +276,8 @@ int main(int argc, char **argv) {
     else if (bench == "blocked") blocked(argument(2, 1000));
     else if (bench == "preempted") preempted(argument(2, 100));
     else if (bench == "urgent") unsupported("urgent", "a priority scheduler can be written, but nothing preempts");
-    else if (bench == "priorities") unsupported("priorities", "a priority scheduler knows nothing of other processes");
+    else if (bench == "priorities" || bench == "priorities_alone" || bench == "priorities_plain")
+        unsupported(bench.c_str(), "a priority scheduler knows nothing of other processes");
     else if (bench == "version") printf("Boost.Fiber %d.%d\n", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000);
     else usage();
 }

@@ -48,8 +48,9 @@ func main() {
 		preempted(argument(2, 100))
 	case "urgent":
 		emit(fields{"bench": "urgent", "unsupported": "goroutines have no priorities"})
-	case "priorities":
-		priorities(argument(2, 3000))
+	case "priorities", "priorities_alone", "priorities_plain":
+		// No goroutine tells the host anything, and a rival is a loop in any case.
+		priorities(os.Args[1], argument(2, 3000))
 	case "priorities_half":
 		priorityHalf(int64(argument(3, 1)), int64(argument(4, 1)))
 	case "version":
@@ -405,7 +406,7 @@ func memoryBytes() int64 {
 }
 
 // Two processes on one CPU, of which one should win: bench/peers/report/src/contest.rs tells how. Goroutines have no priorities.
-func priorities(ms int) {
+func priorities(bench string, ms int) {
 	var allowed, one [128]uint64
 	// The halves are started by this kernel thread and inherit what it may use: one CPU of those it had.
 	runtime.LockOSThread()
@@ -436,7 +437,7 @@ func priorities(ms int) {
 		check(err == nil, "a half printed `%s`", text)
 		used[i] = ns
 	}
-	emit(fields{"bench": "priorities", "value": 100 * used[0] / (used[0] + used[1]), "unit": "%",
+	emit(fields{"bench": bench, "value": 100 * used[0] / (used[0] + used[1]), "unit": "%",
 		"check": fmt.Sprintf("%.3f s and %.3f s of processor time", used[0]/1e9, used[1]/1e9)})
 }
 
@@ -500,6 +501,6 @@ func emit(line fields) {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities [ARGS]")
+	fmt.Fprintln(os.Stderr, "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities|priorities_alone|priorities_plain [ARGS]")
 	os.Exit(2)
 }

@@ -446,6 +446,8 @@ int main(int argc, char **argv) {
         overshoot("preempted", number(argc, argv, 2, 100), "SCHED_OTHER");
     else if (strcmp(bench, "urgent") == 0) urgent(number(argc, argv, 2, 100));
     else if (strcmp(bench, "priorities") == 0) priorities(number(argc, argv, 2, 3000));
+    else if (strcmp(bench, "priorities_alone") == 0) unsupported(bench, "all it has is the host's");
+    else if (strcmp(bench, "priorities_plain") == 0) unsupported(bench, "who may not be raised is as plain as the other");
     else if (strcmp(bench, "version") == 0) printf("pthread\n");
     else usage();
 }

@@ -77,7 +77,7 @@ impl Workload {
         target: Option<Target>,
     ) -> Self {
         let better = match bench {
-            "semaphores" | "priorities" => Better::Higher,
+            "semaphores" | "priorities" | "priorities_alone" | "priorities_plain" => Better::Higher,
             _ => Better::Lower,
         };
         Self { bench, arguments: arguments.to_vec(), title: title.into(), better, target }
@@ -133,7 +133,14 @@ fn full_set() -> Vec<Workload> {
         Workload::new("blocked", &[1000], "blocked, 1,000 x 10 ms", Some(RatioToGo(0.6))),
         Workload::new("preempted", &[], "preempted: overshoot", Some(AtMost(6.0))),
         Workload::new("urgent", &[], "urgent: overshoot", Some(AtMost(0.2))),
-        Workload::new("priorities", &[], "priorities: share of the urgent", Some(RatioToGo(1.9))),
+        Workload::new("priorities", &[], "priorities: share of the urgent", Some(RatioToGo(1.98))),
+        Workload::new(
+            "priorities_alone",
+            &[],
+            "priorities: without the host",
+            Some(RatioToGo(1.9)),
+        ),
+        Workload::new("priorities_plain", &[], "priorities: beside a plain loop", None),
     ]);
     set
 }
@@ -154,5 +161,7 @@ fn quick_set() -> Vec<Workload> {
         Workload::new("preempted", &[40], "preempted: overshoot", None),
         Workload::new("urgent", &[40], "urgent: overshoot", None),
         Workload::new("priorities", &[500], "priorities: share of the urgent", None),
+        Workload::new("priorities_alone", &[500], "priorities: without the host", None),
+        Workload::new("priorities_plain", &[500], "priorities: beside a plain loop", None),
     ]
 }

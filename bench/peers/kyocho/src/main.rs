@@ -3,7 +3,7 @@
 use kyocho_microprocess::channel::{self, Receiver, Sender};
 use kyocho_microprocess::sync::{Mutex, Semaphore};
 use kyocho_microprocess::{
-    Builder, JoinHandle, Priority, Runtime, Stackless, Step, sleep, spawn, yield_now,
+    Builder, JoinHandle, Priority, Reflection, Runtime, Stackless, Step, sleep, spawn, yield_now,
 };
 use report::contest::{self, Half};
 use report::{Arguments, NAP, Overshoot, SLOTS, SPIN, Ticker, check, per};
@@ -17,13 +17,25 @@ mod spin_holder;
 
 fn main() {
     let arguments = Arguments::from_env();
-    if arguments.bench == "priorities" {
-        return contest::run(Duration::from_millis(arguments.number(0, 3000) as u64));
+    let contest = match arguments.bench.as_str() {
+        "priorities" => Some(["priorities_half", "priorities_half"]),
+        "priorities_alone" => Some(["alone_half", "alone_half"]),
+        "priorities_plain" => Some(["priorities_half", "plain_half"]),
+        _ => None,
+    };
+    if let Some(halves) = contest {
+        let length = Duration::from_millis(arguments.number(0, 3000) as u64);
+        return contest::run(&arguments.bench, halves, length);
+    }
+    if arguments.bench == "plain_half" {
+        return Half::from_numbers(|at| arguments.number(at, 1)).spin();
     }
     if arguments.bench == "spin_holder" {
         return spin_holder::run(arguments.number(0, 1000));
     }
-    let runtime = Runtime::builder().virtual_processors(1).build();
+    let reflection =
+        if arguments.bench == "alone_half" { Reflection::Off } else { Reflection::Auto };
+    let runtime = Runtime::builder().virtual_processors(1).reflection(reflection).build();
     runtime.run(move || run(&arguments)).expect("no workload waits for what never comes");
 }
 
@@ -40,7 +52,7 @@ fn run(arguments: &Arguments) {
         "blocked" => blocked(number(0, 1000)),
         "preempted" => overshoot("preempted", number(0, 100), Priority::NORMAL),
         "urgent" => overshoot("urgent", number(0, 100), Priority::HIGHEST),
-        "priorities_half" => half(Half::from_numbers(|at| number(at, 1))),
+        "priorities_half" | "alone_half" => half(Half::from_numbers(|at| number(at, 1))),
         "version" => println!("Kyocho {}", env!("CARGO_PKG_VERSION")),
         _ => report::usage(),
     }
@@ -378,7 +390,7 @@ fn overshoot(bench: &str, samples: usize, sleeper: Priority) {
     overshoot.emit(bench);
 }
 
-/// Unbound: nobody tells the host anything about this microprocess.
+/// Unbound: the program tells the host nothing about this microprocess.
 fn half(half: Half) {
     let priority = if half.is_urgent { Priority::HIGHEST } else { Priority::LOWEST };
     let spinner = Builder::new().priority(priority).spawn(move || half.spin());

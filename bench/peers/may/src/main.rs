@@ -37,7 +37,9 @@ fn run(arguments: &Arguments) {
         "blocked" => blocked(number(0, 1000)),
         "preempted" => preempted(number(0, 100)),
         "urgent" => report::unsupported("urgent", "coroutines have no priorities"),
-        "priorities" => report::unsupported("priorities", "coroutines have no priorities"),
+        bench @ ("priorities" | "priorities_alone" | "priorities_plain") => {
+            report::unsupported(bench, "coroutines have no priorities")
+        }
         "version" => println!("may 0.3"),
         _ => report::usage(),
     }

@@ -28,7 +28,7 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
 }
 
 impl Half {
-    /// The half that the command line `PROG priorities_half IS_URGENT START END` names.
+    /// The half that the command line `PROG ..._half IS_URGENT START END` names.
     pub fn from_numbers(number: impl Fn(usize) -> usize) -> Self {
         let at_ns = |at| number(at) as u64;
         Self { is_urgent: number(0) == 2, start_ns: at_ns(1), end_ns: at_ns(2) }
@@ -44,26 +44,27 @@ impl Half {
     }
 }
 
-/// Runs both halves for `length` and prints the result line.
-pub fn run(length: Duration) {
+/// Runs both halves, the urgent one first, for `length` and prints the result line of `bench`.
+pub fn run(bench: &str, halves: [&str; 2], length: Duration) {
     // SAFETY: a set of CPUs is bits, for which all zero is a value.
     let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: takes nothing; writes into our set.
     unsafe { libc::CPU_SET(libc::sched_getcpu() as usize, &mut one) };
     // SAFETY: reads one set.
-    let confined = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one) };
+    let confined =
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one) };
     check(confined == 0, || "cannot be confined to one CPU".into());
     let start_ns = clock_ns(libc::CLOCK_MONOTONIC) + START_NS;
     let times = [start_ns, start_ns + length.as_nanos() as u64].map(|ns| ns.to_string());
-    let half = |is_urgent: &str| {
+    let half = |name: &str, is_urgent: &str| {
         Command::new("/proc/self/exe")
-            .args(["priorities_half", is_urgent])
+            .args([name, is_urgent])
             .args(&times)
             .stdout(Stdio::piped())
             .spawn()
             .expect("a second process")
     };
-    let halves = [half("2"), half("1")];
+    let halves = [half(halves[0], "2"), half(halves[1], "1")];
     let [urgent, other] = halves.map(|half| {
         let output = half.wait_with_output().expect("a half ends");
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -71,5 +72,5 @@ pub fn run(length: Duration) {
     });
     check(urgent + other > 0.0, || "neither half ran".into());
     let more = json!({ "check": format!("{:.3} s and {:.3} s of processor time", urgent / 1e9, other / 1e9) });
-    emit("priorities", 100.0 * urgent / (urgent + other), "%", more);
+    emit(bench, 100.0 * urgent / (urgent + other), "%", more);
 }

@@ -42,7 +42,8 @@ impl Arguments {
 /// Ends the program with status 2 and how to call it.
 pub fn usage() -> ! {
     eprintln!(
-        "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities [ARGS]"
+        "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities|\
+         priorities_alone|priorities_plain [ARGS]"
     );
     std::process::exit(2)
 }

@@ -31,7 +31,9 @@ async fn run(arguments: Arguments) {
         "blocked" => blocked(number(0, 1000)).await,
         "preempted" => preempted(number(0, 100)).await,
         "urgent" => report::unsupported("urgent", "tasks have no priorities"),
-        "priorities" => report::unsupported("priorities", "tasks have no priorities"),
+        bench @ ("priorities" | "priorities_alone" | "priorities_plain") => {
+            report::unsupported(bench, "tasks have no priorities")
+        }
         "version" => println!("tokio 1"),
         _ => report::usage(),
     }
