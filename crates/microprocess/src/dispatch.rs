@@ -16,13 +16,14 @@ use std::panic::catch_unwind;
 use kyocho_arch::switch;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::prim::thread::{panicking, yield_now};
+use kyocho_sys::prim::thread::panicking;
 
 use crate::bell;
 use crate::kernel_thread::KernelThread;
 use crate::local;
 use crate::orders;
 use crate::record::{Kind, Reason, Record, State};
+use crate::reflection::let_others_run;
 use crate::schedule::{mask, prepare_to_park, wait_for_turn};
 use crate::scheduler::Arrival;
 use crate::stackless::Step;
@@ -185,7 +186,7 @@ pub(crate) fn suspend_in_place(vp: &'static Vp, me: &'static Record) {
     me.is_unwinding.set(panicking());
     while !try_suspend_in_place(vp, me) {
         vp.shared().maker.ask(vp);
-        yield_now();
+        let_others_run();
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::Once;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::kernel_thread::KernelThread;
+use crate::reflection;
 
 /// Runtimes that run in this process.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
@@ -42,6 +43,9 @@ extern "C" fn in_child() {
     if RUNNING.load(Ordering::SeqCst) != 0 {
         ORPHANED.store(true, Ordering::SeqCst);
         KernelThread::orphan_current();
+        if KernelThread::is_ours() {
+            reflection::end_in_child(KernelThread::current());
+        }
     }
 }
 

@@ -29,11 +29,14 @@ use core::ptr;
 use kyocho_sys::prim::atomic::{AtomicU8, Ordering};
 
 use crate::record::{MicroprocessRef, Record, remote};
+use crate::reflection::let_others_run;
 use crate::spin::SpinLock;
 use crate::vp::{Vp, attention};
 
 /// The longest chain of waits that a change runs along.
 const CHAIN_MAX: usize = 64;
+/// Attempts before the kernel is asked to run somebody else.
+const LOOKS: u32 = 200;
 
 /// Something that can be waited for and passes priorities on.
 pub(crate) trait Source {
@@ -215,6 +218,7 @@ pub(crate) fn propagate(vp: &'static Vp, record: &'static Record) {
 }
 
 fn pass_on(vp: &'static Vp, who: &'static Record) -> Option<&'static Record> {
+    let mut looks = 0_u32;
     loop {
         let inheritance = &who.inheritance;
         inheritance.lock.acquire();
@@ -225,7 +229,13 @@ fn pass_on(vp: &'static Vp, who: &'static Record) -> Option<&'static Record> {
         };
         match wait.source.try_pass_on(who, vp) {
             PassedOn::To(next) => return next,
-            PassedOn::Busy => spin_loop(),
+            PassedOn::Busy => {
+                looks += 1;
+                if looks.is_multiple_of(LOOKS) {
+                    let_others_run();
+                }
+                spin_loop();
+            }
         }
     }
 }

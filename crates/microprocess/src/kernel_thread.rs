@@ -23,7 +23,6 @@ use kyocho_arch::{
 use kyocho_sys::error::Errno;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
-use kyocho_sys::prim::thread::yield_now;
 use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
 use kyocho_sys::signal::use_alternate_stack;
 use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limit};
@@ -34,6 +33,7 @@ use crate::detect::{View, ViewWords};
 use crate::event::Registers;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
+use crate::reflection::{Told, let_others_run};
 use crate::vp::Vp;
 
 /// What [`KernelThread::vp`] holds while somebody decides whether to take it.
@@ -76,6 +76,8 @@ pub(crate) struct KernelThread {
     view: AtomicPtr<ViewWords>,
     /// The CPU it is pinned to, or [`ANY_CPU`].
     cpu: Cell<usize>,
+    /// What the host was told of it.
+    pub(crate) told: Told,
     /// Carries a microprocess without a virtual processor, or will never be given one again.
     stranded: AtomicU32,
     ended: AtomicU32,
@@ -115,6 +117,7 @@ impl KernelThread {
             reader: AtomicPtr::new(ptr::null_mut()),
             view: AtomicPtr::new(ptr::null_mut()),
             cpu: Cell::new(ANY_CPU),
+            told: Told::new(),
             stranded: AtomicU32::new(0),
             ended: AtomicU32::new(0),
             beginning: Cell::new(None),
@@ -279,7 +282,7 @@ impl KernelThread {
     #[cold]
     pub(crate) fn settle_claim(&self) -> Option<&'static Vp> {
         while self.is_claimed() {
-            yield_now();
+            let_others_run();
         }
         self.held()
     }
@@ -323,7 +326,7 @@ impl KernelThread {
             .compare_exchange(vp, ptr::null_mut(), Ordering::AcqRel, Ordering::Relaxed)
             .is_err()
         {
-            yield_now();
+            let_others_run();
         }
         // SAFETY: null is always right.
         unsafe { set_current_vp(ptr::null_mut()) };
@@ -338,6 +341,7 @@ impl KernelThread {
     /// Gives `vp`, which nobody holds, to this thread, which waits for one.
     pub(crate) fn give(&'static self, vp: &'static Vp) {
         self.pin(vp.cpu());
+        self.follow(vp);
         vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
         self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
         self.notify(go::RUN);
@@ -345,10 +349,18 @@ impl KernelThread {
 
     /// Holds `vp`, which nobody holds. This is the calling thread, with events masked.
     pub(crate) fn hold(&'static self, vp: &'static Vp) {
+        self.follow(vp);
         vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
         self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
         // SAFETY: nobody else holds it.
         unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
+    }
+
+    /// Has the host schedule this thread as it did the last holder of `vp`.
+    fn follow(&self, vp: &Vp) {
+        if let Some(means) = vp.shared().means {
+            self.told.tell(self.id(), vp.reflected.level(), means);
+        }
     }
 
     fn notify(&self, what: u32) {
@@ -504,6 +516,7 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     // SAFETY: `start` passes a record, which lives for ever.
     let thread = unsafe { &*argument.cast_const().cast::<KernelThread>() };
     let Some((vp, role, stack)) = thread.beginning.take() else { return ptr::null_mut() };
+    thread.told.begin();
     thread.become_current(open_reader());
     let observer = vp.shared().observer();
     observer.inspect(|observer| observer.enlist(thread));

@@ -40,7 +40,7 @@
 //! must watch; one with `CAP_BPF` may run a program in the host's scheduler ([`Detection::Bpf`]). Blocked is therefore noticed some 10 µs late.
 //!
 //! Priorities hold across the Kyocho processes of one user: they share a file in which each virtual processor says what it wants, and
-//! whoever is outranked on its CPU stands aside (§3.3.1; `space`). Who is waited for, as the owner of a lock or by `join`, inherits the
+//! whoever is outranked on its CPU stands aside (§3.3.1; `space`). The host is told of them, late but for nothing, by what it permits (`reflection`). Who is waited for, as the owner of a lock or by `join`, inherits the
 //! priority of who waits (`inherit`).
 //!
 //! User schedulers decide who runs next on a virtual processor; the built-in one is fixed priorities ([`scheduler`]).
@@ -113,6 +113,7 @@ mod priority;
 pub mod process;
 mod ready;
 mod record;
+mod reflection;
 mod run_queue;
 mod runtime;
 mod schedule;
@@ -146,6 +147,7 @@ pub use microprocess::{
 pub use outside::Outside;
 pub use priority::Priority;
 pub use record::{Kind, Reason};
+pub use reflection::Reflection;
 pub use runtime::{
     Deadlock, Detection, Report, Runtime, RuntimeBuilder, Waiting, concurrency, report, run,
     statistics,

@@ -4,7 +4,7 @@
 //! The maker keeps some waiting, more after a time when many were needed at once, and dismisses what is not needed for long.
 
 use kyocho_sys::futex;
-use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::{affinity, set_affinity, yield_to_host};
 use kyocho_sys::task::{ThreadId, reserve_descriptors};
@@ -31,11 +31,25 @@ pub(crate) struct Maker {
     word: AtomicU32,
     /// Kernel threads to keep waiting for each virtual processor.
     wanted: AtomicU32,
+    /// Its number; 0 before it runs.
+    tid: AtomicU32,
+    /// The host runs it, and the monitor, before everybody.
+    pub(crate) is_raised: AtomicBool,
 }
 
 impl Maker {
     pub(crate) const fn new() -> Self {
-        Self { word: AtomicU32::new(0), wanted: AtomicU32::new(SPARES_MIN) }
+        Self {
+            word: AtomicU32::new(0),
+            wanted: AtomicU32::new(SPARES_MIN),
+            tid: AtomicU32::new(0),
+            is_raised: AtomicBool::new(false),
+        }
+    }
+
+    /// Its number, once it runs.
+    pub(crate) fn id(&self) -> Option<ThreadId> {
+        Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0).map(ThreadId::new)
     }
 
     /// Makes it look now. Neither allocates nor waits.
@@ -72,6 +86,7 @@ fn coming(vp: &Vp) -> u32 {
 /// The maker's life.
 pub(crate) fn run(shared: &'static Shared) {
     let maker = &shared.maker;
+    maker.tid.store(ThreadId::current().number(), Ordering::Release);
     step_aside(shared);
     make(shared);
     if shared.detection != Detection::Off {

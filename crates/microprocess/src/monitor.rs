@@ -178,6 +178,7 @@ pub(crate) fn run(shared: &'static Shared) {
 /// Looks after one virtual processor; when to look again.
 fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Option<u64>) -> u64 {
     if vp.rests() {
+        vp.reflect(false);
         *watch = Watch::default();
         return await_timers(vp, now_ns);
     }
@@ -208,6 +209,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     let states = attention::IDLE | attention::ASIDE | attention::SHARE | attention::ORDERS;
     let unnoticed = vp.attention.load(Ordering::SeqCst) & !states;
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
+    vp.reflect(unnoticed != 0);
     watch.suspicion.look(vp, unnoticed != 0);
     watch.slice_ns = Some(vp.queue.slice_ns());
     let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);

@@ -8,7 +8,7 @@
 //! no such descriptors, a wait is a plain call, which is a Blocked event.
 //!
 //! A child inherits the CPUs and the timer slack of the kernel thread that starts it. Holders are pinned to one CPU; so the thread
-//! takes those of the process's first thread for as long as the start takes.
+//! takes those of the process's first thread for as long as the start takes, and the usual nice value (see [`Reflection`](crate::Reflection)).
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -43,7 +43,7 @@ use kyocho_sys::scheduling::{affinity, set_affinity, set_timer_slack_ns};
 use kyocho_sys::task::ThreadId;
 
 use crate::io::{File, descriptor::ready};
-use crate::scope;
+use crate::{reflection, scope};
 
 /// What [`Child`] does when it is dropped before its process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,8 @@ impl Command {
     /// # Errors
     /// As [`std::process::Command::spawn`].
     pub fn spawn(&mut self) -> Result<Child> {
-        let mut inner = with_the_process_s_cpus(|| self.inner.spawn())?;
+        let spawn = || reflection::as_usual(|| self.inner.spawn());
+        let mut inner = with_the_process_s_cpus(spawn)?;
         // Refused: waits are plain calls then.
         let end = kyocho_sys::process::open(inner.id()).ok();
         Ok(Child {

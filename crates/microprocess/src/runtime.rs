@@ -22,6 +22,7 @@ use crate::fork;
 use crate::io::{Mechanism, mechanism};
 use crate::kernel_thread::Role;
 use crate::record::{Kind, Name, Reason, Record, State};
+use crate::reflection::{self, Means, Reflection};
 use crate::scheduler::{Arrival, Factory, Scheduler};
 use crate::shared::{Options, Shared, outcome};
 use crate::slot;
@@ -43,6 +44,7 @@ pub struct RuntimeBuilder {
     aside_max: Option<Duration>,
     cpu_percent_max: Option<u32>,
     on_unanswered: OnUnanswered,
+    reflection: Reflection,
     control: Option<bool>,
     scheduler: Option<Factory>,
 }
@@ -77,6 +79,8 @@ pub struct Report {
     pub io: Mechanism,
     /// How far priorities reach.
     pub priorities: Reach,
+    /// How the host is told of them: never [`Reflection::Auto`].
+    pub reflection: Reflection,
 }
 
 impl fmt::Display for Report {
@@ -94,7 +98,8 @@ impl fmt::Display for Report {
         writeln!(f, "sleep in the kernel: {detection}")?;
         writeln!(f, "preemption: by signal, after {slice_ms} ms or for something more urgent")?;
         writeln!(f, "input and output: {}", self.io)?;
-        write!(f, "priorities: {}", self.priorities)
+        writeln!(f, "priorities: {}", self.priorities)?;
+        write!(f, "the host is told of priorities by: {}", self.reflection)
     }
 }
 
@@ -134,6 +139,14 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn stand_aside_max(mut self, limit: Duration) -> Self {
         self.aside_max = Some(limit);
+        self
+    }
+
+    /// Sets how the host is told which microprocesses are urgent, so that they also get their CPU before and after programs that are not
+    /// Kyocho's. Only priorities other than [`Priority::NORMAL`](crate::Priority::NORMAL) make a difference.
+    #[must_use]
+    pub fn reflection(mut self, reflection: Reflection) -> Self {
+        self.reflection = reflection;
         self
     }
 
@@ -184,6 +197,7 @@ impl RuntimeBuilder {
         let aside_max = self.aside_max.unwrap_or(ASIDE_MAX);
         let control = control_is_wanted(self.control, env::var_os("KYOCHO_CONTROL").as_deref());
         let most = self.virtual_processors_max.unwrap_or(0).max(virtual_processors);
+        let (reflection, means) = reflection::settle(self.reflection);
         Runtime {
             concurrency: virtual_processors,
             virtual_processors: most,
@@ -193,6 +207,8 @@ impl RuntimeBuilder {
                 cpu_percent_max: self.cpu_percent_max,
                 on_unanswered: self.on_unanswered,
             },
+            reflection,
+            means,
             control,
             scheduler: self.scheduler,
         }
@@ -229,6 +245,8 @@ pub struct Runtime {
     virtual_processors: usize,
     detection: Detection,
     limits: Limits,
+    reflection: Reflection,
+    means: Option<Means>,
     control: bool,
     scheduler: Option<Factory>,
 }
@@ -327,7 +345,9 @@ impl Runtime {
         let mut cpus = if pins { allowed_cpus() } else { Vec::new() };
         space::spread(&mut cpus);
         let (scheduler, concurrency) = (self.scheduler.clone(), self.concurrency);
-        let options = Options { detection, limits: self.limits, scheduler, concurrency };
+        let (reflection, means) = (self.reflection, self.means);
+        let limits = self.limits;
+        let options = Options { detection, limits, reflection, means, scheduler, concurrency };
         let shared = Shared::new(self.virtual_processors, cpus, options);
         install_schedulers(shared);
         let mut result = None;
@@ -589,8 +609,13 @@ pub fn report() -> Report {
     let section = schedule::mask();
     let shared = section.vp.shared();
     section.leave();
-    let (virtual_processors, detection) = (shared.vps().len(), shared.detection);
-    Report { virtual_processors, detection, io: mechanism(), priorities: space::reach() }
+    Report {
+        virtual_processors: shared.vps().len(),
+        detection: shared.detection,
+        io: mechanism(),
+        priorities: space::reach(),
+        reflection: shared.reflection,
+    }
 }
 
 /// How many virtual processors of the caller's runtime run microprocesses.

@@ -28,28 +28,46 @@
 use kyocho_arch::restartable;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
-use kyocho_sys::scheduling::{Class, CpuSet, set_affinity, set_class, yield_to_host};
+use kyocho_sys::scheduling::{
+    Class, CpuSet, set_affinity, set_class, set_timer_slack_ns, yield_to_host,
+};
 use kyocho_sys::task::{Asleep, ThreadId};
 
 use crate::event::Registers;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::record::State;
+use crate::reflection::pause;
 use crate::trace::What;
 use crate::vp::Vp;
 
 /// How often an idle virtual processor is looked at before the sentinel sleeps: some 20 µs.
 const IDLE_LOOKS: u32 = 40;
 
+/// Looks that find nothing before the sentinel of a holder that the host knows to be urgent, or nice, pauses, and for how long.
+const LOOKS: u32 = 4;
+const PAUSE_NS: u64 = 250_000;
+
 /// Where the sentinel of one virtual processor sleeps.
 #[derive(Debug)]
 pub(crate) struct Sentinel {
     /// A futex word: 1 while the sentinel sleeps.
     asleep: AtomicU32,
+    /// Its number; 0 before it runs.
+    tid: AtomicU32,
 }
 
 impl Sentinel {
     pub(crate) const fn new() -> Self {
-        Self { asleep: AtomicU32::new(0) }
+        Self { asleep: AtomicU32::new(0), tid: AtomicU32::new(0) }
+    }
+
+    /// Puts it, if it runs, into another class than the idle one, or back.
+    pub(crate) fn put_into(&self, class: Class) {
+        let tid = self.tid.load(Ordering::Acquire);
+        if tid != 0 {
+            // Refused: then it is later, or pauses more often.
+            let _as_it_was = set_class(ThreadId::new(tid), class);
+        }
     }
 
     /// The virtual processor is busy again, or the runtime stops.
@@ -66,6 +84,8 @@ pub(crate) fn start(vp: &'static Vp) {
     let me = ThreadId::current();
     // On another core or in a higher class it still works: later, or at the cost of more CPU time.
     let _any_class = set_class(me, Class::Idle);
+    let _longer = set_timer_slack_ns(1);
+    vp.sentinel.tid.store(me.number(), Ordering::Release);
     run(vp);
 }
 
@@ -81,12 +101,16 @@ fn follow(vp: &'static Vp, cpu: &mut usize) {
 fn run(vp: &'static Vp) {
     let shared = vp.shared();
     let asleep = &vp.sentinel.asleep;
-    let (mut idle_looks, mut cpu) = (0, ANY_CPU);
+    let (mut idle_looks, mut vain_looks, mut cpu) = (0, 0, ANY_CPU);
     while !shared.stopping.load(Ordering::SeqCst) {
         follow(vp, &mut cpu);
         if !vp.rests() {
             idle_looks = 0;
-            take_from_sleeper(vp);
+            vain_looks = if take_from_sleeper(vp) { 0 } else { vain_looks + 1 };
+            if vain_looks >= LOOKS && vp.reflected.asks_for_pauses() {
+                vain_looks = 0;
+                pause(PAUSE_NS);
+            }
         } else if idle_looks < IDLE_LOOKS {
             idle_looks += 1;
         } else {

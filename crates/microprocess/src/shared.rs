@@ -14,6 +14,7 @@ use crate::kernel_thread::{ANY_CPU, Handle, KernelThread, Role};
 use crate::maker::Maker;
 use crate::monitor::Monitor;
 use crate::preempt;
+use crate::reflection::{Means, Reflection, let_others_run};
 use crate::runtime::Detection;
 use crate::scheduler::Factory;
 use crate::space::Limits;
@@ -39,6 +40,8 @@ pub(crate) mod outcome {
 pub(crate) struct Options {
     pub(crate) detection: Detection,
     pub(crate) limits: Limits,
+    pub(crate) reflection: Reflection,
+    pub(crate) means: Option<Means>,
     pub(crate) scheduler: Option<Factory>,
     /// How many virtual processors run to begin with.
     pub(crate) concurrency: usize,
@@ -74,6 +77,9 @@ pub(crate) struct Shared {
     /// How many virtual processors run; the others are retired.
     concurrency: AtomicUsize,
     pub(crate) limits: Limits,
+    pub(crate) reflection: Reflection,
+    /// What may be told to the host of priorities.
+    pub(crate) means: Option<Means>,
     /// Until when all of them stand aside, since the process has used its share of CPU time.
     pub(crate) spent_until_ns: AtomicU64,
     /// What may be changed while the runtime runs, by one microprocess at a time.
@@ -86,7 +92,7 @@ impl Shared {
     ///
     /// `cpus` are those its virtual processors are pinned to, in turn; none when it is empty.
     pub(crate) fn new(count: usize, cpus: Vec<usize>, options: Options) -> &'static Self {
-        let Options { detection, limits, scheduler, concurrency } = options;
+        let Options { detection, limits, reflection, means, scheduler, concurrency } = options;
         let vps: Vec<&'static Vp> = (0..count)
             .map(|index| &*Box::leak(Box::new(Vp::new(index, ptr::null_mut()))))
             .collect();
@@ -105,6 +111,8 @@ impl Shared {
             cpus,
             concurrency: AtomicUsize::new(concurrency),
             limits,
+            reflection,
+            means,
             spent_until_ns: AtomicU64::new(0),
             configuration: RuntimeMutex::new(Configuration { scheduler }),
             threads: Mutex::new(Vec::new()),
@@ -364,7 +372,7 @@ pub(crate) fn require_locks() {
                 && !vp.rests()
                 && vp.holder().mask.load(Ordering::SeqCst) != 0
             {
-                thread::yield_now();
+                let_others_run();
             }
         }
     });

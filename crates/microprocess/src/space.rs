@@ -18,7 +18,6 @@
 //! An entry is an allegation. Its numbers are checked when they are read; a process that lies gets, or costs others, CPU time as any process
 //! of the same user can by `nice`. One that stops or dies no longer renews its *beat*, and counts for nothing after
 //! [`STALE_NS`](table::STALE_NS).
-//!
 
 use core::fmt;
 use std::ffi::CString;
@@ -38,7 +37,7 @@ mod table;
 mod watchdog;
 
 pub(crate) use limits::{Account, Limits};
-pub(crate) use listing::Listing;
+pub(crate) use listing::{Listing, NOTHING};
 use table::Table;
 pub use watchdog::OnUnanswered;
 pub(crate) use watchdog::Suspicion;

@@ -18,7 +18,6 @@ use std::{io, thread};
 
 use kyocho_arch::{Context, prepare};
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::prim::thread::yield_now;
 
 use crate::control::Killed;
 use crate::deadline::Deadline;
@@ -28,6 +27,7 @@ use crate::microprocess::Microprocess;
 use crate::orders;
 use crate::priority::Priority;
 use crate::record::{ANYWHERE, Kind, Name, Reason, Record, State, remote};
+use crate::reflection::let_others_run;
 use crate::schedule::{
     self, Section, WakeCause, mask, mask_at_point, park_in, resume_at_point, switch_away,
 };
@@ -625,7 +625,7 @@ impl<T> Drop for JoinHandle<T> {
                 return;
             }
             // On its way off its stack, on another virtual processor.
-            yield_now();
+            let_others_run();
         }
     }
 }

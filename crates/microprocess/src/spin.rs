@@ -13,7 +13,8 @@ use core::hint::spin_loop;
 
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use kyocho_sys::prim::cell::UnsafeCell;
-use kyocho_sys::prim::thread::yield_now;
+
+use crate::reflection::let_others_run;
 
 /// Whether locks exclude. Only ever turned on.
 static NEEDED: AtomicBool = AtomicBool::new(false);
@@ -69,7 +70,7 @@ impl SpinLock {
         while self.0.load(Ordering::Relaxed) {
             spins += 1;
             if spins.is_multiple_of(SPINS) {
-                yield_now();
+                let_others_run();
             }
             spin_loop();
         }

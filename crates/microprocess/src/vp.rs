@@ -36,6 +36,7 @@ use crate::pool::Pool;
 use crate::priority::Priority;
 use crate::ready::ReadyQueue;
 use crate::record::{Kind, Record, State, remote};
+use crate::reflection::Reflected;
 use crate::scheduler::{Arrival, Slice};
 use crate::sentinel::Sentinel;
 use crate::shared::Shared;
@@ -143,6 +144,8 @@ pub(crate) struct Vp {
     pub(crate) listing: Listing,
     /// Where other processes ring.
     pub(crate) bell: Bell,
+    /// What the host was told of it.
+    pub(crate) reflected: Reflected,
 }
 
 // SAFETY: cells are touched by the holder alone (module text); the rest is atomic.
@@ -194,6 +197,7 @@ impl Vp {
             seat: AtomicU32::new(NO_SEAT),
             listing: Listing::new(),
             bell: Bell::new(),
+            reflected: Reflected::new(),
         }
     }
 
@@ -322,7 +326,8 @@ impl Vp {
         }
         self.alert(attention::INBOX);
         if record.effective_level() > Priority::NORMAL.level() {
-            // It may outrank what runs there: the monitor sees to it that it is noticed.
+            // It may outrank what runs there: the monitor sees to it that it is noticed, and that the host knows.
+            self.reflected.announce(record.effective_level());
             self.shared().monitor.poke();
         }
     }
@@ -509,6 +514,9 @@ impl Vp {
         let may_be_queued = record.state.get() == State::Runnable && !runs;
         let was_queued = may_be_queued && self.queue.remove(record, record.level());
         record.take_asked_level();
+        if runs && record.level() != self.listing.published() {
+            self.publish(Some(record.level()));
+        }
         record.refresh_special();
         self.trace.note(What::Changed, Some(record));
         self.queue.tell(EventKind::Changed, self.index, Some(record));

@@ -30,7 +30,7 @@ use crate::vp::{Vp, attention};
 /// How often who stands aside looks for itself whether it must: the urgent one may have died.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 /// In `published`: nothing to run.
-const NOTHING: u8 = u8::MAX;
+pub(crate) const NOTHING: u8 = u8::MAX;
 /// In `index`: no entry.
 const NO_ENTRY: u32 = u32::MAX;
 

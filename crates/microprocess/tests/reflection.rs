@@ -1,0 +1,226 @@
+//! What the host learns of priorities, and what still works when it acts on them. Each test has one virtual processor on one CPU, so that who
+//! is raised is in everybody's way, and runs with each means that the host permits.
+#![expect(unsafe_code, reason = "raw system calls are the point")]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+use core::hint::spin_loop;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::time::Duration;
+use std::fs;
+
+use kyocho_microprocess::process::{Command, Stdio};
+use kyocho_microprocess::{
+    Detection, Microprocess, Priority, Reflection, Runtime, report, scope, sleep, statistics,
+    yield_now,
+};
+use kyocho_sys::scheduling::{Class, CpuSet, affinity, class, nice, set_affinity};
+use kyocho_sys::skip::skip;
+use kyocho_sys::task::ThreadId;
+
+#[path = "support/alone.rs"]
+mod alone;
+#[path = "support/watchdog.rs"]
+mod watchdog;
+use alone::alone;
+use watchdog::under_watchdog;
+
+const MEANS: [Reflection; 2] = [Reflection::RealTime, Reflection::Nice];
+const URGENT: u8 = 40;
+const LOW: u8 = 3;
+
+/// Runs `body` as a microprocess under each means that the host permits, in a process of its own on one CPU.
+fn under_each_means(test: &'static str, detection: Detection, body: impl Fn(Reflection) + Sync) {
+    let under = |means| {
+        let runtime = Runtime::builder().virtual_processors(1).detection(detection);
+        let run = || (report().reflection == means).then(|| body(means));
+        if runtime.reflection(means).build().run(run).unwrap().is_none() {
+            skip(&format!("{test}_{means:?}").to_lowercase(), "not permitted");
+        }
+    };
+    alone(test, || {
+        let me = ThreadId::current();
+        let first = affinity(me).unwrap().iter().next().unwrap();
+        set_affinity(me, &CpuSet::single(first)).unwrap();
+        under_watchdog(test, || MEANS.into_iter().for_each(under));
+    });
+}
+
+/// Spins until `word` is set, without a call of the runtime's.
+fn spin_until(word: &AtomicBool) {
+    while !word.load(Ordering::SeqCst) {
+        spin_loop();
+    }
+}
+
+/// Lets the caller run at `level`.
+fn become_level(level: u8) {
+    Microprocess::current().set_priority(Priority::new(level).unwrap());
+}
+
+/// How the host schedules the caller.
+fn standing() -> (Class, i32) {
+    let me = ThreadId::current();
+    (class(me).unwrap().unwrap(), nice(me).unwrap())
+}
+
+/// Spins until the host schedules the caller as `is_right` says.
+fn await_standing(is_right: impl Fn((Class, i32)) -> bool) {
+    while !is_right(standing()) {
+        spin_loop();
+    }
+}
+
+fn is_raised(means: Reflection, usual: i32) -> impl Fn((Class, i32)) -> bool {
+    move |(class, nice)| match means {
+        Reflection::RealTime => matches!(class, Class::RoundRobin(2..)),
+        _ => class == Class::Normal && nice < usual,
+    }
+}
+
+#[test]
+fn the_host_learns_of_a_level_and_of_the_next() {
+    let test = "the_host_learns_of_a_level_and_of_the_next";
+    under_each_means(test, Detection::Auto, |means| {
+        let usual = standing();
+        for _ in 0..3 {
+            become_level(URGENT);
+            await_standing(is_raised(means, usual.1));
+            become_level(LOW);
+            await_standing(|(class, nice)| class == Class::Normal && nice > usual.1);
+            become_level(Priority::NORMAL.level());
+            await_standing(|now| now == usual);
+        }
+    });
+}
+
+/// The class and the nice value of a process that is started, as the host's own table tells them.
+fn of_child() -> (u32, i32) {
+    let mut child = Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn().unwrap();
+    let text = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let (_, fields) = text.rsplit_once(") ").unwrap();
+    let field = |number: usize| fields.split(' ').nth(number - 3).unwrap();
+    let found = (field(41).parse().unwrap(), field(19).parse().unwrap());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    found
+}
+
+#[test]
+fn child_processes_do_not_inherit_it() {
+    under_each_means("child_processes_do_not_inherit_it", Detection::Auto, |means| {
+        let usual = standing();
+        let of_usual_child = of_child();
+        become_level(URGENT);
+        await_standing(is_raised(means, usual.1));
+        // Where it was started nicer itself, what it starts is as usual: the host knows one usual value, 0.
+        let child = of_child();
+        assert_eq!(child.0, 0);
+        assert!(child == of_usual_child || child.1 == 0, "{child:?}");
+        become_level(LOW);
+        await_standing(|(_, nice)| nice > usual.1);
+        assert_eq!(of_child(), of_usual_child);
+        // And it is low again.
+        await_standing(|(_, nice)| nice > usual.1);
+    });
+}
+
+/// Sleeps in the kernel, where the runtime does not know of it, until `word` is 1.
+fn sleep_on(word: &AtomicU32) {
+    while word.load(Ordering::SeqCst) == 0 {
+        let wait = libc::FUTEX_WAIT;
+        // SAFETY: a word that lives, its expected value, no timeout.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, 0, 0) };
+    }
+}
+
+/// Sleeps until a neighbour of the same level ends that, which must get the virtual processor for it.
+fn sleep_until_a_neighbour_comes() {
+    let word = AtomicU32::new(0);
+    scope(|scope| {
+        scope.spawn(|| {
+            word.store(1, Ordering::SeqCst);
+            // SAFETY: a word that lives, and how many to wake.
+            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+        });
+        sleep_on(&word);
+    });
+}
+
+#[test]
+fn who_sleeps_in_the_kernel_is_noticed() {
+    let test = "who_sleeps_in_the_kernel_is_noticed";
+    for detection in [Detection::Sentinel, Detection::Monitor] {
+        under_each_means(test, detection, |means| {
+            let usual = standing();
+            become_level(URGENT);
+            await_standing(is_raised(means, usual.1));
+            sleep_until_a_neighbour_comes();
+            become_level(LOW);
+            await_standing(|(_, nice)| nice > usual.1);
+            sleep_until_a_neighbour_comes();
+            assert!(statistics().blocked >= 2);
+        });
+    }
+}
+
+#[test]
+fn loops_that_never_call_us_take_turns() {
+    under_each_means("loops_that_never_call_us_take_turns", Detection::Auto, |means| {
+        let usual = standing();
+        become_level(URGENT);
+        await_standing(is_raised(means, usual.1));
+        let (here, there) = (AtomicBool::new(false), AtomicBool::new(false));
+        scope(|scope| {
+            let other = || {
+                there.store(true, Ordering::SeqCst);
+                spin_until(&here);
+            };
+            scope.spawn(other);
+            spin_until(&there);
+            here.store(true, Ordering::SeqCst);
+        });
+        // More urgent ones are let in by a timer.
+        let (begun, tick) = (AtomicBool::new(false), AtomicBool::new(false));
+        scope(|scope| {
+            scope.spawn(|| {
+                become_level(Priority::HIGHEST.level());
+                begun.store(true, Ordering::SeqCst);
+                sleep(Duration::from_millis(1));
+                tick.store(true, Ordering::SeqCst);
+            });
+            while !begun.load(Ordering::SeqCst) {
+                yield_now();
+            }
+            spin_until(&tick);
+        });
+    });
+}
+
+/// Runs beside an equal until it was preempted: the monitor has looked.
+fn run_until_preempted() {
+    let (before, stop) = (statistics().preempted, AtomicBool::new(false));
+    scope(|scope| {
+        scope.spawn(|| spin_until(&stop));
+        while statistics().preempted == before {
+            spin_loop();
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+#[test]
+fn it_can_be_turned_off() {
+    let run = || {
+        assert_eq!(report().reflection, Reflection::Off);
+        let text = report().to_string();
+        assert!(text.contains("told of priorities by: none"), "{text}");
+        let usual = standing();
+        become_level(URGENT);
+        run_until_preempted();
+        assert_eq!(standing(), usual);
+    };
+    under_watchdog("off", || {
+        let runtime = Runtime::builder().virtual_processors(1).reflection(Reflection::Off).build();
+        runtime.run(run).unwrap();
+    });
+}
