@@ -93,7 +93,10 @@ impl Mutator {
     #[inline]
     fn headed(&mut self, kind: Kind, flags: u8, words: usize) -> Result<usize, OutOfMemory> {
         let bytes = object_bytes(words);
-        let at = match self.cells.try_raw(bytes) {
+        // A cache may hold a run of several blocks: what is large has blocks of its own all the same, as the
+        // marker takes for granted.
+        let cached = if bytes <= LARGE_BYTES { self.cells.try_raw(bytes) } else { None };
+        let at = match cached {
             Some(at) => at,
             None => self.raw_slowly(bytes)?,
         };

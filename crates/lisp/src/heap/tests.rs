@@ -117,6 +117,18 @@ fn an_object_across_two_blocks_holds_both() {
 }
 
 #[test]
+fn an_object_larger_than_a_block_is_not_cut_from_a_cache() {
+    const WORDS: usize = BLOCK_BYTES / WORD_BYTES + 100;
+    let mut m = mutator(Limits { torture: Some(Torture { every: u64::MAX, phase: 1 }), ..small() });
+    m.heap.refill(&m.cells, 1, 5 * BLOCK_BYTES / GRANULE_BYTES).unwrap();
+    let vector = m.vector(WORDS, Value::TRUE).unwrap();
+    m.heap.collect(|marker| marker.mark(vector));
+    for i in 0..WORDS {
+        assert_eq!(vector.vector_ref(i), Some(Value::TRUE), "element {i}");
+    }
+}
+
+#[test]
 fn a_cache_is_given_exactly_what_was_asked() {
     let m = mutator(small());
     let mut cells = m.heap.cells();

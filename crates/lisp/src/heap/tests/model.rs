@@ -1,7 +1,7 @@
 //! Random programs over a heap and over a naive model of it; both must hold the same graph.
 
 use super::{mutator, small, torture};
-use crate::heap::{Limits, Mutator};
+use crate::heap::{Limits, Mutator, Torture};
 use crate::value::Value;
 use core::cell::RefCell;
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_oneof, proptest};
@@ -14,11 +14,28 @@ const SLOTS: usize = 12;
 #[derive(Clone, Debug)]
 enum Operation {
     Cons(usize, usize, usize),
-    Vector { into: usize, length: usize, fill: usize },
-    Text { into: usize, length: usize },
+    Vector {
+        into: usize,
+        length: usize,
+        fill: usize,
+    },
+    Text {
+        into: usize,
+        length: usize,
+    },
     Flonum(usize, f64),
-    Store { object: usize, part: usize, value: usize },
-    Load { object: usize, part: usize, into: usize },
+    /// From here on the cache is refilled by so many cells.
+    Want(usize),
+    Store {
+        object: usize,
+        part: usize,
+        value: usize,
+    },
+    Load {
+        object: usize,
+        part: usize,
+        into: usize,
+    },
     Clear(usize),
     Collect,
 }
@@ -47,6 +64,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(object, part, value)| Operation::Store { object, part, value }),
         2 => (slot.clone(), any::<usize>(), slot.clone())
             .prop_map(|(object, part, into)| Operation::Load { object, part, into }),
+        // From one cell to several blocks.
+        1 => (0..14u32).prop_map(|bits| Operation::Want(1 << bits)),
         2 => slot.prop_map(Operation::Clear),
         1 => prop::strategy::Just(Operation::Collect),
     ]
@@ -91,6 +110,7 @@ impl Pair {
                 let flonum = self.mutator.flonum(number).unwrap();
                 self.set(into, flonum, Node::Flonum(number));
             }
+            Operation::Want(cells) => self.mutator.set_want(cells),
             Operation::Store { object, part, value } => self.store(object, part, value),
             Operation::Load { object, part, into } => self.load(object, part, into),
             Operation::Clear(slot) => self.set(slot, Value::fixnum(0), Node::Number(0)),
@@ -198,6 +218,14 @@ proptest! {
         operations in prop::collection::vec(operation(), 0..400)
     ) {
         prop_assert!(same_after(small(), &operations));
+    }
+
+    #[test]
+    fn so_it_does_when_freed_memory_is_overwritten(
+        operations in prop::collection::vec(operation(), 0..400)
+    ) {
+        let limits = Limits { torture: Some(Torture { every: 1 << 40, phase: 0 }), ..small() };
+        prop_assert!(same_after(limits, &operations));
     }
 
     #[test]
