@@ -7,10 +7,11 @@
 //!
 //! Both sides may write anything at any time. So every access is an atomic word, bytes are copied out before anybody looks at them, and nothing
 //! read from here is used as an index or a length before it was compared with a bound.
-#![expect(unsafe_code, reason = "atomic words in a shared mapping")]
+#![expect(unsafe_code, reason = "atomic words and bytes in a shared mapping")]
 
 use core::ptr;
 
+use kyocho_arch::copy_shared;
 use kyocho_microprocess::bell::BELLS_MAX;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::sealed::SealedMemory;
@@ -168,10 +169,21 @@ fn checked_bell(announced: u32) -> u32 {
     announced.checked_sub(1).filter(|&bell| (bell as usize) < BELLS_MAX).unwrap_or(NO_BELL)
 }
 
+/// Below this a loop over words is faster than the processor's own copying.
+const SHORT_BYTES: usize = 128;
 const WORD: usize = size_of::<u64>();
 
-/// Copies `bytes` into shared words, from the first one on; what is left of the last word becomes zero.
+/// Copies `bytes` into shared words, from the first one on.
+///
+/// # Panics
+/// There are not as many words.
 pub(crate) fn copy_in(words: &[AtomicU64], bytes: &[u8]) {
+    assert!(bytes.len() <= size_of_val(words), "more than there is room for");
+    if bytes.len() >= SHORT_BYTES {
+        let to = words.as_ptr().cast_mut().cast();
+        // SAFETY: the words are shared memory, mapped for writing and long enough; `bytes` are our own.
+        return unsafe { copy_shared(to, bytes.as_ptr(), bytes.len()) };
+    }
     let (whole, rest) = bytes.as_chunks::<WORD>();
     for (word, chunk) in words.iter().zip(whole) {
         word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
@@ -184,7 +196,16 @@ pub(crate) fn copy_in(words: &[AtomicU64], bytes: &[u8]) {
 }
 
 /// Copies out of shared words, as much as `into` holds.
+///
+/// # Panics
+/// There are not as many words.
 pub(crate) fn copy_out(words: &[AtomicU64], into: &mut [u8]) {
+    assert!(into.len() <= size_of_val(words), "more than there is");
+    if into.len() >= SHORT_BYTES {
+        let from = words.as_ptr().cast();
+        // SAFETY: the words are shared memory, mapped and long enough; `into` is our own.
+        return unsafe { copy_shared(into.as_mut_ptr(), from, into.len()) };
+    }
     let (whole, rest) = into.as_chunks_mut::<WORD>();
     for (word, chunk) in words.iter().zip(whole.iter_mut()) {
         *chunk = word.load(Ordering::Relaxed).to_le_bytes();

@@ -1,0 +1,97 @@
+//! Two processes: this one calls, the other one serves.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use kyocho_sys::scheduling::{CpuSet, affinity, set_affinity};
+use kyocho_sys::task::ThreadId;
+use serde_json::json;
+
+use crate::systems::System;
+use crate::timing::spread;
+
+/// A server in another process, killed when dropped.
+pub struct Server {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Starts one on `cpu`, and waits until it is ready.
+    pub fn start(system: &System, cpu: usize, size: usize) -> Self {
+        let folder = std::env::temp_dir().join(format!("kyocho-gates-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a directory to meet in");
+        let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
+            .args(["serve", system.name])
+            .arg(folder.join("gate"))
+            .args([cpu.to_string(), size.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program can be started");
+        let mut line = String::new();
+        let output = child.stdout.as_mut().expect("it was asked for");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n", "{} does not serve", system.name);
+        Self { child, folder }
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join("gate")
+    }
+
+    /// Ends it as a crash does.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _code = self.child.wait();
+        let _gone = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Confines this process, which has one kernel thread yet, to `cpu`.
+pub fn stay_on(cpu: usize) {
+    set_affinity(ThreadId::current(), &CpuSet::single(cpu)).expect("a CPU this process may use");
+}
+
+/// Tells who started this process that it serves.
+pub fn ready() {
+    println!("ready");
+}
+
+/// Times calls from one core to the same or another one.
+pub fn call(system: &System, place: &str, size: usize, calls: usize) {
+    let cpus: Vec<usize> = affinity(ThreadId::current()).expect("a set").iter().collect();
+    let here = cpus[0];
+    let there = match place {
+        "same" => here,
+        "other" if cpus.len() > 1 => cpus[1],
+        _ => crate::usage(),
+    };
+    let server = Server::start(system, there, size);
+    stay_on(here);
+    let ns = (system.call)(&server.path(), size, calls);
+    println!(
+        "{}",
+        json!({ "bench": "call", "system": system.name, "place": place, "bytes": size, "ns": spread(&ns) })
+    );
+}
+
+/// Calls a second of `callers` at a time, wherever the host puts them.
+pub fn many(system: &System, callers: usize, calls: usize) {
+    let Some(many) = system.many else { crate::usage() };
+    let server = Server::start(system, usize::MAX, 0);
+    let seconds = many(&server.path(), callers, calls / callers);
+    let rate = (calls / callers * callers) as f64 / seconds;
+    println!(
+        "{}",
+        json!({ "bench": "many", "system": system.name, "callers": callers, "calls_per_s": rate })
+    );
+}
