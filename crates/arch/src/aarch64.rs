@@ -364,44 +364,6 @@ pub unsafe fn system_call(number: usize, arguments: [usize; 6]) -> isize {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Memory that another address space changes
-// ---------------------------------------------------------------------------------------------
-
-/// Copies `bytes` between memory that is shared with another address space and memory of our own.
-///
-/// The other side may change what is read, or be changed under its feet: then any mixture arrives. The compiler knows nothing of these accesses, so
-/// nothing follows from them but the bytes.
-///
-/// # Safety
-/// Both ranges are mapped, `to` for writing, and do not overlap. The range of our own is initialised and nobody else's meanwhile.
-#[inline(always)]
-pub unsafe fn copy_shared(to: *mut u8, from: *const u8, bytes: usize) {
-    // x0: to, x1: from, x2: how many are left, x3: what is on its way.
-    // SAFETY: the caller's promise.
-    unsafe {
-        asm!(
-            "2:",
-            "subs x2, x2, #8",
-            "b.lo 3f",
-            "ldr x3, [x1], #8",
-            "str x3, [x0], #8",
-            "b 2b",
-            "3:",
-            "adds x2, x2, #8",
-            "b.eq 5f",
-            "4:",
-            "ldrb w3, [x1], #1",
-            "strb w3, [x0], #1",
-            "subs x2, x2, #1",
-            "b.ne 4b",
-            "5:",
-            inout("x0") to => _, inout("x1") from => _, inout("x2") bytes => _, out("x3") _,
-            options(nostack),
-        );
-    }
-}
-
-// ---------------------------------------------------------------------------------------------
 // Restartable sequences: see `restartable.rs` for the rules and the pseudo-code
 // ---------------------------------------------------------------------------------------------
 

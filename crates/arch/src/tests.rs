@@ -340,18 +340,3 @@ fn system_call_answers_or_negates_the_error() {
         unsafe { super::system_call(libc::SYS_close as usize, [usize::MAX, 0, 0, 0, 0, 0]) };
     assert_eq!(answer, -libc::EBADF as isize);
 }
-
-#[test]
-fn shared_bytes_of_every_length_are_copied_and_no_more() {
-    let from: Vec<u8> = (1..=100).collect();
-    for length in 0..=64 {
-        for skip in 0..8 {
-            let mut to = [0_u8; 100];
-            // SAFETY: both ranges lie in arrays of 100 bytes, and nobody else has them.
-            unsafe { super::copy_shared(to[skip..].as_mut_ptr(), from[1..].as_ptr(), length) };
-            let mut expected = [0; 100];
-            expected[skip..skip + length].copy_from_slice(&from[1..=length]);
-            assert_eq!(to, expected, "{length} bytes to {skip}");
-        }
-    }
-}

@@ -94,17 +94,16 @@ impl Drop for Line {
 }
 
 /// How good it is to be served where the bell's owner stands so, seen from `cpu`: more is better. Never wake an idle core where a hand-over will
-/// do, and never wait behind who is busy where somebody is not.
+/// do.
 fn preference(bell: u32, standing: Standing, cpu: usize) -> u32 {
     if bell == NO_BELL {
         return 0;
     }
     match standing {
-        Standing::Looking(there) if there != cpu => 5,
-        Standing::Looking(_) => 4,
-        Standing::Parked(there) if there == cpu => 4,
-        Standing::Parked(_) => 3,
-        Standing::Busy(_) => 2,
+        Standing::Awake(there) if there != cpu => 4,
+        Standing::Parked(there) if there == cpu => 3,
+        Standing::Awake(_) => 3,
+        Standing::Parked(_) => 2,
         _ => 1,
     }
 }

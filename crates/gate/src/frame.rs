@@ -9,9 +9,10 @@
 //! read from here is used as an index or a length before it was compared with a bound.
 #![expect(unsafe_code, reason = "atomic words and bytes in a shared mapping")]
 
+use core::ffi::c_void;
+use core::hint::black_box;
 use core::ptr;
 
-use kyocho_arch::copy_shared;
 use kyocho_microprocess::bell::BELLS_MAX;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::sealed::SealedMemory;
@@ -89,11 +90,11 @@ pub(crate) fn frame(memory: &SealedMemory, index: usize) -> &Frame {
 
 impl Frame {
     pub(crate) fn announce_client(&self, bell: u32) {
-        self.client_bell.store(bell + 1, Ordering::SeqCst);
+        announce(&self.client_bell, bell);
     }
 
     pub(crate) fn announce_server(&self, bell: u32) {
-        self.server_bell.store(bell + 1, Ordering::SeqCst);
+        announce(&self.server_bell, bell);
     }
 
     /// The client's bell, as alleged.
@@ -165,13 +166,16 @@ impl Frame {
     }
 }
 
+/// Writes which bell to ring, where that is new: a line that is only read stays in the caches of both sides.
+fn announce(place: &AtomicU32, bell: u32) {
+    if place.load(Ordering::Relaxed) != bell + 1 {
+        place.store(bell + 1, Ordering::SeqCst);
+    }
+}
+
 fn checked_bell(announced: u32) -> u32 {
     announced.checked_sub(1).filter(|&bell| (bell as usize) < BELLS_MAX).unwrap_or(NO_BELL)
 }
-
-/// Below this a loop over words is faster than the processor's own copying.
-const SHORT_BYTES: usize = 128;
-const WORD: usize = size_of::<u64>();
 
 /// Copies `bytes` into shared words, from the first one on.
 ///
@@ -179,20 +183,9 @@ const WORD: usize = size_of::<u64>();
 /// There are not as many words.
 pub(crate) fn copy_in(words: &[AtomicU64], bytes: &[u8]) {
     assert!(bytes.len() <= size_of_val(words), "more than there is room for");
-    if bytes.len() >= SHORT_BYTES {
-        let to = words.as_ptr().cast_mut().cast();
-        // SAFETY: the words are shared memory, mapped for writing and long enough; `bytes` are our own.
-        return unsafe { copy_shared(to, bytes.as_ptr(), bytes.len()) };
-    }
-    let (whole, rest) = bytes.as_chunks::<WORD>();
-    for (word, chunk) in words.iter().zip(whole) {
-        word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
-    }
-    if !rest.is_empty() {
-        let mut last = [0; WORD];
-        last[..rest.len()].copy_from_slice(rest);
-        words[whole.len()].store(u64::from_le_bytes(last), Ordering::Relaxed);
-    }
+    let to = words.as_ptr().cast_mut().cast();
+    // SAFETY: the words are shared memory, mapped for writing and long enough; `bytes` are our own.
+    unsafe { copy(to, bytes.as_ptr(), bytes.len()) };
 }
 
 /// Copies out of shared words, as much as `into` holds.
@@ -201,19 +194,21 @@ pub(crate) fn copy_in(words: &[AtomicU64], bytes: &[u8]) {
 /// There are not as many words.
 pub(crate) fn copy_out(words: &[AtomicU64], into: &mut [u8]) {
     assert!(into.len() <= size_of_val(words), "more than there is");
-    if into.len() >= SHORT_BYTES {
-        let from = words.as_ptr().cast();
-        // SAFETY: the words are shared memory, mapped and long enough; `into` is our own.
-        return unsafe { copy_shared(into.as_mut_ptr(), from, into.len()) };
-    }
-    let (whole, rest) = into.as_chunks_mut::<WORD>();
-    for (word, chunk) in words.iter().zip(whole.iter_mut()) {
-        *chunk = word.load(Ordering::Relaxed).to_le_bytes();
-    }
-    if !rest.is_empty() {
-        let last = words[whole.len()].load(Ordering::Relaxed).to_le_bytes();
-        rest.copy_from_slice(&last[..rest.len()]);
-    }
+    // SAFETY: the words are shared memory, mapped and long enough; `into` is our own.
+    unsafe { copy(into.as_mut_ptr(), words.as_ptr().cast(), into.len()) };
+}
+
+/// Copies between shared memory and our own. The other side may change what is read meanwhile, then any mixture arrives: so the C library does it,
+/// through a pointer that the compiler knows nothing of, and nothing follows from the access but the bytes. (A loop over atomic words
+/// is three times as slow.)
+///
+/// # Safety
+/// Both ranges are mapped, `to` for writing, and do not overlap; the one of our own is initialised and nobody else's meanwhile.
+unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+    type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
+    let copy: Copy = black_box(libc::memcpy);
+    // SAFETY: the caller's promise.
+    unsafe { copy(to.cast(), from.cast(), bytes) };
 }
 
 #[cfg(test)]

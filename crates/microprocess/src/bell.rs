@@ -11,7 +11,7 @@
 //! while it has, and last of all before it sleeps: so a call from another process needs no thread of its own to receive it, and finds the
 //! very kernel thread that will serve it.
 //!
-//! Each process has two pages. In one it *shows* how its virtual processors stand (busy, looking, parked, on which CPU); nobody else can
+//! Each process has two pages. In one it *shows* how its virtual processors stand (awake or parked, on which CPU); nobody else can
 //! write there. In the other one anybody it knows may *ring*: counters that parked holders sleep on.
 //!
 //! **Invariant:** no wake is lost. The waker changes the word before it looks whether the bell's owner is parked; the owner shows that

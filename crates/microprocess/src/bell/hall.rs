@@ -21,18 +21,15 @@ const LINE_BYTES: usize = 64;
 const BYTES: usize = BELLS_MAX * LINE_BYTES;
 
 /// Values of [`Shown::state`].
-const BUSY: u32 = 0;
-const LOOKING: u32 = 1;
-const PARKED: u32 = 2;
+const AWAKE: u32 = 0;
+const PARKED: u32 = 1;
 
 /// How a virtual processor stands, as its owner says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
-    /// It runs microprocesses, on this CPU.
-    Busy(usize),
-    /// It looks for changed words, on this CPU.
-    Looking(usize),
+    /// It runs microprocesses, or looks for changed words, on this CPU.
+    Awake(usize),
     /// Its kernel thread sleeps; it was on this CPU, and is woken there if the host keeps to that.
     Parked(usize),
     /// There is no such bell.
@@ -105,19 +102,18 @@ impl Hall {
         self.taken.fetch_and(!(1 << bell), Ordering::SeqCst);
     }
 
-    /// Shows that `vp` runs microprocesses, and where.
-    pub(super) fn show_busy(&self, bell: u32) {
-        shown(&self.shown, bell).state.store(BUSY, Ordering::Relaxed);
+    /// Shows that it is awake again.
+    pub(super) fn show_awake(&self, bell: u32) {
+        shown(&self.shown, bell).state.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Shows that it looks for changed words, on `cpu`.
-    pub(super) fn show_looking(&self, bell: u32, cpu: usize) {
-        let shown = shown(&self.shown, bell);
+    /// Shows where it is. Written where that is new only: a line that nobody writes stays in the caches of all who look at it.
+    pub(super) fn show_cpu(&self, bell: u32, cpu: usize) {
+        let shown = &shown(&self.shown, bell).cpu;
         let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
-        if shown.cpu.load(Ordering::Relaxed) != cpu {
-            shown.cpu.store(cpu, Ordering::Relaxed);
+        if shown.load(Ordering::Relaxed) != cpu {
+            shown.store(cpu, Ordering::Relaxed);
         }
-        shown.state.store(LOOKING, Ordering::Release);
     }
 
     /// Shows that it is about to sleep. Before its last look at the words.
@@ -181,8 +177,7 @@ impl PeerHall {
         let state = shown.state.load(Ordering::SeqCst);
         let cpu = shown.cpu.load(Ordering::Relaxed) as usize;
         match state {
-            BUSY => Standing::Busy(cpu),
-            LOOKING => Standing::Looking(cpu),
+            AWAKE => Standing::Awake(cpu),
             _ => Standing::Parked(cpu),
         }
     }

@@ -41,8 +41,8 @@ enum Way {
 /// How to wait on `cpu` for a peer that stands so.
 fn way(standing: Standing, woken: bool, cpu: usize) -> Way {
     match standing {
-        Standing::Busy(there) | Standing::Looking(there) if there != cpu => Way::Spin,
-        Standing::Busy(_) | Standing::Looking(_) => Way::HandOver,
+        Standing::Awake(there) if there != cpu => Way::Spin,
+        Standing::Awake(_) => Way::HandOver,
         Standing::Parked(there) if woken && there == cpu => Way::HandOver,
         Standing::Parked(_) | Standing::Absent => Way::Sleep,
     }
@@ -61,14 +61,12 @@ pub(crate) fn linger(vp: &'static Vp) -> bool {
     let Some((hall, number)) = bell.hung() else { return false };
     let cpu = cpu_of(vp);
     let now = || bell.awaiting.latest(|peer, there, woken| way(peer.standing(there), woken, cpu));
-    hall.show_looking(number, cpu);
-    let found = match now() {
+    hall.show_cpu(number, cpu);
+    match now() {
         Some(Way::Spin) => spin(vp),
         Some(Way::HandOver) => hand_over(vp, || now() == Some(Way::HandOver)),
         _ => false,
-    };
-    hall.show_busy(number);
-    found
+    }
 }
 
 /// Whether there is something to do now.
@@ -134,10 +132,8 @@ mod tests {
     #[test]
     fn nobody_spins_on_a_core_shared_with_the_peer() {
         for woken in [false, true] {
-            assert_eq!(way(Standing::Busy(1), woken, 0), Way::Spin);
-            assert_eq!(way(Standing::Looking(1), woken, 0), Way::Spin);
-            assert_eq!(way(Standing::Busy(0), woken, 0), Way::HandOver);
-            assert_eq!(way(Standing::Looking(0), woken, 0), Way::HandOver);
+            assert_eq!(way(Standing::Awake(1), woken, 0), Way::Spin);
+            assert_eq!(way(Standing::Awake(0), woken, 0), Way::HandOver);
             assert_eq!(way(Standing::Parked(1), woken, 0), Way::Sleep);
             assert_eq!(way(Standing::Absent, woken, 0), Way::Sleep);
         }

@@ -45,7 +45,7 @@ impl Vp {
             self.sleep(thread, rest, deadline_ns);
         }
         if let Some((hall, number)) = hung {
-            hall.show_busy(number);
+            hall.show_awake(number);
         }
     }
 
