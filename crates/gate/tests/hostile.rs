@@ -1,0 +1,325 @@
+//! Sides that do not keep to the protocol, or end at any step of it: they harm themselves alone.
+//!
+//! The attacker speaks the wire itself, as another program would: the descriptors, the frames and the socket, without this crate's client.
+#![expect(unsafe_code, reason = "an attacker's hands")]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+#![expect(clippy::print_stdout, reason = "tells the process that started it")]
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use kyocho_gate::protocol::{Phase, Word};
+use kyocho_gate::{Call, Client, Error, Failure, Server};
+use kyocho_microprocess::{Runtime, bell, sleep, spawn};
+use kyocho_sys::passing;
+use kyocho_sys::sealed::{SealedMemory, Use, Writers};
+use proptest::prelude::*;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+#[path = "support/meeting.rs"]
+mod meeting;
+#[path = "../../microprocess/tests/support/watchdog.rs"]
+mod watchdog;
+use meeting::{Meeting, role, stay};
+use watchdog::under_watchdog;
+
+fn echo(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
+    Ok(call.bytes().to_vec())
+}
+
+/// Messages of the handshake, as bytes.
+mod wire {
+    pub(super) const HELLO: u32 = 1;
+    pub(super) const WELCOME: u32 = 2;
+    pub(super) const ATTACH: u32 = 4;
+    pub(super) const VERSION: u32 = 1;
+    /// Words of a frame's head, by their places.
+    pub(super) const STATE: usize = 0;
+    pub(super) const BELL: usize = 1;
+    pub(super) const METHOD: usize = 4;
+    pub(super) const BYTES: usize = 5;
+    pub(super) const STATUS: usize = 6;
+    pub(super) const FRAME_BYTES: usize = 8192;
+}
+
+fn message(words: [u32; 3]) -> Vec<u8> {
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn socket() -> Socket {
+    Socket::new(Domain::UNIX, Type::from(libc::SOCK_SEQPACKET), None).unwrap()
+}
+
+/// A client that does what it likes.
+struct Attacker {
+    socket: Socket,
+    frames: SealedMemory,
+    server: bell::Peer,
+}
+
+impl Attacker {
+    fn connect(path: &Path) -> Self {
+        let socket = socket();
+        socket.connect(&SockAddr::unix(path).unwrap()).unwrap();
+        let (shown, counters) = bell::descriptors().unwrap();
+        let hello = message([wire::HELLO, wire::VERSION, 0]);
+        passing::send(socket.as_fd(), &hello, &[shown, counters]).unwrap();
+        let (_, descriptors) = passing::receive(socket.as_fd(), &mut [0; 12]).unwrap();
+        let [shown, counters, frames] = <[OwnedFd; 3]>::try_from(descriptors).unwrap();
+        let frames = SealedMemory::receive(frames, 1 << 20, Use::ReadWrite).unwrap();
+        Self { socket, frames, server: bell::Peer::receive(shown, counters).unwrap() }
+    }
+
+    /// A word of a frame.
+    fn word(&self, frame: usize, place: usize) -> &AtomicU32 {
+        let address = self.frames.base() + frame * wire::FRAME_BYTES + place * 4;
+        // SAFETY: inside the mapping, aligned; atomic.
+        unsafe { &*core::ptr::with_exposed_provenance(address) }
+    }
+
+    fn ring(&self) {
+        for bell in 0..4 {
+            self.server.ring(bell);
+        }
+    }
+
+    /// Rings until the server has closed the connection.
+    fn await_cut(&self) {
+        while !self.is_cut() {
+            self.ring();
+        }
+    }
+
+    /// Whether the server closes the connection, which it is given a moment for.
+    fn is_cut(&self) -> bool {
+        self.socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        matches!(passing::receive(self.socket.as_fd(), &mut [0; 16]), Ok((0, _)))
+    }
+}
+
+/// Runs `body` beside a server, and makes sure that the server then serves others as before and has let go of the attackers.
+fn beside_a_server(name: &str, body: impl FnOnce(&Path) + Send) {
+    let meeting = Meeting::new(name);
+    let place = meeting.place();
+    let run = || {
+        let server = Server::builder().credits(4).bind(&place, Arc::new(echo)).unwrap();
+        let honest = Client::connect(&place).unwrap();
+        body(&place);
+        assert_eq!(honest.call(0, &[5, 6]).unwrap(), [5, 6]);
+        while server.clients() > 1 {
+            sleep(Duration::from_millis(1));
+        }
+    };
+    Runtime::builder().virtual_processors(1).build().run(run).unwrap();
+}
+
+#[test]
+fn scribbled_states_cut_the_scribbler() {
+    under_watchdog("scribbled_states_cut_the_scribbler", || {
+        beside_a_server("states", |place| {
+            let ahead = Word::new(Phase::Requested, 2).bits();
+            let own_answer = Word::new(Phase::Replied, 7).bits();
+            for bits in [ahead, own_answer, 3, u32::MAX, u32::MAX - 1] {
+                let attacker = Attacker::connect(place);
+                sleep(Duration::from_millis(2));
+                attacker.word(0, wire::STATE).store(bits, Ordering::SeqCst);
+                attacker.ring();
+                attacker.await_cut();
+            }
+        });
+    });
+}
+
+#[test]
+fn lengths_out_of_range_cut_and_unknown_methods_and_bells_do_not() {
+    under_watchdog("lengths_out_of_range", || {
+        beside_a_server("lengths", |place| {
+            let attacker = Attacker::connect(place);
+            attacker.word(0, wire::BELL).store(u32::MAX, Ordering::SeqCst);
+            attacker.word(0, wire::METHOD).store(u32::MAX - 3, Ordering::SeqCst);
+            let asked = Word::new(Phase::Requested, 1).bits();
+            attacker.word(0, wire::STATE).store(asked, Ordering::SeqCst);
+            while attacker.word(0, wire::STATE).load(Ordering::SeqCst) == asked {
+                attacker.ring();
+                sleep(Duration::from_millis(1));
+            }
+            assert_ne!(attacker.word(0, wire::STATUS).load(Ordering::SeqCst), 0);
+            attacker.word(0, wire::BYTES).store(1 << 30, Ordering::SeqCst);
+            attacker.word(0, wire::METHOD).store(0, Ordering::SeqCst);
+            attacker
+                .word(0, wire::STATE)
+                .store(Word::new(Phase::Requested, 2).bits(), Ordering::SeqCst);
+            attacker.await_cut();
+        });
+    });
+}
+
+#[test]
+fn memory_that_is_not_sealed_or_not_allowed_cuts() {
+    under_watchdog("memory_that_is_not_sealed", || {
+        beside_a_server("unsealed", |place| {
+            let sealed = SealedMemory::new(4096, Writers::All).unwrap();
+            let file = std::fs::File::open("/dev/null").unwrap();
+            for (number, descriptors) in
+                [(0, vec![file.as_fd()]), (64, vec![sealed.as_fd()]), (0, vec![])]
+            {
+                let attacker = Attacker::connect(place);
+                let attach = message([wire::ATTACH, wire::VERSION, number]);
+                passing::send(attacker.socket.as_fd(), &attach, &descriptors).unwrap();
+                attacker.await_cut();
+            }
+        });
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Any words in any heads, and any message: the server lives, and serves others.
+    #[test]
+    fn no_scribbling_stops_the_server(
+        words in prop::collection::vec((0..4_usize, 0..16_usize, any::<u32>()), 1..60),
+        bytes in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        under_watchdog("no_scribbling_stops_the_server", || {
+            beside_a_server("fuzz", |place| {
+                let attacker = Attacker::connect(place);
+                sleep(Duration::from_millis(1));
+                for (frame, place, bits) in words {
+                    attacker.word(frame, place).store(bits, Ordering::SeqCst);
+                    attacker.ring();
+                }
+                // It may have been cut already.
+                let _cut = passing::send(attacker.socket.as_fd(), &bytes, &[]);
+                sleep(Duration::from_millis(1));
+            });
+        });
+    }
+}
+
+/// A client that ends after so many steps.
+fn end_at(step: u32, place: &Path) {
+    let socket = socket();
+    if step == 0 {
+        return;
+    }
+    socket.connect(&SockAddr::unix(place).unwrap()).unwrap();
+    if step == 1 {
+        return;
+    }
+    drop(socket);
+    let attacker = Attacker::connect(place);
+    if step == 2 {
+        return;
+    }
+    let asked = Word::new(Phase::Requested, 1).bits();
+    attacker.word(0, wire::STATE).store(asked, Ordering::SeqCst);
+    if step == 3 {
+        return;
+    }
+    attacker.ring();
+}
+
+#[test]
+fn clients_may_end_at_every_step() {
+    under_watchdog("clients_may_end_at_every_step", || {
+        (0..5).for_each(|step| beside_a_server("steps", |place| end_at(step, place)));
+    });
+}
+
+/// What a server does that ends, or lies, at a step. Played in another process.
+fn bad_server(step: u32, place: &Path) {
+    let listener = socket();
+    listener.bind(&SockAddr::unix(place).unwrap()).unwrap();
+    listener.listen(1).unwrap();
+    println!("\nready");
+    let (client, _) = listener.accept().unwrap();
+    let end = || std::process::abort();
+    if step == 0 {
+        end();
+    }
+    let (_, descriptors) = passing::receive(client.as_fd(), &mut [0; 12]).unwrap();
+    if step == 1 {
+        end();
+    }
+    let frames = SealedMemory::new(wire::FRAME_BYTES, Writers::All).unwrap();
+    let (shown, counters) = bell::descriptors().unwrap();
+    let credits = if step == 2 { 1000 } else { 1 };
+    let welcome = message([wire::WELCOME, wire::VERSION, credits]);
+    passing::send(client.as_fd(), &welcome, &[shown, counters, frames.as_fd()]).unwrap();
+    let [shown, counters] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
+    let attacker =
+        Attacker { socket: client, frames, server: bell::Peer::receive(shown, counters).unwrap() };
+    let state = attacker.word(0, wire::STATE);
+    while state.load(Ordering::SeqCst) != Word::new(Phase::Requested, 1).bits() {
+        core::hint::spin_loop();
+    }
+    match step {
+        3 => end(),
+        // An answer to a call that was never made.
+        4 => state.store(Word::new(Phase::Replied, 9).bits(), Ordering::SeqCst),
+        // An answer that is longer than a frame.
+        _ => {
+            attacker.word(0, wire::BYTES).store(1 << 20, Ordering::SeqCst);
+            state.store(Word::new(Phase::Replied, 1).bits(), Ordering::SeqCst);
+        }
+    }
+    attacker.ring();
+    stay();
+}
+
+#[test]
+fn the_bad_server() {
+    if let Some((role, place)) = role() {
+        bad_server(role.parse().unwrap(), &place);
+    }
+}
+
+#[test]
+fn servers_may_end_or_lie_at_every_step() {
+    under_watchdog("servers_may_end_or_lie_at_every_step", || {
+        let expected = [
+            Error::Closed,
+            Error::Closed,
+            Error::Protocol,
+            Error::Closed,
+            Error::Protocol,
+            Error::Protocol,
+        ];
+        for (step, expected) in expected.into_iter().enumerate() {
+            let meeting = Meeting::new(&format!("server-{step}"));
+            let _server = meeting.start("the_bad_server", &step.to_string());
+            let place = meeting.place();
+            let outcome = Runtime::builder().virtual_processors(1).build().run(|| {
+                let client = Client::connect(&place)?;
+                spawn(move || client.call(0, &[1])).join().unwrap()
+            });
+            let error = outcome.unwrap().unwrap_err();
+            // Cut off while it spoke: the host says which way.
+            let closed =
+                matches!(error, Error::Closed | Error::Host(_)) && expected == Error::Closed;
+            assert!(error == expected || closed, "step {step}: {error:?}");
+        }
+    });
+}
+
+#[test]
+fn dead_client_leaves_nothing_behind() {
+    under_watchdog("dead_client_leaves_nothing_behind", || {
+        let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        beside_a_server("many", |place| {
+            let before = open();
+            for _ in 0..20 {
+                drop(Attacker::connect(place));
+                let client = Client::connect(place).unwrap();
+                client.call(0, &[1]).unwrap();
+            }
+            while open() > before {
+                sleep(Duration::from_millis(1));
+            }
+        });
+    });
+}
