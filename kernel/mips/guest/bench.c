@@ -24,7 +24,7 @@
 #define PRODUCERS_MAX	64
 #define BUFFER_ITEMS	128
 
-static const struct method *method;
+static const char *method;
 
 static long long now_ns(void)
 {
@@ -41,7 +41,7 @@ static void loop_tst(void)
 	int failed = 0;
 
 	for (int i = 0; i < LOOPS; i++) {
-		failed |= method->tst(&word);
+		failed |= test_and_set(&word);
 		word = 0;
 	}
 	need(!failed, "tst");
@@ -49,11 +49,11 @@ static void loop_tst(void)
 
 static void loop_trylock(void)
 {
-	struct mutex mutex = { 0, 0 };
+	struct mutex mutex = { 0 };
 	int failed = 0;
 
 	for (int i = 0; i < LOOPS; i++) {
-		failed |= mutex_trylock(method, &mutex);
+		failed |= mutex_trylock(&mutex);
 		mutex.taken = 0;
 	}
 	need(!failed, "trylock");
@@ -65,7 +65,7 @@ static void loop_wait(void)
 
 	semaphore_init(&semaphore, LOOPS);
 	for (int i = 0; i < LOOPS; i++)
-		semaphore_wait(method, &semaphore);
+		semaphore_wait(&semaphore);
 	need(semaphore.value == 0, "semaphore");
 }
 
@@ -74,7 +74,7 @@ static void run_figure_12(const char *operation, void (*loop)(void))
 	long long start = now_ns();
 
 	loop();
-	printf("FIGURE 12 %s %s %lld\n", method->name, operation,
+	printf("FIGURE 12 %s %s %lld\n", method, operation,
 	       (now_ns() - start) * 1000 / LOOPS);
 }
 
@@ -93,12 +93,12 @@ static void *produce(void *argument)
 {
 	method_enter((long)argument);
 	for (int item = 1;; item++) {
-		semaphore_wait(method, &exchange->space);
-		semaphore_wait(method, &exchange->turn);
+		semaphore_wait(&exchange->space);
+		semaphore_wait(&exchange->turn);
 		exchange->buffer[exchange->put++ % BUFFER_ITEMS] = item;
 		exchange->sum_put += item;
-		semaphore_post(method, &exchange->turn);
-		semaphore_post(method, &exchange->items);
+		semaphore_post(&exchange->turn);
+		semaphore_post(&exchange->items);
 	}
 	return NULL;
 }
@@ -107,12 +107,12 @@ static void *consume(void *argument)
 {
 	method_enter((long)argument);
 	for (;;) {
-		semaphore_wait(method, &exchange->items);
-		semaphore_wait(method, &exchange->turn);
+		semaphore_wait(&exchange->items);
+		semaphore_wait(&exchange->turn);
 		exchange->sum_got += exchange->buffer[exchange->got++ % BUFFER_ITEMS];
 		exchange->consumed++;
-		semaphore_post(method, &exchange->turn);
-		semaphore_post(method, &exchange->space);
+		semaphore_post(&exchange->turn);
+		semaphore_post(&exchange->space);
 	}
 	return NULL;
 }
@@ -156,10 +156,10 @@ static void run_figure_13(int producers)
 	exchange->consumed = 0;
 	nanosleep(&run, NULL);
 	consumed = exchange->consumed;
-	printf("FIGURE 13 %s %d %lld\n", method->name, producers,
+	printf("FIGURE 13 %s %d %lld\n", method, producers,
 	       consumed * 1000000000LL / (now_ns() - start_ns));
 	fflush(stdout);
-	semaphore_wait(method, &exchange->turn);
+	semaphore_wait(&exchange->turn);
 	need(is_consistent(), "items were lost");
 	_exit(0);
 }
@@ -187,8 +187,8 @@ int main(int count, char **arguments)
 
 	need(count == 4, "usage: bench METHOD 12|13 RUNS");
 	runs = atoi(arguments[3]);
-	method = method_open(arguments[1], 2 * PRODUCERS_MAX + 1);
-	need(method != NULL, "opening the method");
+	method = arguments[1];
+	need(method_open(method, 2 * PRODUCERS_MAX + 1) == 0, "opening the method");
 	exchange = &memory;
 	method_enter(0);
 	if (strcmp(arguments[2], "13") == 0)

@@ -7,10 +7,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void acquire(const struct method *method, volatile int *guard)
+/* On one CPU nobody leaves while the caller runs. */
+static void __attribute__((noinline)) acquire_taken(volatile int *guard)
 {
-	while (method->tst(guard) != 0)
+	do
 		sched_yield();
+	while (test_and_set(guard) != 0);
+}
+
+static inline void acquire(volatile int *guard)
+{
+	if (__builtin_expect(test_and_set(guard) != 0, 0))
+		acquire_taken(guard);
 }
 
 /* One CPU: a store is enough, if the compiler keeps it last. */
@@ -20,22 +28,9 @@ static void release(volatile int *guard)
 	*guard = 0;
 }
 
-int mutex_trylock(const struct method *method, struct mutex *mutex)
+int mutex_trylock(struct mutex *mutex)
 {
-	int taken;
-
-	acquire(method, &mutex->guard);
-	taken = mutex->taken;
-	mutex->taken = 1;
-	release(&mutex->guard);
-	return taken;
-}
-
-void mutex_unlock(const struct method *method, struct mutex *mutex)
-{
-	acquire(method, &mutex->guard);
-	mutex->taken = 0;
-	release(&mutex->guard);
+	return test_and_set(&mutex->taken);
 }
 
 void semaphore_init(struct semaphore *semaphore, int value)
@@ -53,8 +48,7 @@ static void sleep_until_woken(struct waiter *waiter)
 }
 
 /* Called with the guard taken and no unit there; returns with the guard taken. */
-static void __attribute__((noinline)) wait_for_unit(const struct method *method,
-						    struct semaphore *semaphore)
+static void __attribute__((noinline)) wait_for_unit(struct semaphore *semaphore)
 {
 	do {
 		struct waiter me = { NULL, 0 };
@@ -63,15 +57,15 @@ static void __attribute__((noinline)) wait_for_unit(const struct method *method,
 		semaphore->last = &me.next;
 		release(&semaphore->guard);
 		sleep_until_woken(&me);
-		acquire(method, &semaphore->guard);
+		acquire(&semaphore->guard);
 	} while (semaphore->value == 0);
 }
 
-void semaphore_wait(const struct method *method, struct semaphore *semaphore)
+void semaphore_wait(struct semaphore *semaphore)
 {
-	acquire(method, &semaphore->guard);
+	acquire(&semaphore->guard);
 	if (semaphore->value == 0)
-		wait_for_unit(method, semaphore);
+		wait_for_unit(semaphore);
 	semaphore->value--;
 	release(&semaphore->guard);
 }
@@ -83,11 +77,11 @@ static void __attribute__((noinline)) wake(struct waiter *waiter)
 	syscall(SYS_futex, &waiter->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-void semaphore_post(const struct method *method, struct semaphore *semaphore)
+void semaphore_post(struct semaphore *semaphore)
 {
 	struct waiter *waiter;
 
-	acquire(method, &semaphore->guard);
+	acquire(&semaphore->guard);
 	semaphore->value++;
 	waiter = semaphore->first;
 	if (waiter) {
