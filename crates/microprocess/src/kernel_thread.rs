@@ -137,6 +137,13 @@ impl KernelThread {
         }
     }
 
+    /// The calling kernel thread, if it belongs to a runtime.
+    #[inline(always)]
+    pub(crate) fn current_of_ours() -> Option<&'static Self> {
+        // SAFETY: as in `current`.
+        unsafe { current_thread_word().cast::<Self>().as_ref() }
+    }
+
     /// Whether the calling kernel thread belongs to a runtime.
     pub(crate) fn is_ours() -> bool {
         !current_thread_word().is_null()

@@ -191,7 +191,8 @@ impl ReadyQueue {
         }
         let best = self.built_in.highest();
         best.is_some_and(|best| {
-            best > running.level() || best == running.level() && slice == Slice::Over
+            let is_over = || slice == Slice::Over && !running.prolongs_slice();
+            best > running.level() || best == running.level() && is_over()
         })
     }
 

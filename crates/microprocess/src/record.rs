@@ -224,21 +224,26 @@ impl Name {
 }
 
 /// A control block. See the module's text for who may touch what.
+///
+/// What every wait, wake and switch touches comes first and fits one cache line, with the timer in the next: of some hundred
+/// microprocesses that take turns the caches hold a few lines each.
 #[repr(C, align(64))]
 pub(crate) struct Record {
     /// Where it goes on, while it is not running.
     pub(crate) context: Cell<Context>,
     /// Behind it in a run queue, or in a list of free slots.
     pub(crate) link: Cell<Option<&'static Self>>,
+    pub(crate) home: AtomicPtr<Vp>,
+    /// How often it got a virtual processor; advanced by the holder.
+    pub(crate) switches: Counter,
+    pub(crate) reason: ShownReason,
+    /// Mutexes that it holds; touched by itself, masked.
+    mutexes: Cell<u32>,
     pub(crate) state: Shown<State>,
     /// What it is queued at: changed by the home's holder.
     level: AtomicU8,
     /// What was asked for: becomes `level` where it is handled.
     asked_level: AtomicU8,
-    /// What others who wait for it give.
-    pub(crate) inheritance: Inheritance,
-    /// The virtual processor it must run on, or [`ANYWHERE`].
-    pin: AtomicUsize,
     /// A switch of stacks does not do: stackless, bound to a kernel thread, or to run on another virtual processor.
     pub(crate) special: Cell<bool>,
     pub(crate) is_stackless: Cell<bool>,
@@ -248,9 +253,15 @@ pub(crate) struct Record {
     pub(crate) token: Cell<bool>,
     /// The last wait ended by its deadline: a wake for it may still be on its way.
     pub(crate) timed_out: Cell<bool>,
+    /// It kept the processor at the end of its time slice, because it held a mutex.
+    is_prolonged: Cell<bool>,
+    pub(crate) timer: Links<Self>,
+    /// What others who wait for it give.
+    pub(crate) inheritance: Inheritance,
+    /// The virtual processor it must run on, or [`ANYWHERE`].
+    pin: AtomicUsize,
     /// Size class of its slot.
     pub(crate) class: Cell<u8>,
-    pub(crate) reason: ShownReason,
     /// Whose end it waits for, while it does.
     pub(crate) joins: Cell<Option<&'static Self>>,
     /// It unwound when it last suspended together with its kernel thread.
@@ -262,7 +273,6 @@ pub(crate) struct Record {
     pub(crate) scope: AtomicPtr<()>,
     /// The kernel thread that alone can run it, while it is bound to one.
     pub(crate) bound: Cell<Option<&'static KernelThread>>,
-    pub(crate) timer: Links<Self>,
     pub(crate) scheduling: Scheduling,
     pub(crate) completion: Completion,
     /// Bits of [`remote`].
@@ -270,10 +280,7 @@ pub(crate) struct Record {
     /// Non-zero when the scheduler wants the processor back soon.
     pub(crate) poll: AtomicU32,
     pub(crate) inbox_next: AtomicPtr<Self>,
-    pub(crate) home: AtomicPtr<Vp>,
     pub(crate) id: AtomicU64,
-    /// How often it got a virtual processor; advanced by the holder.
-    pub(crate) switches: Counter,
     /// Time it was seen running; added up by the monitor.
     pub(crate) cpu_ns: AtomicU64,
     /// Who held the mutex that it waits for, when the wait began.
@@ -289,6 +296,9 @@ pub(crate) struct Record {
 
 // SAFETY: cells are touched by the home's holder alone (module text); the rest is atomic or has a lock.
 unsafe impl Sync for Record {}
+
+const _: () =
+    assert!(core::mem::offset_of!(Record, timer) == 64, "what a switch touches fits a cache line");
 
 impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -352,6 +362,8 @@ impl Record {
             switches: Counter::new(),
             cpu_ns: AtomicU64::new(0),
             held_by: AtomicU64::new(0),
+            mutexes: Cell::new(0),
+            is_prolonged: Cell::new(false),
             slot: Cell::new(slot),
             name: ShownName::new(),
             machine: Cell::new(None),
@@ -385,6 +397,8 @@ impl Record {
         self.completion.joiner.set(None);
         self.completion.abandoned.set(false);
         self.is_ending.set(false);
+        self.mutexes.set(0);
+        self.is_prolonged.set(false);
         self.orders.renew(id);
         self.switches.reset();
         self.cpu_ns.store(0, Ordering::Relaxed);
@@ -404,6 +418,16 @@ impl Record {
     #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Ordering::Relaxed)
+    }
+
+    /// Asked at the end of its time slice: whether it goes on for one more because it holds a mutex. Not twice in a row.
+    ///
+    /// A mutex is handed to the first that waits. If its holder stopped, all that run meanwhile would queue up behind it, and for ever after
+    /// each would stop at each of its locks: a convoy, in which a lock costs a switch.
+    pub(crate) fn prolongs_slice(&self) -> bool {
+        let prolongs = self.mutexes.get() > 0 && !self.is_prolonged.get();
+        self.is_prolonged.set(prolongs);
+        prolongs
     }
 
     /// What a switch to it needs, after a change of what it depends on. By its home's holder.
@@ -560,5 +584,17 @@ impl MicroprocessRef {
 
     pub(crate) fn id(self) -> u64 {
         self.0.id()
+    }
+
+    /// Counts a mutex that the caller, this one, has got.
+    #[inline]
+    pub(crate) fn holds_one_more(self) {
+        self.0.mutexes.set(self.0.mutexes.get() + 1);
+    }
+
+    /// Counts a mutex that the caller, this one, gives up: perhaps not one that it counted, if the program breaks the rules.
+    #[inline]
+    pub(crate) fn holds_one_less(self) {
+        self.0.mutexes.set(self.0.mutexes.get().saturating_sub(1));
     }
 }

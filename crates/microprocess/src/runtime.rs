@@ -349,7 +349,9 @@ impl Runtime {
         let limits = self.limits;
         let options = Options { detection, limits, reflection, means, scheduler, concurrency };
         let shared = Shared::new(self.virtual_processors, cpus, options);
-        install_schedulers(shared);
+        if let Some(factory) = &self.scheduler {
+            install_schedulers(shared, factory);
+        }
         let mut result = None;
         let place = &mut result;
         let body = move || {
@@ -411,9 +413,9 @@ where
 }
 
 /// Puts the user schedulers in their places, before anything runs.
-fn install_schedulers(shared: &'static Shared) {
-    let configuration = shared.configuration.try_lock().expect("nobody else knows the runtime");
-    let Some(factory) = &configuration.scheduler else { return };
+///
+/// Not from the configuration: its lock, taken by a kernel thread of no runtime, would turn all short locks on for good.
+fn install_schedulers(shared: &'static Shared, factory: &Factory) {
     for vp in shared.vps() {
         vp.queue.offer(factory.make(vp.index));
         vp.queue.install();

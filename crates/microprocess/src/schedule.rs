@@ -58,6 +58,47 @@ pub(crate) fn mask() -> Section {
     Section { vp, outermost, not_send: PhantomData }
 }
 
+/// An outermost [`Section`] of a microprocess without orders, in which nobody is called.
+#[derive(Debug)]
+pub(crate) struct QuickSection {
+    thread: &'static KernelThread,
+    vp: &'static Vp,
+}
+
+/// As [`mask_at_point`], if a microprocess calls that has nothing to heed; `None`: events are as before.
+#[inline(always)]
+pub(crate) fn mask_quickly() -> Option<QuickSection> {
+    let thread = KernelThread::current_of_ours()?;
+    if !thread.mask() {
+        return None;
+    }
+    match thread.held() {
+        Some(vp) if vp.attention.load(Ordering::Relaxed) & attention::ORDERS == 0 => {
+            Some(QuickSection { thread, vp })
+        }
+        _ => {
+            thread.unmask();
+            None
+        }
+    }
+}
+
+impl QuickSection {
+    #[inline(always)]
+    pub(crate) fn vp(&self) -> &'static Vp {
+        self.vp
+    }
+
+    /// Unmasks events. What came up meanwhile is done if this was the `last` section of the operation.
+    #[inline(always)]
+    pub(crate) fn leave(self, last: bool) {
+        self.thread.unmask();
+        if last && self.vp.attention.load(Ordering::Relaxed) != 0 {
+            attend();
+        }
+    }
+}
+
 /// A [`Section`] in one word: virtual processors are aligned, so the lowest bit is free to tell
 /// whether it is the outermost.
 ///

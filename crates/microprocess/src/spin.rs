@@ -36,6 +36,9 @@ pub(crate) fn require(settle: impl FnOnce()) {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// A lock word.
 #[derive(Debug)]
 pub(crate) struct SpinLock(AtomicBool);

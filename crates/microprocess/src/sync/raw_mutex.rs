@@ -32,6 +32,26 @@ struct State {
     donation: Donation,
 }
 
+impl State {
+    /// Gives the lock, which is free, to `caller`.
+    #[inline(always)]
+    fn take(&mut self, caller: Option<MicroprocessRef>) {
+        self.held = true;
+        self.holder = caller;
+        if let Some(caller) = caller {
+            caller.holds_one_more();
+        }
+    }
+}
+
+/// `caller` gives a lock up.
+#[inline(always)]
+fn count_less(caller: Option<MicroprocessRef>) {
+    if let Some(caller) = caller {
+        caller.holds_one_less();
+    }
+}
+
 impl Owned for State {
     fn waiters(&mut self) -> &mut WaitQueue {
         &mut self.waiters
@@ -57,7 +77,16 @@ impl RawMutex {
 
     #[inline]
     pub(super) fn lock(&self) {
-        self.lock_until(None);
+        if !self.lock_quickly() {
+            self.lock_until(None);
+        }
+    }
+
+    /// Takes the lock if nobody holds it and nothing else is to be heeded.
+    #[inline(always)]
+    fn lock_quickly(&self) -> bool {
+        let caller = |vp: &'static Vp| vp.current.get().map(MicroprocessRef);
+        self.state.quickly(|state, vp| (!state.held).then(|| state.take(caller(vp)))).is_some()
     }
 
     /// Takes the lock again inside a wait that released it: not a kill point, whatever happens the lock is held then.
@@ -72,13 +101,12 @@ impl RawMutex {
         if state.held {
             return false;
         }
-        state.held = true;
-        state.holder = state.caller();
+        let caller = state.caller();
+        state.take(caller);
         true
     }
 
     /// Waits for the lock until `deadline`, for ever without one; tells whether it was got.
-    #[inline]
     pub(super) fn lock_until(&self, deadline: Option<Deadline>) -> bool {
         end_wait(self.wait_in(self.state.enter_at_point(), deadline), deadline)
     }
@@ -86,22 +114,47 @@ impl RawMutex {
     #[inline(always)]
     fn wait_in(&self, mut state: Guard<'_, State>, deadline: Option<Deadline>) -> Outcome {
         if !state.held {
-            state.held = true;
-            state.holder = state.caller();
+            let caller = state.caller();
+            state.take(caller);
             return Outcome::Granted;
         }
+        let me = state.microprocess();
         let holder = state.holder.map_or(0, MicroprocessRef::id);
-        state.microprocess().0.held_by.store(holder, Ordering::Relaxed);
+        me.0.held_by.store(holder, Ordering::Relaxed);
         let reason =
             Reason { kind: Kind::Mutex, object: core::ptr::from_ref(self).expose_provenance() };
-        wait_for_owner(&self.state, state, 0, deadline, reason)
+        let outcome = wait_for_owner(&self.state, state, 0, deadline, reason);
+        if outcome == Outcome::Granted {
+            // Whoever handed it over may have been on another virtual processor.
+            me.holds_one_more();
+        }
+        outcome
     }
 
     /// Hands the lock to the first waiter, or leaves it free. The caller holds it.
     #[inline]
     pub(super) fn unlock(&self) {
+        if !self.unlock_quickly() {
+            self.unlock_to_waiter();
+        }
+    }
+
+    /// Leaves the lock free if nobody waits for it and nothing else is to be heeded.
+    #[inline(always)]
+    fn unlock_quickly(&self) -> bool {
+        let free = |state: &mut State, vp: &'static Vp| {
+            state.waiters.is_empty().then(|| {
+                state.held = false;
+                count_less(vp.current.get().map(MicroprocessRef));
+            })
+        };
+        self.state.quickly(free).is_some()
+    }
+
+    fn unlock_to_waiter(&self) {
         let mut state = self.state.enter();
         debug_assert!(state.held, "only a held lock is released");
+        count_less(state.caller());
         if state.waiters.is_empty() {
             state.held = false;
         } else {

@@ -52,7 +52,17 @@ impl Semaphore {
     /// Takes a permit, waiting for as long as it takes.
     #[inline]
     pub fn acquire(&self) {
-        self.acquire_until(None);
+        if !self.acquire_quickly() {
+            self.acquire_until(None);
+        }
+    }
+
+    /// Takes a permit if there is one and nothing else is to be heeded.
+    #[inline(always)]
+    fn acquire_quickly(&self) -> bool {
+        let take =
+            |state: &mut State| state.permits.checked_sub(1).map(|left| state.permits = left);
+        self.state.quickly(|state, _| take(state)).is_some()
     }
 
     /// Takes a permit if there is one.
@@ -79,6 +89,17 @@ impl Semaphore {
     /// When there are `usize::MAX` permits already.
     #[inline]
     pub fn release(&self) {
+        let give = |state: &mut State| {
+            let permits = state.permits.checked_add(1).filter(|_| state.waiters.is_empty())?;
+            state.permits = permits;
+            Some(())
+        };
+        if self.state.quickly(|state, _| give(state)).is_none() {
+            self.release_to_waiter();
+        }
+    }
+
+    fn release_to_waiter(&self) {
         let mut state = self.state.enter();
         match state.waiters.pop() {
             Some(first) => first.wake(state.vp(), Outcome::Granted),
@@ -97,7 +118,6 @@ impl Semaphore {
         self.state.enter().permits
     }
 
-    #[inline]
     fn acquire_until(&self, deadline: Option<Deadline>) -> bool {
         let mut state = self.state.enter_at_point();
         if state.permits > 0 {
