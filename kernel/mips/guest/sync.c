@@ -47,8 +47,8 @@ static void sleep_until_woken(struct waiter *waiter)
 		syscall(SYS_futex, &waiter->woken, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 }
 
-/* Called with the guard taken and no unit there; returns with the guard taken. */
-static void __attribute__((noinline)) wait_for_unit(struct semaphore *semaphore)
+/* Called with the guard taken and no unit there; returns with the guard taken, and how many there are. */
+static int __attribute__((noinline)) wait_for_unit(struct semaphore *semaphore)
 {
 	do {
 		struct waiter me = { NULL, 0 };
@@ -59,14 +59,22 @@ static void __attribute__((noinline)) wait_for_unit(struct semaphore *semaphore)
 		sleep_until_woken(&me);
 		acquire(&semaphore->guard);
 	} while (semaphore->value == 0);
+	return semaphore->value;
 }
 
 void semaphore_wait(struct semaphore *semaphore)
 {
-	acquire(&semaphore->guard);
-	if (semaphore->value == 0)
-		wait_for_unit(semaphore);
-	semaphore->value--;
+	int taken = test_and_set(&semaphore->guard);
+	/* Read before the guard is known to be ours: that fills the delay slot of the branch. */
+	int value = semaphore->value;
+
+	if (__builtin_expect(taken, 0)) {
+		acquire_taken(&semaphore->guard);
+		value = semaphore->value;
+	}
+	if (value == 0)
+		value = wait_for_unit(semaphore);
+	semaphore->value = value - 1;
 	release(&semaphore->guard);
 }
 
