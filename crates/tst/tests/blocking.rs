@@ -201,6 +201,39 @@ fn a_waiting_writer_holds_readers_up_and_lets_them_go<M: Everywhere + Send + Syn
     assert!(lock.leave() && lock.leave() && lock.try_write());
 }
 
+/// A writer gives up while a reader is on its way to sleep because of it: the reader joins those inside, who stay.
+fn a_writer_that_gives_up_leaves_no_reader_asleep<M: Everywhere + Send + Sync>(
+    mechanism: fn() -> M,
+) {
+    const TIMES: usize = 200;
+    let lock = RawRwLock::over(mechanism());
+    assert!(lock.try_read());
+    let (begun, given_up) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    scope(|threads| {
+        threads.spawn(|| {
+            for time in 1..=TIMES {
+                until("the reader is there", || begun.load(Ordering::Acquire) == time);
+                assert!(!lock.write_until(Some(PASSED_NS)), "a reader is inside");
+                given_up.store(time, Ordering::Release);
+            }
+        });
+        for time in 1..=TIMES {
+            begun.store(time, Ordering::Release);
+            let over = || given_up.load(Ordering::Acquire) == time;
+            while !over() && lock.try_read() {
+                assert!(lock.leave());
+            }
+            // Mostly the writer waits now, and not for long.
+            let deadline_ns = far_ns();
+            assert!(lock.read_until(Some(deadline_ns)), "nobody but readers is inside");
+            assert!(monotonic_ns() < deadline_ns, "nobody woke it");
+            assert!(lock.leave());
+            until("the writer has given up", over);
+        }
+    });
+    assert!(lock.leave() && lock.try_write());
+}
+
 /// The whole suite.
 fn serves<M: Everywhere + Send + Sync>(mechanism: fn() -> M) {
     a_mutex_excludes(mechanism);
@@ -208,6 +241,7 @@ fn serves<M: Everywhere + Send + Sync>(mechanism: fn() -> M) {
     nothing_is_lost_between_producers_and_consumers(mechanism);
     a_readers_writer_lock_excludes_writers(mechanism);
     a_waiting_writer_holds_readers_up_and_lets_them_go(mechanism);
+    a_writer_that_gives_up_leaves_no_reader_asleep(mechanism);
 }
 
 #[test]

@@ -1,15 +1,20 @@
 //! A readers-writer lock.
 //!
 //! ```text
-//!   63        48 47        32 31   30           0
-//!   ┌───────────┬────────────┬────┬─────────────┐
-//!   │  readers  │  writers   │ W  │   readers   │     W: a writer is inside
-//!   │  waiting  │  waiting   │    │   inside    │
-//!   └───────────┴────────────┴────┴─────────────┘
+//!   63        48 47        32 31   30   29           0
+//!   ┌───────────┬────────────┬────┬────┬─────────────┐
+//!   │  readers  │  writers   │ W  │ P  │   readers   │     W: a writer is inside
+//!   │  waiting  │  waiting   │    │    │   inside    │     P: a writer waits
+//!   └───────────┴────────────┴────┴────┴─────────────┘
 //! ```
 //!
 //! A waiting writer keeps further readers from joining those inside, so it gets in when the last of them leaves. Then all that wait
 //! are woken, and who is quickest gets in.
+//!
+//! **Invariant:** the lower half alone says who may go in. It is what the kernel compares when a thread goes to sleep: whoever changes
+//! the answer wakes those that sleep, and those that are about to find it changed.
+//!
+//! **Invariant:** P is set if and only if the writers waiting are not 0.
 #![expect(unsafe_code, reason = "hands out references to what the lock guards")]
 
 use core::fmt;
@@ -23,9 +28,15 @@ use super::Word;
 use crate::Atomics;
 use crate::contract::Everywhere;
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 const WRITER: usize = 1 << 31;
-const READERS: usize = WRITER - 1;
+const WRITER_WAITS: usize = 1 << 30;
+const READERS: usize = WRITER_WAITS - 1;
 const INSIDE: usize = WRITER | READERS;
+/// The part of the word that a sleeper compares.
+const LOWER: usize = (1 << 32) - 1;
 
 /// How a thread uses what is guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,16 +64,36 @@ impl Use {
         match self {
             Self::Write if state & INSIDE == 0 => Some(state | WRITER),
             Self::Read if state & INSIDE == 0 => Some(state + 1),
-            Self::Read if state & WRITER == 0 && Self::Write.waiting(state) == 0 => Some(state + 1),
+            Self::Read if state & (WRITER | WRITER_WAITS) == 0 && state & READERS < READERS => {
+                Some(state + 1)
+            }
             _ => None,
         }
     }
+
+    /// What the word becomes when one more waits; `None`: as many as can be counted do.
+    const fn wait(self, state: usize) -> Option<usize> {
+        if self.waiting(state) == SLEEPERS_MAX {
+            return None;
+        }
+        Some(mark_writers(state + self.waiter()))
+    }
+
+    /// What the word becomes when one waits no longer.
+    const fn wait_no_more(self, state: usize) -> usize {
+        mark_writers(state - self.waiter())
+    }
+}
+
+/// The word with P as the count of waiting writers says.
+const fn mark_writers(state: usize) -> usize {
+    if Use::Write.waiting(state) == 0 { state & !WRITER_WAITS } else { state | WRITER_WAITS }
 }
 
 /// Most threads that can wait for the same use asleep; more of them wait by yielding to the host.
 const SLEEPERS_MAX: usize = u16::MAX as usize;
 
-/// A readers-writer lock without what it guards. At most 2³¹ - 1 readers.
+/// A readers-writer lock without what it guards. At most 2³⁰ - 1 readers; more of them wait.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct RawRwLock<M = Atomics>(Word<M>);
@@ -92,7 +123,7 @@ impl<M: Everywhere> RawRwLock<M> {
     #[inline]
     #[must_use]
     pub fn try_read(&self) -> bool {
-        self.try_enter(Use::Read, 0)
+        self.change(|state| Use::Read.enter(state))
     }
 
     /// Joins the readers; blocks the kernel thread until it may, or until the monotonic clock reads `deadline_ns`. Whether it has.
@@ -106,7 +137,7 @@ impl<M: Everywhere> RawRwLock<M> {
     #[inline]
     #[must_use]
     pub fn try_write(&self) -> bool {
-        self.try_enter(Use::Write, 0)
+        self.change(|state| Use::Write.enter(state))
     }
 
     /// Becomes the writer; blocks as [`RawRwLock::read_until`] does.
@@ -126,18 +157,19 @@ impl<M: Everywhere> RawRwLock<M> {
         // Nobody else changes this: a writer is alone, and readers leave one each.
         let leaving = if state & WRITER == 0 { 1 } else { WRITER };
         let before = self.0.add(leaving.wrapping_neg());
-        if before & INSIDE == leaving && before > INSIDE {
+        if before & INSIDE == leaving && before > LOWER {
             self.0.wake(u32::MAX);
         }
         true
     }
 
-    /// Goes in and adds `change` to the word. Each turn after the first means that another thread got on.
+    /// Changes the word as `next` says; `false` when it says that this cannot be done. Each turn after the first means that another
+    /// thread got on.
     #[inline]
-    fn try_enter(&self, as_what: Use, change: usize) -> bool {
+    fn change(&self, next: impl Fn(usize) -> Option<usize>) -> bool {
         let mut state = self.0.load();
-        while let Some(next) = as_what.enter(state) {
-            match self.0.compare_and_swap(state, next.wrapping_add(change)) {
+        while let Some(next) = next(state) {
+            match self.0.compare_and_swap(state, next) {
                 Ok(()) => return true,
                 Err(now) => state = now,
             }
@@ -147,15 +179,15 @@ impl<M: Everywhere> RawRwLock<M> {
 
     #[cold]
     fn wait(&self, as_what: Use, deadline_ns: Option<u64>) -> bool {
-        while !self.count_in(as_what) {
+        while !self.change(|state| as_what.wait(state)) {
             yield_to_host();
-            if self.try_enter(as_what, 0) {
+            if self.change(|state| as_what.enter(state)) {
                 return true;
             }
         }
-        let no_waiter = as_what.waiter().wrapping_neg();
+        let enter = |state| as_what.enter(state).map(|inside| as_what.wait_no_more(inside));
         loop {
-            if self.try_enter(as_what, no_waiter) {
+            if self.change(enter) {
                 return true;
             }
             let state = self.0.load();
@@ -163,33 +195,23 @@ impl<M: Everywhere> RawRwLock<M> {
             if as_what.enter(state).is_some() {
                 continue;
             }
-            if self.0.sleep((state & INSIDE) as u32, deadline_ns) == Wait::TimedOut {
+            if self.0.sleep((state & LOWER) as u32, deadline_ns) == Wait::TimedOut {
                 break;
             }
         }
-        if self.try_enter(as_what, no_waiter) {
+        if self.change(enter) {
             return true;
         }
-        let before = self.0.add(no_waiter);
-        if as_what == Use::Write && Use::Write.waiting(before) == 1 && before >= Use::Read.waiter()
-        {
-            // The last writer that waited has given up: the readers it held up may join those inside. One that is just
-            // going to sleep misses this, and waits until those inside leave.
-            self.0.wake(u32::MAX);
-        }
+        self.give_up(as_what);
         false
     }
 
-    /// Adds one that waits; not if as many as can be counted do.
-    fn count_in(&self, as_what: Use) -> bool {
-        let mut state = self.0.load();
-        while as_what.waiting(state) < SLEEPERS_MAX {
-            match self.0.compare_and_swap(state, state + as_what.waiter()) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
+    /// Waits no longer. The readers that the last waiting writer held up may join those inside.
+    fn give_up(&self, as_what: Use) {
+        self.change(|state| Some(as_what.wait_no_more(state)));
+        if as_what == Use::Write && self.0.load() & WRITER_WAITS == 0 {
+            self.0.wake(u32::MAX);
         }
-        false
     }
 }
 
