@@ -6,6 +6,7 @@
 (define strings (make-comparator string? string=? string<? string-hash))
 (define plain (make-comparator symbol? eq? #f #f))
 (define default (make-default-comparator))
+(test '(#f #t) (list (<? default '() '()) (=? default '() '()))) (test #f (= (comparator-hash default +inf.0) (comparator-hash default -inf.0)))
 (test #t (comparator? numbers)) (test #f (comparator? 5)) (test #t (comparator-ordered? numbers)) (test #t (comparator-hashable? numbers)) (test #f (comparator-ordered? plain)) (test #f (comparator-hashable? plain)) (test-error (<? plain 'a 'b)) (test-error (comparator-hash plain 'a))
 (test #t (=? numbers 1 1.0 1)) (test #t (<? numbers 1 2 3)) (test #f (<? numbers 1 3 2)) (test #t (>? numbers 3 2 1)) (test #t (<=? numbers 1 1 2)) (test #t (>=? numbers 2 2 1)) (test #f (=? strings "a" "b"))
 (test #t (=? (make-comparator number? #t < #f) 2 2)) (test #t (comparator-test-type (make-comparator #t eq? #f #f) 'anything))
