@@ -1,0 +1,72 @@
+//! The manager of barriers: collects who is there, and says when all are.
+
+use std::collections::BTreeMap;
+
+use crate::address::{LockId, NodeId, PageId};
+use crate::message::{BarrierKind, Message, Move};
+
+/// What nodes brought to the barrier of one epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Gathering {
+    arrived: usize,
+    time: u64,
+    written: BTreeMap<PageId, Vec<NodeId>>,
+    held: Vec<(LockId, NodeId)>,
+    moves: Vec<(NodeId, Move)>,
+    single_read_write: usize,
+}
+
+impl Gathering {
+    /// Takes one node's arrival in; the message for all when it was the last of `nodes`.
+    pub(crate) fn arrive(
+        &mut self,
+        from: NodeId,
+        arrival: Arrival,
+        nodes: usize,
+    ) -> Option<Message> {
+        self.arrived += 1;
+        self.time = self.time.max(arrival.time);
+        for page in arrival.written {
+            self.written.entry(page).or_default().push(from);
+        }
+        self.held.extend(arrival.held.into_iter().map(|lock| (lock, from)));
+        self.moves.extend(arrival.moves.into_iter().map(|asked| (from, asked)));
+        self.single_read_write += usize::from(arrival.kind == BarrierKind::SingleReadWrite);
+        (self.arrived == nodes).then(|| core::mem::take(self).go(nodes))
+    }
+
+    fn go(mut self, nodes: usize) -> Message {
+        // Where several ask, the node of the highest rank has its way, in whatever order they came.
+        self.moves.sort_by_key(|(from, _)| *from);
+        let mut locks = BTreeMap::new();
+        let mut pages = BTreeMap::new();
+        if self.single_read_write == nodes {
+            let single = self.written.iter().filter(|(_, writers)| writers.len() == 1);
+            pages.extend(single.map(|(&page, writers)| (page, writers[0])));
+        }
+        for (_, asked) in self.moves {
+            match asked {
+                Move::Lock(lock, to) => locks.insert(lock, to).map(|_| ()),
+                Move::Page(page, to) => pages.insert(page, to).map(|_| ()),
+            };
+        }
+        let locks = locks.into_iter().map(|(lock, to)| Move::Lock(lock, to));
+        let pages = pages.into_iter().map(|(page, to)| Move::Page(page, to));
+        Message::Go {
+            time: self.time,
+            written: self.written.into_iter().collect(),
+            held: self.held,
+            moves: locks.chain(pages).collect(),
+        }
+    }
+}
+
+/// What one node brings.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) time: u64,
+    pub(crate) written: Vec<PageId>,
+    pub(crate) held: Vec<LockId>,
+    pub(crate) moves: Vec<Move>,
+    pub(crate) kind: BarrierKind,
+}

@@ -1,0 +1,157 @@
+//! What a program and a node say to each other: layout, calls, events, actions, errors.
+
+use core::fmt;
+
+use crate::address::{ConditionId, LockId, NodeId, PageId};
+use crate::lock::Mode;
+use crate::message::{BarrierKind, Message, Move};
+
+/// Who keeps what was written under a lock (Paper 3, §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// The lock's manager: who acquires gets what it has not seen. The paper's new scheme.
+    LogAtManager,
+    /// The last holder: who acquires gets all of it. The paper's old scheme.
+    LogAtLastHolder,
+}
+
+/// What all nodes agree on at the start.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// How many nodes.
+    pub nodes: u16,
+    /// The manager of each page.
+    pub page_managers: Vec<NodeId>,
+    /// Words of a page.
+    pub words_a_page: u32,
+    /// How many locks; lock L is managed by node L modulo `nodes` until it is moved.
+    pub locks: u32,
+    /// Who keeps what was written under locks.
+    pub scheme: Scheme,
+}
+
+/// How long an acquirer waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Until it has the lock, or [`Event::TimeUp`].
+    Wait,
+    /// Not at all.
+    Try,
+}
+
+/// Whom a signal wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Who waited longest.
+    One,
+    /// Everybody.
+    All,
+}
+
+/// What the program asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// Takes a lock.
+    Acquire(LockId, Mode, Patience),
+    /// Gives it back.
+    Release(LockId),
+    /// Gives an exclusive lock back, waits for a signal, and takes it again.
+    WaitOn(LockId, ConditionId),
+    /// Signals who waits; the lock need not be held.
+    Signal(LockId, ConditionId, Who),
+    /// Waits for all nodes.
+    Barrier(BarrierKind),
+    /// Moves a manager at the next barrier.
+    Move(Move),
+    /// Brings a page that a read or a write missed.
+    Fetch(PageId),
+}
+
+impl Call {
+    /// What the call is about.
+    pub(crate) fn subject(self) -> Subject {
+        match self {
+            Self::Acquire(lock, ..)
+            | Self::Release(lock)
+            | Self::WaitOn(lock, _)
+            | Self::Signal(lock, ..)
+            | Self::Move(Move::Lock(lock, _)) => Subject::Lock(lock),
+            Self::Move(Move::Page(page, _)) | Self::Fetch(page) => Subject::Page(page),
+            Self::Barrier(_) => Subject::Barrier,
+        }
+    }
+}
+
+/// What happens to a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The program calls.
+    Call(Call),
+    /// A message has come, with the epoch of its sender.
+    Message(NodeId, u64, Message),
+    /// The time of the program's call of that number (from 1, counted by `step`) is up.
+    TimeUp(u64),
+    /// A peer is dead.
+    PeerLost(NodeId),
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Send a message, with this node's epoch.
+    Send(NodeId, u64, Message),
+    /// The program's call returns.
+    Return(Result<Outcome, DsmError>),
+}
+
+/// How a call ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done.
+    Done,
+    /// The lock was not to be had, at once or in time.
+    Busy,
+}
+
+/// What a call was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A lock.
+    Lock(LockId),
+    /// A page.
+    Page(PageId),
+    /// A barrier.
+    Barrier,
+}
+
+/// Why a call failed; nothing has changed then, unless a peer was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DsmError {
+    /// There is no such lock, page or node in the layout.
+    OutOfRange(Subject),
+    /// A lock that this node does not hold (exclusively, to wait on a condition).
+    NotHeld(LockId),
+    /// A lock that it holds already.
+    AlreadyHeld(LockId),
+    /// The last call has not returned.
+    CallOutstanding,
+    /// A node is dead; this was waited for, or asked for afterwards. What is in local copies can still be read and saved.
+    PeerLost(NodeId, Subject),
+}
+
+impl fmt::Display for DsmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange(subject) => write!(f, "{subject:?} is outside of the layout"),
+            Self::NotHeld(LockId(lock)) => write!(f, "lock {lock} is not held: acquire it first"),
+            Self::AlreadyHeld(LockId(lock)) => write!(f, "lock {lock} is held already"),
+            Self::CallOutstanding => write!(f, "the node's last call has not returned"),
+            Self::PeerLost(NodeId(node), subject) => {
+                write!(f, "node {node} is dead: {subject:?} cannot be had; save and exit")
+            }
+        }
+    }
+}
+
+impl core::error::Error for DsmError {}

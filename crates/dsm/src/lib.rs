@@ -1,0 +1,40 @@
+//! The protocol of software distributed shared memory with implicit-binding entry consistency (Paper 3, SMS).
+//!
+//! ```text
+//!   program ── Call ──>  Node  ── Action::Send ──>  Link  ══ network ══>  Link ── Event::Message ──>  Node
+//!           <─ Return ──  (pure: step(event) -> actions)   (pure: sequence numbers, acks, credit, deadline)
+//! ```
+//!
+//! A [`Node`] is one virtual process of SMS with its copies of shared pages, and the manager of some locks and pages; node
+//! 0 is also the manager of barriers. It never looks at a clock, a socket or a page table: what happens comes as an
+//! [`Event`], what is to be done goes out as [`Action`]s, so that whole clusters run in a simulator from a seed
+//! (`tests/cluster`). `docs/dsm-model.md` says what a program may rely on.
+//!
+//! **Updates.** A write is known by its address, its value and the Lamport time of its interval (what lies between two
+//! synchronisations of a node). Acquiring a lock brings the writes made under it since the last barrier, by one of two
+//! ways ([`Scheme`]); at a barrier all writes go to the managers of their pages, where the latest of each word wins, and
+//! copies that others wrote to are dropped.
+//!
+//! **Invariant:** the *master* of a page, at its manager, is its state at the last barrier; between barriers it does not
+//! change. A copy is the master, what its node received with locks, and what its node wrote.
+//! **Invariant:** messages of an epoch (the time between two barriers) that is over change nothing; those of one that
+//! has not begun wait.
+
+mod address;
+mod barrier;
+mod interface;
+mod link;
+mod lock;
+mod memory;
+mod message;
+mod node;
+
+pub use address::{Address, ConditionId, LockId, NodeId, PageId};
+pub use interface::{
+    Action, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
+};
+pub use link::{Frame, Link, LinkSettings, Lost};
+pub use lock::Mode;
+pub use memory::Absent;
+pub use message::{BarrierKind, Message, Move, Update};
+pub use node::Node;

@@ -1,0 +1,123 @@
+//! The manager's side of one lock: who has it, who waits, and the log of what was written under it.
+//!
+//! The log keeps the latest value of each word with the stamp of the release that brought it; what a later release wrote
+//! again is gone. So it never holds more than the words written under the lock since the last barrier, which empties it.
+//!
+//! A non-exclusive lock is a snapshot (Paper 3, §3): it waits until no exclusive holder is in, and excludes nobody.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::address::{Address, ConditionId, NodeId};
+use crate::message::Update;
+
+/// How a lock is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// One holder at a time.
+    Exclusive,
+    /// A view of what the last exclusive holder left; excludes nobody.
+    NonExclusive,
+}
+
+/// Who asked for a lock, and what it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) node: NodeId,
+    pub(crate) mode: Mode,
+    pub(crate) seen: u64,
+}
+
+/// The state of one lock in one epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Lock {
+    holder: Option<NodeId>,
+    queue: VecDeque<Request>,
+    waiting: Vec<(ConditionId, Request)>,
+    /// The last exclusive holder of this epoch.
+    last: Option<NodeId>,
+    log: BTreeMap<Address, (u64, Update)>,
+    stamp: u64,
+    time: u64,
+}
+
+impl Lock {
+    /// A lock at the begin of an epoch.
+    pub(crate) fn held_by(holder: NodeId) -> Self {
+        Self { holder: Some(holder), last: Some(holder), ..Self::default() }
+    }
+
+    /// Queues a request, and says whether it can be granted at once.
+    pub(crate) fn request(&mut self, request: Request) {
+        self.queue.push_back(request);
+    }
+
+    /// Whether somebody is in, or before a newcomer.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.holder.is_some() || !self.queue.is_empty()
+    }
+
+    /// Takes the next request that can be granted now.
+    pub(crate) fn next(&mut self) -> Option<Request> {
+        if self.holder.is_some() {
+            return None;
+        }
+        let request = self.queue.pop_front()?;
+        if request.mode == Mode::Exclusive {
+            self.holder = Some(request.node);
+        }
+        Some(request)
+    }
+
+    /// Takes a waiter out of the queue; `false` if it is not there.
+    pub(crate) fn cancel(&mut self, node: NodeId) -> bool {
+        let before = self.queue.len();
+        self.queue.retain(|request| request.node != node);
+        self.queue.len() < before
+    }
+
+    /// Takes the lock back from its holder.
+    pub(crate) fn release(&mut self, node: NodeId, time: u64, updates: Vec<Update>) {
+        assert_eq!(self.holder, Some(node), "a lock is released by who holds it");
+        self.holder = None;
+        self.last = Some(node);
+        self.time = self.time.max(time);
+        self.stamp += 1;
+        let stamp = self.stamp;
+        self.log.extend(updates.into_iter().map(|update| (update.address, (stamp, update))));
+    }
+
+    /// Lets a node wait on a condition variable.
+    pub(crate) fn wait(&mut self, condition: ConditionId, request: Request) {
+        self.waiting.push((condition, request));
+    }
+
+    /// Moves one waiter, or all, from a condition variable to the queue.
+    pub(crate) fn signal(&mut self, condition: ConditionId, all: bool) {
+        while let Some(place) = self.waiting.iter().position(|(on, _)| *on == condition) {
+            let (_, request) = self.waiting.remove(place);
+            self.queue.push_back(request);
+            if !all {
+                return;
+            }
+        }
+    }
+
+    /// What was written after the release with the stamp `seen`.
+    pub(crate) fn updates_since(&self, seen: u64) -> Vec<Update> {
+        let entries = self.log.values();
+        entries.filter(|(stamp, _)| *stamp > seen).map(|(_, update)| *update).collect()
+    }
+
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    pub(crate) fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// Who has the log where the last holder keeps it.
+    pub(crate) fn last(&self) -> Option<NodeId> {
+        self.last
+    }
+}

@@ -1,0 +1,145 @@
+//! What nodes tell each other.
+//!
+//! ```text
+//! lock, log at the manager                      lock, log at the last holder
+//!   A ── Acquire(seen) ──> manager                A ── Acquire ──> manager ── HandOn ──> last holder
+//!   A <── Grant(updates since seen) ── manager    A <───────────── Grant(all updates) ──────┘
+//!   A ── Release(updates) ──> manager             A ── Release ──> manager
+//!
+//! barrier                                                    page
+//!   all ── Flush(updates) ──> managers of their pages          A ── Fetch ──> manager
+//!   all ── Arrive ──> node 0 ── Go ──> all                     A <── Page ── manager
+//!   old manager ── Master ──> new manager of a page
+//! ```
+
+use crate::address::{Address, ConditionId, LockId, NodeId, PageId};
+use crate::lock::Mode;
+
+/// A write: the value of a word, and when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Update {
+    /// The word.
+    pub address: Address,
+    /// The Lamport time of the interval in which it was written.
+    pub time: u64,
+    /// Its value.
+    pub value: u64,
+}
+
+/// Another manager from the next barrier on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    /// Of a lock.
+    Lock(LockId, NodeId),
+    /// Of a page.
+    Page(PageId, NodeId),
+}
+
+/// How a barrier treats pages that one node alone wrote to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarrierKind {
+    /// As all others.
+    Ordinary,
+    /// The writer becomes the page's manager: from then on its writes need no update until somebody asks.
+    SingleReadWrite,
+}
+
+/// A message; all but `Lost` carry the epoch of their sender beside them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// Asks a lock's manager for it; `seen` is the stamp of the last update that the sender has.
+    Acquire {
+        /// The lock.
+        lock: LockId,
+        /// Whether others are kept out.
+        mode: Mode,
+        /// The sender does not wait: the answer may be `Busy`.
+        immediately: bool,
+        /// Stamp of the newest update that the sender has.
+        seen: u64,
+    },
+    /// A waiter wants no more.
+    Cancel(LockId),
+    /// The lock is not to be had at once, or in time.
+    Busy(LockId),
+    /// The lock, and what was written under it.
+    Grant {
+        /// The lock.
+        lock: LockId,
+        /// How.
+        mode: Mode,
+        /// Stamp of the newest of the updates.
+        stamp: u64,
+        /// Lamport time of the last release.
+        time: u64,
+        /// What the receiver has not seen.
+        updates: Vec<Update>,
+    },
+    /// The manager tells the last holder to grant the lock.
+    HandOn {
+        /// The lock.
+        lock: LockId,
+        /// To whom.
+        to: NodeId,
+        /// How.
+        mode: Mode,
+        /// Lamport time of the last release.
+        time: u64,
+    },
+    /// Gives an exclusive lock back.
+    Release {
+        /// The lock.
+        lock: LockId,
+        /// Lamport time of the release.
+        time: u64,
+        /// What was written under it; empty where the last holder keeps the log.
+        updates: Vec<Update>,
+        /// The condition variable to wait on, if any.
+        then_wait: Option<ConditionId>,
+        /// As in `Acquire`, for the lock that ends the wait.
+        seen: u64,
+    },
+    /// Wakes who waits on a condition variable.
+    Signal {
+        /// Its lock.
+        lock: LockId,
+        /// The condition variable.
+        condition: ConditionId,
+        /// One, or all.
+        all: bool,
+    },
+    /// Updates for a page's manager; one message for each manager.
+    Flush(Vec<Update>),
+    /// A node is at the barrier.
+    Arrive {
+        /// Its time.
+        time: u64,
+        /// Pages that it wrote to since the last one.
+        written: Vec<PageId>,
+        /// Exclusive locks that it holds.
+        held: Vec<LockId>,
+        /// Managers to be moved.
+        moves: Vec<Move>,
+        /// What kind of barrier.
+        kind: BarrierKind,
+    },
+    /// All nodes are at the barrier.
+    Go {
+        /// The latest time of all.
+        time: u64,
+        /// Who wrote to each page.
+        written: Vec<(PageId, Vec<NodeId>)>,
+        /// Who holds what.
+        held: Vec<(LockId, NodeId)>,
+        /// Managers from now on.
+        moves: Vec<Move>,
+    },
+    /// The master of a page for its new manager.
+    Master(PageId, Vec<u64>),
+    /// Asks for a page.
+    Fetch(PageId),
+    /// The page.
+    Page(PageId, Vec<u64>),
+    /// A node is dead.
+    Lost(NodeId),
+}

@@ -1,0 +1,352 @@
+//! A node: one virtual process, and what it manages for the others.
+//!
+//! `step` takes one event and returns what is to be done. A call of the program returns by [`Action::Return`], at once or
+//! after messages; until then the program waits and makes no other.
+
+mod manager;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::address::{Address, ConditionId, LockId, NodeId, PageId};
+use crate::barrier::Gathering;
+use crate::interface::{
+    Action, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
+};
+use crate::lock::{Lock, Mode};
+use crate::memory::{Absent, Memory};
+use crate::message::{BarrierKind, Message, Move, Update};
+
+/// The manager of barriers.
+const BARRIER_MANAGER: NodeId = NodeId(0);
+
+/// A lock that the program holds.
+#[derive(Debug)]
+struct Held {
+    mode: Mode,
+    writes: BTreeMap<Address, Update>,
+}
+
+/// A node.
+#[derive(Debug)]
+pub struct Node {
+    me: NodeId,
+    layout: Layout,
+    memory: Memory,
+    epoch: u64,
+    /// Lamport time.
+    time: u64,
+    /// What the program waits for, and the number of its call.
+    waiting: Option<Call>,
+    calls: u64,
+    held: BTreeMap<LockId, Held>,
+    /// Own writes of this epoch.
+    written: BTreeMap<Address, Update>,
+    /// Stamp of the newest update known of each lock, in this epoch.
+    seen: BTreeMap<LockId, u64>,
+    /// What was written under locks, where the last holder keeps it.
+    logs: BTreeMap<LockId, BTreeMap<Address, Update>>,
+    moves: Vec<Move>,
+    /// Managers other than lock number modulo nodes.
+    moved_locks: BTreeMap<LockId, NodeId>,
+    /// Locks managed here that were asked for in this epoch.
+    locks: BTreeMap<LockId, Lock>,
+    gathering: Gathering,
+    flushed: BTreeMap<NodeId, Vec<Update>>,
+    masters: BTreeMap<PageId, Vec<u64>>,
+    /// Writers whose updates, and pages whose masters, must come before the epoch ends; after [`Message::Go`].
+    ending: Option<Ending>,
+    /// Messages of epochs that have not begun here.
+    early: VecDeque<(NodeId, u64, Message)>,
+    lost: Option<NodeId>,
+    actions: Vec<Action>,
+    /// Messages to itself.
+    loopback: VecDeque<Message>,
+}
+
+#[derive(Debug)]
+struct Ending {
+    time: u64,
+    written: Vec<(PageId, Vec<NodeId>)>,
+    held: Vec<(LockId, NodeId)>,
+    moves: Vec<Move>,
+    writers: BTreeSet<NodeId>,
+    arriving: BTreeSet<PageId>,
+    merged: bool,
+}
+
+impl Node {
+    /// A node in epoch 0, with zeroed memory.
+    ///
+    /// # Panics
+    /// A page's manager is outside of the layout.
+    #[must_use]
+    pub fn new(me: NodeId, layout: Layout) -> Self {
+        assert!(
+            layout.page_managers.iter().all(|manager| manager.0 < layout.nodes),
+            "a page's manager is one of the nodes"
+        );
+        let managers = layout.page_managers.iter().enumerate();
+        let managed = managers.filter(|(_, manager)| **manager == me);
+        let memory = Memory::new(managed.map(|(page, _)| PageId(page as u32)), layout.words_a_page);
+        Self {
+            me,
+            layout,
+            memory,
+            epoch: 0,
+            time: 0,
+            waiting: None,
+            calls: 0,
+            held: BTreeMap::new(),
+            written: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            logs: BTreeMap::new(),
+            moves: Vec::new(),
+            moved_locks: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            gathering: Gathering::default(),
+            flushed: BTreeMap::new(),
+            masters: BTreeMap::new(),
+            ending: None,
+            early: VecDeque::new(),
+            lost: None,
+            actions: Vec::new(),
+            loopback: VecDeque::new(),
+        }
+    }
+
+    /// A word, as this node sees it.
+    ///
+    /// # Errors
+    /// [`Absent`]: the page must be fetched.
+    ///
+    /// # Panics
+    /// The word lies outside of its page.
+    pub fn read(&self, address: Address) -> Result<u64, Absent> {
+        self.memory.read(address)
+    }
+
+    /// Writes a word.
+    ///
+    /// # Errors
+    /// [`Absent`]: the page must be fetched.
+    ///
+    /// # Panics
+    /// The word lies outside of its page.
+    pub fn write(&mut self, address: Address, value: u64) -> Result<(), Absent> {
+        self.memory.write(address, value)
+    }
+
+    /// How many barriers this node has passed.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Takes one event and says what is to be done, in this order.
+    pub fn step(&mut self, event: Event) -> Vec<Action> {
+        match event {
+            Event::Call(call) => self.call(call),
+            Event::Message(from, epoch, message) => self.message(from, epoch, message),
+            Event::TimeUp(call) => self.time_up(call),
+            Event::PeerLost(peer) => self.peer_lost(peer),
+        }
+        self.settle();
+        core::mem::take(&mut self.actions)
+    }
+
+    /// Answers messages to itself, and those whose epoch has begun.
+    fn settle(&mut self) {
+        loop {
+            if let Some(message) = self.loopback.pop_front() {
+                self.handle(self.me, message);
+            } else if let Some(place) =
+                self.early.iter().position(|(_, epoch, _)| *epoch == self.epoch)
+            {
+                let (from, epoch, message) = self.early.remove(place).expect("it was found there");
+                self.message(from, epoch, message);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn call(&mut self, call: Call) {
+        if self.waiting.is_some() {
+            return self.actions.push(Action::Return(Err(DsmError::CallOutstanding)));
+        }
+        self.calls += 1;
+        if let Err(why) = self.check(call) {
+            return self.actions.push(Action::Return(Err(why)));
+        }
+        self.waiting = Some(call);
+        match call {
+            Call::Acquire(lock, mode, patience) => self.acquire(lock, mode, patience),
+            Call::Release(lock) => self.release(lock, None),
+            Call::WaitOn(lock, condition) => self.release(lock, Some(condition)),
+            Call::Signal(lock, condition, who) => {
+                let all = who == Who::All;
+                self.send(self.lock_manager(lock), Message::Signal { lock, condition, all });
+                self.done(Outcome::Done);
+            }
+            Call::Barrier(kind) => self.arrive(kind),
+            Call::Move(asked) => {
+                self.moves.push(asked);
+                self.done(Outcome::Done);
+            }
+            Call::Fetch(page) => {
+                self.send(self.layout.page_managers[page.0 as usize], Message::Fetch(page));
+            }
+        }
+    }
+
+    /// Whether a call can be begun.
+    fn check(&self, call: Call) -> Result<(), DsmError> {
+        let subject = call.subject();
+        let nodes = self.layout.nodes;
+        let known = match subject {
+            Subject::Lock(lock) => lock.0 < self.layout.locks,
+            Subject::Page(page) => (page.0 as usize) < self.layout.page_managers.len(),
+            Subject::Barrier => true,
+        };
+        let known_node = match call {
+            Call::Move(Move::Lock(_, to) | Move::Page(_, to)) => to.0 < nodes,
+            _ => true,
+        };
+        if !known || !known_node {
+            return Err(DsmError::OutOfRange(subject));
+        }
+        if let Some(lost) = self.lost {
+            return Err(DsmError::PeerLost(lost, subject));
+        }
+        let mode_of = |lock| self.held.get(&lock).map(|held| held.mode);
+        match call {
+            Call::Acquire(lock, ..) if mode_of(lock).is_some() => Err(DsmError::AlreadyHeld(lock)),
+            Call::Release(lock) if mode_of(lock).is_none() => Err(DsmError::NotHeld(lock)),
+            Call::WaitOn(lock, _) if mode_of(lock) != Some(Mode::Exclusive) => {
+                Err(DsmError::NotHeld(lock))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn done(&mut self, outcome: Outcome) {
+        self.waiting = None;
+        self.actions.push(Action::Return(Ok(outcome)));
+    }
+
+    /// Ends an interval: what was written in it belongs to this epoch, and to the locks held.
+    fn end_interval(&mut self) {
+        for update in self.memory.take_dirty(self.time) {
+            self.written.insert(update.address, update);
+            for held in self.held.values_mut().filter(|held| held.mode == Mode::Exclusive) {
+                held.writes.insert(update.address, update);
+            }
+        }
+        self.time += 1;
+    }
+
+    fn acquire(&mut self, lock: LockId, mode: Mode, patience: Patience) {
+        self.end_interval();
+        let seen = self.seen.get(&lock).copied().unwrap_or(0);
+        let immediately = patience == Patience::Try;
+        self.send(self.lock_manager(lock), Message::Acquire { lock, mode, immediately, seen });
+    }
+
+    fn release(&mut self, lock: LockId, then_wait: Option<ConditionId>) {
+        self.end_interval();
+        let held = self.held.remove(&lock).expect("checked before");
+        if held.mode == Mode::NonExclusive {
+            // A snapshot keeps nobody out: its manager need not know.
+            return self.done(Outcome::Done);
+        }
+        // Its own writes will bear the next stamp.
+        *self.seen.entry(lock).or_insert(0) += 1;
+        let updates = match self.layout.scheme {
+            Scheme::LogAtManager => held.writes.into_values().collect(),
+            Scheme::LogAtLastHolder => {
+                self.logs.entry(lock).or_default().extend(held.writes);
+                Vec::new()
+            }
+        };
+        let (time, seen) = (self.time, self.seen[&lock]);
+        self.send(
+            self.lock_manager(lock),
+            Message::Release { lock, time, updates, then_wait, seen },
+        );
+        if then_wait.is_none() {
+            self.done(Outcome::Done);
+        }
+    }
+
+    fn granted(&mut self, lock: LockId, mode: Mode, stamp: u64, time: u64, updates: &[Update]) {
+        self.end_interval();
+        self.time = self.time.max(time + 1);
+        self.memory.receive(updates);
+        if self.layout.scheme == Scheme::LogAtLastHolder {
+            let log = self.logs.entry(lock).or_default();
+            log.extend(updates.iter().map(|update| (update.address, *update)));
+        }
+        self.seen.insert(lock, stamp);
+        self.held.insert(lock, Held { mode, writes: BTreeMap::new() });
+        self.done(Outcome::Done);
+    }
+
+    fn arrive(&mut self, kind: BarrierKind) {
+        self.end_interval();
+        let mut pages: Vec<PageId> = self.written.keys().map(|address| address.page).collect();
+        pages.dedup();
+        let mut flushes: BTreeMap<NodeId, Vec<Update>> = BTreeMap::new();
+        for update in core::mem::take(&mut self.written).into_values() {
+            let manager = self.layout.page_managers[update.address.page.0 as usize];
+            flushes.entry(manager).or_default().push(update);
+        }
+        for (manager, updates) in flushes {
+            self.send(manager, Message::Flush(updates));
+        }
+        for held in self.held.values_mut() {
+            held.writes.clear();
+        }
+        let exclusive = self.held.iter().filter(|(_, held)| held.mode == Mode::Exclusive);
+        let held = exclusive.map(|(lock, _)| *lock).collect();
+        let moves = core::mem::take(&mut self.moves);
+        let arrive = Message::Arrive { time: self.time, written: pages, held, moves, kind };
+        self.send(BARRIER_MANAGER, arrive);
+    }
+
+    fn time_up(&mut self, call: u64) {
+        if let Some(Call::Acquire(lock, ..)) = self.waiting
+            && call == self.calls
+        {
+            self.send(self.lock_manager(lock), Message::Cancel(lock));
+        }
+    }
+
+    fn peer_lost(&mut self, peer: NodeId) {
+        if self.lost.is_some() {
+            return;
+        }
+        self.lost = Some(peer);
+        for other in (0..self.layout.nodes).map(NodeId) {
+            if other != self.me && other != peer {
+                self.send(other, Message::Lost(peer));
+            }
+        }
+        if let Some(call) = self.waiting.take() {
+            let error = DsmError::PeerLost(peer, call.subject());
+            self.actions.push(Action::Return(Err(error)));
+        }
+    }
+
+    fn lock_manager(&self, lock: LockId) -> NodeId {
+        let usual = NodeId((lock.0 % u32::from(self.layout.nodes)) as u16);
+        self.moved_locks.get(&lock).copied().unwrap_or(usual)
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) {
+        if to == self.me {
+            self.loopback.push_back(message);
+        } else {
+            self.actions.push(Action::Send(to, self.epoch, message));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a node does when messages come: as the manager of locks, pages and barriers, and when it is answered.
+
+use std::collections::BTreeSet;
+
+use super::{BARRIER_MANAGER, Ending, Node};
+use crate::address::{LockId, NodeId, PageId};
+use crate::barrier::Arrival;
+use crate::interface::{Call, Outcome, Scheme};
+use crate::lock::{Lock, Mode, Request};
+use crate::message::{Message, Move};
+
+impl Node {
+    /// Takes a message in its epoch: one of an epoch that is over changes nothing, one that is early waits.
+    pub(super) fn message(&mut self, from: NodeId, epoch: u64, message: Message) {
+        if let Message::Lost(peer) = message {
+            return self.peer_lost(peer);
+        }
+        if self.lost.is_some() || epoch < self.epoch {
+            return;
+        }
+        if epoch > self.epoch {
+            self.early.push_back((from, epoch, message));
+        } else {
+            self.handle(from, message);
+        }
+    }
+
+    pub(super) fn handle(&mut self, from: NodeId, message: Message) {
+        match message {
+            Message::Acquire { lock, mode, immediately, seen } => {
+                let request = Request { node: from, mode, seen };
+                self.asked_for(lock, request, immediately);
+            }
+            Message::Cancel(lock) => {
+                if self.managed(lock).cancel(from) {
+                    self.send(from, Message::Busy(lock));
+                }
+            }
+            Message::Busy(_) => self.done(Outcome::Busy),
+            Message::Grant { lock, mode, stamp, time, updates } => {
+                assert!(self.waits_for(lock), "lock {} was granted to who did not ask", lock.0);
+                self.granted(lock, mode, stamp, time, &updates);
+            }
+            Message::HandOn { lock, to, mode, time } => {
+                let log = self.logs.get(&lock).into_iter();
+                let updates = log.flat_map(|log| log.values().copied()).collect();
+                self.send(to, Message::Grant { lock, mode, stamp: 0, time, updates });
+            }
+            Message::Release { lock, time, updates, then_wait, seen } => {
+                let state = self.managed(lock);
+                state.release(from, time, updates);
+                if let Some(condition) = then_wait {
+                    let request = Request { node: from, mode: Mode::Exclusive, seen };
+                    state.wait(condition, request);
+                }
+                self.serve(lock);
+            }
+            Message::Signal { lock, condition, all } => {
+                self.managed(lock).signal(condition, all);
+                self.serve(lock);
+            }
+            Message::Flush(updates) => {
+                self.flushed.insert(from, updates);
+                self.try_to_end();
+            }
+            Message::Arrive { time, written, held, moves, kind } => {
+                let arrival = Arrival { time, written, held, moves, kind };
+                self.gathered(from, arrival);
+            }
+            Message::Go { time, written, held, moves } => self.go(time, written, held, moves),
+            Message::Master(page, contents) => {
+                self.masters.insert(page, contents);
+                self.try_to_end();
+            }
+            Message::Fetch(page) => {
+                let master = self.memory.master(page).expect("a page is asked of its manager");
+                let contents = master.clone();
+                self.send(from, Message::Page(page, contents));
+            }
+            Message::Page(page, contents) => {
+                self.memory.install(page, contents);
+                self.done(Outcome::Done);
+            }
+            Message::Lost(peer) => self.peer_lost(peer),
+        }
+    }
+
+    fn waits_for(&self, lock: LockId) -> bool {
+        matches!(self.waiting, Some(Call::Acquire(asked, ..) | Call::WaitOn(asked, _)) if asked == lock)
+    }
+
+    /// A lock that is managed here.
+    fn managed(&mut self, lock: LockId) -> &mut Lock {
+        assert_eq!(self.lock_manager(lock), self.me, "a lock is asked of its manager");
+        self.locks.entry(lock).or_default()
+    }
+
+    fn asked_for(&mut self, lock: LockId, request: Request, immediately: bool) {
+        let state = self.managed(lock);
+        if immediately && state.is_busy() {
+            return self.send(request.node, Message::Busy(lock));
+        }
+        state.request(request);
+        self.serve(lock);
+    }
+
+    /// Grants a lock to all that can have it now.
+    fn serve(&mut self, lock: LockId) {
+        let scheme = self.layout.scheme;
+        loop {
+            let state = self.managed(lock);
+            let last = state.last();
+            let Some(Request { node, mode, seen }) = state.next() else { return };
+            let (stamp, time) = (state.stamp(), state.time());
+            match last {
+                Some(last) if scheme == Scheme::LogAtLastHolder && last != node => {
+                    self.send(last, Message::HandOn { lock, to: node, mode, time });
+                }
+                _ => {
+                    let updates = state.updates_since(seen);
+                    self.send(node, Message::Grant { lock, mode, stamp, time, updates });
+                }
+            }
+        }
+    }
+
+    fn gathered(&mut self, from: NodeId, arrival: Arrival) {
+        assert_eq!(self.me, BARRIER_MANAGER, "who is at a barrier tells its manager");
+        let nodes = usize::from(self.layout.nodes);
+        if let Some(go) = self.gathering.arrive(from, arrival, nodes) {
+            for node in (0..self.layout.nodes).map(NodeId) {
+                self.send(node, go.clone());
+            }
+        }
+    }
+
+    /// Begins to end the epoch: what must come before is known now.
+    fn go(
+        &mut self,
+        time: u64,
+        written: Vec<(PageId, Vec<NodeId>)>,
+        held: Vec<(LockId, NodeId)>,
+        moves: Vec<Move>,
+    ) {
+        let manager = |page: &PageId| self.layout.page_managers[page.0 as usize];
+        let here = written.iter().filter(|(page, _)| manager(page) == self.me);
+        let writers: BTreeSet<NodeId> = here.flat_map(|(_, writers)| writers.clone()).collect();
+        let arriving = moves.iter().filter_map(|asked| match asked {
+            Move::Page(page, to) if *to == self.me && manager(page) != self.me => Some(*page),
+            _ => None,
+        });
+        let arriving = arriving.collect();
+        self.ending = Some(Ending { time, written, held, moves, writers, arriving, merged: false });
+        self.try_to_end();
+    }
+
+    /// Ends the epoch if all has come: updates into masters, masters to their new managers, then everything else anew.
+    fn try_to_end(&mut self) {
+        let Some(mut ending) = self.ending.take() else { return };
+        if !ending.merged && ending.writers.iter().all(|writer| self.flushed.contains_key(writer)) {
+            let flushed = core::mem::take(&mut self.flushed);
+            self.memory.merge(flushed.into_values().flatten());
+            ending.merged = true;
+            self.give_masters(&ending.moves);
+        }
+        let complete = ending.arriving.iter().all(|page| self.masters.contains_key(page));
+        if ending.merged && complete {
+            self.end_epoch(ending);
+        } else {
+            self.ending = Some(ending);
+        }
+    }
+
+    /// Sends the masters of pages that have another manager from now on.
+    fn give_masters(&mut self, moves: &[Move]) {
+        for asked in moves {
+            let Move::Page(page, to) = *asked else { continue };
+            if self.layout.page_managers[page.0 as usize] == self.me && to != self.me {
+                let master = self.memory.give_master(page).expect("its manager has it");
+                self.send(to, Message::Master(page, master));
+            }
+        }
+    }
+
+    fn end_epoch(&mut self, ending: Ending) {
+        for asked in ending.moves {
+            match asked {
+                Move::Lock(lock, to) => drop(self.moved_locks.insert(lock, to)),
+                Move::Page(page, to) => self.layout.page_managers[page.0 as usize] = to,
+            }
+        }
+        for (page, contents) in core::mem::take(&mut self.masters) {
+            self.memory.take_master(page, contents);
+            self.memory.refresh(page);
+        }
+        for (page, writers) in &ending.written {
+            if writers[..] != [self.me] {
+                self.memory.drop_copy(*page);
+            }
+            self.memory.refresh(*page);
+        }
+        self.memory.end_epoch();
+        self.time = self.time.max(ending.time) + 1;
+        self.seen.clear();
+        self.logs.clear();
+        self.locks.clear();
+        for (lock, holder) in ending.held {
+            if self.lock_manager(lock) == self.me {
+                self.locks.insert(lock, Lock::held_by(holder));
+            }
+        }
+        self.epoch += 1;
+        self.done(Outcome::Done);
+    }
+}

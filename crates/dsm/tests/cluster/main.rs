@@ -1,0 +1,120 @@
+//! Whole clusters on a seed: random programs that keep IBEC's rule, on a network that loses, repeats, reorders and delays,
+//! with slow and dying nodes, must see what one memory would show.
+//!
+//! A failure names its seed; `KYOCHO_DSM_SEED=N cargo test -p kyocho-dsm --test cluster a_seed_replays` runs it alone.
+
+mod mutant;
+mod oracle;
+mod program;
+mod random;
+mod world;
+
+use core::panic::AssertUnwindSafe;
+use kyocho_dsm::Scheme;
+use mutant::Mutant;
+use program::Program;
+use random::Random;
+use std::collections::BTreeMap;
+use std::panic::catch_unwind;
+use world::{Report, Trouble, World, tells_of};
+
+const QUIET: Trouble = Trouble { loss: 0, repeat: 0, delay_max: 4, slow: 1, crash_at: None };
+const STORMY: Trouble = Trouble { loss: 15, repeat: 10, delay_max: 40, slow: 1, crash_at: None };
+
+fn simulate(
+    seed: u64,
+    nodes: u16,
+    phases: usize,
+    trouble: Trouble,
+    mutant: Mutant,
+) -> Result<Report, String> {
+    let mut random = Random(seed);
+    let scheme = if random.percent(50) { Scheme::LogAtManager } else { Scheme::LogAtLastHolder };
+    let program = Program::generate(&mut random, nodes, phases);
+    let world = World::new(random, program, scheme, trouble, mutant);
+    // A broken assertion of a node is a finding as well.
+    catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(|_| Err("panicked".into()))
+}
+
+/// A run of which all parts come from the seed.
+fn by_seed(seed: u64) -> Result<Report, String> {
+    let mut random = Random(seed ^ 0x5EED);
+    let nodes = 2 + random.below(7) as u16;
+    let mut trouble = if random.percent(30) { QUIET } else { STORMY };
+    trouble.slow = 1 + random.below(10);
+    simulate(seed, nodes, 4, trouble, Mutant::None)
+}
+
+#[test]
+fn clusters_see_one_memory() {
+    let mut reads = 0;
+    for seed in 0..1500 {
+        match by_seed(seed) {
+            Ok(report) => reads += report.reads,
+            Err(why) => panic!("seed {seed}: {why}"),
+        }
+    }
+    assert!(reads > 20_000, "only {reads} reads were compared");
+}
+
+#[test]
+fn large_clusters_see_one_memory() {
+    for (seed, nodes) in [(1, 16), (2, 32), (3, 64), (4, 64)] {
+        let trouble = Trouble { slow: 3, ..STORMY };
+        if let Err(why) = simulate(seed, nodes, 2, trouble, Mutant::None) {
+            panic!("seed {seed}, {nodes} nodes: {why}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_replays() {
+    let seed = std::env::var("KYOCHO_DSM_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(7);
+    let first = by_seed(seed);
+    assert_eq!(first, by_seed(seed));
+    assert!(first.is_ok(), "seed {seed}: {first:?}");
+}
+
+#[test]
+fn a_dead_node_is_an_error_that_names_it_on_every_survivor() {
+    let mut told = 0;
+    for seed in 0..150 {
+        let trouble = Trouble { crash_at: Some(20 + seed * 13 % 900), ..STORMY };
+        let report = simulate(seed, 2 + (seed % 5) as u16, 4, trouble, Mutant::None)
+            .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        let Some(crashed) = report.crashed else { continue };
+        for (node, ended) in report.ended.iter().enumerate() {
+            match ended {
+                Some(Err(error)) => {
+                    assert!(
+                        tells_of(*error, crashed).is_some(),
+                        "seed {seed}: node {node}: {error}"
+                    );
+                    told += 1;
+                }
+                Some(Ok(())) => {}
+                None => assert_eq!(node, crashed, "seed {seed}: node {node} did not end"),
+            }
+        }
+    }
+    assert!(told > 100, "only {told} survivors were told");
+}
+
+/// Whether any of many seeds shows a mistake.
+fn is_caught(mutant: &Mutant) -> bool {
+    (0..300).any(|seed| simulate(seed, 3, 4, QUIET, mutant.clone()).is_err())
+}
+
+#[test]
+fn mistakes_are_caught() {
+    assert!(!is_caught(&Mutant::None), "a protocol without mistakes");
+    for mutant in [
+        Mutant::ForgottenStamp,
+        Mutant::AppliedTwice(BTreeMap::new()),
+        Mutant::StaleManager,
+        Mutant::ForgottenUpdate,
+    ] {
+        assert!(is_caught(&mutant), "{mutant:?} went unnoticed");
+    }
+}

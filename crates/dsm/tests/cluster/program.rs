@@ -1,0 +1,192 @@
+//! Programs that keep IBEC's rule, from a seed: between two barriers a word belongs to one lock, or to one node, or is only
+//! read.
+
+use std::collections::BTreeMap;
+
+use kyocho_dsm::{
+    Address, BarrierKind, Call, ConditionId, LockId, Mode, Move, NodeId, PageId, Patience, Who,
+};
+
+use crate::random::Random;
+
+pub(crate) const WORDS_A_PAGE: u32 = 4;
+
+/// What a node does next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    Call(Call),
+    Read(Address),
+    Write(Address, u64),
+    /// Under a lock: waits on the condition until the word has the value.
+    Await(LockId, ConditionId, Address, u64),
+}
+
+/// Who may touch a word between two barriers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Lock(LockId),
+    Private(NodeId),
+    ReadOnly,
+    /// Written by one node for another, under a lock.
+    Handed,
+}
+
+/// A program: for each node its steps; for each phase the role of each word.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) nodes: u16,
+    pub(crate) locks: u32,
+    pub(crate) page_managers: Vec<NodeId>,
+    pub(crate) steps: Vec<Vec<Step>>,
+    pub(crate) roles: Vec<BTreeMap<Address, Role>>,
+    values: u64,
+}
+
+impl Program {
+    pub(crate) fn generate(random: &mut Random, nodes: u16, phases: usize) -> Self {
+        let pages = 2 + random.below(6);
+        let page_managers =
+            (0..pages).map(|_| NodeId(random.below(u64::from(nodes)) as u16)).collect();
+        let locks = 1 + random.below(4) as u32;
+        let steps = vec![Vec::new(); usize::from(nodes)];
+        let mut program = Self { nodes, locks, page_managers, steps, roles: Vec::new(), values: 0 };
+        for _ in 0..phases {
+            program.phase(random);
+        }
+        program
+    }
+
+    fn some_node(&self, random: &mut Random) -> NodeId {
+        NodeId(random.below(u64::from(self.nodes)) as u16)
+    }
+
+    fn some_lock(&self, random: &mut Random) -> LockId {
+        LockId(random.below(u64::from(self.locks)) as u32)
+    }
+
+    fn phase(&mut self, random: &mut Random) {
+        let pages = self.page_managers.len() as u32;
+        let words =
+            (0..pages).flat_map(|page| (0..WORDS_A_PAGE).map(move |word| (PageId(page), word)));
+        let roles: BTreeMap<Address, Role> = words
+            .map(|(page, word)| {
+                let role = match random.below(10) {
+                    0..5 => Role::Lock(self.some_lock(random)),
+                    5..8 => Role::Private(self.some_node(random)),
+                    _ => Role::ReadOnly,
+                };
+                (Address { page, word }, role)
+            })
+            .collect();
+        self.roles.push(roles);
+        let kind =
+            if random.percent(30) { BarrierKind::SingleReadWrite } else { BarrierKind::Ordinary };
+        self.hand_over(random);
+        for node in (0..self.nodes).map(NodeId) {
+            for _ in 0..random.below(5) {
+                self.something(random, node);
+            }
+            if random.percent(20) {
+                let asked = self.some_move(random);
+                self.step(node, Step::Call(Call::Move(asked)));
+            }
+            self.step(node, Step::Call(Call::Barrier(kind)));
+        }
+    }
+
+    fn something(&mut self, random: &mut Random, node: NodeId) {
+        match random.below(10) {
+            0..6 => {
+                let lock = self.some_lock(random);
+                self.section(random, node, lock);
+            }
+            6..9 => self.touch(random, node, |role| role == Role::Private(node), true),
+            _ => self.touch(random, node, |role| role == Role::ReadOnly, false),
+        }
+    }
+
+    fn some_move(&self, random: &mut Random) -> Move {
+        if random.percent(50) {
+            return Move::Lock(self.some_lock(random), self.some_node(random));
+        }
+        let page = PageId(random.below(self.page_managers.len() as u64) as u32);
+        Move::Page(page, self.some_node(random))
+    }
+
+    fn step(&mut self, node: NodeId, step: Step) {
+        self.steps[usize::from(node.0)].push(step);
+    }
+
+    /// One node waits until another has written a word.
+    fn hand_over(&mut self, random: &mut Random) {
+        let lock = self.some_lock(random);
+        let (from, to) = (self.some_node(random), self.some_node(random));
+        let roles = self.roles.last_mut().expect("a phase has begun");
+        let Some((&word, role)) = roles.iter_mut().find(|(_, role)| **role == Role::Lock(lock))
+        else {
+            return;
+        };
+        if from == to || !random.percent(40) {
+            return;
+        }
+        // Nobody else touches the word in this phase.
+        *role = Role::Handed;
+        self.values += 1;
+        let (value, condition) = (self.values, ConditionId(random.below(2) as u32));
+        let exclusive = Call::Acquire(lock, Mode::Exclusive, Patience::Wait);
+        for step in [
+            Step::Call(exclusive),
+            Step::Write(word, value),
+            Step::Call(Call::Release(lock)),
+            Step::Call(Call::Signal(lock, condition, Who::All)),
+        ] {
+            self.step(from, step);
+        }
+        for step in [
+            Step::Call(exclusive),
+            Step::Await(lock, condition, word, value),
+            Step::Call(Call::Release(lock)),
+        ] {
+            self.step(to, step);
+        }
+    }
+
+    /// Touches to some words of a role.
+    fn touch(
+        &mut self,
+        random: &mut Random,
+        node: NodeId,
+        wanted: impl Fn(Role) -> bool,
+        may_write: bool,
+    ) {
+        let roles = self.roles.last().expect("a phase has begun");
+        let words: Vec<Address> =
+            roles.iter().filter(|(_, role)| wanted(**role)).map(|(word, _)| *word).collect();
+        if words.is_empty() {
+            return;
+        }
+        for _ in 0..1 + random.below(4) {
+            let word = words[random.below(words.len() as u64) as usize];
+            if may_write && random.percent(50) {
+                self.values += 1;
+                self.step(node, Step::Write(word, self.values));
+            } else {
+                self.step(node, Step::Read(word));
+            }
+        }
+    }
+
+    /// A section under one lock; now and then one of a greater number inside.
+    fn section(&mut self, random: &mut Random, node: NodeId, lock: LockId) {
+        let mode = if random.percent(30) { Mode::NonExclusive } else { Mode::Exclusive };
+        let patience = if random.percent(15) { Patience::Try } else { Patience::Wait };
+        self.step(node, Step::Call(Call::Acquire(lock, mode, patience)));
+        let writes = mode == Mode::Exclusive;
+        self.touch(random, node, |role| role == Role::Lock(lock), writes);
+        if lock.0 + 1 < self.locks && random.percent(25) {
+            self.section(random, node, LockId(lock.0 + 1));
+            self.touch(random, node, |role| role == Role::Lock(lock), writes);
+        }
+        self.step(node, Step::Call(Call::Release(lock)));
+    }
+}

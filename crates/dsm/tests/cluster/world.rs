@@ -1,0 +1,374 @@
+//! A cluster in one thread: nodes, links, a network that misbehaves, and programs, all from one seed.
+
+use core::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use kyocho_dsm::{
+    Action, Call, DsmError, Event, Frame, Layout, Link, LinkSettings, Message, Mode, Node, NodeId,
+    Outcome, Patience, Scheme, Subject,
+};
+
+use crate::mutant::Mutant;
+use crate::oracle::Oracle;
+use crate::program::{Program, Step, WORDS_A_PAGE};
+use crate::random::Random;
+
+const LINKS: LinkSettings = LinkSettings { window: 8, resend_after: 32, deadline: 3000 };
+const POLL_EVERY: u64 = 16;
+const TICKS_MAX: u64 = 400_000;
+
+/// How the network and the nodes misbehave, in per cent and ticks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trouble {
+    pub(crate) loss: u64,
+    pub(crate) repeat: u64,
+    pub(crate) delay_max: u64,
+    /// One node that takes so many times as long for everything.
+    pub(crate) slow: u64,
+    /// A node dies at this tick.
+    pub(crate) crash_at: Option<u64>,
+}
+
+type Letter = (u64, Message);
+
+/// A frame on its way.
+#[derive(Debug)]
+struct Flight {
+    due: u64,
+    number: u64,
+    from: usize,
+    to: usize,
+    frame: Frame<Letter>,
+}
+
+impl PartialEq for Flight {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Flight {}
+
+impl PartialOrd for Flight {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Flight {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}
+
+/// Where a node's program stands.
+#[derive(Debug, Default)]
+struct Progress {
+    at: usize,
+    phase: usize,
+    calling: Option<Call>,
+    calls: u64,
+    next_tick: u64,
+    modes: BTreeMap<u32, Mode>,
+    ended: Option<Result<(), DsmError>>,
+}
+
+/// What a run came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) ended: Vec<Option<Result<(), DsmError>>>,
+    pub(crate) messages: u64,
+    pub(crate) ticks: u64,
+    pub(crate) reads: u64,
+    pub(crate) crashed: Option<usize>,
+}
+
+pub(crate) struct World {
+    program: Program,
+    trouble: Trouble,
+    random: Random,
+    nodes: Vec<Node>,
+    links: BTreeMap<(usize, usize), Link<Letter>>,
+    network: BinaryHeap<Reverse<Flight>>,
+    progress: Vec<Progress>,
+    oracle: Oracle,
+    mutant: Mutant,
+    now: u64,
+    flights: u64,
+    slow: usize,
+    report: Report,
+}
+
+impl World {
+    pub(crate) fn new(
+        mut random: Random,
+        program: Program,
+        scheme: Scheme,
+        trouble: Trouble,
+        mutant: Mutant,
+    ) -> Self {
+        let layout = Layout {
+            nodes: program.nodes,
+            page_managers: program.page_managers.clone(),
+            words_a_page: WORDS_A_PAGE,
+            locks: program.locks,
+            scheme,
+        };
+        let count = usize::from(program.nodes);
+        let nodes =
+            (0..program.nodes).map(|rank| Node::new(NodeId(rank), layout.clone())).collect();
+        let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
+        let links = pairs.filter(|(from, to)| from != to).map(|pair| (pair, Link::new(LINKS, 0)));
+        Self {
+            links: links.collect(),
+            nodes,
+            progress: (0..count).map(|_| Progress::default()).collect(),
+            slow: random.below(count as u64) as usize,
+            program,
+            trouble,
+            random,
+            network: BinaryHeap::new(),
+            oracle: Oracle::default(),
+            mutant,
+            now: 0,
+            flights: 0,
+            report: Report::default(),
+        }
+    }
+
+    /// Runs until every program has ended.
+    pub(crate) fn run(mut self) -> Result<Report, String> {
+        while self.now < TICKS_MAX {
+            self.now += 1;
+            if self.trouble.crash_at == Some(self.now) {
+                self.report.crashed = Some(self.random.below(self.nodes.len() as u64) as usize);
+            }
+            self.deliver()?;
+            if self.now.is_multiple_of(POLL_EVERY) {
+                let pairs: Vec<_> = self.links.keys().copied().collect();
+                pairs.into_iter().try_for_each(|(from, to)| self.poll(from, to))?;
+            }
+            (0..self.nodes.len()).try_for_each(|node| self.advance(node))?;
+            let over = |node: usize| !self.alive(node) || self.progress[node].ended.is_some();
+            if (0..self.nodes.len()).all(over) {
+                self.report.ticks = self.now;
+                self.report.ended = self.progress.iter().map(|progress| progress.ended).collect();
+                return Ok(self.report);
+            }
+        }
+        let stuck: Vec<_> =
+            self.progress.iter().map(|progress| (progress.at, progress.calling)).collect();
+        Err(format!("no end after {TICKS_MAX} ticks: {stuck:?}"))
+    }
+
+    fn alive(&self, node: usize) -> bool {
+        self.report.crashed != Some(node)
+    }
+
+    fn deliver(&mut self) -> Result<(), String> {
+        while self.network.peek().is_some_and(|Reverse(flight)| flight.due <= self.now) {
+            let Some(Reverse(Flight { from, to, frame, .. })) = self.network.pop() else { break };
+            if !self.alive(to) {
+                continue;
+            }
+            let link = self.links.get_mut(&(to, from)).ok_or("no such link")?;
+            for (epoch, message) in link.receive(frame, self.now) {
+                let event = Event::Message(NodeId(from as u16), epoch, message);
+                self.feed(to, event)?;
+            }
+            self.poll(to, from)?;
+        }
+        Ok(())
+    }
+
+    /// Puts what a link has to send on its way.
+    fn poll(&mut self, from: usize, to: usize) -> Result<(), String> {
+        if !self.alive(from) {
+            return Ok(());
+        }
+        let link = self.links.get_mut(&(from, to)).ok_or("no such link")?;
+        let Ok(frames) = link.poll(self.now) else {
+            self.links.insert((from, to), Link::new(LINKS, u64::MAX / 2));
+            return self.feed(from, Event::PeerLost(NodeId(to as u16)));
+        };
+        for frame in frames {
+            self.report.messages += u64::from(frame.payload.is_some());
+            let copies = 1 + u64::from(self.random.percent(self.trouble.repeat));
+            (0..copies).for_each(|_| self.fly(from, to, frame.clone()));
+        }
+        Ok(())
+    }
+
+    /// Sends a frame over the network, which may lose it.
+    fn fly(&mut self, from: usize, to: usize, frame: Frame<Letter>) {
+        if self.random.percent(self.trouble.loss) {
+            return;
+        }
+        self.flights += 1;
+        let due = self.now + 1 + self.random.below(self.trouble.delay_max);
+        self.network.push(Reverse(Flight { due, number: self.flights, from, to, frame }));
+    }
+
+    fn feed(&mut self, node: usize, event: Event) -> Result<(), String> {
+        for action in self.nodes[node].step(event) {
+            match action {
+                Action::Send(to, epoch, message) => self.send(node, to, epoch, message)?,
+                Action::Return(result) => self.returned(node, result)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        from: usize,
+        to: NodeId,
+        epoch: u64,
+        message: Message,
+    ) -> Result<(), String> {
+        let (to, message) = self.mutant.change(to, message, self.program.nodes);
+        let to = usize::from(to.0);
+        if to == from {
+            return self.feed(from, Event::Message(NodeId(from as u16), epoch, message));
+        }
+        let link = self.links.get_mut(&(from, to)).ok_or("no such link")?;
+        link.send((epoch, message));
+        self.poll(from, to)
+    }
+
+    /// Does the next step of a node's program, if its last call has returned.
+    fn advance(&mut self, node: usize) -> Result<(), String> {
+        if !self.alive(node) || self.progress[node].next_tick > self.now {
+            return Ok(());
+        }
+        let pace = if node == self.slow { self.trouble.slow } else { 1 };
+        self.progress[node].next_tick = self.now + 1 + self.random.below(8 * pace);
+        if self.progress[node].ended.is_some() {
+            return Ok(());
+        }
+        if let Some(Call::Acquire(..)) = self.progress[node].calling {
+            if self.random.percent(2) {
+                let call = self.progress[node].calls;
+                self.feed(node, Event::TimeUp(call))?;
+            }
+            return Ok(());
+        }
+        if self.progress[node].calling.is_some() {
+            return Ok(());
+        }
+        let Some(&step) = self.program.steps[node].get(self.progress[node].at) else {
+            self.progress[node].ended = Some(Ok(()));
+            return Ok(());
+        };
+        match step {
+            Step::Call(call) => self.call(node, call),
+            Step::Read(word) => match self.nodes[node].read(word) {
+                Ok(value) => {
+                    self.progress[node].at += 1;
+                    self.saw(node, word, value)
+                }
+                Err(absent) => self.call(node, Call::Fetch(absent.0)),
+            },
+            Step::Write(word, value) => match self.nodes[node].write(word, value) {
+                Ok(()) => {
+                    self.progress[node].at += 1;
+                    self.oracle.wrote(word, value);
+                    Ok(())
+                }
+                Err(absent) => self.call(node, Call::Fetch(absent.0)),
+            },
+            Step::Await(lock, condition, word, value) => match self.nodes[node].read(word) {
+                Ok(found) if found == value => {
+                    self.progress[node].at += 1;
+                    Ok(())
+                }
+                Ok(_) => self.call(node, Call::WaitOn(lock, condition)),
+                Err(absent) => self.call(node, Call::Fetch(absent.0)),
+            },
+        }
+    }
+
+    fn saw(&mut self, node: usize, word: kyocho_dsm::Address, value: u64) -> Result<(), String> {
+        self.report.reads += 1;
+        let phase = self.progress[node].phase;
+        self.oracle.read(&self.program, phase, NodeId(node as u16), word, value)
+    }
+
+    fn call(&mut self, node: usize, call: Call) -> Result<(), String> {
+        let (name, phase) = (NodeId(node as u16), self.progress[node].phase);
+        match call {
+            Call::Acquire(lock, ..) => self.oracle.asks(&self.program, phase, name, lock),
+            Call::Release(lock) | Call::WaitOn(lock, _) => {
+                let mode = self.progress[node].modes.remove(&lock.0).ok_or("not held")?;
+                self.oracle.releases(&self.program, phase, name, lock, mode);
+            }
+            _ => {}
+        }
+        self.progress[node].calling = Some(call);
+        self.progress[node].calls += 1;
+        self.feed(node, Event::Call(call))
+    }
+
+    fn returned(&mut self, node: usize, result: Result<Outcome, DsmError>) -> Result<(), String> {
+        let (name, phase) = (NodeId(node as u16), self.progress[node].phase);
+        let call = self.progress[node].calling.take().ok_or("a return without a call")?;
+        let outcome = match result {
+            Ok(outcome) => outcome,
+            Err(why) => {
+                self.progress[node].ended = Some(Err(why));
+                return Ok(());
+            }
+        };
+        match (call, outcome) {
+            (Call::Fetch(_), _) => return Ok(()),
+            (Call::WaitOn(lock, _), _) => {
+                self.progress[node].modes.insert(lock.0, Mode::Exclusive);
+                return self.oracle.acquired(phase, name, lock, Mode::Exclusive);
+            }
+            (Call::Acquire(lock, mode, _), Outcome::Done) => {
+                self.progress[node].modes.insert(lock.0, mode);
+                self.oracle.acquired(phase, name, lock, mode)?;
+            }
+            (Call::Acquire(lock, _, patience), Outcome::Busy) => {
+                if patience == Patience::Wait && self.awaits(node, lock) {
+                    return Ok(()); // asks again
+                }
+                return self.skip_section(node, lock);
+            }
+            (Call::Barrier(_), _) => self.progress[node].phase += 1,
+            _ => {}
+        }
+        self.progress[node].at += 1;
+        Ok(())
+    }
+
+    /// Whether the section that begins here must not be left out: somebody waits for what it does.
+    fn awaits(&self, node: usize, lock: kyocho_dsm::LockId) -> bool {
+        let rest = &self.program.steps[node][self.progress[node].at..];
+        let end = rest
+            .iter()
+            .position(|step| matches!(step, Step::Call(Call::Release(held)) if *held == lock));
+        let Some(end) = end else { return false };
+        let awaits = |step: &Step| matches!(step, Step::Await(..));
+        rest[..end].iter().any(awaits)
+            || matches!(rest.get(end + 1), Some(Step::Call(Call::Signal(..))))
+    }
+
+    /// Goes on behind the release of a lock that was not to be had.
+    fn skip_section(&mut self, node: usize, lock: kyocho_dsm::LockId) -> Result<(), String> {
+        let rest = &self.program.steps[node][self.progress[node].at..];
+        let end = rest
+            .iter()
+            .position(|step| matches!(step, Step::Call(Call::Release(held)) if *held == lock));
+        self.progress[node].at += end.ok_or("a section without an end")? + 1;
+        Ok(())
+    }
+}
+
+/// Whether an error tells of this node's death, and what it is about.
+pub(crate) fn tells_of(error: DsmError, node: usize) -> Option<Subject> {
+    match error {
+        DsmError::PeerLost(lost, subject) if usize::from(lost.0) == node => Some(subject),
+        _ => None,
+    }
+}

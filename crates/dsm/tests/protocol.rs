@@ -1,0 +1,305 @@
+//! Single exchanges, on a network that behaves: what is sent, what is refused, what moves.
+
+use std::collections::VecDeque;
+
+use kyocho_dsm::{
+    Action, Address, BarrierKind, Call, ConditionId, DsmError, Event, Layout, LockId, Message,
+    Mode, Move, Node, NodeId, Outcome, PageId, Patience, Scheme, Subject, Who,
+};
+
+const LOCK: LockId = LockId(2);
+const PAGE: PageId = PageId(0);
+const WORD: Address = Address { page: PAGE, word: 1 };
+const TAKE: Call = Call::Acquire(LOCK, Mode::Exclusive, Patience::Wait);
+const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
+
+/// Three nodes and what flies between them; messages are delivered in the order of sending.
+struct Cluster {
+    nodes: Vec<Node>,
+    flying: VecDeque<(usize, NodeId, u64, Message)>,
+    returned: Vec<Option<Result<Outcome, DsmError>>>,
+    sent: Vec<Message>,
+}
+
+impl Cluster {
+    /// Node 0 manages all pages, node 2 the lock.
+    fn new(scheme: Scheme) -> Self {
+        let layout = Layout {
+            nodes: 3,
+            page_managers: vec![NodeId(0); 2],
+            words_a_page: 4,
+            locks: 3,
+            scheme,
+        };
+        let nodes = (0..3).map(|rank| Node::new(NodeId(rank), layout.clone())).collect();
+        let returned = vec![None; 3];
+        Self { nodes, flying: VecDeque::new(), returned, sent: Vec::new() }
+    }
+
+    fn feed(&mut self, node: usize, event: Event) {
+        for action in self.nodes[node].step(event) {
+            match action {
+                Action::Send(to, epoch, message) => {
+                    self.sent.push(message.clone());
+                    self.flying.push_back((usize::from(to.0), NodeId(node as u16), epoch, message));
+                }
+                Action::Return(result) => self.returned[node] = Some(result),
+            }
+        }
+    }
+
+    fn deliver_all(&mut self) {
+        while let Some((to, from, epoch, message)) = self.flying.pop_front() {
+            self.feed(to, Event::Message(from, epoch, message));
+        }
+    }
+
+    /// Calls, delivers everything, and tells how the call returned, if it has.
+    fn call(&mut self, node: usize, call: Call) -> Option<Result<Outcome, DsmError>> {
+        self.returned[node] = None;
+        self.feed(node, Event::Call(call));
+        self.deliver_all();
+        self.returned[node]
+    }
+
+    fn must(&mut self, node: usize, call: Call) {
+        assert_eq!(self.call(node, call), Some(Ok(Outcome::Done)), "node {node}: {call:?}");
+    }
+
+    /// All nodes cross a barrier.
+    fn barrier(&mut self) {
+        for node in 0..3 {
+            self.call(node, CROSS);
+        }
+        assert_eq!(self.returned, vec![Some(Ok(Outcome::Done)); 3]);
+    }
+
+    fn write(&mut self, node: usize, value: u64) {
+        if self.nodes[node].write(WORD, value).is_err() {
+            self.must(node, Call::Fetch(PAGE));
+            self.nodes[node].write(WORD, value).expect("it was fetched");
+        }
+    }
+
+    fn read(&mut self, node: usize) -> u64 {
+        if self.nodes[node].read(WORD).is_err() {
+            self.must(node, Call::Fetch(PAGE));
+        }
+        self.nodes[node].read(WORD).expect("it is there")
+    }
+
+    /// Messages since the last call of this.
+    fn messages(&mut self) -> usize {
+        core::mem::take(&mut self.sent).len()
+    }
+}
+
+fn both() -> [Cluster; 2] {
+    [Cluster::new(Scheme::LogAtManager), Cluster::new(Scheme::LogAtLastHolder)]
+}
+
+#[test]
+fn lock_and_increment_takes_three_messages_by_the_new_scheme_and_four_by_the_old() {
+    for (mut cluster, later) in both().into_iter().zip([3, 4]) {
+        for node in 0..2 {
+            cluster.read(node);
+        }
+        cluster.messages();
+        for turn in 0..6_u64 {
+            let node = turn as usize % 2;
+            cluster.must(node, TAKE);
+            let value = cluster.read(node);
+            assert_eq!(value, turn, "what the other wrote");
+            cluster.write(node, value + 1);
+            cluster.must(node, Call::Release(LOCK));
+            assert_eq!(cluster.messages(), if turn == 0 { 3 } else { later });
+        }
+    }
+}
+
+#[test]
+fn the_new_scheme_sends_each_update_once_and_the_old_all_of_them() {
+    for (mut cluster, expected) in both().into_iter().zip([1, 5]) {
+        for word in 0..4 {
+            cluster.must(0, TAKE);
+            cluster.read(0);
+            let address = Address { page: PAGE, word };
+            cluster.nodes[0].write(address, 7).expect("node 0 manages the page");
+            cluster.must(0, Call::Release(LOCK));
+            cluster.must(1, TAKE);
+            cluster.must(1, Call::Release(LOCK));
+        }
+        cluster.must(0, TAKE);
+        let second = Address { page: PageId(1), word: 0 };
+        cluster.nodes[0].write(second, 8).expect("node 0 manages the page");
+        cluster.must(0, Call::Release(LOCK));
+        cluster.messages();
+        cluster.must(1, TAKE);
+        let updates = cluster.sent.iter().find_map(|message| match message {
+            Message::Grant { updates, .. } => Some(updates.len()),
+            _ => None,
+        });
+        assert_eq!(updates, Some(expected));
+    }
+}
+
+#[test]
+fn writes_without_a_lock_appear_at_the_barrier() {
+    for mut cluster in both() {
+        assert_eq!(cluster.read(1), 0);
+        cluster.write(0, 5);
+        assert_eq!(cluster.read(1), 0);
+        cluster.barrier();
+        assert_eq!((cluster.read(0), cluster.read(1), cluster.read(2)), (5, 5, 5));
+        cluster.write(1, 6);
+        cluster.barrier();
+        assert_eq!(cluster.nodes[0].read(WORD), Ok(6), "a manager has its pages at hand");
+        assert!(cluster.nodes[2].read(WORD).is_err(), "a copy that is out of date is dropped");
+    }
+}
+
+#[test]
+fn a_lock_held_across_a_barrier_stays_held() {
+    for mut cluster in both() {
+        cluster.must(1, TAKE);
+        cluster.write(1, 3);
+        cluster.barrier();
+        assert_eq!(cluster.call(0, TAKE), None);
+        cluster.write(1, 4);
+        cluster.must(1, Call::Release(LOCK));
+        assert_eq!(cluster.returned[0], Some(Ok(Outcome::Done)));
+        assert_eq!(cluster.read(0), 4);
+    }
+}
+
+#[test]
+fn managers_move_at_the_next_barrier() {
+    // By the old scheme the lock's own manager must still ask the last holder.
+    for (mut cluster, messages) in both().into_iter().zip([0, 2]) {
+        cluster.must(1, TAKE);
+        cluster.write(1, 3);
+        cluster.must(0, Call::Move(Move::Lock(LOCK, NodeId(0))));
+        cluster.must(0, Call::Move(Move::Page(PAGE, NodeId(1))));
+        cluster.barrier();
+        cluster.must(1, Call::Release(LOCK));
+        cluster.messages();
+        cluster.must(0, TAKE);
+        assert_eq!((cluster.nodes[0].epoch(), cluster.messages()), (1, messages));
+        assert_eq!(cluster.read(0), 3);
+        // Node 1 has the page now: it needs nobody for it.
+        cluster.messages();
+        assert_eq!(cluster.read(1), 3);
+        assert_eq!(cluster.messages(), 0);
+    }
+}
+
+#[test]
+fn the_single_writer_of_a_page_needs_no_flush_after_a_single_read_write_barrier() {
+    for (kind, flushes) in [(BarrierKind::Ordinary, 1), (BarrierKind::SingleReadWrite, 0)] {
+        let mut cluster = Cluster::new(Scheme::LogAtManager);
+        for turn in 0..3 {
+            cluster.write(1, turn);
+            cluster.messages();
+            for node in 0..3 {
+                cluster.call(node, Call::Barrier(kind));
+            }
+            let is_flush = |message: &&Message| matches!(message, Message::Flush(_));
+            let sent = cluster.sent.iter().filter(is_flush).count();
+            assert_eq!(sent, if turn == 0 { 1 } else { flushes }, "{kind:?}, barrier {turn}");
+        }
+        assert_eq!(cluster.read(2), 2);
+    }
+}
+
+#[test]
+fn snapshots_keep_nobody_out_and_wait_for_who_is_in() {
+    for mut cluster in both() {
+        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);
+        cluster.must(0, snapshot);
+        cluster.must(1, TAKE);
+        cluster.write(1, 9);
+        cluster.must(0, Call::Release(LOCK));
+        assert_eq!(cluster.call(0, snapshot), None, "somebody is in");
+        cluster.must(1, Call::Release(LOCK));
+        assert_eq!(cluster.returned[0], Some(Ok(Outcome::Done)));
+        assert_eq!(cluster.read(0), 9);
+    }
+}
+
+#[test]
+fn who_tries_or_runs_out_of_time_goes_without() {
+    for mut cluster in both() {
+        cluster.must(1, TAKE);
+        let attempt = Call::Acquire(LOCK, Mode::Exclusive, Patience::Try);
+        assert_eq!(cluster.call(0, attempt), Some(Ok(Outcome::Busy)));
+        assert_eq!(cluster.call(0, TAKE), None);
+        cluster.feed(0, Event::TimeUp(1));
+        cluster.deliver_all();
+        assert_eq!(cluster.returned[0], None, "that was another call");
+        cluster.feed(0, Event::TimeUp(2));
+        cluster.deliver_all();
+        assert_eq!(cluster.returned[0], Some(Ok(Outcome::Busy)));
+        cluster.must(1, Call::Release(LOCK));
+        cluster.must(0, TAKE);
+    }
+}
+
+#[test]
+fn a_signal_wakes_one_or_all() {
+    for mut cluster in both() {
+        let condition = ConditionId(0);
+        for node in 0..2 {
+            cluster.must(node, TAKE);
+            assert_eq!(cluster.call(node, Call::WaitOn(LOCK, condition)), None);
+        }
+        cluster.must(2, Call::Signal(LOCK, ConditionId(1), Who::All));
+        assert_eq!(cluster.returned[..2], [None, None], "another condition");
+        cluster.must(2, Call::Signal(LOCK, condition, Who::One));
+        assert_eq!(cluster.returned[..2], [Some(Ok(Outcome::Done)), None], "who waited longest");
+        cluster.must(2, Call::Signal(LOCK, condition, Who::All));
+        assert_eq!(cluster.returned[1], None, "node 0 holds the lock");
+        cluster.must(0, Call::Release(LOCK));
+        assert_eq!(cluster.returned[1], Some(Ok(Outcome::Done)));
+    }
+}
+
+#[test]
+fn bad_calls_are_named_and_change_nothing() {
+    let mut cluster = Cluster::new(Scheme::LogAtManager);
+    let refused = |cluster: &mut Cluster, call| match cluster.call(0, call) {
+        Some(Err(why)) => why,
+        other => panic!("{call:?} came to {other:?}"),
+    };
+    let beyond = LockId(3);
+    let acquire = Call::Acquire(beyond, Mode::Exclusive, Patience::Wait);
+    assert_eq!(refused(&mut cluster, acquire), DsmError::OutOfRange(Subject::Lock(beyond)));
+    let page = Subject::Page(PageId(2));
+    assert_eq!(refused(&mut cluster, Call::Fetch(PageId(2))), DsmError::OutOfRange(page));
+    let nowhere = Call::Move(Move::Page(PAGE, NodeId(3)));
+    assert_eq!(refused(&mut cluster, nowhere), DsmError::OutOfRange(Subject::Page(PAGE)));
+    assert_eq!(refused(&mut cluster, Call::Release(LOCK)), DsmError::NotHeld(LOCK));
+    cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait));
+    let wait = Call::WaitOn(LOCK, ConditionId(0));
+    assert_eq!(refused(&mut cluster, wait), DsmError::NotHeld(LOCK));
+    assert_eq!(refused(&mut cluster, TAKE), DsmError::AlreadyHeld(LOCK));
+    assert_eq!(cluster.call(0, CROSS), None);
+    assert_eq!(refused(&mut cluster, CROSS), DsmError::CallOutstanding);
+    cluster.returned[0] = None;
+    for node in 1..3 {
+        cluster.call(node, CROSS);
+    }
+    assert_eq!(cluster.returned[0], Some(Ok(Outcome::Done)));
+}
+
+#[test]
+fn a_dead_node_ends_what_waits_and_what_follows() {
+    let mut cluster = Cluster::new(Scheme::LogAtManager);
+    cluster.must(1, TAKE);
+    assert_eq!(cluster.call(0, TAKE), None);
+    cluster.feed(2, Event::PeerLost(NodeId(1)));
+    cluster.deliver_all();
+    let lost = |subject| Some(Err(DsmError::PeerLost(NodeId(1), subject)));
+    assert_eq!(cluster.returned[0], lost(Subject::Lock(LOCK)));
+    assert_eq!(cluster.call(0, CROSS), lost(Subject::Barrier));
+    assert_eq!(cluster.nodes[0].read(WORD), Ok(0), "what is here can be saved");
+}
