@@ -7,11 +7,13 @@ use std::process::{Command, Output};
 
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::{Class, class};
+use kyocho_sys::sleep;
 use kyocho_sys::task::ThreadId;
 
 use super::OnUnanswered;
 use crate::schedule::mask;
-use crate::{Builder, Runtime, statistics};
+use crate::scheduler::{Arrival, Entry, Event, EventKind, RoundRobin, Scheduler, Slice};
+use crate::{Builder, Priority, Runtime, statistics};
 
 /// How the process that a test starts misbehaves.
 const HOW: &str = "KYOCHO_MISBEHAVES";
@@ -42,10 +44,15 @@ fn a_misbehaving_process() {
         _ => OnUnanswered::Report,
     };
     let builder = Runtime::builder().virtual_processors(1).on_unanswered(action);
-    let builder = if cause == "greedy" { builder.cpu_percent_max(20) } else { builder };
+    let builder = match cause {
+        "greedy" => builder.cpu_percent_max(20),
+        "blocked" => builder.scheduler(|_| Box::new(Deaf(RoundRobin::new()))),
+        _ => builder,
+    };
     let body: fn() = match cause {
         "masked" => keep_masked,
         "preempted" => block_preemption,
+        "blocked" => sleep_in_the_kernel,
         _ => be_greedy,
     };
     let run = || Builder::new().name("rogue").spawn(body).unwrap().join().unwrap();
@@ -73,6 +80,50 @@ fn block_preemption() {
     // SAFETY: reads one set.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, core::ptr::null_mut()) };
     spin_until_demoted();
+}
+
+/// A user scheduler that does not come back from an upcall.
+struct Deaf(RoundRobin);
+
+impl Scheduler for Deaf {
+    fn name(&self) -> &'static str {
+        "deaf"
+    }
+
+    fn enqueue(&mut self, entry: Entry, arrival: Arrival, now_ns: u64) {
+        self.0.enqueue(entry, arrival, now_ns);
+    }
+
+    fn pick(&mut self, now_ns: u64) -> Option<Entry> {
+        self.0.pick(now_ns)
+    }
+
+    fn remove(&mut self, entry: Entry) {
+        self.0.remove(entry);
+    }
+
+    fn best(&self) -> Option<Priority> {
+        self.0.best()
+    }
+
+    fn preempts(&self, running: Entry, slice: Slice, now_ns: u64) -> bool {
+        self.0.preempts(running, slice, now_ns)
+    }
+
+    fn event(&mut self, event: &Event, _now_ns: u64) {
+        if event.kind == EventKind::Blocked {
+            spin_until_demoted();
+        }
+    }
+}
+
+fn sleep_in_the_kernel() {
+    let before = statistics().blocked;
+    while statistics().blocked == before {
+        let soon_ns = monotonic_ns() + 1_000_000;
+        // Interrupted: then it sleeps again.
+        let _again = sleep::until(soon_ns);
+    }
 }
 
 /// Takes all it can get, until it was made to stand aside.
@@ -103,6 +154,22 @@ fn a_process_that_does_not_yield_after_preempted_is_ended_by_name() {
     let output = misbehave("preempted end");
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
     assert!(told(&output).contains("rogue) does not yield after Preempted"), "{output:?}");
+}
+
+#[test]
+fn a_process_that_does_not_answer_blocked_is_ended() {
+    let output = misbehave("blocked end");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+    let told = told(&output);
+    assert!(told.contains("virtual processor 0 does not answer Blocked"), "{told}");
+}
+
+#[test]
+fn a_process_that_does_not_answer_blocked_is_demoted() {
+    let output = misbehave("blocked demote");
+    assert!(output.status.success(), "{output:?}");
+    let told = told(&output);
+    assert!(told.contains("nothing is dispatched; it is demoted"), "{told}");
 }
 
 #[test]
