@@ -31,8 +31,8 @@ use crate::shared::Shared;
 
 mod limits;
 mod listing;
+mod lost;
 mod rank;
-
 mod table;
 mod watchdog;
 
@@ -76,9 +76,10 @@ struct Space {
 /// The name has the version of the layout: processes of different versions do not see each other.
 const FILE: &str = "priorities-1";
 
+static SPACE: OnceLock<Result<Space, io::ErrorKind>> = OnceLock::new();
+
 /// The shared file, opened once in the life of the process.
 fn space() -> Result<&'static Space, io::ErrorKind> {
-    static SPACE: OnceLock<Result<Space, io::ErrorKind>> = OnceLock::new();
     SPACE.get_or_init(|| open().map_err(|error| error.kind())).as_ref().map_err(|kind| *kind)
 }
 
@@ -86,12 +87,22 @@ fn open() -> io::Result<Space> {
     let path = directory::of_user()?.join(FILE);
     let path = CString::new(path.into_os_string().into_encoded_bytes())?;
     let table = Table::new(SharedFile::open(&path, table::BYTES)?);
+    lost::prepare();
     Ok(Space { table, taken: Mutex::new(Vec::new()) })
 }
 
 /// How far the priorities of this process reach.
 pub(crate) fn reach() -> Reach {
-    space().map_or_else(Reach::ThisProcess, |_| Reach::Processes)
+    match space() {
+        Ok(_) if lost::is_lost() => Reach::ThisProcess(io::ErrorKind::UnexpectedEof),
+        Ok(_) => Reach::Processes,
+        Err(why) => Reach::ThisProcess(why),
+    }
+}
+
+/// Mends a fault at `address`, if it is in the shared file, which somebody has cut short. For a signal handler.
+fn mend(address: usize) -> bool {
+    matches!(SPACE.get(), Some(Ok(space)) if space.table.mend(address))
 }
 
 impl Space {

@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{env, fs};
 
-use kyocho_microprocess::{Builder, Priority, Reach, Runtime, report, statistics};
+use kyocho_microprocess::{Builder, Priority, Reach, Reflection, Runtime, report, statistics};
 
 use kyocho_sys::scheduling::{CpuSet, affinity, set_affinity};
 use kyocho_sys::task::ThreadId;
@@ -56,6 +56,10 @@ impl Meeting {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         fs::DirBuilder::new().mode(0o700).create(&path).unwrap();
         Self { path, _alone: alone }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path.join("priorities-1")
     }
 
     fn spinner(&self, level: u8, aside_max_ms: u64) -> Spinner {
@@ -163,8 +167,10 @@ fn a_spinner() {
         }
         std::process::exit(0);
     });
+    // What cooperation gives by itself: a host that was told would let the other starve, too.
     let runtime = Runtime::builder()
         .virtual_processors(1)
+        .reflection(Reflection::Off)
         .stand_aside_max(Duration::from_millis(aside_max_ms))
         .build();
     let spin = || loop {
@@ -263,12 +269,46 @@ fn nobody_starves() {
 }
 
 #[test]
+fn a_file_that_is_cut_short_ends_nobody() {
+    let meeting = Meeting::new("short");
+    under_watchdog("short", || {
+        let (mut one, mut another) =
+            (meeting.spinner(20, FOR_EVER_MS), meeting.spinner(40, FOR_EVER_MS));
+        one.await_aside(&mut another);
+        let file = fs::OpenOptions::new().write(true).open(meeting.file()).unwrap();
+        file.set_len(0).unwrap();
+        // Neither outranks the other any more: both are alone.
+        one.await_rounds(MUCH);
+        another.await_rounds(MUCH);
+        // Who comes later finds the file too short, and makes it long enough.
+        let mut third = meeting.spinner(30, FOR_EVER_MS);
+        third.await_rounds(MUCH);
+        one.await_progress();
+    });
+}
+
+#[test]
+fn a_file_that_is_taken_away_is_still_shared_by_those_who_have_it() {
+    let meeting = Meeting::new("unlinked");
+    under_watchdog("unlinked", || {
+        let mut urgent = meeting.spinner(40, FOR_EVER_MS);
+        let mut other = meeting.spinner(20, FOR_EVER_MS);
+        other.await_aside(&mut urgent);
+        fs::remove_file(meeting.file()).unwrap();
+        other.await_aside(&mut urgent);
+        drop(urgent);
+        other.await_having_stood_aside();
+        meeting.spinner(20, FOR_EVER_MS).await_progress();
+    });
+}
+
+#[test]
 fn garbage_in_the_shared_file_stops_nobody() {
     let meeting = Meeting::new("garbage");
     under_watchdog("garbage", || {
         let mut one = meeting.spinner(20, 50);
         one.await_progress();
-        let path = meeting.path.join("priorities-1");
+        let path = meeting.file();
         let bytes = fs::metadata(&path).unwrap().len();
         let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
         for byte in [0xff_u8, 0x01, 0x20, 0x80, 0x00] {

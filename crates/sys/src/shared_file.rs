@@ -3,8 +3,8 @@
 //! The locks are *open file description* locks (`F_OFD_SETLK`): the kernel drops one when the last descriptor of the opening that
 //! took it is closed, so at the latest when the process dies, however it dies. No process number is compared, so none can be reused.
 //!
-//! **Limit:** whoever may write the file may also cut it short, and a look behind its end kills the process (`SIGBUS`). That is no
-//! more than the same user can do by `kill`; other users must be kept out by the directory's permissions.
+//! **Limit:** whoever may write the file may also cut it short, and a look behind its end is a `SIGBUS`: its handler may call
+//! [`SharedFile::replace_by_memory`]. Other users must be kept out by the directory's permissions.
 #![expect(unsafe_code, reason = "maps a file; calls on structures")]
 
 use core::ffi::CStr;
@@ -52,6 +52,21 @@ impl SharedFile {
     #[must_use]
     pub const fn base(&self) -> usize {
         self.base
+    }
+
+    /// Puts zeroed memory in the place of the file, as long as that was mapped: for one that was cut short. What other processes write is
+    /// not seen any more. May be called in a signal handler.
+    ///
+    /// # Errors
+    /// No memory; injected ones.
+    pub fn replace_by_memory(&self) -> Result<(), Errno> {
+        fault::check(Call::Mmap)?;
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as usize;
+        let arguments = [self.base, self.bytes, protection, flags, usize::MAX, 0];
+        // SAFETY: replaces our own mapping, whose contents anybody may change at any time anyway.
+        unsafe { call(libc::SYS_mmap, arguments) }?;
+        Ok(())
     }
 
     /// Locks the bytes `[offset, offset + bytes)` for this opening of the file, until it is closed or unlocked; tells whether it did.

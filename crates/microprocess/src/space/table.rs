@@ -106,6 +106,12 @@ impl Table {
         Self { file }
     }
 
+    /// Goes on without the file, where `address` is in what was mapped of it; tells whether it does.
+    pub(super) fn mend(&self, address: usize) -> bool {
+        let mapped = self.file.base()..self.file.base() + BYTES;
+        mapped.contains(&address) && self.file.replace_by_memory().is_ok()
+    }
+
     fn used(&self) -> &AtomicU32 {
         // SAFETY: the first word of the mapping, which lasts as long as `self`; all access to it is atomic.
         unsafe { &*ptr::with_exposed_provenance(self.file.base()) }
