@@ -120,9 +120,8 @@ pub(crate) fn abandon(vp: &'static Vp) -> ! {
 fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     vp.current.set(None);
     let deadline_ns = vp.timers.least();
-    let idle = attention::IDLE;
     let rest = vp.settle_rest();
-    if vp.attention.compare_exchange(0, idle, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+    if !attention::rest(&vp.attention, attention::IDLE) {
         return;
     }
     vp.trace.note(What::Idles, None);
@@ -135,7 +134,7 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     vp.rest(thread, rest, deadline_ns);
     // I/O and timers have no bit set yet.
     vp.attention.fetch_or(attention::TIMERS, Ordering::SeqCst);
-    vp.attention.fetch_and(!idle, Ordering::SeqCst);
+    attention::rise(&vp.attention, attention::IDLE);
     shared.leave_idle(vp);
 }
 

@@ -4,11 +4,7 @@
 //! holds a virtual processor, or a microprocess that lost its virtual processor while it slept in the kernel.
 //! Everybody else waits in [`KernelThread::await_vp`].
 //!
-//! # Losing a virtual processor
-//! `vp` is written by the thread itself and by whoever takes the processor away from it while it sleeps in
-//! the kernel. The taker puts [`CLAIMED`] there first, looks whether the thread still
-//! sleeps with events unmasked, and only then makes the loss final or takes the claim back. A thread that finds a
-//! claim waits for its outcome; so does one that gives its processor away itself.
+//! How one is lost: [`claim`](crate::claim). How a thread waits: [`turn`](crate::turn).
 #![expect(unsafe_code, reason = "follows the kernel thread's word")]
 
 use core::cell::Cell;
@@ -21,45 +17,30 @@ use kyocho_arch::{
     Context, current_thread_word, current_vp_word, set_current_thread_word, set_current_vp,
 };
 use kyocho_sys::error::Errno;
-use kyocho_sys::futex;
-use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
+use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering};
 use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
 use kyocho_sys::signal::use_alternate_stack;
 use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limit};
 use kyocho_sys::thread::{OnStack, start_on};
 
+use crate::claim::Hold;
 use crate::condemned::Strikes;
 use crate::detect::{View, ViewWords};
 use crate::event::Registers;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
-use crate::reflection::{Told, let_others_run};
+use crate::reflection::Told;
+use crate::turn::Turn;
 use crate::vp::Vp;
-
-/// What [`KernelThread::vp`] holds while somebody decides whether to take it.
-const CLAIMED: *mut Vp = ptr::without_provenance_mut(1);
 
 /// Not pinned.
 pub(crate) const ANY_CPU: usize = usize::MAX;
 
-/// Values of [`KernelThread::go`].
-mod go {
-    /// Nothing to do.
-    pub(super) const WAIT: u32 = 0;
-    /// A virtual processor was given, or its idling is over.
-    pub(super) const RUN: u32 = 1;
-    /// The runtime stops.
-    pub(super) const EXIT: u32 = 2;
-}
-
 /// The runtime's record of one kernel thread. Lives for ever.
 #[repr(C, align(64))]
 pub(crate) struct KernelThread {
-    /// Events are masked: the processor cannot be taken away, a preemption stays pending.
-    pub(crate) mask: AtomicU32,
-    /// The futex word the thread waits on.
-    go: AtomicU32,
-    vp: AtomicPtr<Vp>,
+    hold: Hold<Vp>,
+    turn: Turn,
     /// Where the dispatching loop goes on.
     pub(crate) base: Cell<Context>,
     /// The microprocess it runs, or that is bound to it; kept when the processor is lost.
@@ -89,8 +70,10 @@ pub(crate) struct KernelThread {
     pub(crate) pool_next: AtomicPtr<Self>,
 }
 
-/// Where the processor is in a record, in bytes, and the end of what the program in the host's scheduler reads.
-pub(crate) const VP_OFFSET: usize = offset_of!(KernelThread, vp);
+/// Where the mask is in a record, in bytes.
+pub(crate) const MASK_OFFSET: usize = offset_of!(KernelThread, hold) + Hold::<Vp>::MASK_OFFSET;
+/// Where the processor is, and the end of what the program in the host's scheduler reads.
+pub(crate) const VP_OFFSET: usize = offset_of!(KernelThread, hold) + Hold::<Vp>::VP_OFFSET;
 pub(crate) const HEAD_BYTES: usize = VP_OFFSET + size_of::<usize>();
 
 // SAFETY: cells are touched by the thread itself; `running` and `registers` also by those who took its processor, `cpu` by who gives it one,
@@ -106,9 +89,8 @@ impl KernelThread {
 
     pub(crate) const fn new(vp: *mut Vp) -> Self {
         Self {
-            mask: AtomicU32::new(1),
-            go: AtomicU32::new(go::WAIT),
-            vp: AtomicPtr::new(vp),
+            hold: Hold::new(vp),
+            turn: Turn::new(),
             base: Cell::new(Context::NULL),
             running: Cell::new(None),
             registers: Cell::new(Registers { instruction: 0, stack: 0 }),
@@ -248,12 +230,7 @@ impl KernelThread {
     /// The processor it holds. Events must be masked.
     #[inline(always)]
     pub(crate) fn held(&self) -> Option<&'static Vp> {
-        let vp = self.vp.load(Ordering::Relaxed);
-        if vp.addr() <= CLAIMED.addr() {
-            return None;
-        }
-        // SAFETY: neither null nor the claim, so a virtual processor, which lives for ever.
-        Some(unsafe { &*vp })
+        self.hold.held()
     }
 
     /// Whether it carries a microprocess that no virtual processor runs.
@@ -275,45 +252,25 @@ impl KernelThread {
     /// Takes its processor from the calling thread, for good, in the child process of a fork. Safe in a signal handler.
     pub(crate) fn orphan_current() {
         let thread = if Self::is_ours() { Self::current() } else { &FOREIGN };
-        thread.vp.store(ptr::null_mut(), Ordering::SeqCst);
+        thread.hold.lose();
         // SAFETY: null is always right.
         unsafe { set_current_vp(ptr::null_mut()) };
     }
 
-    /// Whether somebody decides about its processor just now.
-    fn is_claimed(&self) -> bool {
-        self.vp.load(Ordering::Acquire) == CLAIMED
-    }
-
-    /// Waits until no claim is pending; the processor it holds then.
+    /// Waits until nobody decides about its processor; the one it holds then.
     #[cold]
     pub(crate) fn settle_claim(&self) -> Option<&'static Vp> {
-        while self.is_claimed() {
-            let_others_run();
-        }
-        self.held()
+        self.hold.settle_claim()
     }
 
-    /// Begins to take `vp` from this thread, which seems to sleep.
-    pub(crate) fn claim(&self, vp: &'static Vp) -> bool {
-        let held = ptr::from_ref(vp).cast_mut();
-        if self.vp.compare_exchange(held, CLAIMED, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            return false;
-        }
-        self.tell_sequences(ptr::null_mut());
-        true
-    }
-
-    /// Leaves `vp` with the thread after all.
-    pub(crate) fn unclaim(&self, vp: &'static Vp) {
-        let vp = ptr::from_ref(vp).cast_mut();
-        self.tell_sequences(vp.cast());
-        self.vp.store(vp, Ordering::SeqCst);
+    /// Takes `vp` from this thread if `look` finds it asleep where it may lose it; what it found. [`lose`](Self::lose) makes it final.
+    pub(crate) fn take<S>(&self, vp: &'static Vp, look: impl FnOnce() -> Option<S>) -> Option<S> {
+        self.hold.take(vp, |vp| self.tell_sequences(vp.cast()), look)
     }
 
     /// The claim stands: the thread holds nothing.
     pub(crate) fn lose(&self) {
-        self.vp.store(ptr::null_mut(), Ordering::SeqCst);
+        self.hold.lose();
     }
 
     /// Sets the word that the thread's restartable sequences look at.
@@ -326,15 +283,7 @@ impl KernelThread {
 
     /// Gives up `vp`, which it holds with events masked.
     fn let_go(&self, vp: &'static Vp) {
-        let vp = ptr::from_ref(vp).cast_mut();
-        // A claim fails, since events are masked; wait until it has.
-        while self
-            .vp
-            .compare_exchange(vp, ptr::null_mut(), Ordering::AcqRel, Ordering::Relaxed)
-            .is_err()
-        {
-            let_others_run();
-        }
+        self.hold.let_go(vp);
         // SAFETY: null is always right.
         unsafe { set_current_vp(ptr::null_mut()) };
     }
@@ -350,15 +299,15 @@ impl KernelThread {
         self.pin(vp.cpu());
         self.follow(vp);
         vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
-        self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
-        self.notify(go::RUN);
+        self.hold.set(vp);
+        self.turn.run();
     }
 
     /// Holds `vp`, which nobody holds. This is the calling thread, with events masked.
     pub(crate) fn hold(&'static self, vp: &'static Vp) {
         self.follow(vp);
         vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
-        self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
+        self.hold.set(vp);
         // SAFETY: nobody else holds it.
         unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
     }
@@ -370,70 +319,44 @@ impl KernelThread {
         }
     }
 
-    fn notify(&self, what: u32) {
-        self.go.store(what, Ordering::Release);
-        futex::wake(&self.go, 1);
-    }
-
     /// Ends its idling. Comes too late harmlessly: who waits for a processor looks whether it has one.
     pub(crate) fn rouse(&self) {
-        if self.go.compare_exchange(go::WAIT, go::RUN, Ordering::Release, Ordering::Relaxed).is_ok()
-        {
-            futex::wake(&self.go, 1);
-        }
+        self.turn.rouse();
     }
 
     /// Tells a thread that waits for a processor to exit instead.
     pub(crate) fn dismiss(&self) {
-        self.notify(go::EXIT);
+        self.turn.exit();
     }
 
     /// Sleeps until it is given a virtual processor; `None` when it is to exit.
     pub(crate) fn await_vp(&self) -> Option<&'static Vp> {
-        loop {
-            let word = self.go.swap(go::WAIT, Ordering::Acquire);
-            if word == go::EXIT {
-                return None;
-            }
-            // Roused too late, it has none.
-            let given = if word == go::RUN { self.held() } else { None };
-            if let Some(vp) = given {
-                // SAFETY: `give` made this thread the only holder.
-                unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
-                return Some(vp);
-            }
-            futex::wait(&self.go, go::WAIT, None);
-        }
+        // Acquires what the giver did, even where an earlier rouse made the thread look.
+        let vp = self.turn.wait(|| self.settle_claim())?;
+        // SAFETY: `give` made this thread the only holder.
+        unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
+        Some(vp)
     }
 
     /// Sleeps until [`rouse`](Self::rouse) or `deadline_ns`; tells whether it was roused.
     pub(crate) fn idle(&self, deadline_ns: Option<u64>) -> bool {
-        loop {
-            if self.go.swap(go::WAIT, Ordering::Acquire) != go::WAIT {
-                return true;
-            }
-            if futex::wait(&self.go, go::WAIT, deadline_ns) == futex::Wait::TimedOut {
-                return self.go.swap(go::WAIT, Ordering::Acquire) != go::WAIT;
-            }
-        }
+        self.turn.idle(deadline_ns)
     }
 
-    /// Masks events on the calling thread.
+    /// Masks events on the calling thread; tells whether they were not.
     #[inline(always)]
     pub(crate) fn mask(&self) -> bool {
-        let outermost = self.mask.load(Ordering::Relaxed) == 0;
-        self.mask.store(1, Ordering::Relaxed);
-        // The handler on this very thread is the only one who must see this order; takers look
-        // at the mask after they saw the thread asleep.
-        compiler_fence(Ordering::SeqCst);
-        outermost
+        self.hold.mask()
     }
 
     #[inline(always)]
     pub(crate) fn unmask(&self) {
-        compiler_fence(Ordering::SeqCst);
-        self.mask.store(0, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
+        self.hold.unmask();
+    }
+
+    /// Whether events are masked, for others than the thread itself.
+    pub(crate) fn is_masked(&self) -> bool {
+        self.hold.is_masked()
     }
 }
 
@@ -496,9 +419,8 @@ fn unused() -> MutexGuard<'static, Vec<&'static KernelThread>> {
 impl KernelThread {
     /// For the next kernel thread.
     fn retire(&'static self) {
-        self.mask.store(1, Ordering::Relaxed);
-        self.go.store(go::WAIT, Ordering::Relaxed);
-        self.vp.store(ptr::null_mut(), Ordering::Relaxed);
+        self.hold.renew();
+        self.turn.renew();
         self.running.set(None);
         self.tid.store(0, Ordering::Relaxed);
         self.vp_word.store(ptr::null_mut(), Ordering::Relaxed);

@@ -77,10 +77,12 @@
 //! Preemption uses `SIGURG`, with `SA_RESTART`. Calls that Linux never restarts (`nanosleep`, `poll`, ...) could return
 //! `EINTR`; the monitor therefore does not signal a thread that sleeps, which leaves only the instant before it does.
 
+mod attention;
 mod balance;
 pub mod bell;
 mod bound;
 pub mod channel;
+mod claim;
 mod concurrency;
 mod condemned;
 pub mod control;
@@ -93,6 +95,7 @@ mod fork;
 mod future;
 mod guarded;
 mod heap;
+mod inbox;
 mod inherit;
 mod interval;
 pub mod io;
@@ -132,6 +135,7 @@ mod stackless;
 mod statistics;
 pub mod sync;
 pub mod trace;
+mod turn;
 mod vp;
 
 pub use bound::bound;

@@ -28,7 +28,7 @@ use crate::record::{Record, State, remote};
 use crate::schedule::queue_up;
 use crate::scheduler::{Arrival, Slice};
 use crate::trace::What;
-use crate::vp::{Vp, attention};
+use crate::vp::{self, Vp, attention};
 
 /// Hardly anybody uses it, and by default it does nothing.
 const SIGNAL: Signal = Signal::URG;
@@ -68,7 +68,7 @@ pub(crate) fn interrupt_call(record: &'static Record) {
 pub(crate) fn interrupt(vp: &'static Vp) {
     vp.looking.fetch_add(1, Ordering::SeqCst);
     let holder = vp.holder();
-    let looks_itself = holder.mask.load(Ordering::SeqCst) != 0;
+    let looks_itself = holder.is_masked();
     // A call that sleeps would return early, and not every caller expects that.
     if !looks_itself && holder.asleep().is_none() {
         send(holder);
@@ -78,7 +78,7 @@ pub(crate) fn interrupt(vp: &'static Vp) {
 
 /// Unblocked, for who does not ask: interrupts a kernel thread without a processor that runs on in its microprocess instead of calling us.
 pub(crate) fn call_back(thread: &KernelThread) {
-    let comes_itself = thread.mask.load(Ordering::SeqCst) != 0;
+    let comes_itself = thread.is_masked();
     if thread.is_stranded() && !comes_itself && thread.asleep().is_none() {
         send(thread);
     }
@@ -101,7 +101,7 @@ unsafe extern "C" fn on_signal(_signal: i32, _info: *mut Info, context: *mut c_v
         return;
     }
     let thread = KernelThread::current();
-    if thread.mask.load(Ordering::Relaxed) == 0 {
+    if !thread.is_masked() {
         // SAFETY: the kernel passes the interrupted context.
         let pc = unsafe { rewind(context) };
         // SAFETY: as above.
@@ -141,7 +141,7 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
             }
             let stands_aside = me.orders.is_any() && heed(vp, me, at);
             if !stands_aside {
-                reconsider(vp, me, attention::slice(bits));
+                reconsider(vp, me, vp::slice(bits));
             }
         }
         let vp = thread.held();

@@ -19,6 +19,7 @@ use kyocho_arch::Context;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::heap::{Linked, Links, Sleeping};
+use crate::inbox::{self, Posted};
 use crate::inherit::Inheritance;
 use crate::kernel_thread::KernelThread;
 use crate::local::Locals;
@@ -31,10 +32,8 @@ use crate::stackless::Stackless;
 use crate::statistics::Counter;
 use crate::vp::Vp;
 
-/// Bits of [`Record::remote`].
+/// Bits of [`Record::remote`], above [`inbox::LINKED`].
 pub(crate) mod remote {
-    /// In some inbox.
-    pub(crate) const LINKED: u32 = 1;
     /// A waker of a synchronisation object chose it.
     pub(crate) const WAKE: u32 = 2;
     /// `Microprocess::unpark` was called.
@@ -320,6 +319,18 @@ impl Linked<Sleeping> for Record {
     }
 }
 
+impl Posted for Record {
+    #[inline]
+    fn bits(&self) -> &AtomicU32 {
+        &self.remote
+    }
+
+    #[inline]
+    fn next(&self) -> &AtomicPtr<Self> {
+        &self.inbox_next
+    }
+}
+
 impl Record {
     /// The record of a free slot.
     pub(crate) const fn new(slot: *mut u8, class: u8) -> Self {
@@ -513,8 +524,7 @@ impl Record {
     /// If it is parked and its home idle, it moves to `vp` instead: waking an idle processor takes a thousand times as long as switching
     /// on a busy one. Who owns the `LINKED` bit alone decides about it then: its home is asleep, and its stack was left before that.
     pub(crate) fn post_from(&'static self, vp: &'static Vp, bits: u32) {
-        let old = self.remote.fetch_or(bits | remote::LINKED, Ordering::AcqRel);
-        if old & remote::LINKED != 0 {
+        if !inbox::ask(self, bits) {
             return;
         }
         let home = self.home();
@@ -535,8 +545,7 @@ impl Record {
 
     /// Leaves a message for the holder of its home, from anywhere.
     pub(crate) fn post(&'static self, bits: u32) {
-        let old = self.remote.fetch_or(bits | remote::LINKED, Ordering::AcqRel);
-        if old & remote::LINKED == 0 {
+        if inbox::ask(self, bits) {
             self.home().receive(self);
         }
     }

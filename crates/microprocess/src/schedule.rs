@@ -25,7 +25,7 @@ use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
 use crate::scheduler::{Arrival, Slice};
 use crate::sentinel;
-use crate::vp::{Vp, attention};
+use crate::vp::{self, Vp, attention};
 
 /// A stretch of code with events masked, on the virtual processor `vp`.
 #[derive(Debug)]
@@ -269,7 +269,7 @@ pub(crate) fn attend() {
 
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
 fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
-    let slice = attention::slice(bits);
+    let slice = vp::slice(bits);
     let leaves = me.destination().is_some();
     if !leaves && !vp.queue.outranks(me, slice) {
         return;

@@ -23,6 +23,7 @@ use crate::{
     sync::wait::Episode,
 };
 
+#[expect(unnameable_types, reason = "sealed: only the crate's own arms have operations")]
 mod operation;
 
 pub(crate) use operation::Operation;

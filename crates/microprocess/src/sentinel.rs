@@ -33,6 +33,7 @@ use kyocho_sys::scheduling::{
 };
 use kyocho_sys::task::{Asleep, ThreadId};
 
+use crate::claim::exclusively;
 use crate::event::Registers;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::record::State;
@@ -126,8 +127,8 @@ fn run(vp: &'static Vp) {
 
 /// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked.
 pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
-    let heir = exclusively(vp, || {
-        if is_masked(vp.holder()) || sleeps(vp.holder()).is_none() {
+    let heir = exclusively(&vp.taking, || {
+        if vp.holder().is_masked() || sleeps(vp.holder()).is_none() {
             return None;
         }
         let Some(spare) = vp.take_spare() else {
@@ -149,46 +150,25 @@ pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
 
 /// Takes `vp` for `heir`, the calling thread, which holds none, if the holder sleeps in the kernel with events unmasked.
 pub(crate) fn take_for(vp: &'static Vp, heir: &'static KernelThread) -> bool {
-    let taken = exclusively(vp, || take(vp)).is_some();
+    let taken = exclusively(&vp.taking, || take(vp)).is_some();
     if taken {
         heir.hold(vp);
     }
     taken
 }
 
-/// Does `taking`, unless somebody else takes `vp` just now. Somebody of the lowest class may be at it for long: nothing else may depend
-/// on its end.
-fn exclusively<T>(vp: &'static Vp, taking: impl FnOnce() -> Option<T>) -> Option<T> {
-    if vp.taking.swap(true, Ordering::Acquire) {
-        return None;
-    }
-    let taken = taking();
-    vp.taking.store(false, Ordering::Release);
-    taken
-}
-
-fn is_masked(holder: &KernelThread) -> bool {
-    holder.mask.load(Ordering::SeqCst) != 0
-}
-
 /// Where `holder` sleeps in the kernel, if it may lose its processor there.
 fn sleeps(holder: &KernelThread) -> Option<Asleep> {
-    let asleep = holder.asleep().filter(|asleep| !restartable::contains(asleep.pc));
-    // A mask that is clear after the look was clear, or not set yet, while the holder slept.
-    asleep.filter(|_| !is_masked(holder))
+    holder.asleep().filter(|asleep| !restartable::contains(asleep.pc))
 }
 
 /// Takes `vp` from its holder, if that one sleeps, and leaves it to the caller to give.
 fn take(vp: &'static Vp) -> Option<()> {
     let holder = vp.holder();
-    // Who was just given a processor is masked, and must not find it claimed.
-    if is_masked(holder) || vp.rests() || !holder.claim(vp) {
+    if vp.rests() {
         return None;
     }
-    let Some(seen) = sleeps(holder) else {
-        holder.unclaim(vp);
-        return None;
-    };
+    let seen = holder.take(vp, || sleeps(holder))?;
     let record = vp.current.take().expect("who runs unmasked runs a microprocess");
     record.state.set(State::Blocked);
     record.bound.set(Some(holder));

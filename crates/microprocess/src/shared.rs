@@ -370,7 +370,7 @@ pub(crate) fn require_locks() {
             while vp.has_begun()
                 && vp.stopped.load(Ordering::SeqCst) == 0
                 && !vp.rests()
-                && vp.holder().mask.load(Ordering::SeqCst) != 0
+                && vp.holder().is_masked()
             {
                 let_others_run();
             }

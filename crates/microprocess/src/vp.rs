@@ -27,9 +27,12 @@ use kyocho_sys::prim::atomic::{
 };
 use kyocho_sys::prim::clock::monotonic_ns;
 
+pub(crate) use crate::attention;
+use crate::attention::Sleeper;
 use crate::bell::Bell;
 use crate::event::EventKind;
 use crate::heap::{Heap, Sleeping};
+use crate::inbox::{self, Inbox};
 use crate::io::port::Port;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::pool::Pool;
@@ -46,39 +49,9 @@ use crate::space::Listing;
 use crate::statistics::Counters;
 use crate::trace::{Trace, What};
 
-/// Bits of [`Vp::attention`].
-pub(crate) mod attention {
-    /// Something lies in the inbox.
-    pub(crate) const INBOX: u32 = 1;
-    /// A timer may be due.
-    pub(crate) const TIMERS: u32 = 2;
-    /// The time slice of what runs is over.
-    pub(crate) const PREEMPT: u32 = 4;
-    /// Somebody in another process may want the CPU more.
-    pub(crate) const RANK: u32 = 8;
-    /// The runtime stops.
-    pub(crate) const STOP: u32 = 16;
-    /// Another virtual processor is idle: share.
-    pub(crate) const SHARE: u32 = 32;
-    /// Something became more urgent, or less.
-    pub(crate) const RECONSIDER: u32 = 1 << 6;
-    /// Another scheduler takes its place.
-    pub(crate) const INSTALL: u32 = 1 << 7;
-    /// What runs is killed and has not unwound yet.
-    pub(crate) const ORDERS: u32 = 1 << 8;
-    /// The holder stands aside for a more urgent process.
-    pub(crate) const ASIDE: u32 = 1 << 30;
-    /// The holder sleeps.
-    pub(crate) const IDLE: u32 = 1 << 31;
-
-    /// What `bits` say of the time slice of what runs.
-    pub(crate) fn slice(bits: u32) -> crate::scheduler::Slice {
-        if bits & PREEMPT != 0 {
-            crate::scheduler::Slice::Over
-        } else {
-            crate::scheduler::Slice::Left
-        }
-    }
+/// What `bits` of attention say of the time slice of what runs.
+pub(crate) fn slice(bits: u32) -> Slice {
+    if bits & attention::PREEMPT != 0 { Slice::Over } else { Slice::Left }
 }
 
 /// Stands for "no deadline".
@@ -122,7 +95,7 @@ pub(crate) struct Vp {
     /// No later than the earliest timer.
     pub(crate) next_deadline_ns: AtomicU64,
     pub(crate) attention: AtomicU32,
-    inbox: AtomicPtr<Record>,
+    inbox: Inbox<Record>,
     /// Serialises those who would take the processor from its holder.
     pub(crate) taking: AtomicBool,
     /// How many look at its holder to interrupt it.
@@ -184,7 +157,7 @@ impl Vp {
             holder: AtomicPtr::new(ptr::null_mut()),
             next_deadline_ns: AtomicU64::new(NEVER_NS),
             attention: AtomicU32::new(0),
-            inbox: AtomicPtr::new(ptr::null_mut()),
+            inbox: Inbox::new(),
             taking: AtomicBool::new(false),
             looking: AtomicU32::new(0),
             retired: AtomicBool::new(false),
@@ -308,22 +281,9 @@ impl Vp {
 
     // ----- from outside ------------------------------------------------------------------------
 
-    /// Puts `record`, whose `LINKED` bit the caller set, into the inbox.
+    /// Puts `record`, for which [`inbox::ask`] told the caller to, into the inbox.
     pub(crate) fn receive(&self, record: &'static Record) {
-        let entry = ptr::from_ref(record).cast_mut();
-        let mut head = self.inbox.load(Ordering::Relaxed);
-        loop {
-            record.inbox_next.store(head, Ordering::Relaxed);
-            match self.inbox.compare_exchange_weak(
-                head,
-                entry,
-                Ordering::Release,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
-                Err(now) => head = now,
-            }
-        }
+        self.inbox.put(record);
         self.alert(attention::INBOX);
         if record.effective_level() > Priority::NORMAL.level() {
             // It may outrank what runs there: the monitor sees to it that it is noticed, and that the host knows.
@@ -334,19 +294,14 @@ impl Vp {
 
     /// Sets bits of `attention`; ends the idling of the holder.
     pub(crate) fn alert(&self, bits: u32) {
-        let old = self.attention.fetch_or(bits, Ordering::SeqCst);
-        if old & (attention::IDLE | attention::ASIDE) == 0 {
-            return;
-        }
-        if old & attention::ASIDE != 0 {
-            return self.rouse_aside();
-        }
-        if self.attention.fetch_and(!attention::IDLE, Ordering::SeqCst) & attention::IDLE != 0 {
-            match self.port() {
+        match attention::raise(&self.attention, bits) {
+            None => {}
+            Some(Sleeper::Aside) => self.rouse_aside(),
+            Some(Sleeper::Idle) => match self.port() {
                 _ if self.bell.rouse() => {}
                 Some(port) => port.wake(),
                 None => self.holder().rouse(),
-            }
+            },
         }
     }
 
@@ -398,7 +353,7 @@ impl Vp {
     /// Does what `attention` asks for; returns the bits.
     #[cold]
     pub(crate) fn serve(&'static self) -> u32 {
-        let bits = self.attention.swap(0, Ordering::Acquire);
+        let bits = attention::take(&self.attention);
         self.counters.served.bump();
         if bits & attention::INSTALL != 0 {
             self.queue.install();
@@ -437,21 +392,7 @@ impl Vp {
 
     /// Handles the messages in the inbox, oldest first.
     fn drain(&'static self) {
-        let mut newest = self.inbox.swap(ptr::null_mut(), Ordering::Acquire);
-        let mut oldest = ptr::null_mut::<Record>();
-        // SAFETY: records live for ever; those in the list are linked through `inbox_next`, which only
-        // we follow or change until their LINKED bit is cleared.
-        while let Some(record) = unsafe { newest.as_ref() } {
-            let next = record.inbox_next.load(Ordering::Relaxed);
-            record.inbox_next.store(oldest, Ordering::Relaxed);
-            oldest = newest;
-            newest = next;
-        }
-        // SAFETY: as above.
-        while let Some(record) = unsafe { oldest.as_ref() } {
-            oldest = record.inbox_next.load(Ordering::Relaxed);
-            self.handle(record);
-        }
+        self.inbox.drain(|record| self.handle(record));
     }
 
     /// Does what messages for `record` ask for.
@@ -461,7 +402,7 @@ impl Vp {
             // It moved while the message was under way.
             return home.receive(record);
         }
-        let bits = record.remote.swap(0, Ordering::AcqRel);
+        let bits = inbox::answer(record);
         if bits & remote::ARRIVE != 0 {
             record.state.set(State::Runnable);
             self.queue.push(record, Arrival::Moved);

@@ -21,7 +21,7 @@ use kyocho_sys::bpf::Map;
 use kyocho_sys::bpf::assembler::{Assembler, Condition, Helper, Label, Register, Width};
 
 use super::view::{ASLEEP, CHANGE, GUARDS, MOMENT, PC, RECORD, RUNNING, TAKEN_FROM, WAITING};
-use crate::kernel_thread::{HEAD_BYTES, KernelThread, VP_OFFSET};
+use crate::kernel_thread::{HEAD_BYTES, MASK_OFFSET, VP_OFFSET};
 use crate::vp::Vp;
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R10};
 use Width::{Half, Whole};
@@ -45,7 +45,7 @@ const HEAD: i16 = -32;
 const STACKED_PC: i16 = -40;
 
 /// The first thing in a record is the event mask.
-const _: () = assert!(offset_of!(KernelThread, mask) == 0 && HEAD_BYTES <= (COMES - HEAD) as usize);
+const _: () = assert!(MASK_OFFSET == 0 && HEAD_BYTES <= (COMES - HEAD) as usize);
 
 /// `BPF_F_USER_STACK` of `bpf_get_stack`.
 const USER_STACK: i32 = 1 << 8;

@@ -3,7 +3,6 @@
 use crate::sync::wait::Episode;
 
 /// An operation that may have to wait, tried or waited for among others.
-#[expect(unnameable_types, reason = "sealed: only the crate's own arms have operations")]
 pub trait Operation {
     /// Does the operation if that needs no waiting; tells whether it is over.
     fn attempt(&self) -> bool;

@@ -161,7 +161,7 @@ impl Vp {
                 self.counters.aside.bump();
             }
             futex::wait_shared(&entry.aside, 1, Some(until_ns.min(now_ns + LOOK_AGAIN_NS)));
-            self.attention.fetch_and(!attention::ASIDE, Ordering::SeqCst);
+            attention::rise(&self.attention, attention::ASIDE);
         }
         entry.aside.store(0, Ordering::SeqCst);
         listing.patience.set(patience);
@@ -174,7 +174,7 @@ impl Vp {
 
     fn begin_aside(&self) -> bool {
         let aside = attention::ASIDE;
-        self.attention.compare_exchange(0, aside, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        attention::rest(&self.attention, aside)
     }
 
     /// Ends the standing aside of the holder, for something in `attention`. From anywhere.

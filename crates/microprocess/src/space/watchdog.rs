@@ -16,7 +16,6 @@ use std::io::{self, Write};
 use std::process;
 
 use kyocho_sys::clock::cpu_ns_of;
-use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::scheduling::{Class, set_class};
 use kyocho_sys::task::ThreadId;
 
@@ -104,7 +103,7 @@ impl Unanswered {
 
 /// Says what is wrong with `vp`, and does what is to be done. Allocates nothing: the holder may have the allocator's lock.
 fn act(vp: &'static Vp, holder: ThreadId) {
-    let is_masked = vp.holder().mask.load(Ordering::SeqCst) != 0;
+    let is_masked = vp.holder().is_masked();
     let running = vp.current.get();
     let cause = match running {
         _ if !is_masked => Cause::Preempted,

@@ -244,7 +244,6 @@ pub(crate) fn end_wait(outcome: Outcome, deadline: Option<Deadline>) -> bool {
 
 /// One `select`: a wait in several queues of which at most one grants.
 #[derive(Debug)]
-#[expect(unnameable_types, reason = "seals the trait whose methods take one")]
 pub struct Episode {
     state: Guarded<Phase>,
 }

@@ -1,0 +1,61 @@
+//! The real channels, with ends that do no more than count.
+
+use std::sync::Arc;
+
+#[path = "../../src/channel/arm.rs"]
+mod arm;
+#[path = "../../src/channel/buffer.rs"]
+mod buffer;
+#[path = "../../src/channel/error.rs"]
+mod error;
+#[path = "../../src/channel/shared.rs"]
+mod shared;
+
+pub(crate) use arm::{RecvArm, SendArm};
+pub(crate) use error::SendTimeoutError;
+use {buffer::Buffer, shared::Shared};
+
+pub(crate) struct Sender<T> {
+    shared: Arc<Shared<T>>,
+}
+
+pub(crate) struct Receiver<T> {
+    shared: Arc<Shared<T>>,
+}
+
+/// A channel with room for so many messages.
+pub(crate) fn bounded<T>(messages_max: usize) -> (Sender<T>, Receiver<T>) {
+    let shared = Arc::new(Shared::new(Buffer::ring(messages_max)));
+    (Sender { shared: Arc::clone(&shared) }, Receiver { shared })
+}
+
+impl<T> Sender<T> {
+    pub(crate) fn shared(&self) -> &Shared<T> {
+        &self.shared
+    }
+}
+
+impl<T> Receiver<T> {
+    pub(crate) fn shared(&self) -> &Shared<T> {
+        &self.shared
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        self.shared.add_sender();
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.shared.drop_sender();
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        self.shared.drop_receiver();
+    }
+}

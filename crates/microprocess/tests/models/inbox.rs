@@ -1,0 +1,180 @@
+//! Asking something of a holder that may be about to sleep: everything is done, once, and nobody sleeps over it.
+
+#[path = "../../src/attention.rs"]
+mod attention;
+#[path = "../../src/inbox.rs"]
+mod real;
+
+use core::cell::Cell;
+
+use loom::cell::UnsafeCell;
+use loom::thread::spawn;
+
+use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings};
+use crate::turn::Turn;
+use crate::{explore, for_ever, must_fail};
+use attention::{IDLE, INBOX, Sleeper, raise, rest, rise, take};
+use real::{Inbox, Posted, answer, ask};
+
+/// What two posters may ask of a record.
+const FIRST: u32 = 2;
+const SECOND: u32 = 4;
+
+struct Record {
+    bits: AtomicU32,
+    next: AtomicPtr<Self>,
+    /// What the poster wrote before it asked, one cell each.
+    said: [UnsafeCell<u32>; 2],
+}
+
+impl Posted for Record {
+    fn bits(&self) -> &AtomicU32 {
+        &self.bits
+    }
+
+    fn next(&self) -> &AtomicPtr<Self> {
+        &self.next
+    }
+}
+
+impl Record {
+    fn new() -> &'static Self {
+        let record = Self {
+            bits: AtomicU32::new(0),
+            next: AtomicPtr::new(core::ptr::null_mut()),
+            said: [UnsafeCell::new(0), UnsafeCell::new(0)],
+        };
+        record.bits.load(Ordering::Relaxed);
+        record.next.load(Ordering::Relaxed);
+        for_ever(record)
+    }
+
+    /// Looks at what was said before `bits` were asked.
+    fn check(&self, bits: u32) {
+        for (said, what) in self.said.iter().zip([FIRST, SECOND]) {
+            if bits & what != 0 {
+                // SAFETY: what the model is to find out.
+                assert_eq!(said.with(|said| unsafe { *said }), what, "what came before is seen");
+            }
+        }
+    }
+}
+
+/// A virtual processor, as far as others ask something of it.
+struct Home {
+    inbox: Inbox<Record>,
+    attention: AtomicU32,
+    turn: Turn,
+}
+
+impl Home {
+    fn new() -> &'static Self {
+        let (inbox, attention) = (Inbox::new(), AtomicU32::new(0));
+        inbox.drain(|_| ());
+        take(&attention);
+        let turn = Turn::new();
+        turn.renew();
+        for_ever(Self { inbox, attention, turn })
+    }
+
+    fn post(&self, record: &'static Record, what: u32) {
+        // SAFETY: each poster has a cell of its own.
+        record.said[usize::from(what == SECOND)].with_mut(|said| unsafe { *said = what });
+        if ask(record, what) {
+            self.inbox.put(record);
+            if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
+                self.turn.rouse();
+            }
+        }
+    }
+
+    /// Serves and idles in turn until `expected` bits have been answered.
+    fn serve(&self, expected: u32, way: Way) {
+        let mut done = 0;
+        loop {
+            if take(&self.attention) & INBOX != 0 {
+                done += self.answer_all(way);
+            }
+            assert!(done <= expected, "everything is done once");
+            if done == expected {
+                return;
+            }
+            if (way.rest)(&self.attention, IDLE) {
+                self.turn.idle(None);
+                rise(&self.attention, IDLE);
+            }
+        }
+    }
+
+    fn answer_all(&self, way: Way) -> u32 {
+        let done = Cell::new(0);
+        self.inbox.drain(|record| {
+            let bits = (way.answer)(record);
+            record.check(bits);
+            done.set(done.get() + bits);
+        });
+        done.get()
+    }
+}
+
+/// How a holder goes about it.
+#[derive(Clone, Copy)]
+struct Way {
+    rest: fn(&AtomicU32, u32) -> bool,
+    answer: fn(&Record) -> u32,
+}
+
+const REAL: Way = Way { rest, answer };
+
+/// Two ask something of one record, or of one each.
+fn two_posters(shared_record: bool, way: Way) {
+    explore(Some(2), move || {
+        let home = Home::new();
+        let one = Record::new();
+        let other = if shared_record { one } else { Record::new() };
+        let first = spawn(move || home.post(one, FIRST));
+        let second = spawn(move || home.post(other, SECOND));
+        home.serve(FIRST + SECOND, way);
+        first.join().unwrap();
+        second.join().unwrap();
+    });
+}
+
+#[test]
+fn two_messages_for_one_record_are_both_answered() {
+    two_posters(true, REAL);
+}
+
+#[test]
+fn two_records_are_both_handled() {
+    two_posters(false, REAL);
+}
+
+#[test]
+fn messages_whose_orderings_are_forgotten_are_caught() {
+    must_fail(|| {
+        forget_orderings();
+        two_posters(false, REAL);
+    });
+}
+
+/// Mutant: falls asleep although something was raised since it looked.
+fn rests_anyway(word: &AtomicU32, bit: u32) -> bool {
+    word.store(bit, Ordering::SeqCst);
+    true
+}
+
+#[test]
+fn a_holder_that_rests_over_a_message_is_caught() {
+    must_fail(|| two_posters(false, Way { rest: rests_anyway, ..REAL }));
+}
+
+/// Mutant: leaves the link, as if the record were still in the inbox.
+fn keeps_the_link(record: &Record) -> u32 {
+    record.bits.fetch_and(real::LINKED, Ordering::AcqRel) & !real::LINKED
+}
+
+#[test]
+fn an_answer_that_keeps_the_link_is_caught() {
+    must_fail(|| two_posters(true, Way { answer: keeps_the_link, ..REAL }));
+}

@@ -1,0 +1,168 @@
+//! Locks between threads on virtual processors of their own: they exclude, nobody is forgotten, nobody gets what is another's.
+
+use core::time::Duration;
+
+use loom::cell::UnsafeCell;
+use loom::thread::spawn;
+
+use crate::guarded::leave_early;
+use crate::record::MicroprocessRef;
+use crate::sync::{Barrier, Condvar, Mutex, RwLock, Semaphore};
+use crate::{explore, for_ever, must_fail};
+
+const SOME_TIME: Duration = Duration::from_secs(1);
+
+/// What only who is inside may touch; loom fails the model where two do.
+#[derive(Default)]
+struct Inside(UnsafeCell<u32>);
+
+// SAFETY: what the models are to find out.
+unsafe impl Sync for Inside {}
+
+impl Inside {
+    fn change(&self) {
+        // SAFETY: what the models are to find out.
+        self.0.with_mut(|count| unsafe { *count += 1 });
+    }
+
+    fn look(&self) -> u32 {
+        // SAFETY: what the models are to find out.
+        self.0.with(|count| unsafe { *count })
+    }
+}
+
+fn mutex_between_three() {
+    explore(Some(2), || {
+        let lock: &Mutex<Inside> = for_ever(Mutex::new(Inside::default()));
+        let enter = move || lock.lock().unwrap().change();
+        let others = [spawn(enter), spawn(enter)];
+        enter();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(lock.lock().unwrap().look(), 3);
+    });
+}
+
+#[test]
+fn a_mutex_excludes_and_is_handed_on() {
+    mutex_between_three();
+}
+
+#[test]
+fn a_mutex_whose_guard_is_left_early_is_caught() {
+    must_fail(|| {
+        leave_early();
+        mutex_between_three();
+    });
+}
+
+#[test]
+fn a_mutex_is_free_after_a_wait_with_a_limit_however_that_ended() {
+    explore(Some(3), || {
+        let lock: &Mutex<Inside> = for_ever(Mutex::new(Inside::default()));
+        let waiter = MicroprocessRef::current().0;
+        let holder = spawn(move || lock.lock().unwrap().change());
+        let clock = spawn(move || waiter.time_out());
+        let got = lock.lock_timeout(SOME_TIME).map(|inside| inside.change()).is_ok();
+        holder.join().unwrap();
+        clock.join().unwrap();
+        let inside = lock.try_lock().expect("nobody holds it any more");
+        assert_eq!(inside.look(), 1 + u32::from(got));
+    });
+}
+
+#[test]
+fn writers_exclude_everybody_and_readers_see_their_work() {
+    explore(Some(2), || {
+        let lock: &RwLock<Inside> = for_ever(RwLock::new(Inside::default()));
+        let writer = spawn(move || lock.write().unwrap().change());
+        let reader = spawn(move || lock.read().unwrap().look());
+        lock.write().unwrap().change();
+        writer.join().unwrap();
+        assert!(reader.join().unwrap() <= 2);
+        assert_eq!(lock.read().unwrap().look(), 2);
+    });
+}
+
+#[test]
+fn a_writer_that_gives_up_lets_the_reader_behind_it_in() {
+    explore(Some(2), || {
+        let lock: &RwLock<Inside> = for_ever(RwLock::new(Inside::default()));
+        let waiter = MicroprocessRef::current().0;
+        let first = lock.read().unwrap();
+        let clock = spawn(move || waiter.time_out());
+        let reader = spawn(move || lock.read().unwrap().look());
+        drop(first);
+        if let Ok(inside) = lock.write_timeout(SOME_TIME) {
+            inside.change();
+        }
+        clock.join().unwrap();
+        assert!(reader.join().unwrap() <= 1);
+    });
+}
+
+fn permits() {
+    explore(Some(3), || {
+        let permits: &Semaphore = for_ever(Semaphore::new(0));
+        let takers = [spawn(move || permits.acquire()), spawn(move || permits.acquire())];
+        permits.release();
+        permits.release();
+        takers.into_iter().for_each(|taker| taker.join().unwrap());
+        assert_eq!(permits.permits(), 0);
+    });
+}
+
+#[test]
+fn each_permit_goes_to_one() {
+    permits();
+}
+
+#[test]
+fn a_semaphore_whose_guard_is_left_early_is_caught() {
+    must_fail(|| {
+        leave_early();
+        permits();
+    });
+}
+
+#[test]
+fn a_permit_is_not_lost_in_a_wait_whose_time_is_over() {
+    explore(Some(3), || {
+        let permits: &Semaphore = for_ever(Semaphore::new(0));
+        let waiter = MicroprocessRef::current().0;
+        let giver = spawn(move || permits.release());
+        let clock = spawn(move || waiter.time_out());
+        let got = permits.acquire_timeout(SOME_TIME);
+        giver.join().unwrap();
+        clock.join().unwrap();
+        assert_eq!(permits.permits(), usize::from(!got));
+    });
+}
+
+#[test]
+fn a_notification_between_the_look_and_the_wait_is_not_lost() {
+    explore(Some(3), || {
+        let shared: &(Mutex<bool>, Condvar) = for_ever((Mutex::new(false), Condvar::new()));
+        let (said, condition) = shared;
+        let sayer = spawn(move || {
+            *said.lock().unwrap() = true;
+            condition.notify_one();
+        });
+        let mut heard = said.lock().unwrap();
+        while !*heard {
+            heard = condition.wait(heard).unwrap();
+        }
+        drop(heard);
+        sayer.join().unwrap();
+    });
+}
+
+#[test]
+fn one_of_those_who_meet_at_a_barrier_leads_each_time() {
+    explore(Some(2), || {
+        let barrier: &Barrier = for_ever(Barrier::new(2));
+        let meet = move || [(); 2].map(|()| usize::from(barrier.wait().is_leader()));
+        let other = spawn(meet);
+        let (mine, theirs) = (meet(), other.join().unwrap());
+        assert_eq!([mine[0] + theirs[0], mine[1] + theirs[1]], [1, 1]);
+    });
+}

@@ -1,0 +1,74 @@
+//! The runtime's protocols in every order of memory accesses of two or three threads (loom).
+//!
+//! What runs is the real code: files of `src` are compiled a second time here, against a [`prim`] and a [`futex`] behind which loom
+//! stands, and where they name more of the runtime, against as little of it as they need (`kernel_thread`, `guarded`, ...). What is written out
+//! again instead says so.
+//!
+//! | model | real code | what would break it, and must |
+//! |---|---|---|
+//! | [`claim`] | `claim.rs` | a look before the claim; a look that ignores the mask, or the program counter |
+//! | [`turn`] | `turn.rs` | a wait that does not compare, a look that does not acquire; relaxed orderings |
+//! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
+//! | [`pool`] | `pool.rs` | a head without a tag |
+//! | [`locks`] | `sync/` but for spin locks | a guard that is left before its waiter is parked |
+//! | [`channels`] | `channel/`, and select's waits in `sync/wait.rs` | the same |
+//!
+//! `cargo test -p kyocho-microprocess --test models`: some seconds. Where three threads are too many, loom bounds preemptions: see [`explore`].
+#![expect(unsafe_code, reason = "the real code's, and words that loom shares out")]
+#![expect(
+    dead_code,
+    unreachable_pub,
+    reason = "the real code has more than the models use, for others than them"
+)]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+#![expect(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    missing_docs,
+    reason = "what stands in is named as what it stands for"
+)]
+
+// So that `kyocho_sys::prim` in the real code means what stands here.
+extern crate self as kyocho_sys;
+
+pub mod futex;
+pub mod prim;
+
+mod claim;
+mod inbox;
+mod pool;
+mod turn;
+
+mod channels;
+mod locks;
+
+// What stands in for the rest of the runtime, under the names that the real code uses.
+mod channel;
+mod guarded;
+mod inherit;
+mod kernel_thread;
+mod orders;
+mod record;
+mod reflection;
+mod schedule;
+mod select;
+mod sync;
+mod vp;
+
+/// Runs `body` in every order in which threads preempt one another at most `preemptions_max` times; `None`: in every order.
+fn explore(preemptions_max: Option<usize>, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions_max;
+    builder.check(body);
+}
+
+/// For the length of the test: real code takes references that are good for ever.
+fn for_ever<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+/// Runs a model of something broken.
+fn must_fail(model: impl FnOnce()) {
+    let outcome = std::panic::catch_unwind(core::panic::AssertUnwindSafe(model));
+    assert!(outcome.is_err(), "no order shows that it is broken");
+}

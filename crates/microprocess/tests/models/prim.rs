@@ -1,0 +1,152 @@
+//! What stands behind the door of `kyocho_sys::prim` here: loom's atomics and threads.
+//!
+//! Loom's atomics belong to one execution and cannot be made by a `const fn`, which the real code is full of. So each is made at its
+//! first use, which is to be by the thread that made what it is in: models use what they make once before they share it.
+//!
+//! A mutant of the processor: while [`forget_orderings`] is in force every access is relaxed. Who relies on an ordering must notice.
+
+/// Atomic words.
+pub mod atomic {
+    use core::cell::{Cell, OnceCell};
+
+    pub use loom::sync::atomic::Ordering;
+
+    thread_local! {
+        // Loom runs all its threads on one kernel thread.
+        static FORGETS: Cell<bool> = const { Cell::new(false) };
+        static SWAPS: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// From here on no access of this test orders others.
+    pub fn forget_orderings() {
+        FORGETS.set(true);
+    }
+
+    /// From here on a store of this test is a swap. Loom does not know that nothing comes between a read-modify-write and the store that it
+    /// read: where three threads use both on one word, it would invent executions.
+    pub fn order_stores() {
+        SWAPS.set(true);
+    }
+
+    fn kept(ordering: Ordering) -> Ordering {
+        if FORGETS.get() { Ordering::Relaxed } else { ordering }
+    }
+
+    /// The handler on the same thread is no thread of a model.
+    pub fn compiler_fence(_ordering: Ordering) {}
+
+    macro_rules! atomic {
+        ($name:ident $(<$parameter:ident>)?, $value:ty) => {
+            /// A word that is made at its first use.
+            #[derive(Debug)]
+            pub struct $name $(<$parameter>)? {
+                first: $value,
+                word: OnceCell<loom::sync::atomic::$name $(<$parameter>)?>,
+            }
+
+            // SAFETY: loom runs all threads of an execution on one kernel thread, one at a time.
+            unsafe impl $(<$parameter>)? Sync for $name $(<$parameter>)? {}
+            // SAFETY: as above.
+            unsafe impl $(<$parameter>)? Send for $name $(<$parameter>)? {}
+
+            impl $(<$parameter>)? $name $(<$parameter>)? {
+                pub const fn new(first: $value) -> Self {
+                    Self { first, word: OnceCell::new() }
+                }
+
+                fn word(&self) -> &loom::sync::atomic::$name $(<$parameter>)? {
+                    self.word.get_or_init(|| loom::sync::atomic::$name::new(self.first))
+                }
+
+                pub fn load(&self, ordering: Ordering) -> $value {
+                    self.word().load(kept(ordering))
+                }
+
+                pub fn store(&self, value: $value, ordering: Ordering) {
+                    if std::thread::panicking() {
+                        // A failed execution, whose words are gone, unwinds.
+                        return;
+                    }
+                    if SWAPS.get() {
+                        self.word().swap(value, kept(ordering));
+                    } else {
+                        self.word().store(value, kept(ordering));
+                    }
+                }
+
+                pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
+                    self.word().swap(value, kept(ordering))
+                }
+
+                pub fn compare_exchange(
+                    &self,
+                    old: $value,
+                    new: $value,
+                    good: Ordering,
+                    bad: Ordering,
+                ) -> Result<$value, $value> {
+                    self.word().compare_exchange(old, new, kept(good), kept(bad))
+                }
+
+                pub fn compare_exchange_weak(
+                    &self,
+                    old: $value,
+                    new: $value,
+                    good: Ordering,
+                    bad: Ordering,
+                ) -> Result<$value, $value> {
+                    self.compare_exchange(old, new, good, bad)
+                }
+            }
+        };
+    }
+
+    macro_rules! integer {
+        ($name:ident, $value:ty) => {
+            atomic!($name, $value);
+
+            impl $name {
+                pub fn fetch_or(&self, value: $value, ordering: Ordering) -> $value {
+                    self.word().fetch_or(value, kept(ordering))
+                }
+
+                pub fn fetch_and(&self, value: $value, ordering: Ordering) -> $value {
+                    self.word().fetch_and(value, kept(ordering))
+                }
+
+                pub fn fetch_add(&self, value: $value, ordering: Ordering) -> $value {
+                    self.word().fetch_add(value, kept(ordering))
+                }
+
+                pub fn fetch_sub(&self, value: $value, ordering: Ordering) -> $value {
+                    self.word().fetch_sub(value, kept(ordering))
+                }
+            }
+        };
+    }
+
+    atomic!(AtomicBool, bool);
+
+    impl Default for AtomicBool {
+        fn default() -> Self {
+            Self::new(false)
+        }
+    }
+
+    atomic!(AtomicPtr<T>, *mut T);
+    integer!(AtomicU32, u32);
+    integer!(AtomicU64, u64);
+    integer!(AtomicUsize, usize);
+}
+
+/// Interior mutability: what guards it is what the models are about.
+pub mod cell {
+    pub use core::cell::UnsafeCell;
+}
+
+/// Time stands still: who waits until a deadline is told by a model when it has passed.
+pub mod clock {
+    pub fn monotonic_ns() -> u64 {
+        1
+    }
+}

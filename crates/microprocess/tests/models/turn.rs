@@ -1,0 +1,127 @@
+//! Giving a processor to a thread that waits, ending the idling of one that has one, and both at once.
+
+#[path = "../../src/turn.rs"]
+mod real;
+
+use loom::cell::UnsafeCell;
+use loom::thread::spawn;
+
+use crate::claim::Hold;
+use crate::prim::atomic::{AtomicU32, Ordering, forget_orderings, order_stores};
+use crate::{explore, for_ever, futex, must_fail};
+pub(crate) use real::Turn;
+
+/// A thread that waits for a processor, and the processor: a cell that who holds it may look at.
+struct Waiter {
+    turn: Turn,
+    hold: Hold<UnsafeCell<u32>>,
+    processor: &'static UnsafeCell<u32>,
+}
+
+impl Waiter {
+    fn new() -> &'static Self {
+        let processor = for_ever(UnsafeCell::new(0));
+        let waiter = Self { turn: Turn::new(), hold: Hold::new(core::ptr::null_mut()), processor };
+        waiter.turn.renew();
+        waiter.hold.renew();
+        for_ever(waiter)
+    }
+
+    fn give(&self) {
+        // SAFETY: nobody holds it yet.
+        self.processor.with_mut(|content| unsafe { *content = 7 });
+        self.hold.set(self.processor);
+        self.turn.run();
+    }
+
+    fn wait(&self) -> Option<u32> {
+        self.wait_for(Hold::settle_claim)
+    }
+
+    fn wait_for<'a>(
+        &'a self,
+        look: fn(&'a Hold<UnsafeCell<u32>>) -> Option<&'static UnsafeCell<u32>>,
+    ) -> Option<u32> {
+        let processor = self.turn.wait(|| look(&self.hold))?;
+        // SAFETY: what the model is to find out.
+        Some(processor.with(|content| unsafe { *content }))
+    }
+}
+
+/// One waits, one gives, and one rouses whom it takes for an idler.
+fn given_and_roused(wait: fn(&Waiter) -> Option<u32>) {
+    order_stores();
+    explore(Some(3), move || {
+        let waiter = Waiter::new();
+        let giver = spawn(move || waiter.give());
+        let rouser = spawn(move || waiter.turn.rouse());
+        assert_eq!(wait(waiter), Some(7));
+        giver.join().unwrap();
+        rouser.join().unwrap();
+    });
+}
+
+#[test]
+fn what_is_given_arrives_with_all_that_came_before() {
+    given_and_roused(Waiter::wait);
+}
+
+#[test]
+fn a_gift_whose_orderings_are_forgotten_is_caught() {
+    must_fail(|| {
+        forget_orderings();
+        given_and_roused(Waiter::wait);
+    });
+}
+
+/// Mutant: a thread that was roused, and not given anything yet, looks without acquiring what it then finds.
+#[test]
+fn a_look_that_acquires_nothing_is_caught() {
+    must_fail(|| given_and_roused(|waiter| waiter.wait_for(Hold::held)));
+}
+
+#[test]
+fn who_idles_is_roused_once_or_before_it_sleeps() {
+    explore(None, || {
+        let waiter = Waiter::new();
+        let rouser = spawn(move || waiter.turn.rouse());
+        assert!(waiter.turn.idle(None));
+        rouser.join().unwrap();
+    });
+}
+
+#[test]
+fn an_exit_is_not_missed_behind_a_late_rouse() {
+    order_stores();
+    explore(Some(3), || {
+        let waiter = Waiter::new();
+        let rouser = spawn(move || waiter.turn.rouse());
+        let dismisser = spawn(move || waiter.turn.exit());
+        assert_eq!(waiter.wait(), None);
+        rouser.join().unwrap();
+        dismisser.join().unwrap();
+    });
+}
+
+/// Mutant: looks once and sleeps on, whatever the word says by then.
+fn waits_blindly(word: &AtomicU32) {
+    if word.load(Ordering::Acquire) == 0 {
+        futex::wait(word, word.load(Ordering::Relaxed), None);
+    }
+}
+
+#[test]
+fn a_wait_that_does_not_compare_is_caught() {
+    must_fail(|| {
+        explore(None, || {
+            let word: &AtomicU32 = for_ever(AtomicU32::new(0));
+            word.load(Ordering::Relaxed);
+            let waker = spawn(move || {
+                word.store(1, Ordering::Release);
+                futex::wake(word, 1);
+            });
+            waits_blindly(word);
+            waker.join().unwrap();
+        });
+    });
+}
