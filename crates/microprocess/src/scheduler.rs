@@ -38,7 +38,7 @@ mod fixed_priority;
 mod installation;
 mod queue;
 mod round_robin;
-mod simulation;
+pub(crate) mod simulation;
 mod throughput;
 
 use core::fmt;

@@ -578,3 +578,6 @@ impl Vp {
         }
     }
 }
+
+#[cfg(test)]
+mod simulation;

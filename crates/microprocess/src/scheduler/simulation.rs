@@ -337,7 +337,7 @@ impl Simulation {
 }
 
 /// `SplitMix64` (Steele, Lea and Flood, 2014).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -348,11 +348,11 @@ impl Random {
     }
 
     /// A number below `bound`, which is not 0.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    fn index(&mut self, count: usize) -> usize {
+    pub(crate) fn index(&mut self, count: usize) -> usize {
         self.below(count as u64) as usize
     }
 }
