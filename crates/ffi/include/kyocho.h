@@ -310,6 +310,25 @@ int kyocho_channel_tryrecv(kyocho_channel_t *channel, void *item);
 int kyocho_channel_timedsend(kyocho_channel_t *channel, const void *item, const struct timespec *deadline);
 int kyocho_channel_timedrecv(kyocho_channel_t *channel, void *item, const struct timespec *deadline);
 
+/* One operation of a select: sends *item, or receives into it. */
+typedef struct kyocho_arm {
+    kyocho_channel_t *channel;
+    void *item;
+    int operation;
+} kyocho_arm_t;
+#define KYOCHO_ARM_SEND 1
+#define KYOCHO_ARM_RECV 2
+#define KYOCHO_ARMS_MAX 64
+
+/* Waits for the first of 1 to KYOCHO_ARMS_MAX operations that can be done, and does that one alone; *selected is its index. Of several
+ * that can be done at once each gets its turn. EPIPE: the channel of the selected one is closed, and nothing is left to receive.
+ * EINVAL: another number, operation, or a null pointer. */
+int kyocho_select(const kyocho_arm_t *arms, size_t count, size_t *selected);
+/* EAGAIN: all would have to wait. From anywhere. */
+int kyocho_tryselect(const kyocho_arm_t *arms, size_t count, size_t *selected);
+/* Until CLOCK_REALTIME reads *deadline. ETIMEDOUT. */
+int kyocho_timedselect(const kyocho_arm_t *arms, size_t count, size_t *selected, const struct timespec *deadline);
+
 /* ---- Input and output ------------------------------------------------------------------------------------------------- */
 
 /* As the system calls of these names, on descriptors in blocking mode, but holding no kernel thread while they wait (io_uring,

@@ -21,7 +21,8 @@ const UNBOUNDED: usize = usize::MAX;
 /// The largest bound: its room, which is allocated at once, takes a gigabyte.
 const ITEMS_MAX: usize = 1 << 24;
 
-type Item = [MaybeUninit<u8>; ITEM_BYTES_MAX];
+/// A block with an item at its start.
+pub(crate) type Item = [MaybeUninit<u8>; ITEM_BYTES_MAX];
 
 /// What `kyocho_channel_t` stands for; on the heap.
 pub(crate) struct Channel {
@@ -34,21 +35,48 @@ pub(crate) struct Channel {
 ///
 /// # Safety
 /// `channel` is null or one that `kyocho_channel_create` made and nobody has destroyed.
-unsafe fn at<'a>(channel: *const Channel) -> Result<&'a Channel> {
+pub(crate) unsafe fn at<'a>(channel: *const Channel) -> Result<&'a Channel> {
     // SAFETY: the caller's promise.
     unsafe { channel.as_ref() }.ok_or(Code::INVALID)
 }
 
 impl Channel {
+    pub(crate) fn sender(&self) -> &Sender<Item> {
+        &self.sender
+    }
+
+    pub(crate) fn receiver(&self) -> &Receiver<Item> {
+        &self.receiver
+    }
+
+    /// A block with a copy of `item`.
+    ///
+    /// # Safety
+    /// `item` points to an item of the channel.
+    pub(crate) unsafe fn read(&self, item: *const c_void) -> Item {
+        let mut block: Item = [MaybeUninit::uninit(); ITEM_BYTES_MAX];
+        // SAFETY: an item of this size, at most that of the block, says the caller.
+        unsafe { block.as_mut_ptr().copy_from_nonoverlapping(item.cast(), self.item_bytes) };
+        block
+    }
+
+    /// Copies the item of `block` to `item`.
+    ///
+    /// # Safety
+    /// `item` is a place for an item of the channel.
+    pub(crate) unsafe fn write(&self, block: &Item, item: *mut c_void) {
+        // SAFETY: a place for this size, at most that of the block, says the caller.
+        unsafe { item.copy_from_nonoverlapping(block.as_ptr().cast(), self.item_bytes) };
+    }
+
     /// # Safety
     /// `item` is null or points to an item of the channel.
     unsafe fn send(&self, item: *const c_void, patience: Patience) -> Result<()> {
         if item.is_null() {
             return Err(Code::INVALID);
         }
-        let mut block: Item = [MaybeUninit::uninit(); ITEM_BYTES_MAX];
-        // SAFETY: an item of this size, at most that of the block, says the caller.
-        unsafe { block.as_mut_ptr().copy_from_nonoverlapping(item.cast(), self.item_bytes) };
+        // SAFETY: an item of the channel, says the caller.
+        let block = unsafe { self.read(item) };
         match patience {
             Patience::None => self.sender.try_send(block).map_err(|error| match error {
                 TrySendError::Full(_) => Code::AGAIN,
@@ -85,8 +113,8 @@ impl Channel {
             }
             Patience::For(limit) => self.receive_within(limit),
         }?;
-        // SAFETY: a place for this size, at most that of the block, says the caller.
-        unsafe { item.copy_from_nonoverlapping(block.as_ptr().cast(), self.item_bytes) };
+        // SAFETY: a place for an item of the channel, says the caller.
+        unsafe { self.write(&block, item) };
         Ok(())
     }
 

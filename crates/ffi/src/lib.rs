@@ -25,6 +25,7 @@ mod mutex;
 mod object;
 mod once;
 mod rwlock;
+mod select;
 mod semaphore;
 mod threads;
 mod time;

@@ -72,6 +72,48 @@ static void *channels(void *argument) {
     return NULL;
 }
 
+static void *counts(void *argument) {
+    kyocho_channel_t *channel = (kyocho_channel_t *)argument;
+    for (int number = 1; number <= 50; number += 1)
+        CHECK(kyocho_channel_send(channel, &number) == 0);
+    return NULL;
+}
+
+static void *selects(void *argument) {
+    kyocho_channel_t *odd = NULL, *even = NULL, *out = NULL;
+    kyocho_t senders[2];
+    struct timespec soon = after_ms(2);
+    int got[2] = {0, 0}, sent = 7, received = 0, sums[2] = {0, 0};
+    size_t selected = 9;
+    (void)argument;
+    CHECK(kyocho_channel_create(&odd, sizeof(int), 0) == 0 && kyocho_channel_create(&even, sizeof(int), 3) == 0);
+    CHECK(kyocho_channel_create(&out, sizeof(int), 1) == 0);
+    kyocho_arm_t arms[3] = {{odd, &got[0], KYOCHO_ARM_RECV}, {even, &got[1], KYOCHO_ARM_RECV}, {out, &sent, KYOCHO_ARM_SEND}};
+    CHECK(kyocho_tryselect(arms, 2, &selected) == EAGAIN && kyocho_timedselect(arms, 2, &selected, &soon) == ETIMEDOUT);
+    CHECK(selected == 9);
+    CHECK(kyocho_select(arms, 3, &selected) == 0 && selected == 2);
+    CHECK(kyocho_channel_recv(out, &received) == 0 && received == 7);
+    CHECK(kyocho_spawn(&senders[0], NULL, counts, odd) == 0 && kyocho_spawn(&senders[1], NULL, counts, even) == 0);
+    for (int turn = 0; turn < 100; turn += 1) {
+        CHECK(kyocho_select(arms, 2, &selected) == 0 && selected < 2);
+        sums[selected] += got[selected];
+    }
+    CHECK(sums[0] == 1275 && sums[1] == 1275);
+    CHECK(kyocho_join(senders[0], NULL) == 0 && kyocho_join(senders[1], NULL) == 0);
+    CHECK(kyocho_channel_close(even) == 0);
+    CHECK(kyocho_select(arms, 2, &selected) == EPIPE && selected == 1);
+    CHECK(kyocho_select(arms, 0, &selected) == EINVAL && kyocho_select(NULL, 1, &selected) == EINVAL);
+    CHECK(kyocho_select(arms, KYOCHO_ARMS_MAX + 1, &selected) == EINVAL && kyocho_select(arms, 1, NULL) == EINVAL);
+    arms[0].operation = 0;
+    CHECK(kyocho_select(arms, 1, &selected) == EINVAL);
+    arms[0].operation = KYOCHO_ARM_RECV, arms[0].item = NULL;
+    CHECK(kyocho_select(arms, 1, &selected) == EINVAL);
+    arms[0].item = &got[0], arms[0].channel = NULL;
+    CHECK(kyocho_select(arms, 1, &selected) == EINVAL);
+    CHECK(kyocho_channel_destroy(odd) == 0 && kyocho_channel_destroy(even) == 0 && kyocho_channel_destroy(out) == 0);
+    return NULL;
+}
+
 static void *echoes(void *argument) {
     int listener = *(int *)argument;
     struct sockaddr_in peer;
@@ -160,6 +202,7 @@ int main(void) {
     char byte;
     signal(SIGPIPE, SIG_IGN);
     on_processors(channels);
+    on_processors(selects);
     on_processors(connects);
     on_processors(pipes);
     /* From a kernel thread of no runtime: the plain calls. */
