@@ -2,9 +2,12 @@
 
 use crate::statistics::Spread;
 use crate::threads::measure::Series;
-use crate::threads::system::{Built, System};
+use crate::threads::system::{Built, KYOCHO_ON_TWO, System};
 use crate::threads::workload::{Better, SECOND_FIGURES, SecondFigure, Target, Workload};
 use serde_json::{Map, Value, json};
+
+/// What counts as no difference.
+const EQUAL: f64 = 1.3;
 
 /// All that was measured, with where.
 #[derive(Debug)]
@@ -111,7 +114,22 @@ impl Report {
             let figures = SECOND_FIGURES.iter().filter(|figure| figure.bench == row.work.bench);
             verdicts.extend(figures.filter_map(|figure| measured.never_over(figure)));
         }
+        verdicts.extend(self.rows.iter().filter_map(|row| self.two_against_one(row)));
         verdicts
+    }
+
+    /// How many times as long, or as much, a workload takes on two virtual processors: never more, where less than [`EQUAL`] is no difference.
+    fn two_against_one(&self, row: &Row) -> Option<(String, Verdict)> {
+        let median = |name| {
+            let at = self.systems.iter().position(|(system, _)| system.name == name)?;
+            let Cell::Measured(measured) = &row.cells[at] else { return None };
+            Some(measured.value.median)
+        };
+        let (one, two) = (median("kyocho")?, median(KYOCHO_ON_TWO)?);
+        let cost = if row.work.better == Better::Lower { two / one } else { one / two };
+        let mark = format!("< {EQUAL} of one in cost");
+        let verdict = Verdict { mark, reached: format!("{cost:.2} of one"), met: cost < EQUAL };
+        Some((format!("{}, two virtual processors", row.work.title), verdict))
     }
 
     /// The whole report for a program to read.

@@ -20,9 +20,15 @@ pub struct System {
     parked_bytes_max: u64,
 }
 
+/// The same program on two virtual processors.
+pub const KYOCHO_ON_TWO: &str = "kyocho2";
+/// What tells it.
+const PROCESSORS: &str = "KYOCHO_PROCESSORS";
+
 /// All systems, in the order of the columns.
-const ALL: [System; 6] = [
+const ALL: [System; 7] = [
     System { name: "kyocho", title: "Kyocho", parked_bytes_max: 6000 },
+    System { name: KYOCHO_ON_TWO, title: "Kyocho, two virtual processors", parked_bytes_max: 6000 },
     System { name: "go", title: "Go", parked_bytes_max: 3500 },
     System { name: "tokio", title: "tokio", parked_bytes_max: 1000 },
     System { name: "may", title: "may", parked_bytes_max: 11_000 },
@@ -75,7 +81,7 @@ pub fn build_all(systems: &[System], into: &Path) -> (Vec<Built>, Vec<String>) {
         eprintln!("bench: building {}", system.title);
         match system.build(into) {
             Ok(program) => {
-                let version = version(&program).unwrap_or_else(|| system.title.into());
+                let version = system.version(&program).unwrap_or_else(|| system.title.into());
                 built.push(Built { system, version, program });
             }
             Err(why) => {
@@ -87,19 +93,27 @@ pub fn build_all(systems: &[System], into: &Path) -> (Vec<Built>, Vec<String>) {
     (built, skipped)
 }
 
-fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("version").output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
-}
-
 impl System {
+    /// How many virtual processors Kyocho's program is to have.
+    fn processors(self) -> &'static str {
+        if self.name == KYOCHO_ON_TWO { "2" } else { "1" }
+    }
+
+    fn version(self, program: &Path) -> Option<String> {
+        let mut ask = Command::new(program);
+        let output = ask.env(PROCESSORS, self.processors()).arg("version").output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
+    }
+
     fn build(self, into: &Path) -> Result<PathBuf, String> {
+        // Whose program it is.
+        let name = if self.name == KYOCHO_ON_TWO { "kyocho" } else { self.name };
         std::fs::create_dir_all(into).map_err(|failure| failure.to_string())?;
         let into = into.canonicalize().map_err(|failure| failure.to_string())?;
-        let program = into.join(format!("{}-peer", self.name));
-        let source = |file: &str| format!("bench/peers/{}/{file}", self.name);
-        match self.name {
+        let program = into.join(format!("{name}-peer"));
+        let source = |file: &str| format!("bench/peers/{name}/{file}");
+        match name {
             "go" => finish(
                 Command::new("go")
                     .args(["build", "-o"])
@@ -115,7 +129,7 @@ impl System {
                         .arg("--target-dir")
                         .arg(&into),
                 )?;
-                return Ok(into.join(format!("release/{}-peer", self.name)));
+                return Ok(into.join(format!("release/{name}-peer")));
             }
             "boost" => finish(
                 Command::new("c++")
@@ -138,7 +152,7 @@ impl System {
 impl Built {
     /// Runs one workload to its end.
     pub fn run(&self, work: &Workload) -> Outcome {
-        if work.bench == "parked_stackless" && self.system.name != "kyocho" {
+        if work.bench == "parked_stackless" && !self.system.name.starts_with("kyocho") {
             // Nothing to report: the others' parked threads are measured as such.
             return Outcome::Unsupported(String::new());
         }
@@ -146,6 +160,7 @@ impl Built {
             return Outcome::Failed(why);
         }
         let output = Command::new("timeout")
+            .env(PROCESSORS, self.system.processors())
             .arg(RUN_SECONDS_MAX.to_string())
             .arg(&self.program)
             .args(work.command().split(' '))

@@ -1,4 +1,4 @@
-//! The thread workloads on Kyocho's microprocesses, with one virtual processor.
+//! The thread workloads on Kyocho's microprocesses, with one virtual processor, or as many as `KYOCHO_PROCESSORS` says.
 
 use kyocho_microprocess::channel::{self, Receiver, Sender};
 use kyocho_microprocess::sync::{Mutex, Semaphore};
@@ -9,7 +9,7 @@ use report::contest::{self, Half};
 use report::{Arguments, NAP, Overshoot, SLOTS, SPIN, Ticker, check, per};
 use serde_json::json;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ fn main() {
     }
     let reflection =
         if arguments.bench == "alone_half" { Reflection::Off } else { Reflection::Auto };
-    let runtime = Runtime::builder().virtual_processors(1).reflection(reflection).build();
+    let runtime = Runtime::builder().virtual_processors(processors()).reflection(reflection).build();
     runtime.run(move || run(&arguments)).expect("no workload waits for what never comes");
 }
 
@@ -53,14 +53,30 @@ fn run(arguments: &Arguments) {
         "preempted" => overshoot("preempted", number(0, 100), Priority::NORMAL),
         "urgent" => overshoot("urgent", number(0, 100), Priority::HIGHEST),
         "priorities_half" | "alone_half" => half(Half::from_numbers(|at| number(at, 1))),
-        "version" => println!("Kyocho {}", env!("CARGO_PKG_VERSION")),
+        "version" => match processors() {
+            1 => println!("Kyocho {}", env!("CARGO_PKG_VERSION")),
+            count => println!("Kyocho {}, {count} VPs", env!("CARGO_PKG_VERSION")),
+        },
         _ => report::usage(),
     }
 }
 
-/// Adds one without an atomic read-modify-write: one virtual processor runs them all.
+/// How many virtual processors run the workload.
+fn processors() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        let told = std::env::var("KYOCHO_PROCESSORS").ok();
+        told.map_or(1, |told| told.parse().expect("KYOCHO_PROCESSORS is a number"))
+    })
+}
+
+/// Adds one, without an atomic read-modify-write where one virtual processor runs them all.
 fn bump(counter: &AtomicUsize) {
-    counter.store(counter.load(Relaxed) + 1, Relaxed);
+    if processors() == 1 {
+        counter.store(counter.load(Relaxed) + 1, Relaxed);
+    } else {
+        counter.fetch_add(1, Relaxed);
+    }
 }
 
 fn spawn_join(iters: usize) {
