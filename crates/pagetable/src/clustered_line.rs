@@ -172,6 +172,20 @@ impl ClusteredLine {
         }
     }
 
+    /// Goes on with a walk behind its bucket.
+    #[inline(never)]
+    fn walk_overflow<L: Lines>(&self, mut next: u32, page: PageNumber, lines: &mut L) -> Pte {
+        while next != END {
+            lines.touch(OVERFLOW, next as usize * LINE_BYTES);
+            let line = self.overflow.get(next);
+            if line.tag == page.get() / PAGES as u64 {
+                return line.entry(page.get() as usize % PAGES);
+            }
+            next = line.next;
+        }
+        Pte::EMPTY
+    }
+
     fn write_line(&mut self, tag: u64, entries: &[Pte]) {
         let empty = entries.iter().all(|entry| entry.is_empty());
         match self.find_mut(tag) {
@@ -191,20 +205,16 @@ impl PageTable for ClusteredLine {
         PageNumber::FIRST..=PageNumber::LAST
     }
 
-    #[inline]
+    #[inline(always)]
     fn walk<L: Lines>(&self, page: PageNumber, lines: &mut L) -> Pte {
         let tag = page.get() / PAGES as u64;
         let bucket = bucket_of(tag, self.buckets.len());
         lines.touch(BUCKETS, bucket * LINE_BYTES);
-        let mut line = &self.buckets[bucket];
-        while line.tag != tag {
-            if line.next == END {
-                return Pte::EMPTY;
-            }
-            lines.touch(OVERFLOW, line.next as usize * LINE_BYTES);
-            line = self.overflow.get(line.next);
+        let line = &self.buckets[bucket];
+        if line.tag == tag {
+            return line.entry(page.get() as usize % PAGES);
         }
-        line.entry(page.get() as usize % PAGES)
+        self.walk_overflow(line.next, page, lines)
     }
 
     fn read(&self, block: BlockNumber) -> Block {

@@ -72,7 +72,7 @@ pub trait PageTable {
     fn bytes(&self) -> usize;
 
     /// Where a page is; `None` when it is not mapped.
-    #[inline]
+    #[inline(always)]
     fn lookup(&self, page: PageNumber) -> Option<Translation> {
         translation(self.walk(page, &mut ()), page.index_in_block())
     }

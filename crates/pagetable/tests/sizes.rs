@@ -103,3 +103,28 @@ fn a_partial_sub_block_maps_the_pages_of_its_mask() {
     table.map(page(2), FrameNumber::new(99).unwrap(), Rights::READ).unwrap();
     assert_eq!((table.read(block).as_compact(), table.read(block).mask()), (None, 0b1111));
 }
+
+/// Nodes of what was unmapped serve what is mapped next, while something else stays mapped.
+fn reuses<T: PageTable>(mut table: T) {
+    map(&mut table, 1 << 30);
+    let mut bytes = Vec::new();
+    for _ in 0..20 {
+        (0..400).for_each(|island| map(&mut table, island * 0x1_2345));
+        for island in 0..400 {
+            table.unmap(page(island * 0x1_2345));
+        }
+        bytes.push(table.bytes());
+    }
+    assert_eq!(bytes[1], bytes[19], "{}: {bytes:?}", core::any::type_name::<T>());
+}
+
+#[test]
+fn memory_of_what_was_unmapped_is_used_again() {
+    reuses(Radix::<4>::new());
+    reuses(Radix::<6>::new());
+    reuses(Hashed::new());
+    reuses(Clustered::<4>::new());
+    reuses(Clustered::<16>::new());
+    reuses(ClusteredLine::new());
+    reuses(Guarded::new());
+}
