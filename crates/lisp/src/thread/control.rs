@@ -102,7 +102,8 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     }
     let kernel = machine.kernel()?;
     let name = if count > 1 { frame.get(1) } else { Value::FALSE };
-    let thread = Arc::new(LispThread::new(kernel.threads.new_id(), thunk, name));
+    let session = Arc::clone(&machine.thread()?.session);
+    let thread = Arc::new(LispThread::new(kernel.threads.new_id(), session, thunk, name));
     if let Ok(me) = machine.thread() {
         let priority = lock(&me.inner).priority;
         lock(&thread.inner).priority = priority;
@@ -128,11 +129,13 @@ fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<()> {
         .map_err(|error| Raise::error(format!("thread-start!: {error}"), Vec::new()))
 }
 
-fn set_priority(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn set_priority(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let thread = argument("thread-priority-set!", frame)?;
+    let most = machine.thread()?.session.account.bounds().priority_max;
     let level = frame.get(1).as_fixnum().and_then(|level| u8::try_from(level).ok());
-    let Some(priority) = level.and_then(Priority::new) else {
-        let bound = "0 <= priority <= 63";
+    let priority = level.and_then(Priority::new).filter(|&priority| priority <= most);
+    let Some(priority) = priority else {
+        let bound = format!("0 <= priority <= {}", most.level());
         return Err(Raise::out_of_range("thread-priority-set!", 2, frame.get(1), bound));
     };
     lock(&thread.inner).priority = priority;
@@ -193,7 +196,6 @@ fn raw_sleep(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
 /// `(thread-terminate! thread)`.
 fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let thread = argument("thread-terminate!", frame)?;
-    let kernel = machine.kernel()?;
     let me = machine.thread()?;
     let joiners = {
         let mut inner = lock(&thread.inner);
@@ -208,9 +210,9 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
         }
     };
     for joiner in joiners {
-        joiner.wake(&kernel);
+        joiner.wake();
     }
-    thread.request(&kernel, REQUEST_TERMINATE);
+    thread.request(REQUEST_TERMINATE);
     if Arc::ptr_eq(thread, me) {
         return Ok(Control::Stop(Exit::Poll));
     }
@@ -221,7 +223,6 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
 fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let thread = argument("thread-join!", frame)?;
     let me = machine.thread()?;
-    let kernel = machine.kernel()?;
     let wait = match machine.wait.take() {
         Some(wait) => wait,
         None => Wait::until(Value::FALSE, (count > 1).then(|| frame.get(1)))?,
@@ -254,9 +255,9 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     }
     if Arc::ptr_eq(thread, me) {
         drop(inner);
-        return Ok(machine.wait_for(&kernel, me, "its own end", wait));
+        return Ok(machine.wait_for(me, "its own end", wait));
     }
-    Ok(machine.wait_for(&kernel, me, "the end of another thread", wait))
+    Ok(machine.wait_for(me, "the end of another thread", wait))
 }
 
 /// What joining a thread raises that left an exception to nobody.
