@@ -17,14 +17,14 @@ pub const SHAPES: [&str; 3] = ["dense", "islands", "sparse"];
 /// What is traced: a name, and a command line for the shell.
 const PROGRAMS: [(&str, &str); 3] = [
     ("recorded", ""),
-    ("python3", "python3 -S -c 'print(sorted({str(i): i for i in range(2000)})[5])'"),
+    ("sort", "sort --parallel=1 LICENSE-APACHE"),
     (
         "cc1",
         "sh -c 'printf \"#include <stdio.h>\\nint main(void){return 0;}\" | gcc -O2 -S -x c -o /dev/null -'",
     ),
 ];
-/// The recording that the tests use too: python3 at its start.
-const RECORDING: &str = "crates/pagetable/tests/traces/python.trace";
+/// The recording that the tests use too: `ls -l /`.
+const RECORDING: &str = "crates/pagetable/tests/traces/ls.trace";
 
 /// Measures it all; the report's files are `pagetable.*`.
 ///
