@@ -305,21 +305,3 @@ fn servers_may_end_or_lie_at_every_step() {
         }
     });
 }
-
-#[test]
-fn dead_client_leaves_nothing_behind() {
-    under_watchdog("dead_client_leaves_nothing_behind", || {
-        let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-        beside_a_server("many", |place| {
-            let before = open();
-            for _ in 0..20 {
-                drop(Attacker::connect(place));
-                let client = Client::connect(place).unwrap();
-                client.call(0, &[1]).unwrap();
-            }
-            while open() > before {
-                sleep(Duration::from_millis(1));
-            }
-        });
-    });
-}
