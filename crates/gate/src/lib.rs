@@ -61,7 +61,10 @@ pub mod protocol;
 mod region;
 mod server;
 mod service;
+pub mod typed;
 mod worker;
+
+pub use kyocho_gate_macros::interface;
 
 pub use client::{Client, Target};
 pub use error::{Error, Failure};
