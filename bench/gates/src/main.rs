@@ -1,8 +1,9 @@
-//! What a call to another process costs, by gate and by what people use today: one JSON line a figure. `bench/run --part gates` calls it.
+//! What a call to another process costs, by gate and by what people use today: one JSON line a figure.
 //!
 //! ```text
 //! gates call SYSTEM PLACE SIZE [CALLS]    null calls, 4096 bytes each way, or 1048576 bytes in place; PLACE is same or other (core)
 //! gates many SYSTEM CALLERS [CALLS]       so many callers at a time
+//! gates table [ROUNDS]                    all calls beside their baselines, as ratios
 //! gates death                             how long after its server died a caller knows
 //! gates urgent HOGS [CALLS]               the longest of a real-time caller's calls beside programs that spin on its core
 //! ```
@@ -12,6 +13,7 @@
 mod death;
 mod pair;
 mod systems;
+mod table;
 mod timing;
 mod urgent;
 
@@ -32,6 +34,8 @@ fn main() {
         ["many", system, callers, calls] => {
             pair::many(find(system), number(callers), number(calls))
         }
+        ["table"] => table::run(5),
+        ["table", rounds] => table::run(number(rounds)),
         ["death"] => death::run(),
         ["urgent", hogs] => urgent::run(number(hogs), 2_000),
         ["urgent", hogs, calls] => urgent::run(number(hogs), number(calls)),
@@ -50,7 +54,7 @@ fn number(text: &str) -> usize {
 /// Ends the program with status 2 and how to call it.
 pub fn usage() -> ! {
     eprintln!(
-        "usage: gates call SYSTEM same|other SIZE [CALLS] | many SYSTEM CALLERS [CALLS] | death | urgent HOGS [CALLS]"
+        "usage: gates call SYSTEM same|other SIZE [CALLS] | many SYSTEM CALLERS [CALLS] | table [ROUNDS] | death | urgent HOGS [CALLS]"
     );
     eprintln!(
         "systems: {}",

@@ -47,6 +47,15 @@ fn the_client() {
     }
 }
 
+fn come_and_go(meeting: &Meeting, server: &Server) {
+    let client = meeting.start("the_client", "client");
+    assert!(mapped() > OWN_PAGES);
+    drop(client);
+    while server.clients() > 0 || mapped() > OWN_PAGES {
+        sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn killed_client_leaves_nothing_behind() {
     under_watchdog("killed_client_leaves_nothing_behind", || {
@@ -54,14 +63,7 @@ fn killed_client_leaves_nothing_behind() {
         let place = meeting.place();
         let run = || {
             let server = Server::builder().bind(&place, Arc::new(echo)).unwrap();
-            for _ in 0..5 {
-                let client = meeting.start("the_client", "client");
-                assert!(mapped() > OWN_PAGES);
-                drop(client);
-                while server.clients() > 0 || mapped() > OWN_PAGES {
-                    sleep(Duration::from_millis(1));
-                }
-            }
+            (0..5).for_each(|_| come_and_go(&meeting, &server));
         };
         Runtime::builder().virtual_processors(1).build().run(run).unwrap();
     });
