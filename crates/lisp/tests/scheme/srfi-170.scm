@@ -21,6 +21,7 @@
 (test 'refused (guard (e ((posix-error? e) (and (string? (posix-error-message e)) 'refused))) (file-info (in "none") #t))) (test '(#f #f) (list (posix-error? 'no) (guard (e (#t (posix-error? e))) (error "of ours")))) (test-error (read-symlink (in "a"))) (test-error (delete-directory root)) (test-error (rename-file (in "none") (in "x"))) (test-error (directory-files (in "none"))) (test-error (real-path (in "none"))) (test-error (set-current-directory! (in "none"))) (test-error (create-hard-link (in "none") (in "x")))
 (test #f (file-info-fifo? (file-info (in "a") #t))) (test #f (file-info-socket? (file-info (in "a") #t))) (test #t (file-info-device? (file-info "/dev/null" #t))) (test #t (exact-integer? (pid)))
 (define made (parameterize ((temp-file-prefix (in "t"))) (create-temp-file))) (test #t (file-exists? made)) (test #f (string=? made (create-temp-file (in "t"))))
+(test 3 (let ((tries 0)) (call-with-temporary-filename (lambda (name) (set! tries (+ tries 1)) (and (= tries 3) tries)) (in "u"))))
 (test #t (file-exists? (call-with-temporary-filename (lambda (name) (create-hard-link made name) name) (in "u"))))
 (for-each (lambda (name) (delete-file (in name))) (directory-files root #t))
 (delete-directory root)
