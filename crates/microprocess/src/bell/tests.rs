@@ -1,5 +1,5 @@
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
