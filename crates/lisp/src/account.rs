@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  memory   live at the last collection + taken since  <= memory_bytes_max     charged at each refill
+//!  processors                 equal shares; who is over his runs behind the others   [`share`]
 //!  threads, ports, sessions   held: counted in and out  <= ..._max             charged when made
 //! ```
 //!
@@ -14,10 +15,13 @@
 //! Between two collections an account pays for all it takes, garbage included: only a collection can tell. One that runs into
 //! its bound asks for a collection before anything is raised ([`Account::may_collect`] says how often).
 
+mod share;
+
 use crate::heap::OutOfMemory;
 use core::fmt;
 use kyocho_microprocess::Priority;
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
+use share::Share;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How much an account may have. What is beyond is refused to who asks, as an error that names the bound.
@@ -111,6 +115,7 @@ pub struct Account {
     held: [AtomicUsize; 3],
     /// Before this time on the monotonic clock it has no collection.
     collects_from_ns: AtomicU64,
+    share: Mutex<Share>,
 }
 
 /// Memory kept for small requests of an account that has used the rest up, so that its handlers run.
@@ -144,6 +149,7 @@ impl Account {
             taken_bytes: AtomicUsize::new(0),
             held: Default::default(),
             collects_from_ns: AtomicU64::new(0),
+            share: Mutex::default(),
         })
     }
 
@@ -255,6 +261,20 @@ impl Account {
         let max = self.bounds().memory_bytes_max;
         let reserve = (max / 16).min(RESERVE_BYTES_MAX);
         self.live_bytes.load(Ordering::Relaxed).saturating_add(reserve) > max
+    }
+
+    /// One of its threads has run for `ns`, up to `now_ns`; its share is so many thousandths of a processor.
+    pub(crate) fn run(&self, now_ns: u64, ns: u64, millishare: u64) {
+        self.lock_share().run(now_ns, ns, millishare);
+    }
+
+    /// Whether its threads run behind those of others.
+    pub(crate) fn is_over_share(&self, now_ns: u64, millishare: u64) -> bool {
+        self.lock_share().is_over(now_ns, millishare)
+    }
+
+    fn lock_share(&self) -> MutexGuard<'_, Share> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a collection may be made because of its shortage alone; otherwise the time from when on.

@@ -78,8 +78,16 @@ struct Line {
 }
 
 impl Line {
-    /// Sends what is pending.
+    /// Sends what is pending. A user who does not take it is gone: the session's other half is told.
     fn flush(&mut self) -> io::Result<()> {
+        let sent = self.send();
+        if sent.as_ref().is_err_and(|error| error.kind() != ErrorKind::Interrupted) {
+            self.writer.hang_up();
+        }
+        sent
+    }
+
+    fn send(&mut self) -> io::Result<()> {
         while !self.pending.is_empty() {
             match self.writer.write(&self.pending)? {
                 0 => return Err(ErrorKind::WriteZero.into()),

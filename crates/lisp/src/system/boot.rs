@@ -139,6 +139,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     ];
     words.extend(options.arguments.iter().cloned());
     crate::primitives::set_command_line(words);
+    let options = Options { virtual_processors: Some(report.virtual_processors), ..options };
     let kernel = Kernel::new(heap, options, mutator)
         .map_err(|_| BootError::Host(io::ErrorKind::OutOfMemory.into()))?;
     let kernel = Arc::new(kernel);

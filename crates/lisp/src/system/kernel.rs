@@ -23,11 +23,16 @@ use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Memory kept for small requests while a greedy thread holds the rest.
 const RESERVE_BYTES_MAX: usize = 8 << 20;
+
+/// Thousandths.
+const MILLI: u64 = 1000;
+/// How long an account's share is taken for what it was.
+const SHARE_INTERVAL_NS: u64 = 20_000_000;
 
 /// Threads that the report of a deadlock lists.
 const DEADLOCK_LINES_MAX: usize = 20;
@@ -52,6 +57,9 @@ pub(crate) struct Kernel {
     /// All sessions that have not ended, by number.
     sessions: Mutex<BTreeMap<u64, Arc<LispSession>>>,
     next_session: AtomicU64,
+    /// What an account's share is, in thousandths of a processor, and as of when.
+    millishare: AtomicU64,
+    shared_at_ns: AtomicU64,
     /// For those who are no Lisp thread; used under `Threads::as_outsider`.
     pub(crate) mutator: Mutex<Mutator>,
 }
@@ -137,6 +145,8 @@ impl Kernel {
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
             next_session: AtomicU64::new(1),
+            millishare: AtomicU64::new(MILLI),
+            shared_at_ns: AtomicU64::new(0),
             mutator: Mutex::new(mutator),
         })
     }
@@ -183,9 +193,36 @@ impl Kernel {
         Ok(session)
     }
 
+    /// The share of an account, in thousandths of a processor: all processors by the accounts that have active threads. Counted
+    /// anew from time to time.
+    pub(crate) fn millishare(&self, now_ns: u64) -> u64 {
+        let at_ns = self.shared_at_ns.load(Ordering::Relaxed);
+        let is_due = now_ns.saturating_sub(at_ns) > SHARE_INTERVAL_NS;
+        let is_mine = || {
+            let (relaxed, all) = (Ordering::Relaxed, &self.shared_at_ns);
+            all.compare_exchange(at_ns, now_ns, relaxed, relaxed).is_ok()
+        };
+        if is_due && is_mine() {
+            let sessions = lock(&self.sessions);
+            let active = sessions.values().filter(|session| session.is_active());
+            let accounts: HashSet<_> =
+                active.map(|session| Arc::as_ptr(&session.account)).collect();
+            // Booting has put down how many there are.
+            let processors = self.options.virtual_processors.unwrap_or(1) as u64;
+            let share = processors * MILLI / (accounts.len() as u64).max(1);
+            self.millishare.store(share, Ordering::Relaxed);
+        }
+        self.millishare.load(Ordering::Relaxed)
+    }
+
     /// A session has ended.
     pub(crate) fn forget(&self, id: u64) {
-        lock(&self.sessions).remove(&id);
+        let mut sessions = lock(&self.sessions);
+        let Some(ended) = sessions.remove(&id) else { return };
+        if !sessions.values().any(|session| Arc::ptr_eq(&session.account, &ended.account)) {
+            // All it had is garbage. The collector looks at accounts that have sessions.
+            ended.account.settle(0);
+        }
     }
 
     /// The value of one of the system's own procedures.

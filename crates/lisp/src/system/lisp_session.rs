@@ -22,6 +22,7 @@ use crate::thread::lisp_thread::{
 use crate::value::Value;
 use core::fmt;
 use core::time::Duration;
+use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -259,6 +260,10 @@ impl LispSession {
             .unwrap_or_else(PoisonError::into_inner);
         drop(started);
         self.ask_threads(kernel, REQUEST_ABANDON);
+        for thread in self.threads(kernel) {
+            // One that somebody has suspended takes no step for a request; one that has ended needs none.
+            let _ = thread.microprocess.get().map(Microprocess::kill);
+        }
         let started = lock(&self.started);
         let wait = self.emptied.wait_while(started, |started| *started > 0);
         drop(wait.unwrap_or_else(PoisonError::into_inner));
@@ -274,11 +279,16 @@ impl LispSession {
         *lock(&self.main) = None;
     }
 
+    fn threads(&self, kernel: &Kernel) -> impl Iterator<Item = Arc<LispThread>> {
+        kernel.threads.started().into_iter().filter(|thread| thread.session.id == self.id)
+    }
+
     fn ask_threads(&self, kernel: &Kernel, request: u32) {
-        for thread in kernel.threads.started() {
-            if thread.session.id == self.id {
-                thread.request(request);
-            }
-        }
+        self.threads(kernel).for_each(|thread| thread.request(request));
+    }
+
+    /// Whether some thread is runnable, or waits for a time.
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire) > 0
     }
 }

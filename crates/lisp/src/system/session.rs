@@ -77,6 +77,15 @@ impl SessionHandle {
     }
 }
 
+/// A user's session ends with its value, as [`SessionHandle::end`] tells; the process's own lasts as long as the system.
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.session.id != 0 {
+            self.handle().end();
+        }
+    }
+}
+
 impl Session {
     pub(super) fn new(
         kernel: Arc<Kernel>,
@@ -137,11 +146,6 @@ impl Session {
         for role in [Role::Output, Role::Error] {
             self.session.port(role).flush_outside();
         }
-    }
-
-    /// Ends it, as [`SessionHandle::end`] does.
-    pub fn end(self) {
-        self.handle().end();
     }
 
     /// The code that `exit` was called with, once it was.

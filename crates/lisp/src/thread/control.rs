@@ -12,7 +12,7 @@ use crate::thread::mutex::exception;
 use crate::thread::wait::{Wait, duration_of};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
-use kyocho_microprocess::{Deadline, Microprocess, Priority};
+use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::task::ThreadId;
 use std::sync::Arc;
@@ -64,6 +64,13 @@ pub(super) const TABLE: &[Procedure] = &[
     Procedure::new("raw-sleep", 1, Some(1), raw_sleep),
     Procedure::new("thread-terminate!", 1, Some(1), terminate),
     Procedure::new("thread-join!", 1, Some(3), join),
+    Procedure::new("%threads", 0, Some(0), |m, _, _| threads(m).map(Control::Value)),
+    Procedure::new("%suspend", 1, Some(1), |_, frame, _| {
+        order(argument("suspend", frame)?, Microprocess::suspend)
+    }),
+    Procedure::new("%resume", 1, Some(1), |_, frame, _| {
+        order(argument("resume", frame)?, Microprocess::resume)
+    }),
     Procedure::new("current-time", 0, Some(0), |m, _, _| time(m, Deadline::now().ns())),
     Procedure::new("time?", 1, Some(1), |_, frame, _| {
         Ok(Control::Value(Value::boolean(frame.get(0).as_foreign::<Time>().is_some())))
@@ -111,6 +118,40 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     let object = machine.mutator.foreign(Box::new(ThreadObject(Arc::clone(&thread))))?;
     lock(&thread.inner).object = object;
     Ok(object)
+}
+
+/// `(%threads)`: the started threads of the caller's account, as vectors of number, thread, what it waits for, cells taken.
+fn threads(machine: &mut Machine) -> Result {
+    let (kernel, me) = (machine.kernel()?, machine.thread()?);
+    let mut list = Value::NIL;
+    for thread in kernel.threads.started().iter().rev() {
+        if !Arc::ptr_eq(&thread.session.account, &me.session.account) {
+            continue;
+        }
+        let parked = thread.parked.load(Ordering::Acquire);
+        let (object, waits_for) = {
+            let inner = lock(&thread.inner);
+            (inner.object, inner.waits_for.filter(|_| parked))
+        };
+        let waits_for = match waits_for {
+            Some(what) => machine.mutator.string(what)?,
+            None => Value::FALSE,
+        };
+        let taken = thread.taken.load(Ordering::Relaxed).min(i64::MAX as u64 >> 4) as i64;
+        let fields = [Value::fixnum(thread.id as i64), object, waits_for, Value::fixnum(taken)];
+        let entry = machine.mutator.vector_of(&fields)?;
+        list = machine.mutator.cons(entry, list)?;
+    }
+    Ok(list)
+}
+
+/// Gives a thread's microprocess an order; one that has not begun or has ended has none.
+fn order(
+    thread: &LispThread,
+    order: impl FnOnce(&Microprocess) -> core::result::Result<(), Gone>,
+) -> Result<Control> {
+    let given = thread.microprocess.get().is_some_and(|microprocess| order(microprocess).is_ok());
+    Ok(Control::Value(Value::boolean(given)))
 }
 
 fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<()> {

@@ -95,6 +95,8 @@ pub(crate) struct LispThread {
     pub(crate) refill: AtomicU8,
     /// What it has taken, in cells, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
+    /// How long it was in raw kernel calls.
+    pub(crate) outside_ns: AtomicU64,
     /// The host's number of the kernel thread that it blocks in a raw call.
     pub(crate) kernel_thread: AtomicU32,
 }
@@ -147,6 +149,7 @@ impl LispThread {
             machine: UnsafeCell::new(None),
             refill: AtomicU8::new(NOT_ASKED),
             taken: AtomicU64::new(0),
+            outside_ns: AtomicU64::new(0),
             kernel_thread: AtomicU32::new(0),
         }
     }

@@ -17,7 +17,7 @@ use crate::thread::lisp_thread::{
 use crate::thread::mutex;
 use crate::thread::wait::withdraw;
 use crate::value::Value;
-use kyocho_microprocess::{Builder, Deadline, Microprocess, Stackless, Step};
+use kyocho_microprocess::{Builder, Deadline, Microprocess, Priority, Stackless, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use std::io;
@@ -28,6 +28,8 @@ use std::sync::Arc;
 pub(crate) struct Runner {
     thread: Arc<LispThread>,
     kernel: Arc<Kernel>,
+    /// It is a thread of one of several users, who share the processors.
+    shares: bool,
     cache_size: CacheSize,
     /// Cells that the cache was given up to the last refill.
     taken: u64,
@@ -48,6 +50,8 @@ const EXHAUSTED_MAX: u32 = 8;
 const STARVED_MAX: u32 = 100;
 /// Collections that either is worth where only the user's other threads can have the memory.
 const BOUNDED_TRIES_MAX: u32 = 2;
+/// A thread of an account that is over its share runs at this part of its priority.
+const OVER_SHARE_PART: u8 = 4;
 /// Cells that a thread gets at a time while memory is short.
 const SHORT_CELLS: usize = 64;
 
@@ -79,6 +83,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Resul
     let runner = Runner {
         thread: Arc::clone(thread),
         kernel: Arc::clone(kernel),
+        shares: thread.session.id != 0,
         cache_size: CacheSize::new(monotonic_ns()),
         taken: 0,
         terminating: false,
@@ -107,12 +112,10 @@ impl Stackless for Runner {
         if thread.parked.swap(false, Ordering::AcqRel) {
             thread.session.activate();
         }
-        if !self.kernel.threads.enter(&thread) {
-            return Step::Park;
+        if self.shares {
+            return self.step_within_share(&thread);
         }
-        let step = self.advance(&thread);
-        self.kernel.threads.leave(&thread);
-        step
+        self.step_now(&thread)
     }
 
     /// Killed from outside Lisp: it ends as by `thread-terminate!`.
@@ -123,6 +126,44 @@ impl Stackless for Runner {
 }
 
 impl Runner {
+    fn step_now(&mut self, thread: &Arc<LispThread>) -> Step {
+        if !self.kernel.threads.enter(thread) {
+            return Step::Park;
+        }
+        let step = self.advance(thread);
+        self.kernel.threads.leave(thread);
+        step
+    }
+
+    /// A step that the thread's account is charged for.
+    fn step_within_share(&mut self, thread: &Arc<LispThread>) -> Step {
+        let begin_ns = monotonic_ns();
+        if self.changes_place(thread, begin_ns) {
+            return Step::Yield;
+        }
+        let outside_ns = thread.outside_ns.load(Ordering::Relaxed);
+        let step = self.step_now(thread);
+        let outside_ns = thread.outside_ns.load(Ordering::Relaxed) - outside_ns;
+        let now_ns = monotonic_ns();
+        let ran_ns = (now_ns - begin_ns).saturating_sub(outside_ns);
+        thread.session.account.run(now_ns, ran_ns, self.kernel.millishare(now_ns));
+        step
+    }
+
+    /// Gives the thread the place in the queues that its account's share leaves it; whether that is another one than before.
+    fn changes_place(&self, thread: &LispThread, now_ns: u64) -> bool {
+        let session = &thread.session;
+        let is_over = session.account.is_over_share(now_ns, self.kernel.millishare(now_ns));
+        let level = lock(&thread.inner).priority.level();
+        let level = if is_over { level / OVER_SHARE_PART } else { level };
+        let Some(priority) = Priority::new(level) else { return false };
+        if Microprocess::current().priority() == priority {
+            return false;
+        }
+        Microprocess::current().set_priority(priority);
+        true
+    }
+
     #[expect(unsafe_code, reason = "this is the step that owns the machine")]
     fn advance(&mut self, thread: &Arc<LispThread>) -> Step {
         // SAFETY: this is the thread's own step, between `enter` and `leave`.

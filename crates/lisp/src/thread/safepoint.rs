@@ -13,6 +13,7 @@ use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING};
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -83,7 +84,9 @@ impl Threads {
     /// Runs `call`, which touches nothing of Lisp and may block in the kernel.
     pub(crate) fn outside<T>(&self, thread: &LispThread, call: impl FnOnce() -> T) -> T {
         thread.state.store(SAFE, Ordering::SeqCst);
+        let begin_ns = monotonic_ns();
         let result = call();
+        thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
         loop {
             thread.state.store(RUNNING, Ordering::SeqCst);
             if !self.stopping.load(Ordering::SeqCst) {

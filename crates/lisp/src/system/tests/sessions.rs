@@ -4,6 +4,7 @@ use super::{boot, on, within_watchdog};
 use crate::account::{Account, Bounds, Usage};
 use crate::port::SessionPorts;
 use crate::system::{Session, SessionHandle, System};
+use kyocho_microprocess::Priority;
 use kyocho_sys::prim::thread::JoinHandle;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -39,7 +40,7 @@ const SMALL: Bounds = Bounds {
     threads_max: 20,
     ports_max: 4,
     sessions_max: 2,
-    priority_max: kyocho_microprocess::Priority::NORMAL,
+    priority_max: Priority::NORMAL,
     files: false,
 };
 
@@ -54,6 +55,15 @@ fn eval(session: &mut Session, text: &str) -> String {
         Ok(evaluation) => evaluation.values.last().cloned().unwrap_or_default(),
         Err(report) => format!("error {}", report.message()),
     }
+}
+
+/// The number that `(ps)` shows for the thread called `name`.
+fn number_of(session: &mut Session, page: &Page, name: &str) -> String {
+    eval(session, "(ps)");
+    session.flush_output();
+    let text = page.text();
+    let line = text.lines().rev().find(|line| line.contains(&format!(" {name}"))).unwrap();
+    line.split_whitespace().next().unwrap().to_owned()
 }
 
 /// Evaluates on a kernel thread of its own.
@@ -190,8 +200,8 @@ fn a_session_that_ends_leaves_nothing() {
         assert_eq!(ada.usage().threads, 6);
         eval(&mut b, "(gc)");
         assert!(ada.usage().live_bytes > 800_000, "{:?}", ada.usage());
-        a.end();
-        assert_eq!(Usage { live_bytes: 0, taken_bytes: 0, ..ada.usage() }, Usage::default());
+        drop(a);
+        assert_eq!(ada.usage(), Usage::default());
         let before = system.statistics().live_bytes;
         eval(&mut b, "(gc)");
         assert!(system.statistics().live_bytes + 800_000 < before + 1, "its vector is garbage");
@@ -201,11 +211,11 @@ fn a_session_that_ends_leaves_nothing() {
 #[test]
 fn an_account_opens_as_many_sessions_as_it_may() {
     two(|system, ada, _| {
-        let first = open(&system, &ada);
+        let (first, _) = open(&system, &ada);
         let _second = open(&system, &ada);
         let error = system.open_session(&ada, Page::default().ports()).unwrap_err();
         assert_eq!(error.to_string(), "too many sessions: ada may have 2");
-        first.0.end();
+        drop(first);
         open(&system, &ada);
     });
 }
@@ -250,7 +260,7 @@ fn survives(texts: &'static [(&'static str, &'static str)]) {
             assert!(message.contains(expected), "{text}: {message}");
             assert_eq!(eval(&mut b, "(length (iota 1000))"), "1000", "beside {text}");
         }
-        a.end();
+        drop(a);
         assert_eq!(ada.usage().threads, 0);
         assert_eq!(eval(&mut b, "(gc) 'unhurt"), "unhurt");
     });
@@ -310,4 +320,60 @@ fn a_priority_beyond_the_bound_is_refused() {
         ("(thread-priority-set! (current-thread) 63)", "0 <= priority <= 31"),
         ("(thread-priority-set! (current-thread) 3) 'humbler", "humbler"),
     ]);
+}
+
+#[test]
+fn a_user_sees_and_commands_his_own_threads_alone() {
+    two(|system, ada, bob| {
+        let ((mut a, page_a), (mut b, page_b)) = (open(&system, &ada), open(&system, &bob));
+        eval(&mut a, "(define t (spawn (lambda () (thread-sleep! 1000)) 'hers))");
+        eval(&mut b, "(define t (spawn (lambda () (thread-sleep! 1000)) 'his))");
+        let hers = number_of(&mut a, &page_a, "hers");
+        assert!(number_of(&mut b, &page_b, "his") != hers);
+        assert!(!page_b.text().contains("hers"), "{}", page_b.text());
+        assert_eq!(eval(&mut b, "(length (threads))"), "2");
+        for order in ["kill", "suspend", "resume"] {
+            let message = eval(&mut b, &format!("({order} {hers})"));
+            assert_eq!(message, format!("error {order}: you have no such thread: {hers}"));
+        }
+        assert_eq!(eval(&mut a, &format!("(set-priority! {hers} 5) (thread-priority t)")), "5");
+        let ended = "(guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t))";
+        assert_eq!(eval(&mut a, &format!("(kill {hers}) {ended}")), "ended");
+    });
+}
+
+#[test]
+fn a_suspended_thread_ends_with_its_session() {
+    two(|system, ada, _| {
+        let (mut a, page) = open(&system, &ada);
+        eval(&mut a, "(spawn (lambda () (let loop () (loop))) 'stands) (thread-sleep! 0.01)");
+        let id = number_of(&mut a, &page, "stands");
+        assert_eq!(eval(&mut a, &format!("(suspend {id})")), "#t");
+        drop(a);
+        assert_eq!(ada.usage().threads, 0);
+    });
+}
+
+#[test]
+fn who_is_over_his_share_runs_behind_the_others() {
+    two(|system, ada, bob| {
+        let ((mut a, _), (b, _)) = (open(&system, &ada), open(&system, &bob));
+        let hogs = "(do ((i 0 (+ i 1))) ((= i 10) 'hogs) (spawn (lambda () (let loop () (loop)))))";
+        assert_eq!(eval(&mut a, hogs), "hogs");
+        let is_behind = || {
+            let threads = system.kernel.threads.started();
+            threads.iter().filter(|thread| thread.session.account.name() == "ada").any(|thread| {
+                let priority =
+                    thread.microprocess.get().map(|microprocess| microprocess.priority());
+                priority.is_some_and(|priority| priority < Priority::NORMAL)
+            })
+        };
+        let interrupt = b.handle();
+        let running = in_background(b, "(let loop () (loop))");
+        while !is_behind() {
+            std::thread::yield_now();
+        }
+        interrupted(&interrupt, running);
+        drop(a);
+    });
 }
