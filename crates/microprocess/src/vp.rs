@@ -33,6 +33,7 @@ use crate::bell::Bell;
 use crate::event::EventKind;
 use crate::heap::{Heap, Sleeping};
 use crate::inbox::{self, Inbox};
+use crate::inherit;
 use crate::io::port::Port;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::pool::Pool;
@@ -421,6 +422,11 @@ impl Vp {
         }
         if bits & remote::CHANGED != 0 {
             self.changed(record);
+            // Who asked may be of no runtime, and leaves the chain to us. One that was just woken waits no longer: we may be in the
+            // guard of what it waited for.
+            if record.state.get() == State::Parked {
+                inherit::propagate(self, record);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use proptest::prelude::{Just, ProptestConfig, Strategy, prop_oneof, proptest};
 
+use crate::control::find;
 use crate::record::Record;
 use crate::schedule;
 use crate::{Builder, JoinHandle, Microprocess, Mutex, Priority, Runtime, RwLock};
@@ -413,6 +414,53 @@ fn a_ring_of_waits_ends_and_is_a_deadlock() {
         }
     });
     assert_eq!(deadlock.unwrap_err().waiting.len(), 4);
+}
+
+/// Sleeps until `who` runs at `level`; gives up after long.
+fn await_level(who: &Microprocess, level: u8) {
+    let end_ns = monotonic_ns() + GIVE_UP_NS;
+    while who.effective_priority().level() != level {
+        assert!(monotonic_ns() < end_ns, "{} instead of {level}", who.effective_priority().level());
+        sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_order_from_outside_goes_along_the_chain() {
+    on_one(|| {
+        let (gate, locks) = (AtomicBool::new(false), [Mutex::new(()), Mutex::new(())]);
+        let (gate, locks) = (Arc::new(gate), Arc::new(locks));
+        let (wait_here, both) = (Arc::clone(&gate), Arc::clone(&locks));
+        let low = at(10).spawn(move || {
+            let _held = both[0].lock().unwrap();
+            while !wait_here.load(Ordering::SeqCst) {
+                sleep(Duration::from_millis(1));
+            }
+        });
+        let low = low.unwrap();
+        while locks[0].try_lock().is_ok() {
+            sleep(Duration::from_millis(1));
+        }
+        let both = Arc::clone(&locks);
+        let middle = at(11).spawn(move || {
+            let _held = both[1].lock().unwrap();
+            drop(both[0].lock());
+        });
+        await_level(&low.microprocess(), 11);
+        let top = at(12).spawn(move || drop(locks[1].lock()));
+        await_level(&low.microprocess(), 12);
+        let (middle, top) = (middle.unwrap(), top.unwrap());
+        for level in [50, 20] {
+            // From a kernel thread of no runtime, as the control socket's are.
+            let id = top.microprocess().id();
+            let order = move || find(id).unwrap().order_priority(Priority::new(level).unwrap());
+            std::thread::spawn(order).join().unwrap().unwrap();
+            await_level(&middle.microprocess(), level);
+            await_level(&low.microprocess(), level);
+        }
+        gate.store(true, Ordering::SeqCst);
+        low.join().and(middle.join()).and(top.join()).unwrap();
+    });
 }
 
 #[test]
