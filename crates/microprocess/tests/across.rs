@@ -4,7 +4,6 @@
 #![expect(unsafe_code, reason = "signals processes")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
-use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -14,6 +13,7 @@ use std::{env, fs};
 
 use kyocho_microprocess::{Builder, Priority, Reach, Reflection, Runtime, report, statistics};
 
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use kyocho_sys::scheduling::{CpuSet, affinity, set_affinity};
 use kyocho_sys::task::ThreadId;
 
@@ -31,8 +31,8 @@ struct Spinner {
     answers: BufReader<ChildStdout>,
 }
 
-/// Rounds that take a time slice and more.
-const MUCH: u64 = 2_000_000;
+/// Rounds that take many time slices: in so long a time the host lets every process run that wants to.
+const MUCH: u64 = 100_000_000;
 
 /// What a spinner has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Spinner {
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Waits until it does nothing while `urgent` does much: it stands aside, or the host lets it wait.
+    /// Waits until it does nothing while `urgent` does much: it stands aside.
     fn await_aside(&mut self, urgent: &mut Self) {
         loop {
             let before = self.counted();
