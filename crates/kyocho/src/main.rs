@@ -4,14 +4,11 @@
 
 mod boot;
 mod command_line;
-mod connect;
 mod deep;
-mod editor;
 mod order;
 mod prompt;
 mod ps;
 mod run;
-mod serve;
 mod signals;
 mod terminal;
 mod top;
@@ -31,7 +28,6 @@ fn main() -> ExitCode {
     let options = line.system.to_options();
     let command = match line.command {
         Some(Command::Control(command)) => return control(command),
-        Some(Command::Connect { socket }) => return connect::command(socket),
         command => command,
     };
     if options.engine == Engine::Deep {
@@ -46,8 +42,6 @@ fn main() -> ExitCode {
     match command {
         None => prompt::command(options),
         Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
-        Some(Command::Serve { config, listen }) => serve::command(options, config, listen),
-        Some(Command::Connect { .. }) => unreachable!("handled above"),
         Some(Command::Tour) => tour::command(options),
         Some(Command::Control(_)) => unreachable!("handled above"),
     }

@@ -1,6 +1,5 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 
-pub mod account;
 mod compiler;
 pub mod deep;
 pub mod equality;

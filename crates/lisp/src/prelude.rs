@@ -16,7 +16,6 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/strings.scm", include_str!("prelude/strings.scm")),
     ("prelude/ports.scm", include_str!("prelude/ports.scm")),
     ("prelude/hash_tables.scm", include_str!("prelude/hash_tables.scm")),
-    ("prelude/threads.scm", include_str!("prelude/threads.scm")),
 ];
 
 /// Libraries that are read when they are first imported: name, source, text.

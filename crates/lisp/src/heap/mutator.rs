@@ -40,7 +40,7 @@ impl Mutator {
     /// A mutator with an empty cache.
     #[must_use]
     pub fn new(heap: Arc<Heap>, context: ThreadContext) -> Self {
-        let cells = heap.cells(context.account());
+        let cells = heap.cells();
         Self { heap, cells, context, want: WANT_DEFAULT, wide_cells: 0 }
     }
 
@@ -111,20 +111,10 @@ impl Mutator {
             self.heap.refill(&self.cells, bytes / GRANULE_BYTES, want)?;
             return self.cells.try_raw(bytes).ok_or(OutOfMemory);
         }
-        self.charge(bytes)?;
         let is_large = bytes > LARGE_BYTES;
         let at = if is_large { self.heap.take_large(bytes) } else { self.heap.take_wide(bytes) }?;
         self.wide_cells += (bytes / GRANULE_BYTES) as u64;
         Ok(at)
-    }
-
-    /// Charges the thread's account for `bytes` past the cache: a large object, or memory outside the heap that will be
-    /// counted when it is marked.
-    ///
-    /// # Errors
-    /// The account's limit is reached.
-    pub(crate) fn charge(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        self.cells.words().account().map_or(Ok(()), |account| account.charge(bytes))
     }
 
     /// An object whose payload is `fields`.
@@ -300,7 +290,6 @@ impl Mutator {
     /// # Errors
     /// When the heap's limit is reached; the object is dropped.
     pub fn foreign(&mut self, object: Box<dyn ForeignObject>) -> Result<Value, OutOfMemory> {
-        self.charge(object.held_bytes())?;
         let value = self.object(Kind::Foreign, 0, 1)?;
         word::initialise(value.address() + WORD_BYTES, word::foreign_into_word(object));
         self.heap.register_foreign(value);

@@ -1,8 +1,6 @@
 //! Whole systems: threads in every state, several virtual processors, limits, reports.
 
-mod sessions;
-
-use super::{CellCache, Completeness, Options, Report, Session, System, completeness};
+use super::{CellCache, Completeness, Options, Report, Session, System};
 use core::time::Duration;
 use std::sync::mpsc;
 
@@ -268,13 +266,14 @@ fn an_interrupt_ends_the_evaluation_and_keeps_the_session() {
                 &mut session,
                 "(define x 5) (define other (spawn (lambda () (thread-sleep! 60))))",
             );
-            let interrupt = session.handle();
+            let interrupt = session.interrupt_handle();
             let (stop, stopped) = mpsc::channel::<()>();
             // Interrupts again and again: the evaluation may not have begun at the first.
             let again = kyocho_sys::thread::start("interrupter", 1 << 16, move || {
                 let again = || stopped.recv_timeout(Duration::from_millis(5)).is_err();
-                let calls = core::iter::repeat_with(again).take_while(|&go_on| go_on);
-                calls.map(|_| interrupt.interrupt()).last()
+                core::iter::repeat_with(again)
+                    .take_while(|&go_on| go_on)
+                    .for_each(|_| interrupt.interrupt());
             });
             let report = session.eval(text, "test").unwrap_err();
             stop.send(()).unwrap();
@@ -293,9 +292,9 @@ fn sessions_answer_what_a_prompt_asks() {
         assert_eq!(last(&mut session, "(define (square x) (* x x)) (square 5)"), "25");
         assert_eq!(session.eval("(values 1 2)", "p").unwrap().values, ["1", "2"]);
         assert!(session.names("squa").contains(&"square".to_owned()));
-        assert!(matches!(completeness("(+ 1"), Completeness::Incomplete));
-        assert!(matches!(completeness("(+ 1 2)"), Completeness::Complete));
-        assert!(matches!(completeness(")"), Completeness::Wrong(_)));
+        assert!(matches!(session.completeness("(+ 1"), Completeness::Incomplete));
+        assert!(matches!(session.completeness("(+ 1 2)"), Completeness::Complete));
+        assert!(matches!(session.completeness(")"), Completeness::Wrong(_)));
         assert_eq!(last(&mut session, "(eval '(* 2 21) (environment '(scheme base)))"), "42");
         assert_eq!(session.exit_code(), None);
         last(
