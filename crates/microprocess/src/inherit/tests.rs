@@ -454,7 +454,7 @@ fn an_order_from_outside_goes_along_the_chain() {
             // From a kernel thread of no runtime, as the control socket's are.
             let id = top.microprocess().id();
             let order = move || find(id).unwrap().order_priority(Priority::new(level).unwrap());
-            std::thread::spawn(order).join().unwrap().unwrap();
+            kyocho_sys::prim::thread::spawn(order).join().unwrap().unwrap();
             await_level(&middle.microprocess(), level);
             await_level(&low.microprocess(), level);
         }
