@@ -16,7 +16,7 @@
 //!
 //! **Invariant:** no wake is lost. The waker changes the word before it looks whether the bell's owner is parked; the owner shows that
 //! it is parked before it looks at the words for the last time, and sleeps only while the counter is as before (all sequentially
-//! consistent). Scribbling on the counters can delay a wake by [`LOOK_AGAIN_NS`], no more.
+//! consistent). Scribbling on the counters can delay a wake by `LOOK_AGAIN_NS`, no more.
 //!
 //! **Invariant:** an awaited word is alive while it is linked: its waiter unlinks it before it returns, however the wait ends.
 //!
