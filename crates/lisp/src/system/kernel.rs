@@ -158,9 +158,10 @@ impl Kernel {
         program.and_then(|program| program.nearest(name)).or_else(|| system.nearest(name))
     }
 
-    /// The main thread has ended, or the program has.
+    /// The main thread has ended, or the program has: the first to say so is heard. What ends
+    /// after an `exit`, such as a join of the thread that called it, ends because of it.
     pub(crate) fn main_ended(&self, ended: Ended) {
-        *lock(&self.ended) = Some(ended);
+        lock(&self.ended).get_or_insert(ended);
         if let Some(getty) = self.getty.get() {
             getty.unpark();
         }

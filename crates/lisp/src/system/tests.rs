@@ -1,8 +1,11 @@
 //! Whole systems: threads in every state, several virtual processors, limits, reports.
 
+use super::kernel::{Ended, Kernel, lock};
 use super::{CellCache, Completeness, Options, Report, Session, System};
+use crate::heap::{Heap, Limits, Mutator};
+use crate::thread::ThreadContext;
 use core::time::Duration;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 /// A test that takes longer hangs.
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -315,4 +318,16 @@ fn many_parked_threads_all_answer() {
          (apply + (map thread-join! threads))",
         "5000",
     )]);
+}
+
+#[test]
+fn who_joins_a_thread_that_exits_does_not_speak_for_the_program() {
+    let heap = Heap::new(Limits::default()).unwrap();
+    let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+    let kernel = Kernel::new(heap, Options::default(), &mut mutator).unwrap();
+    kernel.main_ended(Ended::Exit(9));
+    // The main thread was woken by the end of that thread, and is faster than getty.
+    kernel.main_ended(Ended::Report(Report::outside("the thread was terminated".to_owned())));
+    let ended = lock(&kernel.ended).take();
+    assert!(matches!(ended, Some(Ended::Exit(9))), "{ended:?}");
 }
