@@ -3,11 +3,14 @@
 //! Whoever needs one cannot make it: the sentinel's would be of its own low class, and who has events masked must not allocate.
 //! The maker keeps some waiting, more after a time when many were needed at once, and dismisses what is not needed for long.
 
+use kyocho_sys::error::Errno;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::prim::thread::JoinHandle;
 use kyocho_sys::scheduling::{affinity, set_affinity, yield_to_host};
-use kyocho_sys::task::{ThreadId, reserve_descriptors};
+use kyocho_sys::task::{ThreadId, is_only_thread, reserve_descriptors};
+use kyocho_sys::thread::start;
 
 use crate::kernel_thread::{ANY_CPU, Role};
 use crate::runtime::Detection;
@@ -17,10 +20,10 @@ use crate::vp::Vp;
 /// Kernel threads kept waiting for each virtual processor: at least, and at most.
 const SPARES_MIN: u32 = 2;
 const SPARES_MAX: u32 = 64;
-/// Descriptors to make room for: 64 KiB of kernel memory.
-const DESCRIPTORS: u32 = 8192;
 /// So many that have not begun yet go before starting more.
 const UNBORN_MAX: u32 = 4;
+/// Descriptors to make room for: 64 KiB of kernel memory.
+const DESCRIPTORS: u32 = 8192;
 /// How long a surplus is kept; then half of it is dismissed.
 const TRIM_NS: u64 = 2_000_000_000;
 
@@ -78,6 +81,26 @@ impl Maker {
     }
 }
 
+/// Makes room for a descriptor of each kernel thread that will be looked at, before there are any; the thread that does it, if it takes
+/// long.
+///
+/// Where a process has several threads the host takes some 15 ms for it. The maker must not wait for that: it could make nothing meanwhile.
+pub(crate) fn make_room(detection: Detection) -> Result<Option<JoinHandle<()>>, Errno> {
+    const STACK_BYTES: usize = 64 << 10;
+    let reserve = || {
+        // Refused: then some kernel threads begin later.
+        let _later = reserve_descriptors(DESCRIPTORS);
+    };
+    if detection == Detection::Off {
+        Ok(None)
+    } else if is_only_thread() {
+        reserve();
+        Ok(None)
+    } else {
+        start("descriptors", STACK_BYTES, reserve).map(Some)
+    }
+}
+
 /// How many wait for `vp`, or will soon.
 fn coming(vp: &Vp) -> u32 {
     vp.pool.size() + vp.starting.load(Ordering::SeqCst)
@@ -89,10 +112,6 @@ pub(crate) fn run(shared: &'static Shared) {
     maker.tid.store(ThreadId::current().number(), Ordering::Release);
     step_aside(shared);
     make(shared);
-    if shared.detection != Detection::Off {
-        // One for each kernel thread that is looked at. Refused: some of them begin later.
-        let _later = reserve_descriptors(DESCRIPTORS);
-    }
     let mut trim_ns = None;
     loop {
         // Before the look at anything that a poke may announce.

@@ -7,6 +7,7 @@
 use core::cell::Cell;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use crate::error::Errno;
 use crate::event;
@@ -81,6 +82,13 @@ pub fn raise_descriptor_limit() -> Result<(), Errno> {
         0 => Ok(()),
         _ => Err(Errno::last()),
     }
+}
+
+/// Whether the process has no thread but the caller; `false` where that cannot be told. One that was joined may count for some
+/// microseconds more.
+pub fn is_only_thread() -> bool {
+    // A link for each thread, beside the directory's own two.
+    std::fs::metadata("/proc/self/task").is_ok_and(|threads| threads.nlink() == 3)
 }
 
 /// Makes room for `count` descriptors, or for as many as the process may have.

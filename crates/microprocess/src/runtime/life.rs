@@ -1,0 +1,180 @@
+//! How a run begins and ends: its kernel threads, its main microprocess, and what is left of it.
+
+use core::ptr;
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::prim::thread::JoinHandle;
+use kyocho_sys::thread::start;
+
+use crate::detect::{self, Seat};
+use crate::kernel_thread::Role;
+use crate::priority::Priority;
+use crate::record::{Kind, Name, Record, State};
+use crate::runtime::Detection;
+use crate::scheduler::{Arrival, Factory};
+use crate::shared::Shared;
+use crate::slot;
+use crate::spawn::furnish;
+use crate::vp::attention;
+use crate::{maker, monitor, overflow, preempt, ready, sentinel, space, trace};
+
+/// Puts the user schedulers in their places, before anything runs.
+///
+/// Not from the configuration: its lock, taken by a kernel thread of no runtime, would turn all short locks on for good.
+pub(super) fn install_schedulers(shared: &'static Shared, factory: &Factory) {
+    for vp in shared.vps() {
+        vp.queue.offer(factory.make(vp.index));
+        vp.queue.install();
+    }
+}
+
+/// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
+pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
+    let vp = shared.vps()[0];
+    let record = slot::refill(slot::LARGEST).expect("memory for the main stack");
+    let level = Priority::NORMAL.level();
+    let context = spawn_main(record, body);
+    record.renew(vp, vp.new_id(), level, context);
+    record.name.set(Name::new("main"));
+    record.completion.detached.set(true);
+    vp.counters.spawned.bump();
+    vp.queue.push(record, Arrival::Spawned);
+}
+
+#[expect(unsafe_code, reason = "the main microprocess borrows from its caller")]
+fn spawn_main(record: &'static Record, body: impl FnOnce() + Send) -> kyocho_arch::Context {
+    let body: Box<dyn FnOnce() + Send + '_> = Box::new(body);
+    // SAFETY: the slot was free. `run` returns after the virtual processors have stopped: either main has ended, or it never
+    // runs again.
+    unsafe { furnish::<_, ()>(record, body) }
+}
+
+/// Stack of the monitor and the sentinels.
+const WATCHER_STACK_BYTES: usize = 256 << 10;
+
+/// Kernel threads that hold no virtual processor, and where some of them wait.
+pub(super) struct Watchers {
+    threads: Vec<JoinHandle<()>>,
+    seats: Vec<&'static Seat>,
+}
+
+impl Watchers {
+    pub(super) const fn new(seats: Vec<&'static Seat>) -> Self {
+        Self { threads: Vec::new(), seats }
+    }
+}
+
+/// Starts the kernel threads; `watchers` gets those that hold no virtual processor.
+pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) -> Result<(), Errno> {
+    watchers.threads.extend(maker::make_room(shared.detection)?);
+    preempt::install();
+    overflow::install();
+    shared.enlist();
+    space::join(shared);
+    trace::join(shared);
+    for vp in shared.vps() {
+        shared.start_thread(vp, Role::Holder).inspect_err(|_| {
+            // The others start in vain.
+            shared.vps()[vp.index..].iter().for_each(|vp| vp.stopped.store(1, Ordering::SeqCst));
+        })?;
+    }
+    let Watchers { threads, seats } = watchers;
+    threads.push(start("monitor", WATCHER_STACK_BYTES, move || monitor::run(shared))?);
+    threads.push(start("maker", WATCHER_STACK_BYTES, move || maker::run(shared))?);
+    if shared.detection == Detection::Sentinel {
+        for vp in shared.vps() {
+            threads.push(start("sentinel", WATCHER_STACK_BYTES, move || sentinel::start(vp))?);
+        }
+    }
+    for (vp, seat) in shared.vps().iter().zip(seats) {
+        let seat: &'static Seat = seat;
+        vp.seat.store(seat.number(), Ordering::SeqCst);
+        threads.push(start("watcher", WATCHER_STACK_BYTES, move || detect::watch(vp, seat))?);
+        threads.push(start("sentinel", WATCHER_STACK_BYTES, move || detect::guard(vp, seat))?);
+    }
+    Ok(())
+}
+
+/// How long a virtual processor gets to stop by itself.
+const STOP_PATIENCE_NS: u64 = 1_000_000;
+
+/// Stops the virtual processors, joins the kernel threads and takes all slots back.
+pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
+    shared.stopping.store(true, Ordering::SeqCst);
+    shared.monitor.poke();
+    shared.maker.poke();
+    for vp in shared.vps() {
+        vp.sentinel.wake();
+        vp.alert(attention::STOP);
+    }
+    let Watchers { threads, seats } = watchers;
+    seats.iter().for_each(|seat| seat.wake());
+    for watcher in threads {
+        assert!(watcher.join().is_ok(), "neither monitor nor sentinel panics");
+    }
+    for vp in shared.vps() {
+        while vp.stopped.load(Ordering::SeqCst) == 0 {
+            futex::wait(&vp.stopped, 0, Some(monotonic_ns() + STOP_PATIENCE_NS));
+            vp.attention.fetch_or(attention::STOP, Ordering::SeqCst);
+            preempt::stop(vp);
+        }
+    }
+    let left = shared.join_threads();
+    for port in shared.vps().iter().filter_map(|vp| vp.detach_port()) {
+        port.quiesce();
+        port.put();
+    }
+    space::leave(shared);
+    shared.vps().iter().for_each(|vp| vp.bell.take_down());
+    shared.strike();
+    detect::give_back(seats);
+    shared.vps().iter().for_each(|vp| vp.queue.clear());
+    ready::free_retired();
+    let all = shared.statistics();
+    if all.spawned != all.ended || left != 0 {
+        // What is bound to a kernel thread that is left keeps its stack.
+        for record in of(shared).filter(|record| record.bound.get().is_none()) {
+            // The scheduler that had it is gone; the next user of the slot was handed to none.
+            record.scheduling.set_queued(false);
+            drop(record.machine.take());
+            // Whose they are never runs again, and they need not be `Send`.
+            core::mem::forget(record.locals.take());
+            record.inheritance.forget();
+            if is_unreferenced(record) {
+                slot::give_back(record);
+            } else {
+                record.state.set(State::Abandoned);
+            }
+        }
+    }
+}
+
+/// The records of the microprocesses of a runtime.
+pub(super) fn of(shared: &'static Shared) -> impl Iterator<Item = &'static Record> {
+    slot::all().filter(move |record| {
+        let home = record.home.load(Ordering::Acquire);
+        record.state.get() != State::Free && shared.vps().iter().any(|vp| ptr::eq(*vp, home))
+    })
+}
+
+impl Shared {
+    /// Whether one of its microprocesses is told to stand still.
+    #[cold]
+    pub(crate) fn has_suspended(&'static self) -> bool {
+        of(self).any(|record| record.orders.is_suspended() && record.state.get() != State::Finished)
+    }
+}
+
+/// Whether nothing outside the slot of an abandoned microprocess points into it. What waits for an
+/// object, or was just woken from that, may stand in the queues of objects that outlive the runtime:
+/// its slot is kept as it is, and whoever finds the node there passes over it.
+fn is_unreferenced(record: &Record) -> bool {
+    let alone = matches!(
+        record.reason.get().kind,
+        Kind::Nothing | Kind::Park | Kind::Sleep | Kind::Join | Kind::Bell
+    );
+    record.is_stackless.get() || record.state.get() == State::Finished || alone
+}
