@@ -291,6 +291,11 @@ impl Runner {
     /// The thread is over.
     fn end(&mut self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Step {
         let kernel = Arc::clone(&self.kernel);
+        if let Exit::Quit(code) = exit {
+            // Before anybody hears of this thread's end, and ends by it.
+            kernel.exiting.store(true, Ordering::Relaxed);
+            kernel.main_ended(Ended::Exit(code));
+        }
         if let (Exit::Uncaught(object), false) = (exit, self.terminating) {
             self.report_unheard(thread, machine, object);
         }
@@ -301,8 +306,8 @@ impl Runner {
             Exit::Uncaught(object) => Status::Uncaught(object),
             _ => Status::Terminated,
         };
-        if let Some(ended) = self.ended(thread, machine, exit) {
-            kernel.main_ended(ended);
+        if self.is_main(thread) && !matches!(exit, Exit::Quit(_)) {
+            kernel.main_ended(self.ended(machine, exit));
         }
         let joiners = {
             let mut inner = lock(&thread.inner);
@@ -340,20 +345,13 @@ impl Runner {
         lock(&self.kernel.main).as_ref().is_some_and(|main| Arc::ptr_eq(main, thread))
     }
 
-    /// What the one who waits for the program is told, if this thread ends it.
-    fn ended(&self, thread: &Arc<LispThread>, machine: &mut Machine, exit: Exit) -> Option<Ended> {
-        if let Exit::Quit(code) = exit {
-            self.kernel.exiting.store(true, Ordering::Relaxed);
-            return Some(Ended::Exit(code));
-        }
-        if !self.is_main(thread) {
-            return None;
-        }
-        Some(match exit {
+    /// What the one who waits for the program is told where its main thread ends.
+    fn ended(&self, machine: &mut Machine, exit: Exit) -> Ended {
+        match exit {
             Exit::Finished(value) => Ended::Values(printed(value)),
             Exit::Uncaught(object) => Ended::Report(Report::new(&self.kernel, machine, object)),
             other => Ended::Report(Report::internal(&format!("{other:?}"))),
-        })
+        }
     }
 }
 
