@@ -49,7 +49,7 @@ pub struct Options {
     pub cell_cache: CellCache,
     /// The heap never takes more.
     pub memory_max_bytes: usize,
-    /// A thread's stack never takes more.
+    /// A thread's stack never takes more, nor a quarter of the heap.
     pub stack_max_bytes: usize,
     /// Virtual processors; as many as the process has CPUs where none is said.
     pub virtual_processors: Option<usize>,

@@ -88,6 +88,7 @@ impl Machine {
         context.handlers = continuation.field_at(5);
         context.parameters = continuation.field_at(6);
         self.stack.recover();
+        self.limit = self.stack.limit();
         let base = self.stack.bottom().down(2);
         base.set(0, value);
         Next { pc: Pc::underflow(), frame: base }

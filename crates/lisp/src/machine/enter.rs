@@ -214,11 +214,18 @@ impl Machine {
             self.stopped = Some(Exit::Exhausted);
             return Next { pc: Pc::broken(), frame };
         }
-        let slots = self.frame_slots(frame);
+        let slots = self.frame_slots(frame) + 3;
+        // The handlers' frame begins within the limit as any other; at the end of the stack, in the reserve.
+        let room = |machine: &mut Self| machine.grow(frame, slots);
+        let Ok(frame) = room(self).or_else(|_| room(self)) else {
+            // They have used it up themselves.
+            self.stopped = Some(Exit::Uncaught(condition::object_of(&mut self.mutator, raise)));
+            return Next { pc: Pc::broken(), frame };
+        };
         let stub = self
             .code_of(frame)
             .map_or(Pc::underflow(), |code| Pc::from_word(code.address_of(STUB_RETURN)));
-        let new = frame.up(slots + 3);
+        let new = frame.up(slots);
         new.set_value(-3, Value::from_word(pc.to_word()));
         new.set_return_pc(stub);
         match self.raise_in_callee(new, 0, raise) {

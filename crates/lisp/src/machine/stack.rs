@@ -58,7 +58,13 @@ impl Stack {
 
     /// The highest frame that may begin without growth.
     pub(super) fn limit(&self) -> Frame {
-        Frame::new(self.pointer().wrapping_add(self.words.len() - HEADROOM_SLOTS))
+        Frame::new(self.pointer().wrapping_add(self.usable() - HEADROOM_SLOTS))
+    }
+
+    /// Words that may be used: those of a reserve that was needed once are no part of the stack afterwards.
+    fn usable(&self) -> usize {
+        let max = if self.overflowed { usize::MAX } else { self.words_max.max(FIRST_WORDS) };
+        self.words.len().min(max)
     }
 
     /// How many words lie below `frame`.
@@ -75,7 +81,7 @@ impl Stack {
     pub(super) fn grow(&mut self, frame: Frame, slots: usize) -> Result<Frame, TooDeep> {
         let depth = self.depth(frame);
         let need = depth + slots + HEADROOM_SLOTS;
-        if need <= self.words.len() {
+        if need <= self.usable() {
             return Ok(frame);
         }
         let max = if self.overflowed { self.words_max + RESERVE_WORDS } else { self.words_max };
@@ -84,7 +90,9 @@ impl Stack {
             return Err(TooDeep);
         }
         let new = need.next_power_of_two().clamp(FIRST_WORDS, max);
-        self.resize(depth.max(self.words.len().min(new)), new);
+        if new > self.words.len() {
+            self.resize(self.words.len(), new);
+        }
         Ok(self.frame_at(depth))
     }
 

@@ -250,6 +250,20 @@ fn deep_recursion_and_its_limit() {
             "(guard (e (#t (list 'caught (error-object-message e)))) (endless 0))",
             "(caught \"recursion too deep\")",
         ),
+        (
+            "(define (caught) (guard (e (#t (error-object-message e))) (endless 0)))
+             (list (caught) (caught) (caught))",
+            "(\"recursion too deep\" \"recursion too deep\" \"recursion too deep\")",
+        ),
+        (
+            "(with-exception-handler (lambda (e) (endless 0)) (lambda () (endless 0)))",
+            "error: recursion too deep ()",
+        ),
+        (
+            "(define (again e) (+ 1 (with-exception-handler again (lambda () (raise e)))))
+             (with-exception-handler again (lambda () (endless 0)))",
+            "error: recursion too deep ()",
+        ),
         ("(sum 1000)", "500500"),
     ]);
 }

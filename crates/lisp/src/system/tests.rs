@@ -331,3 +331,17 @@ fn who_joins_a_thread_that_exits_does_not_speak_for_the_program() {
     let ended = lock(&kernel.ended).take();
     assert!(matches!(ended, Some(Ended::Exit(9))), "{ended:?}");
 }
+
+#[test]
+fn recursion_without_end_is_caught_in_a_small_heap() {
+    within_watchdog(|| {
+        let options = Options { memory_max_bytes: 32 << 20, ..on(2) };
+        let system = boot(options);
+        let mut session = system.session();
+        let text = "(define (deep f) (f (cons 1 (deep f))))
+(define (caught thunk) (guard (e ((error-object? e) (error-object-message e))) (thunk)))
+(map (lambda (f) (caught (lambda () (deep f)))) (list car cdr list))";
+        let caught = "(\"recursion too deep\" \"recursion too deep\" \"recursion too deep\")";
+        assert_eq!(last(&mut session, text), caught);
+    });
+}

@@ -280,7 +280,8 @@ impl Kernel {
         arguments: &[Value],
     ) {
         let heap = Arc::clone(&self.heap);
-        let bytes = self.options.stack_max_bytes;
+        // A handler of what is raised at the bottom may capture the stack: the heap must have room for that.
+        let bytes = self.options.stack_max_bytes.min(self.options.memory_max_bytes / 4);
         let mut machine = Machine::new(heap, Arc::clone(&self.hooks), context, bytes, procedure);
         machine.restart(procedure, arguments);
         // SAFETY: nobody else knows a machine of a thread that is not started.
