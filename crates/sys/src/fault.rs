@@ -50,6 +50,8 @@ pub enum Call {
     Bpf,
     /// Registering a thread's area for restartable sequences.
     Rseq,
+    /// Asking for page faults, answering them, asking which pages were written.
+    Userfault,
 }
 
 /// What is armed: 0 nothing, `ANY` every kind, otherwise 1 + the kind.

@@ -23,6 +23,8 @@ pub mod fault;
 pub mod futex;
 pub mod mapping;
 pub mod memory;
+#[cfg(not(loom))] // asks the host's memory, where no model looks
+pub mod pagemap;
 pub mod passing;
 pub mod peer;
 pub mod poll;
@@ -41,3 +43,7 @@ pub mod task;
 #[cfg(not(loom))] // models start threads of their own
 pub mod thread;
 pub mod timer;
+#[cfg(not(loom))] // maps memory that no model sees
+pub mod two_views;
+#[cfg(not(loom))] // stops in the host, where no model looks
+pub mod userfault;

@@ -1,0 +1,98 @@
+//! Which pages of a range were written to (`PAGEMAP_SCAN`, Linux 6.7).
+#![expect(unsafe_code, reason = "a call on structures")]
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::descriptor::{self, Access};
+use crate::error::Errno;
+use crate::fault::{self, Call};
+use crate::raw::call;
+
+/// `_IOWR('f', 16, struct pm_scan_arg)`.
+const PAGEMAP_SCAN: usize = 3 << 30 | size_of::<Scan>() << 16 | 0x66 << 8 | 16;
+const PAGE_IS_WRITTEN: u64 = 1 << 1;
+/// Runs of pages that one call reports at most.
+const RUNS_MAX: usize = 64;
+
+#[repr(C)]
+struct Scan {
+    bytes: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walked_to: u64,
+    runs: u64,
+    runs_max: u64,
+    pages_max: u64,
+    inverted: u64,
+    all_of: u64,
+    any_of: u64,
+    reported: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Run {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+/// The page table of this process.
+#[derive(Debug)]
+pub struct PageMap {
+    descriptor: OwnedFd,
+}
+
+impl PageMap {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// There is no `/proc`; `MFILE`. Injected ones.
+    pub fn open() -> Result<Self, Errno> {
+        Ok(Self { descriptor: descriptor::open(c"/proc/self/pagemap", Access::Read)? })
+    }
+
+    /// Calls `visit` with start and length of each run of pages in `[start, start + bytes)` that are not write-protected by a
+    /// [`crate::userfault::Userfault`]: where all were, those are the ones written to since.
+    ///
+    /// Costs some nanoseconds a page of the range.
+    ///
+    /// # Errors
+    /// `INVAL`: this kernel cannot. Injected ones.
+    pub fn written(
+        &self,
+        start: usize,
+        bytes: usize,
+        mut visit: impl FnMut(usize, usize),
+    ) -> Result<(), Errno> {
+        let mut runs = [Run::default(); RUNS_MAX];
+        let (mut at, end) = (start as u64, (start + bytes) as u64);
+        while at < end {
+            fault::check(Call::Userfault)?;
+            let mut scan = Scan {
+                bytes: size_of::<Scan>() as u64,
+                flags: 0,
+                start: at,
+                end,
+                walked_to: 0,
+                runs: runs.as_mut_ptr().expose_provenance() as u64,
+                runs_max: RUNS_MAX as u64,
+                pages_max: 0,
+                inverted: 0,
+                all_of: PAGE_IS_WRITTEN,
+                any_of: 0,
+                reported: PAGE_IS_WRITTEN,
+            };
+            let descriptor = self.descriptor.as_raw_fd() as usize;
+            let arguments = [descriptor, PAGEMAP_SCAN, (&raw mut scan).expose_provenance()];
+            // SAFETY: the kernel reads and writes one structure of the size it names, and writes as many runs as there is room for.
+            let found = unsafe { call(libc::SYS_ioctl, arguments) }?;
+            for run in &runs[..found] {
+                visit(run.start as usize, (run.end - run.start) as usize);
+            }
+            at = scan.walked_to;
+        }
+        Ok(())
+    }
+}

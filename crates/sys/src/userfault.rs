@@ -1,0 +1,171 @@
+//! Page faults of a range of memory that a program answers itself (`userfaultfd`), on the thread that had them.
+//!
+//! A fault that the kernel would have to ask about becomes a `SIGBUS` of the thread (`UFFD_FEATURE_SIGBUS`): no second thread is woken.
+//! Only faults in user mode count, so no privilege is needed; a system call that meets such a page fails with `FAULT`.
+//!
+//! ```text
+//!   not in the page table ──access──> SIGBUS        admit(pages, WriteProtected) ──> readable
+//!   write-protected ───────write───> SIGBUS         or, where written pages are collected: the kernel lets it pass and notes it
+//! ```
+#![expect(unsafe_code, reason = "calls on structures")]
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::error::Errno;
+use crate::event;
+use crate::fault::{self, Call};
+use crate::raw::call;
+
+/// What a write to a write-protected page does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writes {
+    /// Raises `SIGBUS`.
+    Stop,
+    /// Passes; [`crate::pagemap::written`] tells of it. Linux 6.7.
+    Pass,
+}
+
+/// What may be done with pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// Reads; what a write does was said in the beginning.
+    WriteProtected,
+    /// Everything.
+    ReadWrite,
+}
+
+const UFFD_USER_MODE_ONLY: i32 = 1;
+const UFFD_API: u64 = 0xAA;
+const FEATURE_WP: u64 = 1;
+const FEATURE_MISSING_SHMEM: u64 = 1 << 5;
+const FEATURE_SIGBUS: u64 = 1 << 7;
+const FEATURE_MINOR_SHMEM: u64 = 1 << 10;
+const FEATURE_WP_SHMEM: u64 = 1 << 12;
+const FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
+const FEATURE_WP_ASYNC: u64 = 1 << 15;
+
+const REGISTER_MISSING: u64 = 1;
+const REGISTER_WP: u64 = 2;
+const REGISTER_MINOR: u64 = 4;
+const WRITEPROTECT_SET: u64 = 1;
+const CONTINUE_WP: u64 = 2;
+
+/// `_IOWR(0xAA, number, a structure of that size)`.
+const fn request(number: usize, bytes: usize) -> usize {
+    3 << 30 | bytes << 16 | 0xAA << 8 | number
+}
+
+#[repr(C)]
+struct Api {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct Range {
+    start: u64,
+    bytes: u64,
+}
+
+#[repr(C)]
+struct Register {
+    range: Range,
+    mode: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct WriteProtect {
+    range: Range,
+    mode: u64,
+}
+
+#[repr(C)]
+struct Continue {
+    range: Range,
+    mode: u64,
+    mapped: i64,
+}
+
+/// The faults of one range of shared memory, until dropped.
+#[derive(Debug)]
+pub struct Userfault {
+    descriptor: OwnedFd,
+}
+
+impl Userfault {
+    /// Takes over the faults of `[base, base + bytes)`, a mapping of a memory file ([`crate::two_views`]).
+    ///
+    /// # Errors
+    /// `NOSYS`, `INVAL`: this kernel cannot. `PERM`: this process may not. `MFILE`. Injected ones.
+    pub fn of(base: usize, bytes: usize, writes: Writes) -> Result<Self, Errno> {
+        fault::check(Call::Userfault)?;
+        let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK | UFFD_USER_MODE_ONLY) as usize;
+        // SAFETY: takes a number.
+        let number = unsafe { call(libc::SYS_userfaultfd, [flags]) }?;
+        // SAFETY: the kernel has just made it, for us.
+        let this = Self { descriptor: unsafe { event::owned(number) } };
+        let asynchronous = match writes {
+            Writes::Stop => 0,
+            Writes::Pass => FEATURE_WP_ASYNC | FEATURE_WP_UNPOPULATED,
+        };
+        let shared = FEATURE_MISSING_SHMEM | FEATURE_MINOR_SHMEM | FEATURE_WP_SHMEM;
+        let features = FEATURE_WP | FEATURE_SIGBUS | shared | asynchronous;
+        this.ask(0x3F, &mut Api { api: UFFD_API, features, ioctls: 0 })?;
+        let range = Range { start: base as u64, bytes: bytes as u64 };
+        let mode = REGISTER_MISSING | REGISTER_WP | REGISTER_MINOR;
+        this.ask(0x00, &mut Register { range, mode, ioctls: 0 })?;
+        Ok(this)
+    }
+
+    /// Changes what may be done with `[start, start + bytes)`, whose pages must exist: somebody has touched them in another view.
+    ///
+    /// # Errors
+    /// `FAULT`: a page does not exist. `NOMEM`. Injected ones.
+    pub fn admit(&self, start: usize, bytes: usize, to: Admission) -> Result<(), Errno> {
+        let (end, mut at) = (start + bytes, start);
+        while at < end {
+            let range = Range { start: at as u64, bytes: (end - at) as u64 };
+            let mode = if to == Admission::WriteProtected { CONTINUE_WP } else { 0 };
+            let mut more = Continue { range, mode, mapped: 0 };
+            match self.ask(0x07, &mut more) {
+                Ok(()) => break,
+                Err(errno) if errno.number() == libc::EEXIST => {
+                    // Those before it are done; this one is in the page table already.
+                    let done = usize::try_from(more.mapped).unwrap_or(0);
+                    let one = crate::memory::PAGE_BYTES;
+                    self.write_protect(at + done, one, to)?;
+                    at += done + one;
+                }
+                Err(Errno::AGAIN) => at += usize::try_from(more.mapped).unwrap_or(0),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for pages that are in the page table.
+    ///
+    /// # Errors
+    /// `NOMEM`. Injected ones.
+    pub fn write_protect(&self, start: usize, bytes: usize, to: Admission) -> Result<(), Errno> {
+        let range = Range { start: start as u64, bytes: bytes as u64 };
+        let mode = if to == Admission::WriteProtected { WRITEPROTECT_SET } else { 0 };
+        self.ask(0x06, &mut WriteProtect { range, mode })
+    }
+
+    fn ask<T>(&self, number: usize, structure: &mut T) -> Result<(), Errno> {
+        fault::check(Call::Userfault)?;
+        let descriptor = self.descriptor.as_raw_fd() as usize;
+        let arguments =
+            [descriptor, request(number, size_of::<T>()), core::ptr::from_mut(structure).addr()];
+        // SAFETY: the request names the structure's size, and the kernel reads and writes no more of it; what it does to the
+        // range concerns faults and rights in it alone, never its contents.
+        unsafe { call(libc::SYS_ioctl, arguments) }?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
