@@ -40,7 +40,12 @@ impl Gathering {
         self.moves.sort_by_key(|(from, _)| *from);
         let mut locks = BTreeMap::new();
         let mut pages = BTreeMap::new();
-        if self.single_read_write == nodes {
+        let kind = if self.single_read_write == nodes {
+            BarrierKind::SingleReadWrite
+        } else {
+            BarrierKind::Ordinary
+        };
+        if kind == BarrierKind::SingleReadWrite {
             let single = self.written.iter().filter(|(_, writers)| writers.len() == 1);
             pages.extend(single.map(|(&page, writers)| (page, writers[0])));
         }
@@ -57,6 +62,7 @@ impl Gathering {
             written: self.written.into_iter().collect(),
             held: self.held,
             moves: locks.chain(pages).collect(),
+            kind,
         }
     }
 }

@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::address::{ConditionId, LockId, NodeId, PageId};
 use crate::lock::Mode;
+use crate::memory::Contents;
 use crate::message::{BarrierKind, Message, Move};
 
 /// Who keeps what was written under a lock (Paper 3, §3).
@@ -93,6 +94,8 @@ pub enum Event {
     TimeUp(u64),
     /// A peer is dead.
     PeerLost(NodeId),
+    /// A page is watched again after [`Action::Disown`], and was this then.
+    Disowned(PageId, Contents),
 }
 
 /// What is to be done.
@@ -102,6 +105,14 @@ pub enum Action {
     Send(NodeId, u64, Message),
     /// The program's call returns.
     Return(Result<Outcome, DsmError>),
+    /// The program sees this page so from now on, and what it writes there is told to [`crate::Node::write`] before its next call.
+    Show(PageId, Contents),
+    /// The program cannot use the page before it has called [`Call::Fetch`].
+    Hide(PageId),
+    /// The program alone has this page: what it writes there need not be told.
+    Own(PageId),
+    /// What the program writes to a page it owned is told again. To be answered at once, by [`Event::Disowned`].
+    Disown(PageId),
 }
 
 /// How a call ended well.

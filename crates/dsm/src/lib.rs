@@ -28,6 +28,7 @@ mod lock;
 mod memory;
 mod message;
 mod node;
+mod words;
 
 pub use address::{Address, ConditionId, LockId, NodeId, PageId};
 pub use interface::{
@@ -35,6 +36,6 @@ pub use interface::{
 };
 pub use link::{Frame, Link, LinkSettings, Lost};
 pub use lock::Mode;
-pub use memory::Absent;
+pub use memory::{Absent, Contents};
 pub use message::{BarrierKind, Message, Move, Update};
 pub use node::Node;

@@ -14,6 +14,7 @@
 
 use crate::address::{Address, ConditionId, LockId, NodeId, PageId};
 use crate::lock::Mode;
+use crate::memory::Contents;
 
 /// A write: the value of a word, and when it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Update {
     /// The Lamport time of the interval in which it was written.
     pub time: u64,
     /// Its value.
-    pub value: u64,
+    pub value: u32,
 }
 
 /// Another manager from the next barrier on.
@@ -133,13 +134,15 @@ pub enum Message {
         held: Vec<(LockId, NodeId)>,
         /// Managers from now on.
         moves: Vec<Move>,
+        /// What all asked for, else `Ordinary`.
+        kind: BarrierKind,
     },
     /// The master of a page for its new manager.
-    Master(PageId, Vec<u64>),
+    Master(PageId, Contents),
     /// Asks for a page.
     Fetch(PageId),
     /// The page.
-    Page(PageId, Vec<u64>),
+    Page(PageId, Contents),
     /// A node is dead.
     Lost(NodeId),
 }

@@ -13,7 +13,7 @@ use crate::interface::{
     Action, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
 };
 use crate::lock::{Lock, Mode};
-use crate::memory::{Absent, Memory};
+use crate::memory::{Absent, Contents, Memory};
 use crate::message::{BarrierKind, Message, Move, Update};
 
 /// The manager of barriers.
@@ -39,8 +39,10 @@ pub struct Node {
     waiting: Option<Call>,
     calls: u64,
     held: BTreeMap<LockId, Held>,
-    /// Own writes of this epoch.
-    written: BTreeMap<Address, Update>,
+    /// Who waits for pages that are being disowned.
+    disowning: BTreeMap<PageId, Vec<NodeId>>,
+    /// Pages that were disowned in this epoch: written to, nobody knows where.
+    unnoted: BTreeSet<PageId>,
     /// Stamp of the newest update known of each lock, in this epoch.
     seen: BTreeMap<LockId, u64>,
     /// What was written under locks, where the last holder keeps it.
@@ -52,7 +54,7 @@ pub struct Node {
     locks: BTreeMap<LockId, Lock>,
     gathering: Gathering,
     flushed: BTreeMap<NodeId, Vec<Update>>,
-    masters: BTreeMap<PageId, Vec<u64>>,
+    masters: BTreeMap<PageId, Contents>,
     /// Writers whose updates, and pages whose masters, must come before the epoch ends; after [`Message::Go`].
     ending: Option<Ending>,
     /// Messages of epochs that have not begun here.
@@ -72,6 +74,7 @@ struct Ending {
     writers: BTreeSet<NodeId>,
     arriving: BTreeSet<PageId>,
     merged: bool,
+    kind: BarrierKind,
 }
 
 impl Node {
@@ -97,7 +100,8 @@ impl Node {
             waiting: None,
             calls: 0,
             held: BTreeMap::new(),
-            written: BTreeMap::new(),
+            disowning: BTreeMap::new(),
+            unnoted: BTreeSet::new(),
             seen: BTreeMap::new(),
             logs: BTreeMap::new(),
             moves: Vec::new(),
@@ -121,8 +125,16 @@ impl Node {
     ///
     /// # Panics
     /// The word lies outside of its page.
-    pub fn read(&self, address: Address) -> Result<u64, Absent> {
-        self.memory.read(address)
+    pub fn read(&self, address: Address) -> Result<u32, Absent> {
+        Ok(self.memory.copy(address.page)?[address.word as usize])
+    }
+
+    /// The node's copy of a page.
+    ///
+    /// # Errors
+    /// [`Absent`]: the page must be fetched.
+    pub fn copy(&self, page: PageId) -> Result<&Contents, Absent> {
+        self.memory.copy(page)
     }
 
     /// Writes a word.
@@ -132,7 +144,7 @@ impl Node {
     ///
     /// # Panics
     /// The word lies outside of its page.
-    pub fn write(&mut self, address: Address, value: u64) -> Result<(), Absent> {
+    pub fn write(&mut self, address: Address, value: u32) -> Result<(), Absent> {
         self.memory.write(address, value)
     }
 
@@ -149,9 +161,16 @@ impl Node {
             Event::Message(from, epoch, message) => self.message(from, epoch, message),
             Event::TimeUp(call) => self.time_up(call),
             Event::PeerLost(peer) => self.peer_lost(peer),
+            Event::Disowned(page, contents) => self.disowned(page, contents),
         }
         self.settle();
-        core::mem::take(&mut self.actions)
+        let changed = self.memory.take_changed().into_iter();
+        let mut actions: Vec<Action> = changed
+            .map(|(page, copy)| copy.map_or(Action::Hide(page), |copy| Action::Show(page, copy)))
+            .collect();
+        // What the program sees is right before its call returns.
+        actions.append(&mut self.actions);
+        actions
     }
 
     /// Answers messages to itself, and those whose epoch has begun.
@@ -237,7 +256,6 @@ impl Node {
     /// Ends an interval: what was written in it belongs to this epoch, and to the locks held.
     fn end_interval(&mut self) {
         for update in self.memory.take_dirty(self.time) {
-            self.written.insert(update.address, update);
             for held in self.held.values_mut().filter(|held| held.mode == Mode::Exclusive) {
                 held.writes.insert(update.address, update);
             }
@@ -247,6 +265,10 @@ impl Node {
 
     fn acquire(&mut self, lock: LockId, mode: Mode, patience: Patience) {
         self.end_interval();
+        if mode == Mode::Exclusive {
+            // What is written under a lock must be noted.
+            self.memory.owned().into_iter().for_each(|page| self.disown(page));
+        }
         let seen = self.seen.get(&lock).copied().unwrap_or(0);
         let immediately = patience == Patience::Try;
         self.send(self.lock_manager(lock), Message::Acquire { lock, mode, immediately, seen });
@@ -293,12 +315,17 @@ impl Node {
 
     fn arrive(&mut self, kind: BarrierKind) {
         self.end_interval();
-        let mut pages: Vec<PageId> = self.written.keys().map(|address| address.page).collect();
-        pages.dedup();
+        debug_assert!(self.disowning.is_empty(), "a page is disowned at once");
+        let mut pages = core::mem::take(&mut self.unnoted);
         let mut flushes: BTreeMap<NodeId, Vec<Update>> = BTreeMap::new();
-        for update in core::mem::take(&mut self.written).into_values() {
-            let manager = self.layout.page_managers[update.address.page.0 as usize];
-            flushes.entry(manager).or_default().push(update);
+        for page in &pages {
+            // Its manager waits for something from each writer.
+            flushes.entry(self.layout.page_managers[page.0 as usize]).or_default();
+        }
+        for update in self.memory.written() {
+            let page = update.address.page;
+            pages.insert(page);
+            flushes.entry(self.layout.page_managers[page.0 as usize]).or_default().push(update);
         }
         for (manager, updates) in flushes {
             self.send(manager, Message::Flush(updates));
@@ -309,8 +336,30 @@ impl Node {
         let exclusive = self.held.iter().filter(|(_, held)| held.mode == Mode::Exclusive);
         let held = exclusive.map(|(lock, _)| *lock).collect();
         let moves = core::mem::take(&mut self.moves);
-        let arrive = Message::Arrive { time: self.time, written: pages, held, moves, kind };
+        let arrive = Message::Arrive {
+            time: self.time,
+            written: pages.into_iter().collect(),
+            held,
+            moves,
+            kind,
+        };
         self.send(BARRIER_MANAGER, arrive);
+    }
+
+    /// Ends the ownership of a page: its writes are noted again, and may have been made in this epoch.
+    fn disown(&mut self, page: PageId) {
+        if self.memory.is_owned(page) && !self.disowning.contains_key(&page) {
+            self.unnoted.insert(page);
+            self.disowning.insert(page, Vec::new());
+            self.actions.push(Action::Disown(page));
+        }
+    }
+
+    fn disowned(&mut self, page: PageId, contents: Contents) {
+        let Some(asked) = self.disowning.remove(&page) else { return };
+        self.memory.disown(page, contents.clone());
+        asked.into_iter().for_each(|to| self.send(to, Message::Page(page, contents.clone())));
+        self.try_to_end();
     }
 
     fn time_up(&mut self, call: u64) {

@@ -44,6 +44,11 @@ impl Cluster {
                     self.flying.push_back((usize::from(to.0), NodeId(node as u16), epoch, message));
                 }
                 Action::Return(result) => self.returned[node] = Some(result),
+                Action::Disown(page) => {
+                    let contents = self.nodes[node].copy(page).expect("it is owned").clone();
+                    self.feed(node, Event::Disowned(page, contents));
+                }
+                Action::Show(..) | Action::Hide(_) | Action::Own(_) => {}
             }
         }
     }
@@ -74,14 +79,14 @@ impl Cluster {
         assert_eq!(self.returned, vec![Some(Ok(Outcome::Done)); 3]);
     }
 
-    fn write(&mut self, node: usize, value: u64) {
+    fn write(&mut self, node: usize, value: u32) {
         if self.nodes[node].write(WORD, value).is_err() {
             self.must(node, Call::Fetch(PAGE));
             self.nodes[node].write(WORD, value).expect("it was fetched");
         }
     }
 
-    fn read(&mut self, node: usize) -> u64 {
+    fn read(&mut self, node: usize) -> u32 {
         if self.nodes[node].read(WORD).is_err() {
             self.must(node, Call::Fetch(PAGE));
         }
@@ -105,7 +110,7 @@ fn lock_and_increment_takes_three_messages_by_the_new_scheme_and_four_by_the_old
             cluster.read(node);
         }
         cluster.messages();
-        for turn in 0..6_u64 {
+        for turn in 0..6_u32 {
             let node = turn as usize % 2;
             cluster.must(node, TAKE);
             let value = cluster.read(node);

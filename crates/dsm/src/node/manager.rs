@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{BARRIER_MANAGER, Ending, Node};
 use crate::address::{LockId, NodeId, PageId};
 use crate::barrier::Arrival;
-use crate::interface::{Call, Outcome, Scheme};
+use crate::interface::{Action, Call, Outcome, Scheme};
 use crate::lock::{Lock, Mode, Request};
-use crate::message::{Message, Move};
+use crate::message::{BarrierKind, Message, Move};
 
 impl Node {
     /// Takes a message in its epoch: one of an epoch that is over changes nothing, one that is early waits.
@@ -67,12 +67,20 @@ impl Node {
                 let arrival = Arrival { time, written, held, moves, kind };
                 self.gathered(from, arrival);
             }
-            Message::Go { time, written, held, moves } => self.go(time, written, held, moves),
+            Message::Go { time, written, held, moves, kind } => {
+                let writers = BTreeSet::new();
+                let (arriving, merged) = (BTreeSet::new(), false);
+                self.go(Ending { time, written, held, moves, writers, arriving, merged, kind });
+            }
             Message::Master(page, contents) => {
                 self.masters.insert(page, contents);
                 self.try_to_end();
             }
             Message::Fetch(page) => {
+                self.disown(page);
+                if let Some(asked) = self.disowning.get_mut(&page) {
+                    return asked.push(from);
+                }
                 let master = self.memory.master(page).expect("a page is asked of its manager");
                 let contents = master.clone();
                 self.send(from, Message::Page(page, contents));
@@ -135,31 +143,29 @@ impl Node {
     }
 
     /// Begins to end the epoch: what must come before is known now.
-    fn go(
-        &mut self,
-        time: u64,
-        written: Vec<(PageId, Vec<NodeId>)>,
-        held: Vec<(LockId, NodeId)>,
-        moves: Vec<Move>,
-    ) {
+    fn go(&mut self, mut ending: Ending) {
         let manager = |page: &PageId| self.layout.page_managers[page.0 as usize];
-        let here = written.iter().filter(|(page, _)| manager(page) == self.me);
-        let writers: BTreeSet<NodeId> = here.flat_map(|(_, writers)| writers.clone()).collect();
-        let arriving = moves.iter().filter_map(|asked| match asked {
-            Move::Page(page, to) if *to == self.me && manager(page) != self.me => Some(*page),
-            _ => None,
+        let here = ending.written.iter().filter(|(page, _)| manager(page) == self.me);
+        ending.writers = here.flat_map(|(_, writers)| writers.clone()).collect();
+        let moves = ending.moves.iter().filter_map(|asked| match *asked {
+            Move::Page(page, to) => Some((page, to)),
+            Move::Lock(..) => None,
         });
-        let arriving = arriving.collect();
-        self.ending = Some(Ending { time, written, held, moves, writers, arriving, merged: false });
+        let (arriving, others): (Vec<_>, Vec<_>) = moves.partition(|(_, to)| *to == self.me);
+        let arriving = arriving.into_iter().map(|(page, _)| page);
+        ending.arriving = arriving.filter(|page| manager(page) != self.me).collect();
+        self.ending = Some(ending);
+        others.into_iter().for_each(|(page, _)| self.disown(page));
         self.try_to_end();
     }
 
     /// Ends the epoch if all has come: updates into masters, masters to their new managers, then everything else anew.
-    fn try_to_end(&mut self) {
+    pub(super) fn try_to_end(&mut self) {
         let Some(mut ending) = self.ending.take() else { return };
-        if !ending.merged && ending.writers.iter().all(|writer| self.flushed.contains_key(writer)) {
+        let merges = !ending.merged && self.disowning.is_empty();
+        if merges && ending.writers.iter().all(|writer| self.flushed.contains_key(writer)) {
             let flushed = core::mem::take(&mut self.flushed);
-            self.memory.merge(flushed.into_values().flatten());
+            self.memory.merge(flushed.values().map(Vec::as_slice));
             ending.merged = true;
             self.give_masters(&ending.moves);
         }
@@ -183,8 +189,8 @@ impl Node {
     }
 
     fn end_epoch(&mut self, ending: Ending) {
-        for asked in ending.moves {
-            match asked {
+        for asked in &ending.moves {
+            match *asked {
                 Move::Lock(lock, to) => drop(self.moved_locks.insert(lock, to)),
                 Move::Page(page, to) => self.layout.page_managers[page.0 as usize] = to,
             }
@@ -199,6 +205,7 @@ impl Node {
             }
             self.memory.refresh(*page);
         }
+        self.take_ownership(&ending.written, ending.kind);
         self.memory.end_epoch();
         self.time = self.time.max(ending.time) + 1;
         self.seen.clear();
@@ -211,5 +218,19 @@ impl Node {
         }
         self.epoch += 1;
         self.done(Outcome::Done);
+    }
+    /// After a single-read-write barrier, pages that this node manages and alone wrote to are nowhere else.
+    fn take_ownership(&mut self, written: &[(PageId, Vec<NodeId>)], kind: BarrierKind) {
+        let excludes = self.held.values().any(|held| held.mode == Mode::Exclusive);
+        if kind == BarrierKind::Ordinary || excludes {
+            return;
+        }
+        for (page, writers) in written {
+            let managed = self.layout.page_managers[page.0 as usize] == self.me;
+            if managed && writers[..] == [self.me] {
+                self.memory.own(*page);
+                self.actions.push(Action::Own(*page));
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use kyocho_dsm::{Address, LockId, Mode, NodeId};
 
 use crate::program::{Program, Role};
 
-type Words = BTreeMap<Address, u64>;
+type Words = BTreeMap<Address, u32>;
 
 /// A non-exclusive section: the states that what it has read so far may come from.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Oracle {
         words.map(|word| (word, self.value(word))).collect()
     }
 
-    fn value(&self, word: Address) -> u64 {
+    fn value(&self, word: Address) -> u32 {
         self.truth.get(&word).copied().unwrap_or(0)
     }
 
@@ -79,7 +79,7 @@ impl Oracle {
         self.versions.entry((phase, lock)).or_default().push(words);
     }
 
-    pub(crate) fn wrote(&mut self, word: Address, value: u64) {
+    pub(crate) fn wrote(&mut self, word: Address, value: u32) {
         self.truth.insert(word, value);
     }
 
@@ -89,7 +89,7 @@ impl Oracle {
         phase: usize,
         node: NodeId,
         word: Address,
-        value: u64,
+        value: u32,
     ) -> Result<(), String> {
         if let Role::Lock(lock) = program.roles[phase][&word]
             && self.holders.get(&lock) != Some(&node)
@@ -110,7 +110,7 @@ impl Oracle {
         node: NodeId,
         lock: LockId,
         word: Address,
-        value: u64,
+        value: u32,
     ) -> Result<(), String> {
         let views = self.views.get_mut(&node).into_iter().flatten();
         for view in views.filter(|view| view.lock == lock) {

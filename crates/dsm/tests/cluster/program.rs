@@ -16,9 +16,9 @@ pub(crate) const WORDS_A_PAGE: u32 = 4;
 pub(crate) enum Step {
     Call(Call),
     Read(Address),
-    Write(Address, u64),
+    Write(Address, u32),
     /// Under a lock: waits on the condition until the word has the value.
-    Await(LockId, ConditionId, Address, u64),
+    Await(LockId, ConditionId, Address, u32),
 }
 
 /// Who may touch a word between two barriers.
@@ -39,7 +39,7 @@ pub(crate) struct Program {
     pub(crate) page_managers: Vec<NodeId>,
     pub(crate) steps: Vec<Vec<Step>>,
     pub(crate) roles: Vec<BTreeMap<Address, Role>>,
-    values: u64,
+    values: u32,
 }
 
 impl Program {

@@ -214,6 +214,12 @@ impl World {
             match action {
                 Action::Send(to, epoch, message) => self.send(node, to, epoch, message)?,
                 Action::Return(result) => self.returned(node, result)?,
+                Action::Disown(page) => {
+                    let copy = self.nodes[node].copy(page).map_err(|_| "owned, and not here")?;
+                    let contents = copy.clone();
+                    self.feed(node, Event::Disowned(page, contents))?;
+                }
+                Action::Show(..) | Action::Hide(_) | Action::Own(_) => {}
             }
         }
         Ok(())
@@ -288,7 +294,7 @@ impl World {
         }
     }
 
-    fn saw(&mut self, node: usize, word: kyocho_dsm::Address, value: u64) -> Result<(), String> {
+    fn saw(&mut self, node: usize, word: kyocho_dsm::Address, value: u32) -> Result<(), String> {
         self.report.reads += 1;
         let phase = self.progress[node].phase;
         self.oracle.read(&self.program, phase, NodeId(node as u16), word, value)
