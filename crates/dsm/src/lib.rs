@@ -28,6 +28,7 @@ mod lock;
 mod memory;
 mod message;
 mod node;
+pub mod watch;
 mod words;
 
 pub use address::{Address, ConditionId, LockId, NodeId, PageId};

@@ -46,8 +46,7 @@ impl TwoViews {
         fault::check(Call::Open)?;
         let name = c"kyocho-shared".as_ptr().addr();
         // SAFETY: the kernel reads the name up to its NUL.
-        let number =
-            unsafe { call(libc::SYS_memfd_create, [name, libc::MFD_CLOEXEC as usize]) }?;
+        let number = unsafe { call(libc::SYS_memfd_create, [name, libc::MFD_CLOEXEC as usize]) }?;
         // SAFETY: the kernel has just made it, for us.
         let file = unsafe { event::owned(number) };
         fault::check(Call::Open)?;

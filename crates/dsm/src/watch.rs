@@ -1,0 +1,242 @@
+//! Learning which pages a program writes to: rights of pages in its view, and who tells of a write.
+//!
+//! ```text
+//!               show                  write               written(), show
+//!   Hidden ────────────> Watched ────────────> Written ────────────────────> Watched
+//!      ^  access: Absent    │                                                   │
+//!      └──── hide ──────────┴── open ──> Open (unwatched: the page is owned) <──┘
+//! ```
+//!
+//! | detection | the arrow `write` | needs |
+//! |---|---|---|
+//! | [`Detection::Scan`] | the kernel lets it pass and notes it; `written` asks (`WP_ASYNC`, `PAGEMAP_SCAN`) | Linux 6.7 |
+//! | [`Detection::Userfault`] | `SIGBUS` on the thread, answered there (userfaultfd) | Linux 5.19, and permission |
+//! | [`Detection::Protect`] | `SIGSEGV`, answered by `mprotect` | nothing |
+//!
+//! Paper 3 has the last one, and found 49 % of its time in it (§6). Twins are not made here: a node's copy of a page is what it was
+//! when it was last watched.
+
+mod diff;
+mod faults;
+mod protect;
+mod userfault;
+
+use core::fmt;
+use core::ops::Range;
+use core::str::FromStr;
+use std::sync::Arc;
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::two_views::TwoViews;
+
+use crate::address::PageId;
+use protect::Protect;
+use userfault::Faults;
+
+pub use diff::{Pages, WORDS_A_PAGE};
+pub use faults::{Answer, Faulting, Guarded};
+
+/// A way to learn of writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detection {
+    /// The kernel notes written pages and is asked for them; no write is a trap.
+    Scan,
+    /// A write to a watched page is a `SIGBUS` of the program's thread.
+    Userfault,
+    /// It is a `SIGSEGV`; everywhere to be had.
+    Protect,
+}
+
+impl Detection {
+    /// All of them, the one to be preferred first.
+    pub const ALL: [Self; 3] = [Self::Scan, Self::Userfault, Self::Protect];
+}
+
+impl fmt::Display for Detection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Scan => "scan",
+            Self::Userfault => "userfault",
+            Self::Protect => "protect",
+        })
+    }
+}
+
+impl FromStr for Detection {
+    type Err = UnknownDetection;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDetection> {
+        let named = Self::ALL.into_iter().find(|detection| detection.to_string() == name);
+        named.ok_or_else(|| UnknownDetection(name.to_owned()))
+    }
+}
+
+/// A name that is no [`Detection`]'s.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownDetection(pub String);
+
+impl fmt::Display for UnknownDetection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no detection of writes is called {:?}: use scan, userfault or protect", self.0)
+    }
+}
+
+impl core::error::Error for UnknownDetection {}
+
+/// What the program may do with pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Hidden,
+    Watched,
+    Written,
+    Open,
+}
+
+/// What the three have to do. Pages are numbered from the begin of the memory.
+trait Detector: fmt::Debug + Send {
+    /// Gives pages other rights: none, all but unnoticed writing, or all.
+    fn admit(&mut self, pages: Range<usize>, access: Access) -> Result<(), Errno>;
+
+    /// Those of `watched` that were written to, where a write was no fault; from then on they are as after it.
+    fn written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno>;
+}
+
+/// The watched memory of one node.
+#[derive(Debug)]
+pub struct Watch {
+    detector: Box<dyn Detector>,
+    detection: Detection,
+    access: Vec<Access>,
+    /// Pages whose write was a fault.
+    faulted: Vec<usize>,
+}
+
+/// What a fault was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The page is hidden: it must be fetched.
+    Absent,
+    /// A write was noted; it can be made now.
+    Noted,
+}
+
+impl Watch {
+    /// Hides all pages of `views`.
+    ///
+    /// # Errors
+    /// The host cannot, or does not permit it.
+    pub fn new(views: &Arc<TwoViews>, detection: Detection) -> Result<Self, Errno> {
+        let detector: Box<dyn Detector> = match detection {
+            Detection::Scan => Box::new(Faults::scanning(views.clone())?),
+            Detection::Userfault => Box::new(Faults::trapping(views.clone())?),
+            Detection::Protect => Box::new(Protect::new(views.clone())),
+        };
+        let access = vec![Access::Hidden; views.bytes() / PAGE_BYTES];
+        Ok(Self { detector, detection, access, faulted: Vec::new() })
+    }
+
+    /// The best way that this host permits.
+    ///
+    /// # Errors
+    /// Why the last resort is not to be had either.
+    pub fn best(views: &Arc<TwoViews>) -> Result<Self, Errno> {
+        let better = Detection::ALL.into_iter().find_map(|way| Self::new(views, way).ok());
+        better.map_or_else(|| Self::new(views, Detection::Protect), Ok)
+    }
+
+    /// The way that is used.
+    #[must_use]
+    pub fn detection(&self) -> Detection {
+        self.detection
+    }
+
+    /// Takes pages from the program. Ascending pages cost least.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn hide(&mut self, pages: &[PageId]) -> Result<(), Errno> {
+        self.set(pages, Access::Hidden)
+    }
+
+    /// Lets the program use pages; from now on writes are noted.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn show(&mut self, pages: &[PageId]) -> Result<(), Errno> {
+        self.set(pages, Access::Watched)
+    }
+
+    /// Lets the program use pages, and write to them unnoted.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn open(&mut self, pages: &[PageId]) -> Result<(), Errno> {
+        self.set(pages, Access::Open)
+    }
+
+    fn set(&mut self, pages: &[PageId], access: Access) -> Result<(), Errno> {
+        for run in pages.chunk_by(|one, next| one.0 + 1 == next.0) {
+            let range = run[0].0 as usize..run[0].0 as usize + run.len();
+            self.detector.admit(range.clone(), access)?;
+            self.access[range].fill(access);
+        }
+        Ok(())
+    }
+
+    /// The program's thread could not do something to a page.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn fault(&mut self, page: PageId) -> Result<Fault, Errno> {
+        let place = page.0 as usize;
+        match self.access[place] {
+            Access::Hidden => Ok(Fault::Absent),
+            // No write faults then: the host has taken the page out of the page table, for want of memory.
+            Access::Watched if self.detection == Detection::Scan => {
+                self.detector.admit(place..place + 1, Access::Watched)?;
+                Ok(Fault::Noted)
+            }
+            Access::Watched => {
+                self.detector.admit(place..place + 1, Access::Written)?;
+                self.access[place] = Access::Written;
+                self.faulted.push(place);
+                Ok(Fault::Noted)
+            }
+            // The same, or somebody else was faster.
+            Access::Written | Access::Open => {
+                self.detector.admit(place..place + 1, Access::Open)?;
+                Ok(Fault::Noted)
+            }
+        }
+    }
+
+    /// The pages written to since they were shown, ascending. Writes to them are not noted until they are shown again.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn written(&mut self) -> Result<Vec<PageId>, Errno> {
+        let mut written = core::mem::take(&mut self.faulted);
+        if self.detection == Detection::Scan {
+            for run in self.watched_runs() {
+                written.extend(self.detector.written(run)?);
+            }
+            written.iter().for_each(|&page| self.access[page] = Access::Written);
+        }
+        // A page that was hidden or shown meanwhile has nothing to tell.
+        written.retain(|&page| self.access[page] == Access::Written);
+        written.sort_unstable();
+        written.dedup();
+        Ok(written.into_iter().map(|page| PageId(page as u32)).collect())
+    }
+
+    fn watched_runs(&self) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let runs = self.access.chunk_by(|one, next| one == next).map(|run| {
+            let pages = start..start + run.len();
+            start = pages.end;
+            (run[0], pages)
+        });
+        runs.filter(|(access, _)| *access == Access::Watched).map(|(_, pages)| pages).collect()
+    }
+}

@@ -1,0 +1,85 @@
+//! Pages through the runtime's view: what differs from a copy, taking and putting contents.
+#![expect(unsafe_code, reason = "reads and writes mapped memory")]
+
+use core::fmt;
+use core::ops::Range;
+use core::ptr;
+
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::prim::atomic::unmodelled::{AtomicU32, Ordering};
+use kyocho_sys::two_views::TwoViews;
+
+use crate::address::PageId;
+use crate::memory::Contents;
+
+/// Words of a page.
+pub const WORDS_A_PAGE: usize = PAGE_BYTES / size_of::<u32>();
+/// Words compared at a time: 128 bytes.
+const WIDE: usize = 32;
+
+/// The pages of a memory, as its runtime sees them.
+#[derive(Clone, Copy)]
+pub struct Pages<'a> {
+    views: &'a TwoViews,
+}
+
+impl fmt::Debug for Pages<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages").field("views", self.views).finish()
+    }
+}
+
+impl<'a> Pages<'a> {
+    /// Those of `views`.
+    #[must_use]
+    pub fn of(views: &'a TwoViews) -> Self {
+        Self { views }
+    }
+
+    /// The words of a page. Relaxed atomics: a program may race with whoever takes its page away, and gets old words or new ones.
+    fn words(self, page: usize) -> &'a [AtomicU32] {
+        let offset = page * PAGE_BYTES;
+        assert!(offset < self.views.bytes(), "the page lies in the memory");
+        let address = ptr::with_exposed_provenance(self.views.runtime() + offset);
+        // SAFETY: mapped readable and writable as long as the views live, aligned, and touched by atomics alone from this view.
+        unsafe { core::slice::from_raw_parts(address, WORDS_A_PAGE) }
+    }
+
+    /// The contents of a page.
+    #[must_use]
+    pub fn take(self, page: PageId) -> Contents {
+        let words = self.words(page.0 as usize).iter();
+        words.map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>().into()
+    }
+
+    /// Makes a page these contents.
+    pub fn put(self, page: PageId, contents: &[u32]) {
+        for (word, value) in self.words(page.0 as usize).iter().zip(contents) {
+            word.store(*value, Ordering::Relaxed);
+        }
+    }
+
+    /// Calls `each` with number and value of every word of a page that is not as in `copy`.
+    pub fn differing(self, page: PageId, copy: &[u32], mut each: impl FnMut(u32, u32)) {
+        let words = self.words(page.0 as usize);
+        for (chunk, (now, before)) in words.chunks(WIDE).zip(copy.chunks(WIDE)).enumerate() {
+            // One pass without branches finds out whether to look closer.
+            let pairs = now.iter().zip(before);
+            let difference =
+                pairs.fold(0, |seen, (now, before)| seen | now.load(Ordering::Relaxed) ^ before);
+            if difference == 0 {
+                continue;
+            }
+            let pairs = now.iter().map(|now| now.load(Ordering::Relaxed)).zip(before);
+            let words = pairs.enumerate().filter(|(_, (now, before))| now != *before);
+            words.for_each(|(place, (now, _))| each((chunk * WIDE + place) as u32, now));
+        }
+    }
+
+    /// Makes pages exist that nobody has touched.
+    pub(super) fn make_exist(self, pages: Range<usize>) {
+        for page in pages {
+            self.words(page)[0].load(Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Faults in watched memory, on the thread that had them.
+//!
+//! ```text
+//!   load or store ──> SIGSEGV or SIGBUS ──> handler: which memory? ──> Faulting::fault ──> return: the access is made again
+//!                                              │ none of ours
+//!                                              └──> what the signal did before
+//! ```
+//!
+//! The signal is synchronous: it interrupts an access to watched memory and nothing else. So whoever answers may do what the code that
+//! makes such accesses may do, allocate for instance: an allocator does not touch watched memory. What a fault's thread must not hold
+//! is what answering takes; the runtime's own code keeps to the other view.
+#![expect(unsafe_code, reason = "handles signals")]
+
+use core::ffi::c_void;
+use core::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::prim::atomic::unmodelled::{AtomicPtr, AtomicUsize, Ordering};
+use kyocho_sys::signal::{self, Action, Info, Manner, Signal};
+
+/// Who answers faults of one memory.
+pub trait Faulting: Send + Sync {
+    /// An access at so many bytes from the begin cannot be made.
+    fn fault(&self, offset: usize) -> Answer;
+}
+
+/// What is to be done about a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Make the access again.
+    Again,
+    /// It was none of ours: do what the signal did before.
+    Forward,
+}
+
+/// Memories of one process at most.
+const MEMORIES_MAX: usize = 64;
+
+/// A memory whose faults are answered.
+struct Slot {
+    base: AtomicUsize,
+    /// 0: free.
+    bytes: AtomicUsize,
+    answerer: AtomicPtr<Arc<dyn Faulting>>,
+}
+
+static SLOTS: [Slot; MEMORIES_MAX] = [const {
+    Slot {
+        base: AtomicUsize::new(0),
+        bytes: AtomicUsize::new(0),
+        answerer: AtomicPtr::new(core::ptr::null_mut()),
+    }
+}; MEMORIES_MAX];
+
+/// What both signals did before; never freed, as handlers read it. Taken as well to change slots.
+static BEFORE: Mutex<Option<&'static [Action; 2]>> = Mutex::new(None);
+static FORWARD: AtomicPtr<[Action; 2]> = AtomicPtr::new(core::ptr::null_mut());
+
+const SIGNALS: [Signal; 2] = [Signal::SEGV, Signal::BUS];
+
+/// A memory whose faults are answered until this is dropped, by the thread that uses it.
+pub struct Guarded {
+    slot: &'static Slot,
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded").field("base", &self.slot.base).finish_non_exhaustive()
+    }
+}
+
+impl Guarded {
+    /// Answers faults in `[base, base + bytes)`.
+    ///
+    /// # Errors
+    /// `NOMEM`: there are 64 memories already. The host refuses handlers.
+    pub fn new(base: usize, bytes: usize, answerer: Arc<dyn Faulting>) -> Result<Self, Errno> {
+        let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        if before.is_none() {
+            *before = Some(install()?);
+        }
+        let free = SLOTS.iter().find(|slot| slot.bytes.load(Ordering::Relaxed) == 0);
+        let slot = free.ok_or(Errno::NOMEM)?;
+        slot.base.store(base, Ordering::Relaxed);
+        slot.answerer.store(Box::into_raw(Box::new(answerer)), Ordering::Relaxed);
+        slot.bytes.store(bytes, Ordering::Release);
+        Ok(Self { slot })
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let _changing = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        // The order matters to no handler of this memory: its thread is here.
+        let answerer = self.slot.answerer.swap(core::ptr::null_mut(), Ordering::Relaxed);
+        self.slot.base.store(usize::MAX, Ordering::Relaxed);
+        self.slot.bytes.store(0, Ordering::Release);
+        // SAFETY: made by `Box::into_raw` in `new`, and taken out of the slot just now.
+        drop(unsafe { Box::from_raw(answerer) });
+    }
+}
+
+fn install() -> Result<&'static [Action; 2], Errno> {
+    // On a stack of the thread's own: a fault may come deep in the program's.
+    let manner = Manner { on_alternate_stack: true, ..Manner::default() };
+    // SAFETY: the handler answers for accesses to watched memory alone (the file's begin) and forwards everything else.
+    let segv = unsafe { signal::install(Signal::SEGV, handler, manner) }?;
+    // SAFETY: as above.
+    let bus = match unsafe { signal::install(Signal::BUS, handler, manner) } {
+        Ok(bus) => bus,
+        Err(errno) => {
+            // SAFETY: what was there a moment ago.
+            let _restored = unsafe { signal::restore(Signal::SEGV, &segv) };
+            return Err(errno);
+        }
+    };
+    let before: &'static [Action; 2] = Box::leak(Box::new([segv, bus]));
+    FORWARD.store(core::ptr::from_ref(before).cast_mut(), Ordering::Release);
+    Ok(before)
+}
+
+unsafe extern "C" fn handler(number: i32, info: *mut Info, context: *mut c_void) {
+    // SAFETY: the kernel filled it for this signal.
+    let cause = unsafe { &*info };
+    // SAFETY: both signals carry an address.
+    let address = unsafe { cause.si_addr() } as usize;
+    if signal::preserving_errno(|| answer(address)) == Answer::Again {
+        return;
+    }
+    let before = FORWARD.load(Ordering::Acquire);
+    let place = usize::from(number == Signal::BUS.number());
+    // SAFETY: null, or leaked by `install`.
+    if let Some(before) = unsafe { before.as_ref() } {
+        // SAFETY: inside a handler of this signal, with the arguments it got.
+        unsafe { before[place].forward(SIGNALS[place], info, context) };
+    }
+}
+
+fn answer(address: usize) -> Answer {
+    for slot in &SLOTS {
+        let bytes = slot.bytes.load(Ordering::Acquire);
+        let base = slot.base.load(Ordering::Relaxed);
+        let offset = address.wrapping_sub(base);
+        if offset >= bytes {
+            continue;
+        }
+        // SAFETY: a slot with bytes has an answerer until its `Guarded` is dropped, which the thread that has this fault does not do now.
+        let answerer = unsafe { &*slot.answerer.load(Ordering::Relaxed) };
+        return answerer.fault(offset);
+    }
+    Answer::Forward
+}

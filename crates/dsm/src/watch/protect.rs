@@ -1,0 +1,38 @@
+//! Rights by `mprotect`; a forbidden access is a `SIGSEGV`.
+//!
+//! **Limit:** neighbours with different rights are mappings of their own, of which the host allows 65,530.
+
+use core::ops::Range;
+use std::sync::Arc;
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::two_views::{Protection, TwoViews};
+
+use super::{Access, Detector};
+
+#[derive(Debug)]
+pub(super) struct Protect {
+    views: Arc<TwoViews>,
+}
+
+impl Protect {
+    pub(super) fn new(views: Arc<TwoViews>) -> Self {
+        Self { views }
+    }
+}
+
+impl Detector for Protect {
+    fn admit(&mut self, pages: Range<usize>, access: Access) -> Result<(), Errno> {
+        let rights = match access {
+            Access::Hidden => Protection::None,
+            Access::Watched => Protection::Read,
+            Access::Written | Access::Open => Protection::ReadWrite,
+        };
+        self.views.protect(pages.start * PAGE_BYTES, pages.len() * PAGE_BYTES, rights)
+    }
+
+    fn written(&mut self, _watched: Range<usize>) -> Result<Vec<usize>, Errno> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,79 @@
+//! Rights in the page table, by userfaultfd: a hidden page is not in it, a watched one is write-protected.
+//!
+//! What a write to a watched page does was chosen in the beginning: it is a `SIGBUS`, or the kernel takes the protection away and says
+//! nothing until it is asked which pages have none.
+
+use core::ops::Range;
+use std::sync::Arc;
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::pagemap::PageMap;
+use kyocho_sys::two_views::{Protection, TwoViews};
+use kyocho_sys::userfault::{Admission, Userfault, Writes};
+
+use super::{Access, Detector, Pages};
+
+#[derive(Debug)]
+pub(super) struct Faults {
+    views: Arc<TwoViews>,
+    faults: Userfault,
+    /// Where the kernel is asked for written pages.
+    map: Option<PageMap>,
+}
+
+impl Faults {
+    /// A write to a watched page is a `SIGBUS`.
+    pub(super) fn trapping(views: Arc<TwoViews>) -> Result<Self, Errno> {
+        Self::new(views, Writes::Stop, None)
+    }
+
+    /// It passes, and the kernel is asked.
+    pub(super) fn scanning(views: Arc<TwoViews>) -> Result<Self, Errno> {
+        let map = PageMap::open()?;
+        // A kernel that cannot scan says so now.
+        map.written(views.program(), PAGE_BYTES, |_, _| {})?;
+        Self::new(views, Writes::Pass, Some(map))
+    }
+
+    fn new(views: Arc<TwoViews>, writes: Writes, map: Option<PageMap>) -> Result<Self, Errno> {
+        let faults = Userfault::of(views.program(), views.bytes(), writes)?;
+        views.protect(0, views.bytes(), Protection::ReadWrite)?;
+        Ok(Self { views, faults, map })
+    }
+
+    fn address(&self, page: usize) -> usize {
+        self.views.program() + page * PAGE_BYTES
+    }
+}
+
+impl Detector for Faults {
+    fn admit(&mut self, pages: Range<usize>, access: Access) -> Result<(), Errno> {
+        let (start, bytes) = (self.address(pages.start), pages.len() * PAGE_BYTES);
+        match access {
+            Access::Hidden => self.views.unlink(pages.start * PAGE_BYTES, bytes),
+            Access::Watched => {
+                Pages::of(&self.views).make_exist(pages);
+                self.faults.admit(start, bytes, Admission::WriteProtected)
+            }
+            // Mostly it is in the page table; where the host has taken it out, the next fault tells.
+            Access::Written => self.faults.write_protect(start, bytes, Admission::ReadWrite),
+            Access::Open => {
+                Pages::of(&self.views).make_exist(pages);
+                self.faults.admit(start, bytes, Admission::ReadWrite)
+            }
+        }
+    }
+
+    fn written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno> {
+        let Some(map) = &self.map else { return Ok(Vec::new()) };
+        let (start, bytes) = (self.address(watched.start), watched.len() * PAGE_BYTES);
+        let base = self.views.program();
+        let mut pages = Vec::new();
+        map.written(start, bytes, |run, length| {
+            let first = (run - base) / PAGE_BYTES;
+            pages.extend(first..first + length / PAGE_BYTES);
+        })?;
+        Ok(pages)
+    }
+}

@@ -1,0 +1,261 @@
+//! One suite for all ways to learn of writes, and for what a forbidden access is.
+#![expect(unsafe_code, reason = "touches pages that fault")]
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+use std::sync::{Arc, Mutex};
+
+use kyocho_dsm::PageId;
+use kyocho_dsm::watch::{Answer, Detection, Fault, Faulting, Guarded, Pages, Watch};
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::skip::skip;
+use kyocho_sys::two_views::TwoViews;
+use proptest::prelude::*;
+
+const PAGES: usize = 16;
+
+/// Shows absent pages as a node would that fetches them, and counts.
+struct Fetching {
+    views: Arc<TwoViews>,
+    watch: Mutex<Watch>,
+    fetched: Mutex<Vec<PageId>>,
+    noted: Mutex<usize>,
+}
+
+impl Faulting for Fetching {
+    fn fault(&self, offset: usize) -> Answer {
+        let page = PageId((offset / PAGE_BYTES) as u32);
+        let mut watch = self.watch.lock().unwrap();
+        match watch.fault(page).unwrap() {
+            Fault::Absent => {
+                Pages::of(&self.views).put(page, &vec![page.0 + 100; PAGE_BYTES / 4]);
+                watch.show(&[page]).unwrap();
+                self.fetched.lock().unwrap().push(page);
+            }
+            Fault::Noted => *self.noted.lock().unwrap() += 1,
+        }
+        Answer::Again
+    }
+}
+
+struct Memory {
+    views: Arc<TwoViews>,
+    state: Arc<Fetching>,
+    _guarded: Guarded,
+}
+
+impl Memory {
+    fn new(test: &str, detection: Detection) -> Option<Self> {
+        let views = Arc::new(TwoViews::new(PAGES * PAGE_BYTES, None).unwrap());
+        let watch = match Watch::new(&views, detection) {
+            Ok(watch) => Mutex::new(watch),
+            Err(why) => {
+                skip(&format!("{test} ({detection})"), &why.to_string());
+                return None;
+            }
+        };
+        let (fetched, noted) = (Mutex::default(), Mutex::default());
+        let state = Arc::new(Fetching { views: views.clone(), watch, fetched, noted });
+        let guarded = Guarded::new(views.program(), views.bytes(), state.clone()).unwrap();
+        Some(Self { views, state, _guarded: guarded })
+    }
+
+    fn word(&self, page: usize, word: usize) -> *mut u32 {
+        let address = self.views.program() + page * PAGE_BYTES + word * 4;
+        core::ptr::with_exposed_provenance_mut(address)
+    }
+
+    fn read(&self, page: usize, word: usize) -> u32 {
+        // SAFETY: mapped, aligned, this thread's alone; where it may not be read, the handler sees to it.
+        unsafe { self.word(page, word).read_volatile() }
+    }
+
+    fn write(&self, page: usize, word: usize, value: u32) {
+        // SAFETY: as above.
+        unsafe { self.word(page, word).write_volatile(value) }
+    }
+
+    fn watch<T>(&self, act: impl FnOnce(&mut Watch) -> T) -> T {
+        act(&mut self.state.watch.lock().unwrap())
+    }
+
+    fn written(&self) -> Vec<u32> {
+        self.watch(|watch| watch.written().unwrap()).into_iter().map(|page| page.0).collect()
+    }
+}
+
+/// Every way that the host permits, from the same beginning: all pages hidden.
+fn all(test: &str, body: impl Fn(&Memory)) {
+    for detection in Detection::ALL {
+        if let Some(memory) = Memory::new(test, detection) {
+            body(&memory);
+        }
+    }
+}
+
+#[test]
+fn reading_fetches_and_is_no_write() {
+    all("reading_fetches_and_is_no_write", |memory| {
+        assert_eq!((memory.read(3, 7), memory.read(3, 8), memory.read(5, 0)), (103, 103, 105));
+        assert_eq!(*memory.state.fetched.lock().unwrap(), [PageId(3), PageId(5)]);
+        assert_eq!(memory.written(), [] as [u32; 0]);
+    });
+}
+
+#[test]
+fn a_written_page_is_told_once_until_it_is_shown_again() {
+    all("a_written_page_is_told_once_until_it_is_shown_again", |memory| {
+        memory.write(2, 1, 9);
+        memory.write(2, 2, 9);
+        memory.write(9, 0, 9);
+        memory.read(4, 0);
+        assert_eq!(memory.written(), [2, 9]);
+        memory.write(2, 3, 9);
+        assert_eq!(memory.written(), [] as [u32; 0]);
+        memory.watch(|watch| watch.show(&[PageId(2), PageId(9)]).unwrap());
+        assert_eq!(memory.written(), [] as [u32; 0]);
+        memory.write(2, 3, 8);
+        assert_eq!(memory.written(), [2]);
+        assert_eq!((memory.read(2, 1), memory.read(2, 3), memory.read(2, 4)), (9, 8, 102));
+    });
+}
+
+#[test]
+fn differences_are_the_words_written() {
+    all("differences_are_the_words_written", |memory| {
+        memory.read(1, 0);
+        let pages = Pages::of(&memory.views);
+        let copy = pages.take(PageId(1));
+        let last = PAGE_BYTES / 4 - 1;
+        for word in [0, 31, 32, last] {
+            memory.write(1, word, 5);
+        }
+        memory.write(1, 40, 101); // as it was
+        let mut found = Vec::new();
+        pages.differing(PageId(1), &copy, |word, value| found.push((word, value)));
+        assert_eq!(found, [(0, 5), (31, 5), (32, 5), (last as u32, 5)]);
+    });
+}
+
+#[test]
+fn a_hidden_page_is_fetched_again() {
+    all("a_hidden_page_is_fetched_again", |memory| {
+        memory.write(6, 0, 1);
+        memory.watch(|watch| watch.hide(&[PageId(6)]).unwrap());
+        assert_eq!(memory.written(), [] as [u32; 0], "what was hidden has nothing to tell");
+        assert_eq!(memory.read(6, 0), 106);
+        assert_eq!(memory.state.fetched.lock().unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn an_open_page_is_written_unnoted_until_it_is_shown() {
+    all("an_open_page_is_written_unnoted_until_it_is_shown", |memory| {
+        memory.read(7, 0);
+        memory.watch(|watch| watch.open(&[PageId(7), PageId(8)]).unwrap());
+        memory.write(7, 0, 1);
+        memory.write(8, 0, 2);
+        assert_eq!(memory.written(), [] as [u32; 0]);
+        assert_eq!(*memory.state.noted.lock().unwrap(), 0, "no fault");
+        memory.watch(|watch| watch.show(&[PageId(7), PageId(8)]).unwrap());
+        memory.write(8, 0, 3);
+        assert_eq!(memory.written(), [8]);
+        assert_eq!((memory.read(7, 0), memory.read(8, 0)), (1, 3));
+    });
+}
+
+#[test]
+fn only_scanning_has_no_fault_for_a_write() {
+    all("only_scanning_has_no_fault_for_a_write", |memory| {
+        memory.read(0, 0);
+        memory.write(0, 0, 1);
+        let faults = *memory.state.noted.lock().unwrap();
+        let trapless = memory.watch(|watch| watch.detection()) == Detection::Scan;
+        assert_eq!(faults, usize::from(!trapless));
+    });
+}
+
+#[test]
+fn names_are_those_of_the_ways() {
+    for detection in Detection::ALL {
+        assert_eq!(detection.to_string().parse(), Ok(detection));
+    }
+    let unknown = "magic".parse::<Detection>().unwrap_err();
+    assert!(unknown.to_string().contains("magic"));
+}
+
+/// What a program and its runtime do to a page.
+#[derive(Debug, Clone)]
+enum Step {
+    Read(usize),
+    Write(usize),
+    Show(Vec<usize>),
+    Hide(usize),
+    Open(usize),
+    Ask,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let page = 0..PAGES;
+    prop_oneof![
+        page.clone().prop_map(Step::Read),
+        page.clone().prop_map(Step::Write),
+        page.clone().prop_map(Step::Write),
+        prop::collection::btree_set(page.clone(), 1..6)
+            .prop_map(|pages| Step::Show(pages.into_iter().collect())),
+        page.clone().prop_map(Step::Hide),
+        page.prop_map(Step::Open),
+        Just(Step::Ask),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn all_ways_tell_the_same(steps in prop::collection::vec(step(), 1..60)) {
+        for detection in Detection::ALL {
+            let Some(memory) = Memory::new("all_ways_tell_the_same", detection) else { continue };
+            // By page: hidden (None), or shown with whether it was written since; open ones are never told.
+            let mut model: [Option<(bool, bool)>; PAGES] = [None; PAGES];
+            let mut value = 1000;
+            for step in &steps {
+                match step {
+                    Step::Read(page) => {
+                        memory.read(*page, 0);
+                        model[*page] = model[*page].or(Some((true, false)));
+                    }
+                    Step::Write(page) => {
+                        value += 1;
+                        memory.write(*page, 1, value);
+                        let (watched, written) = model[*page].unwrap_or((true, false));
+                        model[*page] = Some((watched, written || watched));
+                        prop_assert_eq!(memory.read(*page, 1), value);
+                    }
+                    Step::Show(pages) => {
+                        let pages: Vec<_> = pages.iter().map(|page| PageId(*page as u32)).collect();
+                        memory.watch(|watch| watch.show(&pages).unwrap());
+                        pages.iter().for_each(|page| model[page.0 as usize] = Some((true, false)));
+                    }
+                    Step::Hide(page) => {
+                        memory.watch(|watch| watch.hide(&[PageId(*page as u32)]).unwrap());
+                        model[*page] = None;
+                    }
+                    Step::Open(page) => {
+                        memory.watch(|watch| watch.open(&[PageId(*page as u32)]).unwrap());
+                        model[*page] = Some((false, false));
+                    }
+                    Step::Ask => {
+                        let expected: Vec<u32> = (0..PAGES)
+                            .filter(|page| model[*page] == Some((true, true)))
+                            .map(|page| page as u32)
+                            .collect();
+                        prop_assert_eq!(memory.written(), expected);
+                        // What was told is not watched until it is shown again.
+                        for state in model.iter_mut().filter(|state| **state == Some((true, true))) {
+                            *state = Some((false, false));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
