@@ -200,11 +200,18 @@ fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
                     page.fill();
                     after - before
                 });
-                let vp = core::ptr::NonNull::new(kyocho_arch::current_vp()).unwrap();
                 let word = core::ptr::with_exposed_provenance_mut(word);
-                // SAFETY: the word is ours alone; that it faults is the test.
-                let swapped = unsafe { restartable::compare_and_swap(vp, word, 0, 7) };
-                assert_eq!(swapped, Ok(0));
+                // Until a sequence begins: whoever just looks at this thread, to take its processor, has it refused.
+                let swapped = loop {
+                    let Some(vp) = core::ptr::NonNull::new(kyocho_arch::current_vp()) else {
+                        continue;
+                    };
+                    // SAFETY: the word is ours alone; that it faults is the test.
+                    if let Ok(old) = unsafe { restartable::compare_and_swap(vp, word, 0, 7) } {
+                        break old;
+                    }
+                };
+                assert_eq!(swapped, 0);
                 // SAFETY: as above.
                 assert_eq!(unsafe { word.read_volatile() }, 7);
                 over.store(true, Ordering::SeqCst);
