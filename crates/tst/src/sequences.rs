@@ -40,7 +40,8 @@ impl Restartable {
         Self { holder: vp }
     }
 
-    /// For words of the virtual processor that the calling kernel thread holds; `None` if it holds none.
+    /// For words of the virtual processor that the calling kernel thread holds; `None` if it holds none, or while somebody
+    /// looks whether to take it, which refuses sequences too: who knows that he holds one tries again.
     #[must_use]
     pub fn current() -> Option<Self> {
         NonNull::new(kyocho_arch::current_vp()).map(Self::new)
