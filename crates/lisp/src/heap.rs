@@ -107,6 +107,14 @@ impl Torture {
     pub const ALWAYS: Self = Self { every: 1, phase: 0 };
 }
 
+impl Limits {
+    /// What is kept of the heap for those who handle that it is full.
+    #[must_use]
+    pub fn reserve_bytes(&self) -> usize {
+        (self.bytes_max / 16).min(8 << 20)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -214,7 +222,33 @@ impl Heap {
         need: usize,
         want: usize,
     ) -> Result<(), OutOfMemory> {
+        self.refill_from(lock(&self.space), words, need, want)
+    }
+
+    /// As [`refill`](Self::refill), but what handlers need when memory is short is left, unless `spends_reserve`.
+    fn refill_keeping(
+        &self,
+        words: &CellWords,
+        need: usize,
+        want: usize,
+        spends_reserve: bool,
+    ) -> Result<(), OutOfMemory> {
         let mut space = lock(&self.space);
+        if spends_reserve {
+            return self.refill_from(space, words, need, want);
+        }
+        let room = self.room_bytes(&space) / object::GRANULE_BYTES;
+        self.admit(&mut space, need <= room)?;
+        self.refill_from(space, words, need, want.min(room))
+    }
+
+    fn refill_from(
+        &self,
+        mut space: MutexGuard<'_, Space>,
+        words: &CellWords,
+        need: usize,
+        want: usize,
+    ) -> Result<(), OutOfMemory> {
         let most = (space.budget_bytes / CACHE_FRACTION / object::GRANULE_BYTES)
             .clamp(cache_size::CELLS_MIN, cache_size::CELLS_MAX);
         let result = space.refill(words, need, want.clamp(1, most));
@@ -222,15 +256,34 @@ impl Heap {
         result
     }
 
-    fn take_wide(&self, bytes: usize) -> Result<usize, OutOfMemory> {
+    /// Bytes that may be taken before most of the reserve is touched. A quarter of it may be, so that the collection
+    /// after the first refusal finds the heap exhausted, whatever the refused object's size was.
+    fn room_bytes(&self, space: &Space) -> usize {
+        let used = space.held_bytes + space.taken_bytes + self.limits.reserve_bytes() / 4 * 3;
+        self.limits.bytes_max.saturating_sub(used)
+    }
+
+    fn admit(&self, space: &mut Space, admitted: bool) -> Result<(), OutOfMemory> {
+        if admitted {
+            return Ok(());
+        }
+        self.note_taken(space, true);
+        Err(OutOfMemory)
+    }
+
+    fn take_wide(&self, bytes: usize, spends_reserve: bool) -> Result<usize, OutOfMemory> {
         let mut space = lock(&self.space);
+        let fits = bytes <= self.room_bytes(&space);
+        self.admit(&mut space, spends_reserve || fits)?;
         let result = space.cut_wide(bytes);
         self.note_taken(&mut space, result.is_err());
         result
     }
 
-    fn take_large(&self, bytes: usize) -> Result<usize, OutOfMemory> {
+    fn take_large(&self, bytes: usize, spends_reserve: bool) -> Result<usize, OutOfMemory> {
         let mut space = lock(&self.space);
+        let fits = bytes <= self.room_bytes(&space);
+        self.admit(&mut space, spends_reserve || fits)?;
         let result = space.take_large(bytes);
         self.note_taken(&mut space, result.is_err());
         result

@@ -21,7 +21,7 @@ mod tests;
 pub(crate) mod trace;
 
 use crate::heap::{Heap, Marker, Mutator};
-use crate::raise::{Cause, Raise};
+use crate::raise::Raise;
 use crate::syntax::core_form::Global;
 use crate::thread::ThreadContext;
 use crate::thread::wait::Wait;
@@ -204,7 +204,7 @@ impl Machine {
 
     /// Whether a primitive's raise is put off until a collection has been tried.
     fn may_try_again(&self, raise: &Raise) -> bool {
-        !self.out_of_memory_is_final && matches!(raise.cause(), Cause::OutOfMemory)
+        !self.out_of_memory_is_final && raise.is_out_of_memory()
     }
 
     /// Marks everything the machine holds. It must stand, or be in a call that touches nothing of

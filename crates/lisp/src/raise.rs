@@ -152,6 +152,11 @@ impl Raise {
         matches!(*self.0, Cause::Interrupted)
     }
 
+    /// Whether the heap gave no memory.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        matches!(*self.0, Cause::OutOfMemory)
+    }
+
     /// Why it was raised.
     #[must_use]
     pub fn cause(&self) -> &Cause {

@@ -34,14 +34,16 @@ pub struct Mutator {
     want: usize,
     /// What was taken past the cache, in cells' sizes.
     wide_cells: u64,
+    /// Whether it may take what is kept for handlers when memory is short ([`Limits::reserve_bytes`](super::Limits::reserve_bytes)).
+    pub(crate) spends_reserve: bool,
 }
 
 impl Mutator {
-    /// A mutator with an empty cache.
+    /// A mutator with an empty cache, which may take all there is.
     #[must_use]
     pub fn new(heap: Arc<Heap>, context: ThreadContext) -> Self {
         let cells = heap.cells();
-        Self { heap, cells, context, want: WANT_DEFAULT, wide_cells: 0 }
+        Self { heap, cells, context, want: WANT_DEFAULT, wide_cells: 0, spends_reserve: true }
     }
 
     /// All that was ever taken, in and past the cache, in cells' sizes.
@@ -68,7 +70,7 @@ impl Mutator {
 
     #[cold]
     fn cons_after_refill(&mut self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
-        self.heap.refill(&self.cells, 1, self.want)?;
+        self.refill(1, self.want)?;
         self.cells.try_cons(car, cdr).ok_or(OutOfMemory)
     }
 
@@ -104,15 +106,23 @@ impl Mutator {
         Ok(at)
     }
 
+    fn refill(&self, need: usize, want: usize) -> Result<(), OutOfMemory> {
+        self.heap.refill_keeping(self.cells.words(), need, want, self.spends_reserve)
+    }
+
     #[cold]
     fn raw_slowly(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
         if bytes <= SHORT_BYTES {
             let want = self.want.max(SHORT_BYTES / GRANULE_BYTES);
-            self.heap.refill(&self.cells, bytes / GRANULE_BYTES, want)?;
+            self.refill(bytes / GRANULE_BYTES, want)?;
             return self.cells.try_raw(bytes).ok_or(OutOfMemory);
         }
         let is_large = bytes > LARGE_BYTES;
-        let at = if is_large { self.heap.take_large(bytes) } else { self.heap.take_wide(bytes) }?;
+        let at = if is_large {
+            self.heap.take_large(bytes, self.spends_reserve)
+        } else {
+            self.heap.take_wide(bytes, self.spends_reserve)
+        }?;
         self.wide_cells += (bytes / GRANULE_BYTES) as u64;
         Ok(at)
     }

@@ -54,6 +54,8 @@ pub(crate) struct Space {
     pub(crate) takings: u64,
     /// Bytes handed out since the last collection.
     pub(crate) taken_bytes: usize,
+    /// Bytes that survived it.
+    pub(crate) held_bytes: usize,
     /// When so much was handed out a collection is wanted.
     pub(crate) budget_bytes: usize,
     /// Blocks whose pages the host has lent us.
@@ -77,6 +79,7 @@ impl Space {
             used_blocks_max: limits.bytes_max / BLOCK_BYTES,
             takings: 0,
             taken_bytes: 0,
+            held_bytes: 0,
             budget_bytes: 0,
             resident: Vec::new(),
         };
@@ -89,6 +92,7 @@ impl Space {
     /// near the limit is not halved for ever: below a part of the heap it is handed out whole, or a
     /// heap that fills up would collect for every few cells.
     pub(crate) fn set_budget(&mut self, limits: &Limits, held_bytes: usize) {
+        self.held_bytes = held_bytes;
         let growth = held_bytes / 100 * limits.growth_percent.saturating_sub(100);
         let least = limits.bytes_max / LEAST_BUDGET_FRACTION;
         let headroom = (limits.bytes_max.saturating_sub(held_bytes) / 2).max(least);

@@ -172,6 +172,11 @@ impl Machine {
         let continuable = match raise.cause() {
             Cause::Exit(code) | Cause::EmergencyExit(code) => return Err(Exit::Quit(*code)),
             Cause::Object { continuable, .. } => *continuable,
+            Cause::OutOfMemory => {
+                // What is kept for its handlers.
+                self.mutator.spends_reserve = true;
+                false
+            }
             _ => false,
         };
         let object = condition::object_of(&mut self.mutator, raise);

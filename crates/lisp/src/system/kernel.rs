@@ -24,9 +24,6 @@ use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Memory kept for small requests while a greedy thread holds the rest.
-const RESERVE_BYTES_MAX: usize = 8 << 20;
-
 /// Threads that the report of a deadlock lists.
 const DEADLOCK_LINES_MAX: usize = 20;
 
@@ -175,9 +172,8 @@ impl Kernel {
 
     /// Whether the last collection found so little that only small requests can be served.
     pub(crate) fn is_exhausted(&self) -> bool {
-        let bytes_max = self.heap.limits().bytes_max;
-        let reserve = (bytes_max / 16).min(RESERVE_BYTES_MAX);
-        self.heap.statistics().last.held_bytes + reserve > bytes_max
+        let limits = self.heap.limits();
+        self.heap.statistics().last.held_bytes + limits.reserve_bytes() > limits.bytes_max
     }
 
     /// Whether no started thread has taken more cells.
@@ -253,6 +249,19 @@ impl SourceState {
             *lock(&kernel.form) = Some(place);
         }
     }
+
+    /// Makes the form what comes next. Where there is no memory for that, it stays where it was: it is asked for again after a
+    /// collection.
+    fn compile(&mut self, kernel: &Kernel, mutator: &mut Mutator, datum: Datum) -> Result<()> {
+        self.begin(kernel, datum.span);
+        let environment = Arc::clone(&self.environment);
+        let compiled = kernel.compile(mutator, &environment, &datum);
+        if compiled.as_ref().is_err_and(Raise::is_out_of_memory) {
+            self.data.push_front(Ok(datum));
+        }
+        self.items = compiled?.into();
+        Ok(())
+    }
 }
 
 impl ForeignObject for Source {
@@ -320,11 +329,7 @@ impl Source {
                 None => match state.data.pop_front() {
                     None => return Ok(None),
                     Some(Err(error)) => return Err(Raise::syntax(error)),
-                    Some(Ok(datum)) => {
-                        state.begin(kernel, datum.span);
-                        let environment = Arc::clone(&state.environment);
-                        state.items = kernel.compile(mutator, &environment, &datum)?.into();
-                    }
+                    Some(Ok(datum)) => state.compile(kernel, mutator, datum)?,
                 },
             }
         }

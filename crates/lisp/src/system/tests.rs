@@ -345,3 +345,26 @@ fn recursion_without_end_is_caught_in_a_small_heap() {
         assert_eq!(last(&mut session, text), caught);
     });
 }
+
+#[test]
+fn a_full_heap_is_caught_again_and_again_whatever_fills_it() {
+    within_watchdog(|| {
+        for memory_mib in [16, 64] {
+            let options = Options { memory_max_bytes: memory_mib << 20, ..on(2) };
+            let system = boot(options);
+            let mut session = system.session();
+            let text = "(define (pairs l) (pairs (cons 1 l)))
+(define (vectors v) (vectors (vector v v v v)))
+(define (strings l) (strings (cons (make-string 100 #\\a) l)))
+(define (large l) (large (cons (make-vector 30000 l) l)))
+(define circle (list 1 2 3))
+(set-cdr! (cddr circle) circle)
+(define (mapped l) (map list circle))
+(define (caught f) (guard (e ((error-object? e) (error-object-message e))) (f '())))
+(map caught (list pairs vectors vectors strings large mapped pairs))";
+            let message = "\"out of memory\"";
+            assert_eq!(last(&mut session, text), format!("({})", [message; 7].join(" ")));
+            assert_eq!(last(&mut session, "(+ 1 2)"), "3");
+        }
+    });
+}

@@ -111,6 +111,7 @@ impl Runner {
             let me = thread.microprocess.get_or_init(Microprocess::current);
             machine.poll_on(me.poll_word());
             machine.out_of_memory_is_final = false;
+            machine.mutator.spends_reserve = false;
         }
         match thread.refill.load(Ordering::Acquire) {
             // Something else woke it: its cache is still in the system-call thread's hands.
@@ -140,6 +141,8 @@ impl Runner {
             if exit != Exit::Exhausted {
                 self.exhausted = 0;
                 machine.out_of_memory_is_final = false;
+                let spends = &mut machine.mutator.spends_reserve;
+                *spends = *spends && self.kernel.is_exhausted();
             }
             if let Some(step) = self.serve(thread, machine, exit) {
                 return step;
@@ -163,8 +166,12 @@ impl Runner {
                 self.exhausted += 1;
                 thread.taken.store(machine.mutator.taken_cells(), Ordering::Relaxed);
                 // While others hold more, memory may come back when they are told.
-                let is_told = self.kernel.is_exhausted() && self.kernel.is_greediest(thread);
+                let is_exhausted = self.kernel.is_exhausted();
+                let is_told = is_exhausted && self.kernel.is_greediest(thread);
                 machine.out_of_memory_is_final = self.exhausted >= EXHAUSTED_MAX || is_told;
+                // What its handlers need is theirs without being told again; the others share what is left.
+                self.told |= is_told;
+                machine.mutator.spends_reserve = is_exhausted && !is_told;
                 let worth_it = !machine.out_of_memory_is_final || self.exhausted == 1;
                 worth_it.then(|| self.after_collection())
             }
