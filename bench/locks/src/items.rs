@@ -11,10 +11,10 @@ use kyocho_sys::scheduling::{Class, set_class};
 use kyocho_sys::task::ThreadId;
 use kyocho_tst::blocking::mutex::RawMutex;
 use kyocho_tst::blocking::semaphore::Semaphore;
-use kyocho_tst::{Atomics, Everywhere, Lamport, SignalsBlocked, SystemCall};
+use kyocho_tst::{Atomics, Lamport, SignalsBlocked, SystemCall, TestAndSet};
 use serde_json::json;
 
-use crate::methods::{AllInOnePlace, confine_to_one_cpu, rseq, unsupported};
+use crate::methods::{confine_to_one_cpu, rseq, unsupported};
 use crate::usage;
 
 /// Slots of the buffer, as in the other bench of figure 13.
@@ -35,7 +35,7 @@ pub fn run(method: &str, producers: usize, consumers: usize, millis: u64) {
             if let Err(why) = set_class(ThreadId::current(), Class::Fifo(1)) {
                 unsupported(&format!("excludes kernel threads in a real-time class only: {why}"));
             }
-            contest(|| AllInOnePlace(SignalsBlocked), producers, consumers, millis)
+            contest(|| SignalsBlocked, producers, consumers, millis)
         }
         "restartable" => unsupported("serves microprocesses: see the threads bench"),
         _ => usage(),
@@ -61,7 +61,7 @@ struct Buffer<M> {
 // SAFETY: `ring` is touched under `guard`.
 unsafe impl<M: Sync> Sync for Buffer<M> {}
 
-impl<M: Everywhere> Buffer<M> {
+impl<M: TestAndSet> Buffer<M> {
     /// Waits for a slot of one kind, changes the ring, gives a slot of the other kind; not when it is time to stop.
     fn turn(
         &self,
@@ -104,17 +104,20 @@ impl<M: Everywhere> Buffer<M> {
     }
 }
 
-/// Items a second.
-fn contest<M: Everywhere + Sync>(
+/// Items a second. The threads are on one CPU, and in a real-time class where signals are blocked: so every method excludes them all.
+fn contest<M: TestAndSet + Sync>(
     method: impl Fn() -> M,
     producers: usize,
     consumers: usize,
     millis: u64,
 ) -> f64 {
+    // SAFETY: see above.
+    let semaphore = |value| unsafe { Semaphore::confined(method(), value) };
     let buffer = Buffer {
-        free: Semaphore::over(method(), SLOTS),
-        full: Semaphore::over(method(), 0),
-        guard: RawMutex::over(method()),
+        free: semaphore(SLOTS),
+        full: semaphore(0),
+        // SAFETY: see above.
+        guard: unsafe { RawMutex::confined(method()) },
         ring: UnsafeCell::new(([0; SLOTS as usize], 0, 0)),
         stop: AtomicBool::new(false),
         taken: AtomicU64::new(0),

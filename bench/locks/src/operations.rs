@@ -7,22 +7,24 @@ use core::sync::atomic::AtomicU32;
 
 use kyocho_tst::blocking::mutex::RawMutex;
 use kyocho_tst::blocking::semaphore::{Semaphore, VALUE_MAX};
-use kyocho_tst::{Atomics, Everywhere, Lamport, SignalsBlocked, SystemCall};
+use kyocho_tst::{Atomics, Lamport, SignalsBlocked, SystemCall, TestAndSet};
 
-use crate::methods::{AllInOnePlace, confine_to_one_cpu, restartable, rseq};
+use crate::methods::{confine_to_one_cpu, restartable, rseq};
 use crate::timing::{Subject, print_side_by_side};
 
 const MANY: u64 = 100_000;
 const FEW: u64 = 5_000;
 
-/// The three operations over one method.
-fn three<M: Everywhere + 'static>(
+/// The three operations over one method, of the calling thread alone.
+fn three<M: TestAndSet + 'static>(
     names: [&'static str; 3],
     rounds: u64,
     mechanism: impl Fn() -> M,
 ) -> [Subject; 3] {
-    let semaphore = Semaphore::over(mechanism(), VALUE_MAX);
-    let mutex = RawMutex::over(mechanism());
+    // SAFETY: this program has one thread.
+    let semaphore = unsafe { Semaphore::confined(mechanism(), VALUE_MAX) };
+    // SAFETY: as above.
+    let mutex = unsafe { RawMutex::confined(mechanism()) };
     let (word, tst) = (AtomicU32::new(0), mechanism());
     [
         Subject::new(names[0], rounds, move |rounds| {
@@ -57,6 +59,6 @@ pub fn run() {
     method!("rseq", MANY, rseq);
     method!("atomics", MANY, || Atomics);
     method!("lamport", MANY / 4, || Lamport::new(4));
-    method!("signals-blocked", FEW, || AllInOnePlace(SignalsBlocked));
+    method!("signals-blocked", FEW, || SignalsBlocked);
     print_side_by_side("operations", subjects);
 }

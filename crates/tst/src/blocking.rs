@@ -22,12 +22,12 @@ pub mod semaphore;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use crate::contract::{Everywhere, Refusal};
+use crate::contract::{Refusal, TestAndSet};
 
 const _: () = assert!(usize::BITS == 64, "state and waiting share a word");
 const _: () = assert!(cfg!(target_endian = "little"), "the lower half comes first");
 
-/// A word changed through a mechanism that serves everybody.
+/// A word changed through a mechanism that serves all who use it.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Word<M> {
@@ -35,7 +35,7 @@ struct Word<M> {
     word: AtomicUsize,
 }
 
-impl<M: Everywhere> Word<M> {
+impl<M: TestAndSet> Word<M> {
     const fn new(mechanism: M, value: usize) -> Self {
         Self { mechanism, word: AtomicUsize::new(value) }
     }
@@ -80,8 +80,8 @@ impl<M: Everywhere> Word<M> {
     }
 }
 
-/// The answer of a mechanism that refuses nobody.
+/// The answer of a mechanism that refuses none of the threads that it is used by.
 #[inline]
 fn served<T>(answer: Result<T, Refusal>) -> T {
-    answer.unwrap_or_else(|why| panic!("the mechanism of a lock serves every thread: {why}"))
+    answer.unwrap_or_else(|why| panic!("the mechanism of a lock does not serve this thread: {why}"))
 }

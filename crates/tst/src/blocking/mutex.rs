@@ -1,5 +1,8 @@
 //! A mutex: a semaphore of one, and what it guards.
-#![expect(unsafe_code, reason = "hands out references to what the lock guards")]
+#![expect(
+    unsafe_code,
+    reason = "hands out references to what the lock guards; a constructor asks for a promise"
+)]
 
 use core::fmt;
 use core::hint::spin_loop;
@@ -9,7 +12,7 @@ use kyocho_sys::prim::cell::UnsafeCell;
 
 use super::semaphore::Semaphore;
 use crate::Atomics;
-use crate::contract::Everywhere;
+use crate::contract::{Everywhere, TestAndSet};
 
 /// Looks at a taken lock before sleeping: some 2 µs, less than a sleep costs, in which a short section elsewhere ends.
 const LOOKS_MAX: u32 = 100;
@@ -38,6 +41,19 @@ impl<M: Everywhere> RawMutex<M> {
     #[must_use]
     pub const fn over(mechanism: M) -> Self {
         Self(Semaphore::over(mechanism, 1))
+    }
+}
+
+impl<M: TestAndSet> RawMutex<M> {
+    /// A free lock for the threads of one place, over the mechanism of that place. Every method of it panics in a thread that the mechanism
+    /// refuses.
+    ///
+    /// # Safety
+    /// As for [`Semaphore::confined`].
+    #[must_use]
+    pub const unsafe fn confined(mechanism: M) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { Semaphore::confined(mechanism, 1) })
     }
 
     /// Takes the lock, if it is free.

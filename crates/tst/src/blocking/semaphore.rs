@@ -1,4 +1,5 @@
 //! A counting semaphore.
+#![expect(unsafe_code, reason = "a constructor that asks for a promise")]
 
 use core::fmt;
 
@@ -6,7 +7,7 @@ use kyocho_sys::futex::Wait;
 
 use super::Word;
 use crate::Atomics;
-use crate::contract::Everywhere;
+use crate::contract::{Everywhere, TestAndSet};
 
 /// One more thread waits.
 const WAITER: usize = 1 << 32;
@@ -50,8 +51,7 @@ impl Semaphore {
     /// When that is more than [`VALUE_MAX`].
     #[must_use]
     pub const fn new(value: u32) -> Self {
-        assert!(value <= VALUE_MAX, "more than a semaphore counts");
-        Self(Word::new(Atomics, value as usize))
+        Self::over(Atomics, value)
     }
 }
 
@@ -62,6 +62,21 @@ impl<M: Everywhere> Semaphore<M> {
     /// When that is more than [`VALUE_MAX`].
     #[must_use]
     pub const fn over(mechanism: M, value: u32) -> Self {
+        // SAFETY: the mechanism refuses nobody.
+        unsafe { Self::confined(mechanism, value) }
+    }
+}
+
+impl<M: TestAndSet> Semaphore<M> {
+    /// A semaphore of `value` for the threads of one place, over the mechanism of that place.
+    ///
+    /// # Panics
+    /// When that is more than [`VALUE_MAX`]. So does every method of it in a thread that the mechanism refuses.
+    ///
+    /// # Safety
+    /// The mechanism excludes all threads that ever use the semaphore from each other.
+    #[must_use]
+    pub const unsafe fn confined(mechanism: M, value: u32) -> Self {
         assert!(value <= VALUE_MAX, "more than a semaphore counts");
         Self(Word::new(mechanism, value as usize))
     }
