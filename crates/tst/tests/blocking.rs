@@ -3,15 +3,16 @@
 //! A run of the stress counts only if its control, the same additions without a lock, was caught losing some in that run.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+use core::ptr::NonNull;
 use std::collections::VecDeque;
 
 use kyocho_sys::clock::monotonic_ns;
-use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
 use kyocho_sys::prim::thread::{scope, yield_now};
 use kyocho_tst::blocking::mutex::{Mutex, RawMutex};
 use kyocho_tst::blocking::rwlock::{RawRwLock, RwLock};
 use kyocho_tst::blocking::semaphore::{Overflow, Semaphore, VALUE_MAX};
-use kyocho_tst::{Atomics, Everywhere, Lamport, SystemCall};
+use kyocho_tst::{Atomics, Everywhere, Lamport, Restartable, SystemCall};
 
 /// Runs that must count.
 const RUNS: usize = 10;
@@ -70,6 +71,31 @@ fn nothing_is_lost(add: Add<'_>) {
         }
     }
     panic!("the control was caught in {runs} of {TRIES_MAX} runs only");
+}
+
+/// What locks are made of.
+fn operations_are_one_step<M: Everywhere + Send + Sync>(mechanism: fn() -> M) {
+    let method = mechanism();
+    nothing_is_lost(&|word| {
+        method.fetch_add(word, 1).unwrap();
+    });
+    nothing_is_lost(&|word| {
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            match method.compare_and_swap(word, seen, seen + 1).unwrap() {
+                old if old == seen => return,
+                old => seen = old,
+            }
+        }
+    });
+    let taken = AtomicU32::new(0);
+    nothing_is_lost(&|word| {
+        while method.test_and_set(&taken).unwrap() {
+            yield_now();
+        }
+        bump(word);
+        method.clear(&taken);
+    });
 }
 
 fn a_mutex_excludes<M: Everywhere + Send + Sync>(mechanism: fn() -> M) {
@@ -236,6 +262,7 @@ fn a_writer_that_gives_up_leaves_no_reader_asleep<M: Everywhere + Send + Sync>(
 
 /// The whole suite.
 fn serves<M: Everywhere + Send + Sync>(mechanism: fn() -> M) {
+    operations_are_one_step(mechanism);
     a_mutex_excludes(mechanism);
     a_semaphore_counts(mechanism);
     nothing_is_lost_between_producers_and_consumers(mechanism);
@@ -271,4 +298,19 @@ fn locks_begin_free_and_semaphores_as_made() {
     assert_eq!(*guarded.lock(), 2);
     assert_eq!(*RwLock::new(3).read(), 3);
     assert!(RawRwLock::new().try_write());
+}
+
+/// Of a virtual processor that no thread holds.
+#[expect(unsafe_code, reason = "makes the promise that nobody else uses it")]
+fn semaphore_of_nobody() -> Semaphore<Restartable> {
+    // SAFETY: one thread uses it.
+    unsafe { Semaphore::confined(Restartable::new(NonNull::dangling()), 1) }
+}
+
+#[test]
+#[should_panic(
+    expected = "does not serve this thread: this kernel thread is not where the words belong"
+)]
+fn a_confined_semaphore_says_who_is_not_served() {
+    semaphore_of_nobody().acquire();
 }
