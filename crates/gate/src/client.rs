@@ -9,12 +9,13 @@ use std::sync::Arc;
 use kyocho_microprocess::bell::{self, Standing, Wait};
 use kyocho_microprocess::{Builder, Microprocess, Semaphore};
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::robust;
 use kyocho_sys::sealed::SealedMemory;
 
 use crate::error::{Error, Failure};
-use crate::frame::{Frame, Head, INLINE_BYTES_MAX, NO_BELL, frame};
+use crate::frame::{self, Frame, Head, INLINE_BYTES_MAX, NO_BELL, frame};
 use crate::handshake::{self, Message};
-use crate::keeper::{Life, keep};
+use crate::keeper::{Life, keep, mourn};
 use crate::protocol::{Answer, Phase, Word, after, client_sees};
 use crate::region::{REGIONS_MAX, Region, Slice};
 use crate::service::{Handle, ROOT};
@@ -28,7 +29,8 @@ const LOOKS_MAX: usize = 4;
 pub(crate) struct Line {
     pub(crate) life: Arc<Life>,
     server: bell::Peer,
-    frames: SealedMemory,
+    frames: Arc<SealedMemory>,
+    credits_max: usize,
     /// Frames that are free: a permit each.
     credits: Semaphore,
     /// The same as bits.
@@ -90,6 +92,8 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.life.end();
+        // Nobody is left for the mourner to tell.
+        robust::mark(frame::life(&self.frames, self.credits_max));
     }
 }
 
@@ -120,25 +124,27 @@ impl Client {
     /// # Errors
     /// [`Error::Connect`], [`Error::Refused`], [`Error::Protocol`], [`Error::Host`].
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let (socket, server, frames) = handshake::greet(path.as_ref())?;
-        let credits = frames.bytes() / crate::frame::memory_bytes(1);
+        let (socket, server, frames, credits) = handshake::greet(path.as_ref())?;
+        let frames = Arc::new(frames);
         let life = Arc::new(Life::new(socket));
-        let kept = Arc::clone(&life);
-        keep(move || {
-            // The server has nothing to say: what comes is its end, or nonsense.
-            let _end = Message::receive(kept.socket());
-            kept.end();
-        })?;
-        let line = Line {
-            life,
+        // Ended by its drop, whatever fails below.
+        let line = Arc::new(Line {
+            life: Arc::clone(&life),
             server,
-            frames,
+            frames: Arc::clone(&frames),
+            credits_max: credits,
             credits: Semaphore::new(credits),
             free: AtomicU64::new(lowest_bits(credits)),
             numbers: (0..credits).map(|_| AtomicU32::new(0)).collect(),
             regions: AtomicU64::new(u64::MAX),
-        };
-        Ok(Self { line: Arc::new(line) })
+        });
+        mourn(&life, &frames, credits)?;
+        keep(move || {
+            // The server has nothing to say: what comes is its end, or nonsense.
+            let _end = Message::receive(life.socket());
+            life.end();
+        })?;
+        Ok(Self { line })
     }
 
     /// Calls `method` of the object that the connection begins with; returns the reply.

@@ -1,7 +1,7 @@
 //! Call frames in shared memory.
 //!
 //! ```text
-//!   connection memory   frame 0 │ frame 1 │ ...            one frame a credit
+//!   connection memory   frame 0 │ frame 1 │ ... │ life     one frame a credit; who keeps the connection at the server
 //!   frame               line 0: state, bells, level, what is asked   │ 8,064 bytes inline
 //! ```
 //!
@@ -24,6 +24,7 @@ pub const INLINE_BYTES_MAX: usize = FRAME_BYTES - HEAD_BYTES;
 
 const FRAME_BYTES: usize = 8192;
 const HEAD_BYTES: usize = 128;
+const LIFE_BYTES: usize = 64;
 const WORDS: usize = INLINE_BYTES_MAX / size_of::<u64>();
 
 /// Says that nobody has announced a bell yet.
@@ -72,9 +73,20 @@ pub(crate) struct Head {
     pub(crate) region: Option<(u32, u64, u64)>,
 }
 
-/// How many bytes `credits` frames take.
+/// How many bytes the memory of a connection with `credits` frames takes.
 pub(crate) const fn memory_bytes(credits: usize) -> usize {
-    credits * FRAME_BYTES
+    credits * FRAME_BYTES + LIFE_BYTES
+}
+
+/// The word that names the server's keeper as long as it keeps the connection: a [`robust`](kyocho_sys::robust) one.
+///
+/// # Panics
+/// The memory is not that of a connection with so many `credits`.
+pub(crate) fn life(memory: &SealedMemory, credits: usize) -> &AtomicU32 {
+    assert!(memory_bytes(credits) <= memory.bytes(), "no such word");
+    let address = memory.base() + credits * FRAME_BYTES;
+    // SAFETY: inside the mapping, which lasts as long as `memory`, and aligned as frames are; an atomic word.
+    unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
 /// Frame `index` of a connection's memory.

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::frame::{CREDITS_MAX, memory_bytes};
 
 /// Changes with the layout of frames and bells.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How long a side waits for the other one's words before the first call.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -103,8 +103,8 @@ pub(crate) fn socket() -> Result<Socket, Error> {
     Ok(Socket::new(Domain::UNIX, Type::from(libc::SOCK_SEQPACKET), None)?)
 }
 
-/// Connects to the server at `path` and learns its bells and the frames.
-pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory), Error> {
+/// Connects to the server at `path` and learns its bells, the frames, and how many there are.
+pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, usize), Error> {
     let connect = |error: std::io::Error| Error::Connect(error.kind());
     let socket = socket()?;
     let address = SockAddr::unix(path).map_err(connect)?;
@@ -131,7 +131,7 @@ pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory), E
         return Err(Error::Protocol);
     }
     socket.set_read_timeout(None)?;
-    Ok((socket, server, frames))
+    Ok((socket, server, frames, credits))
 }
 
 /// Hears a client's greeting: its bells.
@@ -146,10 +146,14 @@ pub(crate) fn hear(socket: &Socket) -> Result<bell::Peer, Error> {
 }
 
 /// Answers it with our bells and the client's `frames`, of which there are `credits`.
-pub(crate) fn welcome(socket: &Socket, frames: &SealedMemory, credits: usize) -> Result<(), Error> {
+pub(crate) fn welcome(
+    socket: BorrowedFd<'_>,
+    frames: &SealedMemory,
+    credits: usize,
+) -> Result<(), Error> {
     let (shown, counters) = bell::descriptors()?;
     let message = Message::Welcome { credits: credits as u32 };
-    Ok(message.send(socket.as_fd(), &[shown, counters, frames.as_fd()])?)
+    Ok(message.send(socket, &[shown, counters, frames.as_fd()])?)
 }
 
 #[cfg(test)]

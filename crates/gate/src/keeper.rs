@@ -1,17 +1,26 @@
-//! Whether the other side of a connection is there: one kernel thread that sleeps on the socket.
+//! Whether the other side of a connection is there: kernel threads that sleep until it is gone.
 //!
-//! The host closes a dead process's sockets, however it died; the keeper wakes, says so, and ends all waits. A plain kernel thread
-//! and not a microprocess, so that a virtual processor without other work sleeps on its bell alone.
+//! * A *keeper* on each side sleeps on the socket, which the host closes whatever the other process dies of, once it has taken its memory apart.
+//! * A *mourner* at the client sleeps on the word that names the server's keeper ([`robust`]), which the host marks first of all: callers learn
+//!   of a death in a fraction of a millisecond. A server that does not keep the word is noticed by the socket.
+//!
+//! Either says so and ends all waits. Plain kernel threads and not microprocesses, so that a virtual processor without other work sleeps on its
+//! bell alone.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use kyocho_microprocess::bell;
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+use kyocho_sys::robust;
+use kyocho_sys::sealed::SealedMemory;
 use kyocho_sys::thread::start;
 use socket2::Socket;
 
-/// Stack of a keeper: it calls a few functions.
+use crate::frame;
+
+/// Stack of these threads: they call a few functions.
 const STACK_BYTES: usize = 128 << 10;
 
 /// The life of one connection.
@@ -52,4 +61,18 @@ impl Life {
 /// Starts the kernel thread of a connection, which runs `body`. Detached: it ends with the connection.
 pub(crate) fn keep(body: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
     start("gate", STACK_BYTES, body).map(drop)
+}
+
+/// Starts the mourner of a client's connection: it ends `life` with the server's keeper.
+pub(crate) fn mourn(
+    life: &Arc<Life>,
+    frames: &Arc<SealedMemory>,
+    credits: usize,
+) -> Result<(), Errno> {
+    let (life, frames) = (Arc::clone(life), Arc::clone(frames));
+    keep(move || {
+        if robust::await_end(frame::life(&frames, credits)) {
+            life.end();
+        }
+    })
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kyocho_microprocess::{Builder, Outside, Priority, channel, concurrency};
 use kyocho_sys::passing::DESCRIPTORS_MAX;
 use kyocho_sys::peer::Peer;
+use kyocho_sys::robust::Living;
 use kyocho_sys::scheduling::yield_to_host;
 use kyocho_sys::sealed::{SealedMemory, Use, Writers};
 use socket2::{SockAddr, Socket};
@@ -137,6 +138,12 @@ impl Gate {
             Ok(line) => line,
             Err(error) => return tracing::debug!(%error, "a client of a gate was turned away"),
         };
+        // Until this thread is done with the connection, by whatever end.
+        let living = Living::new(line.life_word()).map_err(Error::from);
+        let _living = match living.and_then(|living| self.welcome(&line).map(|()| living)) {
+            Ok(living) => living,
+            Err(error) => return tracing::debug!(%error, "a client of a gate was not welcomed"),
+        };
         while let Ok(Some((message, descriptors))) = Message::receive(line.life.socket()) {
             if !heed(&line, message, descriptors) {
                 break;
@@ -155,13 +162,17 @@ impl Gate {
             return Err(Error::Refused);
         }
         let frames = SealedMemory::new(memory_bytes(self.credits), Writers::All)?;
-        handshake::welcome(&socket, &frames, self.credits)?;
         let (life, root) = (Life::new(socket), Arc::clone(&self.root));
-        let line = Arc::new(Line::new(life, peer, client, frames, self.credits, root));
-        self.lines().push(Arc::clone(&line));
+        Ok(Arc::new(Line::new(life, peer, client, frames, self.credits, root)))
+    }
+
+    /// Lets a client call.
+    fn welcome(&self, line: &Arc<Line>) -> Result<(), Error> {
+        handshake::welcome(line.life.socket(), line.frames(), self.credits)?;
+        self.lines().push(Arc::clone(line));
         // Nobody ushers any more: the runtime has stopped, and so will the connection.
-        drop(self.arrivals.send(Arc::clone(&line)));
-        Ok(line)
+        drop(self.arrivals.send(Arc::clone(line)));
+        Ok(())
     }
 }
 

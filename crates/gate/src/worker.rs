@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kyocho_microprocess::bell::{self, Wait};
 use kyocho_microprocess::{Builder, Killed, Microprocess, Priority, Semaphore, concurrency};
 use kyocho_sys::peer::Peer;
-use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
 use kyocho_sys::sealed::SealedMemory;
 
 use crate::error::Failure;
-use crate::frame::{Frame, INLINE_BYTES_MAX, frame};
+use crate::frame::{Frame, INLINE_BYTES_MAX, frame, life};
 use crate::keeper::Life;
 use crate::protocol::{Arrival, Phase, Word, after, server_sees};
 use crate::region::REGIONS_MAX;
@@ -82,6 +82,15 @@ impl Line {
             arrivals: Semaphore::new(0),
             objects: Mutex::new(Objects { granted, next: ROOT.0 + 1 }),
         }
+    }
+
+    pub(crate) fn frames(&self) -> &SealedMemory {
+        &self.frames
+    }
+
+    /// The word that tells the client whether the connection is kept.
+    pub(crate) fn life_word(&self) -> &AtomicU32 {
+        life(&self.frames, self.credits)
     }
 
     pub(crate) fn peer(&self) -> Peer {

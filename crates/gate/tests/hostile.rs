@@ -15,6 +15,7 @@ use kyocho_gate::protocol::{Phase, Word};
 use kyocho_gate::{Call, Client, Error, Failure, Server};
 use kyocho_microprocess::{Runtime, bell, sleep, spawn};
 use kyocho_sys::passing;
+use kyocho_sys::robust;
 use kyocho_sys::sealed::{SealedMemory, Use, Writers};
 use proptest::prelude::*;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -35,7 +36,7 @@ mod wire {
     pub(super) const HELLO: u32 = 1;
     pub(super) const WELCOME: u32 = 2;
     pub(super) const ATTACH: u32 = 4;
-    pub(super) const VERSION: u32 = 1;
+    pub(super) const VERSION: u32 = 2;
     /// Words of a frame's head, by their places.
     pub(super) const STATE: usize = 0;
     pub(super) const BELL: usize = 1;
@@ -43,6 +44,8 @@ mod wire {
     pub(super) const BYTES: usize = 5;
     pub(super) const STATUS: usize = 6;
     pub(super) const FRAME_BYTES: usize = 8192;
+    /// Behind the frames.
+    pub(super) const LIFE_BYTES: usize = 64;
 }
 
 fn message(words: [u32; 3]) -> Vec<u8> {
@@ -245,9 +248,13 @@ fn bad_server(step: u32, place: &Path) {
     if step == 1 {
         end();
     }
-    let frames = SealedMemory::new(wire::FRAME_BYTES, Writers::All).unwrap();
+    let frames = SealedMemory::new(wire::FRAME_BYTES + wire::LIFE_BYTES, Writers::All).unwrap();
     let (shown, counters) = bell::descriptors().unwrap();
     let credits = if step == 2 { 1000 } else { 1 };
+    // SAFETY: behind the only frame, inside the mapping, which is not unmapped before this process ends; aligned, atomic.
+    let life: &AtomicU32 =
+        unsafe { &*core::ptr::with_exposed_provenance(frames.base() + wire::FRAME_BYTES) };
+    let living = (step == 6).then(|| robust::Living::new(life).unwrap());
     let welcome = message([wire::WELCOME, wire::VERSION, credits]);
     passing::send(client.as_fd(), &welcome, &[shown, counters, frames.as_fd()]).unwrap();
     let [shown, counters] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
@@ -259,6 +266,8 @@ fn bad_server(step: u32, place: &Path) {
     }
     match step {
         3 => end(),
+        // The keeper ends, the process and its socket do not.
+        6 => drop(living),
         // An answer to a call that was never made.
         4 => state.store(Word::new(Phase::Replied, 9).bits(), Ordering::SeqCst),
         // An answer that is longer than a frame.
@@ -288,6 +297,7 @@ fn servers_may_end_or_lie_at_every_step() {
             Error::Closed,
             Error::Protocol,
             Error::Protocol,
+            Error::Closed,
         ];
         for (step, expected) in expected.into_iter().enumerate() {
             let meeting = Meeting::new(&format!("server-{step}"));

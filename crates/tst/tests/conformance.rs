@@ -1,5 +1,8 @@
 //! One suite for every mechanism.
-#![expect(unsafe_code, reason = "pretends to hold a virtual processor; links raw nodes")]
+#![expect(
+    unsafe_code,
+    reason = "pretends to hold a virtual processor; links raw nodes; installs a handler"
+)]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use core::ptr::NonNull;
@@ -7,6 +10,8 @@ use core::ptr::NonNull;
 use kyocho_arch::set_current_vp;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use kyocho_sys::prim::thread::{scope, yield_now};
+use kyocho_sys::signal::{Info, Manner, Signal, install, send};
+use kyocho_sys::task::ThreadId;
 use kyocho_tst::{
     Atomics, Counter, FreeList, Lamport, Link, Links, Method, Queue, Refusal, Restartable, Section,
     SignalsBlocked, SystemCall, TryLock,
@@ -297,6 +302,22 @@ fn a_handler_inside_its_own_threads_section_is_refused() {
     assert_eq!(counter.add(1), Ok(0), "another section is another matter");
     section.leave(ticket);
     assert!(section.enter().is_ok());
+}
+
+#[test]
+fn no_handler_of_the_thread_runs_while_its_signals_are_blocked() {
+    static HANDLED: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn handle(_number: i32, _info: *mut Info, _context: *mut core::ffi::c_void) {
+        HANDLED.fetch_add(1, Ordering::SeqCst);
+    }
+    let signal = Signal::realtime(3);
+    // SAFETY: the handler adds to a word, no more.
+    unsafe { install(signal, handle, Manner::default()) }.unwrap();
+    let ticket = SignalsBlocked.enter().unwrap();
+    send(ThreadId::current(), signal).unwrap();
+    assert_eq!(HANDLED.load(Ordering::SeqCst), 0);
+    SignalsBlocked.leave(ticket);
+    assert_eq!(HANDLED.load(Ordering::SeqCst), 1);
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,77 @@
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use super::{ENDED, Living, await_end, mark};
+use crate::prim::atomic::{AtomicU32, Ordering};
+use crate::prim::thread;
+use crate::sealed::{SealedMemory, Use, Writers};
+
+/// A word of memory that another process has, too.
+fn word(memory: &SealedMemory) -> &AtomicU32 {
+    // SAFETY: the first bytes of a mapping that lasts as long as `memory`; aligned, and all access is atomic.
+    unsafe { &*core::ptr::with_exposed_provenance(memory.base()) }
+}
+
+#[test]
+fn word_tells_of_a_thread_that_leaves() {
+    let memory = Arc::new(SealedMemory::new(4096, Writers::All).unwrap());
+    let theirs = Arc::clone(&memory);
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let (go, may_go) = std::sync::mpsc::channel::<()>();
+    let other = thread::spawn(move || {
+        let living = Living::new(word(&theirs)).unwrap();
+        ready.send(()).unwrap();
+        may_go.recv().unwrap();
+        drop(living);
+    });
+    is_ready.recv().unwrap();
+    assert_eq!(word(&memory).load(Ordering::SeqCst) & ENDED, 0, "it lives");
+    go.send(()).unwrap();
+    assert!(await_end(word(&memory)));
+    other.join().unwrap();
+}
+
+#[test]
+fn word_that_names_nobody_or_is_marked_ends_a_wait() {
+    let word = AtomicU32::new(0);
+    assert!(!await_end(&word));
+    let living = Living::new(&word).unwrap();
+    mark(&word);
+    assert!(await_end(&word));
+    drop(living);
+}
+
+const PLACE: &str = "KYOCHO_ROBUST_PLACE";
+
+/// Another process, whose thread is named by the word that it inherits, until it is killed.
+#[test]
+fn the_other_process() {
+    let Some(place) = std::env::var_os(PLACE) else { return };
+    let file = std::fs::File::options().read(true).write(true).open(place).unwrap();
+    let memory = SealedMemory::receive(file.into(), 4096, Use::ReadWrite).unwrap();
+    let _living = Living::new(word(&memory)).unwrap();
+    println!("\nready");
+    let _killed_before = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn word_tells_of_a_process_that_is_killed() {
+    use std::os::fd::{AsFd, AsRawFd};
+    let memory = SealedMemory::new(4096, Writers::All).unwrap();
+    let place = format!("/proc/{}/fd/{}", std::process::id(), memory.as_fd().as_raw_fd());
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "robust::tests::the_other_process", "--nocapture", "--test-threads=1"])
+        .env(PLACE, place)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(other.stdout.take().unwrap()).lines();
+    assert!(lines.map(Result::unwrap).any(|line| line == "ready"));
+    assert_eq!(word(&memory).load(Ordering::SeqCst) & ENDED, 0, "it lives");
+    other.kill().unwrap();
+    // Without a mark this never ends.
+    assert!(await_end(word(&memory)));
+    other.wait().unwrap();
+}
