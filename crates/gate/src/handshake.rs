@@ -17,6 +17,7 @@ use std::path::Path;
 use kyocho_microprocess::bell;
 use kyocho_sys::error::Errno;
 use kyocho_sys::passing;
+use kyocho_sys::peer::Peer;
 use kyocho_sys::sealed::{SealedMemory, Use};
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -110,9 +111,9 @@ pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, us
     let address = SockAddr::unix(path).map_err(connect)?;
     socket.connect(&address).map_err(connect)?;
     socket.set_read_timeout(Some(PATIENCE))?;
-    let (shown, counters) = bell::descriptors()?;
+    let (shown, open) = bell::descriptors()?;
     // A server that refuses us may be gone already: then it has said so.
-    let greeted = Message::Hello.send(socket.as_fd(), &[shown, counters]);
+    let greeted = Message::Hello.send(socket.as_fd(), &[shown, open]);
     let answer = Message::receive(socket.as_fd());
     let (credits, descriptors) = match answer {
         Ok(Some((Message::Welcome { credits }, descriptors))) => (credits, descriptors),
@@ -120,9 +121,10 @@ pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, us
         Ok(Some(_)) => return Err(Error::Protocol),
         Ok(None) | Err(_) => return Err(greeted.err().map_or(Error::Closed, Error::from)),
     };
-    let [shown, counters, frames] =
+    let [shown, open, frames] =
         <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Error::Protocol)?;
-    let server = bell::Peer::receive(shown, counters).map_err(|_| Error::Protocol)?;
+    let process = Peer::of(socket.as_fd())?.process;
+    let server = bell::Peer::receive(shown, open, process).map_err(|_| Error::Protocol)?;
     let most = memory_bytes(CREDITS_MAX);
     let frames =
         SealedMemory::receive(frames, most, Use::ReadWrite).map_err(|_| Error::Protocol)?;
@@ -134,15 +136,15 @@ pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, us
     Ok((socket, server, frames, credits))
 }
 
-/// Hears a client's greeting: its bells.
-pub(crate) fn hear(socket: &Socket) -> Result<bell::Peer, Error> {
+/// Hears the greeting of a client, which is `process`: its bells.
+pub(crate) fn hear(socket: &Socket, process: u32) -> Result<bell::Peer, Error> {
     socket.set_read_timeout(Some(PATIENCE))?;
     let Some((Message::Hello, descriptors)) = Message::receive(socket.as_fd())? else {
         return Err(Error::Protocol);
     };
     socket.set_read_timeout(None)?;
-    let [shown, counters] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| Error::Protocol)?;
-    bell::Peer::receive(shown, counters).map_err(|_| Error::Protocol)
+    let [shown, open] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| Error::Protocol)?;
+    bell::Peer::receive(shown, open, process).map_err(|_| Error::Protocol)
 }
 
 /// Answers it with our bells and the client's `frames`, of which there are `credits`.
@@ -151,9 +153,9 @@ pub(crate) fn welcome(
     frames: &SealedMemory,
     credits: usize,
 ) -> Result<(), Error> {
-    let (shown, counters) = bell::descriptors()?;
+    let (shown, open) = bell::descriptors()?;
     let message = Message::Welcome { credits: credits as u32 };
-    Ok(message.send(socket, &[shown, counters, frames.as_fd()])?)
+    Ok(message.send(socket, &[shown, open, frames.as_fd()])?)
 }
 
 #[cfg(test)]

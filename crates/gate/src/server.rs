@@ -156,7 +156,7 @@ impl Gate {
     fn admit(&self, socket: Socket) -> Result<Arc<Line>, Error> {
         let peer = Peer::of(socket.as_fd())?;
         // Heard before it is refused: what closes with words unread takes its own last words along.
-        let client = handshake::hear(&socket)?;
+        let client = handshake::hear(&socket, peer.process)?;
         if !(self.allows)(&peer) || self.lines().len() >= CLIENTS_MAX {
             Message::Refused.send(socket.as_fd(), &[])?;
             return Err(Error::Refused);

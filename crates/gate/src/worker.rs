@@ -171,6 +171,10 @@ impl Worker {
     }
 
     fn work(mut self) {
+        // Here and not in the first wait alone: there may never be one, where calls are always there already.
+        if let Ok(bell) = bell::own() {
+            frame(&self.line.frames, self.index).announce_server(bell);
+        }
         let mut request = Vec::with_capacity(INLINE_BYTES_MAX);
         while let Some(word) = self.await_call() {
             let result = match server_sees(self.answered, word) {
@@ -263,6 +267,7 @@ impl Worker {
         self.serving = false;
         publish(frame, self.answered);
         self.line.client.ring(frame.client_bell());
+        bell::repay();
     }
 }
 

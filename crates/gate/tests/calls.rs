@@ -14,6 +14,10 @@ use kyocho_microprocess::{
     Builder, Microprocess, Priority, Runtime, sleep, spawn, virtual_processor, yield_now,
 };
 
+use kyocho_sys::scheduling::{Class, set_class};
+use kyocho_sys::skip::skip;
+use kyocho_sys::task::ThreadId;
+
 #[path = "support/meeting.rs"]
 mod meeting;
 #[path = "../../microprocess/tests/support/watchdog.rs"]
@@ -36,6 +40,8 @@ mod method {
     pub(super) const KILL_ME: u32 = 10;
     pub(super) const PLACE: u32 = 11;
     pub(super) const SLEEP_ALONE: u32 = 12;
+    pub(super) const UNTIL_REAL_TIME: u32 = 13;
+    pub(super) const HOST_LEVEL: u32 = 14;
 }
 
 /// How many calls of `SLEEP` were begun.
@@ -97,9 +103,21 @@ fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
             sleep(Duration::from_secs(60));
             Err(Failure::Code(2))
         }
+        method::UNTIL_REAL_TIME => {
+            while host_level() >= 0 {}
+            Ok(Vec::new())
+        }
+        method::HOST_LEVEL => number(host_level() as u64),
         method::PLACE => number(virtual_processor() as u64),
         _ => Err(Failure::NoMethod),
     }
+}
+
+/// The level at which the host runs the calling kernel thread: below 0 in a real-time class, its own or one that it was lent.
+fn host_level() -> i64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    // Behind the name in brackets: state, then fields 4 and on; the level is field 18.
+    stat.rsplit(')').next().unwrap().split_whitespace().nth(15).unwrap().parse().unwrap()
 }
 
 fn bind(path: &Path) -> Server {
@@ -215,6 +233,26 @@ fn service_runs_at_the_callers_priority() {
                     caller.spawn(move || client.call(method::LEVEL, &[]).unwrap()).unwrap();
                 assert_eq!(as_number(&served.join().unwrap()), u64::from(level));
             }
+        });
+    });
+}
+
+#[test]
+fn real_time_caller_lends_its_class_to_the_server() {
+    const NAME: &str = "real_time_caller_lends_its_class_to_the_server";
+    under_watchdog(NAME, || {
+        with_client("lend", 1, |client| {
+            let me = ThreadId::current();
+            if let Err(why) = set_class(me, Class::Fifo(10)) {
+                return skip(NAME, &why.to_string());
+            }
+            // Each ends only once the server was lent the class.
+            for _ in 0..20 {
+                client.call(method::UNTIL_REAL_TIME, &[]).unwrap();
+            }
+            set_class(me, Class::Normal).unwrap();
+            let level = client.call(method::HOST_LEVEL, &[]).unwrap();
+            assert!(as_number(&level) as i64 >= 0, "and given back");
         });
     });
 }

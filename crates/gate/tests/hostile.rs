@@ -67,13 +67,13 @@ impl Attacker {
     fn connect(path: &Path) -> Self {
         let socket = socket();
         socket.connect(&SockAddr::unix(path).unwrap()).unwrap();
-        let (shown, counters) = bell::descriptors().unwrap();
+        let (shown, open) = bell::descriptors().unwrap();
         let hello = message([wire::HELLO, wire::VERSION, 0]);
-        passing::send(socket.as_fd(), &hello, &[shown, counters]).unwrap();
+        passing::send(socket.as_fd(), &hello, &[shown, open]).unwrap();
         let (_, descriptors) = passing::receive(socket.as_fd(), &mut [0; 12]).unwrap();
-        let [shown, counters, frames] = <[OwnedFd; 3]>::try_from(descriptors).unwrap();
+        let [shown, open, frames] = <[OwnedFd; 3]>::try_from(descriptors).unwrap();
         let frames = SealedMemory::receive(frames, 1 << 20, Use::ReadWrite).unwrap();
-        Self { socket, frames, server: bell::Peer::receive(shown, counters).unwrap() }
+        Self { socket, frames, server: bell::Peer::receive(shown, open, 0).unwrap() }
     }
 
     /// A word of a frame.
@@ -249,17 +249,17 @@ fn bad_server(step: u32, place: &Path) {
         end();
     }
     let frames = SealedMemory::new(wire::FRAME_BYTES + wire::LIFE_BYTES, Writers::All).unwrap();
-    let (shown, counters) = bell::descriptors().unwrap();
+    let (shown, open) = bell::descriptors().unwrap();
     let credits = if step == 2 { 1000 } else { 1 };
     // SAFETY: behind the only frame, inside the mapping, which is not unmapped before this process ends; aligned, atomic.
     let life: &AtomicU32 =
         unsafe { &*core::ptr::with_exposed_provenance(frames.base() + wire::FRAME_BYTES) };
     let living = (step == 6).then(|| robust::Living::new(life).unwrap());
     let welcome = message([wire::WELCOME, wire::VERSION, credits]);
-    passing::send(client.as_fd(), &welcome, &[shown, counters, frames.as_fd()]).unwrap();
-    let [shown, counters] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
+    passing::send(client.as_fd(), &welcome, &[shown, open, frames.as_fd()]).unwrap();
+    let [shown, open] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
     let attacker =
-        Attacker { socket: client, frames, server: bell::Peer::receive(shown, counters).unwrap() };
+        Attacker { socket: client, frames, server: bell::Peer::receive(shown, open, 0).unwrap() };
     let state = attacker.word(0, wire::STATE);
     while state.load(Ordering::SeqCst) != Word::new(Phase::Requested, 1).bits() {
         core::hint::spin_loop();

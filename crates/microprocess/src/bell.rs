@@ -11,8 +11,9 @@
 //! while it has, and last of all before it sleeps: so a call from another process needs no thread of its own to receive it, and finds the
 //! very kernel thread that will serve it.
 //!
-//! Each process has two pages. In one it *shows* how its virtual processors stand (awake or parked, on which CPU); nobody else can
-//! write there. In the other one anybody it knows may *ring*: counters that parked holders sleep on.
+//! Each process has two pages. In one it *shows* how its virtual processors stand (awake or parked, on which CPU, held by which kernel
+//! thread); nobody else can write there. In the other one anybody it knows may *ring*, counters that parked holders sleep on, and
+//! [`lend`] the holder its scheduling class.
 //!
 //! **Invariant:** no wake is lost. The waker changes the word before it looks whether the bell's owner is parked; the owner shows that
 //! it is parked before it looks at the words for the last time, and sleeps only while the counter is as before (all sequentially
@@ -29,8 +30,10 @@ use std::sync::OnceLock;
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+use kyocho_sys::task::ThreadId;
 
 use crate::deadline::Deadline;
+use crate::kernel_thread::KernelThread;
 use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason};
 use crate::schedule::{WakeCause, mask, mask_at_point, park_in};
@@ -38,6 +41,7 @@ use crate::vp::Vp;
 
 mod awaited;
 mod hall;
+mod lend;
 mod linger;
 mod rest;
 
@@ -54,12 +58,13 @@ const LOOK_AGAIN_NS: u64 = 100_000_000;
 pub struct Peer(PeerHall);
 
 impl Peer {
-    /// The bells behind the two descriptors that the other process got from [`descriptors`]; both are checked.
+    /// The bells behind the two descriptors that the other process, which has the number `process`, got from [`descriptors`]; both are
+    /// checked.
     ///
     /// # Errors
     /// They are not what they should be; the host gives no memory.
-    pub fn receive(shown: OwnedFd, counters: OwnedFd) -> io::Result<Self> {
-        Ok(Self(PeerHall::receive(shown, counters)?))
+    pub fn receive(shown: OwnedFd, open: OwnedFd, process: u32) -> io::Result<Self> {
+        Ok(Self(PeerHall::receive(shown, open, process)?))
     }
 
     /// How the virtual processor behind `bell` stands, as its owner says. A bell that cannot exist is [`Standing::Absent`].
@@ -75,7 +80,7 @@ impl Peer {
     }
 }
 
-/// The two descriptors that let another process ring ours: what is shown, and the counters.
+/// The two descriptors that let another process ring ours: what is shown, and what others may write.
 ///
 /// # Errors
 /// The host gives no memory or descriptors.
@@ -194,6 +199,16 @@ pub fn own_cpu() -> usize {
     cpu
 }
 
+/// Ends what others have lent to the caller's virtual processor, so that they go on: what they wait for is done. One load where nobody has.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn repay() {
+    let section = mask();
+    section.vp.bell.repay();
+    section.leave();
+}
+
 /// Rings all bells of this process: a word that waits end by was set. From any kernel thread.
 pub fn ring_all() {
     if let Ok(hall) = hall() {
@@ -219,6 +234,8 @@ pub(crate) struct Bell {
     rests_here: AtomicU32,
     /// How many more times not to yield to a peer: the last time somebody else took the core for long.
     shy: AtomicU32,
+    /// How many loans in a row were over before the debtor had shown that it is awake.
+    in_vain: AtomicU32,
 }
 
 impl Bell {
@@ -228,6 +245,7 @@ impl Bell {
             awaiting: Awaiting::new(),
             rests_here: AtomicU32::new(0),
             shy: AtomicU32::new(0),
+            in_vain: AtomicU32::new(0),
         }
     }
 
@@ -237,6 +255,7 @@ impl Bell {
             NO_BELL => {
                 let number = hall.take()?;
                 self.number.store(number, Ordering::Release);
+                hall.show_holder(number, KernelThread::current().id());
                 Some(number)
             }
             number => Some(number),
@@ -249,6 +268,13 @@ impl Bell {
         match self.number.load(Ordering::Acquire) {
             NO_BELL => None,
             number => Some((hall().ok()?, number)),
+        }
+    }
+
+    /// Shows who holds its virtual processor now.
+    pub(crate) fn show_holder(&self, holder: Option<ThreadId>) {
+        if let Some((hall, number)) = self.hung() {
+            hall.show_holder(number, holder);
         }
     }
 

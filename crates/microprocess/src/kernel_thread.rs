@@ -298,7 +298,7 @@ impl KernelThread {
     pub(crate) fn give(&'static self, vp: &'static Vp) {
         self.pin(vp.cpu());
         self.follow(vp);
-        vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        self.show(vp);
         self.hold.set(vp);
         self.turn.run();
     }
@@ -306,10 +306,16 @@ impl KernelThread {
     /// Holds `vp`, which nobody holds. This is the calling thread, with events masked.
     pub(crate) fn hold(&'static self, vp: &'static Vp) {
         self.follow(vp);
-        vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        self.show(vp);
         self.hold.set(vp);
         // SAFETY: nobody else holds it.
         unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
+    }
+
+    /// Shows that it is the one that holds `vp` from here on.
+    fn show(&self, vp: &Vp) {
+        vp.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        vp.bell.show_holder(self.id());
     }
 
     /// Has the host schedule this thread as it did the last holder of `vp`.

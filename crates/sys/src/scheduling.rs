@@ -177,6 +177,15 @@ pub fn class(thread: ThreadId) -> Result<Option<Class>, Errno> {
     })
 }
 
+/// Whether the calling thread is in a real-time class of its own: what it was lent does not count.
+#[must_use]
+pub fn is_real_time() -> bool {
+    // SAFETY: takes a number; 0 is the caller.
+    let policy = unsafe { call(libc::SYS_sched_getscheduler, [0]) };
+    let policy = policy.map_or(libc::SCHED_OTHER, |policy| policy as i32);
+    matches!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR)
+}
+
 /// What threads and processes get that a thread starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFork {

@@ -50,12 +50,18 @@ impl ThreadId {
     /// Whether a thread of this process has this number now.
     #[must_use]
     pub fn exists(self) -> bool {
+        self.exists_in(std::process::id())
+    }
+
+    /// Whether a thread of `process`, as it is numbered here, has this number now.
+    #[must_use]
+    pub fn exists_in(self, process: u32) -> bool {
         let no_signal = 0;
         // SAFETY: takes numbers.
-        let answer = unsafe {
-            call(libc::SYS_tgkill, [std::process::id() as usize, self.0 as usize, no_signal])
-        };
-        answer != Err(Errno::SRCH)
+        let answer =
+            unsafe { call(libc::SYS_tgkill, [process as usize, self.0 as usize, no_signal]) };
+        // Not permitted: it is there, and somebody else's.
+        matches!(answer, Ok(_) | Err(Errno::PERM))
     }
 
     /// Its number.

@@ -23,7 +23,7 @@ pub(super) struct Awaited {
     who: MicroprocessRef,
     peer: *const Peer,
     bell: u32,
-    woken: bool,
+    woken: Cell<bool>,
     before: Cell<*const Self>,
     next: Cell<*const Self>,
     linked: Cell<bool>,
@@ -41,7 +41,7 @@ impl Awaited {
             who,
             peer,
             bell,
-            woken: wait.woken,
+            woken: Cell::new(wait.woken),
             before: Cell::new(ptr::null()),
             next: Cell::new(ptr::null()),
             linked: Cell::new(false),
@@ -170,7 +170,16 @@ impl Awaiting {
         let latest = unsafe { list.first.as_ref() }?;
         // SAFETY: null, or borrowed by the waiter's wait.
         let peer = unsafe { latest.peer.as_ref() }?;
-        Some(tell(peer, latest.bell, latest.woken))
+        Some(tell(peer, latest.bell, latest.woken.get()))
+    }
+
+    /// Who will answer the latest wait had time to show that it is awake.
+    pub(super) fn wake_is_over(&self) {
+        let list = self.list.acquire();
+        // SAFETY: null, or linked and so alive while the lock is held.
+        if let Some(latest) = unsafe { list.first.as_ref() } {
+            latest.woken.set(false);
+        }
     }
 
     /// Forgets all waits: their waiters never run again.

@@ -9,6 +9,7 @@ use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::scheduling::current_cpu;
 use kyocho_sys::sealed::{SealedMemory, Use, Writers};
+use kyocho_sys::task::ThreadId;
 
 use crate::kernel_thread::ANY_CPU;
 use crate::vp::Vp;
@@ -41,13 +42,20 @@ pub enum Standing {
 struct Shown {
     state: AtomicU32,
     cpu: AtomicU32,
+    /// The number of the kernel thread that holds it; 0: not known.
+    holder: AtomicU32,
 }
 
-/// Where others ring.
+/// What others may write.
 #[repr(C, align(64))]
-struct Counter(AtomicU32);
+struct Open {
+    /// Where they ring.
+    counter: AtomicU32,
+    /// By which they lend the holder their scheduling class: see [`lend`](super::lend).
+    loan: AtomicU32,
+}
 
-const _: () = assert!(size_of::<Shown>() == LINE_BYTES && size_of::<Counter>() == LINE_BYTES);
+const _: () = assert!(size_of::<Shown>() == LINE_BYTES && size_of::<Open>() == LINE_BYTES);
 
 fn shown(memory: &SealedMemory, bell: u32) -> &Shown {
     assert!((bell as usize) < BELLS_MAX, "no such bell");
@@ -56,12 +64,11 @@ fn shown(memory: &SealedMemory, bell: u32) -> &Shown {
     unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
-fn counter(memory: &SealedMemory, bell: u32) -> &AtomicU32 {
+fn open(memory: &SealedMemory, bell: u32) -> &Open {
     assert!((bell as usize) < BELLS_MAX, "no such bell");
     let address = memory.base() + bell as usize * LINE_BYTES;
     // SAFETY: as for `shown`; the memory is mapped for writing.
-    let counter: &Counter = unsafe { &*ptr::with_exposed_provenance(address) };
-    &counter.0
+    unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
 /// Where the holder of `vp` runs, as far as known.
@@ -76,7 +83,7 @@ pub(super) fn cpu_of(vp: &Vp) -> usize {
 #[derive(Debug)]
 pub(super) struct Hall {
     shown: SealedMemory,
-    counters: SealedMemory,
+    open: SealedMemory,
     /// A bit for each bell that is in use.
     taken: AtomicU64,
 }
@@ -84,12 +91,12 @@ pub(super) struct Hall {
 impl Hall {
     pub(super) fn new() -> Result<Self, Errno> {
         let shown = SealedMemory::new(BYTES, Writers::Maker)?;
-        let counters = SealedMemory::new(BYTES, Writers::All)?;
-        Ok(Self { shown, counters, taken: AtomicU64::new(0) })
+        let open = SealedMemory::new(BYTES, Writers::All)?;
+        Ok(Self { shown, open, taken: AtomicU64::new(0) })
     }
 
     pub(super) fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        (self.shown.as_fd(), self.counters.as_fd())
+        (self.shown.as_fd(), self.open.as_fd())
     }
 
     pub(super) fn take(&self) -> Option<u32> {
@@ -107,13 +114,14 @@ impl Hall {
         shown(&self.shown, bell).state.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Shows where it is. Written where that is new only: a line that nobody writes stays in the caches of all who look at it.
+    /// Shows where it is.
     pub(super) fn show_cpu(&self, bell: u32, cpu: usize) {
-        let shown = &shown(&self.shown, bell).cpu;
-        let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
-        if shown.load(Ordering::Relaxed) != cpu {
-            shown.store(cpu, Ordering::Relaxed);
-        }
+        show(&shown(&self.shown, bell).cpu, u32::try_from(cpu).unwrap_or(u32::MAX));
+    }
+
+    /// Shows which kernel thread holds it.
+    pub(super) fn show_holder(&self, bell: u32, holder: Option<ThreadId>) {
+        show(&shown(&self.shown, bell).holder, holder.map_or(0, ThreadId::number));
     }
 
     /// Shows that it is about to sleep. Before its last look at the words.
@@ -123,12 +131,17 @@ impl Hall {
 
     /// What the counter of `bell` reads; to be read before the last look at the words.
     pub(super) fn count(&self, bell: u32) -> u32 {
-        counter(&self.counters, bell).load(Ordering::SeqCst)
+        open(&self.open, bell).counter.load(Ordering::SeqCst)
     }
 
     /// The counter itself.
     pub(super) fn counter(&self, bell: u32) -> &AtomicU32 {
-        counter(&self.counters, bell)
+        &open(&self.open, bell).counter
+    }
+
+    /// The word by which others lend.
+    pub(super) fn loan(&self, bell: u32) -> &AtomicU32 {
+        &open(&self.open, bell).loan
     }
 
     /// Wakes every holder that is parked.
@@ -143,7 +156,14 @@ impl Hall {
 
     /// Wakes the holder: from this process.
     pub(super) fn rouse(&self, bell: u32) {
-        ring(counter(&self.counters, bell));
+        ring(self.counter(bell));
+    }
+}
+
+/// Written where that is new only: a line that nobody writes stays in the caches of all who look at it.
+fn show(place: &AtomicU32, value: u32) {
+    if place.load(Ordering::Relaxed) != value {
+        place.store(value, Ordering::Relaxed);
     }
 }
 
@@ -156,17 +176,27 @@ fn ring(counter: &AtomicU32) {
 #[derive(Debug)]
 pub(super) struct PeerHall {
     shown: SealedMemory,
-    counters: SealedMemory,
+    open: SealedMemory,
+    /// Its number.
+    process: u32,
 }
 
 impl PeerHall {
-    pub(super) fn receive(shown: OwnedFd, counters: OwnedFd) -> Result<Self, Errno> {
+    pub(super) fn receive(shown: OwnedFd, open: OwnedFd, process: u32) -> Result<Self, Errno> {
         let shown = SealedMemory::receive(shown, BYTES, Use::Read)?;
-        let counters = SealedMemory::receive(counters, BYTES, Use::ReadWrite)?;
-        if shown.bytes() != BYTES || counters.bytes() != BYTES {
+        let open = SealedMemory::receive(open, BYTES, Use::ReadWrite)?;
+        if shown.bytes() != BYTES || open.bytes() != BYTES {
             return Err(Errno::INVAL);
         }
-        Ok(Self { shown, counters })
+        Ok(Self { shown, open, process })
+    }
+
+    /// The word by which the holder of `bell` is lent something, and who that is; `None` where that is no thread of that process.
+    pub(super) fn debtor(&self, bell: u32) -> Option<(&AtomicU32, ThreadId)> {
+        let exists = (bell as usize) < BELLS_MAX;
+        let holder = exists.then(|| shown(&self.shown, bell).holder.load(Ordering::Relaxed))?;
+        let holder = Some(ThreadId::new(holder)).filter(|_| holder != 0)?;
+        holder.exists_in(self.process).then(|| (&open(&self.open, bell).loan, holder))
     }
 
     pub(super) fn standing(&self, bell: u32) -> Standing {
@@ -185,7 +215,7 @@ impl PeerHall {
     pub(super) fn ring(&self, bell: u32) -> bool {
         let parked = matches!(self.standing(bell), Standing::Parked(_));
         if parked {
-            ring(counter(&self.counters, bell));
+            ring(&open(&self.open, bell).counter);
         }
         parked
     }

@@ -17,6 +17,7 @@ use kyocho_sys::scheduling::yield_to_host;
 
 use super::Bell;
 use super::hall::{Standing, cpu_of};
+use crate::kernel_thread::KernelThread;
 use crate::vp::Vp;
 
 /// How long to look for an answer from another core: about what sleeping and being woken costs.
@@ -62,6 +63,8 @@ pub(crate) fn linger(vp: &'static Vp) -> bool {
     let cpu = cpu_of(vp);
     let now = || bell.awaiting.latest(|peer, there, woken| way(peer.standing(there), woken, cpu));
     hall.show_cpu(number, cpu);
+    // A thread that was given the processor as its first had no number yet.
+    hall.show_holder(number, KernelThread::current().id());
     match now() {
         Some(Way::Spin) => spin(vp),
         Some(Way::HandOver) => hand_over(vp, || now() == Some(Way::HandOver)),

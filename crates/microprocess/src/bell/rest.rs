@@ -38,6 +38,7 @@ impl Vp {
     /// Sleeps there, until something comes up or `deadline_ns`. By the holder, masked, idle.
     pub(crate) fn rest(&'static self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
         let hung = self.bell.hung();
+        self.bell.repay();
         if let Some((hall, number)) = hung {
             hall.show_parked(number);
         }
@@ -52,6 +53,9 @@ impl Vp {
     fn sleep(&self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
         let counter = || self.bell.hung().map(|(hall, number)| hall.counter(number));
         let again_ns = || monotonic_ns() + LOOK_AGAIN_NS;
+        if self.bell.lend(deadline_ns) {
+            return;
+        }
         match (rest, self.port()) {
             (Rest::Bell(count), _) => {
                 let Some(counter) = counter() else { return };

@@ -23,11 +23,11 @@ struct Line {
 }
 
 fn own_peer() -> Peer {
-    let (shown, counters) = descriptors().unwrap();
+    let (shown, open) = descriptors().unwrap();
     let again = |descriptor: std::os::fd::BorrowedFd<'_>| -> OwnedFd {
         descriptor.try_clone_to_owned().unwrap()
     };
-    Peer::receive(again(shown), again(counters)).unwrap()
+    Peer::receive(again(shown), again(open), std::process::id()).unwrap()
 }
 
 impl Line {
@@ -210,12 +210,12 @@ fn many_wait_and_each_is_woken_by_its_own_word() {
 
 #[test]
 fn pages_of_another_process_are_checked() {
-    let (shown, counters) = descriptors().unwrap();
+    let (shown, open) = descriptors().unwrap();
     let again = |descriptor: std::os::fd::BorrowedFd<'_>| descriptor.try_clone_to_owned().unwrap();
     let (socket, _other) = UnixStream::pair().unwrap();
-    assert!(Peer::receive(again(socket.as_fd()), again(counters)).is_err());
-    // What only its owner may write cannot stand in for counters.
-    assert!(Peer::receive(again(shown), again(shown)).is_err());
+    assert!(Peer::receive(again(socket.as_fd()), again(open), 1).is_err());
+    // What only its owner may write cannot stand in for open.
+    assert!(Peer::receive(again(shown), again(shown), 1).is_err());
     let peer = own_peer();
     assert_eq!(peer.standing(BELLS_MAX as u32), Standing::Absent);
     assert!(!peer.ring(u32::MAX));
