@@ -13,7 +13,7 @@
 //!
 //! Each process has two pages. In one it *shows* how its virtual processors stand (awake or parked, on which CPU, held by which kernel
 //! thread); nobody else can write there. In the other one anybody it knows may *ring*, counters that parked holders sleep on, and
-//! [`lend`] the holder its scheduling class.
+//! *lend* the holder their scheduling class.
 //!
 //! **Invariant:** no wake is lost. The waker changes the word before it looks whether the bell's owner is parked; the owner shows that
 //! it is parked before it looks at the words for the last time, and sleeps only while the counter is as before (all sequentially

@@ -43,7 +43,7 @@ const HEAD_BYTES: usize = core::mem::offset_of!(List, node);
 
 #[repr(C)]
 struct Node {
-    next: *const Node,
+    next: *const Self,
 }
 
 /// As long as it lives, `word` names the calling thread; afterwards, and when the thread ends before, it says so.

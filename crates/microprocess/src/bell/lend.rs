@@ -69,10 +69,8 @@ impl Bell {
 
     /// Ends what was lent to the calling thread, the holder.
     pub(super) fn repay(&self) {
-        if let Some((hall, number)) = self.hung() {
-            if let Some(me) = KernelThread::current().id() {
-                pi::repay(hall.loan(number), me);
-            }
+        if let Some(((hall, number), me)) = self.hung().zip(KernelThread::current().id()) {
+            pi::repay(hall.loan(number), me);
         }
     }
 }
