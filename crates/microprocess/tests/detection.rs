@@ -202,16 +202,13 @@ fn a_page_fault_inside_a_restartable_sequence_keeps_the_processor() {
                 });
                 let word = core::ptr::with_exposed_provenance_mut(word);
                 // Until a sequence begins: whoever just looks at this thread, to take its processor, has it refused.
-                let swapped = loop {
-                    let Some(vp) = core::ptr::NonNull::new(kyocho_arch::current_vp()) else {
-                        continue;
-                    };
+                let swap = || {
+                    let vp = core::ptr::NonNull::new(kyocho_arch::current_vp())?;
                     // SAFETY: the word is ours alone; that it faults is the test.
-                    if let Ok(old) = unsafe { restartable::compare_and_swap(vp, word, 0, 7) } {
-                        break old;
-                    }
+                    unsafe { restartable::compare_and_swap(vp, word, 0, 7) }.ok()
                 };
-                assert_eq!(swapped, 0);
+                let swapped = core::iter::repeat_with(swap).find_map(|old| old);
+                assert_eq!(swapped, Some(0));
                 // SAFETY: as above.
                 assert_eq!(unsafe { word.read_volatile() }, 7);
                 over.store(true, Ordering::SeqCst);
