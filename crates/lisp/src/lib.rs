@@ -5,6 +5,7 @@ pub mod deep;
 pub mod equality;
 #[doc(hidden)]
 pub mod fuzz;
+mod gate;
 pub mod hash_table;
 pub mod heap;
 mod machine;

@@ -28,6 +28,7 @@ const PROGRAMS: &[&str] = &[
     "srfi-syntax",
     "srfi-1",
     "threads",
+    "gates",
     "hash-tables",
     "srfi-13",
     "srfi-14",

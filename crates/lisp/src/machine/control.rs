@@ -61,7 +61,7 @@ pub(crate) fn procedures() -> impl Iterator<Item = (usize, &'static Procedure)> 
 
 static PROCEDURES: LazyLock<Vec<&'static Procedure>> = LazyLock::new(|| {
     let tables = [TABLE, crate::system::control::TABLE];
-    tables.into_iter().chain(crate::thread::TABLES).flatten().collect()
+    tables.into_iter().chain(crate::thread::TABLES).chain(crate::gate::TABLES).flatten().collect()
 });
 
 /// The control procedure with this index.

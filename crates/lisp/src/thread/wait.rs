@@ -35,7 +35,7 @@ pub(crate) struct Wait {
 pub(crate) enum Stage {
     /// It has done nothing but wait.
     Begun,
-    /// It has put the message with this number into a channel.
+    /// It has sent what has this number: a message into a channel, a call to a gate.
     Sent(u64),
 }
 
@@ -111,6 +111,20 @@ impl Machine {
         if kernel.threads.deactivate() == 0 {
             kernel.report_deadlock();
         }
+        Control::Stop(Exit::Park)
+    }
+}
+
+impl Machine {
+    /// Stops the machine until the thread is woken by somebody outside of Lisp: that it waits is no sign of a deadlock.
+    pub(crate) fn wait_outside(
+        &mut self,
+        thread: &Arc<LispThread>,
+        what: &'static str,
+        wait: Wait,
+    ) -> Control {
+        self.wait = Some(wait);
+        lock(&thread.inner).waits_for = Some(what);
         Control::Stop(Exit::Park)
     }
 }
@@ -193,6 +207,7 @@ pub(crate) fn withdraw(machine: &mut Machine, kernel: &Kernel, thread: &Arc<Lisp
         super::mutex::withdraw(wait.object, kernel, thread);
         super::condvar::withdraw(wait.object, kernel, thread);
         super::channel::withdraw(wait.object, kernel, thread);
+        crate::gate::withdraw(&wait, kernel, thread);
     }
 }
 

@@ -4,6 +4,7 @@
 /// Each library's written name and its exports, as words.
 pub(super) const LIBRARIES: &[(&str, &[&str])] = &[
     ("(kyocho)", &[]),
+    ("(kyocho gate)", &["gate-call gate-close! gate-connect gate-serve gate?"]),
     ("(scheme base)", BASE),
     ("(scheme case-lambda)", &["case-lambda"]),
     ("(scheme char)", CHAR),

@@ -1,0 +1,91 @@
+//! Gates, from Lisp: calls to other programs, and servers whose calls are threads (paper 1, §4).
+//!
+//! ```text
+//! (gate-call ..) --> a carrier, a microprocess of its own, calls and parks --> wakes the thread
+//! a client's call --> the gate's worker puts it on the server's desk --> (%gate-accept ..) --> a thread
+//!                     and parks until that one has replied
+//! ```
+//!
+//! Requests and replies are bytevectors: what they mean is between the two programs. A Lisp thread that waits here waits for
+//! somebody outside, so it counts as one that can go on: no deadlock is reported of it.
+
+mod client;
+mod server;
+
+use crate::heap::Kind;
+use crate::machine::Machine;
+use crate::machine::access::Frame;
+use crate::machine::control::{Control, Procedure};
+use crate::raise::{Raise, Result};
+use crate::system::kernel::Kernel;
+use crate::thread::lisp_thread::LispThread;
+use crate::value::Value;
+use client::Connection;
+use kyocho_gate::INLINE_BYTES_MAX;
+use server::Desk;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Control procedures of both sides.
+pub(crate) const TABLES: [&[Procedure]; 3] = [TABLE, client::TABLE, server::TABLE];
+
+const TABLE: &[Procedure] = &[
+    Procedure::new("gate?", 1, Some(1), |_, frame, _| {
+        let value = frame.get(0);
+        let is_gate = value.as_foreign::<Connection>().is_some() || Desk::of(value).is_some();
+        Ok(Control::Value(Value::boolean(is_gate)))
+    }),
+    Procedure::new("gate-close!", 1, Some(1), close),
+];
+
+/// Either side. Calls under way end with an error at the client; a server's threads end as they would have.
+fn close(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let gate = frame.get(0);
+    if let Some(connection) = gate.as_foreign::<Connection>() {
+        connection.close();
+    } else if let Some(desk) = Desk::of(gate) {
+        let kernel = machine.kernel()?;
+        desk.close(&kernel);
+    } else {
+        return Err(Raise::wrong_type("gate-close!", 1, "gate", gate));
+    }
+    Ok(Control::Value(Value::UNSPECIFIED))
+}
+
+/// A thread gives up waiting here, if it does.
+pub(crate) fn withdraw(
+    wait: &crate::thread::wait::Wait,
+    kernel: &Kernel,
+    thread: &Arc<LispThread>,
+) {
+    if let Some(connection) = wait.object.as_foreign::<Connection>() {
+        connection.withdraw(wait.stage);
+    } else if let Some(desk) = Desk::of(wait.object) {
+        desk.withdraw(kernel, thread);
+    }
+}
+
+/// Argument 0: where a gate is.
+fn path_argument(who: &'static str, frame: Frame) -> Result<PathBuf> {
+    let value = frame.get(0);
+    let text = Some(value).filter(|value| value.is_kind(Kind::String)).and_then(Value::to_text);
+    text.map(PathBuf::from).ok_or_else(|| Raise::wrong_type(who, 1, "string", value))
+}
+
+/// Argument `i`: bytes that a frame holds.
+fn bytes_argument(who: &'static str, frame: Frame, i: u16) -> Result<Vec<u8>> {
+    let value = frame.get(i);
+    let length = value.bytevector_length();
+    let length =
+        length.ok_or_else(|| Raise::wrong_type(who, usize::from(i) + 1, "bytevector", value))?;
+    if length > INLINE_BYTES_MAX {
+        let bound = format!("at most {INLINE_BYTES_MAX} bytes");
+        return Err(Raise::out_of_range(who, usize::from(i) + 1, value, bound));
+    }
+    Ok(value.to_bytes().unwrap_or_default())
+}
+
+/// What went wrong at a gate.
+fn failed(who: &str, error: &kyocho_gate::Error) -> Raise {
+    Raise::error(format!("{who}: {error}"), Vec::new())
+}

@@ -1,0 +1,181 @@
+//! The server's side: `(gate-serve path handler)` of the prelude is made of these.
+
+use super::{bytes_argument, failed, path_argument};
+use crate::heap::ForeignObject;
+use crate::machine::Machine;
+use crate::machine::access::Frame;
+use crate::machine::control::{Control, Procedure};
+use crate::raise::{Raise, Result};
+use crate::system::kernel::{Kernel, lock};
+use crate::thread::lisp_thread::LispThread;
+use crate::thread::wait::{Wait, Waiters};
+use crate::value::Value;
+use kyocho_gate::{Call, Failure, Server, Service};
+use kyocho_microprocess::Microprocess;
+use kyocho_microprocess::channel::{Sender, bounded};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
+
+pub(super) const TABLE: &[Procedure] = &[
+    Procedure::new("%gate-bind", 1, Some(1), bind),
+    Procedure::new("%gate-accept", 1, Some(1), accept),
+    Procedure::new("%gate-request-method", 1, Some(1), |_, frame, _| {
+        let request = request("%gate-request-method", frame)?;
+        Ok(Control::Value(Value::fixnum(request.method.into())))
+    }),
+    Procedure::new("%gate-request-bytes", 1, Some(1), |machine, frame, _| {
+        let request = request("%gate-request-bytes", frame)?;
+        Ok(Control::Value(machine.mutator.bytevector(&request.bytes)?))
+    }),
+    Procedure::new("%gate-request-priority", 1, Some(1), |_, frame, _| {
+        let request = request("%gate-request-priority", frame)?;
+        Ok(Control::Value(Value::fixnum(request.level.into())))
+    }),
+    Procedure::new("%gate-reply!", 2, Some(2), |_, frame, _| {
+        let request = request("%gate-reply!", frame)?;
+        let bytes = bytes_argument("gate-serve", frame, 1)?;
+        request.answer(Ok(bytes));
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("%gate-fail!", 1, Some(1), |_, frame, _| {
+        request("%gate-fail!", frame)?.answer(Err(Failure::Panicked));
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+];
+
+type Reply = core::result::Result<Vec<u8>, Failure>;
+
+/// One call, until it is answered; dropped before, it has failed.
+#[derive(Debug)]
+struct Request {
+    method: u32,
+    bytes: Vec<u8>,
+    /// The caller's priority.
+    level: u8,
+    reply: Mutex<Option<Sender<Reply>>>,
+}
+
+/// A call as Lisp holds it.
+#[derive(Debug)]
+struct RequestObject(Arc<Request>);
+
+impl ForeignObject for RequestObject {}
+
+impl Request {
+    /// The first answer counts.
+    fn answer(&self, reply: Reply) {
+        if let Some(sender) = lock(&self.reply).take() {
+            // There is room for one; a worker that is gone does not wait for it.
+            let _unheard = sender.try_send(reply);
+        }
+    }
+}
+
+/// Where calls wait for threads. Bounded by the calls that clients may have under way.
+#[derive(Debug)]
+pub(super) struct Desk {
+    kernel: Weak<Kernel>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// None once it is closed.
+    server: Option<Server>,
+    requests: VecDeque<Arc<Request>>,
+    acceptors: Waiters,
+    closed: bool,
+}
+
+/// A server as Lisp holds it.
+#[derive(Debug)]
+struct ServerObject(Arc<Desk>);
+
+impl ForeignObject for ServerObject {}
+
+impl Desk {
+    /// The desk of a server.
+    pub(super) fn of<'a>(value: Value) -> Option<&'a Arc<Self>> {
+        value.as_foreign::<ServerObject>().map(|object| &object.0)
+    }
+
+    /// Nobody is served any more.
+    pub(super) fn close(&self, kernel: &Kernel) {
+        let server = {
+            let mut state = lock(&self.state);
+            state.closed = true;
+            state.requests.clear();
+            state.acceptors.wake_all(kernel);
+            state.server.take()
+        };
+        // Outside the lock: it ends its connections.
+        drop(server);
+    }
+
+    /// A thread gives up waiting for a call: another one takes it.
+    pub(super) fn withdraw(&self, kernel: &Kernel, thread: &Arc<LispThread>) {
+        lock(&self.state).acceptors.withdraw(thread, kernel);
+    }
+}
+
+/// What the gate's workers call.
+struct Clerk(Arc<Desk>);
+
+impl Service for Clerk {
+    fn serve(&self, call: &Call<'_>) -> Reply {
+        let (sender, receiver) = bounded(1);
+        let request = Request {
+            method: call.method(),
+            bytes: call.bytes().to_vec(),
+            level: Microprocess::current().priority().level(),
+            reply: Mutex::new(Some(sender)),
+        };
+        {
+            let kernel = self.0.kernel.upgrade().ok_or(Failure::Panicked)?;
+            let mut state = lock(&self.0.state);
+            if state.closed {
+                return Err(Failure::Panicked);
+            }
+            state.requests.push_back(Arc::new(request));
+            state.acceptors.wake_one(&kernel);
+        }
+        receiver.recv().unwrap_or(Err(Failure::Panicked))
+    }
+}
+
+fn bind(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let path = path_argument("gate-serve", frame)?;
+    let kernel = Arc::downgrade(&machine.kernel()?);
+    let desk = Arc::new(Desk { kernel, state: Mutex::default() });
+    let server = Server::builder().bind(path, Arc::new(Clerk(Arc::clone(&desk))));
+    let server = server.map_err(|error| failed("gate-serve", &error))?;
+    lock(&desk.state).server = Some(server);
+    Ok(Control::Value(machine.mutator.foreign(Box::new(ServerObject(desk)))?))
+}
+
+/// The next call, or `#f` once the server is closed.
+fn accept(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let value = frame.get(0);
+    let desk =
+        Desk::of(value).ok_or_else(|| Raise::wrong_type("%gate-accept", 1, "server", value))?;
+    let thread = machine.thread()?;
+    machine.wait = None;
+    let mut state = lock(&desk.state);
+    if let Some(request) = state.requests.front() {
+        let request = machine.mutator.foreign(Box::new(RequestObject(Arc::clone(request))))?;
+        state.requests.pop_front();
+        state.acceptors.remove(thread);
+        return Ok(Control::Value(request));
+    }
+    if state.closed {
+        return Ok(Control::Value(Value::FALSE));
+    }
+    state.acceptors.add(thread);
+    Ok(machine.wait_outside(thread, "a call of a gate", Wait::on(value)))
+}
+
+fn request(who: &'static str, frame: Frame) -> Result<&'static Request> {
+    let value = frame.get(0);
+    let request = value.as_foreign::<RequestObject>().map(|object| &*object.0);
+    request.ok_or_else(|| Raise::wrong_type(who, 1, "call of a gate", value))
+}
