@@ -329,6 +329,35 @@ int kyocho_tryselect(const kyocho_arm_t *arms, size_t count, size_t *selected);
 /* Until CLOCK_REALTIME reads *deadline. ETIMEDOUT. */
 int kyocho_timedselect(const kyocho_arm_t *arms, size_t count, size_t *selected, const struct timespec *deadline);
 
+/* ---- Gates ------------------------------------------------------------------------------------------------------------ */
+
+/* Calls between programs of this machine, through shared memory; a caller's microprocess waits, and the service runs at its priority.
+ * Requests and replies are bytes. */
+typedef struct kyocho_gate kyocho_gate_t;
+typedef struct kyocho_gate_server kyocho_gate_server_t;
+/* The longest request and reply. */
+#define KYOCHO_GATE_BYTES_MAX 8064
+
+/* Serves one call, in a microprocess of its own: reads the request, writes the reply, for which there are KYOCHO_GATE_BYTES_MAX bytes, and
+ * returns its length; or a negated error number, which the caller gets. Calls come at the same time. */
+typedef int64_t (*kyocho_gate_service_t)(void *argument, uint32_t method, const void *request, size_t request_bytes, void *reply);
+
+/* Serves at `path`, which must not exist (EADDRINUSE), until destroyed; processes of the same user may connect. */
+int kyocho_gate_serve(kyocho_gate_server_t **server, const char *path, kyocho_gate_service_t service, void *argument);
+/* Clients are told that it is gone. Services that run end as they would have: what they use must stay. */
+int kyocho_gate_server_destroy(kyocho_gate_server_t *server);
+
+/* ENOENT, ECONNREFUSED: nobody serves there. EACCES: not for this user. EPROTO: it is no gate, or of another version. */
+int kyocho_gate_connect(kyocho_gate_t **gate, const char *path);
+/* No call may be under way. */
+int kyocho_gate_destroy(kyocho_gate_t *gate);
+/* The length of the reply, or a negated error number: -EPIPE the server is gone (the call may have been served), -EMSGSIZE request or reply is
+ * too long, -EREMOTEIO the service failed, or what the service said. Several microprocesses may call at the same time. */
+int64_t kyocho_gate_call(kyocho_gate_t *gate, uint32_t method, const void *request, size_t request_bytes, void *reply, size_t reply_bytes_max);
+/* Until CLOCK_REALTIME reads *deadline. -ETIMEDOUT: the call may still be served. */
+int64_t kyocho_gate_timedcall(kyocho_gate_t *gate, uint32_t method, const void *request, size_t request_bytes, void *reply,
+                              size_t reply_bytes_max, const struct timespec *deadline);
+
 /* ---- Input and output ------------------------------------------------------------------------------------------------- */
 
 /* As the system calls of these names, on descriptors in blocking mode, but holding no kernel thread while they wait (io_uring,

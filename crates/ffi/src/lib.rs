@@ -19,6 +19,7 @@ mod barrier;
 mod channel;
 mod condvar;
 mod error;
+mod gate;
 mod io;
 mod keys;
 mod mutex;

@@ -117,6 +117,8 @@ fn programs_in_c_get_what_the_header_promises() {
         ("crates/ffi/tests/c/threads.c", "threads: as promised\n"),
         ("crates/ffi/tests/c/objects.c", "objects: as promised\n"),
         ("crates/ffi/tests/c/channels.c", "channels: as promised\n"),
+        ("crates/ffi/tests/c/gates.c", "gates: as promised\n"),
+        ("examples/c/gate.c", "the sum of 1 to 100 is 5050\n"),
         ("examples/c/sieve.c", "125 primes up to 700, the largest 691\n"),
         ("examples/c/producer_consumer.c", "100 items, sum 950\n"),
     ];
