@@ -201,7 +201,9 @@ impl Worker {
             from: Some((&self.line.client, client_bell)),
             woken: false,
         };
-        wait.run(None, |bell| frame.announce_server(bell)).ok()?.map(Word::alleged)
+        let word = wait.run(None, |bell| frame.announce_server(bell)).ok()?;
+        // A call that came after the end is not served, though its client does not know yet.
+        word.filter(|_| !self.line.life.is_over()).map(Word::alleged)
     }
 
     /// Runs at the caller's level, also where the call was there before we waited.
