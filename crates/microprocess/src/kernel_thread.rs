@@ -169,7 +169,29 @@ impl KernelThread {
         self.vp_word.store(current_vp_word().cast(), Ordering::Release);
         self.tid.store(ThreadId::current().number(), Ordering::Release);
         if let Some(reader) = reader {
-            self.reader.store(Box::into_raw(Box::new(reader)), Ordering::Release);
+            self.set_reader(reader);
+        }
+    }
+
+    fn set_reader(&self, reader: SystemCallReader) {
+        let fresh = Box::into_raw(Box::new(reader));
+        let none = ptr::null_mut();
+        let set =
+            self.reader.compare_exchange(none, fresh, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if !set {
+            // SAFETY: made just now, and nobody else knows it.
+            drop(unsafe { Box::from_raw(fresh) });
+        }
+    }
+
+    /// Makes it possible to look where the thread sleeps, if that was refused when it began: it may be granted now. Allocates.
+    pub(crate) fn ensure_reader(&self) {
+        if !self.reader.load(Ordering::Acquire).is_null() {
+            return;
+        }
+        // Refused again: then later.
+        if let Some(reader) = self.id().and_then(|id| SystemCallReader::open(id).ok()) {
+            self.set_reader(reader);
         }
     }
 

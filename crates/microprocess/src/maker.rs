@@ -3,7 +3,6 @@
 //! Whoever needs one cannot make it: the sentinel's would be of its own low class, and who has events masked must not allocate.
 //! The maker keeps some waiting, more after a time when many were needed at once, and dismisses what is not needed for long.
 
-use kyocho_sys::error::Errno;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
@@ -85,19 +84,19 @@ impl Maker {
 /// long.
 ///
 /// Where a process has several threads the host takes some 15 ms for it. The maker must not wait for that: it could make nothing meanwhile.
-pub(crate) fn make_room(detection: Detection) -> Result<Option<JoinHandle<()>>, Errno> {
+pub(crate) fn make_room(detection: Detection) -> Option<JoinHandle<()>> {
     const STACK_BYTES: usize = 64 << 10;
     let reserve = || {
         // Refused: then some kernel threads begin later.
         let _later = reserve_descriptors(DESCRIPTORS);
     };
     if detection == Detection::Off {
-        Ok(None)
+        None
     } else if is_only_thread() {
         reserve();
-        Ok(None)
+        None
     } else {
-        start("descriptors", STACK_BYTES, reserve).map(Some)
+        start("descriptors", STACK_BYTES, reserve).ok()
     }
 }
 

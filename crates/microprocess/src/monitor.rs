@@ -199,6 +199,9 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     // falling asleep only once it has, and whoever waits for that answer is in the sentinel's way.
     let has_stopped = watch.switches == vp.counters.switches.get();
     let may_take = has_stopped || vp.shared().detection != Detection::Sentinel;
+    if longest_ns.is_some() {
+        vp.holder().ensure_reader();
+    }
     let look_ns = longest_ns.map_or(NEVER_NS, |longest_ns| {
         now_ns + watch.next_look(may_take && take_from_sleeper(vp), longest_ns)
     });

@@ -3,15 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::panic::AssertUnwindSafe;
+use std::io::{Read, Write, pipe};
 use std::panic::catch_unwind;
+use std::sync::Mutex;
 
-use kyocho_microprocess::{Builder, Detection, Runtime, yield_now};
+use kyocho_microprocess::{Builder, Detection, Runtime, spawn, statistics, yield_now};
 use kyocho_sys::error::Errno;
 use kyocho_sys::fault::{Call, Kinds, sweep};
 
 #[path = "support/watchdog.rs"]
 mod watchdog;
 use watchdog::under_watchdog;
+
+/// The fault plane is one per process: a test at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs a few microprocesses of all stack sizes; the sum of their results, or `None` if the system gave too little to start.
 fn scenario(detection: Detection) -> Option<u64> {
@@ -43,6 +48,7 @@ fn scenario(detection: Detection) -> Option<u64> {
 
 #[test]
 fn whatever_is_refused_a_run_works_or_says_so() {
+    let _turn = TURN.lock();
     let calls = [Call::ThreadStart, Call::Mmap, Call::Madvise, Call::Mprotect, Call::Open];
     let others = [Call::Affinity, Call::Scheduler, Call::Signal, Call::Kill, Call::Read];
     let usual = calls.into_iter().chain(others).map(|call| (call, Detection::Auto));
@@ -59,5 +65,31 @@ fn whatever_is_refused_a_run_works_or_says_so() {
         }
         assert_eq!(scenario(Detection::Auto), Some(3));
         assert_eq!(scenario(Detection::Bpf), Some(3));
+    });
+}
+
+/// A microprocess sleeps in the kernel until it was found to.
+fn is_seen_asleep(detection: Detection) {
+    let (mut reader, mut writer) = pipe().unwrap();
+    let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();
+    let slept = runtime.run(|| {
+        let sleeper = spawn(move || reader.read_exact(&mut [0]).unwrap());
+        while statistics().blocked == 0 {
+            yield_now();
+        }
+        writer.write_all(&[7]).unwrap();
+        sleeper.join().unwrap();
+    });
+    assert_eq!(slept, Ok(()));
+}
+
+/// A kernel thread that sleeps is looked at through a file. One that could not be opened when the thread began is opened later.
+#[test]
+fn who_could_not_be_looked_at_once_is_looked_at_later() {
+    let _turn = TURN.lock();
+    under_watchdog("looked at later", || {
+        for detection in [Detection::Sentinel, Detection::Monitor] {
+            sweep(Kinds::Only(Call::Open), Errno::PERM, 100, |_| is_seen_asleep(detection));
+        }
     });
 }

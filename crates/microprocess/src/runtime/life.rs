@@ -69,7 +69,7 @@ impl Watchers {
 
 /// Starts the kernel threads; `watchers` gets those that hold no virtual processor.
 pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) -> Result<(), Errno> {
-    watchers.threads.extend(maker::make_room(shared.detection)?);
+    watchers.threads.extend(maker::make_room(shared.detection));
     preempt::install();
     overflow::install();
     shared.enlist();
