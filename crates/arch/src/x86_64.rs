@@ -32,6 +32,7 @@
 //! the unwind tables say "outermost frame": a debugger, a panic and a profiler end there.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
+pub mod launcher;
 #[cfg(feature = "mutants")]
 pub(crate) mod mutants;
 mod restartable;

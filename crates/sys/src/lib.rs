@@ -14,6 +14,8 @@ pub mod barrier;
 #[cfg(not(loom))] // runs in the host, where no model looks
 pub mod bpf;
 pub mod clock;
+#[cfg(all(target_arch = "x86_64", not(loom)))] // its processes run the launcher of `arch`
+pub mod confined;
 pub mod descriptor;
 pub mod directory;
 pub mod error;
@@ -35,14 +37,20 @@ pub mod process;
 mod raw;
 #[cfg(not(loom))] // sleeps in the host, where no model looks
 pub mod robust;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub mod remote;
 #[cfg(all(target_arch = "x86_64", not(loom)))] // `arch` has sequences for no other yet
 pub mod rseq;
 pub mod scheduling;
 pub mod sealed;
+#[cfg(not(loom))]
+pub mod seccomp;
 pub mod shared_file;
 pub mod signal;
 pub mod skip;
 pub mod sleep;
+#[cfg(not(loom))]
+pub mod status;
 pub mod task;
 #[cfg(not(loom))] // models start threads of their own
 pub mod thread;

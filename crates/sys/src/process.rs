@@ -1,7 +1,7 @@
 //! Child processes as descriptors (`pidfd`).
 #![expect(unsafe_code, reason = "system calls")]
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
 use crate::event;
@@ -20,6 +20,17 @@ pub fn open(id: u32) -> Result<OwnedFd, Errno> {
     let descriptor = unsafe { call(libc::SYS_pidfd_open, [id as usize, 0]) }?;
     // SAFETY: the kernel has just made it, for us.
     Ok(unsafe { event::owned(descriptor) })
+}
+
+/// Sends signal `number` to the process; 0 asks only whether it could be.
+///
+/// # Errors
+/// `SRCH`: it has ended. `PERM`: it is another user's. `INVAL`: no such signal. Injected ones.
+pub fn signal(process: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
+    fault::check(Call::Kill)?;
+    let arguments = [process.as_raw_fd() as usize, number as usize, 0, 0];
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_pidfd_send_signal, arguments) }.map(drop)
 }
 
 #[cfg(test)]

@@ -1,0 +1,203 @@
+//! System-call filters whose undecided calls are answered by another process (`SECCOMP_RET_USER_NOTIF`).
+//!
+//! A *listener* receives one notification a call: who called, the number, six argument words. The caller sleeps until it is
+//! answered. Since Linux 5.19 only death ends that sleep once the call was received: so nothing is done twice.
+#![expect(unsafe_code, reason = "system calls on structures")]
+
+use core::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::error::Errno;
+use crate::fault::{self, Call};
+use crate::raw::call;
+
+/// One instruction of a filter: classic BPF.
+pub type Instruction = libc::sock_filter;
+
+/// What a caller asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notification {
+    /// Names this call for the answer.
+    pub id: u64,
+    /// The kernel thread that called.
+    pub thread: u32,
+    /// The call's number.
+    pub number: u32,
+    /// Its arguments, as they were in the registers.
+    pub arguments: [u64; 6],
+    /// Where the thread goes on.
+    pub program_counter: u64,
+}
+
+/// Installs `filter` for the calling thread and what it starts from now on, for ever; the listener's descriptor, not inherited
+/// by programs that are executed. The thread can gain no privileges by executing files any more (`no_new_privs`).
+///
+/// # Errors
+/// `INVAL`: the filter is wrong, or the kernel older than 5.19. `BUSY`: a filter with a listener is installed already.
+pub fn listen(filter: &[Instruction]) -> Result<i32, Errno> {
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0]) }?;
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(|_| Errno::INVAL)?,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
+    // SAFETY: the kernel reads the program, and the instructions it names.
+    let number =
+        unsafe { call(libc::SYS_seccomp, [mode, flags as usize, (&raw const program).addr()]) }?;
+    Ok(number as i32)
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct Listener {
+    descriptor: OwnedFd,
+}
+
+impl Listener {
+    /// A listener that was received as a descriptor. Callers and listener prefer one core from now on (Linux 6.6).
+    #[must_use]
+    pub fn new(descriptor: OwnedFd) -> Self {
+        /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: an older kernel refuses it, and wakes as it likes.
+        const SAME_CORE: usize = 1;
+        let number = descriptor.as_raw_fd() as usize;
+        let request = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS as usize;
+        // SAFETY: takes numbers.
+        let _ = unsafe { call(libc::SYS_ioctl, [number, request, SAME_CORE]) };
+        Self { descriptor }
+    }
+
+    /// The next call. Blocks until there is one.
+    ///
+    /// # Errors
+    /// `NOENT` (number 2): the caller died, or no process is left. `INTR`: a signal came first. Injected ones.
+    pub fn receive(&self) -> Result<Notification, Errno> {
+        fault::check(Call::Read)?;
+        // SAFETY: the structure is numbers; the kernel wants it zeroed.
+        let mut asked: libc::seccomp_notif = unsafe { mem::zeroed() };
+        // SAFETY: the kernel writes one such structure.
+        unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_RECV as usize, (&raw mut asked).addr()) }?;
+        Ok(Notification {
+            id: asked.id,
+            thread: asked.pid,
+            number: asked.data.nr as u32,
+            arguments: asked.data.args,
+            program_counter: asked.data.instruction_pointer,
+        })
+    }
+
+    /// Whether call `id` still waits: what was learned of its process before is about the caller then, not about one that
+    /// got its number later.
+    #[must_use]
+    pub fn waits(&self, id: u64) -> bool {
+        // SAFETY: the kernel reads one number.
+        unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_ID_VALID as usize, (&raw const id).addr()) }
+            .is_ok()
+    }
+
+    /// Whether the last process under the filter has ended.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        let mut poll = libc::pollfd { fd: self.descriptor.as_raw_fd(), events: 0, revents: 0 };
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let arguments = [(&raw mut poll).addr(), 1, (&raw const at_once).addr(), 0, 0];
+        // SAFETY: the kernel reads and writes one `pollfd` and reads one `timespec`.
+        let asked = unsafe { call(libc::SYS_ppoll, arguments) };
+        asked.is_ok() && poll.revents & libc::POLLHUP != 0
+    }
+
+    /// Ends call `id` with a value or an error.
+    ///
+    /// # Errors
+    /// `NOENT`: the caller is gone.
+    pub fn answer(&self, id: u64, answer: Result<i64, Errno>) -> Result<(), Errno> {
+        let (val, error) = match answer {
+            Ok(value) => (value, 0),
+            Err(errno) => (0, -errno.number()),
+        };
+        self.send(libc::seccomp_notif_resp { id, val, error, flags: 0 })
+    }
+
+    /// Lets call `id` happen. Only for calls that are harmless whatever memory their arguments point to says by then.
+    ///
+    /// # Errors
+    /// `NOENT`: the caller is gone.
+    pub fn let_through(&self, id: u64) -> Result<(), Errno> {
+        let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+        self.send(libc::seccomp_notif_resp { id, val: 0, error: 0, flags })
+    }
+
+    fn send(&self, mut response: libc::seccomp_notif_resp) -> Result<(), Errno> {
+        let address = (&raw mut response).addr();
+        // SAFETY: the kernel reads one such structure.
+        unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_SEND as usize, address) }.map(drop)
+    }
+
+    /// Gives a copy of `descriptor` to the caller of `id`, which sleeps on: its number there.
+    ///
+    /// # Errors
+    /// `MFILE`: it has no more descriptors. `NOENT`: it is gone.
+    pub fn give(
+        &self,
+        id: u64,
+        descriptor: BorrowedFd<'_>,
+        inherited: Inherited,
+    ) -> Result<i64, Errno> {
+        let added = libc::seccomp_notif_addfd {
+            id,
+            flags: 0,
+            srcfd: descriptor.as_raw_fd() as u32,
+            newfd: 0,
+            newfd_flags: match inherited {
+                Inherited::Yes => 0,
+                Inherited::No => libc::O_CLOEXEC as u32,
+            },
+        };
+        let address = (&raw const added).addr();
+        // SAFETY: the kernel reads one such structure.
+        unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_ADDFD as usize, address) }
+            .map(|number| number as i64)
+    }
+
+    /// Gives a copy of `descriptor` to the caller of `id`, and ends the call with its number there.
+    ///
+    /// Two calls of the host's, although it offers both in one (`SECCOMP_ADDFD_FLAG_SEND`): interrupted in between, be it by the work that
+    /// a ring has for this thread, that one ends the caller's call with 0.
+    ///
+    /// # Errors
+    /// `MFILE`: it has no more descriptors; the call is not ended. `NOENT`: it is gone.
+    pub fn answer_with(
+        &self,
+        id: u64,
+        descriptor: BorrowedFd<'_>,
+        inherited: Inherited,
+    ) -> Result<(), Errno> {
+        let number = self.give(id, descriptor, inherited)?;
+        self.answer(id, Ok(number))
+    }
+
+    /// # Safety
+    /// `address` is that of what `request` reads or writes.
+    unsafe fn control(&self, request: usize, address: usize) -> Result<usize, Errno> {
+        let number = self.descriptor.as_raw_fd() as usize;
+        // SAFETY: the caller's promise.
+        unsafe { call(libc::SYS_ioctl, [number, request, address]) }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Whether programs that are executed get a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inherited {
+    /// They do.
+    Yes,
+    /// It is closed then.
+    No,
+}
