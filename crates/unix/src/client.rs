@@ -1,0 +1,159 @@
+//! One caller, as the host knows it. The server remembers nothing of processes: what it needs, the host keeps, and inherits at `fork`.
+
+use crate::server::host;
+use crate::walk::{NOT_FOUND, PATH_BYTES_MAX};
+use kyocho_sys::error::Errno;
+use kyocho_sys::remote;
+use std::os::fd::OwnedFd;
+
+/// A thread of a client process, asleep in the call that it made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Client {
+    pub(crate) thread: u32,
+}
+
+/// Longest chain of parents that is followed.
+const ANCESTORS_MAX: usize = 4096;
+
+impl Client {
+    /// Bytes of its memory.
+    ///
+    /// # Errors
+    /// `FAULT`: not all of it can be read.
+    pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        match remote::read(self.thread, address, buffer)? {
+            all if all == buffer.len() => Ok(()),
+            _ => Err(Errno::FAULT),
+        }
+    }
+
+    /// Puts bytes into its memory.
+    ///
+    /// # Errors
+    /// `FAULT`: not all of it can be written.
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Errno> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        match remote::write(self.thread, address, bytes)? {
+            all if all == bytes.len() => Ok(()),
+            _ => Err(Errno::FAULT),
+        }
+    }
+
+    /// A word of its memory.
+    ///
+    /// # Errors
+    /// `FAULT`.
+    pub(crate) fn word(&self, address: u64) -> Result<u64, Errno> {
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// A string of its memory, without its NUL: copied once, so that what was checked is what is used.
+    ///
+    /// # Errors
+    /// `FAULT`. `NAMETOOLONG`: no NUL within `bytes_max`.
+    pub(crate) fn string(&self, address: u64, bytes_max: usize) -> Result<Vec<u8>, Errno> {
+        const PAGE: u64 = 4096;
+        const FIRST: u64 = 256;
+        let mut text = Vec::new();
+        let mut step = FIRST;
+        while text.len() < bytes_max {
+            let at = address.checked_add(text.len() as u64).ok_or(Errno::FAULT)?;
+            // Never over the end of a page, behind which there may be nothing.
+            let mut chunk = [0; PAGE as usize];
+            let bytes = step.min(PAGE - at % PAGE).min((bytes_max - text.len()) as u64) as usize;
+            self.read(at, &mut chunk[..bytes])?;
+            if let Some(end) = chunk[..bytes].iter().position(|byte| *byte == 0) {
+                text.extend(&chunk[..end]);
+                return Ok(text);
+            }
+            text.extend(&chunk[..bytes]);
+            step = PAGE;
+        }
+        Err(Errno::new(libc::ENAMETOOLONG))
+    }
+
+    /// A path of its memory.
+    ///
+    /// # Errors
+    /// As for [`Client::string`].
+    pub(crate) fn path(&self, address: u64) -> Result<Vec<u8>, Errno> {
+        self.string(address, PATH_BYTES_MAX)
+    }
+
+    /// The number of its process.
+    ///
+    /// # Errors
+    /// `SRCH`: it is gone.
+    pub(crate) fn process(&self) -> Result<u32, Errno> {
+        status_field(self.thread, "Tgid:", 10)
+    }
+
+    /// The permissions that files it makes do not get.
+    ///
+    /// # Errors
+    /// `SRCH`: it is gone.
+    pub(crate) fn umask(&self) -> Result<u32, Errno> {
+        status_field(self.thread, "Umask:", 8)
+    }
+
+    /// A copy of one of its descriptors.
+    ///
+    /// # Errors
+    /// `BADF`: it has no such.
+    pub(crate) fn descriptor(&self, number: i32) -> Result<OwnedFd, Errno> {
+        let bad = Errno::new(libc::EBADF);
+        if number < 0 {
+            return Err(bad);
+        }
+        // The table belongs to the process; a thread's own is only reachable through its leader's, which nobody unshares here.
+        let handle = kyocho_sys::process::open(self.process()?)?;
+        rustix::process::pidfd_getfd(&handle, number, rustix::process::PidfdGetfdFlags::empty())
+            .map_err(host)
+    }
+
+    /// The host path of one of its directories.
+    ///
+    /// # Errors
+    /// `BADF`: it has no such descriptor.
+    pub(crate) fn directory(&self, number: i32) -> Result<Vec<u8>, Errno> {
+        let shown = if number == libc::AT_FDCWD {
+            format!("/proc/{}/cwd", self.thread)
+        } else if number < 0 {
+            return Err(Errno::new(libc::EBADF));
+        } else {
+            format!("/proc/{}/fd/{number}", self.thread)
+        };
+        match rustix::fs::readlink(shown.as_str(), Vec::new()) {
+            Ok(text) => Ok(text.into_bytes()),
+            Err(rustix::io::Errno::NOENT) if number >= 0 => Err(Errno::new(libc::EBADF)),
+            Err(errno) => Err(host(errno)),
+        }
+    }
+}
+
+/// Whether process `id` belongs to the instance of this server: one of its ancestors is this process.
+pub(crate) fn is_client(id: u32) -> bool {
+    let own = std::process::id();
+    let mut at = id;
+    for _ in 0..ANCESTORS_MAX {
+        match status_field(at, "PPid:", 10) {
+            Ok(parent) if parent == own => return true,
+            Ok(parent) if parent > 1 => at = parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// A number of `/proc/ID/status`.
+pub(crate) fn status_field(id: u32, field: &str, radix: u32) -> Result<u32, Errno> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/status")).map_err(|_| Errno::SRCH)?;
+    text.lines()
+        .find_map(|line| line.strip_prefix(field))
+        .and_then(|rest| u32::from_str_radix(rest.trim(), radix).ok())
+        .ok_or(NOT_FOUND)
+}

@@ -1,0 +1,115 @@
+//! `/dev` as clients see it: what is harmless, the terminals that are theirs, and links to their descriptors.
+
+use crate::client::Client;
+use crate::mounts::Source;
+use crate::server::{Server, host};
+use crate::walk::{Link, NOT_FOUND, Node, THROUGH_LINK, beneath};
+use kyocho_sys::error::Errno;
+use rustix::fs::FileType;
+use std::os::fd::OwnedFd;
+
+/// Devices of the host that anybody may use.
+const HARMLESS: [&str; 6] = ["full", "null", "ptmx", "random", "urandom", "zero"];
+/// Links, as on Linux.
+const LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+const NO_TERMINAL: Errno = Errno::new(libc::ENXIO);
+
+impl Server {
+    /// The node at `rest` of `/dev`.
+    pub(crate) fn device_node(
+        &self,
+        client: &Client,
+        root: &OwnedFd,
+        path: &[u8],
+        rest: &[u8],
+    ) -> Result<Node, Errno> {
+        let name = core::str::from_utf8(rest).map_err(|_| NOT_FOUND)?;
+        if let Some((_, text)) = LINKS.iter().find(|(link, _)| *link == name) {
+            // Any link will do as what describes it.
+            let file = beneath(root, b"fd")?;
+            let link = Link::Text(text.as_bytes().to_vec());
+            let path = path.to_vec();
+            return Ok(Node { file, kind: FileType::Symlink, path, writable: false, link });
+        }
+        if name.starts_with("fd/") {
+            return Err(THROUGH_LINK);
+        }
+        let of_host = match name {
+            "tty" => format!("pts/{}", controlling_terminal(client).ok_or(NO_TERMINAL)?),
+            "" | "pts" => name.to_owned(),
+            _ if HARMLESS.contains(&name) => name.to_owned(),
+            _ if terminal_number(name).is_some() => name.to_owned(),
+            _ => return Err(NOT_FOUND),
+        };
+        let file = beneath(root, of_host.as_bytes())?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(host)?.st_mode);
+        // Under the name that the host has for it, so that one check serves all ways to it.
+        let path = [b"/dev/", of_host.as_bytes()].concat();
+        let path = if of_host.is_empty() { b"/dev".to_vec() } else { path };
+        Ok(Node { file, kind, path, writable: false, link: Link::Host })
+    }
+
+    /// # Errors
+    /// `ACCES`: `node` is a device of the host, or the terminal of somebody else.
+    pub(crate) fn check_device(&self, node: &Node) -> Result<(), Errno> {
+        let refused = Errno::new(libc::EACCES);
+        let in_devices = node.path.starts_with(b"/")
+            && matches!(self.mounts.find(&node.path).0.source, Source::Devices(_));
+        let name =
+            node.path.strip_prefix(b"/dev/").and_then(|name| core::str::from_utf8(name).ok());
+        match name.filter(|_| in_devices) {
+            Some(name) if HARMLESS.contains(&name) => Ok(()),
+            Some(name) => match terminal_number(name) {
+                Some(number) if self.state().terminals.contains(&number) => Ok(()),
+                _ => Err(refused),
+            },
+            None => Err(refused),
+        }
+    }
+
+    /// Remembers the other end of a pseudo-terminal that was just opened.
+    pub(crate) fn note_terminal(&self, node: &Node, file: &OwnedFd) {
+        if node.path == b"/dev/ptmx" {
+            self.note_terminal_named(rustix::pty::ptsname(file, Vec::new()).ok().as_deref());
+        }
+    }
+
+    /// Remembers the terminals among the descriptors that an instance begins with.
+    pub(crate) fn note_first_terminals(&self) {
+        for number in 0..3 {
+            let shown = format!("/proc/self/fd/{number}");
+            self.note_terminal_named(
+                rustix::fs::readlink(shown.as_str(), Vec::new()).ok().as_deref(),
+            );
+        }
+    }
+
+    fn note_terminal_named(&self, name: Option<&core::ffi::CStr>) {
+        let number = name
+            .and_then(|name| name.to_str().ok())
+            .and_then(|name| terminal_number(name.strip_prefix("/dev/")?));
+        self.state().terminals.extend(number);
+    }
+}
+
+/// N of `pts/N`.
+fn terminal_number(name: &str) -> Option<u32> {
+    name.strip_prefix("pts/")?.parse().ok()
+}
+
+/// N of the pseudo-terminal that controls the client's session.
+fn controlling_terminal(client: &Client) -> Option<u32> {
+    /// The major numbers of pseudo-terminals.
+    const MAJORS: core::ops::Range<u32> = 136..144;
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", client.thread)).ok()?;
+    // Behind the name, which may hold anything: state, parent, group, session, terminal.
+    let behind = text.rsplit_once(')')?.1;
+    let device: u64 = behind.split_ascii_whitespace().nth(4)?.parse().ok()?;
+    let major = libc::major(device);
+    MAJORS.contains(&major).then(|| (major - MAJORS.start) * 256 + libc::minor(device))
+}

@@ -1,0 +1,148 @@
+//! Which function answers which number: the personality "Linux x86-64", as a table (Paper 2: personalities are tables).
+
+use crate::policy::{self, Verdict};
+use crate::server::{Answer, Request};
+use crate::trace::{By, Trace};
+use kyocho_arch::launcher::{LOAD, RETURN};
+use kyocho_sys::error::Errno;
+use libc::{AT_FDCWD, c_long};
+
+impl Request<'_> {
+    /// Answers the call.
+    ///
+    /// # Errors
+    /// What the client gets.
+    pub(crate) fn dispatch(&self) -> Result<Answer, Errno> {
+        match u64::from(self.asked.number) {
+            LOAD => return self.load(),
+            RETURN => return self.come_back(),
+            _ => {}
+        }
+        self.on_files()
+            .or_else(|| self.on_names())
+            .or_else(|| self.on_attributes())
+            .or_else(|| self.on_processes())
+            .or_else(|| self.on_sockets())
+            .unwrap_or_else(|| self.server.missing(self.asked.number))
+    }
+
+    /// Answers the call and shows it. The host's filter, told to ask about all calls, asks about native ones, too.
+    ///
+    /// # Errors
+    /// What the client gets.
+    pub(crate) fn dispatch_shown(&self, trace: &Trace) -> Result<Answer, Errno> {
+        if policy::decide(self.asked.number, &self.asked.arguments) == Verdict::Native {
+            let answer = Ok(Answer::LetThrough);
+            trace.show(self, By::Local, &answer);
+            return answer;
+        }
+        let answer = self.dispatch();
+        trace.show(self, By::Server, &answer);
+        answer
+    }
+
+    fn number(&self) -> c_long {
+        c_long::from(self.asked.number)
+    }
+
+    fn on_files(&self) -> Option<Result<Answer, Errno>> {
+        Some(match self.number() {
+            libc::SYS_open => self.open(AT_FDCWD, 0, self.word(1), self.word(2)),
+            libc::SYS_creat => self.open(AT_FDCWD, 0, crate::files::CREAT_FLAGS, self.word(1)),
+            libc::SYS_openat => self.open(self.int(0), 1, self.word(2), self.word(3)),
+            libc::SYS_stat => self.stat(AT_FDCWD, 0, 1, 0),
+            libc::SYS_lstat => self.stat(AT_FDCWD, 0, 1, libc::AT_SYMLINK_NOFOLLOW),
+            libc::SYS_newfstatat => self.stat(self.int(0), 1, 2, self.int(3)),
+            libc::SYS_statx => self.statx(),
+            libc::SYS_statfs => self.statfs(),
+            libc::SYS_access => self.access(AT_FDCWD, 0, self.int(1), 0),
+            libc::SYS_faccessat => self.access(self.int(0), 1, self.int(2), 0),
+            libc::SYS_faccessat2 => self.access(self.int(0), 1, self.int(2), self.int(3)),
+            libc::SYS_readlink => self.read_link(AT_FDCWD, 0),
+            libc::SYS_readlinkat => self.read_link(self.int(0), 1),
+            libc::SYS_getcwd => self.current_directory(),
+            libc::SYS_chdir => self.change_directory(),
+            _ => return None,
+        })
+    }
+
+    fn on_names(&self) -> Option<Result<Answer, Errno>> {
+        Some(match self.number() {
+            libc::SYS_mkdir => self.make_directory(AT_FDCWD, 0),
+            libc::SYS_mkdirat => self.make_directory(self.int(0), 1),
+            libc::SYS_mknod => self.make_node(AT_FDCWD, 0),
+            libc::SYS_mknodat => self.make_node(self.int(0), 1),
+            libc::SYS_unlink => self.unlink(AT_FDCWD, 0, 0),
+            libc::SYS_rmdir => self.unlink(AT_FDCWD, 0, libc::AT_REMOVEDIR),
+            libc::SYS_unlinkat => self.unlink(self.int(0), 1, self.int(2)),
+            libc::SYS_rename => self.rename((AT_FDCWD, 0), (AT_FDCWD, 1), 0),
+            libc::SYS_renameat => self.rename((self.int(0), 1), (self.int(2), 3), 0),
+            libc::SYS_renameat2 => self.rename((self.int(0), 1), (self.int(2), 3), self.word(4)),
+            libc::SYS_link => self.link((AT_FDCWD, 0), (AT_FDCWD, 1), 0),
+            libc::SYS_linkat => self.link((self.int(0), 1), (self.int(2), 3), self.int(4)),
+            libc::SYS_symlink => self.symbolic_link(0, AT_FDCWD, 1),
+            libc::SYS_symlinkat => self.symbolic_link(0, self.int(1), 2),
+            _ => return None,
+        })
+    }
+
+    fn on_attributes(&self) -> Option<Result<Answer, Errno>> {
+        Some(match self.number() {
+            libc::SYS_chmod => self.change_mode(AT_FDCWD, Some(0), self.word(1), 0),
+            libc::SYS_fchmod => self.change_mode(self.int(0), None, self.word(1), 0),
+            libc::SYS_fchmodat => self.change_mode(self.int(0), Some(1), self.word(2), 0),
+            libc::SYS_fchmodat2 => {
+                self.change_mode(self.int(0), Some(1), self.word(2), self.int(3))
+            }
+            libc::SYS_chown => self.change_owner(AT_FDCWD, Some(0), 1, 0),
+            libc::SYS_lchown => self.change_owner(AT_FDCWD, Some(0), 1, libc::AT_SYMLINK_NOFOLLOW),
+            libc::SYS_fchown => self.change_owner(self.int(0), None, 1, 0),
+            libc::SYS_fchownat => self.change_owner(self.int(0), Some(1), 2, self.int(4)),
+            libc::SYS_utimensat => self.change_times(),
+            libc::SYS_truncate => self.truncate(),
+            // No file has any.
+            libc::SYS_getxattr
+            | libc::SYS_lgetxattr
+            | libc::SYS_fgetxattr
+            | libc::SYS_setxattr
+            | libc::SYS_lsetxattr
+            | libc::SYS_fsetxattr
+            | libc::SYS_listxattr
+            | libc::SYS_llistxattr
+            | libc::SYS_flistxattr
+            | libc::SYS_removexattr
+            | libc::SYS_lremovexattr
+            | libc::SYS_fremovexattr => Err(Errno::new(libc::ENOTSUP)),
+            _ => return None,
+        })
+    }
+
+    fn on_processes(&self) -> Option<Result<Answer, Errno>> {
+        Some(match self.number() {
+            libc::SYS_execve => self.execute(AT_FDCWD, 0, 0),
+            libc::SYS_execveat => self.execute(self.int(0), 1, self.int(4)),
+            libc::SYS_kill => self.kill(),
+            libc::SYS_tgkill => self.signal_thread(self.int(0), self.int(1), self.int(2)),
+            libc::SYS_tkill => self.signal_thread(0, self.int(0), self.int(1)),
+            libc::SYS_prlimit64 => self.limits(),
+            libc::SYS_sched_setaffinity
+            | libc::SYS_sched_setscheduler
+            | libc::SYS_sched_setparam
+            | libc::SYS_sched_setattr
+            | libc::SYS_setpriority => self.schedule(),
+            libc::SYS_sync => Ok(Answer::LetThrough),
+            _ => return None,
+        })
+    }
+
+    fn on_sockets(&self) -> Option<Result<Answer, Errno>> {
+        Some(match self.number() {
+            libc::SYS_socket => self.socket(),
+            libc::SYS_connect => self.connect(),
+            libc::SYS_bind => self.bind(),
+            libc::SYS_sendto => self.send_to(),
+            libc::SYS_socketpair => Err(Errno::new(libc::EPROTONOSUPPORT)),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! Opening files, and asking about them.
+
+use crate::server::{Answer, DONE, Request, host};
+use crate::walk::{Last, Node};
+use kyocho_sys::error::Errno;
+use kyocho_sys::seccomp::Inherited;
+use kyocho_sys::status;
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// What `creat` opens with.
+pub(crate) const CREAT_FLAGS: u64 = (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u64;
+/// How often making a file is tried again when another process makes or removes it meanwhile.
+const RACES_MAX: usize = 16;
+const EXISTS: Errno = Errno::new(libc::EEXIST);
+
+fn wants_to_write(flags: OFlags) -> bool {
+    flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC)
+}
+
+impl Request<'_> {
+    /// `open`: the directory, which argument is the path, flags, permissions of a new file.
+    pub(crate) fn open(
+        &self,
+        directory: i32,
+        path: usize,
+        flags: u64,
+        mode: u64,
+    ) -> Result<Answer, Errno> {
+        let path = self.path(path)?;
+        let base = if path.starts_with(b"/") { Vec::new() } else { self.base_of(directory)? };
+        let flags = OFlags::from_bits_retain(flags as u32);
+        let inherited =
+            if flags.contains(OFlags::CLOEXEC) { Inherited::No } else { Inherited::Yes };
+        let file = self.open_at(&base, &path, flags, mode as u32)?;
+        Ok(Answer::Descriptor(file, inherited))
+    }
+
+    fn open_at(
+        &self,
+        base: &[u8],
+        path: &[u8],
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<OwnedFd, Errno> {
+        let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
+        let stay = exclusive || flags.contains(OFlags::NOFOLLOW);
+        let last = if stay { Last::Stay } else { Last::Follow };
+        for _ in 0..RACES_MAX {
+            match self.server.walk(&self.client, base, path, last) {
+                Ok(_) if exclusive => return Err(EXISTS),
+                Ok(node) => return self.open_node(&node, flags, mode),
+                Err(errno) if errno.number() != libc::ENOENT => return Err(errno),
+                Err(errno) if !flags.contains(OFlags::CREATE) => return Err(errno),
+                Err(_) => {}
+            }
+            match self.make_file(base, path, flags, mode) {
+                Err(EXISTS) => {}
+                other => return other,
+            }
+        }
+        Err(Errno::BUSY)
+    }
+
+    /// Opens what is there.
+    fn open_node(&self, node: &Node, flags: OFlags, mode: u32) -> Result<OwnedFd, Errno> {
+        // The host hands over no descriptor that is for naming alone: who wants one gets one for reading.
+        let naming = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let flags = if flags.contains(OFlags::PATH) { flags & naming } else { flags };
+        match node.kind {
+            FileType::Symlink => return Err(Errno::new(libc::ELOOP)),
+            FileType::Socket => return Err(Errno::new(libc::ENXIO)),
+            FileType::Directory if flags.contains(OFlags::CREATE) => {
+                return Err(Errno::new(libc::EISDIR));
+            }
+            FileType::RegularFile | FileType::Directory if wants_to_write(flags) => {
+                node.must_be_writable()?;
+            }
+            // Only those under `/dev` are harmless.
+            FileType::CharacterDevice | FileType::BlockDevice => self.server.check_device(node)?,
+            _ => {}
+        }
+        let unnamed = flags.contains(OFlags::TMPFILE);
+        let mode = if unnamed { mode & !self.client.umask()? } else { 0 };
+        let gone = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = if unnamed { flags } else { flags.difference(gone) };
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let again = format!("/proc/self/fd/{}", node.file.as_raw_fd());
+        let file =
+            rustix::fs::open(again.as_str(), flags, Mode::from_raw_mode(mode)).map_err(host)?;
+        self.server.note_terminal(node, &file);
+        Ok(file)
+    }
+
+    /// Makes a file where none is; at the end of dangling links, too. `EXISTS` where there is one by now.
+    fn make_file(
+        &self,
+        base: &[u8],
+        path: &[u8],
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<OwnedFd, Errno> {
+        let mut slot = self.server.slot(&self.client, base, path)?;
+        for _ in 0..RACES_MAX {
+            if slot.wants_directory {
+                return Err(Errno::new(libc::EISDIR));
+            }
+            slot.directory.must_be_writable()?;
+            let permissions = Mode::from_raw_mode(mode & 0o7777 & !self.client.umask()?);
+            let new = flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let name = slot.name.as_slice();
+            match rustix::fs::openat(self.open_directory(&slot.directory)?, name, new, permissions)
+            {
+                Err(rustix::io::Errno::EXIST) if !flags.contains(OFlags::EXCL) => {}
+                other => return other.map_err(host),
+            }
+            // A file that was made meanwhile, or a link whose end is missing.
+            let there = self.server.walk(&self.client, &slot.directory.path, name, Last::Stay)?;
+            if there.kind != FileType::Symlink {
+                return Err(EXISTS);
+            }
+            let text = there.read_link()?;
+            slot = self.server.slot(&self.client, &slot.directory.path, &text)?;
+        }
+        Err(Errno::new(libc::ELOOP))
+    }
+
+    /// A directory node as what names are resolved at.
+    pub(crate) fn open_directory<'a>(&self, node: &'a Node) -> Result<&'a OwnedFd, Errno> {
+        if self.server.is_synthetic(&node.path) {
+            return Err(Errno::new(libc::EACCES));
+        }
+        Ok(&node.file)
+    }
+
+    /// What directory and path name together, where an empty path may mean the descriptor itself.
+    pub(crate) fn find(&self, directory: i32, path: usize, flags: i32) -> Result<Node, Errno> {
+        let path = if self.word(path) == 0 && flags & libc::AT_EMPTY_PATH != 0 {
+            Vec::new()
+        } else {
+            self.path(path)?
+        };
+        if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
+            if directory == libc::AT_FDCWD {
+                let base = self.base_of(directory)?;
+                return self.server.node(&self.client, &base);
+            }
+            return self.server.node_of(self.client.descriptor(directory)?);
+        }
+        let base = if path.starts_with(b"/") { Vec::new() } else { self.base_of(directory)? };
+        let stay = flags & libc::AT_SYMLINK_NOFOLLOW != 0;
+        let last = if stay { Last::Stay } else { Last::Follow };
+        self.server.walk(&self.client, &base, &path, last)
+    }
+
+    pub(crate) fn stat(
+        &self,
+        directory: i32,
+        path: usize,
+        result: usize,
+        flags: i32,
+    ) -> Result<Answer, Errno> {
+        let node = self.find(directory, path, flags)?;
+        self.client.write(self.word(result), &status::stat(node.file.as_fd())?)?;
+        DONE
+    }
+
+    pub(crate) fn statx(&self) -> Result<Answer, Errno> {
+        const SYNC_FLAGS: i32 = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
+        let flags = self.int(2);
+        let node = self.find(self.int(0), 1, flags)?;
+        let bytes =
+            status::statx(node.file.as_fd(), (flags & SYNC_FLAGS) as u32, self.word(3) as u32)?;
+        self.client.write(self.word(4), &bytes)?;
+        DONE
+    }
+
+    pub(crate) fn statfs(&self) -> Result<Answer, Errno> {
+        let node = self.find(libc::AT_FDCWD, 0, 0)?;
+        self.client.write(self.word(1), &status::statfs(node.file.as_fd())?)?;
+        DONE
+    }
+
+    pub(crate) fn access(
+        &self,
+        directory: i32,
+        path: usize,
+        wanted: i32,
+        flags: i32,
+    ) -> Result<Answer, Errno> {
+        let node = self.find(directory, path, flags & !libc::AT_EACCESS)?;
+        let wanted = Access::from_bits(wanted as u32).ok_or(Errno::INVAL)?;
+        if wanted.contains(Access::WRITE_OK) && node.kind != FileType::CharacterDevice {
+            node.must_be_writable()?;
+        }
+        let shown = format!("/proc/self/fd/{}", node.file.as_raw_fd());
+        if node.kind != FileType::Symlink {
+            rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), wanted, AtFlags::empty())
+                .map_err(host)?;
+        }
+        DONE
+    }
+
+    pub(crate) fn read_link(&self, directory: i32, path: usize) -> Result<Answer, Errno> {
+        let (place, room) = (self.word(path + 1), self.word(path + 2) as usize);
+        if room == 0 {
+            return Err(Errno::INVAL);
+        }
+        let empty = libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW;
+        let text = self.find(directory, path, empty)?.read_link()?;
+        let kept = &text[..text.len().min(room)];
+        self.client.write(place, kept)?;
+        Ok(Answer::Value(kept.len() as i64))
+    }
+
+    pub(crate) fn current_directory(&self) -> Result<Answer, Errno> {
+        let mut path = self.base_of(libc::AT_FDCWD)?;
+        path.push(0);
+        if path.len() > self.word(1) as usize {
+            return Err(Errno::new(libc::ERANGE));
+        }
+        self.client.write(self.word(0), &path)?;
+        Ok(Answer::Value(path.len() as i64))
+    }
+}

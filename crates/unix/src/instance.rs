@@ -1,0 +1,350 @@
+//! Starting an instance, and its life: from the command line's options to the status of its first program.
+
+use crate::client::{Client, is_client};
+use crate::exec::{Found, Refusal};
+use crate::mounts::{Mount, Mounts, Source};
+use crate::policy::filter;
+use crate::server::{Network, Server, host};
+use crate::trace::Trace;
+use crate::walk::{Last, NOT_FOUND};
+use crate::{launcher, processes};
+use core::fmt;
+use core::time::Duration;
+use kyocho_microprocess::io::descriptor;
+use kyocho_sys::confined::{self, Confined, Started};
+use kyocho_sys::error::Errno;
+use kyocho_sys::poll::Interest;
+use kyocho_sys::seccomp::Listener;
+use rustix::fs::{Mode, OFlags};
+use std::ffi::{CString, OsStr, OsString};
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What an instance shall be.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The host directory that is its root; the host's own root otherwise.
+    pub root: Option<PathBuf>,
+    /// What else is mounted in it.
+    pub mounts: Vec<MountPoint>,
+    /// Its network.
+    pub network: Network,
+    /// Most bytes of address space of each of its processes.
+    pub memory_max_bytes: Option<u64>,
+    /// Whether each system call is shown on standard error.
+    pub trace: bool,
+}
+
+/// A host directory somewhere in an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountPoint {
+    /// The host directory.
+    pub source: PathBuf,
+    /// Where it is seen: an absolute path.
+    pub target: PathBuf,
+    /// Whether its files can be changed.
+    pub writable: bool,
+}
+
+/// How the first program of an instance ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// By itself, with this status.
+    Exited(u8),
+    /// By this signal.
+    Signalled(i32),
+}
+
+/// Why there is no instance.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A root or a mount cannot be used.
+    Mount(PathBuf, Errno),
+    /// There is no such program.
+    NotFound(OsString),
+    /// It cannot be executed: why.
+    NotExecutable(OsString, String),
+    /// The host does not permit what is needed: what.
+    Host(&'static str, Errno),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mount(path, errno) => write!(f, "cannot use {}: {errno}", path.display()),
+            Self::NotFound(program) => write!(f, "{}: not found", program.display()),
+            Self::NotExecutable(program, why) => {
+                write!(f, "{}: cannot execute: {why}", program.display())
+            }
+            Self::Host(what, errno) => write!(f, "this host does not permit {what}: {errno}"),
+        }
+    }
+}
+
+impl core::error::Error for StartError {}
+
+/// A private directory that `/dev/shm` is, removed when dropped.
+#[derive(Debug)]
+struct SharedMemory {
+    path: PathBuf,
+}
+
+impl SharedMemory {
+    fn new() -> Result<Self, StartError> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = PathBuf::from(format!("/dev/shm/kyocho-unix-{}", std::process::id()));
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| {
+            let errno = Errno::new(error.raw_os_error().unwrap_or(libc::EIO));
+            StartError::Mount(path.clone(), errno)
+        })?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // What is left there belonged to the instance.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Runs `program` with `arguments` (the first is its name) and `environment` as the first process of an instance, until it ends; what it leaves
+/// running is ended. Blocks. Call it while the process has one kernel thread; one instance a process.
+///
+/// # Errors
+/// What cannot be used, found or executed, or what the host does not permit.
+pub fn run(
+    options: &Options,
+    arguments: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> Result<Outcome, StartError> {
+    let shared_memory = SharedMemory::new()?;
+    let mounts = mounts_of(options, &shared_memory.path)?;
+    let server = Server::new(mounts, options.network, options.trace.then(Trace::default));
+    server.note_first_terminals();
+    let base = own_directory(&server);
+    let variable = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
+    let path = variable("PATH").map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str());
+    let (program, rest) =
+        arguments.split_first().ok_or_else(|| StartError::NotFound(OsString::new()))?;
+    let Found { program: found, mut prefix } = find_program(&server, &base, program, path)?;
+    if prefix.is_empty() {
+        prefix.push(program.as_bytes().to_vec());
+    }
+    let words = prefix.into_iter().chain(rest.iter().map(|word| word.as_bytes().to_vec()));
+    let words: Vec<CString> = words.filter_map(|word| CString::new(word).ok()).collect();
+    let pairs =
+        environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
+    let pairs: Vec<CString> = pairs.filter_map(|pair| CString::new(pair).ok()).collect();
+    let started = start(options, &server, &base, &words, &pairs)?;
+    server.keep(started.process, found);
+    let outcome = serve(Arc::new(server), started);
+    drop(shared_memory);
+    outcome
+}
+
+/// Where programs are looked for when the environment does not say.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The mounts of an instance: the root, what everybody has, what was asked for.
+fn mounts_of(options: &Options, shared_memory: &Path) -> Result<Mounts, StartError> {
+    let root = options.root.as_deref().unwrap_or(Path::new("/"));
+    let opened = |path: &str| open_directory(Path::new(path)).map(|(root, _)| root);
+    let mut list = vec![
+        host_mount(b"/".to_vec(), root, true)?,
+        Mount {
+            at: b"/proc".to_vec(),
+            source: Source::Processes(opened("/proc")?),
+            writable: false,
+        },
+        Mount { at: b"/dev".to_vec(), source: Source::Devices(opened("/dev")?), writable: false },
+        host_mount(b"/dev/shm".to_vec(), shared_memory, true)?,
+    ];
+    for mount in &options.mounts {
+        let at = canonical(&mount.target)
+            .ok_or_else(|| StartError::Mount(mount.target.clone(), Errno::INVAL))?;
+        list.push(host_mount(at, &mount.source, mount.writable)?);
+    }
+    Ok(Mounts::new(list))
+}
+
+/// An absolute path without `.`, `..` and empty components.
+fn canonical(path: &Path) -> Option<Vec<u8>> {
+    use std::path::Component;
+    let mut parts = path.components();
+    if parts.next() != Some(Component::RootDir) {
+        return None;
+    }
+    parts.try_fold(b"/".to_vec(), |at, part| match part {
+        Component::Normal(name) => Some(crate::mounts::child(&at, name.as_bytes())),
+        _ => None,
+    })
+}
+
+fn host_mount(at: Vec<u8>, path: &Path, writable: bool) -> Result<Mount, StartError> {
+    let (root, path) = open_directory(path)?;
+    Ok(Mount { at, source: Source::Host { root, path }, writable })
+}
+
+/// A host directory, and its canonical path.
+fn open_directory(path: &Path) -> Result<(OwnedFd, Vec<u8>), StartError> {
+    let failed = |errno| StartError::Mount(path.to_path_buf(), host(errno));
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    let canonical = std::fs::canonicalize(path).map_err(|error| {
+        StartError::Mount(path.to_path_buf(), Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
+    })?;
+    Ok((root, canonical.into_os_string().into_vec()))
+}
+
+/// The directory in which an instance begins: the one that we are in, where that can be seen from inside.
+fn own_directory(server: &Server) -> Vec<u8> {
+    let own = std::env::current_dir().ok();
+    let own = own.and_then(|path| server.mounts.to_virtual(path.as_os_str().as_bytes()));
+    own.filter(|path| server.node(&nobody(), path).is_ok()).unwrap_or_else(|| b"/".to_vec())
+}
+
+/// Who asks before there is a client.
+fn nobody() -> Client {
+    Client { thread: std::process::id() }
+}
+
+/// The program called `name`, as a shell finds it.
+fn find_program(
+    server: &Server,
+    base: &[u8],
+    name: &OsStr,
+    path: &OsStr,
+) -> Result<Found, StartError> {
+    let bytes = name.as_bytes();
+    let candidates: Vec<Vec<u8>> = if bytes.contains(&b'/') {
+        vec![bytes.to_vec()]
+    } else {
+        let folders = path.as_bytes().split(|byte| *byte == b':');
+        folders.map(|folder| [folder, b"/", bytes].concat()).collect()
+    };
+    let mut failure = StartError::NotFound(name.to_os_string());
+    for candidate in candidates {
+        let found = server
+            .walk(&nobody(), base, &candidate, Last::Follow)
+            .map_err(Refusal::from)
+            .and_then(|node| server.program(&nobody(), node, &candidate));
+        match found {
+            Ok(found) => return Ok(found),
+            Err(Refusal::Host(NOT_FOUND | crate::walk::NOT_A_DIRECTORY)) => {}
+            Err(refusal) => {
+                failure = StartError::NotExecutable(name.to_os_string(), refusal.to_string());
+            }
+        }
+    }
+    Err(failure)
+}
+
+/// Starts the first process, on its way to the launcher.
+fn start(
+    options: &Options,
+    server: &Server,
+    base: &[u8],
+    arguments: &[CString],
+    environment: &[CString],
+) -> Result<Started, StartError> {
+    // Requests bring the permissions that they want, less the client's own mask.
+    rustix::process::umask(Mode::empty());
+    let image = launcher::image().map_err(|error| {
+        StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
+    })?;
+    let directory = server.node(&nobody(), base).map_err(|errno| {
+        StartError::Mount(PathBuf::from(OsString::from_vec(base.to_vec())), errno)
+    })?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|errno| StartError::Host("adopting orphans", host(errno)))?;
+    let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
+    let confined = Confined {
+        filter: &filter::program(calls),
+        image: image.as_fd(),
+        path_address: launcher::PATH_ADDRESS,
+        arguments,
+        environment,
+        directory: directory.file.as_fd(),
+        memory_max_bytes: options.memory_max_bytes,
+    };
+    confined::start(&confined).map_err(|errno| {
+        StartError::Host("system-call filters with a listener (Linux 5.19)", errno)
+    })
+}
+
+/// Serves until the first process ends, then ends the others.
+fn serve(server: Arc<Server>, started: Started) -> Result<Outcome, StartError> {
+    let Started { process, listener } = started;
+    let listener = Arc::new(listener);
+    let end = kyocho_sys::process::open(process)
+        .map_err(|errno| StartError::Host("descriptors of processes", errno))?;
+    let tracing = Arc::clone(&server);
+    let outcome = kyocho_microprocess::run(move || {
+        let receiver = Arc::clone(&listener);
+        drop(kyocho_microprocess::spawn(move || receive(&server, &receiver)));
+        // An error of waiting is an end of waiting: the status says more.
+        let _ = descriptor::ready(end.as_fd(), Interest::Read, None);
+        let outcome = outcome_of(process);
+        end_others(&listener);
+        outcome
+    });
+    if let Some(trace) = &tracing.trace {
+        let _ = std::io::stderr().write_all(trace.summary().as_bytes());
+    }
+    Ok(outcome.expect("a microprocess that waits for a process is no deadlock"))
+}
+
+/// Receives requests, a microprocess each, while there are clients.
+fn receive(server: &Arc<Server>, listener: &Arc<Listener>) {
+    loop {
+        if descriptor::ready(listener.as_fd(), Interest::Read, None).is_err() {
+            continue;
+        }
+        match listener.receive() {
+            Ok(asked) => {
+                let (server, listener) = (Arc::clone(server), Arc::clone(listener));
+                drop(kyocho_microprocess::spawn(move || server.serve(&listener, asked)));
+            }
+            Err(_) if listener.is_abandoned() => return,
+            // The caller died between asking and being heard.
+            Err(_) => {}
+        }
+    }
+}
+
+/// How the first process ended.
+fn outcome_of(process: u32) -> Outcome {
+    let process = rustix::process::Pid::from_raw(process as i32);
+    match rustix::process::waitpid(process, rustix::process::WaitOptions::empty()) {
+        Ok(Some((_, status))) => match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Outcome::Exited(code as u8),
+            (None, Some(signal)) => Outcome::Signalled(signal),
+            (None, None) => Outcome::Exited(FAILURE),
+        },
+        _ => Outcome::Exited(FAILURE),
+    }
+}
+
+/// The status of a process whose end nobody can tell.
+const FAILURE: u8 = 1;
+
+/// Ends what the first process left running. Each look ends all there are; those that one of them made meanwhile fall to the next.
+fn end_others(listener: &Listener) {
+    while !listener.is_abandoned() {
+        for process in processes::processes().filter(|process| is_client(*process)) {
+            // One that ended by itself meanwhile has what was wanted.
+            let _ = processes::send(process, libc::SIGKILL);
+        }
+        processes::reap();
+        kyocho_microprocess::sleep(LOOK_AGAIN);
+    }
+}
+
+/// How long those that were told to end have before they are looked for again.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);

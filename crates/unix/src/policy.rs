@@ -1,0 +1,273 @@
+//! Which system calls of a client go straight to the host, which are served, which are refused.
+//!
+//! Pure: a table, and two readings of it: [`decide`], and the filter that `policy/filter.rs` writes for the host. *Native* is what
+//! harms nobody when a hostile client makes it: calls on descriptors that the server has given it, on its own memory, signals,
+//! threads and children. Whatever names something (a path, a process, an address) is served.
+//!
+//! **Invariant:** no native call opens, connects, names a process that is not the caller, or changes the pages below [`GUARD`],
+//! where the launcher stands.
+//!
+//! **Invariant:** a condition looks at register values alone. What they point to can change after it was looked at.
+
+pub(crate) mod filter;
+
+use crate::launcher::{GUARD, PATH_ADDRESS};
+use libc::c_long;
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The host does it.
+    Native,
+    /// The server is asked.
+    Served,
+    /// It fails with this error number.
+    Refused(i32),
+}
+
+/// What is asked of one argument word.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Condition {
+    /// The word is this.
+    Is(usize, u64),
+    /// It is no less than this.
+    AtLeast(usize, u32),
+    /// Its low half has none of these bits.
+    NoBits(usize, u32),
+    /// Its low half, all that the host reads, is one of these.
+    OneOf(usize, &'static [u32]),
+}
+
+/// The first rule for a number whose conditions all hold gives the verdict; none: the call is served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule {
+    pub(crate) number: c_long,
+    pub(crate) conditions: &'static [Condition],
+    pub(crate) verdict: Verdict,
+}
+
+const fn native(number: c_long, conditions: &'static [Condition]) -> Rule {
+    Rule { number, conditions, verdict: Verdict::Native }
+}
+
+const fn refused(number: c_long, errno: i32) -> Rule {
+    Rule { number, conditions: &[], verdict: Verdict::Refused(errno) }
+}
+
+/// What becomes of call `number` with these arguments.
+pub(crate) fn decide(number: u32, arguments: &[u64; 6]) -> Verdict {
+    let number = c_long::from(number);
+    if NATIVE.contains(&number) {
+        return Verdict::Native;
+    }
+    RULES
+        .iter()
+        .filter(|rule| rule.number == number)
+        .find(|rule| rule.conditions.iter().all(|condition| condition.holds(arguments)))
+        .map_or(Verdict::Served, |rule| rule.verdict)
+}
+
+impl Condition {
+    fn holds(self, arguments: &[u64; 6]) -> bool {
+        match self {
+            Self::Is(index, word) => arguments[index] == word,
+            Self::AtLeast(index, least) => arguments[index] >= u64::from(least),
+            Self::NoBits(index, bits) => arguments[index] as u32 & bits == 0,
+            Self::OneOf(index, list) => list.contains(&(arguments[index] as u32)),
+        }
+    }
+}
+
+use Condition::{AtLeast, Is, NoBits, OneOf};
+
+/// Namespaces, and being traced: nothing a thread or a child of a client may begin with.
+const CLONE_FORBIDDEN: u32 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_PTRACE
+    | libc::CLONE_UNTRACED) as u32;
+
+const MAP_AT: u32 = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32;
+
+/// Requests on terminals, pipes and files that change nothing beyond the descriptor or its terminal. `TIOCSTI` is not among them: it
+/// would type into the shell that started us.
+const REQUESTS: &[u32] = &[
+    libc::TCGETS as u32,
+    libc::TIOCGWINSZ as u32,
+    libc::TIOCGPGRP as u32,
+    libc::TIOCSPGRP as u32,
+    libc::TCSETS as u32,
+    libc::TCSETSW as u32,
+    libc::TCSETSF as u32,
+    libc::TIOCSWINSZ as u32,
+    libc::FIONREAD as u32,
+    libc::FIONBIO as u32,
+    libc::FIOCLEX as u32,
+    libc::FIONCLEX as u32,
+    libc::FIOASYNC as u32,
+    libc::TIOCGSID as u32,
+    libc::TIOCSCTTY as u32,
+    libc::TIOCNOTTY as u32,
+    libc::TIOCGPTN as u32,
+    libc::TIOCSPTLCK as u32,
+    libc::TIOCGPTLCK as u32,
+    libc::TIOCOUTQ as u32,
+    libc::TIOCPKT as u32,
+    libc::TCSBRK as u32,
+    libc::TCSBRKP as u32,
+    libc::TCXONC as u32,
+    libc::TCFLSH as u32,
+    libc::TIOCEXCL as u32,
+    libc::TIOCNXCL as u32,
+    libc::TIOCGETD as u32,
+];
+
+/// What `fcntl` may do: not `F_SETOWN`, `F_SETOWN_EX`, `F_SETSIG`, `F_NOTIFY`, which send signals to processes named in memory.
+const COMMANDS: &[u32] = &[
+    libc::F_GETFD as u32,
+    libc::F_SETFD as u32,
+    libc::F_GETFL as u32,
+    libc::F_SETFL as u32,
+    libc::F_DUPFD as u32,
+    libc::F_DUPFD_CLOEXEC as u32,
+    libc::F_SETLK as u32,
+    libc::F_SETLKW as u32,
+    libc::F_GETLK as u32,
+    libc::F_OFD_SETLK as u32,
+    libc::F_OFD_SETLKW as u32,
+    libc::F_OFD_GETLK as u32,
+    libc::F_GETPIPE_SZ as u32,
+    libc::F_SETPIPE_SZ as u32,
+    libc::F_ADD_SEALS as u32,
+    libc::F_GET_SEALS as u32,
+    libc::F_GETOWN as u32,
+];
+
+/// What a thread may say about itself. Not `PR_SET_DUMPABLE`: the server could not read its arguments. Not `PR_SET_MM`: the launcher
+/// trusts `/proc/self/exe`.
+const SELF_DESCRIPTION: &[u32] = &[
+    libc::PR_SET_NAME as u32,
+    libc::PR_GET_NAME as u32,
+    libc::PR_SET_PDEATHSIG as u32,
+    libc::PR_GET_PDEATHSIG as u32,
+    libc::PR_GET_DUMPABLE as u32,
+    libc::PR_CAPBSET_READ as u32,
+    libc::PR_SET_NO_NEW_PRIVS as u32,
+    libc::PR_GET_NO_NEW_PRIVS as u32,
+    libc::PR_SET_TIMERSLACK as u32,
+    libc::PR_GET_TIMERSLACK as u32,
+    libc::PR_SET_CHILD_SUBREAPER as u32,
+    libc::PR_GET_CHILD_SUBREAPER as u32,
+    libc::PR_SET_VMA as u32,
+    libc::PR_GET_KEEPCAPS as u32,
+];
+
+/// Thread pointers. Not mapping another vDSO somewhere.
+const ARCH_REQUESTS: &[u32] = &[0x1001, 0x1002, 0x1003, 0x1004];
+
+/// Calls that are native under conditions. Those made most come first: the host walks this list.
+pub(crate) const RULES: &[Rule] = &[
+    native(libc::SYS_mmap, &[NoBits(3, MAP_AT)]),
+    native(libc::SYS_mmap, &[AtLeast(0, GUARD)]),
+    refused(libc::SYS_mmap, libc::EPERM),
+    native(libc::SYS_mprotect, &[AtLeast(0, GUARD)]),
+    refused(libc::SYS_mprotect, libc::EPERM),
+    native(libc::SYS_munmap, &[AtLeast(0, GUARD)]),
+    refused(libc::SYS_munmap, libc::EPERM),
+    native(libc::SYS_fcntl, &[OneOf(1, COMMANDS)]),
+    refused(libc::SYS_fcntl, libc::EINVAL),
+    native(libc::SYS_ioctl, &[OneOf(1, REQUESTS)]),
+    refused(libc::SYS_ioctl, libc::ENOTTY),
+    native(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN)]),
+    refused(libc::SYS_clone, libc::EPERM),
+    // Its flags lie in memory. Every library falls back to `clone`.
+    refused(libc::SYS_clone3, libc::ENOSYS),
+    native(libc::SYS_execve, &[Is(0, PATH_ADDRESS as u64)]),
+    native(libc::SYS_madvise, &[AtLeast(0, GUARD)]),
+    refused(libc::SYS_madvise, libc::EINVAL),
+    native(libc::SYS_mremap, &[AtLeast(0, GUARD), NoBits(3, libc::MREMAP_FIXED as u32)]),
+    native(libc::SYS_mremap, &[AtLeast(0, GUARD), AtLeast(4, GUARD)]),
+    refused(libc::SYS_mremap, libc::EINVAL),
+    native(libc::SYS_pkey_mprotect, &[AtLeast(0, GUARD)]),
+    refused(libc::SYS_pkey_mprotect, libc::EPERM),
+    native(libc::SYS_sendto, &[Is(4, 0), NoBits(3, libc::MSG_FASTOPEN as u32)]),
+    native(libc::SYS_sendmsg, &[NoBits(2, libc::MSG_FASTOPEN as u32)]),
+    native(libc::SYS_sendmmsg, &[NoBits(3, libc::MSG_FASTOPEN as u32)]),
+    native(libc::SYS_socketpair, &[OneOf(0, &[libc::AF_UNIX as u32]), OneOf(1, STREAM_KINDS)]),
+    native(libc::SYS_arch_prctl, &[OneOf(0, ARCH_REQUESTS)]),
+    refused(libc::SYS_arch_prctl, libc::EINVAL),
+    native(libc::SYS_prctl, &[OneOf(0, SELF_DESCRIPTION)]),
+    refused(libc::SYS_prctl, libc::EINVAL),
+    native(libc::SYS_prlimit64, &[Is(0, 0)]),
+    native(libc::SYS_sched_setaffinity, &[Is(0, 0)]),
+    native(libc::SYS_sched_setscheduler, &[Is(0, 0)]),
+    native(libc::SYS_sched_setparam, &[Is(0, 0)]),
+    native(libc::SYS_sched_setattr, &[Is(0, 0)]),
+    native(libc::SYS_setpriority, &[Is(0, 0), Is(1, 0)]),
+];
+
+/// Connected kinds: their messages reach nobody but the other end. A datagram socket takes an address with each message.
+const STREAM_KINDS: &[u32] = &{
+    const FLAGS: [i32; 4] =
+        [0, libc::SOCK_CLOEXEC, libc::SOCK_NONBLOCK, libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK];
+    let mut kinds = [0; 8];
+    let mut index = 0;
+    while index < FLAGS.len() {
+        kinds[2 * index] = (libc::SOCK_STREAM | FLAGS[index]) as u32;
+        kinds[2 * index + 1] = (libc::SOCK_SEQPACKET | FLAGS[index]) as u32;
+        index += 1;
+    }
+    kinds
+};
+
+/// Calls that are native with any arguments.
+#[rustfmt::skip]
+pub(crate) const NATIVE: &[c_long] = &[
+    // Descriptors.
+    libc::SYS_read, libc::SYS_write, libc::SYS_close, libc::SYS_fstat, libc::SYS_lseek, libc::SYS_pread64,
+    libc::SYS_pwrite64, libc::SYS_readv, libc::SYS_writev, libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_preadv2,
+    libc::SYS_pwritev2, libc::SYS_dup, libc::SYS_dup2, libc::SYS_dup3, libc::SYS_pipe, libc::SYS_pipe2,
+    libc::SYS_poll, libc::SYS_ppoll, libc::SYS_select, libc::SYS_pselect6, libc::SYS_epoll_create,
+    libc::SYS_epoll_create1, libc::SYS_epoll_ctl, libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2,
+    libc::SYS_eventfd, libc::SYS_eventfd2, libc::SYS_timerfd_create, libc::SYS_timerfd_settime,
+    libc::SYS_timerfd_gettime, libc::SYS_signalfd, libc::SYS_signalfd4, libc::SYS_flock, libc::SYS_fsync,
+    libc::SYS_fdatasync, libc::SYS_ftruncate, libc::SYS_fallocate, libc::SYS_fadvise64, libc::SYS_sync_file_range,
+    libc::SYS_getdents, libc::SYS_getdents64, libc::SYS_sendfile, libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice,
+    libc::SYS_copy_file_range, libc::SYS_close_range, libc::SYS_memfd_create, libc::SYS_fstatfs, libc::SYS_readahead,
+    libc::SYS_fchdir, libc::SYS_inotify_init1, libc::SYS_inotify_rm_watch, libc::SYS_syncfs,
+    // Sockets that exist.
+    libc::SYS_accept, libc::SYS_accept4, libc::SYS_listen, libc::SYS_shutdown, libc::SYS_getsockname,
+    libc::SYS_getpeername, libc::SYS_getsockopt, libc::SYS_setsockopt, libc::SYS_recvfrom, libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    // Memory.
+    libc::SYS_brk, libc::SYS_mincore, libc::SYS_msync, libc::SYS_mlock, libc::SYS_mlock2, libc::SYS_munlock,
+    libc::SYS_mlockall, libc::SYS_munlockall, libc::SYS_membarrier, libc::SYS_pkey_alloc, libc::SYS_pkey_free,
+    // Processes and threads of its own.
+    libc::SYS_fork, libc::SYS_vfork, libc::SYS_exit, libc::SYS_exit_group, libc::SYS_wait4, libc::SYS_waitid,
+    libc::SYS_getpid, libc::SYS_getppid, libc::SYS_gettid, libc::SYS_getuid, libc::SYS_geteuid, libc::SYS_getgid,
+    libc::SYS_getegid, libc::SYS_getresuid, libc::SYS_getresgid, libc::SYS_getgroups, libc::SYS_getpgrp,
+    libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_setpgid, libc::SYS_setsid, libc::SYS_umask,
+    libc::SYS_setuid, libc::SYS_setgid, libc::SYS_setreuid, libc::SYS_setregid, libc::SYS_setresuid,
+    libc::SYS_setresgid, libc::SYS_setgroups, libc::SYS_setfsuid, libc::SYS_setfsgid, libc::SYS_capget, libc::SYS_capset,
+    libc::SYS_set_tid_address, libc::SYS_set_robust_list, libc::SYS_rseq, libc::SYS_futex, libc::SYS_futex_waitv,
+    libc::SYS_getrlimit, libc::SYS_setrlimit, libc::SYS_getrusage, libc::SYS_getpriority, libc::SYS_times,
+    libc::SYS_sched_yield, libc::SYS_sched_getaffinity, libc::SYS_sched_getparam, libc::SYS_sched_getscheduler,
+    libc::SYS_sched_getattr, libc::SYS_sched_get_priority_max, libc::SYS_sched_get_priority_min,
+    libc::SYS_sched_rr_get_interval, libc::SYS_getcpu,
+    // Signals to itself, and time.
+    libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_rt_sigpending,
+    libc::SYS_rt_sigtimedwait, libc::SYS_rt_sigsuspend, libc::SYS_sigaltstack, libc::SYS_pause,
+    libc::SYS_restart_syscall, libc::SYS_alarm, libc::SYS_getitimer, libc::SYS_setitimer, libc::SYS_timer_create,
+    libc::SYS_timer_settime, libc::SYS_timer_gettime, libc::SYS_timer_getoverrun, libc::SYS_timer_delete,
+    libc::SYS_nanosleep, libc::SYS_clock_nanosleep, libc::SYS_clock_gettime, libc::SYS_clock_getres,
+    libc::SYS_gettimeofday, libc::SYS_time,
+    // What the host is.
+    libc::SYS_uname, libc::SYS_sysinfo, libc::SYS_getrandom,
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! The policy as a program for the host's filter (classic BPF).
+//!
+//! ```text
+//!   architecture is not x86-64 → kill      number has bit 30 (x32) → ENOSYS
+//!   for each number with rules:  is it that? → its rules, each: a condition that fails jumps to the next; behind the last: ask the server
+//!   for each native number:      is it that? → allow
+//!   ask the server
+//! ```
+//!
+//! The host runs the program once for each number when it is installed, and remembers those that are allowed without a look at the
+//! arguments: they cost nothing more.
+
+use super::{Condition, NATIVE, RULES, Rule, Verdict};
+use kyocho_sys::confined::CHANNEL;
+use kyocho_sys::seccomp::Instruction;
+
+const LOAD: u16 = 0x20;
+const EQUAL: u16 = 0x15;
+const GREATER: u16 = 0x25;
+const AT_LEAST: u16 = 0x35;
+const ANY_BIT: u16 = 0x45;
+const RETURN: u16 = 0x06;
+
+/// Offsets in `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+const X86_64: u32 = 0xc000_003e;
+const X32: u32 = 0x4000_0000;
+
+const fn low(argument: usize) -> u32 {
+    16 + 8 * argument as u32
+}
+
+const fn high(argument: usize) -> u32 {
+    low(argument) + 4
+}
+
+const fn plain(code: u16, k: u32) -> Instruction {
+    Instruction { code, jt: 0, jf: 0, k }
+}
+
+/// Skips `jt` instructions where the test holds, `jf` where not.
+const fn test(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
+    Instruction { code, jt, jf, k }
+}
+
+fn verdict(verdict: Verdict) -> Instruction {
+    plain(
+        RETURN,
+        match verdict {
+            Verdict::Native => libc::SECCOMP_RET_ALLOW,
+            Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
+            Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
+        },
+    )
+}
+
+/// Which calls the server hears of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// Those that it answers.
+    Served,
+    /// The native ones, too, which it shows and lets through: for `--trace`.
+    All,
+}
+
+/// The whole filter. Allocates.
+///
+/// # Panics
+/// When the rules of one number have more than 255 instructions.
+pub(crate) fn program(calls: Calls) -> Vec<Instruction> {
+    let mut program = deciding();
+    if calls == Calls::All {
+        let allow = verdict(Verdict::Native).k;
+        for instruction in program.iter_mut().filter(|each| each.code == RETURN && each.k == allow)
+        {
+            instruction.k = verdict(Verdict::Served).k;
+        }
+        program = with_channel(program);
+    }
+    program
+}
+
+/// Before its listener is heard, a new process talks to the server through a channel: that is never shown.
+fn with_channel(program: Vec<Instruction>) -> Vec<Instruction> {
+    const CONDITIONS: &[Condition] = &[Condition::Is(0, CHANNEL as u64)];
+    let mut channel = Vec::new();
+    for number in [libc::SYS_read, libc::SYS_write] {
+        let mut body = conditions(CONDITIONS);
+        body.push(verdict(Verdict::Native));
+        channel.push(plain(LOAD, NUMBER));
+        channel.push(test(EQUAL, number as u32, 0, distance(body.len())));
+        channel.extend(body);
+    }
+    channel.extend(program);
+    channel
+}
+
+fn deciding() -> Vec<Instruction> {
+    let mut program = vec![
+        plain(LOAD, ARCHITECTURE),
+        test(EQUAL, X86_64, 1, 0),
+        plain(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
+        plain(LOAD, NUMBER),
+        test(AT_LEAST, X32, 0, 1),
+        verdict(Verdict::Refused(libc::ENOSYS)),
+    ];
+    for rules in RULES.chunk_by(|a, b| a.number == b.number) {
+        let body = body(rules);
+        program.push(test(EQUAL, rules[0].number as u32, 0, distance(body.len())));
+        program.extend(body);
+    }
+    for &number in NATIVE {
+        program.push(test(EQUAL, number as u32, 0, 1));
+        program.push(verdict(Verdict::Native));
+    }
+    program.push(verdict(Verdict::Served));
+    program
+}
+
+fn distance(instructions: usize) -> u8 {
+    u8::try_from(instructions).expect("the rules of one number are few")
+}
+
+/// The rules of one number. It ends in a return on every path.
+fn body(rules: &[Rule]) -> Vec<Instruction> {
+    let mut body = Vec::new();
+    for rule in rules {
+        body.extend(conditions(rule.conditions));
+        body.push(verdict(rule.verdict));
+    }
+    body.push(verdict(Verdict::Served));
+    body
+}
+
+/// Instructions that fall through where all of `list` hold, and else skip one instruction behind their end.
+fn conditions(list: &[Condition]) -> Vec<Instruction> {
+    let mut done = Vec::new();
+    for &condition in list.iter().rev() {
+        let fail = distance(done.len() + 1);
+        let mut whole = one(condition, fail);
+        whole.extend(done);
+        done = whole;
+    }
+    done
+}
+
+/// One condition; `fail` instructions behind its end stands what comes when it does not hold.
+fn one(condition: Condition, fail: u8) -> Vec<Instruction> {
+    match condition {
+        Condition::Is(index, word) => vec![
+            plain(LOAD, low(index)),
+            test(EQUAL, word as u32, 0, fail + 2),
+            plain(LOAD, high(index)),
+            test(EQUAL, (word >> 32) as u32, 0, fail),
+        ],
+        Condition::AtLeast(index, least) => vec![
+            plain(LOAD, high(index)),
+            test(GREATER, 0, 2, 0),
+            plain(LOAD, low(index)),
+            test(AT_LEAST, least, 0, fail),
+        ],
+        Condition::NoBits(index, bits) => {
+            vec![plain(LOAD, low(index)), test(ANY_BIT, bits, fail, 0)]
+        }
+        Condition::OneOf(index, list) => {
+            let mut tests = vec![plain(LOAD, low(index))];
+            for (place, &value) in list.iter().enumerate() {
+                let left = list.len() - 1 - place;
+                let no = if left == 0 { fail } else { 0 };
+                tests.push(test(EQUAL, value, distance(left), no));
+            }
+            tests
+        }
+    }
+}

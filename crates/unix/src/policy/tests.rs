@@ -1,0 +1,109 @@
+//! The filter that the host runs says what [`decide`] says, for any call.
+
+use super::filter::{Calls, program};
+use super::{NATIVE, RULES, Verdict, decide};
+use kyocho_sys::seccomp::Instruction;
+use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+use proptest::sample::select;
+
+/// What the host would do with `program`: the machine of its manual, as far as we use it.
+fn run(program: &[Instruction], number: u32, architecture: u32, arguments: &[u64; 6]) -> u32 {
+    let mut data = vec![number, architecture, 0, 0];
+    data.extend(arguments.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]));
+    let (mut at, mut accumulator) = (0, 0);
+    loop {
+        let Instruction { code, jt, jf, k } = program[at];
+        at += 1;
+        let holds = match code {
+            0x20 => {
+                accumulator = data[k as usize / 4];
+                continue;
+            }
+            0x06 => return k,
+            0x15 => accumulator == k,
+            0x25 => accumulator > k,
+            0x35 => accumulator >= k,
+            0x45 => accumulator & k != 0,
+            other => panic!("no such instruction: {other:#x}"),
+        };
+        at += usize::from(if holds { jt } else { jf });
+    }
+}
+
+fn word() -> impl Strategy<Value = u64> {
+    let edges: Vec<u64> =
+        vec![0, 0x1_0000, 0x1f_ffff, 0x20_0000, 1 << 32, 0x10, 0x5412, 0x5413, 3, 4, 8];
+    prop_oneof![any::<u64>(), select(edges), (0_u64..64)]
+}
+
+fn number() -> impl Strategy<Value = u32> {
+    let ruled: Vec<u32> = RULES.iter().map(|rule| rule.number as u32).collect();
+    prop_oneof![0_u32..500, select(ruled)]
+}
+
+proptest! {
+    #[test]
+    fn the_filter_decides_as_the_policy(number in number(), arguments in [word(), word(), word(), word(), word(), word()]) {
+        let expected = match decide(number, &arguments) {
+            Verdict::Native => libc::SECCOMP_RET_ALLOW,
+            Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
+            Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
+        };
+        assert_eq!(run(&program(Calls::Served), number, 0xc000_003e, &arguments), expected);
+    }
+}
+
+#[test]
+fn other_instruction_sets_are_killed_and_x32_is_not_there() {
+    let none = [0; 6];
+    assert_eq!(run(&program(Calls::Served), 1, 0x4000_0003, &none), libc::SECCOMP_RET_KILL_PROCESS);
+    let x32 = run(&program(Calls::Served), 0x4000_0001, 0xc000_003e, &none);
+    assert_eq!(x32, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
+}
+
+#[test]
+fn what_names_things_is_never_native() {
+    let named = [
+        libc::SYS_open,
+        libc::SYS_openat,
+        libc::SYS_openat2,
+        libc::SYS_kill,
+        libc::SYS_tgkill,
+        libc::SYS_connect,
+        libc::SYS_bind,
+        libc::SYS_ptrace,
+        libc::SYS_process_vm_writev,
+        libc::SYS_mount,
+        libc::SYS_execveat,
+        libc::SYS_io_uring_setup,
+        libc::SYS_bpf,
+        libc::SYS_unlink,
+        libc::SYS_rename,
+        libc::SYS_chdir,
+        libc::SYS_pidfd_getfd,
+        libc::SYS_userfaultfd,
+        libc::SYS_shmat,
+        libc::SYS_remap_file_pages,
+    ];
+    for number in named {
+        assert!(!NATIVE.contains(&number));
+        assert_eq!(decide(number as u32, &[0; 6]), Verdict::Served, "{number}");
+    }
+}
+
+#[test]
+fn the_launcher_cannot_be_unmapped_or_replaced() {
+    let launcher = crate::launcher::BASE as u64;
+    let fixed = libc::MAP_FIXED as u64;
+    for (number, arguments) in [
+        (libc::SYS_munmap, [0, 1 << 47, 0, 0, 0, 0]),
+        (libc::SYS_munmap, [launcher, 4096, 0, 0, 0, 0]),
+        (libc::SYS_mprotect, [launcher, 4096, 7, 0, 0, 0]),
+        (libc::SYS_pkey_mprotect, [launcher, 4096, 7, 0, 0, 0]),
+        (libc::SYS_mmap, [launcher, 4096, 7, fixed, 0, 0]),
+        (libc::SYS_mremap, [launcher, 4096, 8192, 1, 0, 0]),
+        (libc::SYS_mremap, [1 << 40, 4096, 4096, 3, launcher, 0]),
+    ] {
+        assert!(matches!(decide(number as u32, &arguments), Verdict::Refused(_)), "{number}");
+    }
+}

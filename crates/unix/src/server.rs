@@ -1,0 +1,152 @@
+//! The server: receives what clients ask, has it answered by a microprocess each, and holds what an instance consists of.
+//!
+//! ```text
+//!   client thread ── call ──► host's filter ──► listener ──► receiver ──► microprocess: `Server::serve` ──► answer
+//! ```
+//!
+//! A request that sleeps in the host (opening a named pipe, a slow disk) costs a stack: the runtime hands its virtual processor on.
+//!
+//! **Invariant:** a request's argument words come from the host and cannot change; memory is copied once, then checked, then used.
+
+use crate::client::Client;
+use crate::exec::Program;
+use crate::mounts::Mounts;
+use crate::names;
+use crate::trace::Trace;
+use kyocho_sys::error::Errno;
+use kyocho_sys::remote::Registers;
+use kyocho_sys::seccomp::{Inherited, Listener, Notification};
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the network of an instance is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Network {
+    /// There is none but between its own processes.
+    None,
+    /// The host's loopback interface.
+    Loopback,
+    /// The host's.
+    #[default]
+    Host,
+}
+
+/// One instance.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) mounts: Mounts,
+    pub(crate) network: Network,
+    pub(crate) trace: Option<Trace>,
+    state: Mutex<State>,
+}
+
+/// What changes.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Programs that processes are about to become, by process.
+    pub(crate) loading: HashMap<u32, Program>,
+    /// Registers of threads that are diverted, by thread.
+    pub(crate) diverted: HashMap<u32, Registers>,
+    /// Pseudo-terminals that clients made.
+    pub(crate) terminals: HashSet<u32>,
+    /// Numbers that were asked for and are not there.
+    missing: HashSet<u32>,
+}
+
+/// How a request ends.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// With a value.
+    Value(i64),
+    /// With a descriptor of the client's.
+    Descriptor(OwnedFd, Inherited),
+    /// The host does it after all: its argument words alone say that it is harmless.
+    LetThrough,
+    /// It was ended already.
+    Given,
+}
+
+/// What a call ends with when it has nothing to say.
+pub(crate) const DONE: Result<Answer, Errno> = Ok(Answer::Value(0));
+
+/// One call of a client.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) listener: &'a Listener,
+    pub(crate) client: Client,
+    pub(crate) asked: Notification,
+}
+
+/// The host's error as ours.
+pub(crate) fn host(errno: rustix::io::Errno) -> Errno {
+    Errno::new(errno.raw_os_error())
+}
+
+impl Server {
+    pub(crate) fn new(mounts: Mounts, network: Network, trace: Option<Trace>) -> Self {
+        Self { mounts, network, trace, state: Mutex::default() }
+    }
+
+    /// The state. Held for a few instructions, never across a call that sleeps or suspends.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers one call. A client that is gone by now needs no answer, so errors of answering are none of ours.
+    pub(crate) fn serve(&self, listener: &Listener, asked: Notification) {
+        let client = Client { thread: asked.thread };
+        let request = Request { server: self, listener, client, asked };
+        let answer = match &self.trace {
+            None => request.dispatch(),
+            Some(trace) => request.dispatch_shown(trace),
+        };
+        let id = asked.id;
+        let _ = match answer {
+            Ok(Answer::Value(value)) => listener.answer(id, Ok(value)),
+            Ok(Answer::Descriptor(file, inherited)) => {
+                let given = listener.answer_with(id, file.as_fd(), inherited);
+                given.or_else(|errno| listener.answer(id, Err(errno)))
+            }
+            Ok(Answer::LetThrough) => listener.let_through(id),
+            Ok(Answer::Given) => Ok(()),
+            Err(errno) => listener.answer(id, Err(errno)),
+        };
+    }
+
+    /// The answer to a call that nobody implements; its number is named once.
+    pub(crate) fn missing(&self, number: u32) -> Result<Answer, Errno> {
+        /// As many as there are calls, and some that there are not.
+        const NAMED_MAX: usize = 1024;
+        let mut state = self.state();
+        if state.missing.len() < NAMED_MAX && state.missing.insert(number) {
+            let name = names::of(number).unwrap_or("unknown");
+            tracing::warn!(number, name, "a system call that is not there");
+        }
+        Err(Errno::NOSYS)
+    }
+}
+
+impl Request<'_> {
+    /// Argument word `index`.
+    pub(crate) fn word(&self, index: usize) -> u64 {
+        self.asked.arguments[index]
+    }
+
+    /// Argument `index` as the host reads an `int`.
+    pub(crate) fn int(&self, index: usize) -> i32 {
+        self.asked.arguments[index] as i32
+    }
+
+    /// The path that argument `index` points to.
+    pub(crate) fn path(&self, index: usize) -> Result<Vec<u8>, Errno> {
+        self.client.path(self.word(index))
+    }
+
+    /// The canonical virtual path of directory `number`.
+    pub(crate) fn base_of(&self, number: i32) -> Result<Vec<u8>, Errno> {
+        let shown = self.client.directory(number)?;
+        self.server.mounts.to_virtual(&shown).ok_or(crate::walk::NOT_FOUND)
+    }
+}

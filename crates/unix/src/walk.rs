@@ -1,0 +1,270 @@
+//! From a path that a client gave to the file it names, within the mounts.
+//!
+//! A walk knows canonical virtual paths alone, and one primitive: open the node at a canonical path without following any link
+//! ([`Server::node`]). A link met on the way is read and its text walked in turn. So `..` is text, mounts are text, and no host path is ever
+//! resolved by the host across a border: `openat2` with `BENEATH` and `NO_SYMLINKS` refuses what changed in between.
+//!
+//! Most paths have neither links nor `..`: they take one host call.
+
+use crate::client::Client;
+use crate::mounts::{self, Source};
+use crate::server::{Server, host};
+use kyocho_sys::error::Errno;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+/// Most links of one path, as on Linux.
+const LINKS_MAX: usize = 40;
+/// Longest path, as on Linux.
+pub(crate) const PATH_BYTES_MAX: usize = 4096;
+
+pub(crate) const NOT_FOUND: Errno = Errno::new(libc::ENOENT);
+pub(crate) const NOT_A_DIRECTORY: Errno = Errno::new(libc::ENOTDIR);
+/// A canonical path leads through no link: one that was taken for canonical does.
+pub(crate) const THROUGH_LINK: Errno = Errno::new(libc::ELOOP);
+const TOO_MANY_LINKS: Errno = Errno::new(libc::ELOOP);
+
+/// What a path names, as a descriptor that permits nothing but naming it (`O_PATH`).
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) file: OwnedFd,
+    pub(crate) kind: FileType,
+    /// Where it is; of no use for what has no path.
+    pub(crate) path: Vec<u8>,
+    pub(crate) writable: bool,
+    pub(crate) link: Link,
+}
+
+/// What a symbolic link says, where the host's text would mislead.
+#[derive(Debug)]
+pub(crate) enum Link {
+    /// What the host says.
+    Host,
+    /// This text.
+    Text(Vec<u8>),
+    /// This text, for those who read it; who follows it arrives at the object itself.
+    Object(Vec<u8>, OwnedFd),
+}
+
+/// What happens to a link at the end of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    Follow,
+    Stay,
+}
+
+/// A place in a directory where something is or could be.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) directory: Node,
+    pub(crate) name: Vec<u8>,
+    /// The path ended in a slash: only a directory will do.
+    pub(crate) wants_directory: bool,
+}
+
+impl Slot {
+    pub(crate) fn path(&self) -> Vec<u8> {
+        mounts::child(&self.directory.path, &self.name)
+    }
+}
+
+fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
+}
+
+/// Whether the end of `path` names a directory whatever stands there: a slash or a dot.
+fn wants_directory(path: &[u8]) -> bool {
+    path.ends_with(b"/") || path.ends_with(b"/.") || path == b"."
+}
+
+impl Server {
+    /// The node that `path` names, seen from directory `base`.
+    ///
+    /// # Errors
+    /// `NOENT`, `NOTDIR`, `LOOP`, `ACCES`, as on Linux.
+    pub(crate) fn walk(
+        &self,
+        client: &Client,
+        base: &[u8],
+        path: &[u8],
+        last: Last,
+    ) -> Result<Node, Errno> {
+        if path.is_empty() {
+            return Err(NOT_FOUND);
+        }
+        let directory = wants_directory(path);
+        let last = if directory { Last::Follow } else { last };
+        let node = match self.walk_straight(client, base, path, last) {
+            Err(THROUGH_LINK) => self.walk_links(client, base, path, last),
+            other => other,
+        }?;
+        if directory && node.kind != FileType::Directory {
+            return Err(NOT_A_DIRECTORY);
+        }
+        Ok(node)
+    }
+
+    /// The walk of a path without links; `THROUGH_LINK` where there are some, or a `..`.
+    fn walk_straight(
+        &self,
+        client: &Client,
+        base: &[u8],
+        path: &[u8],
+        last: Last,
+    ) -> Result<Node, Errno> {
+        if components(path).any(|part| part == b"..") {
+            return Err(THROUGH_LINK);
+        }
+        let start = if path.starts_with(b"/") { b"/" } else { base };
+        let all = components(path).fold(start.to_vec(), |at, part| mounts::child(&at, part));
+        let node = self.node(client, &all)?;
+        if node.kind == FileType::Symlink && last == Last::Follow {
+            return Err(THROUGH_LINK);
+        }
+        Ok(node)
+    }
+
+    /// The walk of any path, a component at a time.
+    fn walk_links(
+        &self,
+        client: &Client,
+        base: &[u8],
+        path: &[u8],
+        last: Last,
+    ) -> Result<Node, Errno> {
+        let mut at = if path.starts_with(b"/") { b"/".to_vec() } else { base.to_vec() };
+        let mut rest: VecDeque<Vec<u8>> = components(path).map(<[u8]>::to_vec).collect();
+        let mut links = 0;
+        let mut node = self.node(client, &at)?;
+        while let Some(part) = rest.pop_front() {
+            if node.kind != FileType::Directory {
+                return Err(NOT_A_DIRECTORY);
+            }
+            if part == b".." {
+                at = mounts::parent(&at).to_vec();
+                node = self.node(client, &at)?;
+                continue;
+            }
+            let next = mounts::child(&at, &part);
+            node = self.node(client, &next)?;
+            let follow =
+                node.kind == FileType::Symlink && (last == Last::Follow || !rest.is_empty());
+            if !follow {
+                at = next;
+                continue;
+            }
+            links += 1;
+            if links > LINKS_MAX {
+                return Err(TOO_MANY_LINKS);
+            }
+            if let Link::Object(_, object) = node.link {
+                node = self.node_of(object)?;
+                at.clone_from(&node.path);
+                continue;
+            }
+            let text = node.read_link()?;
+            if text.starts_with(b"/") {
+                at = b"/".to_vec();
+            }
+            for part in components(&text).rev() {
+                rest.push_front(part.to_vec());
+            }
+            node = self.node(client, &at)?;
+        }
+        Ok(node)
+    }
+
+    /// The directory and the name at the end of `path`. A link there is not followed.
+    ///
+    /// # Errors
+    /// As for [`Server::walk`], for the directory.
+    pub(crate) fn slot(&self, client: &Client, base: &[u8], path: &[u8]) -> Result<Slot, Errno> {
+        let trimmed = without_slashes(path);
+        if trimmed.is_empty() {
+            return Err(if path.is_empty() { NOT_FOUND } else { Errno::new(libc::EEXIST) });
+        }
+        let (above, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => (&trimmed[..=slash], &trimmed[slash + 1..]),
+            None => (&b"."[..], trimmed),
+        };
+        let directory = self.walk(client, base, above, Last::Follow)?;
+        if directory.kind != FileType::Directory {
+            return Err(NOT_A_DIRECTORY);
+        }
+        let wants_directory = trimmed.len() < path.len();
+        Ok(Slot { directory, name: name.to_vec(), wants_directory })
+    }
+
+    /// The node at a canonical path, a link itself where one is there.
+    pub(crate) fn node(&self, client: &Client, path: &[u8]) -> Result<Node, Errno> {
+        if path.len() >= PATH_BYTES_MAX {
+            return Err(Errno::new(libc::ENAMETOOLONG));
+        }
+        let (mount, rest) = self.mounts.find(path);
+        match &mount.source {
+            Source::Host { root, .. } => {
+                let file = beneath(root, rest)?;
+                let status = rustix::fs::fstat(&file).map_err(host)?;
+                let kind = FileType::from_raw_mode(status.st_mode);
+                Ok(Node {
+                    file,
+                    kind,
+                    path: path.to_vec(),
+                    writable: mount.writable,
+                    link: Link::Host,
+                })
+            }
+            Source::Processes(root) => self.process_node(client, root, path, rest),
+            Source::Devices(root) => self.device_node(client, root, path, rest),
+        }
+    }
+
+    /// The node of an object that a client has open.
+    pub(crate) fn node_of(&self, file: OwnedFd) -> Result<Node, Errno> {
+        use std::os::fd::AsRawFd;
+        let status = rustix::fs::fstat(&file).map_err(host)?;
+        let shown = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let text = rustix::fs::readlink(shown.as_str(), Vec::new()).map_err(host)?;
+        let path = self.mounts.to_virtual(text.as_bytes());
+        let writable = path.as_ref().is_none_or(|path| self.mounts.find(path).0.writable);
+        let kind = FileType::from_raw_mode(status.st_mode);
+        Ok(Node { file, kind, path: path.unwrap_or_default(), writable, link: Link::Host })
+    }
+}
+
+/// The node at `rest` below `root`, over no link at all.
+pub(crate) fn beneath(root: &OwnedFd, rest: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let rest = if rest.is_empty() { b"." } else { rest };
+    openat2(root, rest, flags, Mode::empty(), resolve).map_err(host)
+}
+
+impl Node {
+    /// The text of a symbolic link.
+    ///
+    /// # Errors
+    /// `INVAL`: it is none.
+    pub(crate) fn read_link(&self) -> Result<Vec<u8>, Errno> {
+        match &self.link {
+            Link::Text(text) | Link::Object(text, _) => Ok(text.clone()),
+            Link::Host if self.kind != FileType::Symlink => Err(Errno::INVAL),
+            Link::Host => rustix::fs::readlinkat(&self.file, "", Vec::new())
+                .map(|text| text.into_bytes())
+                .map_err(host),
+        }
+    }
+
+    /// # Errors
+    /// `ROFS`: its mount is for reading.
+    pub(crate) fn must_be_writable(&self) -> Result<(), Errno> {
+        if self.writable { Ok(()) } else { Err(Errno::new(libc::EROFS)) }
+    }
+}
+
+/// `path` without the slashes at its end.
+fn without_slashes(path: &[u8]) -> &[u8] {
+    let kept = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    &path[..kept]
+}

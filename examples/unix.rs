@@ -1,0 +1,22 @@
+//! A program of yours under a UNIX server: `cargo run --example unix -- sh -c 'ls /src; touch /src/x'` sees this folder, for reading.
+#![expect(clippy::print_stdout, reason = "an example shows what it found")]
+
+use kyocho_unix::{MountPoint, Options, Outcome, run};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let program: Vec<_> = std::env::args_os().skip(1).collect();
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let source = MountPoint { source: ".".into(), target: "/src".into(), writable: false };
+    match run(&Options { mounts: vec![source], ..Options::default() }, &program, &environment) {
+        Ok(Outcome::Exited(status)) => ExitCode::from(status),
+        Ok(Outcome::Signalled(signal)) => {
+            println!("ended by signal {signal}");
+            ExitCode::from(128 + signal as u8)
+        }
+        Err(error) => {
+            println!("{error}");
+            ExitCode::from(127)
+        }
+    }
+}
