@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use kyocho_lisp::system::{CellCache, Engine, Options};
 use kyocho_microprocess::control::GlobalId;
+use kyocho_unix::{MountPoint, Network};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ Examples:
   kyocho run primes.scm 700              run a program; (command-line) gives its arguments
   kyocho tour                            boot, show what microprocesses do, then a prompt
   echo '(display (+ 1 2))' | kyocho      evaluate what comes on standard input
+  kyocho unix --mount .:/src:ro -- sh    a shell that sees the current folder, for reading, as /src
   kyocho top                             watch the threads of all running systems
   kyocho ps --json; kyocho kill 4711:12  list them; end one
   kyocho trace -- kyocho run primes.scm  a timeline for ui.perfetto.dev
@@ -44,6 +46,8 @@ pub(crate) enum Command {
     },
     /// Boot, run a program that shows what microprocesses do, then give a prompt if this is a terminal.
     Tour,
+    /// Run an unmodified Linux program under a UNIX server of its own.
+    Unix(UnixArguments),
     /// What concerns address spaces that run already.
     #[command(flatten)]
     Control(Control),
@@ -107,6 +111,80 @@ pub(crate) enum Control {
         #[arg(value_parser = clap::value_parser!(u8).range(0..64))]
         level: u8,
     },
+}
+
+/// What an instance of the UNIX server shall be.
+#[derive(Debug, Args)]
+pub(crate) struct UnixArguments {
+    /// The folder that is its root; all of this machine's files otherwise.
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// A folder to be seen elsewhere, for reading with `:ro`; may be given several times.
+    #[arg(long = "mount", value_name = "SRC:DST[:ro]", value_parser = mount_point)]
+    mounts: Vec<MountPoint>,
+    /// What networks there are.
+    #[arg(long, value_enum, default_value_t = NetworkName::Host)]
+    net: NetworkName,
+    /// Whose programs they are.
+    #[arg(long, value_enum, default_value_t = Personality::Linux)]
+    personality: Personality,
+    /// Most address space of each process, in MiB.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(16..))]
+    memory: Option<u32>,
+    /// Show each system call: [local] was the host's alone, [server] was answered here.
+    #[arg(long)]
+    trace: bool,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// The networks by name.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum NetworkName {
+    /// None but between its own processes.
+    None,
+    /// This machine's loopback interface.
+    Loopback,
+    /// This machine's.
+    Host,
+}
+
+/// Whose system calls programs make.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Personality {
+    /// Linux on x86-64.
+    Linux,
+}
+
+fn mount_point(text: &str) -> Result<MountPoint, String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let (source, target, writable) = match parts.as_slice() {
+        [source, target] => (source, target, true),
+        [source, target, "ro"] => (source, target, false),
+        _ => return Err("expected SRC:DST or SRC:DST:ro".to_owned()),
+    };
+    if !target.starts_with('/') {
+        return Err(format!("`{target}` is no absolute path"));
+    }
+    Ok(MountPoint { source: source.into(), target: target.into(), writable })
+}
+
+impl UnixArguments {
+    pub(crate) fn to_options(&self) -> kyocho_unix::Options {
+        let Personality::Linux = self.personality;
+        kyocho_unix::Options {
+            root: self.root.clone(),
+            mounts: self.mounts.clone(),
+            network: match self.net {
+                NetworkName::None => Network::None,
+                NetworkName::Loopback => Network::Loopback,
+                NetworkName::Host => Network::Host,
+            },
+            memory_max_bytes: self.memory.map(|mib| u64::from(mib) << 20),
+            trace: self.trace,
+        }
+    }
 }
 
 /// The longest recording, in seconds: older moments are dropped long before.

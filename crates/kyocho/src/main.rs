@@ -14,6 +14,7 @@ mod terminal;
 mod top;
 mod tour;
 mod trace;
+mod unix;
 
 use clap::Parser;
 use command_line::{Command, CommandLine, Control};
@@ -22,9 +23,12 @@ use kyocho_microprocess::control::protocol::Request;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    if let Some(Command::Unix(arguments)) = &line.command {
+        return unix::command(arguments);
+    }
     // While there is one thread.
     kyocho_sys::barrier::prepare();
-    let line = CommandLine::parse();
     let options = line.system.to_options();
     let command = match line.command {
         Some(Command::Control(command)) => return control(command),
@@ -43,7 +47,7 @@ fn main() -> ExitCode {
         None => prompt::command(options),
         Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
         Some(Command::Tour) => tour::command(options),
-        Some(Command::Control(_)) => unreachable!("handled above"),
+        Some(Command::Control(_) | Command::Unix(_)) => unreachable!("handled above"),
     }
 }
 

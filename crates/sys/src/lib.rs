@@ -35,10 +35,10 @@ pub mod poll;
 pub mod prim;
 pub mod process;
 mod raw;
-#[cfg(not(loom))] // sleeps in the host, where no model looks
-pub mod robust;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub mod remote;
+#[cfg(not(loom))] // sleeps in the host, where no model looks
+pub mod robust;
 #[cfg(all(target_arch = "x86_64", not(loom)))] // `arch` has sequences for no other yet
 pub mod rseq;
 pub mod scheduling;

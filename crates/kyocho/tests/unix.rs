@@ -1,0 +1,223 @@
+//! `kyocho unix`: real programs behave inside as they do outside.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+#[path = "unix/support.rs"]
+mod support;
+
+use std::process::{Command, Stdio};
+use support::{Folder, inside, is_permitted, output_of};
+
+/// Whether `program` can be tried here; else the test is named as skipped.
+fn is_installed(test: &str, program: &str) -> bool {
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|folder| folder.join(program).exists());
+    if !found {
+        kyocho_sys::skip::skip(test, &format!("{program} is not installed"));
+    }
+    found
+}
+
+/// Runs `script` with `shell` natively and inside, in folders of their own; what both print must be equal.
+fn same_inside(shell: &[&str], script: &str) {
+    let runs = [false, true].map(|within| {
+        let folder = Folder::new();
+        let mut command = if within { inside(&[]) } else { Command::new(shell[0]) };
+        command.args(if within { shell } else { &shell[1..] });
+        command.args(["-c", script]).current_dir(folder.path()).stdin(Stdio::null());
+        output_of(&mut command)
+    });
+    assert_eq!(runs[1], runs[0]);
+}
+
+const FILES: &str = "
+    echo hi > a; cat a; cp a b; mv b c; ln -s a l; cat l; readlink l; ln c d; mkdir -p x/y/z; cd x/y; cd ../..
+    ls -l | wc -l; rm -rf x; chmod 600 a; ls -l a | cut -c 1-10; touch -t 200101010000 a; find . | sort
+    (umask 077; echo z > q); ls -l q | cut -c 1-10; test -w a && echo writable; ls nothing 2>/dev/null || echo $?
+    echo ok > /dev/null; cat < /dev/null; head -c 3 /dev/zero | wc -c; rmdir x 2>/dev/null || echo gone; cat l/x 2>&1 | wc -l";
+
+const PROCESSES: &str = "
+    printf '#!/bin/sh\\necho script $0 $*\\n' > s; chmod +x s; ./s 1 2; env ./s 3; sleep 0.01 & wait; kill -0 $$; (exit 7); echo $?
+    sh -c 'kill -TERM $$'; echo $?; ./nothing 2>/dev/null; echo $?; echo text > t; ./t 2>/dev/null; echo $?
+    seq 1 2000 | sort -rn | head -1; x=$(echo one; echo two >&2) 2>&1; echo $x; trap 'echo trapped' USR1; kill -USR1 $$; cat /proc/self/comm
+    ls /proc/self/fd | wc -l; readlink /proc/self/exe; exec 3> three; echo 3 >&3; exec 3>&-; cat three; ulimit -n > /dev/null; cat <<E
+    here
+E";
+
+#[test]
+fn a_shell_uses_files_as_outside() {
+    if !is_permitted("a_shell_uses_files_as_outside") {
+        return;
+    }
+    same_inside(&["sh"], FILES);
+}
+
+#[test]
+fn a_shell_uses_processes_as_outside() {
+    if !is_permitted("a_shell_uses_processes_as_outside") {
+        return;
+    }
+    same_inside(&["sh"], PROCESSES);
+}
+
+#[test]
+fn bash_and_busybox_run_scripts() {
+    if !is_permitted("bash_and_busybox_run_scripts") {
+        return;
+    }
+    for shell in [&["bash"][..], &["busybox", "sh"]] {
+        if is_installed("bash_and_busybox_run_scripts", shell[0]) {
+            same_inside(shell, FILES);
+            same_inside(
+                shell,
+                "echo a | sed s/a/b/ | tr b c; for i in 1 2 3; do echo $i; done | wc -l",
+            );
+        }
+    }
+}
+
+#[test]
+fn git_keeps_and_clones_a_history() {
+    if !is_permitted("git_keeps_and_clones_a_history") {
+        return;
+    }
+    if is_installed("git_keeps_and_clones_a_history", "git") {
+        let script = "export GIT_CONFIG_NOSYSTEM=1 HOME=$PWD; git init -q r 2>/dev/null; cd r; git config user.email a@b; git config user.name n
+            echo 1 > f; git add f; git commit -qm one; git log --format=%s; cd ..; git clone -q r s; cat s/f; git -C s status -s | wc -l";
+        same_inside(&["sh"], script);
+    }
+}
+
+#[test]
+fn a_c_program_is_built_and_runs() {
+    if !is_permitted("a_c_program_is_built_and_runs") {
+        return;
+    }
+    if is_installed("a_c_program_is_built_and_runs", "make") {
+        let script = "printf '#include <stdio.h>\\nint main(){puts(\"made\");}\\n' > a.c; printf 'a: a.c\\n\\tcc -o a a.c\\n' > Makefile
+            make -s; ./a; make -q a; echo $?";
+        same_inside(&["sh"], script);
+    }
+}
+
+#[test]
+fn sqlite_stores_rows() {
+    if !is_permitted("sqlite_stores_rows") {
+        return;
+    }
+    if is_installed("sqlite_stores_rows", "sqlite3") {
+        same_inside(
+            &["sh"],
+            "sqlite3 x.db 'create table t(a); insert into t values(1),(2);'; sqlite3 x.db 'select sum(a) from t'",
+        );
+    }
+}
+
+#[test]
+fn python_uses_threads_processes_and_sockets() {
+    if !is_permitted("python_uses_threads_processes_and_sockets") {
+        return;
+    }
+    if is_installed("python_uses_threads_processes_and_sockets", "python3") {
+        let script = "python3 -c '
+import os, subprocess, threading, socket
+print(subprocess.check_output([\"echo\", \"x\"]))
+t = threading.Thread(target=lambda: print(\"thread\")); t.start(); t.join()
+s = socket.create_server((\"127.0.0.1\", 0)); c = socket.create_connection(s.getsockname())
+print(s.accept()[0].send(b\"x\"), c.recv(1)); u = socket.socket(socket.AF_UNIX); u.bind(\"sock\"); u.listen()
+v = socket.socket(socket.AF_UNIX); v.connect(\"sock\"); print(u.accept()[0].send(b\"yz\"), v.recv(2), os.path.exists(\"sock\"))
+os.kill(os.getpid(), 15)'; echo $?";
+        same_inside(&["sh"], script);
+    }
+}
+
+#[test]
+fn bytes_pass_between_host_and_client() {
+    if !is_permitted("bytes_pass_between_host_and_client") {
+        return;
+    }
+    let mut child = inside(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let bytes: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();
+    let sent = bytes.clone();
+    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut input, &sent));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    assert!(output.stdout == bytes, "{} bytes came back", output.stdout.len());
+}
+
+#[test]
+fn what_cannot_run_is_told_in_one_line() {
+    if !is_permitted("what_cannot_run_is_told_in_one_line") {
+        return;
+    }
+    let folder = Folder::new();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let program = std::fs::read("/proc/self/exe").unwrap();
+    let mut foreign = program[..4096].to_vec();
+    foreign[18] = 0xb7;
+    for (program, status, says) in [
+        ("no-such-program".to_owned(), 127, "not found"),
+        ("/etc/passwd".to_owned(), 126, "Permission denied"),
+        ("/etc".to_owned(), 126, "Permission denied"),
+        (file("cut", &program[..100]), 126, "cut off"),
+        (file("foreign", &foreign), 126, "another kind of processor"),
+        (file("text", b"hello"), 126, "neither an ELF program nor a script"),
+        (file("lost", b"#!/no/such/interpreter\n"), 127, "not found"),
+    ] {
+        let (code, text) = output_of(&mut inside(&[&program]));
+        assert_eq!((code, text.contains(says)), (Some(status), true), "{program}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn statuses_and_signals_are_a_shells() {
+    if !is_permitted("statuses_and_signals_are_a_shells") {
+        return;
+    }
+    let status = |words: &[&str]| inside(words).stderr(Stdio::null()).status().unwrap().code();
+    assert_eq!(status(&["true"]), Some(0));
+    assert_eq!(status(&["sh", "-c", "exit 9"]), Some(9));
+    assert_eq!(status(&["sh", "-c", "kill -KILL $$"]), Some(137));
+}
+
+#[test]
+fn what_the_first_program_leaves_running_is_ended() {
+    if !is_permitted("what_the_first_program_leaves_running_is_ended") {
+        return;
+    }
+    let (status, text) =
+        output_of(&mut inside(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]));
+    assert_eq!(status, Some(0));
+    let left: u32 = text.trim().parse().unwrap();
+    // Its number is free once somebody has taken its status.
+    let (start, entry) = (std::time::Instant::now(), format!("/proc/{left}"));
+    while std::path::Path::new(&entry).exists() {
+        assert!(start.elapsed() < core::time::Duration::from_secs(60), "{left} runs on");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_trace_shows_who_answered_and_how_often() {
+    if !is_permitted("the_trace_shows_who_answered_and_how_often") {
+        return;
+    }
+    let (status, text) =
+        output_of(&mut inside(&["--trace", "--", "sh", "-c", "cat /etc/hostname; echo $$"]));
+    assert_eq!(status, Some(0), "{text}");
+    assert!(
+        text.lines()
+            .any(|line| line.contains("[server] openat(") && line.contains("\"/etc/hostname\"")),
+        "{text}"
+    );
+    assert!(text.lines().any(|line| line.contains("[local] read(")), "{text}");
+    assert!(text.contains("calls  by      name"), "{text}");
+}

@@ -1,0 +1,258 @@
+/* Attacks on the UNIX server from inside: each prints `held` when all it tried failed as it should. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A call that must fail. */
+#define REFUSED(call)                                                     \
+    do {                                                                  \
+        errno = 0;                                                        \
+        if ((long)(call) != -1) {                                         \
+            printf("line %d: %s succeeded\n", __LINE__, #call);           \
+            exit(1);                                                      \
+        }                                                                 \
+    } while (0)
+
+/* A call that must fail with this error. */
+#define REFUSED_AS(error, call)                                           \
+    do {                                                                  \
+        REFUSED(call);                                                    \
+        if (errno != (error)) {                                           \
+            printf("line %d: %s: %s\n", __LINE__, #call, strerror(errno)); \
+            exit(1);                                                      \
+        }                                                                 \
+    } while (0)
+
+#define LAUNCHER 0x10000ul
+
+static void forbidden_calls(void) {
+    char buffer[256] = {0};
+    static const int numbers[] = {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount, SYS_umount2,
+                                  SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_bpf, SYS_perf_event_open,
+                                  SYS_userfaultfd, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_keyctl, SYS_add_key,
+                                  SYS_init_module, SYS_reboot, SYS_swapon, SYS_sethostname, SYS_pidfd_open, SYS_pidfd_getfd,
+                                  SYS_pidfd_send_signal, SYS_kcmp, SYS_shmget, SYS_shmat, SYS_remap_file_pages, SYS_io_setup,
+                                  425 /* io_uring_setup */, SYS_iopl, SYS_ioperm, SYS_acct, SYS_quotactl, SYS_seccomp,
+                                  SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_move_pages, SYS_process_madvise};
+    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        REFUSED(syscall(numbers[i], 1, buffer, buffer, buffer, 0, 0));
+    REFUSED_AS(EPERM, syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0));
+    REFUSED_AS(ENOSYS, syscall(SYS_clone3, buffer, 88));
+    REFUSED_AS(EINVAL, fcntl(0, F_SETOWN, 1));
+    REFUSED_AS(ENOTTY, ioctl(0, TIOCSTI, "x"));
+    REFUSED_AS(EINVAL, prctl(PR_SET_DUMPABLE, 0));
+    REFUSED_AS(EINVAL, prctl(PR_SET_SECCOMP, 1));
+    REFUSED_AS(EPERM, mknod("device", S_IFCHR | 0600, 0x0101));
+    REFUSED(socket(AF_NETLINK, SOCK_RAW, 0));
+    REFUSED(socket(AF_UNIX, SOCK_DGRAM, 0));
+    REFUSED(socket(AF_PACKET, SOCK_RAW, 0));
+    REFUSED(socketpair(AF_UNIX, SOCK_DGRAM, 0, (int *)buffer));
+}
+
+static void strangers(void) {
+    char path[64];
+    pid_t server = getppid(), stranger = atoi(getenv("KYOCHO_TEST_PARENT"));
+    pid_t others[] = {server, stranger, 1};
+    for (int i = 0; i < 3; i++) {
+        REFUSED_AS(ESRCH, kill(others[i], 0));
+        REFUSED(syscall(SYS_tkill, others[i], 0));
+        REFUSED(syscall(SYS_tgkill, others[i], others[i], 0));
+        REFUSED(setpriority(PRIO_PROCESS, others[i], 19));
+        REFUSED(prlimit(others[i], RLIMIT_NOFILE, 0, 0));
+        static const char *names[] = {"mem", "maps", "root", "root/etc/passwd", "cwd", "fd/0", "environ", "status"};
+        for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
+            snprintf(path, sizeof path, "/proc/%d/%s", others[i], names[k]);
+            REFUSED_AS(ENOENT, open(path, O_RDONLY));
+        }
+    }
+    REFUSED_AS(ENOENT, open("/proc/self/mem", O_RDWR));
+    REFUSED(open("/proc/sys/kernel/hostname", O_WRONLY));
+    REFUSED(open("/proc/sysrq-trigger", O_WRONLY));
+    REFUSED(open("/dev/mem", O_RDONLY));
+    REFUSED(open("/dev/kmsg", O_RDONLY));
+    REFUSED(open("/proc/self/root/proc/1/root/etc/passwd", O_RDONLY));
+}
+
+static void launcher_mappings(void) {
+    void *launcher = (void *)LAUNCHER;
+    REFUSED(munmap(launcher, 4096));
+    REFUSED(munmap(0, 1ul << 46));
+    REFUSED(mprotect(launcher, 4096, PROT_READ | PROT_WRITE | PROT_EXEC));
+    REFUSED(mmap(launcher, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    REFUSED(mremap(launcher, 4096, 8192, MREMAP_MAYMOVE));
+    void *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REFUSED(mremap(page, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, launcher));
+    REFUSED(madvise(launcher, 4096, MADV_DONTNEED));
+    /* And the host itself executes nothing but the launcher. */
+    REFUSED_AS(ENOENT, execve("/no/such/program", 0, 0));
+}
+
+static void descriptors(void) {
+    char byte;
+    /* Those it began with. */
+    close_range(3, ~0u, 0);
+    for (int number = 3; number < 4096; number++) {
+        REFUSED_AS(EBADF, read(number, &byte, 1));
+        REFUSED_AS(EBADF, fcntl(number, F_GETFL));
+    }
+    REFUSED_AS(EBADF, openat(77, "x", O_RDONLY));
+    REFUSED_AS(EBADF, fchmod(77, 0));
+    REFUSED_AS(EBADF, openat(-5, "x", O_RDONLY));
+}
+
+static void exhaustion(void) {
+    struct rlimit limit = {64, 64};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    for (int round = 0; round < 3; round++) {
+        int last, first = open("/dev/null", O_RDONLY);
+        while ((last = open("/dev/null", O_RDONLY)) >= 0) {
+        }
+        if (first < 0 || errno != EMFILE) {
+            printf("round %d: %s\n", round, strerror(errno));
+            exit(1);
+        }
+        REFUSED_AS(EMFILE, chdir("/"));
+        for (int number = 3; number < 64; number++)
+            close(number);
+    }
+    if (chdir("/")) exit(1);
+}
+
+static void pointers(void) {
+    char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(page + 4096, 4096);
+    memset(page, 'a', 4096);
+    struct stat status;
+    REFUSED_AS(EFAULT, open((char *)-1, O_RDONLY));
+    REFUSED_AS(EFAULT, open((char *)8, O_RDONLY));
+    REFUSED_AS(EFAULT, open(page + 4000, O_RDONLY));
+    REFUSED_AS(EFAULT, stat("/", (struct stat *)8));
+    REFUSED_AS(EFAULT, syscall(SYS_execve, "/bin/true", 8, 0));
+    REFUSED_AS(EFAULT, readlink("/proc/self/exe", (char *)8, 100));
+    REFUSED_AS(EFAULT, connect(socket(AF_UNIX, SOCK_STREAM, 0), (void *)8, 16));
+    char *deep = malloc(100000);
+    memset(deep, '/', 99999);
+    deep[99999] = 0;
+    REFUSED_AS(ENAMETOOLONG, open(deep, O_RDONLY));
+    REFUSED_AS(ENOENT, open("", O_RDONLY));
+    /* A path that ends exactly where memory does. */
+    strcpy(page + 4096 - 10, "/dev/null");
+    if (open(page + 4096 - 10, O_RDONLY) < 0) exit(1);
+}
+
+static char shared_path[4096];
+static const char *secret;
+static volatile int stop;
+
+static void *scribble(void *unused) {
+    while (!stop) {
+        strcpy(shared_path, "/jail/inside");
+        strcpy(shared_path, secret);
+    }
+    return 0;
+}
+
+static void *swap_links(void *unused) {
+    while (!stop) {
+        symlink("/", "/jail/turn");
+        unlink("/jail/turn");
+        mkdir("/jail/turn", 0700);
+        rmdir("/jail/turn");
+        symlink("../../../../../../..", "/jail/turn");
+        unlink("/jail/turn");
+    }
+    return 0;
+}
+
+/* The secret lies outside. A path is changed under the server's eyes, links turn into directories and back. */
+static void races(void) {
+    pthread_t threads[2];
+    char through[4096];
+    REFUSED_AS(ENOENT, open(secret, O_RDONLY));
+    snprintf(through, sizeof through, "/jail/turn%s", secret);
+    pthread_create(&threads[0], 0, scribble, 0);
+    pthread_create(&threads[1], 0, swap_links, 0);
+    for (int i = 0; i < 1000; i++) {
+        REFUSED(open(shared_path, O_RDONLY));
+        REFUSED(open(through, O_RDONLY));
+        REFUSED(open("/jail/../../../../../../../../../root/secret", O_RDONLY));
+    }
+    stop = 1;
+    pthread_join(threads[0], 0);
+    pthread_join(threads[1], 0);
+}
+
+static struct sockaddr_in address(const char *text, int port) {
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(port)};
+    inet_pton(AF_INET, text, &name.sin_addr);
+    return name;
+}
+
+static void no_network(void) {
+    REFUSED_AS(EAFNOSUPPORT, socket(AF_INET, SOCK_STREAM, 0));
+    REFUSED_AS(EAFNOSUPPORT, socket(AF_INET6, SOCK_DGRAM, 0));
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || write(pair[0], "x", 1) != 1) exit(1);
+}
+
+static void loopback(void) {
+    struct sockaddr_in own = address("127.0.0.1", 0), far = address("192.0.2.1", 9);
+    socklen_t length = sizeof own;
+    int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(server, (void *)&own, length) || listen(server, 1) || getsockname(server, (void *)&own, &length) ||
+        connect(client, (void *)&own, length)) {
+        perror("loopback");
+        exit(1);
+    }
+    int other = socket(AF_INET, SOCK_STREAM, 0), datagrams = socket(AF_INET, SOCK_DGRAM, 0);
+    REFUSED(setsockopt(datagrams, SOL_SOCKET, SO_BINDTODEVICE, "", 0));
+    REFUSED(setsockopt(datagrams, SOL_SOCKET, SO_BINDTODEVICE, "eth0", 5));
+    fcntl(other, F_SETFL, O_NONBLOCK);
+    REFUSED(connect(other, (void *)&far, sizeof far));
+    REFUSED(socket(AF_INET, SOCK_RAW, 1));
+}
+
+static void memory(void) {
+    REFUSED_AS(ENOMEM, mmap(0, 256ul << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    REFUSED_AS(EPERM, setrlimit(RLIMIT_AS, &limit));
+}
+
+int main(int count, char **words) {
+    const char *attack = words[1];
+    secret = words[2];
+    if (!strcmp(attack, "forbidden-calls")) forbidden_calls();
+    else if (!strcmp(attack, "strangers")) strangers();
+    else if (!strcmp(attack, "launcher-mappings")) launcher_mappings();
+    else if (!strcmp(attack, "descriptors")) descriptors();
+    else if (!strcmp(attack, "exhaustion")) exhaustion();
+    else if (!strcmp(attack, "pointers")) pointers();
+    else if (!strcmp(attack, "races")) races();
+    else if (!strcmp(attack, "no-network")) no_network();
+    else if (!strcmp(attack, "loopback")) loopback();
+    else if (!strcmp(attack, "memory")) memory();
+    else if (!strcmp(attack, "load")) syscall(0x0b590001, 0, 0);
+    else if (!strcmp(attack, "return")) syscall(0x0b590002, 0, 0);
+    else if (!strcmp(attack, "jump-into-launcher")) ((void (*)(void))(LAUNCHER + 0x110))();
+    else if (!strcmp(attack, "int80")) __asm__ volatile("int $0x80" : : "a"(20));
+    else return 2;
+    puts("held");
+    return 0;
+}

@@ -1,0 +1,57 @@
+//! What the tests of `kyocho unix` share.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// `kyocho unix` with these words: options first, up to a `--` that is added where there is none.
+pub(crate) fn inside(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+    command.arg("unix");
+    if !words.contains(&"--") {
+        command.arg("--");
+    }
+    command.args(words);
+    command
+}
+
+/// Exit code, and all that was printed: standard output, then standard error.
+pub(crate) fn output_of(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Whether this host permits an instance at all; else the test is named as skipped, with what is missing.
+pub(crate) fn is_permitted(test: &str) -> bool {
+    const NO_INSTANCE: i32 = 125;
+    let (status, text) = output_of(&mut inside(&["true"]));
+    if status == Some(NO_INSTANCE) {
+        kyocho_sys::skip::skip(test, text.trim());
+    }
+    status != Some(NO_INSTANCE)
+}
+
+/// A folder of its own for a test, removed when dropped.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("kyocho-unix-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,180 @@
+//! Hostile clients of `kyocho unix` get an error, or are ended alone.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+#[path = "unix/support.rs"]
+mod support;
+
+use std::process::Command;
+use support::{Folder, inside, is_permitted, output_of};
+
+/// Compiles the attackers, once for each test; the program's first argument names the attack.
+fn attackers(folder: &Folder) -> String {
+    let program = folder.path().join("attackers");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/unix/attackers.c");
+    let compiled =
+        Command::new("cc").args(["-O1", "-w", "-pthread", "-o"]).arg(&program).arg(source).status();
+    assert!(compiled.unwrap().success());
+    program.to_str().unwrap().to_owned()
+}
+
+/// An attack must print `held` and end well.
+fn held(options: &[&str], attack: &[&str]) {
+    let folder = Folder::new();
+    let program = attackers(&folder);
+    let words = [options, &["--", &program], attack].concat();
+    let (status, text) =
+        output_of(inside(&words).env("KYOCHO_TEST_PARENT", std::process::id().to_string()));
+    assert_eq!((status, text.as_str()), (Some(0), "held\n"), "{attack:?}");
+}
+
+#[test]
+fn calls_that_reach_others_are_not_there() {
+    if !is_permitted("calls_that_reach_others_are_not_there") {
+        return;
+    }
+    held(&[], &["forbidden-calls"]);
+}
+
+#[test]
+fn strangers_cannot_be_signalled_or_read() {
+    if !is_permitted("strangers_cannot_be_signalled_or_read") {
+        return;
+    }
+    held(&[], &["strangers"]);
+}
+
+#[test]
+fn the_launcher_cannot_be_moved_or_overwritten() {
+    if !is_permitted("the_launcher_cannot_be_moved_or_overwritten") {
+        return;
+    }
+    held(&[], &["launcher-mappings"]);
+}
+
+#[test]
+fn descriptors_of_the_server_are_out_of_reach() {
+    if !is_permitted("descriptors_of_the_server_are_out_of_reach") {
+        return;
+    }
+    held(&[], &["descriptors"]);
+}
+
+#[test]
+fn exhausted_descriptors_are_an_error_and_come_back() {
+    if !is_permitted("exhausted_descriptors_are_an_error_and_come_back") {
+        return;
+    }
+    held(&[], &["exhaustion"]);
+}
+
+#[test]
+fn pointers_into_nothing_are_faults() {
+    if !is_permitted("pointers_into_nothing_are_faults") {
+        return;
+    }
+    held(&[], &["pointers"]);
+}
+
+#[test]
+fn paths_that_change_while_they_are_read_open_nothing_outside() {
+    if !is_permitted("paths_that_change_while_they_are_read_open_nothing_outside") {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("secret"), "secret").unwrap();
+    let root = folder.path().join("root");
+    std::fs::create_dir(&root).unwrap();
+    let secret = folder.path().join("secret");
+    let mount = format!("{}:/jail", root.display());
+    // Everything that the dynamic program needs, and not the folder with the secret.
+    let program = attackers(&folder);
+    let name = root.join("attackers");
+    std::fs::copy(program, &name).unwrap();
+    let words = [
+        "--root",
+        root.to_str().unwrap(),
+        "--mount",
+        "/lib:/lib:ro",
+        "--mount",
+        "/lib64:/lib64:ro",
+        "--mount",
+        "/usr/lib:/usr/lib:ro",
+        "--mount",
+        &mount,
+        "--",
+        "/jail/attackers",
+        "races",
+        secret.to_str().unwrap(),
+    ];
+    assert_eq!(output_of(&mut inside(&words)), (Some(0), "held\n".to_owned()));
+}
+
+#[test]
+fn calls_of_the_launcher_end_who_makes_them() {
+    if !is_permitted("calls_of_the_launcher_end_who_makes_them") {
+        return;
+    }
+    for attack in ["load", "return", "jump-into-launcher"] {
+        let folder = Folder::new();
+        let program = attackers(&folder);
+        // The shell around it survives and tells.
+        let script = format!("{program} {attack}; echo $?");
+        let (status, text) = output_of(&mut inside(&["sh", "-c", &script]));
+        assert_eq!(status, Some(0));
+        // By the server's SIGKILL, or by the fault that it ran into.
+        let ended = text.lines().any(|line| line == "137" || line == "139");
+        assert!(ended && !text.contains("held"), "{attack}: {text}");
+    }
+}
+
+#[test]
+fn other_instruction_sets_end_who_uses_them() {
+    if !is_permitted("other_instruction_sets_end_who_uses_them") {
+        return;
+    }
+    let folder = Folder::new();
+    let program = attackers(&folder);
+    let (status, _) = output_of(&mut inside(&[&program, "int80"]));
+    assert_eq!(status, Some(128 + 31), "SIGSYS");
+}
+
+#[test]
+fn mounts_for_reading_stay_as_they_are() {
+    if !is_permitted("mounts_for_reading_stay_as_they_are") {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("kept"), "kept").unwrap();
+    let mount = format!("{}:/kept:ro", folder.path().display());
+    let script = "cd /kept; echo x > kept; echo x > new; rm -f kept; mv kept b; chmod 777 kept; touch kept; mkdir d; ln kept e
+        exec 3< kept; echo x > /proc/self/fd/3; chmod 777 /proc/self/fd/3; truncate -s 0 kept; cat kept; ls";
+    let (_, text) = output_of(&mut inside(&["--mount", &mount, "--", "sh", "-c", script]));
+    assert!(text.starts_with("keptkept\n"), "{text}");
+    assert!(text.matches("Read-only file system").count() >= 9, "{text}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("kept")).unwrap(), "kept");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn no_network_means_none() {
+    if !is_permitted("no_network_means_none") {
+        return;
+    }
+    held(&["--net", "none"], &["no-network"]);
+}
+
+#[test]
+fn the_loopback_network_reaches_itself_alone() {
+    if !is_permitted("the_loopback_network_reaches_itself_alone") {
+        return;
+    }
+    held(&["--net", "loopback"], &["loopback"]);
+}
+
+#[test]
+fn memory_has_a_limit() {
+    if !is_permitted("memory_has_a_limit") {
+        return;
+    }
+    held(&["--memory", "64"], &["memory"]);
+}
