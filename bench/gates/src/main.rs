@@ -3,17 +3,15 @@
 //! ```text
 //! gates call SYSTEM PLACE SIZE [CALLS]    null calls, 4096 bytes each way, or 1048576 bytes in place; PLACE is same or other (core)
 //! gates many SYSTEM CALLERS [CALLS]       so many callers at a time
-//! gates table [ROUNDS]                    all calls beside their baselines, as ratios
 //! gates death                             how long after its server died a caller knows
 //! gates urgent HOGS [CALLS]               the longest of a real-time caller's calls beside programs that spin on its core
 //! ```
 //!
-//! The baseline of each is the Unix stream socket in the same run. A server is this program again, as `gates serve ...`.
+//! `bench/run --part gates` sets them beside each other; the baseline is the Unix stream socket. A server is this program again, as `gates serve ...`.
 
 mod death;
 mod pair;
 mod systems;
-mod table;
 mod timing;
 mod urgent;
 
@@ -34,8 +32,6 @@ fn main() {
         ["many", system, callers, calls] => {
             pair::many(find(system), number(callers), number(calls))
         }
-        ["table"] => table::run(5),
-        ["table", rounds] => table::run(number(rounds)),
         ["death"] => death::run(),
         ["urgent", hogs] => urgent::run(number(hogs), 2_000),
         ["urgent", hogs, calls] => urgent::run(number(hogs), number(calls)),
@@ -54,7 +50,7 @@ fn number(text: &str) -> usize {
 /// Ends the program with status 2 and how to call it.
 pub fn usage() -> ! {
     eprintln!(
-        "usage: gates call SYSTEM same|other SIZE [CALLS] | many SYSTEM CALLERS [CALLS] | table [ROUNDS] | death | urgent HOGS [CALLS]"
+        "usage: gates call SYSTEM same|other SIZE [CALLS] | many SYSTEM CALLERS [CALLS] | death | urgent HOGS [CALLS]"
     );
     eprintln!(
         "systems: {}",

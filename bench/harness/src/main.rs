@@ -1,11 +1,13 @@
 //! Runs what is measured side by side and writes it as Markdown, JSON and SVG.
 //!
-//! Five parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! Six parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
 //! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and
-//! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (what paper 2 asks of page tables and TLBs). A part gives its tables, its figures for a program, and its plots.
+//! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (what paper 2 asks of page tables and TLBs), `gates` (calls between
+//! address spaces beside a Unix socket). A part gives its tables, its figures for a program, and its plots.
 
 mod build;
 mod cells;
+mod gates;
 mod host;
 mod legend;
 mod lisp;
@@ -71,6 +73,8 @@ enum PartName {
     Locks,
     /// Paper 2: page tables and TLBs for 64-bit spaces
     Pagetable,
+    /// Paper 1: calls between address spaces, beside a Unix stream socket
+    Gates,
 }
 
 /// What one part came to.
@@ -123,12 +127,13 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, Measure); 5] = [
+    let all: [(PartName, Measure); 6] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),
         (PartName::Locks, locks::run),
         (PartName::Pagetable, pagetable::run),
+        (PartName::Gates, gates::run),
     ];
     let mut whole = serde_json::Map::new();
     for (name, measure) in all {
