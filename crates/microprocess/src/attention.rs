@@ -28,6 +28,8 @@ pub(crate) const RECONSIDER: u32 = 1 << 6;
 pub(crate) const INSTALL: u32 = 1 << 7;
 /// What runs is killed and has not unwound yet.
 pub(crate) const ORDERS: u32 = 1 << 8;
+/// Everybody here goes where the objects come from.
+pub(crate) const GATHER: u32 = 1 << 9;
 /// The holder stands aside for a more urgent process.
 pub(crate) const ASIDE: u32 = 1 << 30;
 /// The holder sleeps.

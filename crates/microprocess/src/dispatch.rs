@@ -29,7 +29,7 @@ use crate::scheduler::Arrival;
 use crate::stackless::Step;
 use crate::trace::What;
 use crate::vp::{Vp, attention};
-use crate::{scope, spawn};
+use crate::{scope, spawn, spin};
 
 /// The life of a kernel thread that waits in the pool to begin with. Events are masked.
 pub(crate) fn run(thread: &'static KernelThread) {
@@ -53,6 +53,7 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
             retire(vp);
             return None;
         }
+        vp.gather();
         let Some(record) = vp.chosen.take().or_else(|| vp.queue.pop()) else {
             if !bell::linger(vp) {
                 idle(thread, vp);
@@ -103,6 +104,7 @@ fn pass_to_bound(
 fn retire(vp: &'static Vp) {
     vp.free.give_all_back();
     vp.current.set(None);
+    spin::rest(vp);
     vp.stopped.store(1, Ordering::Release);
     futex::wake(&vp.stopped, u32::MAX);
 }

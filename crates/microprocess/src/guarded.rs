@@ -22,6 +22,8 @@ use crate::vp::Vp;
 /// A value that one microprocess at a time enters, briefly.
 pub(crate) struct Guarded<T> {
     lock: SpinLock,
+    /// Which virtual processor was inside last; changed inside, while locks are taken.
+    last: UnsafeCell<u16>,
     value: UnsafeCell<T>,
 }
 
@@ -36,15 +38,33 @@ impl<T> fmt::Debug for Guarded<T> {
 
 impl<T> Guarded<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Self { lock: SpinLock::new(), value: UnsafeCell::new(value) }
+        Self { lock: SpinLock::new(), last: UnsafeCell::new(0), value: UnsafeCell::new(value) }
     }
 
     /// Masks events and lets the caller to the value. Inside, nothing may be allocated or freed.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Guard<'_, T> {
         let section = mask();
-        self.lock.acquire();
+        self.acquire(section.vp);
         Guard { object: self, section: section.pack() }
+    }
+
+    #[inline(always)]
+    fn acquire(&self, vp: &'static Vp) {
+        if is_needed() {
+            self.acquire_among_others(vp);
+        }
+    }
+
+    fn acquire_among_others(&self, vp: &'static Vp) {
+        self.lock.contend();
+        // SAFETY: events are masked and the lock is held.
+        let last = unsafe { &mut *self.last.get() };
+        let index = vp.index as u16;
+        let from = core::mem::replace(last, index);
+        if from != index {
+            vp.note_travel(usize::from(from));
+        }
     }
 
     /// Lets `change` to the value as [`enter_at_point`](Self::enter_at_point) would, where nothing stands in the way: a microprocess
@@ -80,7 +100,7 @@ impl<T> Guarded<T> {
     #[inline(always)]
     pub(crate) fn enter_at_point(&self) -> Guard<'_, T> {
         let section = mask_at_point();
-        self.lock.acquire();
+        self.acquire(section.vp);
         Guard { object: self, section: section.pack() }
     }
 

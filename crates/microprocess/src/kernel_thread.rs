@@ -30,6 +30,7 @@ use crate::event::Registers;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
 use crate::reflection::Told;
+use crate::spin;
 use crate::turn::Turn;
 use crate::vp::Vp;
 
@@ -391,7 +392,7 @@ impl KernelThread {
 /// A kernel thread of no runtime calls us: from now on, locks must exclude.
 #[cold]
 fn foreign() -> &'static KernelThread {
-    crate::shared::require_locks();
+    spin::require();
     &FOREIGN
 }
 
@@ -479,6 +480,7 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     observer.inspect(|observer| observer.enlist(thread));
     if role == Role::Holder {
         thread.pin(vp.cpu());
+        spin::wake(vp);
     }
     // An idle holder sleeps until its earliest timer. Refused: 50 µs longer.
     let _late = set_timer_slack_ns(1);

@@ -80,6 +80,7 @@
 mod attention;
 mod balance;
 pub mod bell;
+mod bias;
 mod bound;
 pub mod channel;
 mod claim;

@@ -13,6 +13,7 @@ use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::set_timer_slack_ns;
 
+use crate::balance::{Pace, Trials};
 use crate::preempt;
 use crate::runtime::Detection;
 use crate::sentinel::take_from_sleeper;
@@ -84,6 +85,8 @@ struct Watch {
     suspicion: Suspicion,
     /// The time slice of what runs, where it is not [`SLICE_NS`].
     slice_ns: Option<u64>,
+    /// How often it switches, while others are idle.
+    pace: Pace,
 }
 
 /// What to do about one virtual processor now, and when to look again.
@@ -149,6 +152,7 @@ pub(crate) fn run(shared: &'static Shared) {
     // Where the look for those who came out of the kernel goes on, and when.
     let (mut straggler, mut call_ns) = (0, 0);
     let mut watches = vec![Watch::default(); shared.vps().len()];
+    let mut trials = Trials::new();
     loop {
         monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
         // Before the look at anything that a poke may announce.
@@ -164,6 +168,7 @@ pub(crate) fn run(shared: &'static Shared) {
         let mut next_ns = NEVER_NS;
         for (vp, watch) in shared.vps().iter().zip(&mut watches) {
             next_ns = next_ns.min(look_after(vp, watch, now_ns, longest_ns));
+            next_ns = next_ns.min(spread(vp, &mut watch.pace, now_ns, &mut trials));
         }
         if longest_ns.is_some() && call_ns <= now_ns {
             straggler = shared.call_back_stragglers(straggler);
@@ -219,14 +224,30 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     if decision.tell & !unnoticed != 0 {
         vp.alert(decision.tell);
     }
-    if vp.shared().idle.load(Ordering::Relaxed) != 0 {
-        vp.alert(attention::SHARE);
-    }
     if decision.interrupt {
         preempt::interrupt(vp);
     }
     let bell_ns = if vp.bell.awaits() { now_ns + LOOK_MAX_NS } else { NEVER_NS };
     decision.look_ns.min(look_ns).min(bell_ns)
+}
+
+/// Has one virtual processor share with those that are idle, if it is worth waking them; when to look again.
+fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) -> u64 {
+    if vp.rests() {
+        return NEVER_NS;
+    }
+    let (asked, may_ask) = pace.hear(now_ns, vp.has_offered());
+    vp.let_offer(may_ask);
+    if vp.shared().idle.load(Ordering::Relaxed) == 0 {
+        *pace = Pace::default();
+        trials.go_on(now_ns);
+        return NEVER_NS;
+    }
+    let (spreads, again_ns) = pace.look(now_ns, vp.counters.switches.get(), asked, trials);
+    if spreads {
+        vp.alert(attention::SHARE);
+    }
+    again_ns.unwrap_or(NEVER_NS)
 }
 
 /// Tells a holder that stands aside that a timer is due; when to look again. An idle one knows by itself.

@@ -270,7 +270,8 @@ pub(crate) fn attend() {
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
 fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
     let slice = vp::slice(bits);
-    let leaves = me.destination().is_some();
+    let gathers = bits & attention::GATHER != 0 && !me.is_pinned();
+    let leaves = gathers || me.destination().is_some();
     if !leaves && !vp.queue.outranks(me, slice) {
         return;
     }
@@ -280,7 +281,7 @@ fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
         let over = slice == Slice::Over;
         vp.queue.push(me, if over { Arrival::SliceOver } else { Arrival::Outranked });
         if leaves {
-            // The base sends it away, and everybody with it from one that is retired.
+            // The base sends it away, and everybody with it from one that is retired or joins another.
             return switch_to_base(vp, me, None);
         }
         switch_away(vp, me);

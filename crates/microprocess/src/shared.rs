@@ -4,9 +4,9 @@ use core::{mem, ptr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kyocho_sys::error::Errno;
+use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kyocho_sys::prim::thread;
-use kyocho_sys::{barrier, futex};
 
 use crate::detect::Observer;
 use crate::fork;
@@ -14,11 +14,10 @@ use crate::kernel_thread::{ANY_CPU, Handle, KernelThread, Role};
 use crate::maker::Maker;
 use crate::monitor::Monitor;
 use crate::preempt;
-use crate::reflection::{Means, Reflection, let_others_run};
+use crate::reflection::{Means, Reflection};
 use crate::runtime::Detection;
 use crate::scheduler::Factory;
 use crate::space::Limits;
-use crate::spin;
 use crate::sync::Mutex as RuntimeMutex;
 use crate::vp::{NEVER_NS, Vp, attention};
 
@@ -122,9 +121,6 @@ impl Shared {
             vp.belong_to(shared, cpu.copied().unwrap_or(ANY_CPU));
         }
         shared.set_concurrency(concurrency);
-        if count > 1 {
-            require_locks();
-        }
         shared
     }
 
@@ -358,22 +354,4 @@ impl Shared {
         fork::leave();
         runtimes().retain(|shared| !ptr::eq(*shared, self));
     }
-}
-
-/// Makes the short locks exclude, from now on: somebody else than a single virtual processor calls us.
-#[cold]
-pub(crate) fn require_locks() {
-    spin::require(|| {
-        barrier::everywhere();
-        for vp in runtimes().iter().flat_map(|shared| &shared.vps) {
-            // Sections are short: wait for a moment outside of any.
-            while vp.has_begun()
-                && vp.stopped.load(Ordering::SeqCst) == 0
-                && !vp.rests()
-                && vp.holder().is_masked()
-            {
-                let_others_run();
-            }
-        }
-    });
 }

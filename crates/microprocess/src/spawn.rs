@@ -17,7 +17,6 @@ use std::panic::catch_unwind;
 use std::{io, thread};
 
 use kyocho_arch::{Context, prepare};
-use kyocho_sys::prim::atomic::Ordering;
 
 use crate::control::Killed;
 use crate::deadline::Deadline;
@@ -35,7 +34,7 @@ use crate::scheduler::Arrival;
 use crate::slot::{self, PAYLOAD_BYTES_MAX, payload};
 use crate::spin;
 use crate::stackless::Stackless;
-use crate::vp::{Vp, attention};
+use crate::vp::Vp;
 
 /// What a joined microprocess leaves: its value, or what it panicked with.
 type Outcome<T> = thread::Result<T>;
@@ -224,18 +223,7 @@ fn start(vp: &'static Vp, record: &'static Record, placement: Placement) {
         }
     }
     vp.queue.push(record, Arrival::Spawned);
-    offer(vp);
-}
-
-/// Shares at the end of the section if another virtual processor is idle.
-#[inline]
-fn offer(vp: &'static Vp) {
-    if spin::is_needed()
-        && vp.queue.count_up_to(2) == 2
-        && vp.shared().idle.load(Ordering::Relaxed) != 0
-    {
-        vp.attention.fetch_or(attention::SHARE, Ordering::Relaxed);
-    }
+    vp.offer();
 }
 
 fn level_for(priority: Option<Priority>, spawner: Option<&'static Record>) -> u8 {

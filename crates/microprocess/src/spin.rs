@@ -1,8 +1,4 @@
-//! Short locks between virtual processors, which cost a load while there is only one.
-//!
-//! While a single virtual processor runs in the whole process and nobody else calls us, masking events
-//! already excludes everybody: a lock is then a load and a branch. The first runtime with several virtual
-//! processors, or the first call from a kernel thread that belongs to no runtime, turns the locks on, for good.
+//! Short locks between virtual processors, which cost a load while one alone is awake.
 //!
 //! **Invariant:** a holder has events masked (or belongs to no runtime), so no preemption of ours delays it, and
 //! it neither suspends nor allocates before the release.
@@ -11,29 +7,40 @@
 
 use core::hint::spin_loop;
 
+use kyocho_sys::barrier;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use kyocho_sys::prim::cell::UnsafeCell;
 
+use crate::bias::Bias;
 use crate::reflection::let_others_run;
-
-/// Whether locks exclude. Only ever turned on.
-static NEEDED: AtomicBool = AtomicBool::new(false);
+use crate::vp::Vp;
 
 /// Attempts before the kernel is asked to run somebody else: the holder may have lost its core.
 const SPINS: u32 = 200;
 
-/// Whether locks are taken.
-#[inline]
+/// Whom the short locks are biased towards.
+static BIAS: Bias<Vp> = Bias::new();
+
+/// Whether locks are taken: see [`bias`](crate::bias).
+#[inline(always)]
 pub(crate) fn is_needed() -> bool {
-    NEEDED.load(Ordering::Relaxed)
+    BIAS.is_revoked()
 }
 
-/// Turns the locks on. `settle` must return only once every section that was entered without
-/// them has been left.
-pub(crate) fn require(settle: impl FnOnce()) {
-    if !NEEDED.swap(true, Ordering::SeqCst) {
-        settle();
-    }
+/// `vp` wakes: from here on it may enter sections. By its holder, in none.
+pub(crate) fn wake(vp: &'static Vp) {
+    BIAS.enter(vp, barrier::everywhere);
+}
+
+/// `vp` falls asleep, or ends: it enters no section before it wakes. By its holder, in none.
+pub(crate) fn rest(vp: &'static Vp) {
+    BIAS.leave(vp);
+}
+
+/// Kernel threads of no runtime call us: from now on locks exclude, for good.
+#[cold]
+pub(crate) fn require() {
+    BIAS.enter_for_good(barrier::everywhere);
 }
 
 #[cfg(test)]
@@ -61,7 +68,7 @@ impl SpinLock {
         !is_needed() || !self.0.swap(true, Ordering::Acquire)
     }
 
-    fn contend(&self) {
+    pub(crate) fn contend(&self) {
         while self.0.swap(true, Ordering::Acquire) {
             self.await_release();
         }

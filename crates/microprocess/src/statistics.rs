@@ -40,6 +40,8 @@ pub(crate) struct Counters {
     pub(crate) resumed: Counter,
     pub(crate) preempted: Counter,
     pub(crate) shared: Counter,
+    pub(crate) gathered: Counter,
+    pub(crate) travels: Counter,
     pub(crate) aside: Counter,
     /// How often attention was served: for the watchdog alone.
     pub(crate) served: Counter,
@@ -56,6 +58,8 @@ impl Counters {
             resumed: Counter::new(),
             preempted: Counter::new(),
             shared: Counter::new(),
+            gathered: Counter::new(),
+            travels: Counter::new(),
             aside: Counter::new(),
             served: Counter::new(),
         }
@@ -72,6 +76,8 @@ impl Counters {
             resumed: self.resumed.get(),
             preempted: self.preempted.get(),
             shared: self.shared.get(),
+            gathered: self.gathered.get(),
+            travels: self.travels.get(),
             aside: self.aside.get(),
             ..Statistics::default()
         }
@@ -98,6 +104,10 @@ pub struct Statistics {
     pub preempted: u64,
     /// A runnable microprocess was moved to an idle virtual processor.
     pub shared: u64,
+    /// A virtual processor gave all it had to another, since both kept using the same channels and locks.
+    pub gathered: u64,
+    /// A channel or lock was used by another virtual processor than the one before.
+    pub travels: u64,
     /// A virtual processor stood aside for a more urgent one of another process.
     pub aside: u64,
     /// Preempted by the host: it took the CPU from a kernel thread that held a virtual processor. Known to [`Detection::Bpf`] alone.
@@ -121,6 +131,8 @@ impl core::ops::Add for Statistics {
             resumed: self.resumed + other.resumed,
             preempted: self.preempted + other.preempted,
             shared: self.shared + other.shared,
+            gathered: self.gathered + other.gathered,
+            travels: self.travels + other.travels,
             aside: self.aside + other.aside,
             host_preempted: self.host_preempted + other.host_preempted,
             host_resumed: self.host_resumed + other.host_resumed,

@@ -29,7 +29,9 @@ use kyocho_sys::prim::clock::monotonic_ns;
 
 pub(crate) use crate::attention;
 use crate::attention::Sleeper;
+use crate::balance::{self, TRAVELS};
 use crate::bell::Bell;
+use crate::bias::{Member, Presence};
 use crate::event::EventKind;
 use crate::heap::{Heap, Sleeping};
 use crate::inbox::{self, Inbox};
@@ -85,6 +87,10 @@ pub(crate) struct Vp {
     sleeper_leads: Cell<u64>,
     /// The same for those who slept in the kernel.
     unblocked_leads: Cell<u64>,
+    /// When objects that came from others were last looked at.
+    travelled_ns: Cell<u64>,
+    /// Which virtual processor gets everybody who is here.
+    joins: Cell<Option<&'static Self>>,
     pub(crate) queue: ReadyQueue,
     pub(crate) timers: Heap<Record, Sleeping>,
     pub(crate) counters: Counters,
@@ -114,6 +120,10 @@ pub(crate) struct Vp {
     pub(crate) sentinel: Sentinel,
     /// The number of its watcher's seat; [`NO_SEAT`] without one.
     pub(crate) seat: AtomicU32,
+    /// Whether the monitor is to be told that several are runnable here while others are idle.
+    offers: AtomicBool,
+    /// Its place among those that are awake.
+    presence: Presence<Self>,
     /// Its place among those of all processes.
     pub(crate) listing: Listing,
     /// Where other processes ring.
@@ -128,6 +138,17 @@ unsafe impl Sync for Vp {}
 impl fmt::Debug for Vp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Vp").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl Member for Vp {
+    fn presence(&self) -> &Presence<Self> {
+        &self.presence
+    }
+
+    fn may_be_in_section(&self) -> bool {
+        let stands_aside = self.attention.load(Ordering::SeqCst) & attention::ASIDE != 0;
+        !stands_aside && self.holder().is_masked()
     }
 }
 
@@ -149,6 +170,8 @@ impl Vp {
             next_id: Cell::new(0),
             sleeper_leads: Cell::new(0),
             unblocked_leads: Cell::new(0),
+            travelled_ns: Cell::new(0),
+            joins: Cell::new(None),
             queue: ReadyQueue::new(),
             timers: Heap::new(),
             counters: Counters::new(),
@@ -169,6 +192,8 @@ impl Vp {
             starting: AtomicU32::new(0),
             sentinel: Sentinel::new(),
             seat: AtomicU32::new(NO_SEAT),
+            offers: AtomicBool::new(false),
+            presence: Presence::new(),
             listing: Listing::new(),
             bell: Bell::new(),
             reflected: Reflected::new(),
@@ -310,11 +335,6 @@ impl Vp {
     #[inline]
     pub(crate) fn wants_more(&self) -> bool {
         self.attention.load(Ordering::Relaxed) & !attention::ORDERS != 0
-    }
-
-    /// Whether it ever had a holder: its runtime is known to others a moment before.
-    pub(crate) fn has_begun(&self) -> bool {
-        !self.holder.load(Ordering::Acquire).is_null()
     }
 
     /// The kernel thread that holds it, or held it last.
@@ -568,6 +588,69 @@ impl Vp {
     pub(crate) fn put_slot(&self, record: &'static Record) {
         record.state.set(State::Free);
         self.free.put(record);
+    }
+
+    /// Somebody became runnable: if several are, and others are idle, the monitor is to see whether they are worth waking.
+    #[inline]
+    pub(crate) fn offer(&self) {
+        if self.offers.load(Ordering::Relaxed) && self.queue.count_up_to(2) == 2 {
+            self.offer_to_idle();
+        }
+    }
+
+    #[cold]
+    fn offer_to_idle(&self) {
+        if self.shared().idle.load(Ordering::Relaxed) != 0 {
+            self.offers.store(false, Ordering::Relaxed);
+            self.shared().monitor.poke();
+        }
+    }
+
+    /// Whether it has told the monitor so, and may not again.
+    pub(crate) fn has_offered(&self) -> bool {
+        !self.offers.load(Ordering::Relaxed)
+    }
+
+    /// Whether it may tell the monitor so from now on.
+    pub(crate) fn let_offer(&self, may: bool) {
+        let others = self.shared().vps().len() > 1;
+        self.offers.store(others && may, Ordering::Relaxed);
+    }
+
+    /// The holder has entered an object whose last user was virtual processor `from`. Where that happens all the time, those who use the objects are to be
+    /// together: the one of the higher number gives all it has to the other.
+    #[inline]
+    pub(crate) fn note_travel(&self, from: usize) {
+        let travels = self.counters.travels.bump();
+        if from < self.index && travels.is_multiple_of(TRAVELS) {
+            self.weigh_travels(from);
+        }
+    }
+
+    #[cold]
+    fn weigh_travels(&self, from: usize) {
+        let now_ns = monotonic_ns();
+        let took_ns = now_ns - self.travelled_ns.replace(now_ns);
+        if balance::travels_too_much(took_ns) && !self.queue.has_user() {
+            self.join_now(from);
+        }
+    }
+
+    /// Everybody who is here and may move goes to virtual processor `index`, if that runs, at the next scheduling point. By the holder, masked.
+    pub(crate) fn join_now(&self, index: usize) {
+        if let Some(other) = self.shared().vp(index) {
+            self.joins.set(Some(other));
+            self.attention.fetch_or(attention::GATHER, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives everybody who may move to the virtual processor that this one joins, if it does. By the holder, on the base.
+    pub(crate) fn gather(&'static self) {
+        let Some(other) = self.joins.take() else { return };
+        self.counters.gathered.bump();
+        while let Some(record) = self.queue.give() {
+            record.send_to(other);
+        }
     }
 
     /// Moves some of what is runnable here to virtual processors that are idle.

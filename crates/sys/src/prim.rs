@@ -38,6 +38,14 @@ pub mod clock {
     pub use crate::clock::monotonic_ns;
 }
 
+/// What a loop does that waits for another thread: a model has to run that one.
+pub mod hint {
+    #[cfg(not(loom))]
+    pub use core::hint::spin_loop;
+    #[cfg(loom)]
+    pub use loom::thread::yield_now as spin_loop;
+}
+
 /// Kernel threads: `std`'s, or loom's under `cfg(loom)`.
 pub mod thread {
     #[cfg(loom)]

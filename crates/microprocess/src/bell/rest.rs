@@ -7,6 +7,7 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use super::{Bell, LOOK_AGAIN_NS};
 use crate::deadline::Deadline;
 use crate::kernel_thread::KernelThread;
+use crate::spin;
 use crate::vp::Vp;
 
 /// Where the holder will sleep; settled before it says that it is idle, so that whoever ends that knows whom to wake.
@@ -43,7 +44,9 @@ impl Vp {
             hall.show_parked(number);
         }
         if !self.bell.look(self) {
+            spin::rest(self);
             self.sleep(thread, rest, deadline_ns);
+            spin::wake(self);
         }
         if let Some((hall, number)) = hung {
             hall.show_awake(number);

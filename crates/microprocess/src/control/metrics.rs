@@ -18,6 +18,8 @@ const COUNTERS: &[Metric] = &[
     ("resumed", "A pooled kernel thread got a virtual processor.", |c| c.resumed),
     ("preempted", "A microprocess was stopped in code that does not call us.", |c| c.preempted),
     ("shared", "A runnable microprocess moved to an idle virtual processor.", |c| c.shared),
+    ("gathered", "A virtual processor gave all it had to another.", |c| c.gathered),
+    ("travels", "A channel or lock used by another virtual processor than before.", |c| c.travels),
 ];
 
 /// The counters of an address space.

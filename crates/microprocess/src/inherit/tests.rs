@@ -11,7 +11,7 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, prop_oneof, proptest};
 use crate::control::find;
 use crate::record::Record;
 use crate::schedule;
-use crate::{Builder, JoinHandle, Microprocess, Mutex, Priority, Runtime, RwLock};
+use crate::{Barrier, Builder, JoinHandle, Microprocess, Mutex, Priority, Runtime, RwLock};
 use crate::{channel, sleep, spawn, yield_now};
 
 const ACTORS: usize = 5;
@@ -399,12 +399,13 @@ fn what_is_spawned_at_an_inherited_priority_gets_the_spawners_own() {
 fn a_ring_of_waits_ends_and_is_a_deadlock() {
     let deadlock = Runtime::builder().virtual_processors(2).build().run(|| {
         let locks: Arc<[Mutex<()>; 3]> = Arc::new(Default::default());
+        let all_hold = Arc::new(Barrier::new(3));
         let ring: Vec<_> = (0..3)
             .map(|first| {
-                let locks = Arc::clone(&locks);
+                let (locks, all_hold) = (Arc::clone(&locks), Arc::clone(&all_hold));
                 at(10 + first as u8).spawn(move || {
                     let _held = locks[first].lock().unwrap();
-                    sleep(Duration::from_millis(20));
+                    all_hold.wait();
                     drop(locks[(first + 1) % 3].lock());
                 })
             })

@@ -250,7 +250,7 @@ impl Port {
     }
 
     /// Sleeps until an operation completes, [`wake`](Self::wake) is called, `bell` (a counter, and what it read) is rung, or
-    /// `deadline` passes. The virtual processor has nothing else to do.
+    /// `deadline` passes. The virtual processor has nothing else to do, and [`reap`](Self::reap)s once it is awake.
     pub(crate) fn wait(&self, deadline: Option<Deadline>, bell: Option<(&'static AtomicU32, u32)>) {
         if let Some((counter, count)) = bell {
             self.arm(counter, count);
@@ -270,7 +270,6 @@ impl Port {
             timeout,
         );
         let _ = self.wake.drain();
-        self.reap();
     }
 
     fn ring_descriptor(&self) -> BorrowedFd<'_> {
@@ -304,6 +303,7 @@ impl Port {
         while self.is_pending() {
             self.cancel_all();
             self.wait(Deadline::after(Duration::from_secs(QUIESCE_SECONDS)), None);
+            self.reap();
         }
     }
 }

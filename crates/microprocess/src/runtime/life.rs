@@ -3,11 +3,11 @@
 use core::ptr;
 
 use kyocho_sys::error::Errno;
-use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::prim::thread::JoinHandle;
 use kyocho_sys::thread::start;
+use kyocho_sys::{barrier, futex};
 
 use crate::detect::{self, Seat};
 use crate::kernel_thread::Role;
@@ -69,6 +69,8 @@ impl Watchers {
 
 /// Starts the kernel threads; `watchers` gets those that hold no virtual processor.
 pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) -> Result<(), Errno> {
+    // Before there are threads that it would have to wait for.
+    barrier::prepare();
     watchers.threads.extend(maker::make_room(shared.detection));
     preempt::install();
     overflow::install();

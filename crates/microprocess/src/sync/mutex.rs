@@ -16,7 +16,7 @@ use crate::guarded::Deadline;
 
 /// A lock around a value, as [`std::sync::Mutex`], for microprocesses.
 ///
-/// Released, it goes to the first waiter: highest priority first, FIFO among equals. It is poisoned
+/// Released, it goes to the first waiter: highest priority first, FIFO among equals; an equal that runs may be faster, once. It is poisoned
 /// when its holder panics. A holder that locks it again waits for ever (and is named in the
 /// deadlock report). Uncontended lock and unlock cost no atomic read-modify-write on one virtual
 /// processor.

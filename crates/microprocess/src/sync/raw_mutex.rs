@@ -1,4 +1,14 @@
 //! The lock beneath [`Mutex`](super::Mutex): who holds it, who waits.
+//!
+//! Who unlocks hands the lock to the first waiter if that one is more urgent, or was passed over before. Otherwise the lock is free, and the
+//! waiter, woken, competes for it:
+//!
+//! ```text
+//!   unlock ──┬─ first waiter more urgent, or passed over ──► it holds the lock
+//!            └─ else: free; it is taken out and woken ──► takes it, or, passed over once, stands in the queue again
+//! ```
+//! If every unlock handed over, one holder that stopped would start a *convoy*: everybody who came meanwhile waits, and ever after each lock is
+//! somebody else's by the time its last holder wants it again, at a switch a lock. So a waiter is passed over once at most, by its equals.
 #![expect(unsafe_code, reason = "the deadlock report looks at mutexes by their address")]
 
 use kyocho_sys::prim::atomic::Ordering;
@@ -23,7 +33,7 @@ pub(super) struct RawMutex {
 
 #[derive(Debug)]
 struct State {
-    /// **Invariant:** set while somebody waits: releasing hands over.
+    /// **Invariant:** while it is clear and somebody waits, somebody was woken to take the lock and has not looked yet.
     held: bool,
     /// Who holds it, for reports; `None` also for a kernel thread of no runtime.
     holder: Option<MicroprocessRef>,
@@ -33,7 +43,7 @@ struct State {
 }
 
 impl State {
-    /// Gives the lock, which is free, to `caller`.
+    /// Gives the lock, which is free and nobody waits for, to `caller`.
     #[inline(always)]
     fn take(&mut self, caller: Option<MicroprocessRef>) {
         self.held = true;
@@ -42,7 +52,29 @@ impl State {
             caller.holds_one_more();
         }
     }
+
+    /// The same; somebody may wait.
+    fn take_before_others(&mut self, caller: Option<MicroprocessRef>, vp: &'static Vp) {
+        self.take(caller);
+        if !self.waiters.is_empty() {
+            // Who gets the lock waits for nothing: the chain ends here.
+            let _ends_here = self.settle(vp);
+        }
+    }
+
+    /// Whether the first waiter gets the lock, whoever else is faster, when `caller` unlocks.
+    fn is_owed(&self, caller: Option<MicroprocessRef>) -> bool {
+        self.waiters.first().is_some_and(|first| {
+            // What the caller inherits, it has of this lock's waiters perhaps.
+            let more_urgent = |caller: MicroprocessRef| first.priority() > caller.0.asked_level();
+            first.token() == PASSED_OVER || caller.is_none_or(more_urgent)
+        })
+    }
 }
+
+/// Tokens of waiters: who came, and who was woken once and found the lock taken.
+const FRESH: u32 = 0;
+const PASSED_OVER: u32 = 1;
 
 /// `caller` gives a lock up.
 #[inline(always)]
@@ -86,7 +118,10 @@ impl RawMutex {
     #[inline(always)]
     fn lock_quickly(&self) -> bool {
         let caller = |vp: &'static Vp| vp.current.get().map(MicroprocessRef);
-        self.state.quickly(|state, vp| (!state.held).then(|| state.take(caller(vp)))).is_some()
+        let take = |state: &mut State, vp| {
+            (!state.held && state.waiters.is_empty()).then(|| state.take(caller(vp)))
+        };
+        self.state.quickly(take).is_some()
     }
 
     /// Takes the lock again inside a wait that released it: not a kill point, whatever happens the lock is held then.
@@ -101,8 +136,8 @@ impl RawMutex {
         if state.held {
             return false;
         }
-        let caller = state.caller();
-        state.take(caller);
+        let (caller, vp) = (state.caller(), state.vp());
+        state.take_before_others(caller, vp);
         true
     }
 
@@ -111,24 +146,32 @@ impl RawMutex {
         end_wait(self.wait_in(self.state.enter_at_point(), deadline), deadline)
     }
 
-    #[inline(always)]
-    fn wait_in(&self, mut state: Guard<'_, State>, deadline: Option<Deadline>) -> Outcome {
-        if !state.held {
-            let caller = state.caller();
-            state.take(caller);
-            return Outcome::Granted;
+    fn wait_in<'a>(&'a self, mut state: Guard<'a, State>, deadline: Option<Deadline>) -> Outcome {
+        let mut token = FRESH;
+        loop {
+            if !state.held {
+                let (caller, vp) = (state.caller(), state.vp());
+                state.take_before_others(caller, vp);
+                return Outcome::Granted;
+            }
+            let me = state.microprocess();
+            let holder = state.holder.map_or(0, MicroprocessRef::id);
+            me.0.held_by.store(holder, Ordering::Relaxed);
+            let reason =
+                Reason { kind: Kind::Mutex, object: core::ptr::from_ref(self).expose_provenance() };
+            let outcome = wait_for_owner(&self.state, state, token, deadline, reason);
+            if outcome != Outcome::Granted {
+                return outcome;
+            }
+            // Not a kill point: if the lock is free, others may wait for whoever was woken to take it.
+            state = self.state.enter();
+            if state.holder == Some(me) {
+                // Handed over, perhaps from another virtual processor.
+                me.holds_one_more();
+                return Outcome::Granted;
+            }
+            token = PASSED_OVER;
         }
-        let me = state.microprocess();
-        let holder = state.holder.map_or(0, MicroprocessRef::id);
-        me.0.held_by.store(holder, Ordering::Relaxed);
-        let reason =
-            Reason { kind: Kind::Mutex, object: core::ptr::from_ref(self).expose_provenance() };
-        let outcome = wait_for_owner(&self.state, state, 0, deadline, reason);
-        if outcome == Outcome::Granted {
-            // Whoever handed it over may have been on another virtual processor.
-            me.holds_one_more();
-        }
-        outcome
     }
 
     /// Hands the lock to the first waiter, or leaves it free. The caller holds it.
@@ -154,22 +197,16 @@ impl RawMutex {
     fn unlock_to_waiter(&self) {
         let mut state = self.state.enter();
         debug_assert!(state.held, "only a held lock is released");
-        count_less(state.caller());
-        if state.waiters.is_empty() {
-            state.held = false;
-        } else {
-            Self::hand_over(state);
-        }
-    }
-
-    fn hand_over(mut state: Guard<'_, State>) {
-        let vp = state.vp();
+        let (caller, vp) = (state.caller(), state.vp());
+        count_less(caller);
+        let is_owed = state.is_owed(caller);
         let first = state.waiters.pop();
-        state.held = first.is_some();
-        state.holder = first.as_ref().map(Claimed::who);
-        if let Some(heir) = state.holder {
+        let heir = first.as_ref().map(Claimed::who);
+        if let Some(heir) = heir {
             heir.0.end_wait();
         }
+        state.holder = heir.filter(|_| is_owed);
+        state.held = state.holder.is_some();
         // Neither who leaves nor who gets the lock waits for anything: the chain ends here.
         let _ends_here = state.settle(vp);
         if let Some(first) = first {

@@ -9,10 +9,11 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
+use kyocho_sys::prim::clock::Instant;
 
 use super::{Barrier, Condvar, Mutex, RwLock, Semaphore, SpinMutex, TryLockError};
-use crate::{Runtime, scope, spawn, yield_now};
+use crate::{Builder, Microprocess, Priority, Runtime, scope, spawn, yield_now};
 
 /// Runs `main` as the first microprocess of a runtime; ends the process if that hangs.
 pub(crate) fn on_processors<T>(virtual_processors: usize, main: impl FnOnce() -> T + Send) -> T
@@ -401,4 +402,83 @@ fn a_slice_is_prolonged_once_while_a_mutex_is_held() {
             assert!(heir.join().unwrap());
         });
     });
+}
+
+/// Who unlocks may lock again before the one it woke, once: a convoy breaks up, and nobody is passed over twice.
+#[test]
+fn a_waiter_is_passed_over_once_by_its_equals() {
+    on_processors(1, || {
+        let lock = Mutex::new(0);
+        scope(|scope| {
+            let held = lock.lock().unwrap();
+            let waiter = scope.spawn(|| *lock.lock().unwrap() += 1);
+            yield_now();
+            drop(held);
+            let held = lock.try_lock().expect("free: the waiter has not run yet");
+            // It finds the lock taken, and waits again.
+            yield_now();
+            assert_eq!(*held, 0);
+            drop(held);
+            assert!(lock.try_lock().is_err(), "it is the waiter's now");
+            waiter.join().unwrap();
+            assert_eq!(*lock.lock().unwrap(), 1);
+        });
+    });
+}
+
+#[test]
+fn a_more_urgent_waiter_is_passed_over_by_nobody() {
+    on_processors(2, || {
+        let (lock, got) = (Mutex::new(()), AtomicBool::new(false));
+        let me = Microprocess::current();
+        me.set_virtual_processor(Some(0));
+        scope(|scope| {
+            let held = lock.lock().unwrap();
+            let urgent = Builder::new().priority(Priority::HIGHEST).virtual_processor(1);
+            let body = || {
+                let _held = lock.lock();
+                got.store(true, Ordering::SeqCst);
+            };
+            let waiter = scope.spawn_with(urgent, body).unwrap();
+            // It waits once I have its priority.
+            while me.effective_priority() != Priority::HIGHEST {
+                yield_now();
+            }
+            drop(held);
+            let mine = lock.try_lock();
+            assert!(mine.is_err() || got.load(Ordering::SeqCst), "it was handed over");
+            drop(mine);
+            waiter.join().unwrap();
+        });
+    });
+}
+
+/// The first waiter was woken to take the lock and is killed, or its time is over, before it looks: it does not go without, and whoever waits
+/// behind it gets the lock.
+#[test]
+fn a_lock_that_is_free_is_forgotten_by_nobody() {
+    for killed in [false, true] {
+        on_processors(1, || {
+            let lock = Arc::new(Mutex::new(0));
+            let held = lock.lock().unwrap();
+            let add = |lock: &Arc<Mutex<i32>>, timeout: Duration| {
+                let lock = Arc::clone(lock);
+                spawn(move || lock.lock_timeout(timeout).map(|mut sum| *sum += 1).is_ok())
+            };
+            let (first, second) = (add(&lock, SOON), add(&lock, NEVER));
+            yield_now();
+            drop(held);
+            if killed {
+                first.microprocess().kill().unwrap();
+            }
+            // Nobody else runs meanwhile.
+            let begin = Instant::now();
+            while begin.elapsed() < 2 * SOON {}
+            // A kill that comes late lets it add first.
+            let added = first.join().is_ok_and(|added| added);
+            assert!(added || killed);
+            assert!(second.join().unwrap());
+            assert_eq!(*lock.lock().unwrap(), 1 + i32::from(added));
+        });
+    }
 }

@@ -6,6 +6,7 @@
 //!
 //! | model | real code | what would break it, and must |
 //! |---|---|---|
+//! | [`bias`] | `bias.rs`, `claim.rs`'s mask | coming in without waiting for sections; a section without a barrier; relaxed orderings |
 //! | [`claim`] | `claim.rs` | a look before the claim; a look that ignores the mask, or the program counter |
 //! | [`turn`] | `turn.rs` | a wait that does not compare, a look that does not acquire; relaxed orderings |
 //! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
@@ -34,6 +35,7 @@ extern crate self as kyocho_sys;
 pub mod futex;
 pub mod prim;
 
+mod bias;
 mod claim;
 mod inbox;
 mod pool;

@@ -144,6 +144,11 @@ pub mod cell {
     pub use core::cell::UnsafeCell;
 }
 
+/// Who waits for another thread lets it run.
+pub mod hint {
+    pub use loom::thread::yield_now as spin_loop;
+}
+
 /// Time stands still: who waits until a deadline is told by a model when it has passed.
 pub mod clock {
     pub fn monotonic_ns() -> u64 {

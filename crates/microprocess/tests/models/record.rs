@@ -90,10 +90,20 @@ impl Record {
     pub(crate) fn effective_level(&self) -> u8 {
         31
     }
+
+    pub(crate) fn asked_level(&self) -> u8 {
+        self.effective_level()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MicroprocessRef(pub(crate) &'static Record);
+
+impl PartialEq for MicroprocessRef {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self.0, other.0)
+    }
+}
 
 loom::thread_local! {
     static CURRENT: &'static Record = for_ever(Record::new());

@@ -1,0 +1,185 @@
+//! Who is alone takes no lock, whoever comes in takes one: nobody is at the object while somebody else is.
+//!
+//! The memory barrier that the host executes in every thread stands in each section, between its mask and its look at the bias.
+
+#[path = "../../src/bias.rs"]
+mod real;
+
+use core::cell::Cell;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::fence;
+use loom::thread::{spawn, yield_now};
+
+use crate::claim::Hold;
+use crate::prim::atomic::{AtomicBool, Ordering, forget_orderings, order_stores};
+use crate::{explore, for_ever, must_fail};
+use real::{Bias, Member, Presence};
+
+thread_local! {
+    // Loom runs all its threads on one kernel thread.
+    static MUTANT: Cell<Mutant> = const { Cell::new(Mutant::None) };
+}
+
+/// What is broken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mutant {
+    None,
+    /// Who comes in does not wait for sections.
+    NeverInSection,
+    /// Sections look at the bias with no barrier behind their mask.
+    NoBarrier,
+}
+
+fn is(mutant: Mutant) -> bool {
+    MUTANT.get() == mutant
+}
+
+/// A virtual processor and its holder.
+struct Processor {
+    hold: Hold<()>,
+    presence: Presence<Self>,
+}
+
+// SAFETY: what the model is to find out.
+unsafe impl Sync for Processor {}
+
+impl Member for Processor {
+    fn presence(&self) -> &Presence<Self> {
+        &self.presence
+    }
+
+    fn may_be_in_section(&self) -> bool {
+        !is(Mutant::NeverInSection) && self.hold.is_masked()
+    }
+}
+
+/// An object and its lock, and who may use it.
+struct World {
+    bias: Bias<Processor>,
+    lock: AtomicBool,
+    object: UnsafeCell<u32>,
+    processors: [Processor; 2],
+}
+
+// SAFETY: what the model is to find out.
+unsafe impl Sync for World {}
+
+impl World {
+    fn new() -> &'static Self {
+        let processor =
+            || Processor { hold: Hold::new(core::ptr::null_mut()), presence: Presence::new() };
+        let world = Self {
+            bias: Bias::new(),
+            lock: AtomicBool::new(false),
+            object: UnsafeCell::new(0),
+            processors: [processor(), processor()],
+        };
+        let world = for_ever(world);
+        // Their words' first use.
+        world.lock.load(Ordering::Relaxed);
+        world.bias.is_revoked();
+        for processor in &world.processors {
+            world.bias.enter(processor, || {});
+            world.bias.leave(processor);
+            processor.hold.unmask();
+        }
+        world
+    }
+
+    fn enter(&'static self, number: usize) {
+        self.bias.enter(&self.processors[number], || fence(Ordering::SeqCst));
+    }
+
+    fn leave(&'static self, number: usize) {
+        self.bias.leave(&self.processors[number]);
+    }
+
+    /// A section that changes the object.
+    fn change(&self, number: usize) {
+        let hold = &self.processors[number].hold;
+        hold.mask();
+        if !is(Mutant::NoBarrier) {
+            fence(Ordering::SeqCst);
+        }
+        let locks = self.bias.is_revoked();
+        while locks && self.lock.swap(true, Ordering::Acquire) {
+            yield_now();
+        }
+        // SAFETY: what the model is to find out.
+        self.object.with_mut(|count| unsafe { *count += 1 });
+        if locks {
+            self.lock.store(false, Ordering::Release);
+        }
+        hold.unmask();
+    }
+}
+
+/// One is inside, the other comes in; both change the object, and go.
+fn one_joins() {
+    order_stores();
+    explore(Some(3), || {
+        let world = World::new();
+        world.enter(0);
+        let other = spawn(move || {
+            world.enter(1);
+            world.change(1);
+            world.leave(1);
+        });
+        world.change(0);
+        world.leave(0);
+        other.join().unwrap();
+    });
+}
+
+/// Two are inside; one goes, and the other is alone with what that one left.
+fn one_leaves() {
+    order_stores();
+    explore(Some(3), || {
+        let world = World::new();
+        world.enter(0);
+        world.enter(1);
+        let other = spawn(move || {
+            world.change(1);
+            world.leave(1);
+        });
+        world.change(0);
+        world.change(0);
+        other.join().unwrap();
+        assert!(!world.bias.is_revoked(), "who is alone takes no locks");
+    });
+}
+
+#[test]
+fn who_comes_in_meets_nobody_without_locks() {
+    one_joins();
+}
+
+#[test]
+fn who_stays_sees_what_was_left() {
+    one_leaves();
+}
+
+#[test]
+fn coming_in_without_waiting_for_sections_is_caught() {
+    must_fail(|| {
+        MUTANT.set(Mutant::NeverInSection);
+        one_joins();
+    });
+}
+
+#[test]
+fn a_section_that_looks_before_its_mask_is_seen_is_caught() {
+    must_fail(|| {
+        MUTANT.set(Mutant::NoBarrier);
+        one_joins();
+    });
+}
+
+#[test]
+fn forgotten_orderings_are_caught() {
+    must_fail(|| {
+        forget_orderings();
+        one_leaves();
+    });
+}
