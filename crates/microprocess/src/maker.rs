@@ -26,6 +26,9 @@ const DESCRIPTORS: u32 = 8192;
 /// How long a surplus is kept; then half of it is dismissed.
 const TRIM_NS: u64 = 2_000_000_000;
 
+/// When to see whether those who were dismissed have exited.
+const JOIN_NS: u64 = 50_000_000;
+
 /// What others tell the maker.
 #[derive(Debug)]
 pub(crate) struct Maker {
@@ -111,7 +114,7 @@ pub(crate) fn run(shared: &'static Shared) {
     maker.tid.store(ThreadId::current().number(), Ordering::Release);
     step_aside(shared);
     make(shared);
-    let mut trim_ns = None;
+    let (mut trim_ns, mut join_ns) = (None, None);
     loop {
         // Before the look at anything that a poke may announce.
         maker.word.store(0, Ordering::SeqCst);
@@ -120,14 +123,18 @@ pub(crate) fn run(shared: &'static Shared) {
         }
         make(shared);
         let now_ns = monotonic_ns();
-        if trim_ns.is_some_and(|trim_ns| trim_ns <= now_ns) {
+        let is_over = |end_ns: Option<u64>| end_ns.is_some_and(|end_ns| end_ns <= now_ns);
+        let soon_ns = Some(now_ns + JOIN_NS);
+        if is_over(trim_ns) {
             trim(shared);
-            trim_ns = None;
+            (trim_ns, join_ns) = (None, soon_ns);
+        } else if is_over(join_ns) {
+            join_ns = if shared.join_finished() { None } else { soon_ns };
         }
         if shared.vps().iter().any(|vp| vp.pool.size() > SPARES_MIN) {
             trim_ns = trim_ns.or(Some(now_ns + TRIM_NS));
         }
-        futex::wait(&maker.word, 0, trim_ns);
+        futex::wait(&maker.word, 0, trim_ns.into_iter().chain(join_ns).min());
     }
 }
 
@@ -170,5 +177,4 @@ fn trim(shared: &'static Shared) {
             thread.dismiss();
         }
     }
-    shared.join_finished();
 }

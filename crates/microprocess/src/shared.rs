@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kyocho_sys::error::Errno;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use kyocho_sys::prim::hint::spin_loop;
 use kyocho_sys::prim::thread;
 
 use crate::detect::Observer;
@@ -26,6 +27,9 @@ pub(crate) const KERNEL_THREADS_MAX: u32 = 16_384;
 
 /// Kernel threads that are looked at in one go: some 20 µs.
 const STRAGGLERS_MAX: usize = 16;
+
+/// How often to see whether anybody looks at a holder before it is put off.
+const LOOKS_MAX: u32 = 16;
 
 /// How a run ended.
 pub(crate) mod outcome {
@@ -315,21 +319,34 @@ impl Shared {
 }
 
 impl Shared {
-    /// Joins the kernel threads that have exited; another time, if one of them may be in somebody's sight.
-    pub(crate) fn join_finished(&self) {
+    /// Joins the kernel threads that have exited; whether none of them is left for another time.
+    ///
+    /// Who has exited holds no virtual processor, so whoever begins to look at a holder from now on looks at another. Those who looked before
+    /// are done once there was a moment, for each virtual processor, in which nobody did. All processors at once seldom have one
+    /// under load, and an unjoined thread keeps its descriptor.
+    pub(crate) fn join_finished(&self) -> bool {
         let (ended, others): (Vec<Handle>, Vec<Handle>) = mem::take(&mut *self.threads())
             .into_iter()
             .partition(|handle| handle.thread().has_ended());
         self.threads().extend(others);
-        // Somebody may still look at one of them, and if the host gives them no turn, for long.
-        let is_seen =
-            |vp: &&Vp| vp.taking.load(Ordering::SeqCst) || vp.looking.load(Ordering::SeqCst) != 0;
-        if self.vps.iter().any(is_seen) {
-            return self.threads().extend(ended);
+        if !ended.is_empty() && !self.vps.iter().all(|vp| has_no_looker(vp)) {
+            self.threads().extend(ended);
+            return false;
         }
         self.kernel_threads.fetch_sub(ended.len() as u32, Ordering::Relaxed);
         ended.into_iter().for_each(Handle::join);
+        true
     }
+}
+
+/// Whether there is a moment in which nobody looks at the holder of `vp`. Not waited for: whoever looks may be of the lowest class, and get no turn for
+/// seconds, in which the maker must make threads.
+fn has_no_looker(vp: &Vp) -> bool {
+    let is_seen = || vp.taking.load(Ordering::SeqCst) || vp.looking.load(Ordering::SeqCst) != 0;
+    (0..LOOKS_MAX).any(|_| {
+        spin_loop();
+        !is_seen()
+    })
 }
 
 /// The runtimes that run.

@@ -86,6 +86,38 @@ fn kernel_threads_of_a_crowd_are_given_back_when_it_has_gone() {
     });
 }
 
+/// Somebody looks at a holder nearly all the time; who was dismissed is joined, and its descriptor closed, all the same.
+#[test]
+fn descriptors_of_a_crowd_are_given_back_under_load() {
+    alone("descriptors_of_a_crowd_are_given_back_under_load", || {
+        under_watchdog("descriptors", || {
+            on(2, Detection::Sentinel)
+                .run(|| {
+                    crowd_sleeps(100);
+                    let stop = Arc::new(AtomicBool::new(false));
+                    let load: Vec<_> = (0..4)
+                        .map(|_| {
+                            let stop = Arc::clone(&stop);
+                            spawn(move || {
+                                while !stop.load(Ordering::Relaxed) {
+                                    raw_sleep_ms(1);
+                                }
+                            })
+                        })
+                        .collect();
+                    // Some have been dismissed, and of those at most a few are not joined yet: each has one, and there are few others.
+                    let most = kernel_threads();
+                    while kernel_threads() > most - 20 || descriptors() > kernel_threads() + 20 {
+                        sleep(Duration::from_millis(5));
+                    }
+                    stop.store(true, Ordering::Relaxed);
+                    load.into_iter().for_each(|one| one.join().unwrap());
+                })
+                .unwrap();
+        });
+    });
+}
+
 #[test]
 fn nothing_is_left_of_a_runtime_that_has_stopped() {
     alone("nothing_is_left_of_a_runtime_that_has_stopped", || {
