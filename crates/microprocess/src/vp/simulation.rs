@@ -1,5 +1,5 @@
 //! Events in random orders, from a seed, against virtual processors and the built-in run queue: nobody is lost, nobody runs twice, the
-//! most urgent first, first come first served among equals but for leads that were paid for.
+//! most urgent first, first come first served among equals but for leads that were paid for: two switches each.
 //!
 //! The code is real from the inbox on: messages are posted, served and forwarded, microprocesses queued, given away, set on timers. What
 //! is missing is kernel threads: the test says when one sleeps, comes back, is preempted. Beside it goes a naive model of who is where:
@@ -29,10 +29,9 @@ const SEEDS: u64 = 3_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In a run queue: its place among equals, and whether it comes from a sleep, and may go before them.
+    /// In a run queue: its place among equals.
     Queued {
         order: i64,
-        may_lead: bool,
     },
     Running,
     Parked,
@@ -58,8 +57,28 @@ struct Processor {
     running: Option<usize>,
     /// Members with messages, in the order in which they came.
     inbox: VecDeque<usize>,
-    switches: u64,
-    leads: u64,
+    timer_leads: Purse,
+    unblocked_leads: Purse,
+}
+
+/// What pays for leads of one kind: each switch puts in half of one, up to [`LEADS_MAX`].
+#[derive(Default)]
+struct Purse {
+    halves: u64,
+}
+
+impl Purse {
+    fn put_in(&mut self) {
+        self.halves = (self.halves + 1).min(2 * LEADS_MAX);
+    }
+
+    fn pay(&mut self) -> bool {
+        let paid = self.halves >= 2;
+        if paid {
+            self.halves -= 2;
+        }
+        paid
+    }
 }
 
 struct Simulation {
@@ -74,7 +93,9 @@ impl Simulation {
     fn new(seed: u64) -> Self {
         let processor = |index| {
             let vp = Box::leak(Box::new(Vp::new(index, core::ptr::null_mut())));
-            Processor { vp, running: None, inbox: VecDeque::new(), switches: 0, leads: 0 }
+            let (timer_leads, unblocked_leads) = (Purse::default(), Purse::default());
+            let inbox = VecDeque::new();
+            Processor { vp, running: None, inbox, timer_leads, unblocked_leads }
         };
         let mut simulation = Self {
             random: Random(seed),
@@ -95,20 +116,24 @@ impl Simulation {
         let vp = self.processors[home].vp;
         record.renew(vp, number as u64 + 1, level, kyocho_arch::Context::NULL);
         vp.queue.push(record, Arrival::Spawned);
-        let place = self.behind(false);
+        let place = self.behind();
         self.members.push(Member { record, home, place, level, token: false, asked: 0, due_ns: 0 });
     }
 
     /// Behind its equals.
-    fn behind(&mut self, may_lead: bool) -> Place {
+    fn behind(&mut self) -> Place {
         self.order += 1;
-        Place::Queued { order: self.order, may_lead }
+        Place::Queued { order: self.order }
     }
 
     /// Before its equals.
     fn before(&mut self) -> Place {
         self.order += 1;
-        Place::Queued { order: -self.order, may_lead: false }
+        Place::Queued { order: -self.order }
+    }
+
+    fn woken(&mut self, leads: bool) -> Place {
+        if leads { self.before() } else { self.behind() }
     }
 
     fn step(&mut self) {
@@ -162,18 +187,20 @@ impl Simulation {
         let asked = core::mem::take(&mut self.members[index].asked);
         let is = |simulation: &Self, place| simulation.members[index].place == place;
         if asked & remote::ARRIVE != 0 {
-            self.members[index].place = self.behind(false);
+            self.members[index].place = self.behind();
         }
         if asked & remote::UNBLOCKED != 0 {
-            self.members[index].place = self.behind(true);
+            let home = self.members[index].home;
+            let leads = self.processors[home].unblocked_leads.pay();
+            self.members[index].place = self.woken(leads);
         }
         if asked & remote::WAKE != 0 && is(self, Place::Parked) {
-            self.members[index].place = self.behind(false);
+            self.members[index].place = self.behind();
         }
         if asked & remote::UNPARK != 0 {
             let parks = self.members[index].record.reason.get().kind == Kind::Park;
             if is(self, Place::Parked) && parks {
-                self.members[index].place = self.behind(false);
+                self.members[index].place = self.behind();
             } else {
                 self.members[index].token = true;
             }
@@ -181,7 +208,7 @@ impl Simulation {
         if asked & remote::CHANGED != 0 {
             self.members[index].level = self.members[index].record.asked_level();
             if matches!(self.members[index].place, Place::Queued { .. }) {
-                self.members[index].place = self.behind(false);
+                self.members[index].place = self.behind();
             }
         }
     }
@@ -193,9 +220,12 @@ impl Simulation {
         let mut due: Vec<usize> = (0..MEMBERS).filter(|&at| is_set(&self.members[at])).collect();
         due.sort_by_key(|&at| self.members[at].due_ns);
         vp.fire(self.now_ns);
+        let mut may_lead = true;
         for index in due {
             if !self.members[index].record.timer.is_set() {
-                self.members[index].place = self.behind(true);
+                let leads = may_lead && self.processors[processor].timer_leads.pay();
+                may_lead &= !leads;
+                self.members[index].place = self.woken(leads);
             }
         }
     }
@@ -247,11 +277,11 @@ impl Simulation {
             }
             3 if vp.queue.outranks(record, Slice::Over) => {
                 vp.queue.push(record, Arrival::SliceOver);
-                self.members[index].place = self.behind(false);
+                self.members[index].place = self.behind();
             }
             4 if vp.queue.may_follow(record) => {
                 vp.queue.push(record, Arrival::Yielded);
-                self.members[index].place = self.behind(false);
+                self.members[index].place = self.behind();
             }
             _ => return,
         }
@@ -266,7 +296,7 @@ impl Simulation {
         if kind == Kind::Park && record.token.replace(false) {
             assert!(core::mem::take(&mut self.members[index].token), "a token is left once");
             vp.queue.push(record, Arrival::Woken);
-            self.members[index].place = self.behind(false);
+            self.members[index].place = self.behind();
             return;
         }
         record.reason.set(Reason { kind, object: 0 });
@@ -295,21 +325,17 @@ impl Simulation {
         let mut first = i64::MAX;
         for other in self.members.iter().filter(queued) {
             assert!(other.level <= level, "the most urgent first");
-            if let Place::Queued { order, .. } = other.place
+            if let Place::Queued { order } = other.place
                 && other.level == level
             {
                 first = first.min(order);
             }
         }
-        let Place::Queued { order, may_lead } = self.members[index].place else { unreachable!() };
+        let Place::Queued { order } = self.members[index].place else { unreachable!() };
+        assert_eq!(order, first, "first come, first served, but for leads that were paid for");
         let here = &mut self.processors[processor];
-        if order != first {
-            assert!(may_lead, "first come, first served");
-            here.leads += 1;
-            // Two kinds of sleepers, each of whose leads is paid for with two switches.
-            assert!(here.leads <= 2 * (here.switches / 2 + LEADS_MAX), "leads are paid for");
-        }
-        here.switches += 1;
+        here.timer_leads.put_in();
+        here.unblocked_leads.put_in();
         here.running = Some(index);
         self.members[index].place = Place::Running;
         vp.current.set(Some(record));
