@@ -15,9 +15,11 @@ mod file;
 mod operation;
 mod pending;
 pub(crate) mod port;
+pub(crate) mod routing;
 
 pub use file::{File, Standard, stderr, stdin, stdout};
 pub(crate) use operation::Operation;
+pub use routing::{Route, route, route_of};
 
 use core::fmt;
 

@@ -42,6 +42,8 @@ pub(crate) struct Counters {
     pub(crate) shared: Counter,
     pub(crate) gathered: Counter,
     pub(crate) travels: Counter,
+    pub(crate) completed: Counter,
+    pub(crate) timers: Counter,
     pub(crate) aside: Counter,
     /// How often attention was served: for the watchdog alone.
     pub(crate) served: Counter,
@@ -60,6 +62,8 @@ impl Counters {
             shared: Counter::new(),
             gathered: Counter::new(),
             travels: Counter::new(),
+            completed: Counter::new(),
+            timers: Counter::new(),
             aside: Counter::new(),
             served: Counter::new(),
         }
@@ -78,6 +82,8 @@ impl Counters {
             shared: self.shared.get(),
             gathered: self.gathered.get(),
             travels: self.travels.get(),
+            completed: self.completed.get(),
+            timers: self.timers.get(),
             aside: self.aside.get(),
             ..Statistics::default()
         }
@@ -108,6 +114,10 @@ pub struct Statistics {
     pub gathered: u64,
     /// A channel or lock was used by another virtual processor than the one before.
     pub travels: u64,
+    /// An operation of input or output completed: see [`io::Route`](crate::io::Route).
+    pub completed: u64,
+    /// A timer ran out, of a sleep or of a wait with a time limit.
+    pub timers: u64,
     /// A virtual processor stood aside for a more urgent one of another process.
     pub aside: u64,
     /// Preempted by the host: it took the CPU from a kernel thread that held a virtual processor. Known to [`Detection::Bpf`] alone.
@@ -133,6 +143,8 @@ impl core::ops::Add for Statistics {
             shared: self.shared + other.shared,
             gathered: self.gathered + other.gathered,
             travels: self.travels + other.travels,
+            completed: self.completed + other.completed,
+            timers: self.timers + other.timers,
             aside: self.aside + other.aside,
             host_preempted: self.host_preempted + other.host_preempted,
             host_resumed: self.host_resumed + other.host_resumed,

@@ -547,6 +547,7 @@ impl Vp {
     pub(crate) fn fire(&self, now_ns: u64) {
         let mut may_lead = true;
         while let Some(record) = self.timers.take_up_to(now_ns) {
+            self.counters.timers.bump();
             record.timed_out.set(true);
             record.state.set(State::Runnable);
             if may_lead && self.may_lead(&self.sleeper_leads) {

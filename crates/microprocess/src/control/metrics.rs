@@ -20,6 +20,8 @@ const COUNTERS: &[Metric] = &[
     ("shared", "A runnable microprocess moved to an idle virtual processor.", |c| c.shared),
     ("gathered", "A virtual processor gave all it had to another.", |c| c.gathered),
     ("travels", "A channel or lock used by another virtual processor than before.", |c| c.travels),
+    ("completed", "An operation of input or output completed.", |c| c.completed),
+    ("timers", "A timer ran out.", |c| c.timers),
 ];
 
 /// The counters of an address space.

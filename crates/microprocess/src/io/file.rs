@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::descriptor::{self, Extent};
+use super::routing;
 
 /// An open file, pipe or terminal, as [`std::fs::File`].
 ///
@@ -180,12 +181,14 @@ impl Seek for File {
 
 impl From<fs::File> for File {
     fn from(inner: fs::File) -> Self {
+        routing::forget(&inner);
         Self { inner }
     }
 }
 
 impl From<OwnedFd> for File {
     fn from(descriptor: OwnedFd) -> Self {
+        routing::forget(&descriptor);
         Self { inner: descriptor.into() }
     }
 }

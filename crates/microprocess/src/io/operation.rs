@@ -4,7 +4,7 @@
 use core::{iter, time::Duration};
 use std::{
     io::{Error, ErrorKind, Result},
-    os::fd::BorrowedFd,
+    os::fd::{AsRawFd, BorrowedFd},
 };
 
 use io_uring::squeue;
@@ -13,7 +13,7 @@ use kyocho_sys::{
     prim::clock::monotonic_ns,
 };
 
-use super::{pending::Pending, port::Port};
+use super::{pending::Pending, port::Port, routing};
 use crate::{
     deadline::Deadline,
     orders,
@@ -45,6 +45,7 @@ impl<Call: FnMut() -> Result<usize>> Operation<'_, Call> {
     /// What the entry points to stays valid during the call, for writing where the kernel writes.
     pub(crate) unsafe fn perform(mut self, timeout: Option<Duration>) -> Result<usize> {
         let deadline = timeout.and_then(Deadline::after);
+        let _visit = routing::of(self.descriptor.as_raw_fd()).follow();
         loop {
             orders::hot_point();
             // SAFETY: passed on to the caller.

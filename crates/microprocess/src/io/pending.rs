@@ -42,6 +42,7 @@ impl Pending {
     pub(super) fn complete(&self, result: i32) {
         let mut state = self.state.enter();
         state.result = Some(result);
+        state.vp().counters.completed.bump();
         if state.parked {
             state.parked = false;
             make_runnable_from(state.vp(), self.who);

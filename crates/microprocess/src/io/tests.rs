@@ -8,8 +8,9 @@ use std::io::{BufRead, BufReader, ErrorKind, IoSlice, IoSliceMut, Read, Seek, Se
 use std::os::fd::AsFd;
 
 use super::descriptor::{Interest, ready};
-use super::{File, Mechanism, mechanism, port::Port};
-use crate::{scope, spawn, sync::tests::on_processors, yield_now};
+use super::{File, Mechanism, Route, mechanism, port::Port, route, route_of};
+use crate::{Microprocess, schedule::mask, scope, spawn, sync::tests::on_processors, yield_now};
+use kyocho_sys::skip::skip;
 
 /// A pipe whose ends wait as microprocesses do.
 fn pipe() -> (File, File) {
@@ -198,10 +199,7 @@ fn file_is_cut_extended_and_written_from_several_buffers() {
 fn device_without_room_is_an_error() {
     on_processors(1, || {
         let Ok(mut full) = File::create("/dev/full") else {
-            return kyocho_sys::skip::skip(
-                "device_without_room_is_an_error",
-                "there is no /dev/full",
-            );
+            return skip("device_without_room_is_an_error", "there is no /dev/full");
         };
         assert_eq!(full.write(b"x").unwrap_err().kind(), ErrorKind::StorageFull);
     });
@@ -219,5 +217,55 @@ fn descriptor_is_waited_for_without_reading() {
         wait(None).unwrap();
         drop(writer);
         wait(None).unwrap();
+    });
+}
+
+/// How many operations completed on each virtual processor of the caller's runtime.
+fn completed() -> [u64; 2] {
+    let section = mask();
+    let vps = section.vp.shared().vps();
+    section.leave();
+    [0, 1].map(|index| vps[index].counters.completed.get())
+}
+
+/// Reads eight bytes, one at a time; where that completed.
+fn read_eight(reader: &mut File, writer: &mut std::io::PipeWriter) -> [u64; 2] {
+    let before = completed();
+    for _ in 0..8 {
+        writer.write_all(&[1]).unwrap();
+        reader.read_exact(&mut [0]).unwrap();
+    }
+    let after = completed();
+    [0, 1].map(|index| after[index] - before[index])
+}
+
+#[test]
+fn events_are_taken_where_their_source_is_routed() {
+    if mechanism() == Mechanism::Calls {
+        return skip("events_are_taken_where_their_source_is_routed", "no io_uring here");
+    }
+    on_processors(2, || {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut reader = File::from(reader);
+        let routes = [(Route::To(1), [0, 8]), (Route::To(0), [8, 0]), (Route::Spread, [4, 4])];
+        for (way, expected) in routes {
+            route(&reader, way).unwrap();
+            assert_eq!(route_of(&reader), way);
+            assert_eq!(read_eight(&mut reader, &mut writer), expected, "{way:?}");
+        }
+        let me = Microprocess::current();
+        assert_eq!(me.pinned_to(), None);
+        // Who is pinned stays.
+        me.set_virtual_processor(Some(0));
+        route(&reader, Route::To(1)).unwrap();
+        assert_eq!(read_eight(&mut reader, &mut writer), [8, 0]);
+        assert_eq!(me.pinned_to(), Some(0));
+        drop(reader);
+        // The next source of that number is another.
+        let (reader, _writer) = pipe();
+        assert_eq!(route_of(&reader), Route::Caller);
+        let refused = route(&reader, Route::To(2)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+        assert!(refused.to_string().contains("no virtual processor 2"), "{refused}");
     });
 }

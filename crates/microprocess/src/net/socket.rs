@@ -9,6 +9,7 @@ use std::{
 use socket2::{Domain, SockAddr, SockRef, Type};
 
 use super::{limit::Limit, operation};
+use crate::io::routing;
 
 /// An open socket.
 #[derive(Debug)]
@@ -82,6 +83,7 @@ impl Socket {
 
 impl From<socket2::Socket> for Socket {
     fn from(inner: socket2::Socket) -> Self {
+        routing::forget(&inner);
         Self { inner, read_limit: Limit::default(), write_limit: Limit::default() }
     }
 }
