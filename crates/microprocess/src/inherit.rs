@@ -13,7 +13,17 @@
 //! waits for, which may change that one's donation, and so on, for at most [`CHAIN_MAX`] steps ([`propagate`]). In a ring of waits levels
 //! rise to the highest, so that ends; there they do not sink again, but nobody in a ring runs again either, unless by a time limit.
 //!
-//! Semaphores, condition variables and channels have no owner who could be raised: their waiters are served by priority, that is all.
+//! | who waits for | who inherits |
+//! |---|---|
+//! | a mutex, alone or after a condition variable | its holder |
+//! | a reader-writer lock that a writer holds | the writer; readers are many, and not known |
+//! | the end of another | that one |
+//! | a call to another process | its worker, by the level in the frame (`gate`) |
+//! | a semaphore, a barrier, a scope, a notification | nobody: whoever will release, arrive or notify is not known before it does |
+//! | room or a message in a channel | nobody: any holder of the other end may come, and ends are cloned and handed on |
+//!
+//! Where nobody inherits, waiters are served by priority, first come first served among equals; one whose priority is changed while it waits keeps its
+//! place there. What needs more takes a mutex around its state, or a call.
 //!
 //! **Lock order:** an object's guard, then a record's inheritance lock; the other way round it is only tried ([`Source::try_pass_on`]). No two
 //! inheritance locks are waited for at once.
