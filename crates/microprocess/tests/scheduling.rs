@@ -175,8 +175,10 @@ impl Scheduler for Broken {
                 None
             }
             _ => {
-                self.last = self.list.pop_front();
-                self.last
+                let next = self.list.pop_front();
+                // Nobody at all would be another fault.
+                self.last = next.or(self.last);
+                next
             }
         }
     }
