@@ -221,3 +221,22 @@ fn the_trace_shows_who_answered_and_how_often() {
     assert!(text.lines().any(|line| line.contains("[local] read(")), "{text}");
     assert!(text.contains("calls  by      name"), "{text}");
 }
+
+#[test]
+fn a_signal_to_the_command_reaches_the_program() {
+    if !is_permitted("a_signal_to_the_command_reaches_the_program") {
+        return;
+    }
+    // What a terminal would send to all is left to the program; what is sent to the command is passed on.
+    let script = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut command = inside(&["sh", "-c", script]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    for signal in ["-INT", "-TERM"] {
+        let told = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(told.unwrap().success());
+    }
+    assert_eq!(lines.next().unwrap().unwrap(), "told");
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}

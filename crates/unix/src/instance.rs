@@ -11,6 +11,7 @@ use crate::{launcher, processes};
 use core::fmt;
 use core::time::Duration;
 use kyocho_microprocess::io::descriptor;
+use kyocho_microprocess::signals::{self, Signal, Signals};
 use kyocho_sys::confined::{self, Confined, Started};
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::Interest;
@@ -287,6 +288,9 @@ fn serve(server: Arc<Server>, started: Started) -> Result<Outcome, StartError> {
     let tracing = Arc::clone(&server);
     let outcome = kyocho_microprocess::run(move || {
         let receiver = Arc::clone(&listener);
+        // Before the program begins, which is when its launcher is answered.
+        let signals = signals::channel([Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP]);
+        drop(kyocho_microprocess::spawn(move || pass_signals(process, signals.ok())));
         drop(kyocho_microprocess::spawn(move || receive(&server, &receiver)));
         // An error of waiting is an end of waiting: the status says more.
         let _ = descriptor::ready(end.as_fd(), Interest::Read, None);
@@ -314,6 +318,18 @@ fn receive(server: &Arc<Server>, listener: &Arc<Listener>) {
             Err(_) if listener.is_abandoned() => return,
             // The caller died between asking and being heard.
             Err(_) => {}
+        }
+    }
+}
+
+/// Passes on what is sent to us and meant for the program. What a terminal sends goes to its whole foreground group: the program has it
+/// already, and we outlive it.
+fn pass_signals(process: u32, signals: Option<Signals>) {
+    let Some(signals) = signals else { return };
+    while let Ok(signal) = signals.recv() {
+        if signal == Signal::TERM || signal == Signal::HUP {
+            // One that ended meanwhile needs no signal.
+            let _ = processes::send(process, signal.number());
         }
     }
 }
