@@ -107,7 +107,8 @@ pub enum Action {
     Return(Result<Outcome, DsmError>),
     /// The program sees this page so from now on, and what it writes there is told to [`crate::Node::write`] before its next call.
     Show(PageId, Contents),
-    /// The program cannot use the page before it has called [`Call::Fetch`].
+    /// The program cannot use the page before it has called [`Call::Fetch`]. So are all pages in the beginning; of those that a node
+    /// manages then, the copy is here already.
     Hide(PageId),
     /// The program alone has this page: what it writes there need not be told.
     Own(PageId),
@@ -135,6 +136,16 @@ pub enum Subject {
     Barrier,
 }
 
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lock(LockId(lock)) => write!(f, "lock {lock}"),
+            Self::Page(PageId(page)) => write!(f, "page {page}"),
+            Self::Barrier => write!(f, "the barrier"),
+        }
+    }
+}
+
 /// Why a call failed; nothing has changed then, unless a peer was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -154,12 +165,12 @@ pub enum DsmError {
 impl fmt::Display for DsmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OutOfRange(subject) => write!(f, "{subject:?} is outside of the layout"),
+            Self::OutOfRange(subject) => write!(f, "{subject} is outside of the layout"),
             Self::NotHeld(LockId(lock)) => write!(f, "lock {lock} is not held: acquire it first"),
             Self::AlreadyHeld(LockId(lock)) => write!(f, "lock {lock} is held already"),
             Self::CallOutstanding => write!(f, "the node's last call has not returned"),
             Self::PeerLost(NodeId(node), subject) => {
-                write!(f, "node {node} is dead: {subject:?} cannot be had; save and exit")
+                write!(f, "node {node} is dead: {subject} cannot be had; save and exit")
             }
         }
     }

@@ -1,4 +1,14 @@
-//! The protocol of software distributed shared memory with implicit-binding entry consistency (Paper 3, SMS).
+//! Software distributed shared memory with implicit-binding entry consistency (Paper 3, SMS).
+//!
+//! [`Dsm`] is what programs use; `kyocho dsm run -n N PROGRAM` starts N nodes of one. Below it:
+//!
+//! ```text
+//!   program ──> runtime ── Call, written words ──> node (pure) ── Send ──> wire ──> transport ══ network
+//!      │           ^  <── Show, Hide, Return ───────                                (Tcp, Local)
+//!      └─ fault ───┘ watch: which pages may be used, which were written
+//! ```
+//!
+//! The protocol by itself, as the simulator runs it:
 //!
 //! ```text
 //!   program ── Call ──>  Node  ── Action::Send ──>  Link  ══ network ══>  Link ── Event::Message ──>  Node
@@ -23,12 +33,16 @@
 mod address;
 mod barrier;
 mod interface;
+pub mod launch;
 mod link;
 mod lock;
 mod memory;
 mod message;
 mod node;
+mod runtime;
+pub mod transport;
 pub mod watch;
+pub mod wire;
 mod words;
 
 pub use address::{Address, ConditionId, LockId, NodeId, PageId};
@@ -40,3 +54,4 @@ pub use lock::Mode;
 pub use memory::{Absent, Contents};
 pub use message::{BarrierKind, Message, Move, Update};
 pub use node::Node;
+pub use runtime::{Dsm, Error, Placement, Settings, SharedArray, Statistics};

@@ -11,7 +11,7 @@ use crate::address::{Address, ConditionId, NodeId};
 use crate::message::Update;
 
 /// How a lock is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Mode {
     /// One holder at a time.
     Exclusive,

@@ -41,7 +41,7 @@ impl Memory {
         let masters: BTreeMap<_, _> = managed.map(|page| (page, zeroed.clone())).collect();
         Self {
             copies: masters.clone(),
-            changed: masters.keys().copied().collect(),
+            changed: BTreeSet::new(),
             masters,
             owned: BTreeSet::new(),
             dirty: Vec::new(),

@@ -12,9 +12,12 @@
 //!   old manager ── Master ──> new manager of a page
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 use crate::address::{Address, ConditionId, LockId, NodeId, PageId};
 use crate::lock::Mode;
 use crate::memory::Contents;
+use crate::wire;
 
 /// A write: the value of a word, and when it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub struct Update {
 }
 
 /// Another manager from the next barrier on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Move {
     /// Of a lock.
     Lock(LockId, NodeId),
@@ -37,7 +40,7 @@ pub enum Move {
 }
 
 /// How a barrier treats pages that one node alone wrote to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrierKind {
     /// As all others.
     Ordinary,
@@ -46,7 +49,7 @@ pub enum BarrierKind {
 }
 
 /// A message; all but `Lost` carry the epoch of their sender beside them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// Asks a lock's manager for it; `seen` is the stamp of the last update that the sender has.
     Acquire {
@@ -74,6 +77,7 @@ pub enum Message {
         /// Lamport time of the last release.
         time: u64,
         /// What the receiver has not seen.
+        #[serde(with = "wire::updates")]
         updates: Vec<Update>,
     },
     /// The manager tells the last holder to grant the lock.
@@ -94,6 +98,7 @@ pub enum Message {
         /// Lamport time of the release.
         time: u64,
         /// What was written under it; empty where the last holder keeps the log.
+        #[serde(with = "wire::updates")]
         updates: Vec<Update>,
         /// The condition variable to wait on, if any.
         then_wait: Option<ConditionId>,
@@ -110,7 +115,7 @@ pub enum Message {
         all: bool,
     },
     /// Updates for a page's manager; one message for each manager.
-    Flush(Vec<Update>),
+    Flush(#[serde(with = "wire::updates")] Vec<Update>),
     /// A node is at the barrier.
     Arrive {
         /// Its time.
@@ -138,11 +143,11 @@ pub enum Message {
         kind: BarrierKind,
     },
     /// The master of a page for its new manager.
-    Master(PageId, Contents),
+    Master(PageId, #[serde(with = "wire::contents")] Contents),
     /// Asks for a page.
     Fetch(PageId),
     /// The page.
-    Page(PageId, Contents),
+    Page(PageId, #[serde(with = "wire::contents")] Contents),
     /// A node is dead.
     Lost(NodeId),
 }

@@ -39,6 +39,44 @@ pub fn open(path: &CStr, access: Access) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(number as RawFd) })
 }
 
+/// Whether programs that are executed get a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inheritance {
+    /// They get it, with its number.
+    Inherited,
+    /// It is closed for them.
+    Closed,
+}
+
+/// Says whether programs that are executed from now on get a descriptor.
+///
+/// # Errors
+/// Injected ones.
+pub fn set_inheritance(descriptor: BorrowedFd<'_>, to: Inheritance) -> Result<(), Errno> {
+    fault::check(Call::Open)?;
+    let flags = if to == Inheritance::Closed { libc::FD_CLOEXEC } else { 0 };
+    let arguments = [descriptor.as_raw_fd() as usize, libc::F_SETFD as usize, flags as usize];
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_fcntl, arguments) }?;
+    Ok(())
+}
+
+/// Takes a descriptor over that this program was started with. Those it starts do not get it.
+///
+/// # Errors
+/// `BADF`: there is none of that number. Injected ones.
+///
+/// # Safety
+/// Nobody else in this program owns the descriptor, or takes it over.
+pub unsafe fn adopt(number: u32) -> Result<OwnedFd, Errno> {
+    fault::check(Call::Open)?;
+    let arguments = [number as usize, libc::F_SETFD as usize, libc::FD_CLOEXEC as usize];
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_fcntl, arguments) }?;
+    // SAFETY: it exists, and is ours by the caller's promise.
+    Ok(unsafe { OwnedFd::from_raw_fd(number as RawFd) })
+}
+
 /// Reads up to a buffer of bytes: how many, 0 at the end. Blocks as the descriptor does.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ use crate::raw::call;
 pub enum Writes {
     /// Raises `SIGBUS`.
     Stop,
-    /// Passes; [`crate::pagemap::written`] tells of it. Linux 6.7.
+    /// Passes; [`crate::pagemap::PageMap::written`] tells of it. Linux 6.7.
     Pass,
 }
 

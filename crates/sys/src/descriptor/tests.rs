@@ -41,3 +41,27 @@ fn a_pipe_without_reader_refuses() {
     // The test harness ignores SIGPIPE, as every Rust program does unless told otherwise.
     assert_eq!(write(writer.as_fd(), b"x"), Err(Errno::new(libc::EPIPE)));
 }
+
+#[test]
+#[expect(unsafe_code, reason = "takes a descriptor over")]
+fn descriptors_are_inherited_only_where_that_was_said() {
+    use super::{Inheritance, adopt, set_inheritance};
+    use std::os::fd::{AsFd, AsRawFd};
+    let (reader, writer) = std::io::pipe().unwrap();
+    let sees = || {
+        let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        let pipe = std::fs::read_link(&path).unwrap();
+        let list = std::process::Command::new("readlink").arg(path).output().unwrap();
+        String::from_utf8_lossy(&list.stdout).trim() == pipe.to_string_lossy()
+    };
+    assert!(!sees());
+    set_inheritance(reader.as_fd(), Inheritance::Inherited).unwrap();
+    assert!(sees());
+    set_inheritance(reader.as_fd(), Inheritance::Closed).unwrap();
+    assert!(!sees());
+    let number = std::os::fd::IntoRawFd::into_raw_fd(writer) as u32;
+    // SAFETY: given up in the line above.
+    drop(unsafe { adopt(number) }.unwrap());
+    // SAFETY: nobody owns a number as great as that.
+    assert!(unsafe { adopt(1 << 29) }.is_err());
+}

@@ -1,0 +1,187 @@
+//! How a node learns its place: what a launcher says to it in its environment.
+//!
+//! | variable | |
+//! |---|---|
+//! | `KYOCHO_DSM_RANK` | this node's rank; without it, the program is a cluster of one |
+//! | `KYOCHO_DSM_NODES` | where each node listens, by rank: `10.0.0.1:7000,10.0.0.2:7000` |
+//! | `KYOCHO_DSM_SECRET` | 64 hexadecimal digits that all know |
+//! | `KYOCHO_DSM_LISTENER` | number of a descriptor that listens already; else the node binds its own address |
+//! | `KYOCHO_DSM_DETECTION` | `scan`, `userfault` or `protect`; else the best of them that the host permits |
+//! | `KYOCHO_DSM_SCHEME` | `manager` (default) or `holder`: who keeps what was written under locks |
+//! | `KYOCHO_DSM_DEADLINE_MS` | silence of a peer that means death; default 10,000 |
+#![expect(unsafe_code, reason = "takes over a descriptor that the launcher gave")]
+
+use core::fmt;
+use core::net::SocketAddr;
+use core::str::FromStr;
+use core::time::Duration;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+
+use kyocho_sys::descriptor;
+
+use crate::address::NodeId;
+use crate::interface::Scheme;
+use crate::transport::{Cluster, Secret};
+use crate::watch::Detection;
+
+/// Names of the variables.
+pub mod variable {
+    /// The rank.
+    pub const RANK: &str = "KYOCHO_DSM_RANK";
+    /// The addresses.
+    pub const NODES: &str = "KYOCHO_DSM_NODES";
+    /// The secret.
+    pub const SECRET: &str = "KYOCHO_DSM_SECRET";
+    /// The descriptor that listens.
+    pub const LISTENER: &str = "KYOCHO_DSM_LISTENER";
+    /// How writes are noticed.
+    pub const DETECTION: &str = "KYOCHO_DSM_DETECTION";
+    /// Who keeps the log.
+    pub const SCHEME: &str = "KYOCHO_DSM_SCHEME";
+    /// When silence is death.
+    pub const DEADLINE_MS: &str = "KYOCHO_DSM_DEADLINE_MS";
+}
+
+/// Time for all nodes to come together.
+const JOIN_WITHIN: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A variable that says what cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadVariable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it should say.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for BadVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} must be {}; start nodes by `kyocho dsm run`", self.name, self.expected)
+    }
+}
+
+impl core::error::Error for BadVariable {}
+
+/// What the environment says.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// None: a cluster of one.
+    pub(crate) cluster: Option<Cluster>,
+    pub(crate) listener: Option<TcpListener>,
+    pub(crate) detection: Option<Detection>,
+    pub(crate) scheme: Scheme,
+    pub(crate) deadline: Duration,
+}
+
+impl Place {
+    /// Reads it by `get`, which knows variables.
+    pub(crate) fn read(get: impl Fn(&str) -> Option<String>) -> Result<Self, BadVariable> {
+        let detection = parsed(&get, variable::DETECTION, "scan, userfault or protect")?;
+        let scheme = match get(variable::SCHEME).as_deref() {
+            None | Some("manager") => Scheme::LogAtManager,
+            Some("holder") => Scheme::LogAtLastHolder,
+            Some(_) => return Err(bad(variable::SCHEME, "manager or holder")),
+        };
+        let deadline: Option<u64> = parsed(&get, variable::DEADLINE_MS, "milliseconds")?;
+        let deadline = deadline.map_or(DEADLINE, Duration::from_millis);
+        if deadline.is_zero() {
+            return Err(bad(variable::DEADLINE_MS, "milliseconds, more than 0"));
+        }
+        let rank: Option<u16> = parsed(&get, variable::RANK, "a rank below the number of nodes")?;
+        let Some(rank) = rank else {
+            return Ok(Self { cluster: None, listener: None, detection, scheme, deadline });
+        };
+        let wanted = "addresses like 10.0.0.1:7000,10.0.0.2:7000, one for each node";
+        let nodes = get(variable::NODES).ok_or_else(|| bad(variable::NODES, wanted))?;
+        let addresses: Result<Vec<SocketAddr>, _> = nodes.split(',').map(str::parse).collect();
+        let addresses = addresses.map_err(|_| bad(variable::NODES, wanted))?;
+        if usize::from(rank) >= addresses.len() {
+            return Err(bad(variable::RANK, "a rank below the number of nodes"));
+        }
+        let secret = get(variable::SECRET).and_then(|digits| Secret::from_hex(&digits));
+        let secret = secret.ok_or_else(|| bad(variable::SECRET, "64 hexadecimal digits"))?;
+        let me = NodeId(rank);
+        let (layout, join_within) = ([0; 4], JOIN_WITHIN);
+        let cluster = Some(Cluster { me, addresses, secret, layout, join_within });
+        let listener = listener(parsed(&get, variable::LISTENER, "a descriptor's number")?)?;
+        Ok(Self { cluster, listener, detection, scheme, deadline })
+    }
+}
+
+fn bad(name: &'static str, expected: &'static str) -> BadVariable {
+    BadVariable { name, expected }
+}
+
+fn parsed<T: FromStr>(
+    get: impl Fn(&str) -> Option<String>,
+    name: &'static str,
+    expected: &'static str,
+) -> Result<Option<T>, BadVariable> {
+    get(name).map(|text| text.parse().map_err(|_| bad(name, expected))).transpose()
+}
+
+fn listener(number: Option<u32>) -> Result<Option<TcpListener>, BadVariable> {
+    let Some(number) = number else { return Ok(None) };
+    let wanted = "the number of a descriptor that this program was started with";
+    if number <= 2 {
+        return Err(bad(variable::LISTENER, wanted));
+    }
+    // SAFETY: the launcher opened it for this node alone; a program joins once, before it opens descriptors of its own.
+    let owned: Result<OwnedFd, _> = unsafe { descriptor::adopt(number) };
+    owned.map(|owned| Some(owned.into())).map_err(|_| bad(variable::LISTENER, wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BadVariable, Place, variable};
+    use crate::interface::Scheme;
+    use crate::watch::Detection;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Place, BadVariable> {
+        Place::read(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn without_a_rank_a_program_is_a_cluster_of_one() {
+        let place =
+            read(&[(variable::DETECTION, "protect"), (variable::SCHEME, "holder")]).unwrap();
+        assert!(place.cluster.is_none());
+        assert_eq!(place.detection, Some(Detection::Protect));
+        assert_eq!(place.scheme, Scheme::LogAtLastHolder);
+    }
+
+    #[test]
+    fn a_place_is_read_and_mistakes_are_named() {
+        let secret = "ab".repeat(32);
+        let good = [
+            (variable::RANK, "1"),
+            (variable::NODES, "127.0.0.1:7000,[::1]:7001"),
+            (variable::SECRET, secret.as_str()),
+        ];
+        let place = read(&good).unwrap().cluster.unwrap();
+        assert_eq!((place.me.0, place.addresses.len()), (1, 2));
+        for (name, value) in [
+            (variable::RANK, "2"),
+            (variable::RANK, "first"),
+            (variable::NODES, "here,there"),
+            (variable::SECRET, "swordfish"),
+            (variable::DETECTION, "magic"),
+            (variable::SCHEME, "both"),
+            (variable::DEADLINE_MS, "0"),
+            (variable::LISTENER, "1"),
+            (variable::LISTENER, "536870912"),
+        ] {
+            let mut wrong = vec![(name, value)];
+            wrong.extend(good.iter().filter(|(known, _)| *known != name));
+            let why = read(&wrong).unwrap_err();
+            assert_eq!(why.name, name);
+            assert!(why.to_string().contains(name));
+        }
+        assert_eq!(read(&good[..1]).unwrap_err().name, variable::NODES);
+    }
+}

@@ -1,0 +1,390 @@
+//! Programs that share memory across nodes.
+
+mod array;
+mod core;
+mod error;
+mod statistics;
+
+use ::core::cell::Cell;
+use ::core::marker::PhantomData;
+use ::core::time::Duration;
+use std::io::Write;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::prim::thread::JoinHandle;
+use kyocho_sys::signal::AlternateStack;
+use kyocho_sys::thread;
+use kyocho_sys::two_views::TwoViews;
+
+use self::core::Core;
+use crate::address::{ConditionId, LockId, NodeId, PageId};
+use crate::interface::{Call, Layout, Outcome, Patience, Who};
+use crate::launch::Place;
+use crate::lock::Mode;
+use crate::message::{BarrierKind, Move};
+use crate::node::Node;
+use crate::transport::{Local, Tcp, TcpSettings, Transport};
+use crate::watch::{Detection, Guarded, WORDS_A_PAGE, Watch};
+
+pub use array::{Placement, SharedArray};
+pub use error::Error;
+pub use statistics::Statistics;
+
+/// Where all nodes of a program have shared memory, so that addresses in it mean the same everywhere: between what the kernel gives to
+/// programs at their begin and at their end.
+const BASE: usize = 0x0b00_0000_0000;
+/// Stack of fault handlers, which encode messages.
+const HANDLER_STACK_BYTES: usize = 256 * 1024;
+const SERVICE_STACK_BYTES: usize = 1024 * 1024;
+
+/// What a program asks for when it joins; the same on all nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Shared memory, in bytes; rounded up to pages.
+    pub memory_bytes: usize,
+    /// Number of locks.
+    pub locks: u32,
+}
+
+impl Default for Settings {
+    /// 64 MiB, 4,096 locks.
+    fn default() -> Self {
+        Self { memory_bytes: 64 << 20, locks: 4096 }
+    }
+}
+
+/// This node's part of a program that shares memory.
+///
+/// Every node runs the same program, with one thread for shared memory. What a node sees of the others' writes is told in
+/// `docs/dsm-model.md`: what was written under a lock when it acquires the lock, everything after a barrier.
+///
+/// Calls that may change what is seen take `&mut self`, access borrows `&self`: the compiler refuses to hold on to elements across a
+/// barrier or lock.
+///
+/// ```
+/// use kyocho_dsm::{BarrierKind, Dsm, LockId, Mode, Placement, Settings};
+///
+/// let mut dsm = Dsm::join(Settings::default())?;
+/// let counter = dsm.allocate::<u64>(1, Placement::Cyclic)?;
+/// dsm.acquire(LockId(0), Mode::Exclusive)?;
+/// let cell = &dsm.cells(&counter)[0];
+/// cell.set(cell.get() + 1);
+/// dsm.release(LockId(0))?;
+/// dsm.barrier(BarrierKind::Ordinary)?;
+/// assert_eq!(dsm.cells(&counter)[0].get(), u64::from(dsm.nodes()));
+/// dsm.leave()?;
+/// # Ok::<(), kyocho_dsm::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Dsm {
+    me: NodeId,
+    nodes: u16,
+    detection: Detection,
+    deadline: Duration,
+    /// Bytes given out.
+    used: usize,
+    core: Arc<Core>,
+    service: Option<JoinHandle<()>>,
+    views: Arc<TwoViews>,
+    _guarded: Guarded,
+    _stack: AlternateStack,
+    // Its memory's faults are answered on one thread.
+    _thread: PhantomData<*mut ()>,
+}
+
+impl Dsm {
+    /// Takes the place that `kyocho dsm run` gave this program; started otherwise, it is a cluster of one. Blocks until all nodes are
+    /// there.
+    ///
+    /// # Errors
+    /// [`Error::Join`], [`Error::Environment`], [`Error::Size`], [`Error::Host`].
+    pub fn join(settings: Settings) -> Result<Self, Error> {
+        let Place { cluster, listener, detection, scheme, deadline } =
+            Place::read(|name| std::env::var(name).ok())?;
+        let pages = pages_of(settings)?;
+        let nodes = cluster.as_ref().map_or(1, |cluster| cluster.addresses.len() as u16);
+        let me = cluster.as_ref().map_or(NodeId(0), |cluster| cluster.me);
+        let layout = layout(nodes, pages, settings.locks, scheme);
+        let bound = 8 * pages * PAGE_BYTES + (1 << 20);
+        let limits = TcpSettings { deadline, message_bytes_max: bound, queue_bytes_max: 2 * bound };
+        let transport: Box<dyn Transport> = match cluster {
+            None => Box::new(Local::mesh(1).remove(0)),
+            Some(mut cluster) => {
+                cluster.layout = [pages as u64, u64::from(settings.locks), scheme as u64, 0];
+                Box::new(match listener {
+                    Some(listener) => Tcp::join_by(&cluster, limits, &listener)?,
+                    None => Tcp::join(&cluster, limits)?,
+                })
+            }
+        };
+        let views = Arc::new(TwoViews::new(pages * PAGE_BYTES, Some(BASE))?);
+        Self::start(me, layout, views, detection, transport, deadline)
+    }
+
+    /// One node of several in this process, on a thread of its own, for tests and for trying things out: the memory of each lies elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Size`], [`Error::Host`].
+    pub fn inside(
+        me: NodeId,
+        layout: Layout,
+        detection: Option<Detection>,
+        transport: Box<dyn Transport>,
+    ) -> Result<Self, Error> {
+        let views = Arc::new(TwoViews::new(layout.page_managers.len() * PAGE_BYTES, None)?);
+        Self::start(me, layout, views, detection, transport, Duration::from_secs(10))
+    }
+
+    fn start(
+        me: NodeId,
+        layout: Layout,
+        views: Arc<TwoViews>,
+        detection: Option<Detection>,
+        transport: Box<dyn Transport>,
+        deadline: Duration,
+    ) -> Result<Self, Error> {
+        let watch = match detection {
+            Some(detection) => Watch::new(&views, detection)?,
+            None => Watch::best(&views)?,
+        };
+        let (nodes, detection) = (layout.nodes, watch.detection());
+        let node = Node::new(me, layout.clone());
+        let core = Arc::new(Core::new(node, layout, watch, views.clone(), transport));
+        let stack = AlternateStack::install(HANDLER_STACK_BYTES)?;
+        let guarded = Guarded::new(views.program(), views.bytes(), core.clone())?;
+        let serving = core.clone();
+        let service = thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve())?;
+        Ok(Self {
+            me,
+            nodes,
+            detection,
+            deadline,
+            used: 0,
+            core,
+            service: Some(service),
+            views,
+            _guarded: guarded,
+            _stack: stack,
+            _thread: PhantomData,
+        })
+    }
+
+    /// This node's rank.
+    #[must_use]
+    pub fn rank(&self) -> u16 {
+        self.me.0
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> u16 {
+        self.nodes
+    }
+
+    /// How writes are noticed here.
+    #[must_use]
+    pub fn detection(&self) -> Detection {
+        self.detection
+    }
+
+    /// Allocates an array of zeros, on pages of its own. All nodes allocate the same, in the same order; crosses a barrier.
+    ///
+    /// # Errors
+    /// [`Error::Full`]; those of [`Self::barrier`].
+    pub fn allocate<T: Pod>(
+        &mut self,
+        length: usize,
+        placement: Placement,
+    ) -> Result<SharedArray<T>, Error> {
+        let left = self.views.bytes() - self.used;
+        let full = |bytes| Error::Full { bytes, left };
+        let bytes = length.checked_mul(size_of::<T>()).ok_or_else(|| full(usize::MAX))?;
+        let whole = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(|| full(bytes))?;
+        if whole > left {
+            return Err(full(bytes));
+        }
+        let array = SharedArray::new(self.used, length);
+        self.used += whole;
+        if self.me == NodeId(0) {
+            let pages = array.pages(0..length);
+            for (index, &page) in pages.iter().enumerate() {
+                let manager = placement.manager(index, pages.len(), self.nodes);
+                self.move_page(page, manager)?;
+            }
+        }
+        self.barrier(BarrierKind::Ordinary)?;
+        Ok(array)
+    }
+
+    /// The elements of an array. Reading or writing one may wait for its page; a page that is lost with its node ends the program,
+    /// with exit code 75 and a line that names both, because an access has no way to fail.
+    ///
+    /// # Panics
+    /// The array comes from another node's allocation that was not made here.
+    #[must_use]
+    #[expect(unsafe_code, reason = "makes cells of this node's memory")]
+    pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [Cell<T>] {
+        let inside = array
+            .pages(0..array.len())
+            .last()
+            .is_none_or(|last| (last.0 as usize + 1) * PAGE_BYTES <= self.used);
+        assert!(inside, "the array was allocated on another node, and not yet here");
+        // SAFETY: allocated here (asserted), mapped as long as `self` lives, used by this thread alone (`Dsm` is not `Send`), and
+        // guarded.
+        unsafe { array.cells(self.views.program()) }
+    }
+
+    /// Takes a lock; waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range, held already, a node is dead.
+    pub fn acquire(&mut self, lock: LockId, mode: Mode) -> Result<(), Error> {
+        self.done(Call::Acquire(lock, mode, Patience::Wait))
+    }
+
+    /// Takes a lock if nobody has it; whether it did.
+    ///
+    /// # Errors
+    /// As for [`Self::acquire`].
+    pub fn try_acquire(&mut self, lock: LockId, mode: Mode) -> Result<bool, Error> {
+        let outcome = self.call(Call::Acquire(lock, mode, Patience::Try), None)?;
+        Ok(outcome == Outcome::Done)
+    }
+
+    /// Takes a lock, waits at most so long; whether it did.
+    ///
+    /// # Errors
+    /// As for [`Self::acquire`].
+    pub fn acquire_within(
+        &mut self,
+        lock: LockId,
+        mode: Mode,
+        limit: Duration,
+    ) -> Result<bool, Error> {
+        let outcome = self.call(Call::Acquire(lock, mode, Patience::Wait), Some(limit))?;
+        Ok(outcome == Outcome::Done)
+    }
+
+    /// Gives a lock back.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: not held, a node is dead.
+    pub fn release(&mut self, lock: LockId) -> Result<(), Error> {
+        self.done(Call::Release(lock))
+    }
+
+    /// Gives an exclusive lock back, waits for a signal, and takes it again.
+    ///
+    /// # Errors
+    /// As for [`Self::release`].
+    pub fn wait(&mut self, lock: LockId, condition: ConditionId) -> Result<(), Error> {
+        self.done(Call::WaitOn(lock, condition))
+    }
+
+    /// Signals who waits on a condition of a lock, which need not be held.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range, a node is dead.
+    pub fn signal(&mut self, lock: LockId, condition: ConditionId, who: Who) -> Result<(), Error> {
+        self.done(Call::Signal(lock, condition, who))
+    }
+
+    /// Waits for all nodes; then everybody sees everything written before.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: a node is dead.
+    pub fn barrier(&mut self, kind: BarrierKind) -> Result<(), Error> {
+        self.done(Call::Barrier(kind))
+    }
+
+    /// Gives a lock another manager from the next barrier on.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range.
+    pub fn move_lock(&mut self, lock: LockId, to: NodeId) -> Result<(), Error> {
+        self.done(Call::Move(Move::Lock(lock, to)))
+    }
+
+    /// Gives a page another manager from the next barrier on.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range.
+    pub fn move_page(&mut self, page: PageId, to: NodeId) -> Result<(), Error> {
+        self.done(Call::Move(Move::Page(page, to)))
+    }
+
+    /// Brings a page here, so that touching it waits for nobody until the next barrier.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: a node is dead. Where touching the page would end the program, this only fails.
+    pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
+        self.core.fetch(page)??;
+        Ok(())
+    }
+
+    /// What was counted here so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.core.statistics()
+    }
+
+    /// Crosses a last barrier and leaves. Dropped instead, this node counts as dead.
+    ///
+    /// # Errors
+    /// As for [`Self::barrier`].
+    pub fn leave(mut self) -> Result<(), Error> {
+        self.barrier(BarrierKind::Ordinary)?;
+        self.core.leave(self.deadline);
+        Ok(())
+    }
+
+    fn done(&mut self, call: Call) -> Result<(), Error> {
+        self.call(call, None).map(|_| ())
+    }
+
+    fn call(&mut self, call: Call, limit: Option<Duration>) -> Result<Outcome, Error> {
+        Ok(self.core.call(call, limit)??)
+    }
+}
+
+impl Drop for Dsm {
+    fn drop(&mut self) {
+        self.core.end();
+        if let Some(service) = self.service.take() {
+            // It ends by a panic only where an assertion of the protocol broke, which it has told.
+            let _ended = service.join();
+        }
+    }
+}
+
+/// The layout of `pages` pages that nobody placed yet: they go round, as locks do.
+fn layout(nodes: u16, pages: usize, locks: u32, scheme: crate::Scheme) -> Layout {
+    let managers = (0..pages).map(|page| Placement::Cyclic.manager(page, pages, nodes));
+    let words_a_page = WORDS_A_PAGE as u32;
+    Layout { nodes, page_managers: managers.collect(), words_a_page, locks, scheme }
+}
+
+fn pages_of(settings: Settings) -> Result<usize, Error> {
+    let bytes = settings.memory_bytes;
+    let bytes_max = host_memory_bytes() / 2;
+    if bytes == 0 || bytes > bytes_max {
+        return Err(Error::Size { bytes, bytes_max });
+    }
+    Ok(bytes.div_ceil(PAGE_BYTES))
+}
+
+/// Memory of this host; where it does not say, as much as can be addressed.
+fn host_memory_bytes() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    kibibytes.map_or(1 << 46, |kibibytes| kibibytes * 1024)
+}
+
+/// Says why the program ends, where it cannot be told otherwise.
+fn last_words(text: &str) {
+    // A closed standard error leaves nobody to tell.
+    let _told = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,308 @@
+//! The pure node bound to real pages and a network.
+//!
+//! ```text
+//!   program's thread:  call ─> collect written pages ─> step ─┐                      ┌─> send
+//!   its fault:         hidden page ─> step(Fetch) ────────────┤─> node ─> actions ───┼─> show, hide, own, disown pages
+//!   service thread:    receive ─> step(Message) ──────────────┘   (one lock)         └─> return: wake the program's thread
+//! ```
+//!
+//! The node's copy of a page is what the program saw when the page was last watched. Before a call that ends an interval, what
+//! differs from it was written by the program, and is told to the node.
+//!
+//! **Invariant:** whoever holds the lock touches shared memory through the runtime's view alone, so no fault waits for itself.
+
+use core::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::prim::clock::Instant;
+use kyocho_sys::two_views::TwoViews;
+
+use crate::address::{Address, PageId};
+use crate::interface::{Action, Call, DsmError, Event, Layout, Outcome};
+use crate::node::Node;
+use crate::runtime::statistics::Statistics;
+use crate::transport::{Arrival, Transport};
+use crate::watch::{Answer, Fault, Faulting, Pages, Watch};
+use crate::wire;
+
+/// Exit code of a program that lost a page for good.
+const EXIT_LOST: i32 = 75;
+/// Protocol error, as Linux numbers it.
+const EPROTO: i32 = 71;
+/// The service thread looks that often whether it is to end, should it not be told.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A node at work.
+#[derive(Debug)]
+pub(super) struct Core {
+    state: Mutex<State>,
+    /// A call has returned, or a peer has left.
+    changed: Condvar,
+    transport: Box<dyn Transport>,
+    views: Arc<TwoViews>,
+    layout: Layout,
+}
+
+#[derive(Debug)]
+struct State {
+    node: Node,
+    watch: Watch,
+    returned: Option<Result<Outcome, DsmError>>,
+    /// Numbers calls as the node does.
+    calls: u64,
+    left: usize,
+    ended: bool,
+    refused: Option<Errno>,
+    statistics: Statistics,
+}
+
+impl Core {
+    pub(super) fn new(
+        node: Node,
+        layout: Layout,
+        watch: Watch,
+        views: Arc<TwoViews>,
+        transport: Box<dyn Transport>,
+    ) -> Self {
+        let state = State {
+            node,
+            watch,
+            returned: None,
+            calls: 0,
+            left: 0,
+            ended: false,
+            refused: None,
+            statistics: Statistics::default(),
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), transport, views, layout }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a call of the program's; waits for its end, and with a `limit` gives an acquire up after it.
+    pub(super) fn call(
+        &self,
+        call: Call,
+        limit: Option<Duration>,
+    ) -> Result<Result<Outcome, DsmError>, Errno> {
+        let mut state = self.lock();
+        if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
+            self.collect(&mut state)?;
+        }
+        self.step_and_wait(state, call, limit)
+    }
+
+    fn step_and_wait(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        call: Call,
+        limit: Option<Duration>,
+    ) -> Result<Result<Outcome, DsmError>, Errno> {
+        state.calls += 1;
+        let number = state.calls;
+        self.step(&mut state, Event::Call(call));
+        let began = Instant::now();
+        let mut until = limit.map(|limit| began + limit);
+        loop {
+            if let Some(errno) = state.refused.take() {
+                return Err(errno);
+            }
+            if let Some(returned) = state.returned.take() {
+                state.statistics.waited(call, began.elapsed());
+                return Ok(returned);
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            state = match left {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(left) if left.is_zero() => {
+                    until = None;
+                    self.step(&mut state, Event::TimeUp(number));
+                    state
+                }
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Brings a page, unless it is here.
+    pub(super) fn fetch(&self, page: PageId) -> Result<Result<Outcome, DsmError>, Errno> {
+        let state = self.lock();
+        if state.node.copy(page).is_ok() {
+            return Ok(Ok(Outcome::Done));
+        }
+        self.step_and_wait(state, Call::Fetch(page), None)
+    }
+
+    /// Tells the node what the program has written since the last time.
+    fn collect(&self, state: &mut State) -> Result<(), Errno> {
+        let began = Instant::now();
+        let written = state.watch.written()?;
+        let pages = Pages::of(&self.views);
+        let mut words = Vec::new();
+        for &page in &written {
+            let copy = state.node.copy(page).expect("what the program can write to is here");
+            words.clear();
+            pages.differing(page, copy, |word, value| words.push((word, value)));
+            state.statistics.words_written += words.len() as u64;
+            for &(word, value) in &words {
+                let told = state.node.write(Address { page, word }, value);
+                assert!(told.is_ok(), "the copy was looked at just now");
+            }
+        }
+        state.watch.show(&written)?;
+        state.statistics.pages_compared += written.len() as u64;
+        state.statistics.comparing += began.elapsed();
+        Ok(())
+    }
+
+    fn step(&self, state: &mut State, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            let actions = state.node.step(event);
+            if let Err(errno) = self.act(state, actions, &mut events) {
+                // The program's thread is told; nobody else could do anything about it.
+                state.refused = Some(errno);
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    fn act(
+        &self,
+        state: &mut State,
+        actions: Vec<Action>,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Errno> {
+        let pages = Pages::of(&self.views);
+        let (mut shown, mut hidden, mut owned) = (Vec::new(), Vec::new(), Vec::new());
+        let mut returned = None;
+        for action in actions {
+            match action {
+                Action::Send(to, epoch, message) => {
+                    self.transport.send(to, &wire::encode(epoch, &message));
+                }
+                Action::Return(result) => returned = Some(result),
+                Action::Show(page, contents) => {
+                    pages.put(page, &contents);
+                    shown.push(page);
+                }
+                Action::Hide(page) => hidden.push(page),
+                Action::Own(page) => owned.push(page),
+                Action::Disown(page) => {
+                    // Watched first: what is written after that is found by comparing with what is taken now.
+                    state.watch.show(&[page])?;
+                    events.push(Event::Disowned(page, pages.take(page)));
+                }
+            }
+        }
+        state.watch.show(&shown)?;
+        state.watch.hide(&hidden)?;
+        state.watch.open(&owned)?;
+        if returned.is_some() {
+            state.returned = returned;
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Handles what comes until this node ends: the service thread's work.
+    pub(super) fn serve(&self) {
+        let _told = TellOfPanic(self);
+        while !self.lock().ended {
+            for arrival in self.transport.receive(LOOK_EVERY) {
+                self.arrived(arrival);
+            }
+        }
+    }
+
+    fn arrived(&self, arrival: Arrival) {
+        let mut state = self.lock();
+        match arrival {
+            Arrival::Message(from, bytes) => match wire::decode(&bytes, &self.layout) {
+                Ok((epoch, message)) => {
+                    self.step(&mut state, Event::Message(from, epoch, message));
+                }
+                Err(_nonsense) => self.step(&mut state, Event::PeerLost(from)),
+            },
+            Arrival::Lost(node, _) => {
+                state.left += 1;
+                self.step(&mut state, Event::PeerLost(node));
+            }
+            Arrival::Left(_) => state.left += 1,
+        }
+        self.changed.notify_all();
+    }
+
+    /// Says goodbye, and waits until everybody has, at most for `limit`.
+    pub(super) fn leave(&self, limit: Duration) {
+        self.transport.leave();
+        let others = usize::from(self.layout.nodes) - 1;
+        let there = |state: &mut State| state.left < others;
+        drop(self.changed.wait_timeout_while(self.lock(), limit, there));
+    }
+
+    /// Ends the service and all connections.
+    pub(super) fn end(&self) {
+        self.lock().ended = true;
+        self.transport.close();
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        let mut statistics = self.lock().statistics;
+        statistics.traffic = self.transport.traffic();
+        statistics
+    }
+
+    fn answer(&self, page: PageId) -> Result<Result<Outcome, DsmError>, Errno> {
+        let began = Instant::now();
+        let mut state = self.lock();
+        let fault = state.watch.fault(page)?;
+        if fault == Fault::Noted {
+            state.statistics.write_faults += 1;
+            state.statistics.noting += began.elapsed();
+            return Ok(Ok(Outcome::Done));
+        }
+        if let Ok(copy) = state.node.copy(page) {
+            // Managed here, and never touched.
+            Pages::of(&self.views).put(page, copy);
+            state.watch.show(&[page])?;
+            return Ok(Ok(Outcome::Done));
+        }
+        state.statistics.read_faults += 1;
+        self.step_and_wait(state, Call::Fetch(page), None)
+    }
+}
+
+impl Faulting for Core {
+    fn fault(&self, offset: usize) -> Answer {
+        let page = PageId((offset / PAGE_BYTES) as u32);
+        let why = match self.answer(page) {
+            Ok(Ok(_)) => return Answer::Again,
+            Ok(Err(why)) => why.to_string(),
+            Err(errno) => format!("page {}: the host refused: {errno}", page.0),
+        };
+        // An access has no way to fail, and there is nothing right to be read.
+        super::last_words(&format!("kyocho-dsm: {why}"));
+        std::process::exit(EXIT_LOST)
+    }
+}
+
+/// Ends the program's wait where the service thread ends by a broken assertion.
+struct TellOfPanic<'a>(&'a Core);
+
+impl Drop for TellOfPanic<'_> {
+    fn drop(&mut self) {
+        if kyocho_sys::prim::thread::panicking() {
+            self.0.lock().refused = Some(Errno::new(EPROTO));
+            self.0.changed.notify_all();
+            self.0.transport.close();
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a node counts.
+
+use core::time::Duration;
+
+use crate::interface::Call;
+use crate::transport::Traffic;
+
+/// What one node did and waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Messages and bytes.
+    pub traffic: Traffic,
+    /// Accesses that waited for a page.
+    pub read_faults: u64,
+    /// Writes that were a trap.
+    pub write_faults: u64,
+    /// Pages compared with their copies.
+    pub pages_compared: u64,
+    /// Words found written.
+    pub words_written: u64,
+    /// Time in write traps.
+    pub noting: Duration,
+    /// Time finding out what was written.
+    pub comparing: Duration,
+    /// Time waiting for pages.
+    pub fetching: Duration,
+    /// Locks acquired, asked for in vain, or waited for on a condition.
+    pub locks: u64,
+    /// Time waiting for them.
+    pub locking: Duration,
+    /// Barriers crossed.
+    pub barriers: u64,
+    /// Time waiting at them.
+    pub at_barriers: Duration,
+}
+
+impl Statistics {
+    /// Counts a call that waited so long.
+    pub(super) fn waited(&mut self, call: Call, time: Duration) {
+        match call {
+            Call::Acquire(..) | Call::WaitOn(..) => {
+                self.locks += 1;
+                self.locking += time;
+            }
+            Call::Barrier(_) => {
+                self.barriers += 1;
+                self.at_barriers += time;
+            }
+            Call::Fetch(_) => self.fetching += time,
+            Call::Release(_) | Call::Signal(..) | Call::Move(_) => {}
+        }
+    }
+
+    /// Time spent learning of writes: in traps, and comparing pages.
+    #[must_use]
+    pub fn detecting(&self) -> Duration {
+        self.noting + self.comparing
+    }
+}

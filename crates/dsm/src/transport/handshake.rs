@@ -1,0 +1,470 @@
+//! Who may belong to a cluster, and connecting its nodes: one connection a pair.
+//!
+//! ```text
+//!   higher rank                                  lower rank
+//!       ── Hello {version, rank, nodes, layout, number} ──>
+//!      <── Hello {the same of its own} ──                     each refuses a version, count, layout or rank that cannot be
+//!       ── Proof: HMAC-SHA256(secret, 1, both hellos) ──>     refuses who does not know the secret
+//!      <── Proof: HMAC-SHA256(secret, 2, both hellos) ──
+//! ```
+//!
+//! Both hellos hold a number that was never used before, so no proof can be repeated. The secret itself never travels. What comes after is
+//! neither encrypted nor signed: the network between nodes is trusted with the data, not with who takes part.
+
+use core::fmt;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use hmac::{Hmac, Mac};
+use kyocho_sys::prim::clock::Instant;
+use kyocho_sys::prim::thread;
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use crate::address::NodeId;
+use crate::wire::VERSION;
+
+const MAGIC: [u8; 6] = *b"KYODSM";
+/// Bytes of a hello, a proof or a refusal at most.
+const LETTER_MAX: usize = 256;
+/// Time for one exchange with a peer that is there.
+const EXCHANGE: Duration = Duration::from_secs(5);
+const RETRY_AFTER: Duration = Duration::from_millis(20);
+const CONNECTOR: u8 = 1;
+const ACCEPTOR: u8 = 2;
+
+/// What all nodes of a cluster know and nobody else.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; 32]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Secret {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The host has no random numbers.
+    pub fn random() -> io::Result<Self> {
+        Ok(Self(random()?))
+    }
+
+    /// As 64 hexadecimal digits.
+    #[must_use]
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// From 64 hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(digits: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        let digits: Vec<u32> =
+            digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
+        if digits.len() != 2 * bytes.len() {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            *byte = (pair[0] << 4 | pair[1]) as u8;
+        }
+        Some(Self(bytes))
+    }
+
+    fn proof(&self, side: u8, hellos: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        mac.update(&[side]);
+        mac.update(hellos);
+        mac
+    }
+}
+
+fn random() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|why| io::Error::other(why.to_string()))?;
+    Ok(bytes)
+}
+
+/// One node's place in a cluster.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// This node.
+    pub me: NodeId,
+    /// Where each node listens, by rank.
+    pub addresses: Vec<SocketAddr>,
+    /// What all know.
+    pub secret: Secret,
+    /// What all must agree on beside their number: pages, locks, whatever else.
+    pub layout: [u64; 4],
+    /// Time for all to come together.
+    pub join_within: Duration,
+}
+
+/// Why a node cannot take its place.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// A peer knows another secret, or none.
+    WrongSecret(NodeId),
+    /// A peer speaks another version.
+    Version(NodeId, u16),
+    /// A peer counts another number of nodes.
+    NodeCount(NodeId, u16),
+    /// A peer has another layout: pages, locks, scheme.
+    Layout(NodeId),
+    /// A peer, or whoever listens in its place, does not have this rank.
+    Rank(NodeId),
+    /// There are two nodes of this rank.
+    DuplicateRank(NodeId),
+    /// Nobody is there.
+    Unreachable(NodeId, SocketAddr, io::Error),
+    /// Nodes of these ranks did not come in time; the last stranger was sent away for this.
+    Missing(Vec<NodeId>, Option<Refusal>),
+    /// This node cannot listen where it should.
+    Listen(SocketAddr, io::Error),
+    /// There must be 1 to 4,096 nodes, and this one among them.
+    Size(usize),
+    /// The host's.
+    Io(io::Error),
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WrongSecret(NodeId(node)) => write!(
+                f,
+                "node {node} was started with another secret: start all nodes by one launch"
+            ),
+            Self::Version(NodeId(node), version) => write!(
+                f,
+                "node {node} speaks version {version} of the protocol, this one {VERSION}: \
+                 install one version everywhere"
+            ),
+            Self::NodeCount(NodeId(node), nodes) => {
+                write!(f, "node {node} counts {nodes} nodes: give all the same number")
+            }
+            Self::Layout(NodeId(node)) => write!(
+                f,
+                "node {node} has another size of memory, number of locks or scheme: give all the same"
+            ),
+            Self::Rank(NodeId(node)) => {
+                write!(f, "whoever listens in the place of node {node} has another rank")
+            }
+            Self::DuplicateRank(NodeId(node)) => write!(f, "two nodes have rank {node}"),
+            Self::Unreachable(NodeId(node), address, why) => {
+                write!(f, "node {node} cannot be reached at {address}: {why}")
+            }
+            Self::Missing(nodes, refusal) => {
+                let ranks: Vec<_> = nodes.iter().map(|node| node.0.to_string()).collect();
+                write!(f, "nodes that did not come in time: {}", ranks.join(", "))?;
+                refusal.map_or(Ok(()), |why| write!(f, "; somebody was sent away: {why}"))
+            }
+            Self::Listen(address, why) => {
+                write!(f, "cannot listen at {address}: {why}; choose another port")
+            }
+            Self::Size(nodes) => write!(
+                f,
+                "a cluster of {nodes} nodes: 1 to 4096 are possible, each with a rank below that"
+            ),
+            Self::Io(why) => why.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for JoinError {}
+
+impl From<io::Error> for JoinError {
+    fn from(why: io::Error) -> Self {
+        Self::Io(why)
+    }
+}
+
+/// Most nodes of a cluster.
+pub(super) const NODES_MAX: usize = 4096;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Hello {
+    magic: [u8; 6],
+    version: u16,
+    rank: u16,
+    nodes: u16,
+    layout: [u64; 4],
+    number: [u8; 32],
+}
+
+/// Why a node was sent away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It does not know the secret.
+    Secret,
+    /// It speaks another version.
+    Version,
+    /// It counts another number of nodes.
+    NodeCount,
+    /// It has another layout.
+    Layout,
+    /// Its rank cannot be: too great, or not expected at this connection.
+    Rank,
+    /// A node of that rank is there already.
+    DuplicateRank,
+    /// It spoke, and not this protocol.
+    Stranger,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Secret => "it does not know the secret",
+            Self::Version => "it speaks another version of the protocol",
+            Self::NodeCount => "it counts another number of nodes",
+            Self::Layout => "it has another size of memory, number of locks or scheme",
+            Self::Rank => "its rank was not expected",
+            Self::DuplicateRank => "a node of its rank is there already",
+            Self::Stranger => "it is no node",
+        })
+    }
+}
+
+/// What was wrong with who connected.
+enum Mistake {
+    /// It does not belong here, and keeps nobody out.
+    Stranger(Refusal),
+    /// It knows the secret: the cluster cannot come together as it was launched.
+    Member(JoinError),
+}
+
+impl From<Refusal> for Mistake {
+    fn from(why: Refusal) -> Self {
+        Self::Stranger(why)
+    }
+}
+
+impl From<io::Error> for Mistake {
+    fn from(_went_away: io::Error) -> Self {
+        Self::Stranger(Refusal::Stranger)
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Letter {
+    Hello(Hello),
+    Proof([u8; 32]),
+    Refused(Refusal, Hello),
+}
+
+impl Cluster {
+    /// Connects to all other nodes: to lower ranks, and from higher ones by `listener`.
+    pub(super) fn connect(
+        &self,
+        listener: &TcpListener,
+    ) -> Result<Vec<(NodeId, TcpStream)>, JoinError> {
+        let nodes = self.addresses.len();
+        let me = usize::from(self.me.0);
+        if nodes > NODES_MAX || me >= nodes {
+            return Err(JoinError::Size(nodes));
+        }
+        let until = Instant::now() + self.join_within;
+        let lower = (0..self.me.0).map(NodeId);
+        let mut streams: Vec<_> = lower
+            .map(|peer| self.reach(peer, until).map(|stream| (peer, stream)))
+            .collect::<Result<_, _>>()?;
+        self.accept(listener, until, &mut streams)?;
+        Ok(streams)
+    }
+
+    /// Connects to a lower rank, again and again while nobody listens yet.
+    fn reach(&self, peer: NodeId, until: Instant) -> Result<TcpStream, JoinError> {
+        let address = self.addresses[usize::from(peer.0)];
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let attempt = TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1)));
+            match attempt {
+                Ok(mut stream) => {
+                    self.introduce(&mut stream, peer, left)?;
+                    return Ok(stream);
+                }
+                Err(why) if left.is_zero() => {
+                    return Err(JoinError::Unreachable(peer, address, why));
+                }
+                Err(_) => thread::park_timeout(RETRY_AFTER.min(left)),
+            }
+        }
+    }
+
+    fn hello(&self) -> io::Result<Hello> {
+        Ok(Hello {
+            magic: MAGIC,
+            version: VERSION,
+            rank: self.me.0,
+            nodes: self.addresses.len() as u16,
+            layout: self.layout,
+            number: random()?,
+        })
+    }
+
+    /// The connecting side.
+    fn introduce(
+        &self,
+        stream: &mut TcpStream,
+        peer: NodeId,
+        within: Duration,
+    ) -> Result<(), JoinError> {
+        let gone = |why| JoinError::Unreachable(peer, self.addresses[usize::from(peer.0)], why);
+        // A peer that connects to its own lower ranks yet answers later.
+        prepare(stream, within.max(EXCHANGE)).map_err(gone)?;
+        let mine = self.hello()?;
+        write(stream, &Letter::Hello(mine.clone())).map_err(gone)?;
+        let theirs = match read(stream).map_err(gone)? {
+            Letter::Hello(theirs) => theirs,
+            Letter::Refused(why, theirs) => return Err(refused(peer, why, &theirs)),
+            Letter::Proof(_) => return Err(JoinError::Rank(peer)),
+        };
+        if theirs.rank != peer.0 {
+            return Err(JoinError::Rank(peer));
+        }
+        let hellos = both(&mine, &theirs)?;
+        let proof = self.secret.proof(CONNECTOR, &hellos).finalize().into_bytes().into();
+        write(stream, &Letter::Proof(proof)).map_err(gone)?;
+        match read(stream).map_err(gone)? {
+            Letter::Proof(proof) => {
+                let known = self.secret.proof(ACCEPTOR, &hellos).verify_slice(&proof);
+                known.map_err(|_| JoinError::WrongSecret(peer))
+            }
+            Letter::Refused(why, theirs) => Err(refused(peer, why, &theirs)),
+            Letter::Hello(_) => Err(JoinError::Rank(peer)),
+        }
+    }
+
+    /// Accepts until all higher ranks are there. Who does not know the secret is told and sent away.
+    fn accept(
+        &self,
+        listener: &TcpListener,
+        until: Instant,
+        streams: &mut Vec<(NodeId, TcpStream)>,
+    ) -> Result<(), JoinError> {
+        listener.set_nonblocking(true)?;
+        let mut refusal = None;
+        while streams.len() + 1 < self.addresses.len() {
+            // Who waits already is heard, however late it is.
+            let Ok((mut stream, _)) = listener.accept() else {
+                let late = self.wait_for_more(until, streams);
+                late.map_err(|missing| JoinError::Missing(missing, refusal))?;
+                continue;
+            };
+            match self.answer(&mut stream, streams) {
+                Ok(peer) => streams.push((peer, stream)),
+                Err(Mistake::Stranger(why)) => refusal = Some(why),
+                Err(Mistake::Member(why)) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets some time pass; when it is up, who is missing.
+    fn wait_for_more(
+        &self,
+        until: Instant,
+        present: &[(NodeId, TcpStream)],
+    ) -> Result<(), Vec<NodeId>> {
+        let left = until.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            thread::park_timeout(RETRY_AFTER.min(left));
+            return Ok(());
+        }
+        let all = (self.me.0 + 1..self.addresses.len() as u16).map(NodeId);
+        Err(all.filter(|node| present.iter().all(|(peer, _)| peer != node)).collect())
+    }
+
+    /// The accepting side.
+    fn answer(
+        &self,
+        stream: &mut TcpStream,
+        present: &[(NodeId, TcpStream)],
+    ) -> Result<NodeId, Mistake> {
+        stream.set_nonblocking(false)?;
+        prepare(stream, EXCHANGE)?;
+        let Letter::Hello(theirs) = read(stream)? else { return Err(Refusal::Stranger.into()) };
+        let mine = self.hello()?;
+        if theirs.magic != MAGIC {
+            return Err(Refusal::Stranger.into());
+        }
+        if theirs.version != VERSION {
+            write(stream, &Letter::Refused(Refusal::Version, mine))?;
+            return Err(Refusal::Version.into());
+        }
+        write(stream, &Letter::Hello(mine.clone()))?;
+        let Letter::Proof(proof) = read(stream)? else { return Err(Refusal::Stranger.into()) };
+        let hellos = both(&theirs, &mine)?;
+        if self.secret.proof(CONNECTOR, &hellos).verify_slice(&proof).is_err() {
+            write(stream, &Letter::Refused(Refusal::Secret, mine))?;
+            return Err(Refusal::Secret.into());
+        }
+        if let Some(why) = self.mistake_of(&theirs, present) {
+            write(stream, &Letter::Refused(why, mine))?;
+            return Err(Mistake::Member(refused(NodeId(theirs.rank), why, &theirs)));
+        }
+        let proof = self.secret.proof(ACCEPTOR, &hellos).finalize().into_bytes().into();
+        write(stream, &Letter::Proof(proof))?;
+        Ok(NodeId(theirs.rank))
+    }
+
+    fn mistake_of(&self, theirs: &Hello, present: &[(NodeId, TcpStream)]) -> Option<Refusal> {
+        if usize::from(theirs.nodes) != self.addresses.len() {
+            Some(Refusal::NodeCount)
+        } else if theirs.layout != self.layout {
+            Some(Refusal::Layout)
+        } else if present.iter().any(|(peer, _)| peer.0 == theirs.rank) || theirs.rank == self.me.0
+        {
+            Some(Refusal::DuplicateRank)
+        } else if theirs.rank < self.me.0 || theirs.rank >= theirs.nodes {
+            Some(Refusal::Rank)
+        } else {
+            None
+        }
+    }
+}
+
+/// The error of who was sent away by `peer`.
+fn refused(peer: NodeId, why: Refusal, theirs: &Hello) -> JoinError {
+    match why {
+        Refusal::Secret => JoinError::WrongSecret(peer),
+        Refusal::Version => JoinError::Version(peer, theirs.version),
+        Refusal::NodeCount => JoinError::NodeCount(peer, theirs.nodes),
+        Refusal::Layout => JoinError::Layout(peer),
+        Refusal::DuplicateRank => JoinError::DuplicateRank(peer),
+        Refusal::Rank | Refusal::Stranger => JoinError::Rank(peer),
+    }
+}
+
+/// What proofs are about: the connector's hello, then the acceptor's.
+fn both(connector: &Hello, acceptor: &Hello) -> io::Result<Vec<u8>> {
+    postcard::to_stdvec(&(connector, acceptor)).map_err(io::Error::other)
+}
+
+fn prepare(stream: &TcpStream, limit: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.set_write_timeout(Some(limit))
+}
+
+fn write(stream: &mut TcpStream, letter: &Letter) -> io::Result<()> {
+    let bytes = postcard::to_stdvec(letter).map_err(io::Error::other)?;
+    stream.write_all(&[&(bytes.len() as u16).to_le_bytes()[..], &bytes].concat())
+}
+
+fn read(stream: &mut TcpStream) -> io::Result<Letter> {
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let length = usize::from(u16::from_le_bytes(length));
+    if length > LETTER_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes)?;
+    postcard::from_bytes(&bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+}

@@ -1,0 +1,338 @@
+//! TCP: one connection a pair, sent to by whoever has something to say, received from by one thread.
+//!
+//! ```text
+//!   send: queue ── as much as the socket takes ──> socket          receive: poll ── readable ──> messages, credit
+//!            └── the rest, when poll says writable ──^                           └─ nothing for long ──> Lost
+//! ```
+//!
+//! **Lock order:** the receiver, then one peer's queue; a sender takes a queue alone.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::Instant;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use crate::address::NodeId;
+use crate::transport::credit::{Incoming, Outgoing, Received};
+use crate::transport::{Arrival, Cause, Cluster, JoinError, Traffic, Transport};
+
+/// Bytes read from a socket at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Bounds.
+#[derive(Debug, Clone, Copy)]
+pub struct TcpSettings {
+    /// Silence of a peer that means death. A living one speaks four times as often.
+    pub deadline: Duration,
+    /// Bytes of one message at most; a peer that sends more is lost.
+    pub message_bytes_max: usize,
+    /// Bytes that may wait for one peer; when it takes less, it is lost.
+    pub queue_bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct Peer {
+    node: NodeId,
+    stream: TcpStream,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    out: Outgoing,
+    spoke: Instant,
+    /// It gets nothing any more; why, until that was told.
+    over: bool,
+    untold: Option<Cause>,
+}
+
+impl Peer {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what the socket takes now.
+    fn push(&self, queue: &mut Queue) {
+        while !queue.over && !queue.out.ready().is_empty() {
+            match (&self.stream).write(queue.out.ready()) {
+                Ok(bytes) => {
+                    queue.out.sent(bytes);
+                    queue.spoke = Instant::now();
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
+                // Reading tells what came of it: there may be a goodbye.
+                Err(_) => queue.over = true,
+            }
+        }
+    }
+
+    /// Gives a sign of life when nothing was said for so long; whether its death is known here, and not told.
+    fn breathe(&self, now: Instant, every: Duration) -> bool {
+        let mut queue = self.queue();
+        if !queue.over && now.saturating_duration_since(queue.spoke) >= every {
+            queue.out.alive();
+            // Also where the socket takes nothing: not to queue another at once.
+            queue.spoke = now;
+            self.push(&mut queue);
+        }
+        queue.untold.is_some()
+    }
+}
+
+/// What the receiving thread knows of a peer.
+#[derive(Debug)]
+struct Hearing {
+    input: Incoming,
+    heard: Instant,
+    over: bool,
+}
+
+#[derive(Debug)]
+struct Receiver {
+    poll: Poll,
+    events: Events,
+    hearing: Vec<Hearing>,
+    buffer: Vec<u8>,
+}
+
+/// Connections to all other nodes.
+#[derive(Debug)]
+pub struct Tcp {
+    peers: Vec<Peer>,
+    /// By rank: the place in `peers`.
+    places: Vec<Option<usize>>,
+    settings: TcpSettings,
+    receiver: Mutex<Receiver>,
+    waker: Waker,
+    closed: AtomicBool,
+    traffic: [AtomicU64; 4],
+}
+
+/// The token of the waker: behind all peers.
+const WAKER: Token = Token(usize::MAX);
+
+impl Tcp {
+    /// Listens at this node's own address and takes its place.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join(cluster: &Cluster, settings: TcpSettings) -> Result<Self, JoinError> {
+        let none = || JoinError::Size(cluster.addresses.len());
+        let at = *cluster.addresses.get(usize::from(cluster.me.0)).ok_or_else(none)?;
+        let listener = TcpListener::bind(at).map_err(|why| JoinError::Listen(at, why))?;
+        Self::join_by(cluster, settings, &listener)
+    }
+
+    /// Takes its place with a socket that listens already.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join_by(
+        cluster: &Cluster,
+        settings: TcpSettings,
+        listener: &TcpListener,
+    ) -> Result<Self, JoinError> {
+        let streams = cluster.connect(listener)?;
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let mut peers = Vec::new();
+        let mut places = vec![None; cluster.addresses.len()];
+        let now = Instant::now();
+        for (node, stream) in streams {
+            stream.set_nonblocking(true)?;
+            let mut stream = TcpStream::from_std(stream);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            poll.registry().register(&mut stream, Token(peers.len()), interest)?;
+            let out = Outgoing::new(settings.queue_bytes_max);
+            let queue = Mutex::new(Queue { out, spoke: now, over: false, untold: None });
+            places[usize::from(node.0)] = Some(peers.len());
+            peers.push(Peer { node, stream, queue });
+        }
+        let hearing = peers.iter().map(|_| Hearing {
+            input: Incoming::new(settings.message_bytes_max),
+            heard: now,
+            over: false,
+        });
+        let hearing = hearing.collect();
+        let events = Events::with_capacity(64);
+        let receiver = Receiver { poll, events, hearing, buffer: vec![0; READ_BYTES] };
+        Ok(Self {
+            peers,
+            places,
+            settings,
+            receiver: Mutex::new(receiver),
+            waker,
+            closed: AtomicBool::new(false),
+            traffic: Default::default(),
+        })
+    }
+
+    /// Where a peer is.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn peer_address(&self, node: NodeId) -> io::Result<SocketAddr> {
+        let place = self.places.get(usize::from(node.0)).copied().flatten();
+        let place = place.ok_or(io::ErrorKind::NotFound)?;
+        self.peers[place].stream.peer_addr()
+    }
+
+    fn count(&self, which: usize, amount: u64) {
+        self.traffic[which].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Reads all that a peer has sent.
+    fn hear(&self, receiver: &mut Receiver, place: usize, arrivals: &mut Vec<Arrival>) {
+        let Receiver { hearing, buffer, .. } = receiver;
+        let (peer, hearing) = (&self.peers[place], &mut hearing[place]);
+        while !hearing.over {
+            match (&peer.stream).read(buffer) {
+                Ok(0) => self.lose(peer, hearing, Cause::Closed, arrivals),
+                Ok(bytes) => {
+                    hearing.heard = Instant::now();
+                    self.take(peer, hearing, &buffer[..bytes], arrivals);
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => self.lose(peer, hearing, Cause::Closed, arrivals),
+            }
+        }
+    }
+
+    fn take(&self, peer: &Peer, hearing: &mut Hearing, bytes: &[u8], arrivals: &mut Vec<Arrival>) {
+        let (mut credit, mut goodbye) = (0_usize, false);
+        let taken = hearing.input.take(bytes, |received| match received {
+            Received::Message(message) => {
+                self.count(2, 1);
+                self.count(3, message.len() as u64);
+                arrivals.push(Arrival::Message(peer.node, message));
+            }
+            Received::Credit(bytes) => credit = credit.saturating_add(bytes),
+            Received::Goodbye => goodbye = true,
+        });
+        if taken.is_err() {
+            return self.lose(peer, hearing, Cause::Nonsense, arrivals);
+        }
+        if goodbye {
+            hearing.over = true;
+            arrivals.push(Arrival::Left(peer.node));
+            return;
+        }
+        let owed = hearing.input.owed();
+        if credit > 0 || owed.is_some() {
+            let mut queue = peer.queue();
+            queue.out.credited(credit);
+            owed.into_iter().for_each(|bytes| queue.out.give_credit(bytes));
+            peer.push(&mut queue);
+        }
+    }
+
+    fn lose(&self, peer: &Peer, hearing: &mut Hearing, cause: Cause, arrivals: &mut Vec<Arrival>) {
+        hearing.over = true;
+        let mut queue = peer.queue();
+        queue.over = true;
+        let cause = queue.untold.take().unwrap_or(cause);
+        // It fails where the connection has ended, which is as well.
+        let _ended = peer.stream.shutdown(Shutdown::Both);
+        arrivals.push(Arrival::Lost(peer.node, cause));
+    }
+
+    /// Gives signs of life, and notices where there are none.
+    fn look_at_clock(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
+        let now = Instant::now();
+        let deadline = self.settings.deadline;
+        for (peer, hearing) in self.peers.iter().zip(&mut receiver.hearing) {
+            let untold = peer.breathe(now, deadline / 4);
+            if hearing.over {
+                continue;
+            }
+            if untold {
+                self.lose(peer, hearing, Cause::Congested, arrivals);
+            } else if now.saturating_duration_since(hearing.heard) > deadline {
+                self.lose(peer, hearing, Cause::Silent, arrivals);
+            }
+        }
+    }
+}
+
+impl Transport for Tcp {
+    fn send(&self, to: NodeId, message: &[u8]) {
+        let Some(peer) = self.places[usize::from(to.0)].map(|place| &self.peers[place]) else {
+            return;
+        };
+        let mut queue = peer.queue();
+        if queue.over {
+            return;
+        }
+        if queue.out.message(message).is_err() {
+            (queue.over, queue.untold) = (true, Some(Cause::Congested));
+            // Not being able to wake means that nobody receives.
+            let _woken = self.waker.wake();
+            return;
+        }
+        self.count(0, 1);
+        self.count(1, message.len() as u64);
+        peer.push(&mut queue);
+    }
+
+    fn receive(&self, timeout: Duration) -> Vec<Arrival> {
+        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        let receiver = &mut *receiver;
+        let mut arrivals = Vec::new();
+        let until = Instant::now() + timeout;
+        while arrivals.is_empty() && !self.closed.load(Ordering::Acquire) {
+            let left = until.saturating_duration_since(Instant::now());
+            let wait = left.min(self.settings.deadline / 4);
+            // Interrupted, or nothing came: the clock is looked at in either case.
+            let _polled = receiver.poll.poll(&mut receiver.events, Some(wait));
+            let ready: Vec<_> = receiver
+                .events
+                .iter()
+                .filter(|event| event.token() != WAKER)
+                .map(|event| event.token().0)
+                .collect();
+            for place in ready {
+                self.hear(receiver, place, &mut arrivals);
+                let peer = &self.peers[place];
+                peer.push(&mut peer.queue());
+            }
+            self.look_at_clock(receiver, &mut arrivals);
+            if left.is_zero() {
+                break;
+            }
+        }
+        arrivals
+    }
+
+    fn leave(&self) {
+        for peer in &self.peers {
+            let mut queue = peer.queue();
+            queue.out.goodbye();
+            peer.push(&mut queue);
+        }
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        for peer in &self.peers {
+            peer.queue().over = true;
+            // It fails where the connection has ended, which is as well.
+            let _ended = peer.stream.shutdown(Shutdown::Both);
+        }
+        // Not being able to wake means that nobody receives.
+        let _woken = self.waker.wake();
+    }
+
+    fn traffic(&self) -> Traffic {
+        let [messages_sent, bytes_sent, messages_received, bytes_received] =
+            self.traffic.each_ref().map(|count| count.load(Ordering::Relaxed));
+        Traffic { messages_sent, bytes_sent, messages_received, bytes_received }
+    }
+}

@@ -1,0 +1,245 @@
+//! Messages as bytes: what comes from outside is decoded here, bounded and checked against the layout before a node sees it.
+//!
+//! `postcard` writes numbers in as few bytes as they need. Updates travel as runs of neighbouring words of one time, a page that was
+//! never written as nothing. [`VERSION`] changes whenever any of it does; nodes of two versions refuse each other.
+
+use core::fmt;
+
+use crate::address::{LockId, NodeId, PageId};
+use crate::interface::Layout;
+use crate::message::{Message, Move};
+
+/// The version of everything that nodes tell each other.
+pub const VERSION: u16 = 1;
+
+/// Why bytes are no message for this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Nonsense {
+    /// They do not decode.
+    Malformed,
+    /// It names a page, word, lock or node that the layout does not have.
+    OutOfRange,
+}
+
+impl fmt::Display for Nonsense {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "it sent what is no message",
+            Self::OutOfRange => "it sent a message about something outside of the layout",
+        })
+    }
+}
+
+impl core::error::Error for Nonsense {}
+
+/// A message and its sender's epoch, as bytes.
+///
+/// # Panics
+/// Never: bytes can show every message.
+#[must_use]
+pub fn encode(epoch: u64, message: &Message) -> Vec<u8> {
+    postcard::to_stdvec(&(epoch, message)).expect("a message has no part that bytes cannot show")
+}
+
+/// What [`encode`] made.
+///
+/// Takes memory in proportion to the length of `bytes`, whatever they claim.
+///
+/// # Errors
+/// [`Nonsense`].
+pub fn decode(bytes: &[u8], layout: &Layout) -> Result<(u64, Message), Nonsense> {
+    let (letter, rest): ((u64, Message), _) =
+        postcard::take_from_bytes(bytes).map_err(|_| Nonsense::Malformed)?;
+    if !rest.is_empty() {
+        return Err(Nonsense::Malformed);
+    }
+    if Known(layout).message(&letter.1) { Ok(letter) } else { Err(Nonsense::OutOfRange) }
+}
+
+/// What a layout has.
+struct Known<'a>(&'a Layout);
+
+impl Known<'_> {
+    fn message(&self, message: &Message) -> bool {
+        match message {
+            Message::Acquire { lock, .. } | Message::Cancel(lock) | Message::Busy(lock) => {
+                self.lock(*lock)
+            }
+            Message::Signal { lock, .. } => self.lock(*lock),
+            Message::Grant { lock, updates, .. } | Message::Release { lock, updates, .. } => {
+                self.lock(*lock) && self.updates(updates)
+            }
+            Message::HandOn { lock, to, .. } => self.lock(*lock) && self.node(*to),
+            Message::Flush(updates) => self.updates(updates),
+            Message::Arrive { written, held, moves, .. } => {
+                written.iter().all(|page| self.page(*page))
+                    && held.iter().all(|lock| self.lock(*lock))
+                    && moves.iter().all(|asked| self.moved(*asked))
+            }
+            Message::Go { written, held, moves, .. } => {
+                let writers = |nodes: &[NodeId]| nodes.iter().all(|node| self.node(*node));
+                written.iter().all(|(page, nodes)| self.page(*page) && writers(nodes))
+                    && held.iter().all(|(lock, node)| self.lock(*lock) && self.node(*node))
+                    && moves.iter().all(|asked| self.moved(*asked))
+            }
+            Message::Master(page, contents) | Message::Page(page, contents) => {
+                self.page(*page) && contents.len() == self.0.words_a_page as usize
+            }
+            Message::Fetch(page) => self.page(*page),
+            Message::Lost(node) => self.node(*node),
+        }
+    }
+
+    fn updates(&self, updates: &[crate::message::Update]) -> bool {
+        let known = |address: crate::address::Address| {
+            self.page(address.page) && address.word < self.0.words_a_page
+        };
+        updates.iter().all(|update| known(update.address))
+    }
+
+    fn moved(&self, asked: Move) -> bool {
+        match asked {
+            Move::Lock(lock, to) => self.lock(lock) && self.node(to),
+            Move::Page(page, to) => self.page(page) && self.node(to),
+        }
+    }
+
+    fn page(&self, page: PageId) -> bool {
+        (page.0 as usize) < self.0.page_managers.len()
+    }
+
+    fn lock(&self, lock: LockId) -> bool {
+        lock.0 < self.0.locks
+    }
+
+    fn node(&self, node: NodeId) -> bool {
+        node.0 < self.0.nodes
+    }
+}
+
+/// Updates as runs.
+pub(crate) mod updates {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::address::{Address, PageId};
+    use crate::message::Update;
+
+    /// Words side by side, written at one time; their values in 4 bytes each.
+    #[derive(Serialize, Deserialize)]
+    struct Run<'a> {
+        page: PageId,
+        word: u32,
+        time: u64,
+        #[serde(borrow, with = "super::bytes")]
+        values: std::borrow::Cow<'a, [u8]>,
+    }
+
+    fn continues(one: &Update, next: &Update) -> bool {
+        let (at, then) = (one.address, next.address);
+        at.page == then.page && at.word.checked_add(1) == Some(then.word) && one.time == next.time
+    }
+
+    pub(crate) fn serialize<S: Serializer>(
+        updates: &[Update],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let runs = updates.chunk_by(continues).map(|run| {
+            let values: Vec<u8> =
+                run.iter().flat_map(|update| update.value.to_le_bytes()).collect();
+            let Address { page, word } = run[0].address;
+            Run { page, word, time: run[0].time, values: values.into() }
+        });
+        runs.collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Update>, D::Error> {
+        let runs = Vec::<Run<'de>>::deserialize(deserializer)?;
+        let mut updates = Vec::new();
+        for Run { page, word, time, values } in runs {
+            if time == u64::MAX {
+                return Err(D::Error::custom("no time is that late"));
+            }
+            for (place, value) in values.chunks(4).enumerate() {
+                let value = value.try_into().map_err(|_| D::Error::custom("words of 4 bytes"))?;
+                let word = word.checked_add(place as u32);
+                let word = word.ok_or_else(|| D::Error::custom("a word behind all pages"))?;
+                let address = Address { page, word };
+                updates.push(Update { address, time, value: u32::from_le_bytes(value) });
+            }
+        }
+        Ok(updates)
+    }
+}
+
+/// A page's words in 4 bytes each; nothing where all are zero.
+pub(crate) mod contents {
+    use serde::de::Error;
+    use serde::{Deserializer, Serializer};
+
+    use crate::memory::Contents;
+    use crate::watch::WORDS_A_PAGE;
+
+    pub(crate) fn serialize<S: Serializer>(
+        contents: &Contents,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        if contents.iter().all(|word| *word == 0) {
+            return serializer.serialize_bytes(&[]);
+        }
+        let bytes: Vec<u8> = contents.iter().flat_map(|word| word.to_le_bytes()).collect();
+        serializer.serialize_bytes(&bytes)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Contents, D::Error> {
+        let bytes = super::bytes::deserialize(deserializer)?;
+        if bytes.is_empty() {
+            return Ok(vec![0; WORDS_A_PAGE].into());
+        }
+        if bytes.len() != WORDS_A_PAGE * 4 {
+            return Err(D::Error::custom("a page has 4096 bytes"));
+        }
+        let words = bytes.chunks_exact(4).map(|word| word.try_into().map(u32::from_le_bytes));
+        let words: Result<Vec<u32>, _> = words.collect();
+        words.map(Into::into).map_err(D::Error::custom)
+    }
+}
+
+/// Bytes that are lent, not copied.
+mod bytes {
+    use core::fmt;
+    use std::borrow::Cow;
+
+    use serde::de::Visitor;
+    use serde::{Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Cow<'de, [u8]>, D::Error> {
+        struct Lent;
+        impl<'de> Visitor<'de> for Lent {
+            type Value = Cow<'de, [u8]>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(Cow::Borrowed(bytes))
+            }
+        }
+        deserializer.deserialize_bytes(Lent)
+    }
+}
+
+#[cfg(test)]
+mod tests;

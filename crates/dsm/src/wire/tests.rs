@@ -1,0 +1,141 @@
+use super::{Nonsense, decode, encode};
+use crate::address::{Address, LockId, NodeId, PageId};
+use crate::interface::{Layout, Scheme};
+use crate::lock::Mode;
+use crate::message::{BarrierKind, Message, Move, Update};
+use crate::watch::WORDS_A_PAGE;
+use proptest::prelude::*;
+
+fn layout() -> Layout {
+    Layout {
+        nodes: 4,
+        page_managers: vec![NodeId(0); 8],
+        words_a_page: WORDS_A_PAGE as u32,
+        locks: 16,
+        scheme: Scheme::LogAtManager,
+    }
+}
+
+fn page() -> impl Strategy<Value = PageId> {
+    (0..8_u32).prop_map(PageId)
+}
+
+fn updates() -> impl Strategy<Value = Vec<Update>> {
+    let run = (page(), 0..1000_u32, any::<u32>(), 1..24_u32, any::<u32>());
+    let run = run.prop_map(|(page, word, time, length, value)| {
+        (0..length).map(move |place| Update {
+            address: Address { page, word: word + place },
+            time: u64::from(time),
+            value: value.wrapping_mul(place),
+        })
+    });
+    prop::collection::vec(run, 0..6).prop_map(|runs| runs.into_iter().flatten().collect())
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let lock = (0..16_u32).prop_map(LockId);
+    let node = (0..4_u16).prop_map(NodeId);
+    let contents = prop_oneof![
+        Just(vec![0; WORDS_A_PAGE]),
+        prop::collection::vec(any::<u32>(), WORDS_A_PAGE..=WORDS_A_PAGE),
+    ];
+    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::NonExclusive)];
+    let written = prop::collection::vec((page(), prop::collection::vec(node.clone(), 1..4)), 0..5);
+    let moves = prop::collection::vec(
+        prop_oneof![
+            (lock.clone(), node.clone()).prop_map(|(lock, to)| Move::Lock(lock, to)),
+            (page(), node.clone()).prop_map(|(page, to)| Move::Page(page, to)),
+        ],
+        0..5,
+    );
+    prop_oneof![
+        (lock.clone(), mode.clone(), any::<bool>(), any::<u64>()).prop_map(
+            |(lock, mode, immediately, seen)| Message::Acquire { lock, mode, immediately, seen }
+        ),
+        (lock.clone(), mode, any::<u64>(), any::<u64>(), updates()).prop_map(
+            |(lock, mode, stamp, time, updates)| Message::Grant {
+                lock,
+                mode,
+                stamp,
+                time,
+                updates
+            }
+        ),
+        updates().prop_map(Message::Flush),
+        (page(), contents).prop_map(|(page, words)| Message::Page(page, words.into())),
+        (written, moves).prop_map(|(written, moves)| Message::Go {
+            time: 3,
+            written,
+            held: vec![(LockId(3), NodeId(1))],
+            moves,
+            kind: BarrierKind::SingleReadWrite,
+        }),
+        node.prop_map(Message::Lost),
+        lock.prop_map(Message::Cancel),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn messages_arrive_as_they_were_sent(epoch in any::<u64>(), message in message()) {
+        let bytes = encode(epoch, &message);
+        prop_assert_eq!(decode(&bytes, &layout()), Ok((epoch, message)));
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused_or_decode_to_what_the_layout_has(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        if let Ok((epoch, message)) = decode(&bytes, &layout()) {
+            // Numbers may be written longer than they need be, so not the bytes are compared, but what they say.
+            prop_assert_eq!(decode(&encode(epoch, &message), &layout()), Ok((epoch, message)));
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_changed_or_cut_does_no_harm(
+        message in message(),
+        at in any::<prop::sample::Index>(),
+        bits in 1..=255_u8,
+    ) {
+        let mut bytes = encode(1, &message);
+        let at = at.index(bytes.len());
+        bytes[at] ^= bits;
+        let _either = decode(&bytes, &layout());
+        prop_assert_eq!(decode(&bytes[..0], &layout()), Err(Nonsense::Malformed));
+        bytes[at] ^= bits;
+        prop_assert_eq!(decode(&bytes[..bytes.len() - 1], &layout()), Err(Nonsense::Malformed));
+        bytes.push(0);
+        prop_assert_eq!(decode(&bytes, &layout()), Err(Nonsense::Malformed));
+    }
+}
+
+#[test]
+fn what_the_layout_does_not_have_is_refused() {
+    for message in [
+        Message::Fetch(PageId(8)),
+        Message::Cancel(LockId(16)),
+        Message::Lost(NodeId(4)),
+        Message::Flush(vec![Update {
+            address: Address { page: PageId(0), word: 1024 },
+            time: 0,
+            value: 0,
+        }]),
+        Message::HandOn { lock: LockId(0), to: NodeId(9), mode: Mode::Exclusive, time: 0 },
+    ] {
+        assert_eq!(
+            decode(&encode(0, &message), &layout()),
+            Err(Nonsense::OutOfRange),
+            "{message:?}"
+        );
+    }
+}
+
+#[test]
+fn neighbouring_words_travel_together_and_empty_pages_for_nothing() {
+    let update = |word| Update { address: Address { page: PageId(1), word }, time: 9, value: 7 };
+    let message = Message::Flush((0..1000).map(update).collect());
+    assert!(encode(0, &message).len() < 1000 * 4 + 16);
+    let page = Message::Page(PageId(0), vec![0; WORDS_A_PAGE].into());
+    assert!(encode(0, &page).len() < 8);
+}

@@ -1,0 +1,318 @@
+//! Programs on real pages: several nodes in this process, over both transports, with every way to notice writes.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+use core::time::Duration;
+use std::net::TcpListener;
+use std::sync::Barrier;
+use std::thread;
+
+use kyocho_dsm::transport::{Cluster, Local, Secret, Tcp, TcpSettings, Transport};
+use kyocho_dsm::watch::{Detection, WORDS_A_PAGE, Watch};
+use kyocho_dsm::{
+    BarrierKind, ConditionId, Dsm, DsmError, Error, Layout, LockId, Mode, NodeId, PageId,
+    Placement, Scheme, Settings, Subject, Who,
+};
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::skip::skip;
+use kyocho_sys::two_views::TwoViews;
+
+const LOCK: LockId = LockId(1);
+
+fn layout(nodes: u16, scheme: Scheme) -> Layout {
+    let page_managers = (0..64).map(|page| NodeId(page % nodes)).collect();
+    Layout { nodes, page_managers, words_a_page: WORDS_A_PAGE as u32, locks: 8, scheme }
+}
+
+fn tcp(nodes: u16) -> Vec<Box<dyn Transport>> {
+    let listeners: Vec<_> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let addresses: Vec<_> = listeners.iter().map(|socket| socket.local_addr().unwrap()).collect();
+    let secret = Secret::random().unwrap();
+    let settings = TcpSettings {
+        deadline: Duration::from_secs(30),
+        message_bytes_max: 1 << 24,
+        queue_bytes_max: 1 << 24,
+    };
+    thread::scope(|scope| {
+        let joining: Vec<_> = listeners
+            .iter()
+            .zip(0..)
+            .map(|(listener, me)| {
+                let cluster = Cluster {
+                    me: NodeId(me),
+                    addresses: addresses.clone(),
+                    secret: secret.clone(),
+                    layout: [0; 4],
+                    join_within: Duration::from_secs(30),
+                };
+                scope.spawn(move || Tcp::join_by(&cluster, settings, listener).unwrap())
+            })
+            .collect();
+        joining.into_iter().map(|node| Box::new(node.join().unwrap()) as _).collect()
+    })
+}
+
+fn local(nodes: u16) -> Vec<Box<dyn Transport>> {
+    Local::mesh(nodes).into_iter().map(|node| Box::new(node) as _).collect()
+}
+
+/// Runs `program` on each node, and returns what each came to.
+fn on_nodes<T: Send>(
+    transports: Vec<Box<dyn Transport>>,
+    scheme: Scheme,
+    detection: Detection,
+    program: impl Fn(Dsm) -> T + Sync,
+) -> Vec<T> {
+    let layout = layout(transports.len() as u16, scheme);
+    let (layout, program) = (&layout, &program);
+    thread::scope(|scope| {
+        let running: Vec<_> = transports
+            .into_iter()
+            .zip(0..)
+            .map(|(transport, me)| {
+                scope.spawn(move || {
+                    let dsm = Dsm::inside(NodeId(me), layout.clone(), Some(detection), transport);
+                    program(dsm.unwrap())
+                })
+            })
+            .collect();
+        running.into_iter().map(|node| node.join().unwrap()).collect()
+    })
+}
+
+/// The ways that this host permits.
+fn permitted(test: &str) -> Vec<Detection> {
+    let views = std::sync::Arc::new(TwoViews::new(PAGE_BYTES, None).unwrap());
+    let permitted = Detection::ALL.into_iter().filter(|way| match Watch::new(&views, *way) {
+        Ok(_) => true,
+        Err(why) => {
+            skip(&format!("{test} ({way})"), &why.to_string());
+            false
+        }
+    });
+    permitted.collect()
+}
+
+/// All combinations of transport, scheme and detection.
+fn everywhere<T: Send>(
+    test: &str,
+    nodes: u16,
+    program: impl Fn(Dsm) -> T + Sync,
+    check: impl Fn(Vec<T>),
+) {
+    for detection in permitted(test) {
+        for scheme in [Scheme::LogAtManager, Scheme::LogAtLastHolder] {
+            check(on_nodes(local(nodes), scheme, detection, &program));
+        }
+        check(on_nodes(tcp(nodes), Scheme::LogAtManager, detection, &program));
+    }
+}
+
+#[test]
+fn increments_under_a_lock_all_count() {
+    let program = |mut dsm: Dsm| {
+        let counters = dsm.allocate::<u64>(3000, Placement::Cyclic).unwrap();
+        for round in 0..40 {
+            dsm.acquire(LOCK, Mode::Exclusive).unwrap();
+            for place in [0, 1500, 2999] {
+                let cell = &dsm.cells(&counters)[place];
+                cell.set(cell.get() + round);
+            }
+            dsm.release(LOCK).unwrap();
+        }
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        let cells = dsm.cells(&counters);
+        let sums = [0, 1, 1500, 2999].map(|place| cells[place].get());
+        dsm.leave().unwrap();
+        sums
+    };
+    everywhere("increments_under_a_lock_all_count", 3, program, |sums| {
+        let sum = 3 * (0..40).sum::<u64>();
+        assert_eq!(sums, vec![[sum, 0, sum, sum]; 3]);
+    });
+}
+
+/// Some rounds of a stencil whose rows are divided: what each node sees at its end.
+fn stencil(mut dsm: Dsm, kind: BarrierKind) -> (Vec<f64>, u64) {
+    const ROWS: usize = 32;
+    const COLUMNS: usize = PAGE_BYTES / size_of::<f64>();
+    let grids = [(); 2].map(|()| dsm.allocate::<f64>(ROWS * COLUMNS, Placement::Blocks).unwrap());
+    let (me, nodes) = (usize::from(dsm.rank()), usize::from(dsm.nodes()));
+    let mine = (ROWS * me / nodes).max(1)..(ROWS * (me + 1) / nodes).min(ROWS - 1);
+    if me == 0 {
+        (0..COLUMNS).for_each(|column| dsm.cells(&grids[0])[column].set(column as f64));
+        (0..COLUMNS).for_each(|column| dsm.cells(&grids[1])[column].set(column as f64));
+    }
+    dsm.barrier(kind).unwrap();
+    for round in 0..12 {
+        let (from, to) = (dsm.cells(&grids[round % 2]), dsm.cells(&grids[1 - round % 2]));
+        for place in mine.clone().flat_map(|row| (1..COLUMNS - 1).map(move |c| row * COLUMNS + c)) {
+            let around = [place - COLUMNS, place - 1, place + 1, place + COLUMNS];
+            to[place].set(around.iter().map(|place| from[*place].get()).sum::<f64>() / 4.0);
+        }
+        dsm.barrier(kind).unwrap();
+    }
+    let words = dsm.statistics().words_written;
+    let result = dsm.cells(&grids[0]).iter().map(|cell| cell.get()).collect();
+    dsm.leave().unwrap();
+    (result, words)
+}
+
+#[test]
+fn divided_grids_come_out_as_on_one_node() {
+    let one = on_nodes(local(1), Scheme::LogAtManager, Detection::Protect, |dsm| {
+        stencil(dsm, BarrierKind::Ordinary).0
+    });
+    for kind in [BarrierKind::Ordinary, BarrierKind::SingleReadWrite] {
+        let program = |dsm: Dsm| stencil(dsm, kind);
+        everywhere("divided_grids_come_out_as_on_one_node", 3, program, |grids| {
+            assert!(grids.iter().all(|(grid, _)| *grid == one[0]), "{kind:?}");
+        });
+    }
+}
+
+#[test]
+fn single_read_write_barriers_leave_own_pages_unwatched() {
+    for detection in permitted("single_read_write_barriers_leave_own_pages_unwatched") {
+        let words = [BarrierKind::Ordinary, BarrierKind::SingleReadWrite].map(|kind| {
+            let transports = local(2);
+            let nodes =
+                on_nodes(transports, Scheme::LogAtManager, detection, |dsm| stencil(dsm, kind).1);
+            nodes.iter().sum::<u64>()
+        });
+        assert!(words[1] * 2 < words[0], "{detection}: {words:?} words were found written");
+    }
+}
+
+#[test]
+fn what_is_owned_is_noticed_again_under_a_lock() {
+    let program = |mut dsm: Dsm| {
+        let array = dsm.allocate::<u32>(WORDS_A_PAGE, Placement::On(NodeId(0))).unwrap();
+        let me = dsm.rank();
+        for _ in 0..2 {
+            if me == 1 {
+                dsm.cells(&array).iter().for_each(|cell| cell.set(cell.get() + 1));
+            }
+            dsm.barrier(BarrierKind::SingleReadWrite).unwrap();
+        }
+        // Node 1 owns the page now. Both count in it under a lock.
+        for _ in 0..10 {
+            dsm.acquire(LOCK, Mode::Exclusive).unwrap();
+            let cell = &dsm.cells(&array)[7];
+            cell.set(cell.get() + 1);
+            dsm.release(LOCK).unwrap();
+        }
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        let seen = [6, 7].map(|word| dsm.cells(&array)[word].get());
+        dsm.leave().unwrap();
+        seen
+    };
+    everywhere("what_is_owned_is_noticed_again_under_a_lock", 2, program, |seen| {
+        assert_eq!(seen, vec![[2, 22]; 2]);
+    });
+}
+
+#[test]
+fn snapshots_conditions_tries_and_moves_work_on_pages() {
+    let program = |mut dsm: Dsm| {
+        let flag = dsm.allocate::<u32>(1, Placement::On(NodeId(0))).unwrap();
+        dsm.move_lock(LOCK, NodeId(0)).unwrap();
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        if dsm.rank() == 0 {
+            dsm.acquire(LOCK, Mode::Exclusive).unwrap();
+            while dsm.cells(&flag)[0].get() == 0 {
+                dsm.wait(LOCK, ConditionId(0)).unwrap();
+            }
+            dsm.release(LOCK).unwrap();
+        } else {
+            dsm.acquire(LOCK, Mode::Exclusive).unwrap();
+            dsm.cells(&flag)[0].set(9);
+            dsm.release(LOCK).unwrap();
+            dsm.signal(LOCK, ConditionId(0), Who::All).unwrap();
+        }
+        dsm.acquire(LOCK, Mode::NonExclusive).unwrap();
+        let seen = dsm.cells(&flag)[0].get();
+        dsm.release(LOCK).unwrap();
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        if dsm.rank() == 0 {
+            dsm.acquire(LOCK, Mode::Exclusive).unwrap();
+        }
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        if dsm.rank() == 1 {
+            assert!(!dsm.try_acquire(LOCK, Mode::Exclusive).unwrap());
+            let moment = Duration::from_millis(5);
+            assert!(!dsm.acquire_within(LOCK, Mode::Exclusive, moment).unwrap());
+        }
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        if dsm.rank() == 0 {
+            dsm.release(LOCK).unwrap();
+        }
+        dsm.leave().unwrap();
+        seen
+    };
+    everywhere("snapshots_conditions_tries_and_moves_work_on_pages", 2, program, |seen| {
+        assert_eq!(seen, [9, 9]);
+    });
+}
+
+#[test]
+fn mistakes_of_a_program_are_named() {
+    let program = |mut dsm: Dsm| {
+        let said = |result: Result<(), Error>| result.unwrap_err().to_string();
+        assert_eq!(said(dsm.release(LOCK)), "lock 1 is not held: acquire it first");
+        assert_eq!(
+            said(dsm.acquire(LockId(8), Mode::Exclusive)),
+            "lock 8 is outside of the layout"
+        );
+        assert_eq!(said(dsm.fetch(PageId(64))), "page 64 is outside of the layout");
+        assert_eq!(said(dsm.move_page(PageId(0), NodeId(1))), "page 0 is outside of the layout");
+        dsm.acquire(LOCK, Mode::NonExclusive).unwrap();
+        let not_exclusive = said(dsm.wait(LOCK, ConditionId(0)));
+        assert!(not_exclusive.contains("lock 1 is not held"), "{not_exclusive}");
+        assert!(said(dsm.acquire(LOCK, Mode::Exclusive)).contains("held already"));
+        let full = dsm.allocate::<u64>(1 << 20, Placement::Blocks).unwrap_err();
+        assert!(matches!(full, Error::Full { bytes: 8_388_608, left: 262_144 }), "{full}");
+        let full = dsm.allocate::<u64>(usize::MAX, Placement::Blocks).unwrap_err();
+        assert!(matches!(full, Error::Full { .. }), "{full}");
+        dsm.leave().unwrap();
+    };
+    on_nodes(local(1), Scheme::LogAtManager, Detection::Protect, program);
+    for memory_bytes in [0, usize::MAX] {
+        let why = Dsm::join(Settings { memory_bytes, locks: 1 }).unwrap_err();
+        assert!(matches!(why, Error::Size { .. }), "{why}");
+    }
+}
+
+fn lost(error: &Error) -> Option<Subject> {
+    match error {
+        Error::Protocol(DsmError::PeerLost(NodeId(2), subject)) => Some(*subject),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() {
+    for transports in [local, tcp] {
+        let together = Barrier::new(3);
+        on_nodes(transports(3), Scheme::LogAtManager, Detection::Protect, |mut dsm: Dsm| {
+            let array = dsm.allocate::<u32>(4 * WORDS_A_PAGE, Placement::On(NodeId(2))).unwrap();
+            assert_eq!(dsm.cells(&array)[0].get(), 0);
+            if dsm.rank() == 2 {
+                dsm.acquire(LOCK, Mode::Exclusive).unwrap();
+                together.wait();
+                return drop(dsm);
+            }
+            together.wait();
+            let waited = match dsm.rank() {
+                0 => dsm.acquire(LOCK, Mode::Exclusive),
+                _ => dsm.barrier(BarrierKind::Ordinary),
+            };
+            let expected = if dsm.rank() == 0 { Subject::Lock(LOCK) } else { Subject::Barrier };
+            assert_eq!(waited.as_ref().err().and_then(lost), Some(expected), "{waited:?}");
+            // Its first manager is its last one: nobody else has had it.
+            let page = array.pages(2 * WORDS_A_PAGE..2 * WORDS_A_PAGE + 1)[0];
+            let fetched = dsm.fetch(page).unwrap_err();
+            assert_eq!(lost(&fetched), Some(Subject::Page(page)));
+            assert_eq!(dsm.cells(&array)[0].get(), 0, "what is here can be saved");
+        });
+    }
+}

@@ -1,0 +1,357 @@
+//! One suite for all transports; then what only TCP can meet: strangers, mistakes of launching, silence.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use kyocho_dsm::NodeId;
+use kyocho_dsm::transport::{
+    Arrival, Cause, Cluster, JoinError, Local, Secret, Tcp, TcpSettings, Transport,
+};
+use kyocho_dsm::wire::VERSION;
+
+/// Longer than any test may take.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+const SETTINGS: TcpSettings =
+    TcpSettings { deadline: WATCHDOG, message_bytes_max: 64 << 20, queue_bytes_max: 64 << 20 };
+
+fn listeners(nodes: u16) -> (Vec<TcpListener>, Vec<SocketAddr>) {
+    let listeners: Vec<_> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let addresses = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
+    (listeners, addresses)
+}
+
+fn clusters(addresses: &[SocketAddr]) -> Vec<Cluster> {
+    let secret = Secret::random().unwrap();
+    let place = |me| Cluster {
+        me: NodeId(me),
+        addresses: addresses.to_vec(),
+        secret: secret.clone(),
+        layout: [1, 2, 3, 4],
+        join_within: WATCHDOG,
+    };
+    (0..addresses.len() as u16).map(place).collect()
+}
+
+type Joined = Result<Tcp, JoinError>;
+
+/// All nodes join at once, by listeners of their own.
+fn join_all(clusters: &[Cluster], listeners: &[TcpListener], settings: TcpSettings) -> Vec<Joined> {
+    thread::scope(|scope| {
+        let joining: Vec<_> = clusters
+            .iter()
+            .zip(listeners)
+            .map(|(cluster, listener)| {
+                scope.spawn(move || Tcp::join_by(cluster, settings, listener))
+            })
+            .collect();
+        joining.into_iter().map(|joining| joining.join().unwrap()).collect()
+    })
+}
+
+fn tcp(nodes: u16, settings: TcpSettings) -> Vec<Tcp> {
+    let (listeners, addresses) = listeners(nodes);
+    let joined = join_all(&clusters(&addresses), &listeners, settings);
+    joined.into_iter().map(Result::unwrap).collect()
+}
+
+fn meshes(nodes: u16) -> Vec<Vec<Box<dyn Transport>>> {
+    let boxed = |transport| Box::new(transport) as Box<dyn Transport>;
+    let tcp = tcp(nodes, SETTINGS).into_iter().map(|tcp| Box::new(tcp) as Box<dyn Transport>);
+    vec![Local::mesh(nodes).into_iter().map(boxed).collect(), tcp.collect()]
+}
+
+/// Receives so many arrivals.
+fn receive(transport: &dyn Transport, count: usize) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    while arrivals.len() < count {
+        let more = transport.receive(WATCHDOG);
+        assert!(!more.is_empty(), "only {} arrivals of {count} came", arrivals.len());
+        arrivals.extend(more);
+    }
+    arrivals
+}
+
+#[test]
+fn messages_arrive_in_order_from_everybody() {
+    for mesh in meshes(3) {
+        for round in 0..200_u32 {
+            mesh[1].send(NodeId(0), &round.to_le_bytes());
+            mesh[2].send(NodeId(0), &round.to_le_bytes());
+        }
+        let arrivals = receive(&*mesh[0], 400);
+        for from in [NodeId(1), NodeId(2)] {
+            let sent = (0..200_u32).map(|round| Arrival::Message(from, round.to_le_bytes().into()));
+            let came = arrivals.iter().filter(
+                |arrival| matches!(arrival, Arrival::Message(sender, _) if *sender == from),
+            );
+            assert!(came.cloned().eq(sent), "{:?}", mesh[0]);
+        }
+        let traffic = mesh[0].traffic();
+        assert_eq!((traffic.messages_received, traffic.bytes_received), (400, 1600));
+        assert_eq!((mesh[1].traffic().messages_sent, mesh[1].traffic().bytes_sent), (200, 800));
+    }
+}
+
+/// Receives one message, leaves, and waits until the other one has left.
+fn receive_and_leave(transport: &dyn Transport, from: NodeId, expected: Vec<u8>) {
+    let mut arrivals = receive(transport, 1);
+    // The other one's last piece may wait for credit that is given here.
+    transport.leave();
+    let more = 2 - arrivals.len();
+    arrivals.extend(receive(transport, more));
+    assert!(arrivals == [Arrival::Message(from, expected), Arrival::Left(from)]);
+}
+
+#[test]
+fn large_messages_pass_both_ways_at_once() {
+    const BYTES: usize = 5 << 20;
+    for mesh in meshes(2) {
+        mesh[0].send(NodeId(1), &vec![1; BYTES]);
+        mesh[1].send(NodeId(0), &vec![2; BYTES]);
+        thread::scope(|scope| {
+            scope.spawn(|| receive_and_leave(&*mesh[0], NodeId(1), vec![2; BYTES]));
+            scope.spawn(|| receive_and_leave(&*mesh[1], NodeId(0), vec![1; BYTES]));
+        });
+    }
+}
+
+#[test]
+fn who_leaves_is_not_lost_and_what_was_sent_before_comes_before() {
+    for mesh in meshes(2) {
+        mesh[1].send(NodeId(0), b"last words");
+        mesh[1].leave();
+        mesh[1].close();
+        let arrivals = receive(&*mesh[0], 2);
+        let said = Arrival::Message(NodeId(1), b"last words".to_vec());
+        assert_eq!(arrivals, [said, Arrival::Left(NodeId(1))]);
+        mesh[0].send(NodeId(1), b"nobody hears");
+    }
+}
+
+#[test]
+fn who_goes_without_a_word_is_lost() {
+    for mut mesh in meshes(3) {
+        drop(mesh.remove(1));
+        for node in &mesh {
+            assert_eq!(receive(&**node, 1), [Arrival::Lost(NodeId(1), Cause::Closed)]);
+        }
+    }
+}
+
+#[test]
+fn closing_ends_the_wait() {
+    for mesh in meshes(2) {
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| mesh[0].receive(WATCHDOG));
+            mesh[0].close();
+            assert_eq!(waiting.join().unwrap(), []);
+        });
+    }
+}
+
+#[test]
+fn a_silent_peer_is_lost() {
+    let deadline = Duration::from_millis(300);
+    let mesh = tcp(2, TcpSettings { deadline, ..SETTINGS });
+    // Node 1 lives, and nobody runs it.
+    assert_eq!(receive(&mesh[0], 1), [Arrival::Lost(NodeId(1), Cause::Silent)]);
+}
+
+#[test]
+fn who_takes_nothing_is_lost_and_the_queue_bounded() {
+    let mesh = tcp(2, TcpSettings { queue_bytes_max: 4 << 20, ..SETTINGS });
+    for _ in 0..40 {
+        mesh[0].send(NodeId(1), &vec![0; 1 << 20]);
+    }
+    assert_eq!(receive(&mesh[0], 1), [Arrival::Lost(NodeId(1), Cause::Congested)]);
+}
+
+/// A connection to a node that has passed the handshake, without the node behind it: node 1 of two.
+fn bare_peer() -> (Tcp, TcpStream) {
+    let (mut listeners, addresses) = listeners(2);
+    // Between the two nodes stands a relay, which takes the connection over when the handshake is done.
+    let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut places = clusters(&addresses);
+    places[1].addresses[0] = relay.local_addr().unwrap();
+    let own = listeners.remove(0);
+    thread::scope(|scope| {
+        let node = scope.spawn(|| Tcp::join_by(&places[0], SETTINGS, &own));
+        let peer = scope.spawn(|| Tcp::join_by(&places[1], SETTINGS, &listeners[0]));
+        let (mut from_peer, _) = relay.accept().unwrap();
+        let mut to_node = TcpStream::connect(addresses[0]).unwrap();
+        for _ in 0..2 {
+            pass_letter(&mut from_peer, &mut to_node);
+            pass_letter(&mut to_node, &mut from_peer);
+        }
+        let node = node.join().unwrap().unwrap();
+        drop(peer.join().unwrap());
+        (node, to_node)
+    })
+}
+
+fn read_letter(from: &mut TcpStream) -> Vec<u8> {
+    let mut length = [0; 2];
+    from.read_exact(&mut length).unwrap();
+    let mut letter = vec![0; usize::from(u16::from_le_bytes(length))];
+    from.read_exact(&mut letter).unwrap();
+    letter
+}
+
+fn write_letter(to: &mut TcpStream, letter: &[u8]) {
+    to.write_all(&(letter.len() as u16).to_le_bytes()).unwrap();
+    to.write_all(letter).unwrap();
+}
+
+fn pass_letter(from: &mut TcpStream, to: &mut TcpStream) {
+    write_letter(to, &read_letter(from));
+}
+
+#[test]
+fn a_peer_that_sends_nonsense_is_lost() {
+    for nonsense in
+        [&[0xFF; 64][..], &[0, 0, 0, 0], &[2, 0, 0, 0, 99, 0], b"GET / HTTP/1.1\r\n\r\n"]
+    {
+        let (node, mut peer) = bare_peer();
+        peer.write_all(nonsense).unwrap();
+        assert_eq!(receive(&node, 1), [Arrival::Lost(NodeId(1), Cause::Nonsense)], "{nonsense:?}");
+    }
+}
+
+/// What comes of two nodes where the second one's place was changed.
+fn mistaken(change: impl FnOnce(&mut Cluster)) -> Vec<Joined> {
+    let (listeners, addresses) = listeners(2);
+    let mut places = clusters(&addresses);
+    change(&mut places[1]);
+    join_all(&places, &listeners, SETTINGS)
+}
+
+#[test]
+fn another_layout_is_named_on_both_sides() {
+    let joined = mistaken(|place| place.layout[2] = 9);
+    assert!(matches!(joined[0], Err(JoinError::Layout(NodeId(1)))), "{joined:?}");
+    assert!(matches!(joined[1], Err(JoinError::Layout(NodeId(0)))), "{joined:?}");
+}
+
+#[test]
+fn another_number_of_nodes_is_named_on_both_sides() {
+    let (_listener, third) = listeners(1);
+    let joined = mistaken(|place| place.addresses.extend(third));
+    assert!(matches!(joined[0], Err(JoinError::NodeCount(NodeId(1), 3))), "{joined:?}");
+    assert!(matches!(joined[1], Err(JoinError::NodeCount(NodeId(0), 2))), "{joined:?}");
+}
+
+#[test]
+fn the_second_node_of_a_rank_is_named_on_both_sides() {
+    let (listeners, addresses) = listeners(3);
+    let mut places = clusters(&addresses);
+    places[2].me = NodeId(1);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| Tcp::join_by(&places[0], SETTINGS, &listeners[0]));
+        // One of the two is let in, and waits for a third node until its time is up.
+        let twins: Vec<_> = places[1..]
+            .iter()
+            .zip(&listeners[1..])
+            .map(|(place, listener)| {
+                let place = Cluster { join_within: Duration::from_millis(100), ..place.clone() };
+                scope.spawn(move || Tcp::join_by(&place, SETTINGS, listener))
+            })
+            .collect();
+        let first = first.join().unwrap();
+        assert!(matches!(first, Err(JoinError::DuplicateRank(NodeId(1)))), "{first:?}");
+        let twins: Vec<_> = twins.into_iter().map(|twin| twin.join().unwrap()).collect();
+        let told = |twin: &&Joined| matches!(twin, Err(JoinError::DuplicateRank(NodeId(0))));
+        assert_eq!(twins.iter().filter(told).count(), 1, "{twins:?}");
+    });
+}
+
+#[test]
+fn who_does_not_know_the_secret_is_told_and_keeps_nobody_out() {
+    let (listeners, addresses) = listeners(2);
+    let places = clusters(&addresses);
+    let ignorant = Cluster { secret: Secret::random().unwrap(), ..places[1].clone() };
+    thread::scope(|scope| {
+        let first = scope.spawn(|| Tcp::join_by(&places[0], SETTINGS, &listeners[0]));
+        let refused = Tcp::join_by(&ignorant, SETTINGS, &listeners[1]);
+        assert!(matches!(refused, Err(JoinError::WrongSecret(NodeId(0)))), "{refused:?}");
+        let second = Tcp::join_by(&places[1], SETTINGS, &listeners[1]);
+        assert!(second.is_ok(), "{second:?}");
+        assert!(first.join().unwrap().is_ok());
+    });
+}
+
+#[test]
+fn another_version_is_named() {
+    let (listeners, addresses) = listeners(2);
+    let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut places = clusters(&addresses);
+    places[1].addresses[0] = relay.local_addr().unwrap();
+    places[0].join_within = Duration::from_millis(100);
+    thread::scope(|scope| {
+        let newer = scope.spawn(|| Tcp::join_by(&places[1], SETTINGS, &listeners[1]));
+        let (mut from_newer, _) = relay.accept().unwrap();
+        let mut to_node = TcpStream::connect(addresses[0]).unwrap();
+        let mut hello = read_letter(&mut from_newer);
+        // Behind the kind of letter and six letters of magic.
+        hello[7] += 1;
+        write_letter(&mut to_node, &hello);
+        let first = scope.spawn(|| Tcp::join_by(&places[0], SETTINGS, &listeners[0]));
+        pass_letter(&mut to_node, &mut from_newer);
+        let newer = newer.join().unwrap();
+        assert!(matches!(newer, Err(JoinError::Version(NodeId(0), VERSION))), "{newer:?}");
+        let first = first.join().unwrap().unwrap_err().to_string();
+        assert!(first.contains("in time: 1; somebody was sent away: it speaks another"), "{first}");
+    });
+}
+
+#[test]
+fn who_does_not_come_and_who_is_not_there_are_named() {
+    let (listeners, addresses) = listeners(3);
+    let mut place = clusters(&addresses).remove(0);
+    place.join_within = Duration::from_millis(1);
+    let missing = Tcp::join_by(&place, SETTINGS, &listeners[0]).unwrap_err();
+    assert_eq!(missing.to_string(), "nodes that did not come in time: 1, 2");
+    let mut place = clusters(&addresses).remove(1);
+    place.join_within = Duration::from_millis(1);
+    // Nobody serves the first port: who does, needs privileges.
+    place.addresses[0].set_port(1);
+    let unreachable = Tcp::join_by(&place, SETTINGS, &listeners[1]).unwrap_err();
+    assert!(matches!(unreachable, JoinError::Unreachable(NodeId(0), ..)), "{unreachable:?}");
+    place.addresses.truncate(1);
+    assert!(matches!(Tcp::join_by(&place, SETTINGS, &listeners[1]), Err(JoinError::Size(1))));
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let (_listeners, addresses) = listeners(2);
+    let place = clusters(&addresses).remove(0);
+    let why = Tcp::join(&place, SETTINGS).unwrap_err();
+    assert!(matches!(why, JoinError::Listen(at, _) if at == addresses[0]), "{why:?}");
+    assert!(why.to_string().contains("choose another port"));
+}
+
+#[test]
+fn strangers_are_sent_away_and_keep_nobody_out() {
+    let (listeners, addresses) = listeners(2);
+    let places = clusters(&addresses);
+    for hello in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xFF; 300], &[5, 0, 1, 2, 3, 4, 5]] {
+        let mut stranger = TcpStream::connect(addresses[0]).unwrap();
+        stranger.write_all(hello).unwrap();
+    }
+    let joined = join_all(&places, &listeners, SETTINGS);
+    assert!(joined.iter().all(Result::is_ok), "{joined:?}");
+}
+
+#[test]
+fn secrets_are_read_as_they_are_written() {
+    let secret = Secret::random().unwrap();
+    assert_eq!(Secret::from_hex(&secret.to_hex()), Some(secret.clone()));
+    assert_eq!(format!("{secret:?}"), "Secret(..)");
+    for wrong in ["", "12", &"g".repeat(64), &"1".repeat(63), &"1".repeat(66)] {
+        assert_eq!(Secret::from_hex(wrong), None, "{wrong}");
+    }
+}
