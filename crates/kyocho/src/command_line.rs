@@ -1,5 +1,6 @@
 //! The command line, as clap reads it. Help texts live here and teach by example.
 
+use crate::dsm::Dsm;
 use clap::{Args, Parser, Subcommand};
 use kyocho_lisp::system::{CellCache, Engine, Options};
 use kyocho_microprocess::control::GlobalId;
@@ -17,6 +18,7 @@ Examples:
   kyocho top                             watch the threads of all running systems
   kyocho ps --json; kyocho kill 4711:12  list them; end one
   kyocho trace -- kyocho run primes.scm  a timeline for ui.perfetto.dev
+  kyocho dsm run -n 4 ./sor              four nodes that share memory
   kyocho --engine deep --cell-cache off run ack.scm
                                          paper 4's evaluator, every cons a message
 
@@ -51,6 +53,9 @@ pub(crate) enum Command {
     /// What concerns address spaces that run already.
     #[command(flatten)]
     Control(Control),
+    /// Shared memory across nodes: start programs, look at this host.
+    #[command(subcommand)]
+    Dsm(Dsm),
 }
 
 /// Looking at microprocesses of other processes of yours, and giving them orders.

@@ -5,6 +5,7 @@
 mod boot;
 mod command_line;
 mod deep;
+mod dsm;
 mod order;
 mod prompt;
 mod ps;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let options = line.system.to_options();
     let command = match line.command {
         Some(Command::Control(command)) => return control(command),
+        Some(Command::Dsm(command)) => return dsm::command(&command),
         command => command,
     };
     if options.engine == Engine::Deep {
@@ -47,7 +49,9 @@ fn main() -> ExitCode {
         None => prompt::command(options),
         Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
         Some(Command::Tour) => tour::command(options),
-        Some(Command::Control(_) | Command::Unix(_)) => unreachable!("handled above"),
+        Some(Command::Control(_) | Command::Unix(_) | Command::Dsm(_)) => {
+            unreachable!("handled above")
+        }
     }
 }
 

@@ -308,7 +308,8 @@ impl Transport for Tcp {
                 break;
             }
         }
-        arrivals
+        // What this node ended itself is no news.
+        if self.closed.load(Ordering::Acquire) { Vec::new() } else { arrivals }
     }
 
     fn leave(&self) {

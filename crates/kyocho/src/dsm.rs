@@ -1,0 +1,91 @@
+//! `kyocho dsm`: nodes of a program that shares memory, started, and what this host offers them.
+
+mod check;
+mod hosts;
+mod node;
+mod run;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Subcommand, ValueEnum};
+use kyocho_dsm::watch::Detection;
+
+const EXAMPLES: &str = "\
+Examples:
+  kyocho dsm run -n 4 ./sor 1024 1536          four nodes on this machine
+  kyocho dsm run -n 8 --hosts hosts.txt ./sor  on the hosts of a file, by ssh
+  kyocho dsm check                             what this host offers
+
+A file of hosts has one a line: NAME[:PORT] [SLOTS]. Nodes fill the slots in order, and listen
+from PORT on (7700). The program and kyocho must be installed on each, at the same paths.
+
+Node 0 gets the standard input. Exit code: that of the first node that failed.";
+
+/// Shared memory across nodes.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Dsm {
+    /// Run N nodes of a program.
+    #[command(after_help = EXAMPLES)]
+    Run(RunArguments),
+    /// Tell what this host offers, and what would make it better.
+    Check,
+    /// One node of a program, on a host that `run` has reached: reads its place from standard input.
+    #[command(hide = true)]
+    Node {
+        /// The program and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        program: Vec<std::ffi::OsString>,
+    },
+}
+
+/// How nodes are started.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArguments {
+    /// How many nodes.
+    #[arg(short, long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) nodes: u16,
+    /// A file of hosts; without it all nodes run here.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hosts: Option<PathBuf>,
+    /// What carries messages.
+    #[arg(long, value_enum, default_value_t = Carrier::Tcp)]
+    pub(crate) transport: Carrier,
+    /// How writes are noticed: scan, userfault or protect; default: the best that each host permits.
+    #[arg(long)]
+    pub(crate) detection: Option<Detection>,
+    /// Who keeps what was written under locks.
+    #[arg(long, value_enum, default_value_t = Keeper::Manager)]
+    pub(crate) scheme: Keeper,
+    /// Silence of a node that means death, in milliseconds.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
+    pub(crate) deadline_ms: u64,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) program: Vec<std::ffi::OsString>,
+}
+
+/// What carries messages between nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Carrier {
+    /// A TCP connection a pair.
+    Tcp,
+}
+
+/// Who keeps a lock's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Keeper {
+    /// The lock's manager: paper 3's new scheme.
+    Manager,
+    /// The last holder: its old one.
+    Holder,
+}
+
+pub(crate) fn command(command: &Dsm) -> ExitCode {
+    match command {
+        Dsm::Run(arguments) => run::command(arguments),
+        Dsm::Check => check::command(),
+        Dsm::Node { program } => node::command(program),
+    }
+}

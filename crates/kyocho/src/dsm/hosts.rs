@@ -1,0 +1,80 @@
+//! The file of hosts: `NAME[:PORT] [SLOTS]` a line, `#` begins a comment.
+
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::ToSocketAddrs;
+
+const FIRST_PORT: u16 = 7700;
+
+/// Where one node runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// The seats of `nodes` nodes, in the order of ranks.
+pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
+    let mut seats = Vec::new();
+    let mut next_port = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let wrong = |what: &str| format!("line {}: {what}", index + 1);
+        let mut words = line.split('#').next().unwrap_or("").split_whitespace();
+        let Some(place) = words.next() else { continue };
+        let (host, port) = match place.split_once(':') {
+            Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong("no such port"))?)),
+            None => (place, None),
+        };
+        let slots: u16 =
+            words.next().map_or(Ok(1), str::parse).map_err(|_| wrong("no number of slots"))?;
+        if words.next().is_some() {
+            return Err(wrong("expected NAME[:PORT] [SLOTS]"));
+        }
+        let next: &mut u16 = next_port.entry(host.to_owned()).or_insert(FIRST_PORT);
+        *next = port.unwrap_or(*next);
+        for _ in 0..slots {
+            seats.push(Seat { host: host.to_owned(), port: *next });
+            *next = next.checked_add(1).ok_or_else(|| wrong("more slots than ports"))?;
+        }
+    }
+    if seats.len() < usize::from(nodes) {
+        return Err(format!("{} slots for {nodes} nodes", seats.len()));
+    }
+    seats.truncate(nodes.into());
+    Ok(seats)
+}
+
+impl Seat {
+    /// Its address, as this host finds it.
+    pub(crate) fn address(&self) -> Result<SocketAddr, String> {
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let found = found.map_err(|why| format!("host {}: {why}", self.host))?.next();
+        found.ok_or_else(|| format!("host {} has no address", self.host))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Seat, seats};
+
+    fn seat(host: &str, port: u16) -> Seat {
+        Seat { host: host.to_owned(), port }
+    }
+
+    #[test]
+    fn slots_are_filled_in_order_each_with_its_port() {
+        let text = "# two machines\nfast:9000 2\n\nslow # old\nslow\n";
+        let expected = [seat("fast", 9000), seat("fast", 9001), seat("slow", 7700)];
+        assert_eq!(seats(text, 3).unwrap(), expected);
+        assert_eq!(seats(text, 4).unwrap()[3], seat("slow", 7701));
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        assert_eq!(seats("a 2", 3).unwrap_err(), "2 slots for 3 nodes");
+        assert_eq!(seats("a\nb many", 1).unwrap_err(), "line 2: no number of slots");
+        assert_eq!(seats("a:port", 1).unwrap_err(), "line 1: no such port");
+        assert!(seats("a 1 2", 1).unwrap_err().starts_with("line 1: expected"));
+        assert_eq!(seats("a:65535 2", 1).unwrap_err(), "line 1: more slots than ports");
+    }
+}

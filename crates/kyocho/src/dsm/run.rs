@@ -1,0 +1,198 @@
+//! `kyocho dsm run`: starts the nodes, waits for them, leaves none behind.
+//!
+//! On this host each node gets a socket that listens already, so no port can be taken in between. On others it binds the port that
+//! the file of hosts gives it.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+
+use kyocho_dsm::launch::variable;
+use kyocho_dsm::transport::Secret;
+use kyocho_sys::descriptor::{Inheritance, set_inheritance};
+use kyocho_sys::prim::clock::Instant;
+use kyocho_sys::prim::thread;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::dsm::hosts::{Seat, seats};
+use crate::dsm::{Keeper, RunArguments};
+use crate::terminal::complain;
+
+/// Runs programs on other hosts; as with ssh, a host and a command line are added.
+const REMOTE_SHELL: &str = "KYOCHO_DSM_RSH";
+/// Time for the others to notice a node's death by themselves, beyond the deadline.
+const GRACE: Duration = Duration::from_secs(5);
+/// So often nodes are asked whether they have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
+    match start(arguments) {
+        Ok(nodes) => ExitCode::from(watch(nodes, Duration::from_millis(arguments.deadline_ms))),
+        Err(why) => {
+            complain(&format!("kyocho dsm run: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The variables that all nodes get.
+fn common(
+    arguments: &RunArguments,
+    addresses: &[SocketAddr],
+) -> Result<Vec<(&'static str, String)>, String> {
+    let secret = Secret::random().map_err(|why| format!("no random numbers: {why}"))?;
+    let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    let scheme = match arguments.scheme {
+        Keeper::Manager => "manager",
+        Keeper::Holder => "holder",
+    };
+    let mut variables = vec![
+        (variable::NODES, list.join(",")),
+        (variable::SECRET, secret.to_hex()),
+        (variable::SCHEME, scheme.to_owned()),
+        (variable::DEADLINE_MS, arguments.deadline_ms.to_string()),
+    ];
+    let detection = arguments.detection.map(|way| (variable::DETECTION, way.to_string()));
+    variables.extend(detection);
+    Ok(variables)
+}
+
+fn start(arguments: &RunArguments) -> Result<Vec<Child>, String> {
+    let Some(file) = &arguments.hosts else { return start_here(arguments) };
+    let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
+    let seats =
+        seats(&text, arguments.nodes).map_err(|why| format!("{}: {why}", file.display()))?;
+    let addresses: Vec<_> = seats.iter().map(Seat::address).collect::<Result<_, _>>()?;
+    let variables = common(arguments, &addresses)?;
+    let shell = std::env::var(REMOTE_SHELL).unwrap_or_else(|_| "ssh".to_owned());
+    started(&seats, |rank, seat| {
+        let mut words = shell.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or("ssh"));
+        command.args(words).arg(&seat.host).args(["kyocho", "dsm", "node", "--"]);
+        command.args(&arguments.program).stdin(Stdio::piped());
+        let mut child = command.spawn().map_err(|why| format!("cannot run {shell}: {why}"))?;
+        let mut place = format!("{}={rank}\n", variable::RANK);
+        variables.iter().for_each(|(name, value)| place.push_str(&format!("{name}={value}\n")));
+        let mut input = child.stdin.take().ok_or("no way to tell a node its place")?;
+        // One that is gone already is told of when it is waited for.
+        let _told = input.write_all(format!("{place}\n").as_bytes());
+        Ok(child)
+    })
+}
+
+fn start_here(arguments: &RunArguments) -> Result<Vec<Child>, String> {
+    let bound: std::io::Result<Vec<_>> =
+        (0..arguments.nodes).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+    let listeners = bound.map_err(|why| format!("no port for a node: {why}"))?;
+    let addresses: std::io::Result<Vec<_>> =
+        listeners.iter().map(TcpListener::local_addr).collect();
+    let addresses = addresses.map_err(|why| why.to_string())?;
+    let variables = common(arguments, &addresses)?;
+    started(&listeners, |rank, listener| {
+        let inherit = |to| {
+            set_inheritance(listener.as_fd(), to)
+                .map_err(|why| format!("cannot hand a socket on: {why}"))
+        };
+        let program = &arguments.program[0];
+        let mut command = Command::new(program);
+        command.args(&arguments.program[1..]).envs(variables.clone());
+        command.env(variable::RANK, rank.to_string());
+        command.env(variable::LISTENER, listener.as_raw_fd().to_string());
+        if rank > 0 {
+            command.stdin(Stdio::null());
+        }
+        inherit(Inheritance::Inherited)?;
+        let child =
+            command.spawn().map_err(|why| format!("cannot run {}: {why}", program.display()));
+        inherit(Inheritance::Closed)?;
+        child
+    })
+}
+
+/// Starts a node for each place; where one cannot be started, none stays.
+fn started<T>(
+    places: &[T],
+    one: impl Fn(u16, &T) -> Result<Child, String>,
+) -> Result<Vec<Child>, String> {
+    let mut nodes: Vec<Child> = Vec::new();
+    for (place, rank) in places.iter().zip(0..) {
+        match one(rank, place) {
+            Ok(child) => nodes.push(child),
+            Err(why) => {
+                nodes.iter_mut().for_each(end);
+                return Err(why);
+            }
+        }
+    }
+    Ok(nodes)
+}
+
+/// Kills a node and waits for its end.
+fn end(node: &mut Child) {
+    // Both fail only where it has ended.
+    let _killed = node.kill();
+    let _waited = node.wait();
+}
+
+/// Waits for all nodes; the exit code.
+fn watch(mut nodes: Vec<Child>, deadline: Duration) -> u8 {
+    let signals = signals();
+    let mut running: Vec<_> = nodes.iter_mut().zip(0_u16..).collect();
+    let mut code = 0;
+    let mut until: Option<Instant> = None;
+    while !running.is_empty() {
+        running.retain_mut(|(node, rank)| {
+            // An error means that somebody else has waited for it.
+            let Some(status) = node.try_wait().transpose() else { return true };
+            let failed = status.map_or(Some(1), |status| failure(*rank, status));
+            code = if code == 0 { failed.unwrap_or(0) } else { code };
+            // The others learn of it by themselves, and can save what they have.
+            let patience = failed.map(|_| Instant::now() + deadline + GRACE);
+            until = until.or(patience);
+            false
+        });
+        if let Ok(signal) = signals.recv_timeout(LOOK_EVERY) {
+            (code, until) = (128 + signal as u8, Some(Instant::now()));
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            complain("kyocho dsm run: ending the nodes that are left");
+            running.drain(..).for_each(|(node, _)| end(node));
+        }
+    }
+    code
+}
+
+/// What this program is sent. Never ends by itself.
+fn signals() -> Receiver<i32> {
+    let (sender, receiver) = mpsc::channel();
+    let kept = sender.clone();
+    match Signals::new([SIGHUP, SIGINT, SIGTERM]) {
+        Ok(mut signals) => drop(thread::spawn(move || {
+            signals.forever().try_for_each(|signal| sender.send(signal))
+        })),
+        Err(why) => complain(&format!("kyocho dsm run: signals not handled: {why}")),
+    }
+    // With one sender left, waiting for a signal takes its time where none can come.
+    core::mem::forget(kept);
+    receiver
+}
+
+/// Tells how a node ended, if it was not well; the exit code.
+fn failure(rank: u16, status: ExitStatus) -> Option<u8> {
+    if status.success() {
+        return None;
+    }
+    if let Some(signal) = status.signal() {
+        complain(&format!("kyocho dsm run: node {rank} was ended by signal {signal}"));
+        return Some(128 + signal as u8);
+    }
+    let code = status.code().unwrap_or(1);
+    complain(&format!("kyocho dsm run: node {rank} ended with exit code {code}"));
+    Some(code as u8)
+}

@@ -1,0 +1,101 @@
+//! Red-black successive over-relaxation on shared memory (paper 3, figure 5): the rows are divided, neighbours read each other's borders.
+//!
+//! ```text
+//! kyocho dsm run -n 2 sor [ROWS COLUMNS ROUNDS ordinary|single]
+//! ```
+//! Every node computes the whole grid alone as well, and compares: bit for bit, as each element is computed from the same ones.
+#![expect(clippy::print_stdout, reason = "an example shows what it found")]
+
+use core::cell::Cell;
+use core::error::Error;
+use core::ops::Range;
+use std::time::Instant;
+
+use kyocho::dsm::{BarrierKind, Dsm, Placement, Settings, SharedArray};
+
+type Grid<'a> = &'a [Cell<f32>];
+
+/// Half a round: the elements of one colour in `rows`, each from its four neighbours of the other colour.
+///
+/// A colour's row holds every second element; those of row R begin one further to the right when R and the colour differ in parity.
+fn sweep(colour: usize, to: Grid<'_>, from: Grid<'_>, rows: Range<usize>, columns: usize) {
+    for row in rows {
+        let line = |row: usize| &from[row * columns..][..columns];
+        let (above, same, below) = (line(row - 1), line(row), line(row + 1));
+        let out = &to[row * columns..][..columns];
+        let shift = (row + colour) % 2;
+        for place in 1 - shift..columns - shift {
+            let (left, right) = (&same[place + shift - 1], &same[place + shift]);
+            let sum = above[place].get() + below[place].get() + left.get() + right.get();
+            out[place].set(sum / 4.0);
+        }
+    }
+}
+
+/// The upper border is hot.
+fn heat(grid: Grid<'_>, columns: usize) {
+    grid[..columns].iter().for_each(|element| element.set(1.0));
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number =
+        |place: usize, usual: usize| words.get(place).map_or(Ok(usual), |word| word.parse());
+    let (rows, columns, rounds) = (number(0, 1024)?, number(1, 1536)? / 2, number(2, 20)?);
+    let kind = match words.get(3).map(String::as_str) {
+        Some("ordinary") => BarrierKind::Ordinary,
+        _ => BarrierKind::SingleReadWrite,
+    };
+    let elements = rows * columns;
+
+    // The sequential program.
+    let (red, black) = (vec![Cell::new(0.0); elements], vec![Cell::new(0.0); elements]);
+    [&red, &black].into_iter().for_each(|grid| heat(grid, columns));
+    let begun = Instant::now();
+    for _ in 0..rounds {
+        sweep(0, &red, &black, 1..rows - 1, columns);
+        sweep(1, &black, &red, 1..rows - 1, columns);
+    }
+    let alone = begun.elapsed();
+
+    let mut dsm = Dsm::join(Settings { memory_bytes: 8 * elements + (1 << 20), locks: 1 })?;
+    let shared_red = dsm.allocate::<f32>(elements, Placement::Blocks)?;
+    let shared_black = dsm.allocate::<f32>(elements, Placement::Blocks)?;
+    if dsm.rank() == 0 {
+        [&shared_red, &shared_black].into_iter().for_each(|grid| heat(dsm.cells(grid), columns));
+    }
+    dsm.barrier(kind)?;
+    let (me, nodes) = (usize::from(dsm.rank()), usize::from(dsm.nodes()));
+    let mine = (rows * me / nodes).max(1)..(rows * (me + 1) / nodes).min(rows - 1);
+    let before = dsm.statistics();
+    let begun = Instant::now();
+    for _ in 0..rounds {
+        sweep(0, dsm.cells(&shared_red), dsm.cells(&shared_black), mine.clone(), columns);
+        dsm.barrier(kind)?;
+        sweep(1, dsm.cells(&shared_black), dsm.cells(&shared_red), mine.clone(), columns);
+        dsm.barrier(kind)?;
+    }
+    let (together, after) = (begun.elapsed(), dsm.statistics());
+    let equal = |shared: &SharedArray<f32>, own: &[Cell<f32>]| {
+        let pairs = dsm.cells(shared).iter().zip(own);
+        pairs.into_iter().all(|(one, other)| one.get().to_bits() == other.get().to_bits())
+    };
+    if !(equal(&shared_red, &red) && equal(&shared_black, &black)) {
+        return Err("the shared grid differs from the sequential one".into());
+    }
+    if me == 0 {
+        let share = (after.detecting() - before.detecting()).as_secs_f64() / together.as_secs_f64();
+        println!(
+            "sor {rows}x{} on {nodes} nodes, {} barrier, writes by {}: {:.2} times as fast as one, {} messages, {} bytes, {:.1} % noticing writes, equal bit for bit",
+            2 * columns,
+            if kind == BarrierKind::Ordinary { "ordinary" } else { "single-read-write" },
+            dsm.detection(),
+            alone.as_secs_f64() / together.as_secs_f64(),
+            after.traffic.messages_sent - before.traffic.messages_sent,
+            after.traffic.bytes_sent - before.traffic.bytes_sent,
+            100.0 * share,
+        );
+    }
+    dsm.leave()?;
+    Ok(())
+}
