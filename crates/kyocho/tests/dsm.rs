@@ -1,0 +1,194 @@
+//! `kyocho dsm`: nodes that are processes, what becomes of them when one dies, and mistakes of who starts them.
+//!
+//! The program that is started is this test program again: [`program`] does what `KYOCHO_TEST_PROGRAM` names.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+#![expect(clippy::print_stderr, reason = "nodes say what they came to")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use kyocho::dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Settings};
+
+const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
+
+/// Not a test where nobody says what to do.
+#[test]
+fn program() {
+    let Ok(what) = std::env::var(PROGRAM) else { return };
+    let memory_bytes = match (what.as_str(), std::env::var("KYOCHO_DSM_RANK").as_deref()) {
+        ("disagree", Ok("1")) => 2 << 20,
+        _ => 1 << 20,
+    };
+    let mut dsm = match Dsm::join(Settings { memory_bytes, locks: 8 }) {
+        Ok(dsm) => dsm,
+        Err(why) => die(&why.to_string()),
+    };
+    let array = dsm.allocate::<u32>(4096, Placement::On(NodeId(2.min(dsm.nodes() - 1)))).unwrap();
+    let last = dsm.rank() + 1 == dsm.nodes();
+    let ended = match what.as_str() {
+        "count" => count(dsm, &array),
+        "die" if last => std::process::abort(),
+        "die" => dsm.barrier(BarrierKind::Ordinary).map(|()| String::new()),
+        "die and be read" if last => std::process::abort(),
+        "die and be read" => Ok(dsm.cells(&array)[2048].get().to_string()),
+        _ => panic!("no such program"),
+    };
+    match ended {
+        Ok(text) => eprintln!("{text}"),
+        Err(why) => die(&why.to_string()),
+    }
+}
+
+fn count(
+    mut dsm: Dsm,
+    array: &kyocho::dsm::SharedArray<u32>,
+) -> Result<String, kyocho::dsm::Error> {
+    for _ in 0..50 {
+        dsm.acquire(LockId(3), Mode::Exclusive)?;
+        let cell = &dsm.cells(array)[7];
+        cell.set(cell.get() + 1);
+        dsm.release(LockId(3))?;
+    }
+    dsm.barrier(BarrierKind::Ordinary)?;
+    let text = format!("counted {} on {}", dsm.cells(array)[7].get(), dsm.nodes());
+    dsm.leave()?;
+    Ok(text)
+}
+
+fn die(why: &str) -> ! {
+    eprintln!("{why}");
+    std::process::exit(3)
+}
+
+fn kyocho() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+    command.stdin(Stdio::null()).arg("dsm");
+    command
+}
+
+/// What comes of `what` on nodes started with these options: exit code, standard error.
+fn run(what: &str, options: &[&str]) -> (Option<i32>, String) {
+    said(with_program(kyocho().arg("run").args(options).env(PROGRAM, what)))
+}
+
+fn with_program(command: &mut Command) -> &mut Command {
+    let this = std::env::current_exe().unwrap();
+    command.arg("--").arg(this).args(["--exact", "program", "--nocapture", "--quiet"])
+}
+
+fn said(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+fn times(text: &str, part: &str) -> usize {
+    text.matches(part).count()
+}
+
+#[test]
+fn nodes_are_processes_that_share_memory() {
+    for options in [
+        &["-n", "3"][..],
+        &["-n", "1"],
+        &["-n", "2", "--scheme", "holder", "--detection", "protect"],
+    ] {
+        let (code, text) = run("count", options);
+        let nodes: usize = options[1].parse().unwrap();
+        let counted = format!("counted {} on {nodes}", 50 * nodes);
+        assert_eq!((code, times(&text, &counted)), (Some(0), nodes), "{options:?}: {text}");
+    }
+}
+
+#[test]
+fn a_killed_node_is_told_to_all_and_none_is_left() {
+    let (code, text) = run("die", &["-n", "3"]);
+    assert_eq!(code, Some(128 + 6), "{text}");
+    assert!(text.contains("node 2 was ended by signal 6"), "{text}");
+    let told = "node 2 is dead: the barrier cannot be had";
+    assert_eq!(times(&text, told), 2, "{text}");
+}
+
+#[test]
+fn a_page_that_is_lost_ends_its_reader_by_name() {
+    let (code, text) = run("die and be read", &["-n", "3"]);
+    assert_eq!(code, Some(128 + 6), "{text}");
+    assert!(text.contains("kyocho-dsm: node 2 is dead: page 2 cannot be had"), "{text}");
+    assert!(text.contains("ended with exit code 75"), "{text}");
+}
+
+#[test]
+fn nodes_that_disagree_are_told_on_both_sides() {
+    let (code, text) = run("disagree", &["-n", "2"]);
+    assert_eq!(code, Some(3), "{text}");
+    for node in [0, 1] {
+        let told = format!("node {node} has another size of memory");
+        assert!(text.contains(&told), "{text}");
+    }
+}
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dsm-{name}"));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn nodes_on_other_hosts_get_their_place_by_the_remote_shell() {
+    let folder = folder("hosts");
+    let shell = folder.join("shell");
+    // Takes a host and a command line, as ssh does.
+    fs::write(
+        &shell,
+        format!("#!/bin/sh\nshift 2\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_kyocho")),
+    )
+    .unwrap();
+    fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+    let hosts = folder.join("hosts");
+    // Below what the kernel gives to clients.
+    let port = 20_000 + std::process::id() % 10_000;
+    fs::write(&hosts, format!("127.0.0.1:{port} 2 # this one\n")).unwrap();
+    let mut command = kyocho();
+    command.args(["run", "-n", "2", "--hosts"]).arg(&hosts);
+    command.env("KYOCHO_DSM_RSH", &shell).env(PROGRAM, "count");
+    let (code, text) = said(with_program(&mut command));
+    assert_eq!((code, times(&text, "counted 100 on 2")), (Some(0), 2), "{text}");
+}
+
+#[test]
+fn mistakes_of_the_command_line_are_named() {
+    let hosts = folder("mistakes").join("hosts");
+    fs::write(&hosts, "one 1\n").unwrap();
+    let hosts = hosts.to_str().unwrap();
+    for (options, code, expected) in [
+        (&["run", "-n", "2", "/no/such/program"][..], 1, "cannot run /no/such/program"),
+        (&["run", "--hosts", "/no/such/file", "true"], 1, "/no/such/file"),
+        (&["run", "-n", "2", "--hosts", hosts, "true"], 1, "1 slots for 2 nodes"),
+        (&["run", "-n", "0", "true"], 2, "0 is not in 1..=4096"),
+        (&["run", "--transport", "pigeon", "true"], 2, "possible values: tcp"),
+        (&["run", "--detection", "magic", "true"], 2, "use scan, userfault or protect"),
+        (&["run"], 2, "<PROGRAM>"),
+        (&["node", "true"], 0, ""),
+    ] {
+        let (ended, text) = said(kyocho().args(options));
+        assert_eq!(ended, Some(code), "{options:?}: {text}");
+        assert!(text.contains(expected), "{options:?}: {text}");
+    }
+    let this = std::env::current_exe().unwrap();
+    let mut alone = Command::new(this);
+    alone.args(["--exact", "program", "--nocapture", "--quiet"]).env(PROGRAM, "count");
+    let (code, text) = said(alone.env("KYOCHO_DSM_RANK", "first"));
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("KYOCHO_DSM_RANK must be a rank"), "{text}");
+}
+
+#[test]
+fn check_says_how_writes_are_noticed() {
+    let output = kyocho().arg("check").output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("writes           noticed by "), "{text}");
+    assert!(text.contains("protect          yes"), "{text}");
+}
