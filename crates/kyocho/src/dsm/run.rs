@@ -151,7 +151,7 @@ fn watch(mut nodes: Vec<Child>, deadline: Duration) -> u8 {
             // An error means that somebody else has waited for it.
             let Some(status) = node.try_wait().transpose() else { return true };
             let failed = status.map_or(Some(1), |status| failure(*rank, status));
-            code = if code == 0 { failed.unwrap_or(0) } else { code };
+            code = code.max(failed.unwrap_or(0));
             // The others learn of it by themselves, and can save what they have.
             let patience = failed.map(|_| Instant::now() + deadline + GRACE);
             until = until.or(patience);
