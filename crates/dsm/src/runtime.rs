@@ -385,6 +385,6 @@ fn host_memory_bytes() -> usize {
 
 /// Says why the program ends, where it cannot be told otherwise.
 fn last_words(text: &str) {
-    // A closed standard error leaves nobody to tell.
-    let _told = writeln!(std::io::stderr(), "{text}");
+    // In one piece, as other nodes write at the same time. A closed standard error leaves nobody to tell.
+    let _told = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

@@ -78,7 +78,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// Tells all peers that nobody needs this node any more. Messages sent before arrive before.
     fn leave(&self);
 
-    /// Ends all connections, now and without a word; a thread in [`Self::receive`] returns.
+    /// Ends all connections without a word; a thread in [`Self::receive`] returns. Blocks for half a second at most.
     fn close(&self);
 
     /// What was carried so far.

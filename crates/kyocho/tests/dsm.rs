@@ -2,14 +2,17 @@
 //!
 //! The program that is started is this test program again: [`program`] does what `KYOCHO_TEST_PROGRAM` names.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
-#![expect(clippy::print_stderr, reason = "nodes say what they came to")]
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use kyocho::dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Settings};
+use kyocho::dsm::{
+    BarrierKind, ConditionId, Dsm, Error, LockId, Mode, NodeId, Placement, Settings, SharedArray,
+    Who,
+};
 
 const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
 
@@ -21,45 +24,67 @@ fn program() {
         ("disagree", Ok("1")) => 2 << 20,
         _ => 1 << 20,
     };
-    let mut dsm = match Dsm::join(Settings { memory_bytes, locks: 8 }) {
-        Ok(dsm) => dsm,
-        Err(why) => die(&why.to_string()),
-    };
-    let array = dsm.allocate::<u32>(4096, Placement::On(NodeId(2.min(dsm.nodes() - 1)))).unwrap();
-    let last = dsm.rank() + 1 == dsm.nodes();
-    let ended = match what.as_str() {
-        "count" => count(dsm, &array),
-        "die" if last => std::process::abort(),
-        "die" => dsm.barrier(BarrierKind::Ordinary).map(|()| String::new()),
-        "die and be read" if last => std::process::abort(),
-        "die and be read" => Ok(dsm.cells(&array)[2048].get().to_string()),
-        _ => panic!("no such program"),
-    };
+    let ended =
+        Dsm::join(Settings { memory_bytes, locks: 8 }).and_then(|dsm| match what.as_str() {
+            "count" => count(dsm),
+            "die" => outlive(dsm, |dsm, _| dsm.barrier(BarrierKind::Ordinary)),
+            "die and be read" => outlive(dsm, |dsm, array| {
+                let _dead = dsm.barrier(BarrierKind::Ordinary).unwrap_err();
+                assert_eq!(dsm.cells(array)[2048].get(), 0, "nobody can read this");
+                Ok(())
+            }),
+            _ => count(dsm),
+        });
     match ended {
-        Ok(text) => eprintln!("{text}"),
-        Err(why) => die(&why.to_string()),
+        Ok(text) => say(&text),
+        Err(why) => {
+            say(&why.to_string());
+            std::process::exit(3)
+        }
     }
 }
 
-fn count(
+/// One line in one piece, as others write at the same time.
+fn say(text: &str) {
+    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
+}
+
+type Array = SharedArray<u32>;
+
+/// The last node dies once all have counted, and the others do something that needs it.
+fn outlive(
     mut dsm: Dsm,
-    array: &kyocho::dsm::SharedArray<u32>,
-) -> Result<String, kyocho::dsm::Error> {
+    then: impl FnOnce(&mut Dsm, &Array) -> Result<(), Error>,
+) -> Result<String, Error> {
+    let last = dsm.nodes() - 1;
+    let array = dsm.allocate::<u32>(4096, Placement::On(NodeId(last)))?;
+    dsm.acquire(LockId(3), Mode::Exclusive)?;
+    let counted = dsm.cells(&array)[7].get() + 1;
+    dsm.cells(&array)[7].set(counted);
+    if dsm.rank() == last {
+        while dsm.cells(&array)[7].get() < u32::from(last) + 1 {
+            dsm.wait(LockId(3), ConditionId(0))?;
+        }
+        std::process::abort();
+    }
+    dsm.release(LockId(3))?;
+    dsm.signal(LockId(3), ConditionId(0), Who::All)?;
+    then(&mut dsm, &array)?;
+    Ok(String::new())
+}
+
+fn count(mut dsm: Dsm) -> Result<String, Error> {
+    let array: Array = dsm.allocate(4096, Placement::Cyclic)?;
     for _ in 0..50 {
         dsm.acquire(LockId(3), Mode::Exclusive)?;
-        let cell = &dsm.cells(array)[7];
+        let cell = &dsm.cells(&array)[7];
         cell.set(cell.get() + 1);
         dsm.release(LockId(3))?;
     }
     dsm.barrier(BarrierKind::Ordinary)?;
-    let text = format!("counted {} on {}", dsm.cells(array)[7].get(), dsm.nodes());
+    let text = format!("counted {} on {}", dsm.cells(&array)[7].get(), dsm.nodes());
     dsm.leave()?;
     Ok(text)
-}
-
-fn die(why: &str) -> ! {
-    eprintln!("{why}");
-    std::process::exit(3)
 }
 
 fn kyocho() -> Command {

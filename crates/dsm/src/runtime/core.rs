@@ -290,6 +290,7 @@ impl Faulting for Core {
         };
         // An access has no way to fail, and there is nothing right to be read.
         super::last_words(&format!("kyocho-dsm: {why}"));
+        self.end();
         std::process::exit(EXIT_LOST)
     }
 }

@@ -25,6 +25,9 @@ use crate::transport::{Arrival, Cause, Cluster, JoinError, Traffic, Transport};
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
 
+/// Who closes reads so long at most what is still sent to it.
+const LINGER: Duration = Duration::from_millis(500);
+
 /// Bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct TcpSettings {
@@ -244,6 +247,22 @@ impl Tcp {
         arrivals.push(Arrival::Lost(peer.node, cause));
     }
 
+    /// Reads what peers still send, until they end as well. A socket that is closed with unread bytes makes the peer forget
+    /// what it has not read, which may say who died first.
+    fn linger(&self) {
+        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        let receiver = &mut *receiver;
+        let until = Instant::now() + LINGER;
+        let mut unheeded = Vec::new();
+        while receiver.hearing.iter().any(|hearing| !hearing.over) && Instant::now() < until {
+            (0..self.peers.len()).for_each(|place| self.hear(receiver, place, &mut unheeded));
+            unheeded.clear();
+            let left = until.saturating_duration_since(Instant::now());
+            // Interrupted, or nothing came: all are looked at in either case.
+            let _polled = receiver.poll.poll(&mut receiver.events, Some(left.min(LINGER / 10)));
+        }
+    }
+
     /// Gives signs of life, and notices where there are none.
     fn look_at_clock(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
         let now = Instant::now();
@@ -321,14 +340,19 @@ impl Transport for Tcp {
     }
 
     fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
         for peer in &self.peers {
-            peer.queue().over = true;
+            let mut queue = peer.queue();
+            peer.push(&mut queue);
+            queue.over = true;
             // It fails where the connection has ended, which is as well.
-            let _ended = peer.stream.shutdown(Shutdown::Both);
+            let _ended = peer.stream.shutdown(Shutdown::Write);
         }
         // Not being able to wake means that nobody receives.
         let _woken = self.waker.wake();
+        self.linger();
     }
 
     fn traffic(&self) -> Traffic {
