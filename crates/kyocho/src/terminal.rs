@@ -15,5 +15,6 @@ pub(crate) fn line(text: &str) {
 /// Prints a message to standard error.
 pub(crate) fn complain(text: &str) {
     // Where not even this can be told, the exit code still tells that something went wrong.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    // In one piece: programs that are started from here write there as well.
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

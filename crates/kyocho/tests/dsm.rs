@@ -131,7 +131,8 @@ fn a_killed_node_is_told_to_all_and_none_is_left() {
     let (code, text) = run("die", &["-n", "3"]);
     assert_eq!(code, Some(128 + 6), "{text}");
     assert!(text.contains("node 2 was ended by signal 6"), "{text}");
-    let told = "node 2 is dead: the barrier cannot be had";
+    // One may just have released the lock, and not yet have said so to who waits.
+    let told = "node 2 is dead: ";
     assert_eq!(times(&text, told), 2, "{text}");
 }
 
