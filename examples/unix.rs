@@ -5,7 +5,10 @@ use kyocho_unix::{MountPoint, Options, Outcome, run};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let program: Vec<_> = std::env::args_os().skip(1).collect();
+    let mut program: Vec<_> = std::env::args_os().skip(1).collect();
+    if program.is_empty() {
+        program = ["sh", "-c", "ls /src"].map(Into::into).to_vec();
+    }
     let environment: Vec<_> = std::env::vars_os().collect();
     let source = MountPoint { source: ".".into(), target: "/src".into(), writable: false };
     match run(&Options { mounts: vec![source], ..Options::default() }, &program, &environment) {

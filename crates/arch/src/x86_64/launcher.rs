@@ -29,6 +29,11 @@ pub const RETURN: u64 = 0x0b59_0002;
 
 global_asm!(
     ".pushsection .rodata.kyocho_launcher,\"a\",@progbits",
+    // Whoever asks for them may be compiled apart.
+    ".globl kyocho_launcher, kyocho_launcher_start, kyocho_launcher_exec",
+    ".globl kyocho_launcher_chdir, kyocho_launcher_end",
+    ".hidden kyocho_launcher, kyocho_launcher_start, kyocho_launcher_exec",
+    ".hidden kyocho_launcher_chdir, kyocho_launcher_end",
     ".balign 16",
     "kyocho_launcher: .asciz \"/proc/self/exe\"",
     ".balign 16",
