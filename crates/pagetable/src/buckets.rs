@@ -9,10 +9,9 @@
 pub(crate) fn bucket_of(number: u64, buckets: usize) -> usize {
     debug_assert!(buckets.is_power_of_two(), "{buckets} buckets");
     let bits = buckets.trailing_zeros();
-    let high = number >> bits;
-    // Fibonacci hashing; the fold keeps what lies beyond the product's reach in the game.
-    let mixed = (high ^ high >> 21).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (number.wrapping_add(mixed >> 24) as usize) & (buckets - 1)
+    // Fibonacci hashing: each bit of the factor reaches the product's uppermost 24.
+    let mixed = (number >> bits).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (number.wrapping_add(mixed >> 40) as usize) & (buckets - 1)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::block::Block;
 use crate::buckets::bucket_of;
 use crate::lines::{LINE_BYTES, Lines};
 use crate::pte::Pte;
-use crate::table::{MapError, PageTable};
+use crate::table::{MapError, PageTable, Translation, translation};
 
 const BUCKETS: u8 = 0;
 const OVERFLOW: u8 = 1;
@@ -56,6 +56,12 @@ impl Line {
         self.mask = entries.iter().fold(0, |mask, entry| mask | entry.mask());
         self.high = core::array::from_fn(|index| entries[index].to_halves().1);
         self.low = core::array::from_fn(|index| entries[index].to_halves().0);
+    }
+
+    /// What a page with an entry of its own is mapped to.
+    #[inline(always)]
+    fn page(&self, index: usize) -> Option<Translation> {
+        Pte::from_halves(self.low[index], self.high[index], 0).of_page()
     }
 
     #[inline]
@@ -172,6 +178,13 @@ impl ClusteredLine {
         }
     }
 
+    /// A look-up of anything else than a page with an entry of its own in the bucket.
+    #[cold]
+    #[inline(never)]
+    fn lookup_further(&self, page: PageNumber) -> Option<Translation> {
+        translation(self.walk(page, &mut ()), page.index_in_block())
+    }
+
     /// Goes on with a walk behind its bucket.
     #[inline(never)]
     fn walk_overflow<L: Lines>(&self, mut next: u32, page: PageNumber, lines: &mut L) -> Pte {
@@ -201,6 +214,19 @@ impl ClusteredLine {
 }
 
 impl PageTable for ClusteredLine {
+    /// A page with an entry of its own in the first line, at best: few instructions, so that a processor has the misses of many look-ups under way.
+    #[inline(always)]
+    fn lookup(&self, page: PageNumber) -> Option<Translation> {
+        let tag = page.get() / PAGES as u64;
+        let line = &self.buckets[bucket_of(tag, self.buckets.len())];
+        if line.tag == tag
+            && let found @ Some(_) = line.page(page.get() as usize % PAGES)
+        {
+            return found;
+        }
+        self.lookup_further(page)
+    }
+
     fn reach(&self) -> RangeInclusive<PageNumber> {
         PageNumber::FIRST..=PageNumber::LAST
     }

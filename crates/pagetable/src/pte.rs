@@ -9,6 +9,7 @@
 //! 3 a table's own pointer to a node. The mask apart, an entry fits in 48 bits.
 
 use crate::address::{BLOCK_PAGES, FrameNumber, Rights};
+use crate::table::Translation;
 
 const KIND_BITS: u64 = 3;
 const PAGE: u64 = 1;
@@ -87,6 +88,13 @@ impl Pte {
             }
             _ => None,
         }
+    }
+
+    /// What the page is mapped to whose own entry this is.
+    #[inline(always)]
+    pub(crate) fn of_page(self) -> Option<Translation> {
+        let frame = FrameNumber::new(self.payload())?;
+        (self.0 & KIND_BITS == PAGE).then(|| Translation { frame, rights: self.rights() })
     }
 
     /// The entry if it maps the page at `index` of its block, else the empty one.

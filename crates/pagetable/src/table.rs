@@ -196,7 +196,7 @@ pub trait PageTable {
 }
 
 #[inline]
-fn translation(entry: Pte, index: usize) -> Option<Translation> {
+pub(crate) fn translation(entry: Pte, index: usize) -> Option<Translation> {
     Some(Translation { frame: entry.frame_at(index)?, rights: entry.rights() })
 }
 
