@@ -1,9 +1,9 @@
 //! Runs what is measured side by side and writes it as Markdown, JSON and SVG.
 //!
-//! Six parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! Seven parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
 //! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and
 //! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (what paper 2 asks of page tables and TLBs), `gates` (calls between
-//! address spaces beside a Unix socket). A part gives its tables, its figures for a program, and its plots.
+//! address spaces beside a Unix socket), `unix` (paper 2's UNIX server beside the host alone). A part gives its tables, its figures for a program, and its plots.
 
 mod build;
 mod cells;
@@ -17,6 +17,7 @@ mod process;
 mod progress;
 mod statistics;
 mod threads;
+mod unix;
 
 use clap::{Parser, ValueEnum};
 use serde_json::Value;
@@ -75,6 +76,8 @@ enum PartName {
     Pagetable,
     /// Paper 1: calls between address spaces, beside a Unix stream socket
     Gates,
+    /// Paper 2: programs under the UNIX server, beside the same programs run natively
+    Unix,
 }
 
 /// What one part came to.
@@ -127,13 +130,14 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, Measure); 6] = [
+    let all: [(PartName, Measure); 7] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),
         (PartName::Locks, locks::run),
         (PartName::Pagetable, pagetable::run),
         (PartName::Gates, gates::run),
+        (PartName::Unix, unix::run),
     ];
     let mut whole = serde_json::Map::new();
     for (name, measure) in all {

@@ -1,0 +1,231 @@
+//! Paper 2, §1: unmodified programs under the UNIX server, beside the same programs run natively.
+//!
+//! One program, `bench/unix/lines.c`, does one thing at a time and prints what one time takes. A round runs each line natively and inside, one after the
+//! other, every other round the other way round; a ratio, native over inside, is taken within the round. What has no native side is a figure of its own.
+
+use crate::lisp::build_kyocho;
+use crate::progress::Progress;
+use crate::statistics::Spread;
+use crate::{Options, Part, build, process};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const RUN_SECONDS_MAX: u32 = 300;
+
+/// A line: what it is called, how often a run does it, what it is, its mark.
+type Line = (&'static str, u32, &'static str, Option<f64>);
+
+const LINES: [Line; 17] = [
+    ("scall", 2_000_000, "getpid", Some(1.0)),
+    ("mix", 500_000, "dup, close, getpid, getuid, umask", Some(0.30)),
+    ("pipes", 500_000, "512 bytes into a pipe and out", Some(0.15)),
+    ("context", 50_000, "there and back through two pipes", Some(0.10)),
+    ("spawn", 3_000, "fork, exit, wait", Some(0.30)),
+    ("execl", 500, "a program executes itself", Some(0.25)),
+    ("copy256", 500_000, "copying a file, 256 bytes a time", Some(0.30)),
+    ("copy1024", 500_000, "1024 bytes a time", Some(0.40)),
+    ("copy4096", 300_000, "4096 bytes a time", Some(0.50)),
+    ("dwrite", 500_000, "writing 1024 bytes", None),
+    ("dread", 500_000, "reading 1024 bytes", None),
+    ("opens", 20_000, "open, fstat, close, stat", None),
+    ("sh", 30, "a shell script of ten programs", Some(0.35)),
+    ("fcall", 300_000_000, "a function call", None),
+    ("fcalla", 200_000_000, "a function call, and assignments", None),
+    ("sieve", 20_000, "primes up to 8190", None),
+    ("records", 50_000_000, "records, strings, arithmetic (as Dhrystone)", Some(0.99)),
+];
+
+/// Figures without a native side: name, unit, mark.
+const FIGURES: [(&str, &str, f64); 3] = [
+    ("from start to end of `true`", "ms", 12.0),
+    ("memory of `sleep`, server and warden included", "MB", 6.0),
+    ("processor time of a second of `sleep`", "ms", 1.0),
+];
+
+/// Starts a round takes the median of.
+const STARTS: usize = 20;
+
+/// The programs.
+struct Programs {
+    lines: PathBuf,
+    kyocho: PathBuf,
+    script: PathBuf,
+    /// Where files are written.
+    folder: PathBuf,
+}
+
+/// Measures it all; the report's files are `unix.*`.
+///
+/// # Errors
+/// A program cannot be built, or a run of it fails.
+pub fn run(options: &Options) -> Result<Part, String> {
+    let programs = Programs::build(options)?;
+    let smaller = if options.quick { 10 } else { 1 };
+    let mut progress = Progress::new(options.rounds() * (LINES.len() + FIGURES.len()));
+    let mut ratios = vec![Vec::new(); LINES.len()];
+    let mut natives_ns = vec![Vec::new(); LINES.len()];
+    let mut figures = vec![Vec::new(); FIGURES.len()];
+    for round in 1..=options.rounds() {
+        for (index, &(name, count, ..)) in LINES.iter().enumerate() {
+            progress.step(&format!("round {round}: {name}"));
+            let mut order = [Side::Native, Side::Inside];
+            order.rotate_left(round % 2);
+            let mut pair = [0.0; 2];
+            for side in order {
+                pair[side as usize] = programs.line_ns(side, name, (count / smaller).max(1))?;
+            }
+            ratios[index].push(pair[0] / pair[1]);
+            natives_ns[index].push(pair[0]);
+        }
+        for (index, (name, ..)) in FIGURES.iter().enumerate() {
+            progress.step(&format!("round {round}: {name}"));
+            figures[index].push(programs.figure(index)?);
+        }
+    }
+    drop(progress);
+    let rows = rows(&ratios, &natives_ns, &figures);
+    let host = &options.host;
+    let markdown = markdown(host, options.rounds(), &rows);
+    let json = json!({ "host": host, "rounds": options.rounds(), "lines": rows });
+    Ok(Part { name: "unix", json, markdown, plots: Vec::new() })
+}
+
+/// Where a program runs.
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Native,
+    Inside,
+}
+
+impl Programs {
+    fn build(options: &Options) -> Result<Self, String> {
+        let into = options.build_into().canonicalize().map_err(|failure| failure.to_string())?;
+        let kyocho = build_kyocho(&into)?;
+        let (lines, folder) = (into.join("lines"), into.join("unix-files"));
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-o"]).arg(&lines).arg("bench/unix/lines.c");
+        build::finish(&mut compiler)?;
+        std::fs::create_dir_all(&folder).map_err(|failure| failure.to_string())?;
+        let script = Path::new("bench/unix/script.sh").canonicalize();
+        Ok(Self { lines, kyocho, script: script.map_err(|failure| failure.to_string())?, folder })
+    }
+
+    fn inside(&self) -> Command {
+        let mut command = process::limited(&self.kyocho, RUN_SECONDS_MAX);
+        command.args(["unix", "--"]);
+        command
+    }
+
+    /// Nanoseconds of one time.
+    fn line_ns(&self, side: Side, name: &str, count: u32) -> Result<f64, String> {
+        let mut command = match side {
+            Side::Native => process::limited(&self.lines, RUN_SECONDS_MAX),
+            Side::Inside => {
+                let mut command = self.inside();
+                command.arg(&self.lines);
+                command
+            }
+        };
+        command.args([name, &count.to_string()]).current_dir(&self.folder);
+        if name == "sh" {
+            command.arg(&self.script);
+        }
+        let run = process::run(&mut command)?;
+        run.output.trim().parse().map_err(|_| format!("{name} printed {:?}", run.output))
+    }
+
+    /// Figure `index` of [`FIGURES`].
+    fn figure(&self, index: usize) -> Result<f64, String> {
+        match index {
+            0 => {
+                let start = || process::run(self.inside().arg("true"));
+                let walls: Result<Vec<_>, _> =
+                    (0..STARTS).map(|_| Ok::<_, String>(millis(start()?.wall))).collect();
+                Ok(Spread::of(&walls?).map_or(f64::NAN, |walls| walls.median))
+            }
+            1 => self.memory_mb(),
+            _ => {
+                let cpu = |seconds: &str| process::run(self.inside().args(["sleep", seconds]));
+                Ok((millis(cpu("3")?.cpu) - millis(cpu("0")?.cpu)) / 3.0)
+            }
+        }
+    }
+
+    /// Memory of a whole instance, what processes share counted once.
+    fn memory_mb(&self) -> Result<f64, String> {
+        const SETTLED: Duration = Duration::from_millis(500);
+        let mut command = Command::new(&self.kyocho);
+        command.args(["unix", "--", "sleep", "1000"]).stdin(Stdio::null()).stderr(Stdio::null());
+        let mut instance = command.spawn().map_err(|failure| failure.to_string())?;
+        std::thread::sleep(SETTLED);
+        let kib: u64 = tree(instance.id()).iter().map(|process| proportional_kib(*process)).sum();
+        // The warden ends the rest.
+        instance.kill().and_then(|()| instance.wait()).map_err(|failure| failure.to_string())?;
+        Ok(kib as f64 / 1e3)
+    }
+}
+
+/// A process and its descendants.
+fn tree(root: u32) -> Vec<u32> {
+    let mut all = vec![root];
+    let mut next = 0;
+    while let Some(&process) = all.get(next) {
+        let children = format!("/proc/{process}/task/{process}/children");
+        let children = std::fs::read_to_string(children).unwrap_or_default();
+        all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        next += 1;
+    }
+    all
+}
+
+fn proportional_kib(process: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// What the report says, a line each.
+fn rows(ratios: &[Vec<f64>], natives_ns: &[Vec<f64>], figures: &[Vec<f64>]) -> Vec<Value> {
+    let row = |what: &str, values: &[f64], unit: &str, mark: Option<String>| {
+        let spread = Spread::of(values)?;
+        Some(json!({ "what": what, "median": spread.median, "least": spread.least,
+            "most": spread.most, "unit": unit, "mark": mark }))
+    };
+    let lines = LINES.iter().zip(ratios.iter().zip(natives_ns));
+    let lines = lines.filter_map(|((name, _, what, mark), (ratios, natives_ns))| {
+        let native_ns = Spread::of(natives_ns)?.median;
+        let what = format!("{name}: {what}; natively {}", shown(native_ns));
+        row(&what, ratios, "of native", mark.map(|mark| format!(">= {mark}")))
+    });
+    let figures = FIGURES.iter().zip(figures).filter_map(|((what, unit, mark), values)| {
+        row(what, values, unit, Some(format!("<= {mark}")))
+    });
+    lines.chain(figures).collect()
+}
+
+fn shown(ns: f64) -> String {
+    match ns {
+        _ if ns < 1e3 => format!("{ns:.1} ns"),
+        _ if ns < 1e6 => format!("{:.1} µs", ns / 1e3),
+        _ => format!("{:.1} ms", ns / 1e6),
+    }
+}
+
+fn markdown(host: &str, rounds: usize, rows: &[Value]) -> String {
+    let head = format!(
+        "# UNIX server\n\n{host}; {rounds} rounds, median (least to greatest). Ratios are speed inside over speed natively.\n\n| | | unit | mark |\n|---|---|---|---|\n"
+    );
+    rows.iter().fold(head, |text, row| {
+        let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+        let word = |key: &str| row[key].as_str().unwrap_or_default();
+        let spread =
+            format!("{:.3} ({:.3} to {:.3})", number("median"), number("least"), number("most"));
+        text + &format!("| {} | {spread} | {} | {} |\n", word("what"), word("unit"), word("mark"))
+    })
+}
