@@ -2,6 +2,7 @@
 
 use crate::dsm::Dsm;
 use clap::{Args, Parser, Subcommand};
+use core::time::Duration;
 use kyocho_lisp::system::{CellCache, Engine, Options};
 use kyocho_microprocess::control::GlobalId;
 use kyocho_unix::{MountPoint, Network};
@@ -136,6 +137,18 @@ pub(crate) struct UnixArguments {
     /// Most address space of each process, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(16..))]
     memory: Option<u32>,
+    /// Most processes and threads, together.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    processes: Option<u32>,
+    /// Most open files and other descriptors of each process.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..))]
+    descriptors: Option<u32>,
+    /// Most processor time of all processes, together, in seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    cpu: Option<u32>,
+    /// Name, at the end, the system calls that were asked for and are not there.
+    #[arg(long)]
+    missing: bool,
     /// Show each system call: [local] was the host's alone, [server] was answered here.
     #[arg(long)]
     trace: bool,
@@ -187,7 +200,11 @@ impl UnixArguments {
                 NetworkName::Host => Network::Host,
             },
             memory_max_bytes: self.memory.map(|mib| u64::from(mib) << 20),
+            tasks_max: self.processes.map(|most| most as usize),
+            descriptors_max: self.descriptors.map(u64::from),
+            cpu_max: self.cpu.map(|seconds| Duration::from_secs(seconds.into())),
             trace: self.trace,
+            name_missing: self.missing,
         }
     }
 }

@@ -5,17 +5,7 @@
 mod support;
 
 use std::process::{Command, Stdio};
-use support::{Folder, inside, is_permitted, output_of};
-
-/// Whether `program` can be tried here; else the test is named as skipped.
-fn is_installed(test: &str, program: &str) -> bool {
-    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .any(|folder| folder.join(program).exists());
-    if !found {
-        kyocho_sys::skip::skip(test, &format!("{program} is not installed"));
-    }
-    found
-}
+use support::{Folder, inside, is_installed, is_permitted, output_of};
 
 /// Runs `script` with `shell` natively and inside, in folders of their own; what both print must be equal.
 fn same_inside(shell: &[&str], script: &str) {
@@ -189,23 +179,6 @@ fn statuses_and_signals_are_a_shells() {
 }
 
 #[test]
-fn what_the_first_program_leaves_running_is_ended() {
-    if !is_permitted("what_the_first_program_leaves_running_is_ended") {
-        return;
-    }
-    let (status, text) =
-        output_of(&mut inside(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]));
-    assert_eq!(status, Some(0));
-    let left: u32 = text.trim().parse().unwrap();
-    // Its number is free once somebody has taken its status.
-    let (start, entry) = (std::time::Instant::now(), format!("/proc/{left}"));
-    while std::path::Path::new(&entry).exists() {
-        assert!(start.elapsed() < core::time::Duration::from_secs(60), "{left} runs on");
-        std::thread::yield_now();
-    }
-}
-
-#[test]
 fn the_trace_shows_who_answered_and_how_often() {
     if !is_permitted("the_trace_shows_who_answered_and_how_often") {
         return;
@@ -220,23 +193,4 @@ fn the_trace_shows_who_answered_and_how_often() {
     );
     assert!(text.lines().any(|line| line.contains("[local] read(")), "{text}");
     assert!(text.contains("calls  by      name"), "{text}");
-}
-
-#[test]
-fn a_signal_to_the_command_reaches_the_program() {
-    if !is_permitted("a_signal_to_the_command_reaches_the_program") {
-        return;
-    }
-    // What a terminal would send to all is left to the program; what is sent to the command is passed on.
-    let script = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
-    let mut command = inside(&["sh", "-c", script]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
-    assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    for signal in ["-INT", "-TERM"] {
-        let told = Command::new("kill").args([signal, &child.id().to_string()]).status();
-        assert!(told.unwrap().success());
-    }
-    assert_eq!(lines.next().unwrap().unwrap(), "told");
-    assert_eq!(child.wait().unwrap().code(), Some(5));
 }

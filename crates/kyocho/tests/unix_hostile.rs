@@ -1,27 +1,17 @@
 //! Hostile clients of `kyocho unix` get an error, or are ended alone.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
+#[path = "unix/attackers.rs"]
+mod attackers;
 #[path = "unix/support.rs"]
 mod support;
 
-use std::process::Command;
+use attackers::attackers;
 use support::{Folder, inside, is_permitted, output_of};
-
-/// Compiles the attackers, once for each test; the program's first argument names the attack.
-fn attackers(folder: &Folder) -> String {
-    let program = folder.path().join("attackers");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/unix/attackers.c");
-    let compiled =
-        Command::new("cc").args(["-O1", "-w", "-pthread", "-o"]).arg(&program).arg(source).status();
-    assert!(compiled.unwrap().success());
-    program.to_str().unwrap().to_owned()
-}
 
 /// An attack must print `held` and end well.
 fn held(options: &[&str], attack: &[&str]) {
-    let folder = Folder::new();
-    let program = attackers(&folder);
-    let words = [options, &["--", &program], attack].concat();
+    let words = [options, &["--", attackers()], attack].concat();
     let (status, text) =
         output_of(inside(&words).env("KYOCHO_TEST_PARENT", std::process::id().to_string()));
     assert_eq!((status, text.as_str()), (Some(0), "held\n"), "{attack:?}");
@@ -87,9 +77,7 @@ fn paths_that_change_while_they_are_read_open_nothing_outside() {
     let secret = folder.path().join("secret");
     let mount = format!("{}:/jail", root.display());
     // Everything that the dynamic program needs, and not the folder with the secret.
-    let program = attackers(&folder);
-    let name = root.join("attackers");
-    std::fs::copy(program, &name).unwrap();
+    std::fs::copy(attackers(), root.join("attackers")).unwrap();
     let words = [
         "--root",
         root.to_str().unwrap(),
@@ -115,10 +103,8 @@ fn calls_of_the_launcher_end_who_makes_them() {
         return;
     }
     for attack in ["load", "return", "jump-into-launcher"] {
-        let folder = Folder::new();
-        let program = attackers(&folder);
         // The shell around it survives and tells.
-        let script = format!("{program} {attack}; echo $?");
+        let script = format!("{} {attack}; echo $?", attackers());
         let (status, text) = output_of(&mut inside(&["sh", "-c", &script]));
         assert_eq!(status, Some(0));
         // By the server's SIGKILL, or by the fault that it ran into.
@@ -132,9 +118,7 @@ fn other_instruction_sets_end_who_uses_them() {
     if !is_permitted("other_instruction_sets_end_who_uses_them") {
         return;
     }
-    let folder = Folder::new();
-    let program = attackers(&folder);
-    let (status, _) = output_of(&mut inside(&[&program, "int80"]));
+    let (status, _) = output_of(&mut inside(&[attackers(), "int80"]));
     assert_eq!(status, Some(128 + 31), "SIGSYS");
 }
 
@@ -177,4 +161,43 @@ fn memory_has_a_limit() {
         return;
     }
     held(&["--memory", "64"], &["memory"]);
+}
+
+#[test]
+fn tasks_have_a_limit() {
+    if !is_permitted("tasks_have_a_limit") {
+        return;
+    }
+    held(&["--processes", "8"], &["task-bomb"]);
+}
+
+#[test]
+fn descriptors_have_a_limit() {
+    if !is_permitted("descriptors_have_a_limit") {
+        return;
+    }
+    held(&["--descriptors", "64"], &["few-descriptors"]);
+}
+
+#[test]
+fn processor_time_has_a_limit_however_it_is_spent() {
+    if !is_permitted("processor_time_has_a_limit_however_it_is_spent") {
+        return;
+    }
+    for attack in ["spin", "spin-in-children", "spin-in-orphans"] {
+        let (status, text) = output_of(&mut inside(&["--cpu", "1", "--", attackers(), attack]));
+        assert_eq!(status, Some(128 + 9), "{attack}: {text}");
+        let says = "kyocho unix: 1 s of processor time are used up; what ran is ended\n";
+        assert_eq!(text, says, "{attack}");
+    }
+}
+
+#[test]
+fn calls_that_are_not_there_are_named_on_request() {
+    if !is_permitted("calls_that_are_not_there_are_named_on_request") {
+        return;
+    }
+    let (_, text) = output_of(&mut inside(&["--missing", "--", attackers(), "forbidden-calls"]));
+    let line = text.lines().find(|line| line.contains("calls that are not there")).unwrap();
+    assert!(line.contains("io_uring_setup (1)") && line.contains("ptrace (1)"), "{line}");
 }

@@ -32,8 +32,8 @@ pub struct Confined<'a> {
     pub environment: &'a [CString],
     /// Its directory.
     pub directory: BorrowedFd<'a>,
-    /// Most bytes of address space of each process.
-    pub memory_max_bytes: Option<u64>,
+    /// Soft and hard limits of each process, by resource (`RLIMIT_...`).
+    pub limits: &'a [(u32, u64)],
 }
 
 /// A process that was started.
@@ -145,8 +145,8 @@ impl Child<'_> {
         let directory = self.what.directory.as_raw_fd() as usize;
         // SAFETY: takes numbers.
         unsafe { call(libc::SYS_fchdir, [directory]) }?;
-        if let Some(bytes) = self.what.memory_max_bytes {
-            limit(libc::RLIMIT_AS, bytes)?;
+        for &(resource, most) in self.what.limits {
+            limit(resource, most)?;
         }
         reset_signals();
         drop_capabilities();
@@ -187,7 +187,7 @@ impl Child<'_> {
 }
 
 /// Soft and hard limit of `resource`.
-fn limit(resource: libc::__rlimit_resource_t, most: u64) -> Result<(), Errno> {
+fn limit(resource: u32, most: u64) -> Result<(), Errno> {
     let limits = libc::rlimit64 { rlim_cur: most, rlim_max: most };
     let address = (&raw const limits).addr();
     // SAFETY: the kernel reads one such structure.

@@ -1,7 +1,9 @@
-//! Child processes as descriptors (`pidfd`).
-#![expect(unsafe_code, reason = "system calls")]
+//! Child processes: as copies of this one, as descriptors (`pidfd`), and the news of all of them (`signalfd`).
+#![expect(unsafe_code, reason = "forks; system calls")]
 
+use core::panic::AssertUnwindSafe;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::panic::catch_unwind;
 
 use crate::error::Errno;
 use crate::event;
@@ -33,12 +35,60 @@ pub fn signal(process: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     unsafe { call(libc::SYS_pidfd_send_signal, arguments) }.map(drop)
 }
 
+/// Starts a child that is a copy of this process, runs `body` and exits with what it returns, or with 101 when it panics. Both get `given`: the child for
+/// `body`, the caller back, with the child's number. Nothing else of the caller's is dropped in the child.
+///
+/// # Errors
+/// `BUSY`: there are other kernel threads, whose locks nobody would release in the child. What `fork` says. Injected ones.
+pub fn fork<T>(given: T, body: impl FnOnce(T) -> i32) -> Result<(u32, T), Errno> {
+    const PANICKED: i32 = 101;
+    fault::check(Call::ThreadStart)?;
+    if !crate::task::is_only_thread() {
+        return Err(Errno::BUSY);
+    }
+    // SAFETY: there is one kernel thread, so the child finds no lock held, and may do all that its parent may.
+    match unsafe { libc::fork() } {
+        0 => {
+            let status = catch_unwind(AssertUnwindSafe(|| body(given))).unwrap_or(PANICKED);
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(status) }
+        }
+        child if child > 0 => Ok((child as u32, given)),
+        _ => Err(Errno::last()),
+    }
+}
+
+/// A descriptor that is readable when a child has stopped or ended since it was last read, as long as the reader holds signals back
+/// ([`AllBlocked`](crate::signal::AllBlocked)). Not inherited by programs that are executed; its reads never block.
+///
+/// # Errors
+/// `MFILE`: no more descriptors. Injected ones.
+pub fn news_of_children() -> Result<OwnedFd, Errno> {
+    fault::check(Call::Open)?;
+    let children = 1_u64 << (libc::SIGCHLD - 1);
+    let flags = (libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) as usize;
+    let arguments = [usize::MAX, (&raw const children).addr(), size_of::<u64>(), flags];
+    // SAFETY: the kernel reads one set of 64 signals.
+    let descriptor = unsafe { call(libc::SYS_signalfd4, arguments) }?;
+    // SAFETY: the kernel has just made it, for us.
+    Ok(unsafe { event::owned(descriptor) })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::open;
+    use super::{fork, open};
     use crate::error::Errno;
     use crate::poll::{Interest, wait};
     use std::os::fd::AsFd;
+
+    #[test]
+    fn a_process_with_other_threads_is_not_copied() {
+        let (stay, end) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || end.recv());
+        assert_eq!(fork((), |()| 0), Err(Errno::BUSY));
+        drop(stay);
+        assert!(other.join().unwrap().is_err());
+    }
 
     #[test]
     fn descriptor_is_readable_once_its_process_has_ended() {

@@ -44,6 +44,14 @@ impl Signal {
     pub const TERM: Self = Self(libc::SIGTERM);
     /// A child process has ended or stopped.
     pub const CHLD: Self = Self(libc::SIGCHLD);
+    /// Stops whom it is sent to.
+    pub const STOP: Self = Self(libc::SIGSTOP);
+    /// The terminal's key for stopping.
+    pub const TSTP: Self = Self(libc::SIGTSTP);
+    /// A background process reads from its terminal.
+    pub const TTIN: Self = Self(libc::SIGTTIN);
+    /// A background process writes to its terminal.
+    pub const TTOU: Self = Self(libc::SIGTTOU);
     /// The terminal has another size.
     pub const WINCH: Self = Self(libc::SIGWINCH);
     /// A write to a pipe or socket that nobody reads.

@@ -135,18 +135,23 @@ impl Client {
     }
 }
 
-/// Whether process `id` belongs to the instance of this server: one of its ancestors is this process.
+/// Whether process `id` belongs to the instance of this server: it is a child of the warden, which is a child of the server, or descends from such.
 pub(crate) fn is_client(id: u32) -> bool {
+    generation(id).is_some_and(|generation| generation >= 2)
+}
+
+/// How many steps of parenthood process `id` stands below this one.
+pub(crate) fn generation(id: u32) -> Option<usize> {
     let own = std::process::id();
     let mut at = id;
-    for _ in 0..ANCESTORS_MAX {
+    for generation in 1..=ANCESTORS_MAX {
         match status_field(at, "PPid:", 10) {
-            Ok(parent) if parent == own => return true,
+            Ok(parent) if parent == own => return Some(generation),
             Ok(parent) if parent > 1 => at = parent,
-            _ => return false,
+            _ => return None,
         }
     }
-    false
+    None
 }
 
 /// A number of `/proc/ID/status`.

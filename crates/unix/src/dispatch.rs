@@ -1,5 +1,6 @@
 //! Which function answers which number: the personality "Linux x86-64", as a table (Paper 2: personalities are tables).
 
+use crate::policy::filter::Tasks;
 use crate::policy::{self, Verdict};
 use crate::server::{Answer, Request};
 use crate::trace::{By, Trace};
@@ -31,7 +32,12 @@ impl Request<'_> {
     /// # Errors
     /// What the client gets.
     pub(crate) fn dispatch_shown(&self, trace: &Trace) -> Result<Answer, Errno> {
-        if policy::decide(self.asked.number, &self.asked.arguments) == Verdict::Native {
+        let native = match policy::decide(self.asked.number, &self.asked.arguments) {
+            Verdict::Native => true,
+            Verdict::Counted => self.server.admission.tasks() == Tasks::Unlimited,
+            Verdict::Served | Verdict::Refused(_) => false,
+        };
+        if native {
             let answer = Ok(Answer::LetThrough);
             trace.show(self, By::Local, &answer);
             return answer;
@@ -121,6 +127,7 @@ impl Request<'_> {
         Some(match self.number() {
             libc::SYS_execve => self.execute(AT_FDCWD, 0, 0),
             libc::SYS_execveat => self.execute(self.int(0), 1, self.int(4)),
+            libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone => self.make_task(),
             libc::SYS_kill => self.kill(),
             libc::SYS_tgkill => self.signal_thread(self.int(0), self.int(1), self.int(2)),
             libc::SYS_tkill => self.signal_thread(0, self.int(0), self.int(1)),

@@ -1,21 +1,26 @@
 //! Starting an instance, and its life: from the command line's options to the status of its first program.
 
-use crate::client::{Client, is_client};
+use crate::admission::Admission;
+use crate::client::Client;
+use crate::cpu::{Account, LOOK_EVERY};
 use crate::exec::{Found, Refusal};
 use crate::mounts::{Mount, Mounts, Source};
 use crate::policy::filter;
 use crate::server::{Network, Server, host};
 use crate::trace::Trace;
 use crate::walk::{Last, NOT_FOUND};
+use crate::warden::{self, News, Outcome, Started, Warden};
 use crate::{launcher, processes};
 use core::fmt;
 use core::time::Duration;
 use kyocho_microprocess::io::descriptor;
 use kyocho_microprocess::signals::{self, Signal, Signals};
-use kyocho_sys::confined::{self, Confined, Started};
+use kyocho_sys::confined::Confined;
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::Interest;
 use kyocho_sys::seccomp::Listener;
+use kyocho_sys::signal::{Delivery, set_delivery};
+use kyocho_sys::task::ThreadId;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{CString, OsStr, OsString};
 use std::io::Write;
@@ -35,8 +40,25 @@ pub struct Options {
     pub network: Network,
     /// Most bytes of address space of each of its processes.
     pub memory_max_bytes: Option<u64>,
+    /// Most descriptors of each of its processes.
+    pub descriptors_max: Option<u64>,
+    /// Most processes and threads, together.
+    pub tasks_max: Option<usize>,
+    /// Most processor time of all of them, together.
+    pub cpu_max: Option<Duration>,
     /// Whether each system call is shown on standard error.
     pub trace: bool,
+    /// Whether calls that are not there are named on standard error, at the end.
+    pub name_missing: bool,
+}
+
+impl Options {
+    /// The limits that the host keeps.
+    fn limits(&self) -> Vec<(u32, u64)> {
+        let limits =
+            [(libc::RLIMIT_AS, self.memory_max_bytes), (libc::RLIMIT_NOFILE, self.descriptors_max)];
+        limits.iter().filter_map(|&(resource, most)| Some((resource, most?))).collect()
+    }
 }
 
 /// A host directory somewhere in an instance.
@@ -50,16 +72,7 @@ pub struct MountPoint {
     pub writable: bool,
 }
 
-/// How the first program of an instance ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// By itself, with this status.
-    Exited(u8),
-    /// By this signal.
-    Signalled(i32),
-}
-
-/// Why there is no instance.
+/// Why there is no instance, or none any more.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
@@ -71,6 +84,8 @@ pub enum StartError {
     NotExecutable(OsString, String),
     /// The host does not permit what is needed: what.
     Host(&'static str, Errno),
+    /// Its warden was killed, and all its processes with it.
+    Lost,
 }
 
 impl fmt::Display for StartError {
@@ -82,6 +97,9 @@ impl fmt::Display for StartError {
                 write!(f, "{}: cannot execute: {why}", program.display())
             }
             Self::Host(what, errno) => write!(f, "this host does not permit {what}: {errno}"),
+            Self::Lost => {
+                f.write_str("kyocho unix: the warden was killed; what ran under it is ended")
+            }
         }
     }
 }
@@ -126,7 +144,9 @@ pub fn run(
 ) -> Result<Outcome, StartError> {
     let shared_memory = SharedMemory::new()?;
     let mounts = mounts_of(options, &shared_memory.path)?;
-    let server = Server::new(mounts, options.network, options.trace.then(Trace::default));
+    let admission = Admission::new(options.tasks_max);
+    let trace = options.trace.then(Trace::default);
+    let server = Server::new(mounts, options.network, trace, admission);
     server.note_first_terminals();
     let base = own_directory(&server);
     let variable = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
@@ -142,9 +162,9 @@ pub fn run(
     let pairs =
         environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
     let pairs: Vec<CString> = pairs.filter_map(|pair| CString::new(pair).ok()).collect();
-    let started = start(options, &server, &base, &words, &pairs)?;
+    let started = start(options, &shared_memory.path, &server, &base, &words, &pairs)?;
     server.keep(started.process, found);
-    let outcome = serve(Arc::new(server), started);
+    let outcome = serve(Arc::new(server), started, options);
     drop(shared_memory);
     outcome
 }
@@ -249,6 +269,7 @@ fn find_program(
 /// Starts the first process, on its way to the launcher.
 fn start(
     options: &Options,
+    shared_memory: &Path,
     server: &Server,
     base: &[u8],
     arguments: &[CString],
@@ -266,42 +287,106 @@ fn start(
         .map_err(|errno| StartError::Host("adopting orphans", host(errno)))?;
     let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
     let confined = Confined {
-        filter: &filter::program(calls),
+        filter: &filter::program(calls, server.admission.tasks()),
         image: image.as_fd(),
         path_address: launcher::PATH_ADDRESS,
         arguments,
         environment,
         directory: directory.file.as_fd(),
-        memory_max_bytes: options.memory_max_bytes,
+        limits: &options.limits(),
     };
-    confined::start(&confined).map_err(|errno| {
+    let started = warden::start(&confined, shared_memory).map_err(|errno| {
         StartError::Host("system-call filters with a listener (Linux 5.19)", errno)
-    })
+    })?;
+    leave_stopping_to_the_program();
+    Ok(started)
 }
 
-/// Serves until the first process ends, then ends the others.
-fn serve(server: Arc<Server>, started: Started) -> Result<Outcome, StartError> {
-    let Started { process, listener } = started;
+/// What keys of a terminal stop is for the first process to decide: the server stops when that one did.
+fn leave_stopping_to_the_program() {
+    for signal in [Signal::TSTP, Signal::TTIN, Signal::TTOU] {
+        // Threads that the runtime starts inherit it. Failing, the server would stop too early at worst.
+        let _ = set_delivery(signal, Delivery::Block);
+    }
+}
+
+/// Serves until the first process ends, and the others with it.
+fn serve(server: Arc<Server>, started: Started, options: &Options) -> Result<Outcome, StartError> {
+    let Started { warden, process, listener } = started;
     let listener = Arc::new(listener);
-    let end = kyocho_sys::process::open(process)
-        .map_err(|errno| StartError::Host("descriptors of processes", errno))?;
-    let tracing = Arc::clone(&server);
+    let ended = Arc::clone(&server);
+    let cpu_max = options.cpu_max;
     let outcome = kyocho_microprocess::run(move || {
         let receiver = Arc::clone(&listener);
         // Before the program begins, which is when its launcher is answered.
         let signals = signals::channel([Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP]);
         drop(kyocho_microprocess::spawn(move || pass_signals(process, signals.ok())));
-        drop(kyocho_microprocess::spawn(move || receive(&server, &receiver)));
-        // An error of waiting is an end of waiting: the status says more.
-        let _ = descriptor::ready(end.as_fd(), Interest::Read, None);
-        let outcome = outcome_of(process);
-        end_others(&listener);
+        let receiving = Arc::clone(&server);
+        drop(kyocho_microprocess::spawn(move || receive(&receiving, &receiver)));
+        if let Some(cpu_max) = cpu_max {
+            let (server, warden) = (Arc::clone(&server), warden.process());
+            drop(kyocho_microprocess::spawn(move || limit(&server, warden, process, cpu_max)));
+        }
+        let outcome = follow(&server, &warden, process);
+        if outcome.is_none() {
+            processes::end_descendants();
+        }
+        warden.bury();
         outcome
     });
-    if let Some(trace) = &tracing.trace {
-        let _ = std::io::stderr().write_all(trace.summary().as_bytes());
+    let summary = ended.trace.as_ref().map(Trace::summary).unwrap_or_default();
+    let missing = ended.missing_line().filter(|_| options.name_missing || options.trace);
+    complain(&(summary + &missing.unwrap_or_default()));
+    let outcome = outcome.expect("a microprocess that waits for a process is no deadlock");
+    outcome.ok_or(StartError::Lost)
+}
+
+/// Ends the first process, and thus all, once the instance has used up `cpu_max`.
+fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
+    let mut account = Account::default();
+    while account.look(warden) <= cpu_max {
+        kyocho_microprocess::sleep(LOOK_EVERY);
     }
-    Ok(outcome.expect("a microprocess that waits for a process is no deadlock"))
+    server.admission.close();
+    let seconds = cpu_max.as_secs_f64();
+    complain(&format!(
+        "kyocho unix: {seconds} s of processor time are used up; what ran is ended\n"
+    ));
+    // Where it has ended, the warden is ending the others.
+    let _ = processes::send(process, libc::SIGKILL);
+}
+
+/// Standard error that is closed leaves nobody to tell.
+fn complain(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Hears of the first process until all have ended: how it ended, unless the warden did before.
+fn follow(server: &Server, warden: &Warden, process: u32) -> Option<Outcome> {
+    let mut outcome = None;
+    while let Some(news) = warden.hear() {
+        match news {
+            News::Stopped => stop_with(process),
+            News::Ended(how) => {
+                server.admission.close();
+                outcome = Some(how);
+            }
+            News::Started(_) | News::Failed(_) => {}
+        }
+    }
+    outcome
+}
+
+/// Stops the server where its first process has stopped, as a shell outside expects of a job; and lets that one go on when the server does.
+fn stop_with(process: u32) {
+    if !processes::is_stopped(process) {
+        return;
+    }
+    // To this kernel thread, which therefore stands still before the next line. It cannot fail, and if it did, nothing would have stopped.
+    let _ = kyocho_sys::signal::send(ThreadId::current(), Signal::STOP);
+    if processes::is_stopped(process) {
+        let _ = processes::send(process, libc::SIGCONT);
+    }
 }
 
 /// Receives requests, a microprocess each, while there are clients.
@@ -333,34 +418,3 @@ fn pass_signals(process: u32, signals: Option<Signals>) {
         }
     }
 }
-
-/// How the first process ended.
-fn outcome_of(process: u32) -> Outcome {
-    let process = rustix::process::Pid::from_raw(process as i32);
-    match rustix::process::waitpid(process, rustix::process::WaitOptions::empty()) {
-        Ok(Some((_, status))) => match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => Outcome::Exited(code as u8),
-            (None, Some(signal)) => Outcome::Signalled(signal),
-            (None, None) => Outcome::Exited(FAILURE),
-        },
-        _ => Outcome::Exited(FAILURE),
-    }
-}
-
-/// The status of a process whose end nobody can tell.
-const FAILURE: u8 = 1;
-
-/// Ends what the first process left running. Each look ends all there are; those that one of them made meanwhile fall to the next.
-fn end_others(listener: &Listener) {
-    while !listener.is_abandoned() {
-        for process in processes::processes().filter(|process| is_client(*process)) {
-            // One that ended by itself meanwhile has what was wanted.
-            let _ = processes::send(process, libc::SIGKILL);
-        }
-        processes::reap();
-        kyocho_microprocess::sleep(LOOK_AGAIN);
-    }
-}
-
-/// How long those that were told to end have before they are looked for again.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);

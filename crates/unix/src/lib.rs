@@ -14,7 +14,7 @@
 //! (`SECCOMP_RET_USER_NOTIF`) with the argument words as they were in the registers. Descriptors are the host's, handed over by the server; so reading,
 //! writing, pipes, forking and waiting cost what they cost anyway.
 //!
-//! Read `policy` (which calls go where), `mounts` and `walk` (what a path means), `exec` (how a program comes in), `server`.
+//! Read `policy` (which calls go where), `mounts` and `walk` (what a path means), `exec` (how a program comes in), `server`, `warden` (how it ends).
 //!
 //! **Invariant:** the server remembers nothing about processes beyond one call. Their directory, their descriptors, their mask are the host's, which
 //! inherits and frees them.
@@ -24,8 +24,10 @@
 //! **Invariant:** the server trusts nothing that it reads in a client: it copies once, checks the copy, uses the copy.
 #![cfg(target_arch = "x86_64")]
 
+mod admission;
 mod attributes;
 mod client;
+mod cpu;
 mod devices;
 mod directories;
 mod dispatch;
@@ -44,6 +46,8 @@ mod server;
 mod sockets;
 mod trace;
 mod walk;
+mod warden;
 
-pub use instance::{MountPoint, Options, Outcome, StartError, run};
+pub use instance::{MountPoint, Options, StartError, run};
 pub use server::Network;
+pub use warden::Outcome;

@@ -2,7 +2,10 @@
 //!
 //! Pure: a table, and two readings of it: [`decide`], and the filter that `policy/filter.rs` writes for the host. *Native* is what
 //! harms nobody when a hostile client makes it: calls on descriptors that the server has given it, on its own memory, signals,
-//! threads and children. Whatever names something (a path, a process, an address) is served.
+//! threads and children. Whatever names something (a path, a process, an address) is served; and what makes a task, where tasks have a limit.
+//!
+//! Not always: a served call that a signal interrupts before the server has heard of it fails with `EINTR` if the handler says so, and no program expects
+//! that of `fork`.
 //!
 //! **Invariant:** no native call opens, connects, names a process that is not the caller, or changes the pages below [`GUARD`],
 //! where the launcher stands.
@@ -19,6 +22,8 @@ use libc::c_long;
 pub(crate) enum Verdict {
     /// The host does it.
     Native,
+    /// It makes a task: the host does it, unless the instance has a limit, which the server keeps.
+    Counted,
     /// The server is asked.
     Served,
     /// It fails with this error number.
@@ -48,6 +53,10 @@ pub(crate) struct Rule {
 
 const fn native(number: c_long, conditions: &'static [Condition]) -> Rule {
     Rule { number, conditions, verdict: Verdict::Native }
+}
+
+const fn counted(number: c_long, conditions: &'static [Condition]) -> Rule {
+    Rule { number, conditions, verdict: Verdict::Counted }
 }
 
 const fn refused(number: c_long, errno: i32) -> Rule {
@@ -182,7 +191,9 @@ pub(crate) const RULES: &[Rule] = &[
     refused(libc::SYS_fcntl, libc::EINVAL),
     native(libc::SYS_ioctl, &[OneOf(1, REQUESTS)]),
     refused(libc::SYS_ioctl, libc::ENOTTY),
-    native(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN)]),
+    counted(libc::SYS_fork, &[]),
+    counted(libc::SYS_vfork, &[]),
+    counted(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN)]),
     refused(libc::SYS_clone, libc::EPERM),
     // Its flags lie in memory. Every library falls back to `clone`.
     refused(libc::SYS_clone3, libc::ENOSYS),
@@ -247,7 +258,7 @@ pub(crate) const NATIVE: &[c_long] = &[
     libc::SYS_brk, libc::SYS_mincore, libc::SYS_msync, libc::SYS_mlock, libc::SYS_mlock2, libc::SYS_munlock,
     libc::SYS_mlockall, libc::SYS_munlockall, libc::SYS_membarrier, libc::SYS_pkey_alloc, libc::SYS_pkey_free,
     // Processes and threads of its own.
-    libc::SYS_fork, libc::SYS_vfork, libc::SYS_exit, libc::SYS_exit_group, libc::SYS_wait4, libc::SYS_waitid,
+    libc::SYS_exit, libc::SYS_exit_group, libc::SYS_wait4, libc::SYS_waitid,
     libc::SYS_getpid, libc::SYS_getppid, libc::SYS_gettid, libc::SYS_getuid, libc::SYS_geteuid, libc::SYS_getgid,
     libc::SYS_getegid, libc::SYS_getresuid, libc::SYS_getresgid, libc::SYS_getgroups, libc::SYS_getpgrp,
     libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_setpgid, libc::SYS_setsid, libc::SYS_umask,

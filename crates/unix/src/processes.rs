@@ -1,9 +1,10 @@
 //! Directories, signals and limits of processes.
 
-use crate::client::{is_client, status_field};
+use crate::client::{generation, is_client, status_field};
 use crate::launcher;
 use crate::server::{Answer, DONE, Request, host};
 use crate::walk::{Last, NOT_A_DIRECTORY};
+use core::time::Duration;
 use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::Inherited;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
@@ -121,9 +122,11 @@ pub(crate) fn send(process: u32, signal: i32) -> Result<(), Errno> {
     kyocho_sys::process::signal(handle.as_fd(), signal)
 }
 
+/// The process group of `process`.
 fn group_of(process: u32) -> Option<i32> {
-    let process = rustix::process::Pid::from_raw(process as i32)?;
-    rustix::process::getpgid(Some(process)).ok().map(rustix::process::Pid::as_raw_pid)
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Behind the name, which may hold anything: state, parent, group.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
 /// All processes of the host that can be seen.
@@ -132,14 +135,52 @@ pub(crate) fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Takes the statuses of orphans of the instance that ended; not that of the first process, which its instance waits for.
-pub(crate) fn reap() {
-    let own = std::process::id();
-    let orphan =
-        |process: &u32| status_field(*process, "PPid:", 10).is_ok_and(|parent| parent == own);
-    for process in processes().filter(orphan) {
-        let process = rustix::process::Pid::from_raw(process as i32);
-        // One that runs on is left alone, one that is gone was taken.
-        let _ = rustix::process::waitpid(process, rustix::process::WaitOptions::NOHANG);
+/// Threads of all processes of the instance.
+pub(crate) fn tasks() -> usize {
+    let threads = |process| status_field(process, "Threads:", 10).unwrap_or(0) as usize;
+    processes().filter(|process| is_client(*process)).map(threads).sum()
+}
+
+/// Whether `process` stands still by a signal.
+pub(crate) fn is_stopped(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:\tT"))
+}
+
+/// Ends every descendant of this process and takes its status, until there is none: its children, and then those that come to it as orphans, in turn, as
+/// fast as they come. Blocks the kernel thread.
+#[expect(clippy::disallowed_methods, reason = "an orphan's arrival is told to nobody")]
+pub(crate) fn end_descendants() {
+    /// How long those that were told to end have before they are looked for again.
+    const LOOK_AGAIN: Duration = Duration::from_micros(200);
+    loop {
+        for child in children() {
+            // Nobody else can have its number before its status is taken, here.
+            let _ = rustix::process::kill_process(child, rustix::process::Signal::KILL);
+        }
+        let ended = loop {
+            match rustix::process::wait(rustix::process::WaitOptions::NOHANG) {
+                Ok(Some(_)) => {}
+                other => break other,
+            }
+        };
+        if ended.is_err() {
+            return;
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
+}
+
+/// The children of this process.
+fn children() -> Vec<rustix::process::Pid> {
+    let own = std::process::id();
+    let numbers: Vec<u32> =
+        match std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")) {
+            Ok(list) => {
+                list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+            }
+            // A host built without it.
+            Err(_) => processes().filter(|process| generation(*process) == Some(1)).collect(),
+        };
+    numbers.iter().filter_map(|child| rustix::process::Pid::from_raw(*child as i32)).collect()
 }

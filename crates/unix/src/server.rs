@@ -8,6 +8,7 @@
 //!
 //! **Invariant:** a request's argument words come from the host and cannot change; memory is copied once, then checked, then used.
 
+use crate::admission::Admission;
 use crate::client::Client;
 use crate::exec::Program;
 use crate::mounts::Mounts;
@@ -16,7 +17,7 @@ use crate::trace::Trace;
 use kyocho_sys::error::Errno;
 use kyocho_sys::remote::Registers;
 use kyocho_sys::seccomp::{Inherited, Listener, Notification};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -38,6 +39,7 @@ pub(crate) struct Server {
     pub(crate) mounts: Mounts,
     pub(crate) network: Network,
     pub(crate) trace: Option<Trace>,
+    pub(crate) admission: Admission,
     state: Mutex<State>,
 }
 
@@ -50,8 +52,8 @@ pub(crate) struct State {
     pub(crate) diverted: HashMap<u32, Registers>,
     /// Pseudo-terminals that clients made.
     pub(crate) terminals: HashSet<u32>,
-    /// Numbers that were asked for and are not there.
-    missing: HashSet<u32>,
+    /// Numbers that were asked for and are not there: how often.
+    missing: BTreeMap<u32, u64>,
 }
 
 /// How a request ends.
@@ -85,8 +87,13 @@ pub(crate) fn host(errno: rustix::io::Errno) -> Errno {
 }
 
 impl Server {
-    pub(crate) fn new(mounts: Mounts, network: Network, trace: Option<Trace>) -> Self {
-        Self { mounts, network, trace, state: Mutex::default() }
+    pub(crate) fn new(
+        mounts: Mounts,
+        network: Network,
+        trace: Option<Trace>,
+        admission: Admission,
+    ) -> Self {
+        Self { mounts, network, trace, admission, state: Mutex::default() }
     }
 
     /// The state. Held for a few instructions, never across a call that sleeps or suspends.
@@ -115,17 +122,36 @@ impl Server {
         };
     }
 
-    /// The answer to a call that nobody implements; its number is named once.
+    /// The answer to a call that nobody implements; it is counted, and named in the log once.
     pub(crate) fn missing(&self, number: u32) -> Result<Answer, Errno> {
         /// As many as there are calls, and some that there are not.
         const NAMED_MAX: usize = 1024;
         let mut state = self.state();
-        if state.missing.len() < NAMED_MAX && state.missing.insert(number) {
-            let name = names::of(number).unwrap_or("unknown");
-            tracing::warn!(number, name, "a system call that is not there");
+        if state.missing.len() < NAMED_MAX || state.missing.contains_key(&number) {
+            let times = state.missing.entry(number).or_default();
+            *times += 1;
+            if *times == 1 {
+                tracing::warn!(number, name = named(number), "a system call that is not there");
+            }
         }
         Err(Errno::NOSYS)
     }
+
+    /// The calls that were asked for and are not there, and how often, where there are any: a line.
+    pub(crate) fn missing_line(&self) -> Option<String> {
+        let state = self.state();
+        let calls = state.missing.iter().map(|(&number, times)| match names::of(number) {
+            Some(name) => format!("{name} ({times})"),
+            None => format!("number {number} ({times})"),
+        });
+        let calls: Vec<String> = calls.collect();
+        let line = || format!("kyocho unix: calls that are not there: {}\n", calls.join(", "));
+        (!calls.is_empty()).then(line)
+    }
+}
+
+fn named(number: u32) -> &'static str {
+    names::of(number).unwrap_or("unknown")
 }
 
 impl Request<'_> {

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A call that must fail. */
@@ -117,10 +119,8 @@ static void descriptors(void) {
     REFUSED_AS(EBADF, openat(-5, "x", O_RDONLY));
 }
 
-static void exhaustion(void) {
-    struct rlimit limit = {64, 64};
-    setrlimit(RLIMIT_NOFILE, &limit);
-    for (int round = 0; round < 3; round++) {
+/* The limit is 64. */
+static void few_descriptors(void) {    for (int round = 0; round < 3; round++) {
         int last, first = open("/dev/null", O_RDONLY);
         while ((last = open("/dev/null", O_RDONLY)) >= 0) {
         }
@@ -133,6 +133,13 @@ static void exhaustion(void) {
             close(number);
     }
     if (chdir("/")) exit(1);
+    REFUSED_AS(EPERM, setrlimit(RLIMIT_NOFILE, &(struct rlimit){128, 128}));
+}
+
+static void exhaustion(void) {
+    struct rlimit limit = {64, 64};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    few_descriptors();
 }
 
 static void pointers(void) {
@@ -235,6 +242,86 @@ static void memory(void) {
     REFUSED_AS(EPERM, setrlimit(RLIMIT_AS, &limit));
 }
 
+/* Processes that will not end: of sessions of their own, deaf to signals, without parents, and one that is another each moment. They hold standard output. */
+static void outlive(void) {
+    for (int kind = 0; kind < 10; kind++) {
+        pid_t next;
+        if (fork()) continue;
+        if (kind & 1) setsid();
+        if (kind & 2)
+            for (int signal = 1; signal < 32; signal++) sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, 0);
+        if (kind & 4 && fork()) _exit(0);
+        while (kind & 8 && (next = fork()) >= 0)
+            if (next > 0) _exit(0);
+        for (;;) pause();
+    }
+}
+
+static void stay(void) {
+    outlive();
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+}
+
+static void *wait_for_stop(void *unused) {
+    while (!stop) usleep(1000);
+    return 0;
+}
+
+/* As many tasks as there may be, and then room again. */
+static void task_bomb(void) {
+    for (int round = 0; round < 3; round++) {
+        pid_t children[64];
+        int made = 0, threads = 0, status;
+        while (made < 64 && (children[made] = fork()) > 0) made++;
+        if (children[made] == 0)
+            for (;;) pause();
+        if (errno != EAGAIN || made < 4 || made > 16) {
+            printf("round %d: %d processes, %s\n", round, made, strerror(errno));
+            exit(1);
+        }
+        while (made > 0) {
+            kill(children[--made], SIGKILL);
+            waitpid(children[made], &status, 0);
+        }
+        pthread_t thread[64];
+        stop = 0;
+        while (threads < 64 && (status = pthread_create(&thread[threads], 0, wait_for_stop, 0)) == 0) threads++;
+        if (status != EAGAIN || threads < 4 || threads > 16) {
+            printf("round %d: %d threads, %s\n", round, threads, strerror(status));
+            exit(1);
+        }
+        stop = 1;
+        while (threads > 0) pthread_join(thread[--threads], 0);
+    }
+}
+
+static void spin(void) {
+    for (;;) {
+    }
+}
+
+/* Some processor time in a process of its own, again and again: one whose end its parent ignores, or one without a parent. */
+static void spin_in_others(int orphans) {
+    signal(SIGCHLD, orphans ? SIG_DFL : SIG_IGN);
+    for (;;) {
+        int ends[2];
+        char byte;
+        if (pipe(ends)) exit(1);
+        if (fork() == 0) {
+            if (orphans && fork()) _exit(0);
+            while (clock() < CLOCKS_PER_SEC / 4) {
+            }
+            _exit(0);
+        }
+        close(ends[1]);
+        read(ends[0], &byte, 1);
+        close(ends[0]);
+        if (orphans) wait(0);
+    }
+}
+
 int main(int count, char **words) {
     const char *attack = words[1];
     secret = words[2];
@@ -243,11 +330,18 @@ int main(int count, char **words) {
     else if (!strcmp(attack, "launcher-mappings")) launcher_mappings();
     else if (!strcmp(attack, "descriptors")) descriptors();
     else if (!strcmp(attack, "exhaustion")) exhaustion();
+    else if (!strcmp(attack, "few-descriptors")) few_descriptors();
     else if (!strcmp(attack, "pointers")) pointers();
     else if (!strcmp(attack, "races")) races();
     else if (!strcmp(attack, "no-network")) no_network();
     else if (!strcmp(attack, "loopback")) loopback();
     else if (!strcmp(attack, "memory")) memory();
+    else if (!strcmp(attack, "outlive")) outlive();
+    else if (!strcmp(attack, "stay")) stay();
+    else if (!strcmp(attack, "task-bomb")) task_bomb();
+    else if (!strcmp(attack, "spin")) spin();
+    else if (!strcmp(attack, "spin-in-children")) spin_in_others(0);
+    else if (!strcmp(attack, "spin-in-orphans")) spin_in_others(1);
     else if (!strcmp(attack, "load")) syscall(0x0b590001, 0, 0);
     else if (!strcmp(attack, "return")) syscall(0x0b590002, 0, 0);
     else if (!strcmp(attack, "jump-into-launcher")) ((void (*)(void))(LAUNCHER + 0x110))();

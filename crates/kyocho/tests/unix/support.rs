@@ -1,8 +1,10 @@
 //! What the tests of `kyocho unix` share.
+#![allow(dead_code, reason = "no test file uses all of it")]
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 /// `kyocho unix` with these words: options first, up to a `--` that is added where there is none.
 pub(crate) fn inside(words: &[&str]) -> Command {
@@ -25,11 +27,23 @@ pub(crate) fn output_of(command: &mut Command) -> (Option<i32>, String) {
 /// Whether this host permits an instance at all; else the test is named as skipped, with what is missing.
 pub(crate) fn is_permitted(test: &str) -> bool {
     const NO_INSTANCE: i32 = 125;
-    let (status, text) = output_of(&mut inside(&["true"]));
-    if status == Some(NO_INSTANCE) {
+    static TRIED: LazyLock<(Option<i32>, String)> =
+        LazyLock::new(|| output_of(&mut inside(&["true"])));
+    let (status, text) = &*TRIED;
+    if *status == Some(NO_INSTANCE) {
         kyocho_sys::skip::skip(test, text.trim());
     }
-    status != Some(NO_INSTANCE)
+    *status != Some(NO_INSTANCE)
+}
+
+/// Whether `program` can be tried here; else the test is named as skipped.
+pub(crate) fn is_installed(test: &str, program: &str) -> bool {
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|folder| folder.join(program).exists());
+    if !found {
+        kyocho_sys::skip::skip(test, &format!("{program} is not installed"));
+    }
+    found
 }
 
 /// A folder of its own for a test, removed when dropped.

@@ -44,11 +44,13 @@ const fn test(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
     Instruction { code, jt, jf, k }
 }
 
-fn verdict(verdict: Verdict) -> Instruction {
+fn verdict(verdict: Verdict, tasks: Tasks) -> Instruction {
     plain(
         RETURN,
         match verdict {
             Verdict::Native => libc::SECCOMP_RET_ALLOW,
+            Verdict::Counted if tasks == Tasks::Unlimited => libc::SECCOMP_RET_ALLOW,
+            Verdict::Counted => libc::SECCOMP_RET_USER_NOTIF,
             Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
             Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
         },
@@ -64,30 +66,37 @@ pub(crate) enum Calls {
     All,
 }
 
+/// Whether tasks have a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tasks {
+    Unlimited,
+    Limited,
+}
+
 /// The whole filter. Allocates.
 ///
 /// # Panics
 /// When the rules of one number have more than 255 instructions.
-pub(crate) fn program(calls: Calls) -> Vec<Instruction> {
-    let mut program = deciding();
+pub(crate) fn program(calls: Calls, tasks: Tasks) -> Vec<Instruction> {
+    let mut program = deciding(tasks);
     if calls == Calls::All {
-        let allow = verdict(Verdict::Native).k;
+        let allow = verdict(Verdict::Native, tasks).k;
         for instruction in program.iter_mut().filter(|each| each.code == RETURN && each.k == allow)
         {
-            instruction.k = verdict(Verdict::Served).k;
+            instruction.k = verdict(Verdict::Served, tasks).k;
         }
-        program = with_channel(program);
+        program = with_channel(program, tasks);
     }
     program
 }
 
 /// Before its listener is heard, a new process talks to the server through a channel: that is never shown.
-fn with_channel(program: Vec<Instruction>) -> Vec<Instruction> {
+fn with_channel(program: Vec<Instruction>, tasks: Tasks) -> Vec<Instruction> {
     const CONDITIONS: &[Condition] = &[Condition::Is(0, CHANNEL as u64)];
     let mut channel = Vec::new();
     for number in [libc::SYS_read, libc::SYS_write] {
         let mut body = conditions(CONDITIONS);
-        body.push(verdict(Verdict::Native));
+        body.push(verdict(Verdict::Native, tasks));
         channel.push(plain(LOAD, NUMBER));
         channel.push(test(EQUAL, number as u32, 0, distance(body.len())));
         channel.extend(body);
@@ -96,25 +105,25 @@ fn with_channel(program: Vec<Instruction>) -> Vec<Instruction> {
     channel
 }
 
-fn deciding() -> Vec<Instruction> {
+fn deciding(tasks: Tasks) -> Vec<Instruction> {
     let mut program = vec![
         plain(LOAD, ARCHITECTURE),
         test(EQUAL, X86_64, 1, 0),
         plain(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
         plain(LOAD, NUMBER),
         test(AT_LEAST, X32, 0, 1),
-        verdict(Verdict::Refused(libc::ENOSYS)),
+        verdict(Verdict::Refused(libc::ENOSYS), tasks),
     ];
     for rules in RULES.chunk_by(|a, b| a.number == b.number) {
-        let body = body(rules);
+        let body = body(rules, tasks);
         program.push(test(EQUAL, rules[0].number as u32, 0, distance(body.len())));
         program.extend(body);
     }
     for &number in NATIVE {
         program.push(test(EQUAL, number as u32, 0, 1));
-        program.push(verdict(Verdict::Native));
+        program.push(verdict(Verdict::Native, tasks));
     }
-    program.push(verdict(Verdict::Served));
+    program.push(verdict(Verdict::Served, tasks));
     program
 }
 
@@ -123,13 +132,13 @@ fn distance(instructions: usize) -> u8 {
 }
 
 /// The rules of one number. It ends in a return on every path.
-fn body(rules: &[Rule]) -> Vec<Instruction> {
+fn body(rules: &[Rule], tasks: Tasks) -> Vec<Instruction> {
     let mut body = Vec::new();
     for rule in rules {
         body.extend(conditions(rule.conditions));
-        body.push(verdict(rule.verdict));
+        body.push(verdict(rule.verdict, tasks));
     }
-    body.push(verdict(Verdict::Served));
+    body.push(verdict(Verdict::Served, tasks));
     body
 }
 

@@ -1,6 +1,6 @@
 //! The filter that the host runs says what [`decide`] says, for any call.
 
-use super::filter::{Calls, program};
+use super::filter::{Calls, Tasks, program};
 use super::{NATIVE, RULES, Verdict, decide};
 use kyocho_sys::seccomp::Instruction;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
@@ -44,20 +44,26 @@ fn number() -> impl Strategy<Value = u32> {
 proptest! {
     #[test]
     fn the_filter_decides_as_the_policy(number in number(), arguments in [word(), word(), word(), word(), word(), word()]) {
-        let expected = match decide(number, &arguments) {
-            Verdict::Native => libc::SECCOMP_RET_ALLOW,
-            Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
-            Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
-        };
-        assert_eq!(run(&program(Calls::Served), number, 0xc000_003e, &arguments), expected);
+        let counted = [(Tasks::Unlimited, libc::SECCOMP_RET_ALLOW), (Tasks::Limited, libc::SECCOMP_RET_USER_NOTIF)];
+        for (tasks, counted) in counted {
+            let expected = match decide(number, &arguments) {
+                Verdict::Native => libc::SECCOMP_RET_ALLOW,
+                Verdict::Counted => counted,
+                Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
+                Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
+            };
+            let program = program(Calls::Served, tasks);
+            assert_eq!(run(&program, number, 0xc000_003e, &arguments), expected);
+        }
     }
 }
 
 #[test]
 fn other_instruction_sets_are_killed_and_x32_is_not_there() {
     let none = [0; 6];
-    assert_eq!(run(&program(Calls::Served), 1, 0x4000_0003, &none), libc::SECCOMP_RET_KILL_PROCESS);
-    let x32 = run(&program(Calls::Served), 0x4000_0001, 0xc000_003e, &none);
+    let program = program(Calls::Served, Tasks::Unlimited);
+    assert_eq!(run(&program, 1, 0x4000_0003, &none), libc::SECCOMP_RET_KILL_PROCESS);
+    let x32 = run(&program, 0x4000_0001, 0xc000_003e, &none);
     assert_eq!(x32, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
 }
 

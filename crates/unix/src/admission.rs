@@ -1,0 +1,62 @@
+//! How many tasks, processes and threads together, an instance may have; and that it makes none while it ends.
+//!
+//! Where there is a limit, making one is a served call, so that the server can count. It counts by looking, and rarely: what it finds free it gives out one by one, and looks again
+//! when that is used up. Tasks that end in between are found then.
+//!
+//! **Invariant:** behind each look, as many are let through as were missing to the limit. Calls under way during the look are not seen by it: there are
+//! at most as many as there are tasks, so twice the limit is never exceeded.
+
+use crate::policy::filter::Tasks;
+use crate::processes;
+use crate::server::{Answer, Request};
+use core::sync::atomic::{AtomicBool, Ordering};
+use kyocho_microprocess::sync::Mutex;
+use kyocho_sys::error::Errno;
+use std::sync::PoisonError;
+
+/// Who may be made.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    tasks_max: Option<usize>,
+    /// Free places found by the last look and not given out yet.
+    free: Mutex<usize>,
+    closed: AtomicBool,
+}
+
+impl Admission {
+    pub(crate) fn new(tasks_max: Option<usize>) -> Self {
+        Self { tasks_max, free: Mutex::new(0), closed: AtomicBool::new(false) }
+    }
+
+    /// Whether there is a limit.
+    pub(crate) fn tasks(&self) -> Tasks {
+        if self.tasks_max.is_some() { Tasks::Limited } else { Tasks::Unlimited }
+    }
+
+    /// Nobody is let in from now on.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// # Errors
+    /// `AGAIN`, as from the host at a limit of the user's.
+    fn admit(&self) -> Result<(), Errno> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Errno::AGAIN);
+        }
+        let Some(tasks_max) = self.tasks_max else { return Ok(()) };
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if *free == 0 {
+            *free = tasks_max.saturating_sub(processes::tasks());
+        }
+        *free = free.checked_sub(1).ok_or(Errno::AGAIN)?;
+        Ok(())
+    }
+}
+
+impl Request<'_> {
+    /// `fork`, `vfork`, `clone`: the host does it, if there is room for one more.
+    pub(crate) fn make_task(&self) -> Result<Answer, Errno> {
+        self.server.admission.admit().map(|()| Answer::LetThrough)
+    }
+}
