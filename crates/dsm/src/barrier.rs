@@ -1,6 +1,6 @@
 //! The manager of barriers: collects who is there, and says when all are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::address::{LockId, NodeId, PageId};
 use crate::message::{BarrierKind, Message, Move};
@@ -8,7 +8,7 @@ use crate::message::{BarrierKind, Message, Move};
 /// What nodes brought to the barrier of one epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    arrived: usize,
+    arrived: BTreeSet<NodeId>,
     time: u64,
     written: BTreeMap<PageId, Vec<NodeId>>,
     held: Vec<(LockId, NodeId)>,
@@ -24,7 +24,7 @@ impl Gathering {
         arrival: Arrival,
         nodes: usize,
     ) -> Option<Message> {
-        self.arrived += 1;
+        self.arrived.insert(from);
         self.time = self.time.max(arrival.time);
         for page in arrival.written {
             self.written.entry(page).or_default().push(from);
@@ -32,7 +32,12 @@ impl Gathering {
         self.held.extend(arrival.held.into_iter().map(|lock| (lock, from)));
         self.moves.extend(arrival.moves.into_iter().map(|asked| (from, asked)));
         self.single_read_write += usize::from(arrival.kind == BarrierKind::SingleReadWrite);
-        (self.arrived == nodes).then(|| core::mem::take(self).go(nodes))
+        (self.arrived.len() == nodes).then(|| core::mem::take(self).go(nodes))
+    }
+
+    /// Whether a node is there already.
+    pub(crate) fn has(&self, node: NodeId) -> bool {
+        self.arrived.contains(&node)
     }
 
     fn go(mut self, nodes: usize) -> Message {

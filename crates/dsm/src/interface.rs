@@ -6,6 +6,7 @@ use crate::address::{ConditionId, LockId, NodeId, PageId};
 use crate::lock::Mode;
 use crate::memory::Contents;
 use crate::message::{BarrierKind, Message, Move};
+use crate::wire::Nonsense;
 
 /// Who keeps what was written under a lock (Paper 3, §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,8 @@ pub enum Event {
     TimeUp(u64),
     /// A peer is dead.
     PeerLost(NodeId),
+    /// A peer sent bytes that are no message for this node.
+    Nonsense(NodeId, Nonsense),
     /// A page is watched again after [`Action::Disown`], and was this then.
     Disowned(PageId, Contents),
 }
@@ -107,8 +110,8 @@ pub enum Action {
     Return(Result<Outcome, DsmError>),
     /// The program sees this page so from now on, and what it writes there is told to [`crate::Node::write`] before its next call.
     Show(PageId, Contents),
-    /// The program cannot use the page before it has called [`Call::Fetch`]. So are all pages in the beginning; of those that a node
-    /// manages then, the copy is here already.
+    /// The program cannot use the page before it has called [`Call::Fetch`]. So are all pages in the beginning, though their copies,
+    /// all zeros, are here already.
     Hide(PageId),
     /// The program alone has this page: what it writes there need not be told.
     Own(PageId),
@@ -146,6 +149,25 @@ impl fmt::Display for Subject {
     }
 }
 
+/// What a peer did that no node of this version does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Breach {
+    /// It sent bytes that are no message, or one about what the layout does not have.
+    Nonsense(Nonsense),
+    /// It sent a message of this name that it could not send then.
+    IllTimed(&'static str),
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nonsense(why) => why.fmt(f),
+            Self::IllTimed(message) => write!(f, "it sent {message}, which it could not send then"),
+        }
+    }
+}
+
 /// Why a call failed; nothing has changed then, unless a peer was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -160,6 +182,8 @@ pub enum DsmError {
     CallOutstanding,
     /// A node is dead; this was waited for, or asked for afterwards. What is in local copies can still be read and saved.
     PeerLost(NodeId, Subject),
+    /// The same of a node that lives and does not keep to the protocol; nothing is taken from anybody since.
+    PeerBroke(NodeId, Breach, Subject),
 }
 
 impl fmt::Display for DsmError {
@@ -172,6 +196,10 @@ impl fmt::Display for DsmError {
             Self::PeerLost(NodeId(node), subject) => {
                 write!(f, "node {node} is dead: {subject} cannot be had; save and exit")
             }
+            Self::PeerBroke(NodeId(node), breach, subject) => write!(
+                f,
+                "node {node} broke the protocol: {breach}; {subject} cannot be had; save and exit"
+            ),
         }
     }
 }

@@ -47,7 +47,7 @@ mod words;
 
 pub use address::{Address, ConditionId, LockId, NodeId, PageId};
 pub use interface::{
-    Action, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
+    Action, Breach, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
 };
 pub use link::{Frame, Link, LinkSettings, Lost};
 pub use lock::Mode;

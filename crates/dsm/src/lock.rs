@@ -56,6 +56,17 @@ impl Lock {
         self.holder.is_some() || !self.queue.is_empty()
     }
 
+    /// Whether this node has it exclusively.
+    pub(crate) fn is_held_by(&self, node: NodeId) -> bool {
+        self.holder == Some(node)
+    }
+
+    /// Whether this node has it exclusively, or waits for it, or for a condition of it.
+    pub(crate) fn knows(&self, node: NodeId) -> bool {
+        let queued = self.queue.iter().any(|request| request.node == node);
+        queued || self.is_held_by(node) || self.waiting.iter().any(|(_, other)| other.node == node)
+    }
+
     /// Takes the next request that can be granted now.
     pub(crate) fn next(&mut self) -> Option<Request> {
         if self.holder.is_some() {

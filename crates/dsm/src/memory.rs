@@ -1,7 +1,7 @@
 //! A node's copies of pages, the masters of those it manages, and what is known of single words since the last barrier.
 //!
 //! Copies and masters share their contents until one of them is written: a page nobody writes to is there once, and all that were
-//! never written share one.
+//! never written share one. Of those, every node has a copy from the beginning.
 //!
 //! A page is **owned** when this node manages it, alone wrote to it before a single-read-write barrier, and so alone has it. Its
 //! writes are not noted: nobody lacks them. Its copy is out of date where the program works elsewhere ([`crate::Action::Own`]),
@@ -35,12 +35,17 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Zeroed masters, and their copies, of the pages that the node manages.
-    pub(crate) fn new(managed: impl Iterator<Item = PageId>, words_a_page: u32) -> Self {
+    /// Zeroed copies of all pages, as nobody has written yet, and masters of those that the node manages.
+    pub(crate) fn new(
+        pages: impl Iterator<Item = PageId>,
+        managed: impl Iterator<Item = PageId>,
+        words_a_page: u32,
+    ) -> Self {
         let zeroed: Contents = vec![0; words_a_page as usize].into();
-        let masters: BTreeMap<_, _> = managed.map(|page| (page, zeroed.clone())).collect();
+        let zeroes = |page| (page, zeroed.clone());
+        let masters = managed.map(zeroes).collect();
         Self {
-            copies: masters.clone(),
+            copies: pages.map(zeroes).collect(),
             changed: BTreeSet::new(),
             masters,
             owned: BTreeSet::new(),

@@ -151,3 +151,25 @@ pub enum Message {
     /// A node is dead.
     Lost(NodeId),
 }
+
+impl Message {
+    /// Its name, for errors.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Acquire { .. } => "Acquire",
+            Self::Cancel(_) => "Cancel",
+            Self::Busy(_) => "Busy",
+            Self::Grant { .. } => "Grant",
+            Self::HandOn { .. } => "HandOn",
+            Self::Release { .. } => "Release",
+            Self::Signal { .. } => "Signal",
+            Self::Flush(_) => "Flush",
+            Self::Arrive { .. } => "Arrive",
+            Self::Go { .. } => "Go",
+            Self::Master(..) => "Master",
+            Self::Fetch(_) => "Fetch",
+            Self::Page(..) => "Page",
+            Self::Lost(_) => "Lost",
+        }
+    }
+}

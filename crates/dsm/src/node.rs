@@ -3,6 +3,7 @@
 //! `step` takes one event and returns what is to be done. A call of the program returns by [`Action::Return`], at once or
 //! after messages; until then the program waits and makes no other.
 
+mod due;
 mod manager;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::address::{Address, ConditionId, LockId, NodeId, PageId};
 use crate::barrier::Gathering;
 use crate::interface::{
-    Action, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
+    Action, Breach, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
 };
 use crate::lock::{Lock, Mode};
 use crate::memory::{Absent, Contents, Memory};
@@ -57,12 +58,29 @@ pub struct Node {
     masters: BTreeMap<PageId, Contents>,
     /// Writers whose updates, and pages whose masters, must come before the epoch ends; after [`Message::Go`].
     ending: Option<Ending>,
-    /// Messages of epochs that have not begun here.
-    early: VecDeque<(NodeId, u64, Message)>,
-    lost: Option<NodeId>,
+    /// Messages of the next epoch, and those that waited for this one.
+    early: VecDeque<(NodeId, Message)>,
+    begun: VecDeque<(NodeId, Message)>,
+    lost: Option<Loss>,
     actions: Vec<Action>,
     /// Messages to itself.
     loopback: VecDeque<Message>,
+}
+
+/// Who is lost, and by which breach of the protocol, if by any.
+#[derive(Debug, Clone, Copy)]
+struct Loss {
+    peer: NodeId,
+    breach: Option<Breach>,
+}
+
+impl Loss {
+    fn of(self, subject: Subject) -> DsmError {
+        match self.breach {
+            None => DsmError::PeerLost(self.peer, subject),
+            Some(breach) => DsmError::PeerBroke(self.peer, breach, subject),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -90,7 +108,9 @@ impl Node {
         );
         let managers = layout.page_managers.iter().enumerate();
         let managed = managers.filter(|(_, manager)| **manager == me);
-        let memory = Memory::new(managed.map(|(page, _)| PageId(page as u32)), layout.words_a_page);
+        let pages = (0..layout.page_managers.len() as u32).map(PageId);
+        let managed = managed.map(|(page, _)| PageId(page as u32));
+        let memory = Memory::new(pages, managed, layout.words_a_page);
         Self {
             me,
             layout,
@@ -112,6 +132,7 @@ impl Node {
             masters: BTreeMap::new(),
             ending: None,
             early: VecDeque::new(),
+            begun: VecDeque::new(),
             lost: None,
             actions: Vec::new(),
             loopback: VecDeque::new(),
@@ -160,7 +181,10 @@ impl Node {
             Event::Call(call) => self.call(call),
             Event::Message(from, epoch, message) => self.message(from, epoch, message),
             Event::TimeUp(call) => self.time_up(call),
-            Event::PeerLost(peer) => self.peer_lost(peer),
+            Event::PeerLost(peer) => self.lose(Loss { peer, breach: None }),
+            Event::Nonsense(peer, why) => {
+                self.lose(Loss { peer, breach: Some(Breach::Nonsense(why)) });
+            }
             Event::Disowned(page, contents) => self.disowned(page, contents),
         }
         self.settle();
@@ -178,11 +202,8 @@ impl Node {
         loop {
             if let Some(message) = self.loopback.pop_front() {
                 self.handle(self.me, message);
-            } else if let Some(place) =
-                self.early.iter().position(|(_, epoch, _)| *epoch == self.epoch)
-            {
-                let (from, epoch, message) = self.early.remove(place).expect("it was found there");
-                self.message(from, epoch, message);
+            } else if let Some((from, message)) = self.begun.pop_front() {
+                self.message(from, self.epoch, message);
             } else {
                 return;
             }
@@ -213,7 +234,7 @@ impl Node {
                 self.done(Outcome::Done);
             }
             Call::Fetch(page) => {
-                self.send(self.layout.page_managers[page.0 as usize], Message::Fetch(page));
+                self.send(self.page_manager(page), Message::Fetch(page));
             }
         }
     }
@@ -235,7 +256,7 @@ impl Node {
             return Err(DsmError::OutOfRange(subject));
         }
         if let Some(lost) = self.lost {
-            return Err(DsmError::PeerLost(lost, subject));
+            return Err(lost.of(subject));
         }
         let mode_of = |lock| self.held.get(&lock).map(|held| held.mode);
         match call {
@@ -320,12 +341,12 @@ impl Node {
         let mut flushes: BTreeMap<NodeId, Vec<Update>> = BTreeMap::new();
         for page in &pages {
             // Its manager waits for something from each writer.
-            flushes.entry(self.layout.page_managers[page.0 as usize]).or_default();
+            flushes.entry(self.page_manager(*page)).or_default();
         }
         for update in self.memory.written() {
             let page = update.address.page;
             pages.insert(page);
-            flushes.entry(self.layout.page_managers[page.0 as usize]).or_default().push(update);
+            flushes.entry(self.page_manager(page)).or_default().push(update);
         }
         for (manager, updates) in flushes {
             self.send(manager, Message::Flush(updates));
@@ -349,7 +370,10 @@ impl Node {
     /// Ends the ownership of a page: its writes are noted again, and may have been made in this epoch.
     fn disown(&mut self, page: PageId) {
         if self.memory.is_owned(page) && !self.disowning.contains_key(&page) {
-            self.unnoted.insert(page);
+            // Who is at the barrier writes no more: what is taken now is the page as that barrier leaves it.
+            if !self.is_at_barrier() {
+                self.unnoted.insert(page);
+            }
             self.disowning.insert(page, Vec::new());
             self.actions.push(Action::Disown(page));
         }
@@ -370,25 +394,31 @@ impl Node {
         }
     }
 
-    fn peer_lost(&mut self, peer: NodeId) {
+    fn lose(&mut self, loss: Loss) {
         if self.lost.is_some() {
             return;
         }
-        self.lost = Some(peer);
+        self.lost = Some(loss);
+        // Nothing is taken from anybody since.
+        self.early.clear();
+        self.begun.clear();
         for other in (0..self.layout.nodes).map(NodeId) {
-            if other != self.me && other != peer {
-                self.send(other, Message::Lost(peer));
+            if other != self.me && other != loss.peer {
+                self.send(other, Message::Lost(loss.peer));
             }
         }
         if let Some(call) = self.waiting.take() {
-            let error = DsmError::PeerLost(peer, call.subject());
-            self.actions.push(Action::Return(Err(error)));
+            self.actions.push(Action::Return(Err(loss.of(call.subject()))));
         }
     }
 
     fn lock_manager(&self, lock: LockId) -> NodeId {
         let usual = NodeId((lock.0 % u32::from(self.layout.nodes)) as u16);
         self.moved_locks.get(&lock).copied().unwrap_or(usual)
+    }
+
+    fn page_manager(&self, page: PageId) -> NodeId {
+        self.layout.page_managers[page.0 as usize]
     }
 
     fn send(&mut self, to: NodeId, message: Message) {

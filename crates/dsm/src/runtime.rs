@@ -7,6 +7,7 @@ mod statistics;
 
 use ::core::cell::Cell;
 use ::core::marker::PhantomData;
+use ::core::ops::Range;
 use ::core::time::Duration;
 use std::io::Write;
 use std::sync::Arc;
@@ -189,6 +190,12 @@ impl Dsm {
         self.detection
     }
 
+    /// Addresses of all shared memory here; the same on all nodes that joined by [`Self::join`].
+    #[must_use]
+    pub fn memory(&self) -> Range<usize> {
+        self.views.program()..self.views.program() + self.views.bytes()
+    }
+
     /// Allocates an array of zeros, on pages of its own. All nodes allocate the same, in the same order; crosses a barrier.
     ///
     /// # Errors
@@ -322,6 +329,15 @@ impl Dsm {
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
         self.core.fetch(page)??;
         Ok(())
+    }
+
+    /// Undoes what this node wrote since it last acquired, released or waited: nobody is told of it. For programs whose nodes all
+    /// run the same initialisation, of which one counts.
+    ///
+    /// # Errors
+    /// [`Error::Host`].
+    pub fn forget_writes(&mut self) -> Result<(), Error> {
+        Ok(self.core.forget()?)
     }
 
     /// What was counted here so far.

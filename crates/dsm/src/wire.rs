@@ -12,6 +12,9 @@ use crate::message::{Message, Move};
 /// The version of everything that nodes tell each other.
 pub const VERSION: u16 = 1;
 
+/// Lamport times, epochs and stamps lie below: none gets there by counting.
+const COUNT_MAX: u64 = 1 << 62;
+
 /// Why bytes are no message for this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -54,7 +57,13 @@ pub fn decode(bytes: &[u8], layout: &Layout) -> Result<(u64, Message), Nonsense>
     if !rest.is_empty() {
         return Err(Nonsense::Malformed);
     }
-    if Known(layout).message(&letter.1) { Ok(letter) } else { Err(Nonsense::OutOfRange) }
+    let known = counted(letter.0) && Known(layout).message(&letter.1);
+    if known { Ok(letter) } else { Err(Nonsense::OutOfRange) }
+}
+
+/// Whether somebody can have counted so far.
+fn counted(count: u64) -> bool {
+    count < COUNT_MAX
 }
 
 /// What a layout has.
@@ -63,23 +72,30 @@ struct Known<'a>(&'a Layout);
 impl Known<'_> {
     fn message(&self, message: &Message) -> bool {
         match message {
-            Message::Acquire { lock, .. } | Message::Cancel(lock) | Message::Busy(lock) => {
+            Message::Acquire { lock, seen, .. } => self.lock(*lock) && counted(*seen),
+            Message::Cancel(lock) | Message::Busy(lock) | Message::Signal { lock, .. } => {
                 self.lock(*lock)
             }
-            Message::Signal { lock, .. } => self.lock(*lock),
-            Message::Grant { lock, updates, .. } | Message::Release { lock, updates, .. } => {
-                self.lock(*lock) && self.updates(updates)
+            Message::Grant { lock, stamp, time, updates, .. } => {
+                self.lock(*lock) && counted(*stamp) && counted(*time) && self.updates(updates)
             }
-            Message::HandOn { lock, to, .. } => self.lock(*lock) && self.node(*to),
+            Message::Release { lock, time, updates, seen, .. } => {
+                self.lock(*lock) && counted(*time) && counted(*seen) && self.updates(updates)
+            }
+            Message::HandOn { lock, to, time, .. } => {
+                self.lock(*lock) && self.node(*to) && counted(*time)
+            }
             Message::Flush(updates) => self.updates(updates),
-            Message::Arrive { written, held, moves, .. } => {
-                written.iter().all(|page| self.page(*page))
+            Message::Arrive { time, written, held, moves, .. } => {
+                counted(*time)
+                    && written.iter().all(|page| self.page(*page))
                     && held.iter().all(|lock| self.lock(*lock))
                     && moves.iter().all(|asked| self.moved(*asked))
             }
-            Message::Go { written, held, moves, .. } => {
+            Message::Go { time, written, held, moves, .. } => {
                 let writers = |nodes: &[NodeId]| nodes.iter().all(|node| self.node(*node));
-                written.iter().all(|(page, nodes)| self.page(*page) && writers(nodes))
+                counted(*time)
+                    && written.iter().all(|(page, nodes)| self.page(*page) && writers(nodes))
                     && held.iter().all(|(lock, node)| self.lock(*lock) && self.node(*node))
                     && moves.iter().all(|asked| self.moved(*asked))
             }
@@ -95,7 +111,7 @@ impl Known<'_> {
         let known = |address: crate::address::Address| {
             self.page(address.page) && address.word < self.0.words_a_page
         };
-        updates.iter().all(|update| known(update.address))
+        updates.iter().all(|update| known(update.address) && counted(update.time))
     }
 
     fn moved(&self, asked: Move) -> bool {
@@ -160,9 +176,6 @@ pub(crate) mod updates {
         let runs = Vec::<Run<'de>>::deserialize(deserializer)?;
         let mut updates = Vec::new();
         for Run { page, word, time, values } in runs {
-            if time == u64::MAX {
-                return Err(D::Error::custom("no time is that late"));
-            }
             for (place, value) in values.chunks(4).enumerate() {
                 let value = value.try_into().map_err(|_| D::Error::custom("words of 4 bytes"))?;
                 let word = word.checked_add(place as u32);

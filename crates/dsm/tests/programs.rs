@@ -255,6 +255,27 @@ fn snapshots_conditions_tries_and_moves_work_on_pages() {
 }
 
 #[test]
+fn writes_that_are_forgotten_reach_nobody() {
+    let program = |mut dsm: Dsm| {
+        let array = dsm.allocate::<u32>(2 * WORDS_A_PAGE, Placement::Cyclic).unwrap();
+        // All do the same; what node 1 did is to count.
+        let me = u32::from(dsm.rank());
+        dsm.cells(&array).iter().for_each(|cell| cell.set(me + 5));
+        if me != 1 {
+            dsm.forget_writes().unwrap();
+            assert_eq!(dsm.cells(&array)[0].get(), 0);
+        }
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        let counts = dsm.cells(&array).iter().all(|cell| cell.get() == 6);
+        dsm.leave().unwrap();
+        counts
+    };
+    everywhere("writes_that_are_forgotten_reach_nobody", 3, program, |counts| {
+        assert_eq!(counts, [true; 3]);
+    });
+}
+
+#[test]
 fn mistakes_of_a_program_are_named() {
     let program = |mut dsm: Dsm| {
         let said = |result: Result<(), Error>| result.unwrap_err().to_string();
@@ -295,7 +316,11 @@ fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() 
         let together = Barrier::new(3);
         on_nodes(transports(3), Scheme::LogAtManager, Detection::Protect, |mut dsm: Dsm| {
             let array = dsm.allocate::<u32>(4 * WORDS_A_PAGE, Placement::On(NodeId(2))).unwrap();
-            assert_eq!(dsm.cells(&array)[0].get(), 0);
+            if dsm.rank() == 2 {
+                dsm.cells(&array).iter().for_each(|cell| cell.set(7));
+            }
+            dsm.barrier(BarrierKind::Ordinary).unwrap();
+            assert_eq!(dsm.cells(&array)[0].get(), 7);
             if dsm.rank() == 2 {
                 dsm.acquire(LOCK, Mode::Exclusive).unwrap();
                 together.wait();
@@ -308,11 +333,11 @@ fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() 
             };
             let expected = if dsm.rank() == 0 { Subject::Lock(LOCK) } else { Subject::Barrier };
             assert_eq!(waited.as_ref().err().and_then(lost), Some(expected), "{waited:?}");
-            // Its first manager is its last one: nobody else has had it.
+            // Its writer is its manager: nobody else has had it.
             let page = array.pages(2 * WORDS_A_PAGE..2 * WORDS_A_PAGE + 1)[0];
             let fetched = dsm.fetch(page).unwrap_err();
             assert_eq!(lost(&fetched), Some(Subject::Page(page)));
-            assert_eq!(dsm.cells(&array)[0].get(), 0, "what is here can be saved");
+            assert_eq!(dsm.cells(&array)[0].get(), 7, "what is here can be saved");
         });
     }
 }

@@ -217,6 +217,26 @@ fn the_single_writer_of_a_page_needs_no_flush_after_a_single_read_write_barrier(
 }
 
 #[test]
+fn a_page_asked_of_its_owner_at_the_barrier_has_one_owner_after_it() {
+    let mut cluster = Cluster::new(Scheme::LogAtManager);
+    let single = Call::Barrier(BarrierKind::SingleReadWrite);
+    let cross = |cluster: &mut Cluster, node| cluster.call(node, single);
+    cluster.write(0, 1);
+    for node in 0..3 {
+        cross(&mut cluster, node);
+    }
+    // Node 0 owns the page, is at the barrier, and node 1 is late.
+    assert_eq!(cross(&mut cluster, 0), None);
+    cluster.write(1, 2);
+    cross(&mut cluster, 1);
+    cross(&mut cluster, 2);
+    // Now node 1 owns it: nobody is told of what it writes, so nobody may have it made undone.
+    cluster.write(1, 3);
+    cluster.barrier();
+    assert_eq!((cluster.read(1), cluster.read(2), cluster.read(0)), (3, 3, 3));
+}
+
+#[test]
 fn snapshots_keep_nobody_out_and_wait_for_who_is_in() {
     for mut cluster in both() {
         let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);

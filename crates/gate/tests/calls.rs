@@ -4,6 +4,7 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -86,7 +87,7 @@ fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
             sleep(Duration::from_millis(as_number(call.bytes())));
             Ok(Vec::new())
         }
-        method::PANIC => panic!("on purpose"),
+        method::PANIC => resume_unwind(Box::new("on purpose")),
         method::SUM => number(call.region()?.copy().iter().map(|&byte| u64::from(byte)).sum()),
         method::FILL => {
             let value = as_number(call.bytes());

@@ -20,7 +20,7 @@ Examples:
 A file of hosts has one a line: NAME[:PORT] [SLOTS]. Nodes fill the slots in order, and listen
 from PORT on (7700). The program and kyocho must be installed on each, at the same paths.
 
-Node 0 gets the standard input. Exit code: the greatest of all nodes', which for one that a signal
+Node 0 gets the standard input, and so do all on this machine where it is a file. Exit code: the greatest of all nodes', which for one that a signal
 ended is 128 and the signal's number.";
 
 /// Shared memory across nodes.

@@ -33,6 +33,7 @@ fn program() {
                 assert_eq!(dsm.cells(array)[2048].get(), 0, "nobody can read this");
                 Ok(())
             }),
+            "read" => read(dsm),
             _ => count(dsm),
         });
     match ended {
@@ -58,6 +59,10 @@ fn outlive(
 ) -> Result<String, Error> {
     let last = dsm.nodes() - 1;
     let array = dsm.allocate::<u32>(4096, Placement::On(NodeId(last)))?;
+    if dsm.rank() == last {
+        dsm.cells(&array)[2048].set(1);
+    }
+    dsm.barrier(BarrierKind::Ordinary)?;
     dsm.acquire(LockId(3), Mode::Exclusive)?;
     let counted = dsm.cells(&array)[7].get() + 1;
     dsm.cells(&array)[7].set(counted);
@@ -71,6 +76,13 @@ fn outlive(
     dsm.signal(LockId(3), ConditionId(0), Who::All)?;
     then(&mut dsm, &array)?;
     Ok(String::new())
+}
+
+/// What the standard input says.
+fn read(dsm: Dsm) -> Result<String, Error> {
+    let text = std::io::read_to_string(std::io::stdin()).unwrap();
+    dsm.leave()?;
+    Ok(format!("read {text:?}"))
 }
 
 fn count(mut dsm: Dsm) -> Result<String, Error> {
@@ -124,6 +136,23 @@ fn nodes_are_processes_that_share_memory() {
         let counted = format!("counted {} on {nodes}", 50 * nodes);
         assert_eq!((code, times(&text, &counted)), (Some(0), nodes), "{options:?}: {text}");
     }
+}
+
+#[test]
+fn a_file_is_the_input_of_every_node_and_anything_else_that_of_the_first() {
+    let file = folder("input").join("numbers");
+    fs::write(&file, "1 2 3").unwrap();
+    let mut command = kyocho();
+    command.args(["run", "-n", "3"]).env(PROGRAM, "read");
+    let (code, text) = said(with_program(&mut command).stdin(fs::File::open(file).unwrap()));
+    assert_eq!((code, times(&text, r#"read "1 2 3""#)), (Some(0), 3), "{text}");
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"4").unwrap();
+    drop(writer);
+    let mut command = kyocho();
+    command.args(["run", "-n", "3"]).env(PROGRAM, "read");
+    let (code, text) = said(with_program(&mut command).stdin(reader));
+    assert_eq!((code, times(&text, r#"read "4""#), times(&text, r#"read """#)), (Some(0), 1, 2));
 }
 
 #[test]

@@ -19,8 +19,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+#[path = "support/quiet.rs"]
+mod quiet;
 #[path = "support/watchdog.rs"]
 mod watchdog;
+use quiet::quiet;
 use watchdog::under_watchdog;
 
 /// A runtime in which a poll that slept would hang: nobody takes the virtual processor away.
@@ -148,6 +151,7 @@ fn tasks_timers_and_channels_of_tokio_work_from_both_sides() {
 
 #[test]
 fn tokio_says_what_is_missing_outside_its_context() {
+    quiet("no reactor running");
     under_watchdog("no context", || {
         let main = || {
             let sleeps = || block_on(async { tokio::time::sleep(Duration::ZERO).await });

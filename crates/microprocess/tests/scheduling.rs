@@ -17,8 +17,11 @@ use kyocho_microprocess::{
     virtual_processor, yield_now,
 };
 
+#[path = "support/quiet.rs"]
+mod quiet;
 #[path = "support/watchdog.rs"]
 mod watchdog;
+use quiet::quiet;
 use watchdog::under_watchdog;
 
 fn on(count: usize) -> RuntimeBuilder {
@@ -198,6 +201,7 @@ impl Scheduler for Broken {
 
 #[test]
 fn a_broken_scheduler_loses_its_place_and_nobody_is_lost() {
+    quiet("a user scheduler calls what suspends");
     under_watchdog("broken", || {
         for how in [Fault::Lost, Fault::NotRunnable, Fault::Panicked] {
             for processors in [1, 2] {

@@ -4,6 +4,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -110,7 +111,7 @@ fn yield_takes_turns_among_equals() {
 #[test]
 fn a_panic_ends_one_microprocess_alone() {
     let (outcome, after) = on_one(|| {
-        let outcome = spawn(|| -> u32 { panic!("contained") }).join();
+        let outcome = spawn(|| -> u32 { resume_unwind(Box::new("contained")) }).join();
         (
             outcome.unwrap_err().downcast_ref::<&str>().map(|text| (*text).to_owned()),
             spawn(|| 7).join().unwrap(),
@@ -121,7 +122,7 @@ fn a_panic_ends_one_microprocess_alone() {
 
 #[test]
 fn a_panic_of_main_reaches_the_caller() {
-    let outcome = std::panic::catch_unwind(|| on_one(|| panic!("of main")));
+    let outcome = std::panic::catch_unwind(|| on_one(|| resume_unwind(Box::new("of main"))));
     assert_eq!(outcome.unwrap_err().downcast_ref::<&str>(), Some(&"of main"));
 }
 
@@ -303,7 +304,7 @@ fn a_microprocess_suspends_while_it_unwinds() {
     on_one(|| {
         let unwinding = spawn(|| {
             let _sleeps = SleepsInDrop;
-            panic!("to unwind");
+            resume_unwind(Box::new("to unwind"));
         });
         let neighbour = spawn(|| {
             for _ in 0..100 {
@@ -367,7 +368,9 @@ fn futures_are_waited_for_and_spawned() {
         shared.lock().unwrap().1.take().unwrap().wake();
         // One future waits for another.
         assert_eq!(spawn_future(handle).unwrap().join().unwrap().unwrap(), "done");
-        assert!(spawn_future(async { panic!("contained") }).unwrap().join().is_err());
+        assert!(
+            spawn_future(async { resume_unwind(Box::new("contained")) }).unwrap().join().is_err()
+        );
     });
 }
 

@@ -77,6 +77,18 @@ pub unsafe fn adopt(number: u32) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(number as RawFd) })
 }
 
+/// Makes descriptor `number` another file: that of `by`. What it was before is closed. Programs that are executed get it.
+///
+/// # Errors
+/// `BADF`: `number` is beyond the limit. `INVAL`: it is `by` itself. Injected ones.
+pub fn replace(number: u32, by: BorrowedFd<'_>) -> Result<(), Errno> {
+    fault::check(Call::Open)?;
+    let arguments = [by.as_raw_fd() as usize, number as usize, 0];
+    // SAFETY: takes numbers. Who has the old file under this number has the new one now, as was asked for.
+    unsafe { call(libc::SYS_dup3, arguments) }?;
+    Ok(())
+}
+
 /// Reads up to a buffer of bytes: how many, 0 at the end. Blocks as the descriptor does.
 ///
 /// # Errors

@@ -2,24 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use super::{BARRIER_MANAGER, Ending, Node};
+use super::{BARRIER_MANAGER, Ending, Loss, Node};
 use crate::address::{LockId, NodeId, PageId};
 use crate::barrier::Arrival;
-use crate::interface::{Action, Call, Outcome, Scheme};
+use crate::interface::{Action, Breach, Outcome, Scheme};
 use crate::lock::{Lock, Mode, Request};
 use crate::message::{BarrierKind, Message, Move};
 
 impl Node {
-    /// Takes a message in its epoch: one of an epoch that is over changes nothing, one that is early waits.
+    /// Takes a message in its epoch: one of an epoch that is over changes nothing, one that is early waits, and one that its sender
+    /// could not send ends all work with that peer, before it changes anything.
     pub(super) fn message(&mut self, from: NodeId, epoch: u64, message: Message) {
-        if let Message::Lost(peer) = message {
-            return self.peer_lost(peer);
-        }
-        if self.lost.is_some() || epoch < self.epoch {
+        let over = epoch < self.epoch && !matches!(message, Message::Lost(_));
+        if self.lost.is_some() || over {
             return;
         }
-        if epoch > self.epoch {
-            self.early.push_back((from, epoch, message));
+        if !self.is_due(from, epoch, &message) {
+            let breach = Some(Breach::IllTimed(message.name()));
+            return self.lose(Loss { peer: from, breach });
+        }
+        if epoch > self.epoch && !matches!(message, Message::Lost(_)) {
+            self.early.push_back((from, message));
         } else {
             self.handle(from, message);
         }
@@ -38,7 +41,6 @@ impl Node {
             }
             Message::Busy(_) => self.done(Outcome::Busy),
             Message::Grant { lock, mode, stamp, time, updates } => {
-                assert!(self.waits_for(lock), "lock {} was granted to who did not ask", lock.0);
                 self.granted(lock, mode, stamp, time, &updates);
             }
             Message::HandOn { lock, to, mode, time } => {
@@ -89,12 +91,8 @@ impl Node {
                 self.memory.install(page, contents);
                 self.done(Outcome::Done);
             }
-            Message::Lost(peer) => self.peer_lost(peer),
+            Message::Lost(peer) => self.lose(Loss { peer, breach: None }),
         }
-    }
-
-    fn waits_for(&self, lock: LockId) -> bool {
-        matches!(self.waiting, Some(Call::Acquire(asked, ..) | Call::WaitOn(asked, _)) if asked == lock)
     }
 
     /// A lock that is managed here.
@@ -144,7 +142,7 @@ impl Node {
 
     /// Begins to end the epoch: what must come before is known now.
     fn go(&mut self, mut ending: Ending) {
-        let manager = |page: &PageId| self.layout.page_managers[page.0 as usize];
+        let manager = |page: &PageId| self.page_manager(*page);
         let here = ending.written.iter().filter(|(page, _)| manager(page) == self.me);
         ending.writers = here.flat_map(|(_, writers)| writers.clone()).collect();
         let moves = ending.moves.iter().filter_map(|asked| match *asked {
@@ -181,7 +179,7 @@ impl Node {
     fn give_masters(&mut self, moves: &[Move]) {
         for asked in moves {
             let Move::Page(page, to) = *asked else { continue };
-            if self.layout.page_managers[page.0 as usize] == self.me && to != self.me {
+            if self.page_manager(page) == self.me && to != self.me {
                 let master = self.memory.give_master(page).expect("its manager has it");
                 self.send(to, Message::Master(page, master));
             }
@@ -195,7 +193,9 @@ impl Node {
                 Move::Page(page, to) => self.layout.page_managers[page.0 as usize] = to,
             }
         }
-        for (page, contents) in core::mem::take(&mut self.masters) {
+        let mut masters = core::mem::take(&mut self.masters);
+        for page in ending.arriving {
+            let contents = masters.remove(&page).expect("the epoch ends when all have come");
             self.memory.take_master(page, contents);
             self.memory.refresh(page);
         }
@@ -217,8 +217,10 @@ impl Node {
             }
         }
         self.epoch += 1;
+        self.begun.append(&mut self.early);
         self.done(Outcome::Done);
     }
+
     /// After a single-read-write barrier, pages that this node manages and alone wrote to are nowhere else.
     fn take_ownership(&mut self, written: &[(PageId, Vec<NodeId>)], kind: BarrierKind) {
         let excludes = self.held.values().any(|held| held.mode == Mode::Exclusive);
@@ -226,7 +228,7 @@ impl Node {
             return;
         }
         for (page, writers) in written {
-            let managed = self.layout.page_managers[page.0 as usize] == self.me;
+            let managed = self.page_manager(*page) == self.me;
             if managed && writers[..] == [self.me] {
                 self.memory.own(*page);
                 self.actions.push(Action::Own(*page));

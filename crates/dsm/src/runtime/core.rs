@@ -162,6 +162,17 @@ impl Core {
         Ok(())
     }
 
+    /// Undoes what the program has written since the last time.
+    pub(super) fn forget(&self) -> Result<(), Errno> {
+        let mut state = self.lock();
+        let written = state.watch.written()?;
+        let pages = Pages::of(&self.views);
+        for &page in &written {
+            pages.put(page, state.node.copy(page).expect("what the program can write to is here"));
+        }
+        state.watch.show(&written)
+    }
+
     fn step(&self, state: &mut State, event: Event) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
@@ -196,6 +207,8 @@ impl Core {
                 Action::Hide(page) => hidden.push(page),
                 Action::Own(page) => owned.push(page),
                 Action::Disown(page) => {
+                    // It may have been owned for no time at all: somebody asked before this node had crossed the barrier.
+                    owned.retain(|other| *other != page);
                     // Watched first: what is written after that is found by comparing with what is taken now.
                     state.watch.show(&[page])?;
                     events.push(Event::Disowned(page, pages.take(page)));
@@ -229,7 +242,7 @@ impl Core {
                 Ok((epoch, message)) => {
                     self.step(&mut state, Event::Message(from, epoch, message));
                 }
-                Err(_nonsense) => self.step(&mut state, Event::PeerLost(from)),
+                Err(nonsense) => self.step(&mut state, Event::Nonsense(from, nonsense)),
             },
             Arrival::Lost(node, _) => {
                 state.left += 1;
@@ -270,7 +283,7 @@ impl Core {
             return Ok(Ok(Outcome::Done));
         }
         if let Ok(copy) = state.node.copy(page) {
-            // Managed here, and never touched.
+            // Never touched here.
             Pages::of(&self.views).put(page, copy);
             state.watch.show(&[page])?;
             return Ok(Ok(Outcome::Done));

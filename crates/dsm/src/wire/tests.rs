@@ -20,6 +20,10 @@ fn page() -> impl Strategy<Value = PageId> {
     (0..8_u32).prop_map(PageId)
 }
 
+fn count() -> core::ops::Range<u64> {
+    0..1 << 62
+}
+
 fn updates() -> impl Strategy<Value = Vec<Update>> {
     let run = (page(), 0..1000_u32, any::<u32>(), 1..24_u32, any::<u32>());
     let run = run.prop_map(|(page, word, time, length, value)| {
@@ -49,10 +53,10 @@ fn message() -> impl Strategy<Value = Message> {
         0..5,
     );
     prop_oneof![
-        (lock.clone(), mode.clone(), any::<bool>(), any::<u64>()).prop_map(
+        (lock.clone(), mode.clone(), any::<bool>(), count()).prop_map(
             |(lock, mode, immediately, seen)| Message::Acquire { lock, mode, immediately, seen }
         ),
-        (lock.clone(), mode, any::<u64>(), any::<u64>(), updates()).prop_map(
+        (lock.clone(), mode, count(), count(), updates()).prop_map(
             |(lock, mode, stamp, time, updates)| Message::Grant {
                 lock,
                 mode,
@@ -77,7 +81,7 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn messages_arrive_as_they_were_sent(epoch in any::<u64>(), message in message()) {
+    fn messages_arrive_as_they_were_sent(epoch in count(), message in message()) {
         let bytes = encode(epoch, &message);
         prop_assert_eq!(decode(&bytes, &layout()), Ok((epoch, message)));
     }
@@ -122,6 +126,7 @@ fn what_the_layout_does_not_have_is_refused() {
             value: 0,
         }]),
         Message::HandOn { lock: LockId(0), to: NodeId(9), mode: Mode::Exclusive, time: 0 },
+        Message::HandOn { lock: LockId(0), to: NodeId(1), mode: Mode::Exclusive, time: 1 << 62 },
     ] {
         assert_eq!(
             decode(&encode(0, &message), &layout()),

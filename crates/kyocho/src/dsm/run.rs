@@ -5,6 +5,7 @@
 
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd};
@@ -105,7 +106,7 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Child>, String> {
         command.env(variable::RANK, rank.to_string());
         command.env(variable::LISTENER, listener.as_raw_fd().to_string());
         if rank > 0 {
-            command.stdin(Stdio::null());
+            command.stdin(input_again());
         }
         inherit(Inheritance::Inherited)?;
         let child =
@@ -113,6 +114,13 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Child>, String> {
         inherit(Inheritance::Closed)?;
         child
     })
+}
+
+/// The standard input once more, from its begin, where it is a file; nothing otherwise.
+fn input_again() -> Stdio {
+    let again = File::open("/proc/self/fd/0").ok();
+    let file = again.filter(|again| again.metadata().is_ok_and(|about| about.is_file()));
+    file.map_or_else(Stdio::null, Stdio::from)
 }
 
 /// Starts a node for each place; where one cannot be started, none stays.

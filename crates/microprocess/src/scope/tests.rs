@@ -11,6 +11,10 @@ use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use super::scope;
 use crate::{sync::tests::on_processors, yield_now};
 
+#[path = "../../tests/support/quiet.rs"]
+mod quiet;
+use quiet::quiet;
+
 /// Counts how often it is dropped.
 struct Counted<'a>(&'a AtomicUsize);
 
@@ -86,6 +90,7 @@ fn result_that_nobody_wants_is_dropped_before_the_scope_ends() {
 
 #[test]
 fn panic_of_a_member_is_its_joiners_or_the_scopes() {
+    quiet("a scoped microprocess panicked");
     on_processors(1, || {
         let joined = scope(|scope| scope.spawn(|| resume_unwind(Box::new("on purpose"))).join());
         assert!(joined.is_err());

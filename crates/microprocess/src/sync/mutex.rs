@@ -16,8 +16,8 @@ use crate::guarded::Deadline;
 
 /// A lock around a value, as [`std::sync::Mutex`], for microprocesses.
 ///
-/// Released, it goes to the first waiter: highest priority first, FIFO among equals; an equal that runs may be faster, once. It is poisoned
-/// when its holder panics. A holder that locks it again waits for ever (and is named in the
+/// Released, it goes to the first waiter: highest priority first, FIFO among equals; equals that run may be faster, for a millisecond. It is
+/// poisoned when its holder panics. A holder that locks it again waits for ever (and is named in the
 /// deadlock report). Uncontended lock and unlock cost no atomic read-modify-write on one virtual
 /// processor.
 ///

@@ -1,17 +1,19 @@
 //! The lock beneath [`Mutex`](super::Mutex): who holds it, who waits.
 //!
-//! Who unlocks hands the lock to the first waiter if that one is more urgent, or was passed over before. Otherwise the lock is free, and the
-//! waiter, woken, competes for it:
+//! Who unlocks hands the lock to the first waiter if that one is more urgent, or has been passed over for [`PATIENCE_NS`]. Otherwise the lock is
+//! free, and the waiter, woken, competes for it:
 //!
 //! ```text
-//!   unlock ──┬─ first waiter more urgent, or passed over ──► it holds the lock
-//!            └─ else: free; it is taken out and woken ──► takes it, or, passed over once, stands in the queue again
+//!   unlock ──┬─ first waiter more urgent, or out of patience ──► it holds the lock
+//!            └─ else: free; it is taken out and woken ──► takes it, or, passed over, stands in the queue again
 //! ```
 //! If every unlock handed over, one holder that stopped would start a *convoy*: everybody who came meanwhile waits, and ever after each lock is
-//! somebody else's by the time its last holder wants it again, at a switch a lock. So a waiter is passed over once at most, by its equals.
+//! somebody else's by the time its last holder wants it again, at a switch a lock. To hand over to whoever was passed over once is not enough
+//! to break one up: who gets the lock so does not run yet, and meanwhile others, woken to take it, are passed over in their turn. Time is: a
+//! convoy serves everybody within microseconds, so nobody in it runs out of patience. Source of the bound: Go's `sync.Mutex`.
 #![expect(unsafe_code, reason = "the deadlock report looks at mutexes by their address")]
 
-use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::{atomic::Ordering, clock::monotonic_ns};
 
 use super::{
     owned::{Owned, wait_for_owner},
@@ -67,14 +69,17 @@ impl State {
         self.waiters.first().is_some_and(|first| {
             // What the caller inherits, it has of this lock's waiters perhaps.
             let more_urgent = |caller: MicroprocessRef| first.priority() > caller.0.asked_level();
-            first.token() == PASSED_OVER || caller.is_none_or(more_urgent)
+            first.token() == OUT_OF_PATIENCE || caller.is_none_or(more_urgent)
         })
     }
 }
 
-/// Tokens of waiters: who came, and who was woken once and found the lock taken.
-const FRESH: u32 = 0;
-const PASSED_OVER: u32 = 1;
+/// Tokens of waiters.
+const PATIENT: u32 = 0;
+const OUT_OF_PATIENCE: u32 = 1;
+
+/// How long its equals may pass a waiter over: many switches, and less than a time slice.
+pub(super) const PATIENCE_NS: u64 = 1_000_000;
 
 /// `caller` gives a lock up.
 #[inline(always)]
@@ -147,7 +152,7 @@ impl RawMutex {
     }
 
     fn wait_in<'a>(&'a self, mut state: Guard<'a, State>, deadline: Option<Deadline>) -> Outcome {
-        let mut token = FRESH;
+        let (mut token, mut passed_over_ns) = (PATIENT, None);
         loop {
             if !state.held {
                 let (caller, vp) = (state.caller(), state.vp());
@@ -170,7 +175,10 @@ impl RawMutex {
                 me.holds_one_more();
                 return Outcome::Granted;
             }
-            token = PASSED_OVER;
+            let now_ns = monotonic_ns();
+            if now_ns - *passed_over_ns.get_or_insert(now_ns) >= PATIENCE_NS {
+                token = OUT_OF_PATIENCE;
+            }
         }
     }
 

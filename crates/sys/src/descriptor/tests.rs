@@ -65,3 +65,15 @@ fn descriptors_are_inherited_only_where_that_was_said() {
     // SAFETY: nobody owns a number as great as that.
     assert!(unsafe { adopt(1 << 29) }.is_err());
 }
+
+#[test]
+fn a_descriptor_becomes_another_file() {
+    use std::os::fd::{AsFd, AsRawFd};
+    let (_, replaced) = std::io::pipe().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    super::replace(replaced.as_raw_fd() as u32, writer.as_fd()).unwrap();
+    write(replaced.as_fd(), b"x").unwrap();
+    assert_eq!(read(reader.as_fd(), &mut [0; 8]), Ok(1));
+    let same = super::replace(writer.as_raw_fd() as u32, writer.as_fd());
+    assert_eq!(same, Err(Errno::new(libc::EINVAL)));
+}

@@ -1,0 +1,84 @@
+divert(-1)
+dnl parmacs.m4: the PARMACS macros of the SPLASH suites, on memory shared across nodes (kyocho-dsm.h).
+dnl
+dnl     m4 $(pkg-config --variable=parmacs kyocho-dsm) water.C >water.c      each source, and each header written in macros
+dnl     cc *.c $(pkg-config --cflags --libs kyocho-dsm) -lm -o water
+dnl     kyocho dsm run -n 4 ./water <input                                   as many nodes as the program has processes
+dnl
+dnl CREATE(f) and WAIT_FOR_END(n) as in SPLASH and SPLASH-2; CREATE(f, n) as in SPLASH-3: n - 1 processes beside the caller, which
+dnl runs f as well. A macro of a statement may stand with a semicolon after it or without.
+
+define(MAIN_ENV, `
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/time.h>
+#include <kyocho-dsm.h>
+')
+define(EXTERN_ENV, `MAIN_ENV')
+
+define(MAIN_INITENV, `{ kyocho_dsm_start(ifelse(`$2', `', `0', `$2')); }')
+define(MAIN_END, `{ kyocho_dsm_end(); exit(0); }')
+
+define(CREATE, `ifelse($#, `1', `{ kyocho_dsm_create((void (*)(void))($1)); }',
+`{
+    long kyocho_dsm_left;
+    for (kyocho_dsm_left = ($2) - 1; kyocho_dsm_left > 0; kyocho_dsm_left--)
+        kyocho_dsm_create((void (*)(void))($1));
+    ((void (*)(void))($1))();
+}')')
+define(WAIT_FOR_END, `{ kyocho_dsm_wait_for_end(); }')
+
+define(G_MALLOC, `kyocho_dsm_malloc($1)')
+define(NU_MALLOC, `kyocho_dsm_malloc($1)')
+define(G_FREE, `((void)($1))')
+define(NU_FREE, `((void)($1))')
+
+define(LOCKDEC, `kyocho_dsm_lock_t $1;')
+define(LOCKINIT, `{ kyocho_dsm_lock_init(&($1)); }')
+define(LOCK, `{ kyocho_dsm_lock(&($1)); }')
+define(UNLOCK, `{ kyocho_dsm_unlock(&($1)); }')
+
+define(NLOCKDEC, `LOCKDEC($1)')
+define(NLOCKINIT, `LOCKINIT($1)')
+define(NLOCK, `LOCK($1)')
+define(NUNLOCK, `UNLOCK($1)')
+
+define(ALOCKDEC, `kyocho_dsm_lock_t $1[$2];')
+define(ALOCKINIT, `{
+    long kyocho_dsm_index;
+    for (kyocho_dsm_index = 0; kyocho_dsm_index < ($2); kyocho_dsm_index++)
+        kyocho_dsm_lock_init(&($1)[kyocho_dsm_index]);
+}')
+define(ALOCK, `{ kyocho_dsm_lock(&($1)[$2]); }')
+define(AULOCK, `{ kyocho_dsm_unlock(&($1)[$2]); }')
+define(AUNLOCK, `AULOCK($1, $2)')
+
+define(BARDEC, `kyocho_dsm_barrier_t $1;')
+define(BARINIT, `{ ($1).processes = ifelse(`$2', `', `0', `$2'); }')
+define(BARRIER, `{ kyocho_dsm_barrier_of(ifelse(`$2', `', `($1).processes', `$2')); }')
+define(BAREXCLUDE, `;')
+define(BARINCLUDE, `;')
+
+define(GSDEC, `kyocho_dsm_counter_t $1;')
+define(GSINIT, `{ kyocho_dsm_counter_init(&($1)); }')
+define(GETSUB, `{ ($2) = kyocho_dsm_counter_next(&($1), $3, $4); }')
+define(NU_GSDEC, `GSDEC($1)')
+define(NU_GSINIT, `GSINIT($1)')
+define(NU_GETSUB, `GETSUB($1, $2, $3, $4)')
+
+define(PAUSEDEC, `kyocho_dsm_flag_t $1`'ifelse(`$2', `', `', `[$2]');')
+define(PAUSEINIT, `ifelse(`$2', `', `{ kyocho_dsm_flag_init(&($1)); }', `{
+    long kyocho_dsm_index;
+    for (kyocho_dsm_index = 0; kyocho_dsm_index < ($2); kyocho_dsm_index++)
+        kyocho_dsm_flag_init(&($1)[kyocho_dsm_index]);
+}')')
+define(SETPAUSE, `{ kyocho_dsm_flag_set(&($1), 1); }')
+define(CLEARPAUSE, `{ kyocho_dsm_flag_set(&($1), 0); }')
+define(WAITPAUSE, `{ kyocho_dsm_flag_wait(&($1), 1); }')
+define(PAUSE, `WAITPAUSE($1)')
+define(EVENT, `;')
+
+define(CLOCK, `{ ($1) = kyocho_dsm_clock(); }')
+divert(0)dnl

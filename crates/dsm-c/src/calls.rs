@@ -1,0 +1,257 @@
+//! Functions that return an error number: all that a Rust program can ask for.
+#![expect(unsafe_code, reason = "exports symbols and follows C's pointers")]
+
+use core::ffi::{c_char, c_int, c_void};
+use core::time::Duration;
+
+use kyocho_dsm::{
+    BarrierKind, ConditionId, Dsm, LockId, Mode, NodeId, PageId, Placement, Settings, Who,
+};
+use kyocho_sys::memory::PAGE_BYTES;
+
+use crate::node::{Failure, Result, answer, enter, leave, with, words};
+
+/// `kyocho_dsm_settings_t`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct CSettings {
+    memory_bytes: usize,
+    locks: u32,
+}
+
+/// `kyocho_dsm_statistics_t`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct CStatistics {
+    messages_sent: u64,
+    bytes_sent: u64,
+    messages_received: u64,
+    bytes_received: u64,
+    read_faults: u64,
+    write_faults: u64,
+    pages_compared: u64,
+    words_written: u64,
+    locks: u64,
+    barriers: u64,
+    detecting_ns: u64,
+    fetching_ns: u64,
+    locking_ns: u64,
+    at_barriers_ns: u64,
+}
+
+fn invalid(what: &str) -> Failure {
+    Failure::Invalid(what.to_owned())
+}
+
+fn node_of(number: u32) -> Result<NodeId> {
+    u16::try_from(number)
+        .map(NodeId)
+        .map_err(|_| Failure::Invalid(format!("there is no node {number}")))
+}
+
+fn mode_of(number: c_int) -> Result<Mode> {
+    match number {
+        0 => Ok(Mode::Exclusive),
+        1 => Ok(Mode::NonExclusive),
+        _ => Err(invalid("a mode is KYOCHO_DSM_EXCLUSIVE or KYOCHO_DSM_NON_EXCLUSIVE")),
+    }
+}
+
+/// The pages that some bytes of shared memory lie on.
+fn pages_of(
+    dsm: &Dsm,
+    first: *const c_void,
+    bytes: usize,
+) -> Result<impl Iterator<Item = PageId> + use<>> {
+    let memory = dsm.memory();
+    let start = first.addr();
+    let end = start.checked_add(bytes).filter(|end| start >= memory.start && *end <= memory.end);
+    let end = end.ok_or_else(|| invalid("these bytes are not in shared memory"))?;
+    let pages = (start - memory.start) / PAGE_BYTES..(end - memory.start).div_ceil(PAGE_BYTES);
+    Ok(pages.map(|page| PageId(page as u32)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_join(settings: *const CSettings) -> c_int {
+    answer(|| {
+        // SAFETY: null, or what the header says.
+        let settings = unsafe { settings.as_ref() }.map_or_else(Settings::default, |given| {
+            Settings { memory_bytes: given.memory_bytes, locks: given.locks }
+        });
+        enter(|| Ok(Dsm::join(settings)?))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_leave() -> c_int {
+    answer(leave)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_rank() -> u32 {
+    with(|dsm| Ok(dsm.rank().into())).unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_nodes() -> u32 {
+    with(|dsm| Ok(dsm.nodes().into())).unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_error(text: *mut c_char, bytes: usize) -> usize {
+    let words = words();
+    if !text.is_null() && bytes > 0 {
+        let kept = words.len().min(bytes - 1);
+        // SAFETY: the caller's promise: room for `bytes`, of which `kept` are fewer.
+        unsafe { text.copy_from_nonoverlapping(words.as_ptr().cast(), kept) };
+        // SAFETY: as above.
+        let end = unsafe { text.add(kept) };
+        // SAFETY: as above.
+        unsafe { end.write(0) };
+    }
+    words.len()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_allocate(
+    place: *mut *mut c_void,
+    bytes: usize,
+    placement: c_int,
+    node: u32,
+) -> c_int {
+    answer(|| {
+        let placement = match placement {
+            0 => Placement::On(node_of(node)?),
+            1 => Placement::Blocks,
+            2 => Placement::Cyclic,
+            _ => return Err(invalid("a placement is KYOCHO_DSM_ON, _BLOCKS or _CYCLIC")),
+        };
+        // SAFETY: the caller's promise: null, or room for a pointer.
+        let place = unsafe { place.as_mut() }.ok_or_else(|| invalid("no place for the address"))?;
+        with(|dsm| {
+            let array = dsm.allocate::<u32>(bytes.div_ceil(4), placement)?;
+            *place = dsm.cells(&array).as_ptr().cast::<c_void>().cast_mut();
+            Ok(())
+        })
+    })
+}
+
+fn acquired(outcome: bool, otherwise: Failure) -> Result<()> {
+    if outcome { Ok(()) } else { Err(otherwise) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_acquire(lock: u32, mode: c_int) -> c_int {
+    answer(|| {
+        let mode = mode_of(mode)?;
+        with(|dsm| Ok(dsm.acquire(LockId(lock), mode)?))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_try_acquire(lock: u32, mode: c_int) -> c_int {
+    answer(|| {
+        let mode = mode_of(mode)?;
+        with(|dsm| acquired(dsm.try_acquire(LockId(lock), mode)?, Failure::Busy))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_acquire_within(lock: u32, mode: c_int, limit_ns: u64) -> c_int {
+    answer(|| {
+        let (mode, limit) = (mode_of(mode)?, Duration::from_nanos(limit_ns));
+        with(|dsm| acquired(dsm.acquire_within(LockId(lock), mode, limit)?, Failure::TimedOut))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_release(lock: u32) -> c_int {
+    answer(|| with(|dsm| Ok(dsm.release(LockId(lock))?)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_wait(lock: u32, condition: u32) -> c_int {
+    answer(|| with(|dsm| Ok(dsm.wait(LockId(lock), ConditionId(condition))?)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_signal(lock: u32, condition: u32) -> c_int {
+    answer(|| with(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::One)?)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_broadcast(lock: u32, condition: u32) -> c_int {
+    answer(|| with(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::All)?)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_barrier(kind: c_int) -> c_int {
+    answer(|| {
+        let kind = match kind {
+            0 => BarrierKind::Ordinary,
+            1 => BarrierKind::SingleReadWrite,
+            _ => return Err(invalid("a barrier is KYOCHO_DSM_ORDINARY or _SINGLE_READ_WRITE")),
+        };
+        with(|dsm| Ok(dsm.barrier(kind)?))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_move_lock(lock: u32, node: u32) -> c_int {
+    answer(|| {
+        let node = node_of(node)?;
+        with(|dsm| Ok(dsm.move_lock(LockId(lock), node)?))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_move_pages(memory: *const c_void, bytes: usize, node: u32) -> c_int {
+    answer(|| {
+        let node = node_of(node)?;
+        with(|dsm| {
+            for page in pages_of(dsm, memory, bytes)? {
+                dsm.move_page(page, node)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_fetch(memory: *const c_void, bytes: usize) -> c_int {
+    answer(|| {
+        with(|dsm| {
+            for page in pages_of(dsm, memory, bytes)? {
+                dsm.fetch(page)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_statistics(place: *mut CStatistics) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise: null, or room for the structure.
+        let place = unsafe { place.as_mut() }.ok_or_else(|| invalid("no place for the figures"))?;
+        let counted = with(|dsm| Ok(dsm.statistics()))?;
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        *place = CStatistics {
+            messages_sent: counted.traffic.messages_sent,
+            bytes_sent: counted.traffic.bytes_sent,
+            messages_received: counted.traffic.messages_received,
+            bytes_received: counted.traffic.bytes_received,
+            read_faults: counted.read_faults,
+            write_faults: counted.write_faults,
+            pages_compared: counted.pages_compared,
+            words_written: counted.words_written,
+            locks: counted.locks,
+            barriers: counted.barriers,
+            detecting_ns: ns(counted.detecting()),
+            fetching_ns: ns(counted.fetching),
+            locking_ns: ns(counted.locking),
+            at_barriers_ns: ns(counted.at_barriers),
+        };
+        Ok(())
+    })
+}

@@ -1,0 +1,200 @@
+//! Programs in C and in PARMACS macros: compiled against an installed tree, linked statically and dynamically, run as nodes. They
+//! check themselves and are judged by what they print.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::{env, fs};
+
+use kyocho_dsm::launch::variable;
+use kyocho_dsm::transport::Secret;
+use kyocho_dsm_c as _; // has the libraries built
+use kyocho_sys::descriptor::{Inheritance, set_inheritance};
+use kyocho_sys::skip::skip;
+
+const STRICT: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn have(command: &str) -> bool {
+    let found = Command::new(command).arg("--version").stdout(Stdio::null()).status();
+    found.is_ok_and(|status| status.success())
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|why| panic!("{command:?}: {why}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+    output
+}
+
+/// An installed tree of this test's own, removed at the end.
+struct Prefix(PathBuf);
+
+impl Prefix {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("kyocho-dsm-{name}-{}", std::process::id()));
+        let libraries = env::current_exe().unwrap().parent().unwrap().to_path_buf();
+        succeed(Command::new(root().join("scripts/install")).arg(&path).arg(libraries));
+        Self(path)
+    }
+
+    /// What PARMACS macros in a file of `tests/c` come to.
+    fn expand(&self, name: &str) -> PathBuf {
+        let mut m4 = Command::new("m4");
+        m4.arg(self.0.join("share/kyocho/parmacs.m4"));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name);
+        let expanded = self.0.join(name).with_extension("c");
+        fs::write(&expanded, succeed(m4.arg(source)).stdout).unwrap();
+        expanded
+    }
+
+    /// Links a program with the shared library as pkg-config says, or with the static one.
+    fn compile(&self, source: &Path, linkage: Linkage) -> PathBuf {
+        let program = self.0.join(source.file_stem().unwrap());
+        let mut cc = Command::new("cc");
+        cc.args(STRICT).arg("-D_DEFAULT_SOURCE").arg("-I").arg(self.0.join("include"));
+        cc.arg(source).arg("-o").arg(&program);
+        match linkage {
+            Linkage::Static => cc.arg(self.0.join("lib/libkyocho-dsm.a")).args(STATIC_NEEDS),
+            Linkage::Dynamic => cc.arg("-L").arg(self.0.join("lib")).arg("-lkyocho-dsm"),
+        };
+        succeed(cc.arg("-lm"));
+        program
+    }
+
+    /// Runs so many nodes of a program; their exit codes, and what all of them said, in the order of ranks.
+    fn run(
+        &self,
+        program: &Path,
+        nodes: u16,
+        arguments: &[&str],
+    ) -> (Vec<Option<i32>>, [String; 2]) {
+        let running = self.start(program, nodes, arguments);
+        let ended: Vec<_> =
+            running.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+        let all = |part: fn(&Output) -> &[u8]| {
+            ended.iter().map(|output| String::from_utf8_lossy(part(output)).into_owned()).collect()
+        };
+        let codes = ended.iter().map(|output| output.status.code()).collect();
+        (codes, [all(|output| &output.stdout), all(|output| &output.stderr)])
+    }
+
+    fn start(&self, program: &Path, nodes: u16, arguments: &[&str]) -> Vec<Child> {
+        let bind = |_| TcpListener::bind("127.0.0.1:0").unwrap();
+        let listeners: Vec<_> = (0..nodes).map(bind).collect();
+        let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+        let addresses: Vec<_> = listeners.iter().map(address).collect();
+        let secret = Secret::random().unwrap().to_hex();
+        let start = |(listener, rank): (&TcpListener, u16)| {
+            set_inheritance(listener.as_fd(), Inheritance::Inherited).unwrap();
+            let mut node = Command::new(program);
+            node.args(arguments)
+                .env("LD_LIBRARY_PATH", self.0.join("lib"))
+                .env(variable::RANK, rank.to_string())
+                .env(variable::NODES, addresses.join(","))
+                .env(variable::SECRET, &secret)
+                .env(variable::LISTENER, listener.as_raw_fd().to_string())
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            let child = node.spawn().unwrap();
+            set_inheritance(listener.as_fd(), Inheritance::Closed).unwrap();
+            child
+        };
+        listeners.iter().zip(0..).map(start).collect()
+    }
+}
+
+impl Drop for Prefix {
+    fn drop(&mut self) {
+        let _left = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Linkage {
+    Static,
+    Dynamic,
+}
+
+const STATIC_NEEDS: [&str; 4] = ["-lgcc_s", "-lpthread", "-ldl", "-lm"];
+
+#[test]
+fn a_c_program_gets_what_the_header_promises() {
+    if !have("cc") {
+        return skip("a_c_program_gets_what_the_header_promises", "cc is not installed");
+    }
+    let prefix = Prefix::new("calls");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/calls.c");
+    for linkage in [Linkage::Static, Linkage::Dynamic] {
+        let program = prefix.compile(&source, linkage);
+        for nodes in [1, 3] {
+            let (codes, [said, errors]) = prefix.run(&program, nodes, &[]);
+            assert_eq!(codes, vec![Some(0); nodes.into()], "{linkage:?}: {errors}");
+            assert_eq!(said, "as promised\n".repeat(nodes.into()));
+        }
+    }
+}
+
+#[test]
+fn a_program_in_parmacs_macros_comes_to_what_one_process_comes_to() {
+    let test = "a_program_in_parmacs_macros_comes_to_what_one_process_comes_to";
+    if !have("cc") || !have("m4") {
+        return skip(test, "cc or m4 is not installed");
+    }
+    let prefix = Prefix::new("parmacs");
+    let program = prefix.compile(&prefix.expand("particles.C"), Linkage::Dynamic);
+    let (codes, [alone, errors]) = prefix.run(&program, 1, &["1"]);
+    assert_eq!(codes, [Some(0)], "{errors}");
+    let results = |said: &str| said.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(alone.lines().next(), Some("4000 particles, 1 processes"));
+    let (codes, [said, errors]) = prefix.run(&program, 3, &["3"]);
+    assert_eq!(codes, vec![Some(0); 3], "{errors}");
+    // One process prints, but for what each says when it works.
+    assert_eq!(said.matches("at work").count(), 3, "{said}");
+    let said: String = said
+        .lines()
+        .filter(|line| !line.contains("at work"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let alone: String = alone
+        .lines()
+        .filter(|line| !line.contains("at work"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(said.lines().next(), Some("4000 particles, 3 processes"));
+    assert_eq!(results(&said), results(&alone));
+}
+
+#[test]
+fn mistakes_of_a_program_in_parmacs_macros_end_it_by_name() {
+    let test = "mistakes_of_a_program_in_parmacs_macros_end_it_by_name";
+    if !have("cc") || !have("m4") {
+        return skip(test, "cc or m4 is not installed");
+    }
+    let prefix = Prefix::new("mistakes");
+    let program = prefix.compile(&prefix.expand("mistakes.C"), Linkage::Dynamic);
+    for (mistake, nodes, expected) in [
+        ("lock", 1, "node 0: a lock that was not initialised: LOCKINIT comes first"),
+        ("memory", 1, "node 0: G_MALLOC of 1099511627776 bytes: "),
+        ("barrier", 2, "a barrier of 5 processes among 2 nodes"),
+        ("unlock", 2, "lock 1 is not held: acquire it first"),
+        (
+            "many",
+            2,
+            "node 0: the program creates 2 processes beside the first, and runs on 2 nodes",
+        ),
+        ("few", 2, "the program has created 0 processes beside the first, and runs on 2 nodes"),
+        ("early", 1, "node 0: the program has not begun: MAIN_INITENV comes first"),
+        ("flag", 1, "node 0: a process waits for a flag before there is another to set it"),
+    ] {
+        let (codes, [_, errors]) = prefix.run(&program, nodes, &[mistake]);
+        assert!(codes.iter().all(|code| *code == Some(75)), "{mistake}: {codes:?} {errors}");
+        assert!(errors.contains(expected), "{mistake}: {errors}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Which messages can come from whom, and when: what else comes is a breach of the protocol, and changes nothing.
+//!
+//! What a handler in `manager.rs` takes for granted of a message is asked for here. Bytes that are no message, and names that the
+//! layout does not have, never get this far ([`crate::wire`]).
+
+use std::collections::BTreeSet;
+
+use super::{BARRIER_MANAGER, Node};
+use crate::address::{LockId, NodeId, PageId};
+use crate::interface::{Call, Scheme};
+use crate::lock::Mode;
+use crate::message::{Message, Move, Update};
+
+/// Messages that wait for their epoch at most. A peer that is ahead waits for an answer after most of what it sends; only signals and
+/// what a barrier brings come without.
+const EARLY_MAX: usize = 1 << 16;
+
+impl Node {
+    /// Whether `from` could send this, in an epoch that is not over.
+    pub(super) fn is_due(&self, from: NodeId, epoch: u64, message: &Message) -> bool {
+        match message {
+            // Whoever thinks that this node is dead tells everybody else.
+            Message::Lost(peer) => *peer != self.me,
+            // Nobody is two barriers ahead of who has not crossed the first.
+            _ if epoch > self.epoch => epoch == self.epoch + 1 && self.early.len() < EARLY_MAX,
+            _ => self.is_due_now(from, message),
+        }
+    }
+
+    fn is_due_now(&self, from: NodeId, message: &Message) -> bool {
+        match message {
+            Message::Acquire { lock, .. } => self.manages(*lock) && !self.is_known_to(*lock, from),
+            Message::Cancel(lock) | Message::Signal { lock, .. } => self.manages(*lock),
+            Message::Busy(lock) => self.asked_for_lock(*lock).is_some(),
+            Message::Grant { lock, mode, .. } => self.asked_for_lock(*lock) == Some(*mode),
+            Message::HandOn { lock, .. } => {
+                self.layout.scheme == Scheme::LogAtLastHolder && from == self.lock_manager(*lock)
+            }
+            Message::Release { lock, .. } => {
+                self.locks.get(lock).is_some_and(|state| state.is_held_by(from))
+            }
+            Message::Flush(updates) => {
+                !self.flushed.contains_key(&from) && self.manages_all(updates)
+            }
+            Message::Arrive { .. } => self.me == BARRIER_MANAGER && !self.gathering.has(from),
+            Message::Go { moves, .. } => {
+                let at_barrier = self.is_at_barrier() && self.ending.is_none();
+                from == BARRIER_MANAGER && at_barrier && each_moves_once(moves)
+            }
+            Message::Master(page, _) => self.is_at_barrier() && from == self.page_manager(*page),
+            Message::Fetch(page) => self.memory.master(*page).is_some(),
+            Message::Page(page, _) => {
+                self.waiting == Some(Call::Fetch(*page)) && from == self.page_manager(*page)
+            }
+            Message::Lost(_) => true,
+        }
+    }
+
+    fn manages(&self, lock: LockId) -> bool {
+        self.lock_manager(lock) == self.me
+    }
+
+    /// Whether a node has this lock, or waits for it.
+    fn is_known_to(&self, lock: LockId, node: NodeId) -> bool {
+        self.locks.get(&lock).is_some_and(|state| state.knows(node))
+    }
+
+    /// How the program wants this lock, if it waits for it.
+    fn asked_for_lock(&self, lock: LockId) -> Option<Mode> {
+        match self.waiting {
+            Some(Call::Acquire(asked, mode, _)) if asked == lock => Some(mode),
+            Some(Call::WaitOn(asked, _)) if asked == lock => Some(Mode::Exclusive),
+            _ => None,
+        }
+    }
+
+    /// Whether the program is at a barrier, and so writes nothing.
+    pub(super) fn is_at_barrier(&self) -> bool {
+        matches!(self.waiting, Some(Call::Barrier(_)))
+    }
+
+    fn manages_all(&self, updates: &[Update]) -> bool {
+        updates.iter().all(|update| self.page_manager(update.address.page) == self.me)
+    }
+}
+
+/// Whether no lock and no page has two new managers.
+fn each_moves_once(moves: &[Move]) -> bool {
+    let (mut locks, mut pages) = (BTreeSet::<LockId>::new(), BTreeSet::<PageId>::new());
+    moves.iter().all(|asked| match *asked {
+        Move::Lock(lock, _) => locks.insert(lock),
+        Move::Page(page, _) => pages.insert(page),
+    })
+}

@@ -1,0 +1,278 @@
+//! Peers that know the secret and do not keep to the protocol: what they send is a breach that is named, and changes nothing.
+
+use std::sync::Arc;
+
+use kyocho_dsm::{
+    Action, Address, BarrierKind, Breach, Call, ConditionId, DsmError, Event, Layout, LockId,
+    Message, Mode, Move, Node, NodeId, PageId, Patience, Scheme, Subject, Update, Who,
+};
+use proptest::prelude::*;
+
+const NODES: u16 = 3;
+const PAGES: u32 = 3;
+const LOCKS: u32 = 3;
+const WORDS: u32 = 4;
+const TAKE: Call = Call::Acquire(LockId(0), Mode::Exclusive, Patience::Wait);
+const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
+
+/// Node `me` of three; each manages a page and a lock of its own rank, and node 0 barriers.
+fn node(me: u16, scheme: Scheme) -> Node {
+    let page_managers = (0..PAGES as u16).map(NodeId).collect();
+    let layout = Layout { nodes: NODES, page_managers, words_a_page: WORDS, locks: LOCKS, scheme };
+    Node::new(NodeId(me), layout)
+}
+
+/// One event, with what it makes the node ask for at once.
+fn step(node: &mut Node, event: Event) -> Vec<Action> {
+    let mut actions = node.step(event);
+    let disowned: Vec<PageId> = actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Disown(page) => Some(*page),
+            _ => None,
+        })
+        .collect();
+    for page in disowned {
+        let contents = node.copy(page).expect("it is owned").clone();
+        actions.extend(step(node, Event::Disowned(page, contents)));
+    }
+    actions
+}
+
+fn contents() -> Arc<[u32]> {
+    vec![7; WORDS as usize].into()
+}
+
+fn grant(lock: u32, mode: Mode) -> Message {
+    Message::Grant { lock: LockId(lock), mode, stamp: 1, time: 1, updates: Vec::new() }
+}
+
+fn release(lock: u32) -> Message {
+    Message::Release { lock: LockId(lock), time: 1, updates: Vec::new(), then_wait: None, seen: 0 }
+}
+
+fn acquire(lock: u32) -> Message {
+    Message::Acquire { lock: LockId(lock), mode: Mode::Exclusive, immediately: false, seen: 0 }
+}
+
+fn arrive() -> Message {
+    Message::Arrive {
+        time: 1,
+        written: Vec::new(),
+        held: Vec::new(),
+        moves: Vec::new(),
+        kind: BarrierKind::Ordinary,
+    }
+}
+
+fn go(moves: Vec<Move>) -> Message {
+    Message::Go {
+        time: 1,
+        written: Vec::new(),
+        held: Vec::new(),
+        moves,
+        kind: BarrierKind::Ordinary,
+    }
+}
+
+fn update(page: u32) -> Update {
+    Update { address: Address { page: PageId(page), word: 1 }, time: 1, value: 9 }
+}
+
+#[test]
+fn what_cannot_come_is_a_breach_and_changes_nothing() {
+    let ill_timed = [
+        (0, grant(0, Mode::Exclusive), "Grant"),
+        (0, Message::Busy(LockId(0)), "Busy"),
+        (0, release(0), "Release"),
+        (0, acquire(1), "Acquire"),
+        (0, Message::Cancel(LockId(1)), "Cancel"),
+        (
+            0,
+            Message::HandOn { lock: LockId(1), to: NodeId(2), mode: Mode::Exclusive, time: 1 },
+            "HandOn",
+        ),
+        (0, Message::Flush(vec![update(1)]), "Flush"),
+        (0, go(Vec::new()), "Go"),
+        (0, Message::Master(PageId(1), contents()), "Master"),
+        (0, Message::Fetch(PageId(1)), "Fetch"),
+        (0, Message::Page(PageId(1), contents()), "Page"),
+        (0, Message::Lost(NodeId(0)), "Lost"),
+        // Two barriers ahead.
+        (2, arrive(), "Arrive"),
+    ];
+    for (epoch, message, name) in ill_timed {
+        let mut node = node(0, Scheme::LogAtManager);
+        let actions = step(&mut node, Event::Message(NodeId(1), epoch, message));
+        let told = |action: &Action| {
+            matches!(action, Action::Send(NodeId(2), _, Message::Lost(NodeId(1))))
+        };
+        assert_eq!(actions.len(), 1, "{name}: {actions:?}");
+        assert!(told(&actions[0]), "the third node is told of {name}: {actions:?}");
+        assert_eq!(node.read(update(0).address), Ok(0), "{name}");
+        let error =
+            DsmError::PeerBroke(NodeId(1), Breach::IllTimed(name), Subject::Lock(LockId(0)));
+        assert_eq!(step(&mut node, Event::Call(TAKE)), [Action::Return(Err(error))]);
+        assert!(error.to_string().contains(&format!("node 1 broke the protocol: it sent {name},")));
+    }
+}
+
+#[test]
+fn what_comes_twice_is_a_breach() {
+    let twice =
+        [(Message::Flush(vec![update(0)]), "Flush"), (arrive(), "Arrive"), (acquire(0), "Acquire")];
+    for (message, name) in twice {
+        let mut node = node(0, Scheme::LogAtManager);
+        step(&mut node, Event::Message(NodeId(1), 0, message.clone()));
+        let actions = step(&mut node, Event::Message(NodeId(1), 0, message));
+        assert!(matches!(actions[..], [Action::Send(..)]), "{name}: {actions:?}");
+        let breach = Breach::IllTimed(name);
+        let error = DsmError::PeerBroke(NodeId(1), breach, Subject::Barrier);
+        assert_eq!(step(&mut node, Event::Call(CROSS)), [Action::Return(Err(error))]);
+    }
+}
+
+#[test]
+fn who_waits_is_told_of_the_breach() {
+    let mut node = node(0, Scheme::LogAtManager);
+    step(&mut node, Event::Message(NodeId(2), 0, acquire(0)));
+    step(&mut node, Event::Call(TAKE));
+    let actions = step(&mut node, Event::Message(NodeId(1), 0, release(0)));
+    let breach = Breach::IllTimed("Release");
+    let error = DsmError::PeerBroke(NodeId(1), breach, Subject::Lock(LockId(0)));
+    assert!(actions.contains(&Action::Return(Err(error))), "{actions:?}");
+}
+
+#[test]
+fn nobody_fills_the_memory_with_messages_of_the_next_epoch() {
+    let mut node = node(0, Scheme::LogAtManager);
+    let signal = Message::Signal { lock: LockId(0), condition: ConditionId(0), all: false };
+    let mut sent = 0;
+    while step(&mut node, Event::Message(NodeId(1), 1, signal.clone())).is_empty() {
+        sent += 1;
+        assert!(sent <= 1 << 16, "there is no bound");
+    }
+    assert_eq!(sent, 1 << 16);
+}
+
+fn mode() -> impl Strategy<Value = Mode> {
+    prop_oneof![3 => Just(Mode::Exclusive), 1 => Just(Mode::NonExclusive)]
+}
+
+fn lock() -> impl Strategy<Value = LockId> {
+    (0..LOCKS).prop_map(LockId)
+}
+
+fn page() -> impl Strategy<Value = PageId> {
+    (0..PAGES).prop_map(PageId)
+}
+
+fn peer() -> impl Strategy<Value = NodeId> {
+    (0..NODES).prop_map(NodeId)
+}
+
+fn kind() -> impl Strategy<Value = BarrierKind> {
+    prop_oneof![Just(BarrierKind::Ordinary), Just(BarrierKind::SingleReadWrite)]
+}
+
+fn updates() -> impl Strategy<Value = Vec<Update>> {
+    let one = (page(), 0..WORDS, 0..9_u64).prop_map(|(page, word, time)| Update {
+        address: Address { page, word },
+        time,
+        value: 1,
+    });
+    prop::collection::vec(one, 0..3)
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        (lock(), peer()).prop_map(|(lock, to)| Move::Lock(lock, to)),
+        (page(), peer()).prop_map(|(page, to)| Move::Page(page, to)),
+    ];
+    prop::collection::vec(one, 0..3)
+}
+
+/// Any message about what the layout has.
+fn message() -> impl Strategy<Value = Message> {
+    let held = prop::collection::vec(lock(), 0..2);
+    let holders = prop::collection::vec((lock(), peer()), 0..2);
+    let pages = prop::collection::vec(page(), 0..3);
+    let writers = prop::collection::vec((page(), prop::collection::vec(peer(), 0..3)), 0..3);
+    let number = 0..9_u64;
+    prop_oneof![
+        (lock(), mode(), any::<bool>(), number.clone()).prop_map(
+            |(lock, mode, immediately, seen)| Message::Acquire { lock, mode, immediately, seen }
+        ),
+        lock().prop_map(Message::Cancel),
+        lock().prop_map(Message::Busy),
+        (lock(), mode(), number.clone(), updates()).prop_map(|(lock, mode, time, updates)| {
+            Message::Grant { lock, mode, stamp: time, time, updates }
+        }),
+        (lock(), peer(), mode(), number.clone())
+            .prop_map(|(lock, to, mode, time)| Message::HandOn { lock, to, mode, time }),
+        (lock(), number.clone(), updates(), any::<bool>()).prop_map(
+            |(lock, time, updates, waits)| Message::Release {
+                lock,
+                time,
+                updates,
+                then_wait: waits.then_some(ConditionId(0)),
+                seen: time,
+            }
+        ),
+        (lock(), any::<bool>()).prop_map(|(lock, all)| Message::Signal {
+            lock,
+            condition: ConditionId(0),
+            all
+        }),
+        updates().prop_map(Message::Flush),
+        (number.clone(), pages, held, moves(), kind()).prop_map(
+            |(time, written, held, moves, kind)| Message::Arrive {
+                time,
+                written,
+                held,
+                moves,
+                kind
+            }
+        ),
+        (number, writers, holders, moves(), kind()).prop_map(
+            |(time, written, held, moves, kind)| Message::Go { time, written, held, moves, kind }
+        ),
+        page().prop_map(|page| Message::Master(page, contents())),
+        page().prop_map(Message::Fetch),
+        page().prop_map(|page| Message::Page(page, contents())),
+        peer().prop_map(Message::Lost),
+    ]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        (lock(), mode()).prop_map(|(lock, mode)| Call::Acquire(lock, mode, Patience::Wait)),
+        lock().prop_map(Call::Release),
+        lock().prop_map(|lock| Call::WaitOn(lock, ConditionId(0))),
+        lock().prop_map(|lock| Call::Signal(lock, ConditionId(0), Who::All)),
+        kind().prop_map(Call::Barrier),
+        page().prop_map(Call::Fetch),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    /// One node that keeps to the protocol among peers that send anything in any order.
+    #[test]
+    fn no_message_breaks_a_node(
+        holder in any::<bool>(),
+        me in 0..2_u16,
+        steps in prop::collection::vec((call(), 1..NODES, 0..2_u64, message()), 1..40),
+    ) {
+        let scheme = if holder { Scheme::LogAtLastHolder } else { Scheme::LogAtManager };
+        let mut node = node(me, scheme);
+        for (call, from, ahead, message) in steps {
+            step(&mut node, Event::Call(call));
+            if let Ok(word) = node.read(update(0).address) {
+                node.write(update(0).address, word + 1).expect("it was read");
+            }
+            let epoch = node.epoch() + ahead;
+            step(&mut node, Event::Message(NodeId((me + from) % NODES), epoch, message));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! One node on real pages beside a peer that the test plays: orders of messages that a network seldom brings.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread;
+
+use kyocho_dsm::transport::{Arrival, Local, Transport};
+use kyocho_dsm::watch::{Detection, WORDS_A_PAGE, Watch};
+use kyocho_dsm::wire;
+use kyocho_dsm::{
+    BarrierKind, Breach, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId, PageId,
+    Placement, Scheme, SharedArray, Subject,
+};
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::skip::skip;
+use kyocho_sys::two_views::TwoViews;
+
+/// The ways to notice writes that this host permits.
+fn permitted(test: &str) -> Vec<Detection> {
+    let views = Arc::new(TwoViews::new(PAGE_BYTES, None).unwrap());
+    let permitted = Detection::ALL.into_iter().filter(|way| match Watch::new(&views, *way) {
+        Ok(_) => true,
+        Err(why) => {
+            skip(&format!("{test} ({way})"), &why.to_string());
+            false
+        }
+    });
+    permitted.collect()
+}
+
+/// Longer than any test may take.
+const WATCHDOG: Duration = Duration::from_secs(60);
+const PAGE: PageId = PageId(0);
+
+/// Node 0 manages the only page and all locks but lock 1.
+fn layout(nodes: u16) -> Layout {
+    Layout {
+        nodes,
+        page_managers: vec![NodeId(0)],
+        words_a_page: WORDS_A_PAGE as u32,
+        locks: 8,
+        scheme: Scheme::LogAtManager,
+    }
+}
+
+/// The peer that the test plays: node 1.
+struct Peer {
+    network: Local,
+    arrived: VecDeque<Arrival>,
+    epoch: u64,
+}
+
+impl Peer {
+    fn send(&self, epoch: u64, message: &Message) {
+        self.network.send(NodeId(0), &wire::encode(epoch, message));
+    }
+
+    /// Comes to the barrier, and waits until all are there.
+    fn cross(&mut self, kind: BarrierKind) {
+        let (held, moves, written) = (Vec::new(), Vec::new(), Vec::new());
+        self.send(self.epoch, &Message::Arrive { time: 1, written, held, moves, kind });
+        self.await_message(|message| matches!(message, Message::Go { .. }).then_some(()));
+        self.epoch += 1;
+    }
+
+    /// The next message that is wanted; others are passed over.
+    fn await_message<T>(&mut self, wanted: impl Fn(Message) -> Option<T>) -> T {
+        loop {
+            let heard = self.arrived.pop_front();
+            if let Some(found) = heard.and_then(decoded).and_then(&wanted) {
+                return found;
+            }
+            if self.arrived.is_empty() {
+                self.arrived.extend(self.network.receive(WATCHDOG));
+                assert!(!self.arrived.is_empty(), "what was waited for has not come");
+            }
+        }
+    }
+}
+
+fn decoded(arrival: Arrival) -> Option<Message> {
+    let Arrival::Message(_, bytes) = arrival else { return None };
+    Some(wire::decode(&bytes, &layout(2)).unwrap().1)
+}
+
+/// Runs `program` on node 0 beside `peer`, which is node 1.
+fn beside(
+    detection: Detection,
+    program: impl Fn(Dsm, SharedArray<u32>) + Sync,
+    peer: impl FnOnce(Peer),
+) {
+    let mut mesh = Local::mesh(2);
+    let network = mesh.pop().unwrap();
+    let transport = Box::new(mesh.pop().unwrap());
+    thread::scope(|scope| {
+        let node = scope.spawn(|| {
+            let dsm = Dsm::inside(NodeId(0), layout(2), Some(detection), transport);
+            let mut dsm = dsm.unwrap();
+            let array = dsm.allocate(WORDS_A_PAGE, Placement::On(NodeId(0))).unwrap();
+            program(dsm, array);
+        });
+        let mut played = Peer { network, arrived: VecDeque::new(), epoch: 0 };
+        // That of the allocation.
+        played.cross(BarrierKind::Ordinary);
+        peer(played);
+        node.join().unwrap();
+    });
+}
+
+#[test]
+fn a_page_asked_for_before_its_writer_has_crossed_the_barrier_is_watched_again() {
+    let rounds = [
+        (1, BarrierKind::SingleReadWrite),
+        (2, BarrierKind::Ordinary),
+        (3, BarrierKind::SingleReadWrite),
+        (4, BarrierKind::Ordinary),
+    ];
+    let test = "a_page_asked_for_before_its_writer_has_crossed_the_barrier_is_watched_again";
+    for detection in permitted(test) {
+        let program = |mut dsm: Dsm, array: SharedArray<u32>| {
+            for (value, kind) in rounds {
+                dsm.cells(&array)[5].set(value);
+                dsm.barrier(kind).unwrap();
+            }
+            dsm.leave().unwrap();
+        };
+        let peer = |mut peer: Peer| {
+            for (value, kind) in rounds {
+                // In the epoch that begins with the barrier at which node 0 still is: there, it may come to own the page.
+                peer.send(peer.epoch + 1, &Message::Fetch(PAGE));
+                peer.cross(kind);
+                let word = peer.await_message(|message| match message {
+                    Message::Page(PAGE, words) => Some(words[5]),
+                    _ => None,
+                });
+                assert_eq!(word, value, "{detection}");
+            }
+            peer.cross(BarrierKind::Ordinary);
+            peer.network.leave();
+        };
+        beside(detection, program, peer);
+    }
+}
+
+fn broke(error: &Error) -> Option<(NodeId, Breach, Subject)> {
+    match error {
+        Error::Protocol(DsmError::PeerBroke(node, breach, subject)) => {
+            Some((*node, *breach, *subject))
+        }
+        _ => None,
+    }
+}
+
+/// How a peer breaks the protocol.
+type Break = fn(&Peer);
+
+#[test]
+fn a_peer_that_breaks_the_protocol_is_named_and_what_is_here_can_be_saved() {
+    let nonsense = |peer: &Peer| peer.network.send(NodeId(0), &[0xFF; 40]);
+    let ill_timed = |peer: &Peer| peer.send(peer.epoch, &Message::Busy(LockId(3)));
+    let breaches: [(Break, Breach); 2] = [
+        (nonsense, Breach::Nonsense(wire::Nonsense::Malformed)),
+        (ill_timed, Breach::IllTimed("Busy")),
+    ];
+    for (break_it, breach) in breaches {
+        let program = |mut dsm: Dsm, array: SharedArray<u32>| {
+            dsm.cells(&array)[5].set(9);
+            // Its manager is the peer, which never answers.
+            let waited = dsm.acquire(LockId(1), Mode::Exclusive).unwrap_err();
+            assert_eq!(broke(&waited), Some((NodeId(1), breach, Subject::Lock(LockId(1)))));
+            let later = dsm.barrier(BarrierKind::Ordinary).unwrap_err();
+            assert_eq!(broke(&later), Some((NodeId(1), breach, Subject::Barrier)));
+            assert_eq!(dsm.cells(&array)[5].get(), 9, "what is here can be saved");
+        };
+        beside(Detection::Protect, program, |mut peer| {
+            peer.await_message(|message| matches!(message, Message::Acquire { .. }).then_some(()));
+            break_it(&peer);
+        });
+    }
+}
