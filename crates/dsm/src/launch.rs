@@ -8,6 +8,7 @@
 //! | `KYOCHO_DSM_LISTENER` | number of a descriptor that listens already; else the node binds its own address |
 //! | `KYOCHO_DSM_DETECTION` | `scan`, `userfault` or `protect`; else the best of them that the host permits |
 //! | `KYOCHO_DSM_SCHEME` | `manager` (default) or `holder`: who keeps what was written under locks |
+//! | `KYOCHO_DSM_RUN` | name of all that was started at once, under which its counters are found ([`crate::counters`]); else nowhere |
 //! | `KYOCHO_DSM_DEADLINE_MS` | silence of a peer that means death; default 10,000 |
 #![expect(unsafe_code, reason = "takes over a descriptor that the launcher gave")]
 
@@ -21,6 +22,7 @@ use std::os::fd::OwnedFd;
 use kyocho_sys::descriptor;
 
 use crate::address::NodeId;
+use crate::counters;
 use crate::interface::Scheme;
 use crate::transport::{Cluster, Secret};
 use crate::watch::Detection;
@@ -39,6 +41,8 @@ pub mod variable {
     pub const DETECTION: &str = "KYOCHO_DSM_DETECTION";
     /// Who keeps the log.
     pub const SCHEME: &str = "KYOCHO_DSM_SCHEME";
+    /// The name of the run.
+    pub const RUN: &str = "KYOCHO_DSM_RUN";
     /// When silence is death.
     pub const DEADLINE_MS: &str = "KYOCHO_DSM_DEADLINE_MS";
 }
@@ -73,6 +77,7 @@ pub(crate) struct Place {
     pub(crate) detection: Option<Detection>,
     pub(crate) scheme: Scheme,
     pub(crate) deadline: Duration,
+    pub(crate) run: Option<String>,
 }
 
 impl Place {
@@ -90,8 +95,12 @@ impl Place {
             return Err(bad(variable::DEADLINE_MS, "milliseconds, more than 0"));
         }
         let rank: Option<u16> = parsed(&get, variable::RANK, "a rank below the number of nodes")?;
+        let run = get(variable::RUN);
+        if run.as_deref().is_some_and(|name| !counters::is_run(name)) {
+            return Err(bad(variable::RUN, "1 to 64 letters, digits and hyphens"));
+        }
         let Some(rank) = rank else {
-            return Ok(Self { cluster: None, listener: None, detection, scheme, deadline });
+            return Ok(Self { cluster: None, listener: None, detection, scheme, deadline, run });
         };
         let wanted = "addresses like 10.0.0.1:7000,10.0.0.2:7000, one for each node";
         let nodes = get(variable::NODES).ok_or_else(|| bad(variable::NODES, wanted))?;
@@ -106,7 +115,7 @@ impl Place {
         let (layout, join_within) = ([0; 4], JOIN_WITHIN);
         let cluster = Some(Cluster { me, addresses, secret, layout, join_within });
         let listener = listener(parsed(&get, variable::LISTENER, "a descriptor's number")?)?;
-        Ok(Self { cluster, listener, detection, scheme, deadline })
+        Ok(Self { cluster, listener, detection, scheme, deadline, run })
     }
 }
 
@@ -173,6 +182,7 @@ mod tests {
             (variable::DETECTION, "magic"),
             (variable::SCHEME, "both"),
             (variable::DEADLINE_MS, "0"),
+            (variable::RUN, "../elsewhere"),
             (variable::LISTENER, "1"),
             (variable::LISTENER, "536870912"),
         ] {

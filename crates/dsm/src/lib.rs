@@ -32,6 +32,7 @@
 
 mod address;
 mod barrier;
+pub mod counters;
 mod interface;
 pub mod launch;
 mod link;

@@ -175,6 +175,12 @@ impl Node {
         self.epoch
     }
 
+    /// What the program waits for.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<Subject> {
+        self.waiting.map(Call::subject)
+    }
+
     /// Takes one event and says what is to be done, in this order.
     pub fn step(&mut self, event: Event) -> Vec<Action> {
         match event {

@@ -21,6 +21,7 @@ use kyocho_sys::two_views::TwoViews;
 
 use self::core::Core;
 use crate::address::{ConditionId, LockId, NodeId, PageId};
+use crate::counters::Counters;
 use crate::interface::{Call, Layout, Outcome, Patience, Who};
 use crate::launch::Place;
 use crate::lock::Mode;
@@ -102,7 +103,7 @@ impl Dsm {
     /// # Errors
     /// [`Error::Join`], [`Error::Environment`], [`Error::Size`], [`Error::Host`].
     pub fn join(settings: Settings) -> Result<Self, Error> {
-        let Place { cluster, listener, detection, scheme, deadline } =
+        let Place { cluster, listener, detection, scheme, deadline, run } =
             Place::read(|name| std::env::var(name).ok())?;
         let pages = pages_of(settings)?;
         let nodes = cluster.as_ref().map_or(1, |cluster| cluster.addresses.len() as u16);
@@ -121,7 +122,17 @@ impl Dsm {
             }
         };
         let views = Arc::new(TwoViews::new(pages * PAGE_BYTES, Some(BASE))?);
-        Self::start(me, layout, views, detection, transport, deadline)
+        let counters = run.and_then(|run| match Counters::new(&run, me, nodes) {
+            Ok(counters) => Some(counters),
+            Err(why) => {
+                last_words(&format!(
+                    "kyocho-dsm: node {}: counters are not to be seen: {why}",
+                    me.0
+                ));
+                None
+            }
+        });
+        Self::start(me, layout, views, detection, transport, deadline, counters)
     }
 
     /// One node of several in this process, on a thread of its own, for tests and for trying things out: the memory of each lies elsewhere.
@@ -135,7 +146,8 @@ impl Dsm {
         transport: Box<dyn Transport>,
     ) -> Result<Self, Error> {
         let views = Arc::new(TwoViews::new(layout.page_managers.len() * PAGE_BYTES, None)?);
-        Self::start(me, layout, views, detection, transport, Duration::from_secs(10))
+        let deadline = Duration::from_secs(10);
+        Self::start(me, layout, views, detection, transport, deadline, None)
     }
 
     fn start(
@@ -145,6 +157,7 @@ impl Dsm {
         detection: Option<Detection>,
         transport: Box<dyn Transport>,
         deadline: Duration,
+        counters: Option<Counters>,
     ) -> Result<Self, Error> {
         let watch = match detection {
             Some(detection) => Watch::new(&views, detection)?,
@@ -156,7 +169,8 @@ impl Dsm {
         let stack = AlternateStack::install(HANDLER_STACK_BYTES)?;
         let guarded = Guarded::new(views.program(), views.bytes(), core.clone())?;
         let serving = core.clone();
-        let service = thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve())?;
+        let service =
+            thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(counters))?;
         Ok(Self {
             me,
             nodes,
@@ -399,7 +413,7 @@ fn host_memory_bytes() -> usize {
     kibibytes.map_or(1 << 46, |kibibytes| kibibytes * 1024)
 }
 
-/// Says why the program ends, where it cannot be told otherwise.
+/// Says what nobody can be told otherwise: why the program ends, above all.
 fn last_words(text: &str) {
     // In one piece, as other nodes write at the same time. A closed standard error leaves nobody to tell.
     let _told = std::io::stderr().write_all(format!("{text}\n").as_bytes());

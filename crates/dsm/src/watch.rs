@@ -175,6 +175,12 @@ impl Watch {
         self.set(pages, Access::Open)
     }
 
+    /// How many pages the program can use.
+    #[must_use]
+    pub fn shown(&self) -> usize {
+        self.access.iter().filter(|access| **access != Access::Hidden).count()
+    }
+
     fn set(&mut self, pages: &[PageId], access: Access) -> Result<(), Errno> {
         for run in pages.chunk_by(|one, next| one.0 + 1 == next.0) {
             let range = run[0].0 as usize..run[0].0 as usize + run.len();

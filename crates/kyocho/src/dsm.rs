@@ -4,6 +4,7 @@ mod check;
 mod hosts;
 mod node;
 mod run;
+mod top;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   kyocho dsm run -n 4 ./sor 1024 1536          four nodes on this machine
   kyocho dsm run -n 8 --hosts hosts.txt ./sor  on the hosts of a file, by ssh
+  kyocho dsm top                               what the nodes here do and wait for
   kyocho dsm check                             what this host offers
 
 A file of hosts has one a line: NAME[:PORT] [SLOTS]. Nodes fill the slots in order, and listen
@@ -30,6 +32,8 @@ pub(crate) enum Dsm {
     /// Run N nodes of a program.
     #[command(after_help = EXAMPLES)]
     Run(RunArguments),
+    /// Watch the nodes on this host: pages, faults, diffs, bytes, what they wait for.
+    Top(TopArguments),
     /// Tell what this host offers, and what would make it better.
     Check,
     /// One node of a program, on a host that `run` has reached: reads its place from standard input.
@@ -39,6 +43,17 @@ pub(crate) enum Dsm {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         program: Vec<std::ffi::OsString>,
     },
+}
+
+/// How nodes are watched.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TopArguments {
+    /// Once, as JSON: every figure of every node.
+    #[arg(long, conflicts_with = "once")]
+    pub(crate) json: bool,
+    /// Once, and no more; so it is where the output is no terminal.
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 /// How nodes are started.
@@ -86,6 +101,7 @@ pub(crate) enum Keeper {
 pub(crate) fn command(command: &Dsm) -> ExitCode {
     match command {
         Dsm::Run(arguments) => run::command(arguments),
+        Dsm::Top(arguments) => top::command(arguments),
         Dsm::Check => check::command(),
         Dsm::Node { program } => node::command(program),
     }

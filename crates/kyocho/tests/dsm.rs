@@ -34,6 +34,7 @@ fn program() {
                 Ok(())
             }),
             "read" => read(dsm),
+            "linger" => linger(dsm),
             _ => count(dsm),
         });
     match ended {
@@ -75,6 +76,16 @@ fn outlive(
     dsm.release(LockId(3))?;
     dsm.signal(LockId(3), ConditionId(0), Who::All)?;
     then(&mut dsm, &array)?;
+    Ok(String::new())
+}
+
+/// Waits for who waits for the end of the standard input.
+fn linger(mut dsm: Dsm) -> Result<String, Error> {
+    if dsm.rank() == 0 {
+        std::io::read_to_string(std::io::stdin()).unwrap();
+    }
+    dsm.barrier(BarrierKind::Ordinary)?;
+    dsm.leave()?;
     Ok(String::new())
 }
 
@@ -153,6 +164,35 @@ fn a_file_is_the_input_of_every_node_and_anything_else_that_of_the_first() {
     command.args(["run", "-n", "3"]).env(PROGRAM, "read");
     let (code, text) = said(with_program(&mut command).stdin(reader));
     assert_eq!((code, times(&text, r#"read "4""#), times(&text, r#"read """#)), (Some(0), 1, 2));
+}
+
+#[test]
+fn top_shows_what_nodes_do_and_wait_for_while_they_live() {
+    let folder = folder("top");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let top = |how| {
+        let output = kyocho().args(["top", how]).env("KYOCHO_DIR", &folder).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(top("--json").trim(), "[]");
+    assert!(top("--once").contains("no nodes run here"));
+    let mut command = kyocho();
+    command.args(["run", "-n", "2"]).env(PROGRAM, "linger").env("KYOCHO_DIR", &folder);
+    let mut nodes = with_program(&mut command).stdin(Stdio::piped()).spawn().unwrap();
+    // Node 1 is at the barrier, and says so within a second.
+    let mut seen = top("--json");
+    while times(&seen, r#""rank":"#) < 2 || !seen.contains(r#""waits_for":"the barrier""#) {
+        assert_eq!(nodes.try_wait().unwrap(), None, "the nodes have ended: {seen}");
+        std::thread::park_timeout(core::time::Duration::from_millis(20));
+        seen = top("--json");
+    }
+    assert!(seen.contains(r#""nodes":2"#) && seen.contains(r#""bytes_sent":"#), "{seen}");
+    let table = top("--once");
+    assert!(table.contains("the barrier") && table.lines().count() == 4, "{table}");
+    drop(nodes.stdin.take());
+    assert!(nodes.wait().unwrap().success());
+    assert_eq!(top("--json").trim(), "[]");
 }
 
 #[test]

@@ -20,6 +20,7 @@ use kyocho_sys::prim::clock::Instant;
 use kyocho_sys::two_views::TwoViews;
 
 use crate::address::{Address, PageId};
+use crate::counters::Counters;
 use crate::interface::{Action, Call, DsmError, Event, Layout, Outcome};
 use crate::node::Node;
 use crate::runtime::statistics::Statistics;
@@ -225,14 +226,32 @@ impl Core {
         Ok(())
     }
 
-    /// Handles what comes until this node ends: the service thread's work.
-    pub(super) fn serve(&self) {
+    /// Handles what comes until this node ends: the service thread's work. Shows what it counts, if it is to be seen.
+    pub(super) fn serve(&self, mut counters: Option<Counters>) {
         let _told = TellOfPanic(self);
         while !self.lock().ended {
             for arrival in self.transport.receive(LOOK_EVERY) {
                 self.arrived(arrival);
             }
+            if let Some(counted) = counters.as_mut().filter(|counters| counters.are_due())
+                && let Err(why) = self.show_counters(counted)
+            {
+                super::last_words(&format!(
+                    "kyocho-dsm: counters are not to be seen any more: {why}"
+                ));
+                counters = None;
+            }
         }
+    }
+
+    fn show_counters(&self, counters: &mut Counters) -> std::io::Result<()> {
+        let (pages, waits_for) = {
+            let state = self.lock();
+            (state.watch.shown() as u64, state.node.waits_for())
+        };
+        let mut figures = vec![("pages", pages)];
+        figures.extend(self.statistics().figures());
+        counters.write(&figures, waits_for)
     }
 
     fn arrived(&self, arrival: Arrival) {

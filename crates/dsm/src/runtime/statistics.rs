@@ -51,6 +51,29 @@ impl Statistics {
         }
     }
 
+    /// All of them by name, times in nanoseconds.
+    #[must_use]
+    pub fn figures(&self) -> [(&'static str, u64); 15] {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        [
+            ("messages_sent", self.traffic.messages_sent),
+            ("bytes_sent", self.traffic.bytes_sent),
+            ("messages_received", self.traffic.messages_received),
+            ("bytes_received", self.traffic.bytes_received),
+            ("read_faults", self.read_faults),
+            ("write_faults", self.write_faults),
+            ("pages_compared", self.pages_compared),
+            ("words_written", self.words_written),
+            ("noting_ns", ns(self.noting)),
+            ("comparing_ns", ns(self.comparing)),
+            ("fetching_ns", ns(self.fetching)),
+            ("locks", self.locks),
+            ("locking_ns", ns(self.locking)),
+            ("barriers", self.barriers),
+            ("at_barriers_ns", ns(self.at_barriers)),
+        ]
+    }
+
     /// Time spent learning of writes: in traps, and comparing pages.
     #[must_use]
     pub fn detecting(&self) -> Duration {

@@ -58,10 +58,19 @@ fn common(
         (variable::SECRET, secret.to_hex()),
         (variable::SCHEME, scheme.to_owned()),
         (variable::DEADLINE_MS, arguments.deadline_ms.to_string()),
+        (variable::RUN, run_name()),
     ];
     let detection = arguments.detection.map(|way| (variable::DETECTION, way.to_string()));
     variables.extend(detection);
     Ok(variables)
+}
+
+/// What the counters of all nodes are found under: this host's name, as far as such a name may be, and this process's number.
+fn run_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let plain = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
+    let host: String = host.chars().filter(plain).take(40).collect();
+    format!("{host}-{}", std::process::id())
 }
 
 fn start(arguments: &RunArguments) -> Result<Vec<Child>, String> {
