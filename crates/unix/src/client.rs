@@ -4,6 +4,7 @@ use crate::server::host;
 use crate::walk::{NOT_FOUND, PATH_BYTES_MAX};
 use kyocho_sys::error::Errno;
 use kyocho_sys::remote;
+use rustix::fs::{Mode, OFlags};
 use std::os::fd::OwnedFd;
 
 /// A thread of a client process, asleep in the call that it made.
@@ -25,6 +26,14 @@ impl Client {
             all if all == buffer.len() => Ok(()),
             _ => Err(Errno::FAULT),
         }
+    }
+
+    /// Bytes of its memory, up to where it cannot be read any more: how many.
+    ///
+    /// # Errors
+    /// `FAULT`: not one of them can be read.
+    pub(crate) fn read_some(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        remote::read(self.thread, address, buffer)
     }
 
     /// Puts bytes into its memory.
@@ -115,6 +124,22 @@ impl Client {
             .map_err(host)
     }
 
+    /// The object behind one of its descriptors, as a descriptor that permits nothing but naming it (`O_PATH`).
+    ///
+    /// # Errors
+    /// `BADF`: it has no such.
+    pub(crate) fn object(&self, number: i32) -> Result<OwnedFd, Errno> {
+        let bad = Errno::new(libc::EBADF);
+        if number < 0 {
+            return Err(bad);
+        }
+        let shown = format!("/proc/{}/fd/{number}", self.thread);
+        match rustix::fs::open(shown.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            Err(rustix::io::Errno::NOENT) => Err(bad),
+            other => other.map_err(host),
+        }
+    }
+
     /// The host path of one of its directories.
     ///
     /// # Errors
@@ -154,11 +179,19 @@ pub(crate) fn generation(id: u32) -> Option<usize> {
     None
 }
 
-/// A number of `/proc/ID/status`.
+/// A number of `/proc/ID/status`. Looked up for most calls, so with one read.
 pub(crate) fn status_field(id: u32, field: &str, radix: u32) -> Result<u32, Errno> {
-    let text = std::fs::read_to_string(format!("/proc/{id}/status")).map_err(|_| Errno::SRCH)?;
-    text.lines()
-        .find_map(|line| line.strip_prefix(field))
-        .and_then(|rest| u32::from_str_radix(rest.trim(), radix).ok())
+    /// Longer than what stands in front of any field that is asked for.
+    const START_BYTES: usize = 2048;
+    let gone = |_| Errno::SRCH;
+    let path = format!("/proc/{id}/status");
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path.as_str(), flags, Mode::empty()).map_err(gone)?;
+    let mut start = [0; START_BYTES];
+    let read = rustix::io::read(&file, start.as_mut_slice()).map_err(gone)?;
+    start[..read]
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(field.as_bytes()))
+        .and_then(|rest| u32::from_str_radix(str::from_utf8(rest).ok()?.trim(), radix).ok())
         .ok_or(NOT_FOUND)
 }

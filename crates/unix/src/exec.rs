@@ -317,17 +317,22 @@ impl Request<'_> {
 
     /// Changes entries of the auxiliary vector at `address`. Later changes of the same entry win.
     fn change_vector(&self, address: u64, changes: &[(u64, u64)]) -> Result<(), Errno> {
-        const ENTRIES_MAX: u64 = 64;
-        for entry in (0..ENTRIES_MAX).map(|index| address + 16 * index) {
-            let kind = self.client.word(entry)?;
-            if kind == libc::AT_NULL {
+        const ENTRY_BYTES: usize = 16;
+        const ENTRIES_MAX: usize = 64;
+        let mut vector = [0; ENTRIES_MAX * ENTRY_BYTES];
+        let read = self.client.read_some(address, &mut vector)?;
+        for entry in vector[..read].chunks_exact_mut(ENTRY_BYTES) {
+            let (kind, value) = entry.split_at_mut(ENTRY_BYTES / 2);
+            let of_kind = |(changed, _): &&(u64, u64)| changed.to_le_bytes() == *kind;
+            if let Some((_, new)) = changes.iter().rev().find(of_kind) {
+                value.copy_from_slice(&new.to_le_bytes());
+            }
+            if *kind == libc::AT_NULL.to_le_bytes() {
                 break;
             }
-            if let Some((_, value)) = changes.iter().rev().find(|(changed, _)| *changed == kind) {
-                self.client.write(entry + 8, &value.to_le_bytes())?;
-            }
         }
-        Ok(())
+        // What stands behind its end is written back as it was: the one thread there is waits.
+        self.client.write(address, &vector[..read])
     }
 }
 

@@ -135,22 +135,38 @@ impl Request<'_> {
 
     /// What directory and path name together, where an empty path may mean the descriptor itself.
     pub(crate) fn find(&self, directory: i32, path: usize, flags: i32) -> Result<Node, Errno> {
-        let path = if self.word(path) == 0 && flags & libc::AT_EMPTY_PATH != 0 {
-            Vec::new()
-        } else {
-            self.path(path)?
-        };
+        self.find_at(directory, &self.text(path, flags)?, flags)
+    }
+
+    /// The path that argument `path` points to, which may be nowhere where it may be empty.
+    fn text(&self, path: usize, flags: i32) -> Result<Vec<u8>, Errno> {
+        if self.word(path) == 0 && flags & libc::AT_EMPTY_PATH != 0 {
+            return Ok(Vec::new());
+        }
+        self.path(path)
+    }
+
+    fn find_at(&self, directory: i32, path: &[u8], flags: i32) -> Result<Node, Errno> {
         if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
             if directory == libc::AT_FDCWD {
                 let base = self.base_of(directory)?;
                 return self.server.node(&self.client, &base);
             }
-            return self.server.node_of(self.client.descriptor(directory)?);
+            return self.server.node_of(self.client.object(directory)?);
         }
         let base = if path.starts_with(b"/") { Vec::new() } else { self.base_of(directory)? };
         let stay = flags & libc::AT_SYMLINK_NOFOLLOW != 0;
         let last = if stay { Last::Stay } else { Last::Follow };
-        self.server.walk(&self.client, &base, &path, last)
+        self.server.walk(&self.client, &base, path, last)
+    }
+
+    /// What is asked about: a descriptor's object, of which no path need be known (libraries ask so for `fstat`), or what a path names.
+    fn asked_about(&self, directory: i32, path: usize, flags: i32) -> Result<OwnedFd, Errno> {
+        let text = self.text(path, flags)?;
+        if text.is_empty() && flags & libc::AT_EMPTY_PATH != 0 && directory != libc::AT_FDCWD {
+            return self.client.object(directory);
+        }
+        self.find_at(directory, &text, flags).map(|node| node.file)
     }
 
     pub(crate) fn stat(
@@ -160,17 +176,16 @@ impl Request<'_> {
         result: usize,
         flags: i32,
     ) -> Result<Answer, Errno> {
-        let node = self.find(directory, path, flags)?;
-        self.client.write(self.word(result), &status::stat(node.file.as_fd())?)?;
+        let file = self.asked_about(directory, path, flags)?;
+        self.client.write(self.word(result), &status::stat(file.as_fd())?)?;
         DONE
     }
 
     pub(crate) fn statx(&self) -> Result<Answer, Errno> {
         const SYNC_FLAGS: i32 = libc::AT_STATX_FORCE_SYNC | libc::AT_STATX_DONT_SYNC;
         let flags = self.int(2);
-        let node = self.find(self.int(0), 1, flags)?;
-        let bytes =
-            status::statx(node.file.as_fd(), (flags & SYNC_FLAGS) as u32, self.word(3) as u32)?;
+        let file = self.asked_about(self.int(0), 1, flags)?;
+        let bytes = status::statx(file.as_fd(), (flags & SYNC_FLAGS) as u32, self.word(3) as u32)?;
         self.client.write(self.word(4), &bytes)?;
         DONE
     }
