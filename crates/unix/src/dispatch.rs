@@ -131,6 +131,7 @@ impl Request<'_> {
             libc::SYS_kill => self.kill(),
             libc::SYS_tgkill => self.signal_thread(self.int(0), self.int(1), self.int(2)),
             libc::SYS_tkill => self.signal_thread(0, self.int(0), self.int(1)),
+            libc::SYS_fcntl => self.own_descriptor(),
             libc::SYS_prlimit64 => self.limits(),
             libc::SYS_sched_setaffinity
             | libc::SYS_sched_setscheduler

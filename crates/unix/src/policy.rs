@@ -55,6 +55,11 @@ const fn native(number: c_long, conditions: &'static [Condition]) -> Rule {
     Rule { number, conditions, verdict: Verdict::Native }
 }
 
+/// For what is refused with other arguments.
+const fn served(number: c_long, conditions: &'static [Condition]) -> Rule {
+    Rule { number, conditions, verdict: Verdict::Served }
+}
+
 const fn counted(number: c_long, conditions: &'static [Condition]) -> Rule {
     Rule { number, conditions, verdict: Verdict::Counted }
 }
@@ -135,7 +140,8 @@ const REQUESTS: &[u32] = &[
     libc::TIOCGETD as u32,
 ];
 
-/// What `fcntl` may do: not `F_SETOWN`, `F_SETOWN_EX`, `F_SETSIG`, `F_NOTIFY`, which send signals to processes named in memory.
+/// What `fcntl` may do: not `F_SETOWN_EX`, `F_SETSIG`, `F_NOTIFY`, which send signals to processes named in memory, or signals that are not for this.
+/// `F_SETOWN` is served.
 const COMMANDS: &[u32] = &[
     libc::F_GETFD as u32,
     libc::F_SETFD as u32,
@@ -188,6 +194,7 @@ pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_munmap, &[AtLeast(0, GUARD)]),
     refused(libc::SYS_munmap, libc::EPERM),
     native(libc::SYS_fcntl, &[OneOf(1, COMMANDS)]),
+    served(libc::SYS_fcntl, &[OneOf(1, &[libc::F_SETOWN as u32])]),
     refused(libc::SYS_fcntl, libc::EINVAL),
     native(libc::SYS_ioctl, &[OneOf(1, REQUESTS)]),
     refused(libc::SYS_ioctl, libc::ENOTTY),

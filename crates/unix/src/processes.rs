@@ -80,6 +80,15 @@ impl Request<'_> {
         if named == thread as u32 { send(named, signal).and(DONE) } else { Err(Errno::PERM) }
     }
 
+    /// `F_SETOWN` of `fcntl`: who gets `SIGIO` about a descriptor. Nobody but the caller.
+    pub(crate) fn own_descriptor(&self) -> Result<Answer, Errno> {
+        if self.int(2) == self.client.process()? as i32 {
+            Ok(Answer::LetThrough)
+        } else {
+            Err(Errno::PERM)
+        }
+    }
+
     /// `prlimit64` that names a process.
     pub(crate) fn limits(&self) -> Result<Answer, Errno> {
         self.only_itself(self.word(0))

@@ -57,7 +57,9 @@ static void forbidden_calls(void) {
         REFUSED(syscall(numbers[i], 1, buffer, buffer, buffer, 0, 0));
     REFUSED_AS(EPERM, syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0));
     REFUSED_AS(ENOSYS, syscall(SYS_clone3, buffer, 88));
-    REFUSED_AS(EINVAL, fcntl(0, F_SETOWN, 1));
+    REFUSED_AS(EPERM, fcntl(0, F_SETOWN, 1));
+    REFUSED_AS(EPERM, fcntl(0, F_SETOWN, -1));
+    REFUSED_AS(EINVAL, fcntl(0, F_SETSIG, SIGKILL));
     REFUSED_AS(ENOTTY, ioctl(0, TIOCSTI, "x"));
     REFUSED_AS(EINVAL, prctl(PR_SET_DUMPABLE, 0));
     REFUSED_AS(EINVAL, prctl(PR_SET_SECCOMP, 1));
