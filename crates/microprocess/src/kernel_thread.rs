@@ -474,7 +474,7 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     // SAFETY: `start` passes a record, which lives for ever.
     let thread = unsafe { &*argument.cast_const().cast::<KernelThread>() };
     let Some((vp, role, stack)) = thread.beginning.take() else { return ptr::null_mut() };
-    thread.told.begin();
+    thread.told.begin(vp.shared().means);
     thread.become_current(open_reader());
     let observer = vp.shared().observer();
     observer.inspect(|observer| observer.enlist(thread));

@@ -17,7 +17,7 @@
 //! * The first real-time holder makes monitor and maker real time above all, or they would wait for it to wait for them.
 //!
 //! The best means permitted is chosen at the first start in the process: real time (with nice values below the normal level), else nice
-//! values, else none. A process whose user gave it another class than time sharing keeps it. `sched_ext` is not made use of: where a kernel
+//! values, else none. A runtime that is started by a thread of another class than time sharing keeps that class. `sched_ext` is not made use of: where a kernel
 //! has it, a scheduler would have to be loaded for the whole machine, by root.
 //!
 //! Children of a raised kernel thread begin as usual (`SCHED_RESET_ON_FORK`). The host has no such thing for nicer ones:
@@ -82,9 +82,11 @@ impl fmt::Display for Reflection {
     }
 }
 
-/// What the host permits of what is wanted, and by which means.
+/// What the host permits of what is wanted, and by which means, for a runtime that the calling thread starts: its threads inherit that
+/// one's class.
 pub(crate) fn settle(wanted: Reflection) -> (Reflection, Option<Means>) {
-    let Some(all) = permitted().filter(|_| wanted != Reflection::Off) else {
+    let is_usual = class(ThreadId::current()) == Ok(Some(Class::Normal));
+    let Some(all) = (is_usual && wanted != Reflection::Off).then(permitted).flatten() else {
         return (Reflection::Off, None);
     };
     let means = if wanted == Reflection::Nice { Means { real_time_max: 0, ..all } } else { all };
@@ -166,9 +168,9 @@ impl Told {
         Self(AtomicU8::new(Priority::NORMAL.level()))
     }
 
-    /// Nothing, or what its maker was told.
-    pub(crate) fn begin(&self) {
-        let inherits = RAISED.load(Ordering::Relaxed);
+    /// Nothing, or what its maker was told: where there are `means`, perhaps by another runtime.
+    pub(crate) fn begin(&self, means: Option<Means>) {
+        let inherits = means.is_some() && RAISED.load(Ordering::Relaxed);
         self.0
             .store(if inherits { INHERITED } else { Priority::NORMAL.level() }, Ordering::Relaxed);
     }

@@ -16,7 +16,7 @@ use crate::detect;
 use crate::fork;
 use crate::io::{Mechanism, mechanism};
 use crate::record::{Reason, State};
-use crate::reflection::{self, Means, Reflection};
+use crate::reflection::{self, Reflection};
 use crate::scheduler::{Factory, Scheduler};
 use crate::shared::{Options, Shared, outcome};
 use crate::space::{Limits, OnUnanswered, Reach};
@@ -187,7 +187,6 @@ impl RuntimeBuilder {
         let aside_max = self.aside_max.unwrap_or(ASIDE_MAX);
         let control = control_is_wanted(self.control, env::var_os("KYOCHO_CONTROL").as_deref());
         let most = self.virtual_processors_max.unwrap_or(0).max(virtual_processors);
-        let (reflection, means) = reflection::settle(self.reflection);
         Runtime {
             concurrency: virtual_processors,
             virtual_processors: most,
@@ -197,8 +196,7 @@ impl RuntimeBuilder {
                 cpu_percent_max: self.cpu_percent_max,
                 on_unanswered: self.on_unanswered,
             },
-            reflection,
-            means,
+            reflection: self.reflection,
             control,
             scheduler: self.scheduler,
         }
@@ -236,7 +234,6 @@ pub struct Runtime {
     detection: Detection,
     limits: Limits,
     reflection: Reflection,
-    means: Option<Means>,
     control: bool,
     scheduler: Option<Factory>,
 }
@@ -335,7 +332,7 @@ impl Runtime {
         let mut cpus = if pins { allowed_cpus() } else { Vec::new() };
         space::spread(&mut cpus);
         let (scheduler, concurrency) = (self.scheduler.clone(), self.concurrency);
-        let (reflection, means) = (self.reflection, self.means);
+        let (reflection, means) = reflection::settle(self.reflection);
         let limits = self.limits;
         let options = Options { detection, limits, reflection, means, scheduler, concurrency };
         let shared = Shared::new(self.virtual_processors, cpus, options);

@@ -13,7 +13,7 @@ use kyocho_microprocess::{
     Detection, Microprocess, Priority, Reflection, Runtime, report, scope, sleep, statistics,
     yield_now,
 };
-use kyocho_sys::scheduling::{Class, CpuSet, affinity, class, nice, set_affinity};
+use kyocho_sys::scheduling::{Class, CpuSet, affinity, class, nice, set_affinity, set_class};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
@@ -206,6 +206,48 @@ fn run_until_preempted() {
         }
         stop.store(true, Ordering::SeqCst);
     });
+}
+
+/// Runs something urgent until the host knows; whether it learns of that by real-time classes.
+fn raise_somebody() -> bool {
+    let usual = standing();
+    become_level(URGENT);
+    let raised = report().reflection == Reflection::RealTime;
+    if raised {
+        await_standing(is_raised(Reflection::RealTime, usual.1));
+    }
+    raised
+}
+
+/// Nothing that runs here changes how the host schedules the caller's kernel thread, nor the next one of its virtual processor.
+fn stay_as(given: (Class, i32)) {
+    assert_eq!(report().reflection, Reflection::Off);
+    for level in [URGENT, LOW, Priority::NORMAL.level()] {
+        assert_eq!(standing(), given);
+        become_level(level);
+        sleep_until_a_neighbour_comes();
+        // What it starts is of that class as well, and starting it changes nothing.
+        assert_eq!(of_child().0, libc::SCHED_FIFO as u32);
+    }
+    assert_eq!(standing(), given);
+}
+
+#[test]
+fn a_class_that_the_user_gave_is_kept() {
+    let test = "a_class_that_the_user_gave_is_kept";
+    let on_one = || Runtime::builder().virtual_processors(1).build();
+    let body = || {
+        // From here on whoever is made may be of another class than its virtual processor wants.
+        let raised = on_one().run(raise_somebody).unwrap();
+        let me = ThreadId::current();
+        let given = Class::Fifo(10);
+        if !raised || set_class(me, given).is_err() {
+            return skip(test, "real-time classes are not permitted");
+        }
+        let nice = nice(me).unwrap();
+        on_one().run(|| stay_as((given, nice))).unwrap();
+    };
+    alone(test, || under_watchdog(test, body));
 }
 
 #[test]
