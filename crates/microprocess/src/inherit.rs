@@ -22,8 +22,8 @@
 //! | a semaphore, a barrier, a scope, a notification | nobody: whoever will release, arrive or notify is not known before it does |
 //! | room or a message in a channel | nobody: any holder of the other end may come, and ends are cloned and handed on |
 //!
-//! Where nobody inherits, waiters are served by priority, first come first served among equals; one whose priority is changed while it waits keeps its
-//! place there. What needs more takes a mutex around its state, or a call.
+//! Where nobody inherits, waiters are served by priority, first come first served among equals, and one whose priority changes while it waits is
+//! queued anew ([`Ranking`]). What needs more takes a mutex around its state, or a call.
 //!
 //! **Lock order:** an object's guard, then a record's inheritance lock; the other way round it is only tried ([`Source::try_pass_on`]). No two
 //! inheritance locks are waited for at once.
@@ -38,7 +38,7 @@ use core::ptr;
 
 use kyocho_sys::prim::atomic::{AtomicU8, Ordering};
 
-use crate::record::{MicroprocessRef, Record, remote};
+use crate::record::{MicroprocessRef, Record, State, remote};
 use crate::reflection::let_others_run;
 use crate::spin::SpinLock;
 use crate::vp::{Vp, attention};
@@ -74,11 +74,27 @@ pub(crate) struct Inheritance {
     donations: Cell<*const Donation>,
     /// What it waits for; null for what passes nothing on.
     waits: Cell<*const Wait<'static>>,
+    /// What it waits for; null for what does not rank. Not under the lock: see [`Ranking`].
+    ranked: Cell<*const Ranked<'static>>,
 }
 
 /// A wait for `source`, in the waiter's own frame.
 pub(crate) struct Wait<'a> {
     pub(crate) source: &'a dyn Source,
+}
+
+/// Something that is waited for and goes by the level of who waits.
+///
+/// Costs a wait one store, for it is asked by the holder of the waiter's home alone, which nobody but that one can make run meanwhile.
+pub(crate) trait Ranking {
+    /// `who`, which waits for this, has another effective level; returns who has another one because of that. By the holder of `vp`, its home,
+    /// masked, in no guard.
+    fn rank_anew(&self, who: &'static Record, vp: &'static Vp) -> Option<&'static Record>;
+}
+
+/// A wait for something that ranks, in the waiter's own frame.
+pub(crate) struct Ranked<'a> {
+    pub(crate) by: &'a dyn Ranking,
 }
 
 /// What one lock gives to its owner. Belongs to the lock's guarded state, and does not move while it is linked: somebody waits.
@@ -101,6 +117,7 @@ impl Inheritance {
             joiner: Cell::new(0),
             donations: Cell::new(ptr::null()),
             waits: Cell::new(ptr::null()),
+            ranked: Cell::new(ptr::null()),
         }
     }
 
@@ -116,6 +133,7 @@ impl Inheritance {
         self.joiner.set(0);
         self.donations.set(ptr::null());
         self.waits.set(ptr::null());
+        self.ranked.set(ptr::null());
     }
 
     /// The donations to it. The lock is held.
@@ -235,7 +253,7 @@ fn pass_on(vp: &'static Vp, who: &'static Record) -> Option<&'static Record> {
         // SAFETY: null, or alive while the lock is held (module text).
         let Some(wait) = (unsafe { inheritance.waits.get().as_ref() }) else {
             inheritance.lock.release();
-            return None;
+            return rank_anew(vp, who);
         };
         match wait.source.try_pass_on(who, vp) {
             PassedOn::To(next) => return next,
@@ -248,6 +266,17 @@ fn pass_on(vp: &'static Vp, who: &'static Record) -> Option<&'static Record> {
             }
         }
     }
+}
+
+/// Lets what `who` waits for know its level, if that ranks.
+fn rank_anew(vp: &'static Vp, who: &'static Record) -> Option<&'static Record> {
+    // Elsewhere its home does it, which is told as well.
+    if !ptr::eq(who.home(), vp) || who.state.get() != State::Parked {
+        return None;
+    }
+    // SAFETY: null, or in the frame of who is parked here, and so does not leave it before the caller lets others run.
+    let ranked = unsafe { who.inheritance.ranked.get().as_ref() }?;
+    ranked.by.rank_anew(who, vp)
 }
 
 impl Record {
@@ -270,6 +299,18 @@ impl Record {
         self.inheritance.lock.release();
     }
 
+    /// It waits for something that ranks. By itself, before it parks.
+    #[inline(always)]
+    pub(crate) fn begin_ranked(&self, ranked: &Ranked<'_>) {
+        self.inheritance.ranked.set(ptr::from_ref(ranked).cast());
+    }
+
+    /// It waits no longer. By itself.
+    #[inline(always)]
+    pub(crate) fn end_ranked(&self) {
+        self.inheritance.ranked.set(ptr::null());
+    }
+
     /// Releases the inheritance lock, which [`Source::try_pass_on`] was called with.
     pub(crate) fn release_inheritance(&self) {
         self.inheritance.lock.release();
@@ -277,11 +318,53 @@ impl Record {
 }
 
 /// A joiner's wait for the end of a microprocess.
-pub(crate) struct Join(pub(crate) &'static Record);
+pub(crate) struct Join {
+    joined: &'static Record,
+    /// Whether the joiner was ever more urgent.
+    gives: Cell<bool>,
+}
+
+impl Join {
+    pub(crate) const fn new(joined: &'static Record) -> Self {
+        Self { joined, gives: Cell::new(false) }
+    }
+
+    /// `me`, which is more urgent, is going to wait, as `wait` says.
+    #[cold]
+    pub(crate) fn begin(&self, vp: &'static Vp, me: &'static Record, wait: &Wait<'_>) {
+        self.gives.set(true);
+        me.begin_wait(wait);
+        propagate(vp, me);
+    }
+
+    /// The wait is over, perhaps because `me` was killed.
+    #[inline]
+    pub(crate) fn end(&self, vp: &'static Vp, me: &'static Record) {
+        if self.gives.get() {
+            self.take_back(vp, me);
+        }
+    }
+
+    #[cold]
+    fn take_back(&self, vp: &'static Vp, me: &'static Record) {
+        me.end_wait();
+        if let Some(lowered) = self.give(0, vp) {
+            propagate(vp, lowered);
+        }
+    }
+
+    /// Gives `level` to who is joined; returns it where that changes its own.
+    fn give(&self, level: u8, vp: &'static Vp) -> Option<&'static Record> {
+        let Self { joined, .. } = *self;
+        let changed = joined.inheritance.change(joined, |given| given.joiner.set(level));
+        changed.then(|| announce(joined, vp))?;
+        Some(joined)
+    }
+}
 
 impl Source for Join {
     fn try_pass_on(&self, who: &'static Record, vp: &'static Vp) -> PassedOn {
-        let Self(joined) = *self;
+        let Self { joined, .. } = *self;
         let inheritance = &joined.inheritance;
         // Who joins frees the slot after it has cleared its wait, for which it needs the lock that we hold.
         let changed = inheritance.lock.try_acquire().then(|| {
@@ -298,20 +381,11 @@ impl Source for Join {
     }
 }
 
-/// `me` is going to wait for the end of `joined`, as `wait` says.
-#[cold]
-pub(crate) fn begin_join(vp: &'static Vp, me: &'static Record, wait: &Wait<'_>) {
-    me.begin_wait(wait);
-    propagate(vp, me);
-}
-
-/// The wait for the end of `joined` is over, perhaps because `me` was killed.
-#[cold]
-pub(crate) fn end_join(vp: &'static Vp, me: &'static Record, joined: &'static Record) {
-    me.end_wait();
-    if joined.inheritance.change(joined, |given| given.joiner.set(0)) {
-        announce(joined, vp);
-        propagate(vp, joined);
+/// A joiner that was not more urgent when it began to wait, and so is no [`Source`], is now.
+impl Ranking for Join {
+    fn rank_anew(&self, who: &'static Record, vp: &'static Vp) -> Option<&'static Record> {
+        self.gives.set(true);
+        self.give(who.effective_level(), vp)
     }
 }
 

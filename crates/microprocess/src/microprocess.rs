@@ -110,8 +110,8 @@ impl Microprocess {
     }
 
     /// Changes its priority. A runnable one is queued anew, behind its new equals; a running one goes on if nothing else is more
-    /// urgent now. On another virtual processor that happens at its next scheduling point; in the queue of a
-    /// channel it keeps its place. As long as others wait for it that are more urgent, it runs at their priority all the same.
+    /// urgent now. One that waits is queued anew where it waits. On another virtual processor that happens at its next scheduling point. As long as
+    /// others wait for it that are more urgent, it runs at their priority all the same.
     pub fn set_priority(&self, priority: Priority) {
         self.change(|record| record.ask_level(priority.level()));
     }

@@ -18,9 +18,12 @@ use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use crate::{
     channel::{Receiver, RecvArm, SendArm, Sender},
     guarded::Deadline,
+    inherit::{Ranked, Ranking},
     orders,
-    record::{Kind, Reason},
+    record::{Kind, Reason, Record},
+    schedule::current,
     sync::wait::Episode,
+    vp::Vp,
 };
 
 #[expect(unnameable_types, reason = "sealed: only the crate's own arms have operations")]
@@ -120,7 +123,15 @@ impl<'s, 'a> Select<'s, 'a> {
             let all_wait = self.enlist(&episode);
             let reason =
                 Reason { kind: Kind::Select, object: core::ptr::from_ref(&episode).addr() };
-            let claimed = if all_wait { episode.park(deadline, reason) } else { episode.close() };
+            let ranked = Ranked { by: &self };
+            let park = || {
+                let me = current();
+                me.begin_ranked(&ranked);
+                let claimed = episode.park(deadline, reason);
+                me.end_ranked();
+                claimed
+            };
+            let claimed = if all_wait { park() } else { episode.close() };
             for arm in self.arms {
                 arm.withdraw();
             }
@@ -142,6 +153,13 @@ impl<'s, 'a> Select<'s, 'a> {
             // SAFETY: the arms are borrowed and the episode lives until all arms are withdrawn.
             unsafe { arm.enlist(episode, index) }
         })
+    }
+}
+
+impl Ranking for Select<'_, '_> {
+    fn rank_anew(&self, who: &'static Record, _: &'static Vp) -> Option<&'static Record> {
+        self.arms.iter().for_each(|arm| arm.rank_anew(who.effective_level()));
+        None
     }
 }
 

@@ -541,18 +541,18 @@ impl<T> JoinHandle<T> {
             completion.joiner.set(Some(me));
             completion.lock.release();
             me.joins.set(Some(record));
-            let source = inherit::Join(record);
-            let wait = inherit::Wait { source: &source };
-            let gives = me.effective_level() > record.asked_level();
-            if gives {
-                inherit::begin_join(section.vp, me, &wait);
+            let join = inherit::Join::new(record);
+            let wait = inherit::Wait { source: &join };
+            let ranked = inherit::Ranked { by: &join };
+            me.begin_ranked(&ranked);
+            if me.effective_level() > record.asked_level() {
+                join.begin(section.vp, me, &wait);
             }
             let reason = Reason { kind: Kind::Join, object: self.id as usize };
             let cause = park_in(section, reason, None);
             section = mask();
-            if gives {
-                inherit::end_join(section.vp, me, record);
-            }
+            me.end_ranked();
+            join.end(section.vp, me);
             if cause == WakeCause::TimedOut {
                 section.leave();
                 orders::after_wait(None);

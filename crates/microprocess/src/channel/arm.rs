@@ -132,6 +132,12 @@ impl<T> Operation for RecvArm<'_, T> {
         unsafe { self.parts.shared.enlist_receiver(waiter, episode) }
     }
 
+    fn rank_anew(&self, level: u8) {
+        if let Some(waiter) = self.parts.waiter() {
+            self.parts.shared.rank_receiver(waiter, level);
+        }
+    }
+
     fn withdraw(&self) {
         if let Some(waiter) = self.parts.waiter() {
             self.parts.shared.withdraw_receiver(waiter);
@@ -212,6 +218,12 @@ impl<T> Operation for SendArm<'_, T> {
         let waiter = self.parts.make_waiter(episode, index);
         // SAFETY: the waiter lies in the arm, which the caller keeps until `withdraw`.
         unsafe { self.parts.shared.enlist_sender(waiter, episode) }
+    }
+
+    fn rank_anew(&self, level: u8) {
+        if let Some(waiter) = self.parts.waiter() {
+            self.parts.shared.rank_sender(waiter, level);
+        }
     }
 
     fn withdraw(&self) {

@@ -394,6 +394,16 @@ impl<T> Shared<T> {
         self.state.enter().receivers.waiters.remove(arm);
     }
 
+    /// Gives `arm` another priority, if it still is among the receivers.
+    pub(crate) fn rank_receiver(&self, arm: &Waiter, level: u8) {
+        self.state.enter().receivers.waiters.rank_anew(arm, level);
+    }
+
+    /// Gives `arm` another priority, if it still is among the senders.
+    pub(crate) fn rank_sender(&self, arm: &Waiter, level: u8) {
+        self.state.enter().senders.waiters.rank_anew(arm, level);
+    }
+
     /// Takes `arm` out of the senders, if it still is among them.
     pub(crate) fn withdraw_sender(&self, arm: &Waiter) {
         self.state.enter().senders.waiters.remove(arm);

@@ -13,6 +13,9 @@ pub trait Operation {
     /// The arm and the episode stay where they are until [`withdraw`](Self::withdraw).
     unsafe fn enlist(&self, episode: &Episode, index: u32) -> bool;
 
+    /// Takes the place in the queue that the level gives the selecter now, if the arm is in it. Masked, in no guard.
+    fn rank_anew(&self, level: u8);
+
     /// Leaves the queue, if the arm is in it, and takes note of what was done on its behalf.
     fn withdraw(&self);
 

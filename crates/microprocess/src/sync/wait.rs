@@ -33,8 +33,9 @@ use kyocho_sys::prim::cell::UnsafeCell;
 use super::wait_queue::{Links, WaitQueue};
 use crate::{
     guarded::{Deadline, Guard, Guarded, WakeCause, make_runnable_from},
+    inherit::{Ranked, Ranking},
     orders,
-    record::{MicroprocessRef, Reason},
+    record::{MicroprocessRef, Reason, Record},
     vp::Vp,
 };
 
@@ -221,14 +222,33 @@ pub(crate) fn wait_after<S>(
     // and by then it is in no queue: a waker took it out, or we do after the time ran out.
     unsafe { queue(&mut guard).push(waiter) };
     once_queued();
+    let place = InQueue { object, waiter, queue: &queue };
+    let ranked = Ranked { by: &place };
+    waiter.who.0.begin_ranked(&ranked);
     let cause = match deadline {
         None => guard.park(reason),
         Some(deadline) => guard.park_until(deadline, reason),
     };
+    waiter.who.0.end_ranked();
     if cause == WakeCause::TimedOut {
         queue(&mut object.enter()).remove(waiter);
     }
     waiter.outcome()
+}
+
+/// A place in a queue of `object`.
+struct InQueue<'a, S, Q> {
+    object: &'a Guarded<S>,
+    waiter: &'a Waiter,
+    queue: &'a Q,
+}
+
+impl<S, Q: Fn(&mut S) -> &mut WaitQueue> Ranking for InQueue<'_, S, Q> {
+    fn rank_anew(&self, who: &'static Record, _: &'static Vp) -> Option<&'static Record> {
+        let mut state = self.object.enter();
+        (self.queue)(&mut state).rank_anew(self.waiter, who.effective_level());
+        None
+    }
 }
 
 /// The kill point behind a wait; tells whether it was granted.

@@ -176,9 +176,10 @@ impl WaitQueue {
         true
     }
 
-    /// Gives a waiter another priority, and its place behind those who have it already; without effect on one that stands in no queue.
-    pub(super) fn rank_anew(&mut self, waiter: &Waiter, priority: u8) {
-        if self.remove(waiter) {
+    /// Gives a waiter another priority, and its place behind those who have it already; without effect where it has it, and on one that
+    /// stands in no queue.
+    pub(crate) fn rank_anew(&mut self, waiter: &Waiter, priority: u8) {
+        if waiter.priority() != priority && self.remove(waiter) {
             waiter.set_priority(priority);
             // SAFETY: it has just left this queue, where it was pinned, and it leaves it again as before.
             unsafe { self.push(waiter) };

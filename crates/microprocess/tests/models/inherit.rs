@@ -34,4 +34,12 @@ pub(crate) struct Wait<'a> {
     pub(crate) source: &'a dyn Source,
 }
 
+pub(crate) trait Ranking {
+    fn rank_anew(&self, who: &'static Record, vp: &'static Vp) -> Option<&'static Record>;
+}
+
+pub(crate) struct Ranked<'a> {
+    pub(crate) by: &'a dyn Ranking,
+}
+
 pub(crate) fn propagate(_vp: &'static Vp, _record: &'static Record) {}

@@ -3,7 +3,7 @@
 use loom::sync::{Condvar, Mutex};
 
 use crate::for_ever;
-use crate::inherit::Wait;
+use crate::inherit::{Ranked, Wait};
 use crate::prim::atomic::AtomicU64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,10 @@ impl Record {
     pub(crate) fn begin_wait(&self, _wait: &Wait<'_>) {}
 
     pub(crate) fn end_wait(&self) {}
+
+    pub(crate) fn begin_ranked(&self, _ranked: &Ranked<'_>) {}
+
+    pub(crate) fn end_ranked(&self) {}
 
     pub(crate) fn release_inheritance(&self) {}
 
