@@ -19,6 +19,7 @@ use crate::keeper::{Life, keep, mourn};
 use crate::protocol::{Answer, Phase, Word, after, client_sees};
 use crate::region::{REGIONS_MAX, Region, Slice};
 use crate::service::{Handle, ROOT};
+use crate::state;
 use crate::worker::AWAIT_REGION;
 
 /// How many free frames are looked at for the one whose server stands best.
@@ -316,8 +317,7 @@ impl Ticket<'_> {
         frame.level.store(level, Ordering::Relaxed);
         self.line.numbers[self.index].store(self.number, Ordering::Relaxed);
         self.state = Ticked::Asked;
-        let word = Word::new(Phase::Requested, self.number);
-        frame.state.swap(word.bits(), Ordering::SeqCst);
+        state::ask(&frame.state, self.number);
         self.bell = frame.server_bell();
         self.woken = self.line.server.ring(self.bell);
     }
@@ -328,7 +328,7 @@ impl Ticket<'_> {
         let wait = Wait {
             word: &frame.state,
             expected: Word::new(Phase::Requested, self.number).bits(),
-            level: None,
+            level: Some(&frame.level),
             over: Some(self.line.life.over()),
             from: Some((&self.line.server, self.bell)),
             woken: self.woken,
@@ -355,11 +355,7 @@ impl Ticket<'_> {
     /// Tells the server that nobody waits any more. The frame is free again once it has answered: somebody has to wait for that.
     fn abandon(&self) {
         let (line, index, number) = (Arc::clone(self.line), self.index, self.number);
-        let [requested, cancelled] =
-            [Phase::Requested, Phase::Cancelled].map(|phase| Word::new(phase, number).bits());
-        let state = &self.frame().state;
-        if state.compare_exchange(requested, cancelled, Ordering::SeqCst, Ordering::SeqCst).is_err()
-        {
+        if !state::give_up(&self.frame().state, number) {
             // Answered meanwhile.
             return line.give(index);
         }
@@ -367,7 +363,7 @@ impl Ticket<'_> {
             let frame = line.frame(index);
             let wait = Wait {
                 word: &frame.state,
-                expected: cancelled,
+                expected: Word::new(Phase::Cancelled, number).bits(),
                 level: None,
                 over: Some(line.life.over()),
                 from: None,

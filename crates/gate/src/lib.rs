@@ -61,6 +61,7 @@ pub mod protocol;
 mod region;
 mod server;
 mod service;
+mod state;
 pub mod typed;
 mod worker;
 

@@ -13,18 +13,19 @@ use std::collections::BTreeMap;
 use std::panic::{catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kyocho_microprocess::bell::{self, Wait};
+use kyocho_microprocess::bell::{self, Post};
 use kyocho_microprocess::{Builder, Killed, Microprocess, Priority, Semaphore, concurrency};
 use kyocho_sys::peer::Peer;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
 use kyocho_sys::sealed::SealedMemory;
 
 use crate::error::Failure;
-use crate::frame::{Frame, INLINE_BYTES_MAX, frame, life};
+use crate::frame::{INLINE_BYTES_MAX, frame, life};
 use crate::keeper::Life;
 use crate::protocol::{Arrival, Phase, Word, after, server_sees};
 use crate::region::REGIONS_MAX;
 use crate::service::{Call, Handle, ROOT, Service};
+use crate::state;
 
 /// Most handles of one connection at a time.
 const HANDLES_MAX: usize = 1024;
@@ -175,8 +176,11 @@ impl Worker {
         if let Ok(bell) = bell::own() {
             frame(&self.line.frames, self.index).announce_server(bell);
         }
+        let line = Arc::clone(&self.line);
+        let frame = frame(&line.frames, self.index);
+        let post = Post::new(&frame.state, &frame.level, line.life.over(), &line.client);
         let mut request = Vec::with_capacity(INLINE_BYTES_MAX);
-        while let Some(word) = self.await_call() {
+        while let Some(word) = self.await_call(&post) {
             let result = match server_sees(self.answered, word) {
                 Arrival::Nothing => continue,
                 Arrival::Broken => break,
@@ -186,34 +190,16 @@ impl Worker {
             let Some(result) = result else { break };
             self.answer(result);
         }
-        self.line.life.end();
+        line.life.end();
     }
 
     /// Waits until the state word is no longer what we left there; `None` once the connection is over.
-    fn await_call(&self) -> Option<Word> {
+    fn await_call(&self, post: &Post<'_>) -> Option<Word> {
         let frame = frame(&self.line.frames, self.index);
-        let client_bell = frame.client_bell();
-        let wait = Wait {
-            word: &frame.state,
-            expected: Word::new(Phase::Replied, self.answered).bits(),
-            level: Some(&frame.level),
-            over: Some(self.line.life.over()),
-            from: Some((&self.line.client, client_bell)),
-            woken: false,
-        };
-        let word = wait.run(None, |bell| frame.announce_server(bell)).ok()?;
+        let expected = Word::new(Phase::Replied, self.answered).bits();
+        let word = post.wait(expected, frame.client_bell(), |bell| frame.announce_server(bell));
         // A call that came after the end is not served, though its client does not know yet.
-        word.filter(|_| !self.line.life.is_over()).map(Word::alleged)
-    }
-
-    /// Runs at the caller's level, also where the call was there before we waited.
-    fn adopt_level(&self) {
-        let level = frame(&self.line.frames, self.index).level.load(Ordering::Relaxed);
-        let level = u8::try_from(level).ok().and_then(Priority::new).unwrap_or(Priority::HIGHEST);
-        let me = Microprocess::current();
-        if me.priority() != level {
-            me.set_priority(level);
-        }
+        word.ok()?.filter(|_| !self.line.life.is_over()).map(Word::alleged)
     }
 
     /// Copies the request, checks it once, and has it served; `None` where it breaks the protocol.
@@ -223,7 +209,6 @@ impl Worker {
             // Its first call: there may be more at a time than ever before.
             self.line.hire(self.index + 1 + concurrency());
         }
-        self.adopt_level();
         let frame = frame(&self.line.frames, self.index);
         let head = frame.head();
         if head.bytes as usize > INLINE_BYTES_MAX {
@@ -267,14 +252,10 @@ impl Worker {
         }
         self.answered = after(self.answered);
         self.serving = false;
-        publish(frame, self.answered);
+        state::answer(&frame.state, self.answered);
         self.line.client.ring(frame.client_bell());
         bell::repay();
     }
-}
-
-fn publish(frame: &Frame, number: u32) {
-    frame.state.swap(Word::new(Phase::Replied, number).bits(), Ordering::SeqCst);
 }
 
 /// A service that panicked is an answer; one that was killed takes its worker with it.

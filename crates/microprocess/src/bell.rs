@@ -23,7 +23,6 @@
 //!
 //! Source: Paper 1, §4: the server's state is kept where the caller finds it. There in the kernel, here in the page that is shown.
 
-use core::time::Duration;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
@@ -32,11 +31,8 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 use kyocho_sys::task::ThreadId;
 
-use crate::deadline::Deadline;
 use crate::kernel_thread::KernelThread;
-use crate::orders;
-use crate::record::{Kind, MicroprocessRef, Reason};
-use crate::schedule::{WakeCause, mask, mask_at_point, park_in};
+use crate::schedule::mask;
 use crate::vp::Vp;
 
 mod awaited;
@@ -44,11 +40,14 @@ mod hall;
 mod lend;
 mod linger;
 mod rest;
+mod ring;
+mod wait;
 
-use awaited::{Awaited, Awaiting};
+use awaited::Awaiting;
 pub use hall::{BELLS_MAX, Standing};
 use hall::{Hall, NO_BELL, PeerHall};
 pub(crate) use linger::linger;
+pub use wait::{Post, Wait};
 
 /// How long a parked holder sleeps at most: somebody may have scribbled on its counter.
 const LOOK_AGAIN_NS: u64 = 100_000_000;
@@ -86,90 +85,6 @@ impl Peer {
 /// The host gives no memory or descriptors.
 pub fn descriptors() -> io::Result<(BorrowedFd<'static>, BorrowedFd<'static>)> {
     Ok(hall()?.descriptors())
-}
-
-/// A wait for a word.
-#[derive(Debug)]
-pub struct Wait<'a> {
-    /// The word; other processes change it.
-    pub word: &'a AtomicU32,
-    /// What it holds while there is nothing to do.
-    pub expected: u32,
-    /// A word with the level at which the waiter goes on, written by who changes the other one. The waiter's own where there is none.
-    pub level: Option<&'a AtomicU32>,
-    /// A word of this process: once it is not 0, the wait is over, too. Whoever changes it calls [`ring_all`].
-    pub over: Option<&'a AtomicU32>,
-    /// Who will change it: another process's bell. Tells whether looking for a moment is better than sleeping.
-    pub from: Option<(&'a Peer, u32)>,
-    /// Whether that one was just woken, and does not show it yet.
-    pub woken: bool,
-}
-
-impl Wait<'_> {
-    /// Parks the caller until the word has another value than the expected one; returns that value, or `None` after `limit` and once
-    /// `over` is set.
-    ///
-    /// `announce` gets the number of the bell to ring, where the waker finds it; it may be called more than once and neither allocates nor
-    /// waits. A [kill point](crate::Microprocess::kill).
-    ///
-    /// # Errors
-    /// The host gives no memory for bells, or there are none left ([`BELLS_MAX`] virtual processors).
-    ///
-    /// # Panics
-    /// The caller is no microprocess.
-    pub fn run(&self, limit: Option<Duration>, announce: impl Fn(u32)) -> io::Result<Option<u32>> {
-        let hall = hall()?;
-        let deadline = limit.and_then(Deadline::after);
-        let changed =
-            || Some(self.word.load(Ordering::Acquire)).filter(|&now| now != self.expected);
-        while changed().is_none() && !self.is_over() {
-            if self.wait_once(hall, deadline, &announce)? {
-                continue;
-            }
-            // The word may have changed at the last moment.
-            if changed().is_none() {
-                orders::after_wait(deadline);
-            }
-            break;
-        }
-        Ok(changed())
-    }
-
-    fn is_over(&self) -> bool {
-        self.over.is_some_and(|over| over.load(Ordering::SeqCst) != 0)
-    }
-
-    /// Parks once; `false` when the time is over, or the caller is killed.
-    fn wait_once(
-        &self,
-        hall: &'static Hall,
-        deadline: Option<Deadline>,
-        announce: &impl Fn(u32),
-    ) -> Result<bool, Errno> {
-        let section = mask_at_point();
-        let vp = section.vp;
-        let who = MicroprocessRef(vp.running());
-        let Some(bell) = vp.bell.number(hall) else {
-            section.leave();
-            return Err(Errno::BUSY);
-        };
-        let awaited = Awaited::new(self, who);
-        vp.bell.link(&awaited);
-        announce(bell);
-        // After the announcement: who changes the word from here on rings.
-        if self.word.load(Ordering::SeqCst) != self.expected || self.is_over() {
-            vp.bell.unlink(&awaited);
-            section.leave();
-            return Ok(true);
-        }
-        let reason = Reason { kind: Kind::Bell, object: self.word.as_ptr().addr() };
-        let cause = park_in(section, reason, deadline);
-        // The bell is that of the virtual processor where it was linked, wherever this is now.
-        let section = mask();
-        vp.bell.unlink(&awaited);
-        section.leave();
-        Ok(cause == WakeCause::Woken)
-    }
 }
 
 /// The bell of the caller's virtual processor, which may be another one after the next call of this crate.
@@ -234,8 +149,6 @@ pub(crate) struct Bell {
     rests_here: AtomicU32,
     /// How many more times not to yield to a peer: the last time somebody else took the core for long.
     shy: AtomicU32,
-    /// How many loans in a row were over before the debtor had shown that it is awake.
-    in_vain: AtomicU32,
 }
 
 impl Bell {
@@ -245,7 +158,6 @@ impl Bell {
             awaiting: Awaiting::new(),
             rests_here: AtomicU32::new(0),
             shy: AtomicU32::new(0),
-            in_vain: AtomicU32::new(0),
         }
     }
 
@@ -278,26 +190,18 @@ impl Bell {
         }
     }
 
-    fn link(&self, awaited: &Awaited) {
-        self.awaiting.link(awaited);
-    }
-
-    fn unlink(&self, awaited: &Awaited) {
-        self.awaiting.unlink(awaited);
-    }
-
-    /// Whether somebody waits: for a word of another process is no deadlock.
+    /// Whether somebody waits, or serves: for a word of another process is no deadlock.
     #[inline]
     pub(crate) fn awaits(&self) -> bool {
-        self.awaiting.count() != 0
+        self.awaiting.is_any()
     }
 
-    /// Whether a word has changed that somebody waits for. By anybody.
+    /// Whether a word has changed that somebody waits for, or goes by. By anybody.
     pub(crate) fn has_changed(&self) -> bool {
         self.awaits() && self.awaiting.has_changed()
     }
 
-    /// Makes those runnable whose words have changed; whether there were any. By the holder of `vp`, masked.
+    /// Makes those runnable whose words have changed, and passes levels on; whether there was anything. By the holder of `vp`, masked.
     #[inline]
     pub(crate) fn look(&self, vp: &'static Vp) -> bool {
         self.awaits() && self.awaiting.look(vp)

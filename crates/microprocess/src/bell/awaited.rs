@@ -1,4 +1,10 @@
-//! The words that microprocesses of one virtual processor wait for: a list of nodes on their stacks.
+//! The words that microprocesses of one virtual processor wait for, or go by: two lists of nodes in their frames.
+//!
+//! ```text
+//!   link ──► waits ── word changed, or the wait ended otherwise ──► in no list
+//!              ▲                    └─ the waiter has a post ─────► serves: its level follows a word
+//!              └────────────────────── its next wait ──────────────────┘
+//! ```
 #![expect(unsafe_code, reason = "follows pointers to waiters' frames")]
 
 use core::cell::Cell;
@@ -7,184 +13,376 @@ use core::ptr;
 
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
-use super::{Peer, Wait};
+use super::Peer;
 use crate::priority::Priority;
-use crate::record::{MicroprocessRef, State};
-use crate::schedule::make_runnable_from;
+use crate::record::{MicroprocessRef, Record, State, remote};
+use crate::schedule::{make_runnable_from, mask};
 use crate::spin::AlwaysLock;
 use crate::vp::Vp;
 
-/// One wait, in its waiter's frame. Touched under the list's lock.
+/// What becomes of a node after its wait.
+pub(super) enum Afterwards {
+    /// Nothing: it is over.
+    Ends,
+    /// The waiter goes on at the level that this word says, and follows it.
+    Follows(*const AtomicU32),
+}
+
+/// Where a node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Waits,
+    Serves,
+}
+
+/// One waiter, in its own frame. Up to `in_vain` the cells are its own to touch unless it waits; then, and the others always, the lock's.
 pub(super) struct Awaited {
     word: *const AtomicU32,
-    expected: u32,
-    level: *const AtomicU32,
     over: *const AtomicU32,
     who: MicroprocessRef,
-    peer: *const Peer,
-    bell: u32,
+    afterwards: Afterwards,
+    /// Whose lists it stands in.
+    vp: Cell<Option<&'static Vp>>,
+    expected: Cell<u32>,
+    peer: Cell<*const Peer>,
+    bell: Cell<u32>,
     woken: Cell<bool>,
+    /// How many loans were over while who will answer slept.
+    in_vain: Cell<u32>,
+    /// The level it was last told to follow.
+    followed: Cell<u8>,
+    place: Cell<Place>,
     before: Cell<*const Self>,
     next: Cell<*const Self>,
-    linked: Cell<bool>,
 }
 
 impl Awaited {
-    pub(super) fn new(wait: &Wait<'_>, who: MicroprocessRef) -> Self {
-        let (peer, bell) =
-            wait.from.map_or((ptr::null(), 0), |(peer, bell)| (ptr::from_ref(peer), bell));
+    pub(super) fn new(
+        word: &AtomicU32,
+        over: Option<&AtomicU32>,
+        who: &'static Record,
+        afterwards: Afterwards,
+    ) -> Self {
         Self {
-            word: wait.word,
-            expected: wait.expected,
-            level: wait.level.map_or(ptr::null(), ptr::from_ref),
-            over: wait.over.map_or(ptr::null(), ptr::from_ref),
-            who,
-            peer,
-            bell,
-            woken: Cell::new(wait.woken),
+            word,
+            over: over.map_or(ptr::null(), ptr::from_ref),
+            who: MicroprocessRef(who),
+            afterwards,
+            vp: Cell::new(None),
+            expected: Cell::new(0),
+            peer: Cell::new(ptr::null()),
+            bell: Cell::new(0),
+            woken: Cell::new(false),
+            in_vain: Cell::new(0),
+            followed: Cell::new(0),
+            place: Cell::new(Place::Nowhere),
             before: Cell::new(ptr::null()),
             next: Cell::new(ptr::null()),
-            linked: Cell::new(false),
         }
     }
 
-    fn has_changed(&self) -> bool {
-        // SAFETY: the waiter's wait borrows the word, and unlinks this first.
-        let now = unsafe { (*self.word).load(Ordering::Acquire) };
-        // SAFETY: null, or borrowed as well.
-        let over = unsafe { self.over.as_ref() };
-        now != self.expected || over.is_some_and(|over| over.load(Ordering::SeqCst) != 0)
+    /// The waiter.
+    pub(super) fn who(&self) -> &'static Record {
+        self.who.0
     }
 
-    /// Lets the waiter go on, at the level that the waker asks for. It was unlinked; the caller holds `vp`.
+    pub(super) fn word_address(&self) -> usize {
+        self.word.addr()
+    }
+
+    /// Settles what its next wait is for. By the waiter, which does not wait.
+    pub(super) fn expect(&self, expected: u32, from: Option<(&Peer, u32)>, woken: bool) {
+        let (peer, bell) =
+            from.map_or((ptr::null(), 0), |(peer, bell)| (ptr::from_ref(peer), bell));
+        self.expected.set(expected);
+        self.peer.set(peer);
+        self.bell.set(bell);
+        self.woken.set(woken);
+        self.in_vain.set(0);
+    }
+
+    /// The word's value, once it is not the expected one.
+    pub(super) fn changed(&self) -> Option<u32> {
+        // SAFETY: borrowed by the waiter's wait or post, which takes this out of the lists first.
+        let now = unsafe { (*self.word).load(Ordering::SeqCst) };
+        Some(now).filter(|&now| now != self.expected.get())
+    }
+
+    /// Whether the wait is over whatever the word says.
+    pub(super) fn is_over(&self) -> bool {
+        // SAFETY: null, or borrowed as the word is.
+        unsafe { self.over.as_ref() }.is_some_and(|over| over.load(Ordering::SeqCst) != 0)
+    }
+
+    /// Who will change the word, if that is known.
+    fn peer(&self) -> Option<&Peer> {
+        // SAFETY: null, or borrowed as the word is.
+        unsafe { self.peer.get().as_ref() }
+    }
+
+    /// Whether somebody owes the waiter an answer: who has a post waits for what may never come.
+    fn is_call(&self) -> bool {
+        matches!(self.afterwards, Afterwards::Ends) && !self.peer.get().is_null()
+    }
+
+    /// Whether the waiter has something to do.
+    pub(super) fn has_changed(&self) -> bool {
+        self.changed().is_some() || self.is_over()
+    }
+
+    /// The level that the waiter is to go on at, as another process says.
+    fn alleged_level(&self) -> Option<u8> {
+        let Afterwards::Follows(word) = self.afterwards else { return None };
+        // SAFETY: borrowed by the waiter's post.
+        let level = unsafe { (*word).load(Ordering::Relaxed) };
+        Some(level.min(u32::from(Priority::HIGHEST.level())) as u8)
+    }
+
+    /// Whether the level to follow has changed.
+    fn is_raised(&self) -> bool {
+        self.alleged_level().is_some_and(|level| level != self.followed.get())
+    }
+
+    /// Lets the waiter go on, at the level that it was just asked to. It does not wait any more; the caller holds `vp`.
     fn wake(&self, vp: &'static Vp) {
         let record = self.who.0;
-        // SAFETY: null, or borrowed by the waiter's wait, which does not end before it is woken here.
-        if let Some(level) = unsafe { self.level.as_ref() } {
-            let level = level.load(Ordering::Relaxed).min(u32::from(Priority::HIGHEST.level()));
-            record.ask_level(level as u8);
-            if ptr::eq(record.home(), vp) && record.state.get() == State::Parked {
-                record.take_asked_level();
-            }
+        if ptr::eq(record.home(), vp) && record.state.get() == State::Parked {
+            record.take_asked_level();
         }
         make_runnable_from(vp, self.who);
     }
-}
 
-struct List {
-    first: *const Awaited,
-}
+    /// Asks the waiter, which serves, for the level that its caller has now.
+    fn ask_level(&self) {
+        if let Some(level) = self.alleged_level() {
+            self.followed.set(level);
+            self.who.0.ask_level(level);
+        }
+    }
 
-// SAFETY: what it points to is touched under its lock.
-unsafe impl Send for List {}
+    // ----- by the waiter -----------------------------------------------------------------------
 
-/// All waits of one virtual processor.
-pub(super) struct Awaiting {
-    list: AlwaysLock<List>,
-    count: AtomicU32,
-}
+    /// Puts it among those that wait, of `vp`, which the caller holds.
+    pub(super) fn link(&self, vp: &'static Vp) {
+        if !self.vp.get().is_some_and(|before| ptr::eq(before, vp)) {
+            self.unlink();
+            self.vp.set(Some(vp));
+        }
+        vp.bell.awaiting.put(self, Place::Waits);
+    }
 
-impl fmt::Debug for Awaiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Awaiting").field("count", &self.count).finish_non_exhaustive()
+    /// Its wait is over, however it ended. Masked.
+    pub(super) fn leave(&self) {
+        if let Some(vp) = self.vp.get() {
+            vp.bell.awaiting.put(self, self.place_afterwards());
+        }
+    }
+
+    /// Serves from here on, at the level to follow as it is now. Masked, on `vp`.
+    pub(super) fn follow(&self, vp: &'static Vp) {
+        let vp = self.vp.get().unwrap_or(vp);
+        self.vp.set(Some(vp));
+        vp.bell.awaiting.follow(self);
+    }
+
+    /// Takes it out of all lists.
+    pub(super) fn unlink(&self) {
+        if let Some(vp) = self.vp.take() {
+            let section = mask();
+            vp.bell.awaiting.put(self, Place::Nowhere);
+            section.leave();
+        }
+    }
+
+    fn place_afterwards(&self) -> Place {
+        match self.afterwards {
+            Afterwards::Ends => Place::Nowhere,
+            Afterwards::Follows(_) => Place::Serves,
+        }
     }
 }
 
-impl Awaiting {
-    pub(super) const fn new() -> Self {
-        Self { list: AlwaysLock::new(List { first: ptr::null() }), count: AtomicU32::new(0) }
-    }
+/// Nodes, the latest first.
+struct List(*const Awaited);
 
-    pub(super) fn count(&self) -> u32 {
-        self.count.load(Ordering::Relaxed)
-    }
+impl List {
+    const EMPTY: Self = Self(ptr::null());
 
-    pub(super) fn link(&self, awaited: &Awaited) {
-        let mut list = self.list.acquire();
+    fn push(&mut self, awaited: &Awaited) {
         // SAFETY: null, or linked and so alive.
-        if let Some(first) = unsafe { list.first.as_ref() } {
+        if let Some(first) = unsafe { self.0.as_ref() } {
             first.before.set(awaited);
         }
-        awaited.next.set(list.first);
-        awaited.linked.set(true);
-        list.first = awaited;
-        self.count.store(self.count() + 1, Ordering::SeqCst);
+        awaited.before.set(ptr::null());
+        awaited.next.set(self.0);
+        self.0 = awaited;
     }
 
-    pub(super) fn unlink(&self, awaited: &Awaited) {
-        self.unlink_locked(&mut self.list.acquire(), awaited);
-    }
-
-    fn unlink_locked(&self, list: &mut List, awaited: &Awaited) {
-        if !awaited.linked.replace(false) {
-            return;
-        }
+    fn remove(&mut self, awaited: &Awaited) {
         let (before, next) = (awaited.before.get(), awaited.next.get());
         // SAFETY: null, or linked and so alive.
         match unsafe { before.as_ref() } {
             Some(before) => before.next.set(next),
-            None => list.first = next,
+            None => self.0 = next,
         }
         // SAFETY: as above.
         if let Some(next) = unsafe { next.as_ref() } {
             next.before.set(before);
         }
-        self.count.store(self.count() - 1, Ordering::SeqCst);
     }
 
-    /// Makes those runnable whose words have changed.
+    fn first(&self) -> Option<&Awaited> {
+        // SAFETY: null, or linked and so alive while the lists' lock is held, which `self` shows.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Its nodes; the one that was given last may be removed.
+    fn iter(&self) -> impl Iterator<Item = &Awaited> + use<'_> {
+        let mut at = self.0;
+        core::iter::from_fn(move || {
+            // SAFETY: as in `first`.
+            let here = unsafe { at.as_ref() }?;
+            at = here.next.get();
+            Some(here)
+        })
+    }
+}
+
+/// Who waits and who serves.
+struct Lists {
+    waits: List,
+    serves: List,
+}
+
+// SAFETY: what they point to is touched under their lock.
+unsafe impl Send for Lists {}
+
+impl Lists {
+    fn list(&mut self, place: Place) -> Option<&mut List> {
+        match place {
+            Place::Nowhere => None,
+            Place::Waits => Some(&mut self.waits),
+            Place::Serves => Some(&mut self.serves),
+        }
+    }
+
+    /// Moves `awaited` there. Who serves from here on is asked for the level of its caller.
+    fn put(&mut self, awaited: &Awaited, place: Place) {
+        let before = awaited.place.replace(place);
+        if before == place && place != Place::Waits {
+            return;
+        }
+        if let Some(list) = self.list(before) {
+            list.remove(awaited);
+        }
+        if place == Place::Serves {
+            awaited.ask_level();
+        }
+        if let Some(list) = self.list(place) {
+            list.push(awaited);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waits.0.is_null() && self.serves.0.is_null()
+    }
+}
+
+/// All waits of one virtual processor.
+pub(super) struct Awaiting {
+    lists: AlwaysLock<Lists>,
+    /// Whether there are any; changed under the lock.
+    any: AtomicU32,
+}
+
+impl fmt::Debug for Awaiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Awaiting").field("any", &self.any).finish_non_exhaustive()
+    }
+}
+
+impl Awaiting {
+    pub(super) const fn new() -> Self {
+        let lists = Lists { waits: List::EMPTY, serves: List::EMPTY };
+        Self { lists: AlwaysLock::new(lists), any: AtomicU32::new(0) }
+    }
+
+    /// Whether somebody waits or serves here.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        self.any.load(Ordering::Relaxed) != 0
+    }
+
+    fn put(&self, awaited: &Awaited, place: Place) {
+        let mut lists = self.lists.acquire();
+        lists.put(awaited, place);
+        self.any.store(u32::from(!lists.is_empty()), Ordering::SeqCst);
+    }
+
+    /// Puts `awaited` among those that serve, if it is not there, and asks for the level of its caller.
+    fn follow(&self, awaited: &Awaited) {
+        let mut lists = self.lists.acquire();
+        lists.put(awaited, Place::Serves);
+        awaited.ask_level();
+        self.any.store(1, Ordering::SeqCst);
+    }
+
+    /// Makes those runnable whose words have changed, and passes levels on.
     pub(super) fn look(&self, vp: &'static Vp) -> bool {
-        let mut list = self.list.acquire();
+        let mut lists = self.lists.acquire();
         let mut found = false;
-        let mut at = list.first;
-        // SAFETY: null, or linked and so alive; the next one is read before this one is unlinked.
+        let mut at = lists.waits.0;
+        // SAFETY: null, or linked and so alive; the next one is read before this one is moved.
         while let Some(awaited) = unsafe { at.as_ref() } {
             at = awaited.next.get();
             if awaited.has_changed() {
-                self.unlink_locked(&mut list, awaited);
+                lists.put(awaited, awaited.place_afterwards());
                 awaited.wake(vp);
                 found = true;
             }
         }
+        for served in lists.serves.iter().filter(|served| served.is_raised()) {
+            served.ask_level();
+            served.who.0.post(remote::CHANGED);
+            found = true;
+        }
+        self.any.store(u32::from(!lists.is_empty()), Ordering::SeqCst);
         found
     }
 
-    /// Whether one of the words has changed.
+    /// Whether a look would find something.
     pub(super) fn has_changed(&self) -> bool {
-        let list = self.list.acquire();
-        let mut at = list.first;
-        // SAFETY: null, or linked and so alive while the lock is held.
-        while let Some(awaited) = unsafe { at.as_ref() } {
-            if awaited.has_changed() {
-                return true;
-            }
-            at = awaited.next.get();
-        }
-        false
+        let lists = self.lists.acquire();
+        lists.waits.iter().any(Awaited::has_changed) || lists.serves.iter().any(Awaited::is_raised)
     }
 
-    /// What is known of who will answer the latest wait: its standing, and whether it was just woken.
+    /// What is known of who will end the latest wait: its bells, its own one, and whether it was just woken.
     pub(super) fn latest<R>(&self, tell: impl FnOnce(&Peer, u32, bool) -> R) -> Option<R> {
-        let list = self.list.acquire();
-        // SAFETY: null, or linked and so alive while the lock is held.
-        let latest = unsafe { list.first.as_ref() }?;
-        // SAFETY: null, or borrowed by the waiter's wait.
-        let peer = unsafe { latest.peer.as_ref() }?;
-        Some(tell(peer, latest.bell, latest.woken.get()))
+        let lists = self.lists.acquire();
+        let latest = lists.waits.first()?;
+        Some(tell(latest.peer()?, latest.bell.get(), latest.woken.get()))
     }
 
-    /// Who will answer the latest wait had time to show that it is awake.
-    pub(super) fn wake_is_over(&self) {
-        let list = self.list.acquire();
-        // SAFETY: null, or linked and so alive while the lock is held.
-        if let Some(latest) = unsafe { list.first.as_ref() } {
-            latest.woken.set(false);
+    /// What is known of who will answer the latest call: its bells, its own one, and how many loans to it were in vain.
+    pub(super) fn latest_call<R>(&self, tell: impl FnOnce(&Peer, u32, u32) -> R) -> Option<R> {
+        let lists = self.lists.acquire();
+        let call = lists.waits.iter().find(|awaited| awaited.is_call())?;
+        Some(tell(call.peer()?, call.bell.get(), call.in_vain.get()))
+    }
+
+    /// A loan to who will answer the latest call is over.
+    pub(super) fn judge_loan(&self, was_in_vain: bool) {
+        let lists = self.lists.acquire();
+        if let Some(call) = lists.waits.iter().find(|awaited| awaited.is_call()) {
+            call.in_vain.set(if was_in_vain { call.in_vain.get() + 1 } else { 0 });
         }
     }
 
-    /// Forgets all waits: their waiters never run again.
+    /// Forgets everybody: they never run again.
     pub(super) fn forget(&self) {
-        self.list.acquire().first = ptr::null();
-        self.count.store(0, Ordering::SeqCst);
+        let mut lists = self.lists.acquire();
+        *lists = Lists { waits: List::EMPTY, serves: List::EMPTY };
+        self.any.store(0, Ordering::SeqCst);
     }
 }

@@ -5,12 +5,12 @@ use core::ptr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use kyocho_sys::error::Errno;
-use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::scheduling::current_cpu;
 use kyocho_sys::sealed::{SealedMemory, Use, Writers};
 use kyocho_sys::task::ThreadId;
 
+use super::ring;
 use crate::kernel_thread::ANY_CPU;
 use crate::vp::Vp;
 
@@ -20,10 +20,6 @@ pub const BELLS_MAX: usize = 64;
 pub(super) const NO_BELL: u32 = u32::MAX;
 const LINE_BYTES: usize = 64;
 const BYTES: usize = BELLS_MAX * LINE_BYTES;
-
-/// Values of [`Shown::state`].
-const AWAKE: u32 = 0;
-const PARKED: u32 = 1;
 
 /// How a virtual processor stands, as its owner says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +36,7 @@ pub enum Standing {
 /// What the owner shows of one virtual processor.
 #[repr(C, align(64))]
 struct Shown {
+    /// See [`ring`].
     state: AtomicU32,
     cpu: AtomicU32,
     /// The number of the kernel thread that holds it; 0: not known.
@@ -111,7 +108,7 @@ impl Hall {
 
     /// Shows that it is awake again.
     pub(super) fn show_awake(&self, bell: u32) {
-        shown(&self.shown, bell).state.store(AWAKE, Ordering::Relaxed);
+        ring::show_awake(&shown(&self.shown, bell).state);
     }
 
     /// Shows where it is.
@@ -126,12 +123,12 @@ impl Hall {
 
     /// Shows that it is about to sleep. Before its last look at the words.
     pub(super) fn show_parked(&self, bell: u32) {
-        shown(&self.shown, bell).state.swap(PARKED, Ordering::SeqCst);
+        ring::show_parked(&shown(&self.shown, bell).state);
     }
 
     /// What the counter of `bell` reads; to be read before the last look at the words.
     pub(super) fn count(&self, bell: u32) -> u32 {
-        open(&self.open, bell).counter.load(Ordering::SeqCst)
+        ring::count(self.counter(bell))
     }
 
     /// The counter itself.
@@ -148,15 +145,13 @@ impl Hall {
     pub(super) fn ring_all(&self) {
         let taken = self.taken.load(Ordering::SeqCst);
         for bell in (0..BELLS_MAX as u32).filter(|bell| taken & 1 << bell != 0) {
-            if shown(&self.shown, bell).state.load(Ordering::SeqCst) == PARKED {
-                self.rouse(bell);
-            }
+            ring::ring_if_parked(&shown(&self.shown, bell).state, self.counter(bell));
         }
     }
 
     /// Wakes the holder: from this process.
     pub(super) fn rouse(&self, bell: u32) {
-        ring(self.counter(bell));
+        ring::ring(self.counter(bell));
     }
 }
 
@@ -165,11 +160,6 @@ fn show(place: &AtomicU32, value: u32) {
     if place.load(Ordering::Relaxed) != value {
         place.store(value, Ordering::Relaxed);
     }
-}
-
-fn ring(counter: &AtomicU32) {
-    counter.fetch_add(1, Ordering::SeqCst);
-    futex::wake_shared(counter, u32::MAX);
 }
 
 /// Another process's pages.
@@ -204,19 +194,17 @@ impl PeerHall {
             return Standing::Absent;
         }
         let shown = shown(&self.shown, bell);
-        let state = shown.state.load(Ordering::SeqCst);
+        let is_parked = ring::is_parked(&shown.state);
         let cpu = shown.cpu.load(Ordering::Relaxed) as usize;
-        match state {
-            AWAKE => Standing::Awake(cpu),
-            _ => Standing::Parked(cpu),
-        }
+        if is_parked { Standing::Parked(cpu) } else { Standing::Awake(cpu) }
     }
 
     pub(super) fn ring(&self, bell: u32) -> bool {
-        let parked = matches!(self.standing(bell), Standing::Parked(_));
-        if parked {
-            ring(&open(&self.open, bell).counter);
-        }
-        parked
+        let exists = (bell as usize) < BELLS_MAX;
+        exists
+            && ring::ring_if_parked(
+                &shown(&self.shown, bell).state,
+                &open(&self.open, bell).counter,
+            )
     }
 }

@@ -4,6 +4,7 @@ use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 
+use super::lend::Lending;
 use super::{Bell, LOOK_AGAIN_NS};
 use crate::deadline::Deadline;
 use crate::kernel_thread::KernelThread;
@@ -39,11 +40,11 @@ impl Vp {
     /// Sleeps there, until something comes up or `deadline_ns`. By the holder, masked, idle.
     pub(crate) fn rest(&'static self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
         let hung = self.bell.hung();
-        self.bell.repay();
         if let Some((hall, number)) = hung {
             hall.show_parked(number);
         }
-        if !self.bell.look(self) {
+        // Nobody is woken here: others may take who is parked while this virtual processor is idle.
+        if !self.bell.has_changed() {
             spin::rest(self);
             self.sleep(thread, rest, deadline_ns);
             spin::wake(self);
@@ -55,19 +56,20 @@ impl Vp {
 
     fn sleep(&self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
         let counter = || self.bell.hung().map(|(hall, number)| hall.counter(number));
-        let again_ns = || monotonic_ns() + LOOK_AGAIN_NS;
-        if self.bell.lend(deadline_ns) {
-            return;
-        }
+        let again_ns = match self.bell.lend(deadline_ns) {
+            Lending::Done => return,
+            Lending::NotBefore(again_ns) => again_ns,
+            Lending::None => monotonic_ns() + LOOK_AGAIN_NS,
+        };
         match (rest, self.port()) {
             (Rest::Bell(count), _) => {
                 let Some(counter) = counter() else { return };
-                let until_ns = deadline_ns.unwrap_or(u64::MAX).min(again_ns());
+                let until_ns = deadline_ns.unwrap_or(u64::MAX).min(again_ns);
                 futex::wait_shared(counter, count, Some(until_ns));
             }
             (Rest::Port(count), Some(port)) => {
                 let until_ns = if count.is_some() {
-                    Some(deadline_ns.unwrap_or(u64::MAX).min(again_ns()))
+                    Some(deadline_ns.unwrap_or(u64::MAX).min(again_ns))
                 } else {
                     deadline_ns
                 };

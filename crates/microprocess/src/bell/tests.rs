@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use kyocho_sys::prim::thread;
 
-use super::{BELLS_MAX, Peer, Standing, Wait, descriptors, own, ring_all};
+use super::{BELLS_MAX, Peer, Post, Standing, Wait, descriptors, own, ring_all};
 use crate::sync::tests::on_processors;
 use crate::{Builder, Microprocess, Priority, spawn, yield_now};
 
@@ -45,12 +45,22 @@ impl Line {
         let wait = Wait {
             word: &self.word,
             expected,
-            level: Some(&self.level),
+            level: None,
             over: Some(&self.over),
             from: None,
             woken: false,
         };
         wait.run(limit, |bell| self.bell.store(bell, Ordering::SeqCst)).unwrap()
+    }
+
+    /// Serves `calls` calls, each by `serve`.
+    fn serve(&self, calls: u32, mut serve: impl FnMut()) {
+        let post = Post::new(&self.word, &self.level, &self.over, &self.peer);
+        for call in 0..calls {
+            let announce = |bell| self.bell.store(bell, Ordering::SeqCst);
+            assert_eq!(post.wait(call, 0, announce).unwrap(), Some(call + 1));
+            serve();
+        }
     }
 
     /// As the other process does it.
@@ -126,7 +136,6 @@ fn wait_ends_beside_one_that_never_calls_us() {
         let hog = hog.spawn(|| while STOP.load(Ordering::Relaxed) == 0 {}).unwrap();
         for round in 1..=20 {
             asked.change(round);
-            answered.level.store(40, Ordering::Relaxed);
             assert_eq!(answered.wait(round - 1, None), Some(round));
         }
         STOP.store(1, Ordering::Relaxed);
@@ -136,30 +145,95 @@ fn wait_ends_beside_one_that_never_calls_us() {
 }
 
 #[test]
-fn waiter_goes_on_at_the_level_that_the_waker_wrote() {
-    on_processors(1, || {
-        let line = Line::new();
-        line.level.store(50, Ordering::Relaxed);
-        let other = Arc::clone(&line);
-        let waiter = spawn(move || {
-            other.wait(0, None);
-            Microprocess::current().priority()
+fn who_serves_goes_on_at_the_level_that_the_waker_wrote() {
+    // Nonsense from another process is cut to what exists.
+    for (written, level) in [(50, 50), (u32::MAX, Priority::HIGHEST.level())] {
+        on_processors(1, || {
+            let line = Line::new();
+            line.level.store(written, Ordering::Relaxed);
+            let other = Arc::clone(&line);
+            let waiter = spawn(move || {
+                let mut served_at = None;
+                other.serve(1, || served_at = Some(Microprocess::current().priority()));
+                served_at
+            });
+            yield_now();
+            line.change(1);
+            assert_eq!(waiter.join().unwrap(), Priority::new(level));
         });
-        yield_now();
-        line.change(1);
-        assert_eq!(waiter.join().unwrap(), Priority::new(50).unwrap());
-        // Nonsense from another process is cut to what exists.
-        let line = Line::new();
-        line.level.store(u32::MAX, Ordering::Relaxed);
-        let other = Arc::clone(&line);
-        let waiter = spawn(move || {
-            other.wait(0, None);
-            Microprocess::current().priority()
+    }
+}
+
+#[test]
+fn who_serves_follows_the_level_of_its_caller_until_it_waits_again() {
+    for processors in [1, 2] {
+        on_processors(processors, || {
+            // Else it would keep the server, which begins at the lowest level, from running.
+            Microprocess::current().set_priority(Priority::LOWEST);
+            let line = Line::new();
+            let other = Arc::clone(&line);
+            let server = spawn(move || {
+                let me = Microprocess::current();
+                for (call, levels) in [(0, [7, 40]), (1, [3, 9])] {
+                    let post = Post::new(&other.word, &other.level, &other.over, &other.peer);
+                    let announce = |bell| other.bell.store(bell, Ordering::SeqCst);
+                    post.wait(call, 0, announce).unwrap();
+                    for level in levels {
+                        other.level.store(level, Ordering::Relaxed);
+                        // Asleep, and while others run.
+                        while u32::from(me.priority().level()) != level {
+                            crate::sleep(Duration::from_micros(100));
+                        }
+                    }
+                }
+            });
+            for call in 1..=2 {
+                while line.bell.swap(NOBODY, Ordering::SeqCst) == NOBODY {
+                    yield_now();
+                }
+                line.change(call);
+            }
+            server.join().unwrap();
+            assert!(!super::mask_for_test(|vp| vp.bell.awaits()));
         });
-        yield_now();
-        line.change(1);
-        assert_eq!(waiter.join().unwrap(), Priority::HIGHEST);
-    });
+    }
+}
+
+#[test]
+fn level_of_who_waits_is_told_also_where_it_changes() {
+    for processors in [1, 2] {
+        on_processors(processors, || {
+            let line = Line::new();
+            let other = Arc::clone(&line);
+            let waiter = spawn(move || {
+                let wait = Wait {
+                    word: &other.word,
+                    expected: 0,
+                    level: Some(&other.level),
+                    over: None,
+                    from: Some((&other.peer, 0)),
+                    woken: false,
+                };
+                wait.run(None, |bell| other.bell.store(bell, Ordering::SeqCst)).unwrap()
+            });
+            let told = |level| {
+                while line.level.load(Ordering::SeqCst) != level {
+                    yield_now();
+                }
+            };
+            told(u32::from(Priority::NORMAL.level()));
+            for level in [50, 12, 33] {
+                waiter.microprocess().set_priority(Priority::new(level).unwrap());
+                told(u32::from(level));
+            }
+            // Also where it inherits the level, of who joins it.
+            let joiner = Builder::new().priority(Priority::new(60).unwrap());
+            let joiner = joiner.spawn(move || waiter.join().unwrap()).unwrap();
+            told(60);
+            line.change(1);
+            assert_eq!(joiner.join().unwrap(), Some(1));
+        });
+    }
 }
 
 #[test]
