@@ -42,6 +42,9 @@ mod method {
     pub(super) const PLACE: u32 = 11;
     pub(super) const SLEEP_ALONE: u32 = 12;
     pub(super) const IS_REAL_TIME: u32 = 13;
+    pub(super) const IS_REAL_TIME_AFTER_SLEEP: u32 = 14;
+    pub(super) const AWAIT_LEVEL: u32 = 15;
+    pub(super) const AWAIT_LEVEL_ASLEEP: u32 = 16;
 }
 
 /// How many calls of `SLEEP` were begun.
@@ -103,16 +106,37 @@ fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
             sleep(Duration::from_secs(60));
             Err(Failure::Code(2))
         }
-        method::IS_REAL_TIME => {
-            // The class is lent a moment after the call was found.
-            let is_real_time = || {
-                yield_now();
-                host_level() < 0
-            };
-            number(u64::from((0..1000).any(|_| is_real_time())))
+        method::IS_REAL_TIME => number(u64::from(becomes_real_time())),
+        method::IS_REAL_TIME_AFTER_SLEEP => {
+            sleep(Duration::from_millis(as_number(call.bytes())));
+            number(u64::from(becomes_real_time()))
+        }
+        method::AWAIT_LEVEL => {
+            await_level(as_number(call.bytes()), yield_now);
+            Ok(Vec::new())
+        }
+        method::AWAIT_LEVEL_ASLEEP => {
+            await_level(as_number(call.bytes()), || sleep(Duration::from_millis(1)));
+            Ok(Vec::new())
         }
         method::PLACE => number(virtual_processor() as u64),
         _ => Err(Failure::NoMethod),
+    }
+}
+
+/// Whether the class of the caller's kernel thread becomes a real-time one soon: it is lent a moment after the call was found.
+fn becomes_real_time() -> bool {
+    let is_real_time = || {
+        yield_now();
+        host_level() < 0
+    };
+    (0..1000).any(|_| is_real_time())
+}
+
+/// Waits by `pause` until it runs at `level`.
+fn await_level(level: u64, pause: impl Fn()) {
+    while u64::from(Microprocess::current().priority().level()) != level {
+        pause();
     }
 }
 
@@ -240,8 +264,38 @@ fn service_runs_at_the_callers_priority() {
     });
 }
 
+/// Calls `method`, which ends only at `level`, and gives that to the caller while it waits.
+fn change_level_during(client: &Client, method: u32, level: u8) {
+    let (client, caller) = (client.clone(), Builder::new().priority(Priority::new(20).unwrap()));
+    let call = move || client.call(method, &u64::from(level).to_le_bytes()).unwrap();
+    let call = caller.spawn(call).unwrap();
+    // However far the call is.
+    yield_now();
+    call.microprocess().set_priority(Priority::new(level).unwrap());
+    call.join().unwrap();
+}
+
+fn change_levels(client: Client) {
+    Microprocess::current().set_priority(Priority::LOWEST);
+    for method in [method::AWAIT_LEVEL, method::AWAIT_LEVEL_ASLEEP] {
+        change_level_during(&client, method, 45);
+        change_level_during(&client, method, 3);
+    }
+}
+
 #[test]
-#[ignore = "one connection in some ten lends nothing for all its life: docs/gates.md"]
+fn level_that_changes_during_a_call_is_passed_on() {
+    under_watchdog("level_that_changes_during_a_call_is_passed_on", || {
+        [1, 2].into_iter().for_each(|processors| with_client("rise", processors, change_levels));
+    });
+}
+
+/// Calls until the server says that it was lent the class: a service that went on on another kernel thread of its server was not.
+fn call_until_lent(client: &Client, method: u32, request: u64) {
+    while as_number(&client.call(method, &request.to_le_bytes()).unwrap()) == 0 {}
+}
+
+#[test]
 fn real_time_caller_lends_its_class_to_the_server() {
     const NAME: &str = "real_time_caller_lends_its_class_to_the_server";
     under_watchdog(NAME, || {
@@ -254,8 +308,11 @@ fn real_time_caller_lends_its_class_to_the_server() {
             let client = Client::connect(meeting.place()).unwrap();
             // From here on the client knows who serves: whom to lend to.
             client.call(method::ECHO, &[]).unwrap();
-            // Ends only once the server was lent the class; a service that went on on another kernel thread of its server was not.
-            while as_number(&client.call(method::IS_REAL_TIME, &[]).unwrap()) == 0 {}
+            call_until_lent(&client, method::IS_REAL_TIME, 0);
+            // A nap through which it keeps the class, and a sleep after which it gets it again.
+            for sleep_ms in [2, 100] {
+                call_until_lent(&client, method::IS_REAL_TIME_AFTER_SLEEP, sleep_ms);
+            }
         };
         Runtime::builder().virtual_processors(1).build().run(run).unwrap();
     });

@@ -47,6 +47,15 @@ pub fn wait(word: &AtomicU32, expected: u32, _deadline_ns: Option<u64>) -> Wait 
     Wait::Woken
 }
 
+/// Processes are threads here.
+pub fn wait_shared(word: &AtomicU32, expected: u32, deadline_ns: Option<u64>) -> Wait {
+    wait(word, expected, deadline_ns)
+}
+
+pub fn wake_shared(word: &AtomicU32, count: u32) -> u32 {
+    wake(word, count)
+}
+
 pub fn wake(word: &AtomicU32, count: u32) -> u32 {
     let mut table = TABLE.lock().unwrap();
     let mut woken = 0;

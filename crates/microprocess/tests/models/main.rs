@@ -11,6 +11,7 @@
 //! | [`turn`] | `turn.rs` | a wait that does not compare, a look that does not acquire; relaxed orderings |
 //! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
 //! | [`pool`] | `pool.rs` | a head without a tag |
+//! | [`bell`] | `bell/ring.rs` | a last look or a count at the wrong time, on either side; relaxed orderings |
 //! | [`locks`] | `sync/` but for spin locks | a guard that is left before its waiter is parked |
 //! | [`channels`] | `channel/`, and select's waits in `sync/wait.rs` | the same |
 //!
@@ -35,6 +36,7 @@ extern crate self as kyocho_sys;
 pub mod futex;
 pub mod prim;
 
+mod bell;
 mod bias;
 mod claim;
 mod inbox;
