@@ -164,6 +164,31 @@ fn who_serves_goes_on_at_the_level_that_the_waker_wrote() {
     }
 }
 
+/// Serves call `number`, during which its caller has each of `levels` in turn.
+fn serve_at(line: &Line, number: u32, levels: [u32; 2]) {
+    let me = Microprocess::current();
+    let post = Post::new(&line.word, &line.level, &line.over, &line.peer);
+    post.wait(number, 0, |bell| line.bell.store(bell, Ordering::SeqCst)).unwrap();
+    for level in levels {
+        line.level.store(level, Ordering::Relaxed);
+        while u32::from(me.priority().level()) != level {
+            crate::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
+fn await_bell(line: &Line) {
+    while line.bell.swap(NOBODY, Ordering::SeqCst) == NOBODY {
+        yield_now();
+    }
+}
+
+fn await_level(line: &Line, level: u8) {
+    while line.level.load(Ordering::SeqCst) != u32::from(level) {
+        yield_now();
+    }
+}
+
 #[test]
 fn who_serves_follows_the_level_of_its_caller_until_it_waits_again() {
     for processors in [1, 2] {
@@ -173,24 +198,11 @@ fn who_serves_follows_the_level_of_its_caller_until_it_waits_again() {
             let line = Line::new();
             let other = Arc::clone(&line);
             let server = spawn(move || {
-                let me = Microprocess::current();
-                for (call, levels) in [(0, [7, 40]), (1, [3, 9])] {
-                    let post = Post::new(&other.word, &other.level, &other.over, &other.peer);
-                    let announce = |bell| other.bell.store(bell, Ordering::SeqCst);
-                    post.wait(call, 0, announce).unwrap();
-                    for level in levels {
-                        other.level.store(level, Ordering::Relaxed);
-                        // Asleep, and while others run.
-                        while u32::from(me.priority().level()) != level {
-                            crate::sleep(Duration::from_micros(100));
-                        }
-                    }
-                }
+                serve_at(&other, 0, [7, 40]);
+                serve_at(&other, 1, [3, 9]);
             });
             for call in 1..=2 {
-                while line.bell.swap(NOBODY, Ordering::SeqCst) == NOBODY {
-                    yield_now();
-                }
+                await_bell(&line);
                 line.change(call);
             }
             server.join().unwrap();
@@ -199,37 +211,35 @@ fn who_serves_follows_the_level_of_its_caller_until_it_waits_again() {
     }
 }
 
+/// As a caller does.
+fn wait_and_tell(line: &Line) -> Option<u32> {
+    let wait = Wait {
+        word: &line.word,
+        expected: 0,
+        level: Some(&line.level),
+        over: None,
+        from: Some((&line.peer, 0)),
+        woken: false,
+    };
+    wait.run(None, |bell| line.bell.store(bell, Ordering::SeqCst)).unwrap()
+}
+
 #[test]
 fn level_of_who_waits_is_told_also_where_it_changes() {
     for processors in [1, 2] {
         on_processors(processors, || {
             let line = Line::new();
             let other = Arc::clone(&line);
-            let waiter = spawn(move || {
-                let wait = Wait {
-                    word: &other.word,
-                    expected: 0,
-                    level: Some(&other.level),
-                    over: None,
-                    from: Some((&other.peer, 0)),
-                    woken: false,
-                };
-                wait.run(None, |bell| other.bell.store(bell, Ordering::SeqCst)).unwrap()
-            });
-            let told = |level| {
-                while line.level.load(Ordering::SeqCst) != level {
-                    yield_now();
-                }
-            };
-            told(u32::from(Priority::NORMAL.level()));
+            let waiter = spawn(move || wait_and_tell(&other));
+            await_level(&line, Priority::NORMAL.level());
             for level in [50, 12, 33] {
                 waiter.microprocess().set_priority(Priority::new(level).unwrap());
-                told(u32::from(level));
+                await_level(&line, level);
             }
             // Also where it inherits the level, of who joins it.
             let joiner = Builder::new().priority(Priority::new(60).unwrap());
             let joiner = joiner.spawn(move || waiter.join().unwrap()).unwrap();
-            told(60);
+            await_level(&line, 60);
             line.change(1);
             assert_eq!(joiner.join().unwrap(), Some(1));
         });

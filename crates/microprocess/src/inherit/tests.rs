@@ -1,4 +1,5 @@
 //! Inherited priorities beside a naive model of who waits for whom.
+#![expect(clippy::excessive_nesting, reason = "a scenario nests: runtime, microprocess, lock")]
 
 use std::sync::{Arc, OnceLock, mpsc};
 

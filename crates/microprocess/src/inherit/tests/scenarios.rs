@@ -1,5 +1,4 @@
 //! What inheritance is for, one scenario a test, and where it must not go wrong.
-#![expect(clippy::excessive_nesting, reason = "a scenario nests: runtime, microprocess, lock")]
 
 use core::time::Duration;
 use std::sync::Arc;
