@@ -142,6 +142,17 @@ fn a_c_program_gets_what_the_header_promises() {
 }
 
 #[test]
+fn the_example_adds_up() {
+    if !have("cc") {
+        return skip("the_example_adds_up", "cc is not installed");
+    }
+    let prefix = Prefix::new("example");
+    let program = prefix.compile(&root().join("examples/c/shared_sum.c"), Linkage::Dynamic);
+    let (codes, [said, errors]) = prefix.run(&program, 4, &[]);
+    assert_eq!((codes, said.as_str()), (vec![Some(0); 4], "4 nodes, sum 10\n"), "{errors}");
+}
+
+#[test]
 fn a_program_in_parmacs_macros_comes_to_what_one_process_comes_to() {
     let test = "a_program_in_parmacs_macros_comes_to_what_one_process_comes_to";
     if !have("cc") || !have("m4") {

@@ -137,6 +137,8 @@ pub enum Subject {
     Page(PageId),
     /// A barrier.
     Barrier,
+    /// A node that is to manage something.
+    Node(NodeId),
 }
 
 impl fmt::Display for Subject {
@@ -145,6 +147,7 @@ impl fmt::Display for Subject {
             Self::Lock(LockId(lock)) => write!(f, "lock {lock}"),
             Self::Page(PageId(page)) => write!(f, "page {page}"),
             Self::Barrier => write!(f, "the barrier"),
+            Self::Node(NodeId(node)) => write!(f, "node {node}"),
         }
     }
 }

@@ -253,13 +253,15 @@ impl Node {
             Subject::Lock(lock) => lock.0 < self.layout.locks,
             Subject::Page(page) => (page.0 as usize) < self.layout.page_managers.len(),
             Subject::Barrier => true,
+            Subject::Node(node) => node.0 < nodes,
         };
-        let known_node = match call {
-            Call::Move(Move::Lock(_, to) | Move::Page(_, to)) => to.0 < nodes,
-            _ => true,
-        };
-        if !known || !known_node {
+        if !known {
             return Err(DsmError::OutOfRange(subject));
+        }
+        if let Call::Move(Move::Lock(_, to) | Move::Page(_, to)) = call
+            && to.0 >= nodes
+        {
+            return Err(DsmError::OutOfRange(Subject::Node(to)));
         }
         if let Some(lost) = self.lost {
             return Err(lost.of(subject));

@@ -22,7 +22,7 @@ use kyocho_sys::two_views::TwoViews;
 use self::core::Core;
 use crate::address::{ConditionId, LockId, NodeId, PageId};
 use crate::counters::Counters;
-use crate::interface::{Call, Layout, Outcome, Patience, Who};
+use crate::interface::{Call, DsmError, Layout, Outcome, Patience, Subject, Who};
 use crate::launch::Place;
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
@@ -213,12 +213,18 @@ impl Dsm {
     /// Allocates an array of zeros, on pages of its own. All nodes allocate the same, in the same order; crosses a barrier.
     ///
     /// # Errors
-    /// [`Error::Full`]; those of [`Self::barrier`].
+    /// [`Error::Full`]; [`Error::Protocol`]: there is no such node; those of [`Self::barrier`].
     pub fn allocate<T: Pod>(
         &mut self,
         length: usize,
         placement: Placement,
     ) -> Result<SharedArray<T>, Error> {
+        // Refused on all nodes alike, and before anything is given out: node 0 alone places pages, and the others would wait for it.
+        if let Placement::On(node) = placement
+            && node.0 >= self.nodes
+        {
+            return Err(DsmError::OutOfRange(Subject::Node(node)).into());
+        }
         let left = self.views.bytes() - self.used;
         let full = |bytes| Error::Full { bytes, left };
         let bytes = length.checked_mul(size_of::<T>()).ok_or_else(|| full(usize::MAX))?;

@@ -285,7 +285,8 @@ fn mistakes_of_a_program_are_named() {
             "lock 8 is outside of the layout"
         );
         assert_eq!(said(dsm.fetch(PageId(64))), "page 64 is outside of the layout");
-        assert_eq!(said(dsm.move_page(PageId(0), NodeId(1))), "page 0 is outside of the layout");
+        assert_eq!(said(dsm.move_page(PageId(0), NodeId(1))), "node 1 is outside of the layout");
+        assert_eq!(said(dsm.move_lock(LOCK, NodeId(7))), "node 7 is outside of the layout");
         dsm.acquire(LOCK, Mode::NonExclusive).unwrap();
         let not_exclusive = said(dsm.wait(LOCK, ConditionId(0)));
         assert!(not_exclusive.contains("lock 1 is not held"), "{not_exclusive}");
@@ -301,6 +302,20 @@ fn mistakes_of_a_program_are_named() {
         let why = Dsm::join(Settings { memory_bytes, locks: 1 }).unwrap_err();
         assert!(matches!(why, Error::Size { .. }), "{why}");
     }
+}
+
+#[test]
+fn a_placement_on_no_node_is_refused_on_all() {
+    let program = |mut dsm: Dsm| {
+        let nowhere = dsm.allocate::<u32>(1, Placement::On(NodeId(3))).unwrap_err();
+        assert_eq!(nowhere.to_string(), "node 3 is outside of the layout");
+        let array = dsm.allocate::<u32>(1, Placement::On(NodeId(2))).unwrap();
+        let page = array.pages(0..1)[0];
+        dsm.leave().unwrap();
+        page
+    };
+    let pages = on_nodes(local(3), Scheme::LogAtManager, Detection::Protect, program);
+    assert_eq!(pages, [PageId(0); 3], "nothing was given out");
 }
 
 fn lost(error: &Error) -> Option<Subject> {

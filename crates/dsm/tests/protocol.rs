@@ -301,7 +301,8 @@ fn bad_calls_are_named_and_change_nothing() {
     let page = Subject::Page(PageId(2));
     assert_eq!(refused(&mut cluster, Call::Fetch(PageId(2))), DsmError::OutOfRange(page));
     let nowhere = Call::Move(Move::Page(PAGE, NodeId(3)));
-    assert_eq!(refused(&mut cluster, nowhere), DsmError::OutOfRange(Subject::Page(PAGE)));
+    let node = Subject::Node(NodeId(3));
+    assert_eq!(refused(&mut cluster, nowhere), DsmError::OutOfRange(node));
     assert_eq!(refused(&mut cluster, Call::Release(LOCK)), DsmError::NotHeld(LOCK));
     cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait));
     let wait = Call::WaitOn(LOCK, ConditionId(0));

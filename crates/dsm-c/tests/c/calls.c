@@ -18,6 +18,7 @@ static void fail(int line, const char *what) {
 
 static void mistakes(void) {
     char words[60], few[5];
+    void *nowhere;
     CHECK(kyocho_dsm_join(NULL) == EISCONN);
     CHECK(kyocho_dsm_release(3) == EPERM);
     CHECK(kyocho_dsm_error(words, sizeof words) == strlen("lock 3 is not held: acquire it first"));
@@ -30,6 +31,7 @@ static void mistakes(void) {
     CHECK(kyocho_dsm_allocate(NULL, 1, KYOCHO_DSM_CYCLIC, 0) == EINVAL);
     CHECK(kyocho_dsm_statistics(NULL) == EINVAL);
     CHECK(kyocho_dsm_move_lock(3, 70000) == EINVAL);
+    CHECK(kyocho_dsm_allocate(&nowhere, 1, KYOCHO_DSM_ON, 9) == EINVAL);
 }
 
 static void count(long *sum) {
