@@ -15,13 +15,13 @@
 #![expect(unsafe_code, reason = "hands out the data that the lock protects")]
 
 use core::fmt;
-use core::hint::spin_loop;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::ptr;
 
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering};
 use kyocho_sys::prim::cell::UnsafeCell;
+use kyocho_sys::prim::hint::spin_loop;
 use kyocho_sys::prim::thread;
 
 use super::wait::{Outcome, Waiter, end_wait, wait};
@@ -55,7 +55,7 @@ const SPINS_MAX: u32 = 300;
 /// ```
 pub struct SpinMutex<T: ?Sized> {
     holder: AtomicPtr<()>,
-    waiting: AtomicU32,
+    pub(super) waiting: AtomicU32,
     queue: Guarded<WaitQueue>,
     value: UnsafeCell<T>,
 }
@@ -219,6 +219,3 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for SpinMutexGuard<'_, T> {
         (**self).fmt(f)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -356,6 +356,7 @@ fn bounded_buffer_of_semaphores_loses_and_doubles_nothing() {
 }
 
 mod queue;
+mod spin_mutex;
 
 /// Whoever holds a mutex keeps the processor for one more slice, not for ever: an equal runs although the holder never calls us.
 #[test]

@@ -1,5 +1,6 @@
-//! As much of a kernel thread as the pool needs.
+//! As much of a kernel thread as the pool and spin locks need. None is seen to run, so nobody spins for one.
 
+use crate::for_ever;
 use crate::prim::atomic::AtomicPtr;
 
 #[repr(align(64))]
@@ -11,4 +12,20 @@ impl KernelThread {
     pub(crate) const fn new() -> Self {
         Self { pool_next: AtomicPtr::new(core::ptr::null_mut()) }
     }
+
+    pub(crate) fn current() -> &'static Self {
+        CURRENT.with(|thread| *thread)
+    }
+
+    pub(crate) fn is_ours() -> bool {
+        true
+    }
+
+    pub(crate) fn may_run_beside(&self) -> bool {
+        false
+    }
+}
+
+loom::thread_local! {
+    static CURRENT: &'static KernelThread = for_ever(KernelThread::new());
 }

@@ -6,8 +6,10 @@ use loom::cell::UnsafeCell;
 use loom::thread::spawn;
 
 use crate::guarded::leave_early;
+use crate::prim::atomic::{forget_orderings, order_loads, order_stores};
+use crate::prim::clock;
 use crate::record::MicroprocessRef;
-use crate::sync::{Barrier, Condvar, Mutex, RwLock, Semaphore};
+use crate::sync::{Barrier, Condvar, Mutex, RwLock, Semaphore, SpinMutex};
 use crate::{explore, for_ever, must_fail};
 
 const SOME_TIME: Duration = Duration::from_secs(1);
@@ -31,27 +33,35 @@ impl Inside {
     }
 }
 
-fn mutex_between_three() {
-    explore(Some(2), || {
+fn mutex_between(others: usize, turns: u32, preemptions_max: usize) {
+    explore(Some(preemptions_max), move || {
         let lock: &Mutex<Inside> = for_ever(Mutex::new(Inside::default()));
-        let enter = move || lock.lock().unwrap().change();
-        let others = [spawn(enter), spawn(enter)];
+        let enter = move || (0..turns).for_each(|_| lock.lock().unwrap().change());
+        let others: Vec<_> = (0..others).map(|_| spawn(enter)).collect();
         enter();
+        let all = others.len() as u32 + 1;
         others.into_iter().for_each(|other| other.join().unwrap());
-        assert_eq!(lock.lock().unwrap().look(), 3);
+        assert_eq!(lock.lock().unwrap().look(), all * turns);
     });
 }
 
 #[test]
-fn a_mutex_excludes_and_is_handed_on() {
-    mutex_between_three();
+fn a_mutex_excludes_and_forgets_nobody() {
+    mutex_between(2, 1, 2);
+}
+
+/// Whoever is passed over twice is handed the lock.
+#[test]
+fn a_mutex_is_handed_to_whom_patience_left() {
+    clock::step(1_000_000_000);
+    mutex_between(1, 3, 3);
 }
 
 #[test]
 fn a_mutex_whose_guard_is_left_early_is_caught() {
     must_fail(|| {
         leave_early();
-        mutex_between_three();
+        mutex_between(2, 1, 2);
     });
 }
 
@@ -67,6 +77,44 @@ fn a_mutex_is_free_after_a_wait_with_a_limit_however_that_ended() {
         clock.join().unwrap();
         let inside = lock.try_lock().expect("nobody holds it any more");
         assert_eq!(inside.look(), 1 + u32::from(got));
+    });
+}
+
+fn spin_mutex_between(others: usize) {
+    order_loads();
+    order_stores();
+    explore(Some(3), move || {
+        let lock: &SpinMutex<Inside> = for_ever(SpinMutex::new(Inside::default()));
+        drop(lock.lock());
+        let mine = lock.lock();
+        let enter = move || lock.lock().change();
+        let others: Vec<_> = (0..others).map(|_| spawn(enter)).collect();
+        mine.change();
+        drop(mine);
+        let all = others.len() + 1;
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(lock.lock().look(), all as u32);
+    });
+}
+
+#[test]
+fn a_spin_mutex_excludes_and_forgets_nobody() {
+    spin_mutex_between(2);
+}
+
+#[test]
+fn a_spin_mutex_without_orderings_is_caught() {
+    must_fail(|| {
+        forget_orderings();
+        spin_mutex_between(1);
+    });
+}
+
+#[test]
+fn a_spin_mutex_whose_guard_is_left_early_is_caught() {
+    must_fail(|| {
+        leave_early();
+        spin_mutex_between(1);
     });
 }
 

@@ -12,7 +12,7 @@
 //! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
 //! | [`pool`] | `pool.rs` | a head without a tag |
 //! | [`bell`] | `bell/ring.rs` | a last look or a count at the wrong time, on either side; relaxed orderings |
-//! | [`locks`] | `sync/` but for spin locks | a guard that is left before its waiter is parked |
+//! | [`locks`] | `sync/` | a guard that is left before its waiter is parked; relaxed orderings |
 //! | [`channels`] | `channel/`, and select's waits in `sync/wait.rs` | the same |
 //!
 //! `cargo test -p kyocho-microprocess --test models`: some seconds. Where three threads are too many, loom bounds preemptions: see [`explore`].

@@ -16,6 +16,7 @@ pub mod atomic {
         static FORGETS: Cell<bool> = const { Cell::new(false) };
         static SWAPS: Cell<bool> = const { Cell::new(false) };
         static FENCES: Cell<bool> = const { Cell::new(false) };
+        static LOADS_IN_ORDER: Cell<bool> = const { Cell::new(false) };
     }
 
     /// From here on a sequentially consistent swap of this test is one. Loom knows of sequential consistency by fences alone.
@@ -38,6 +39,16 @@ pub mod atomic {
     /// read: where three threads use both on one word, it would invent executions.
     pub fn order_stores() {
         SWAPS.set(true);
+    }
+
+    /// From here on a sequentially consistent load of this test reads what was stored last. Loom takes it for one that acquires, and would
+    /// invent executions.
+    pub fn order_loads() {
+        LOADS_IN_ORDER.set(true);
+    }
+
+    fn is_in_order(ordering: Ordering) -> bool {
+        LOADS_IN_ORDER.get() && kept(ordering) == Ordering::SeqCst
     }
 
     fn kept(ordering: Ordering) -> Ordering {
@@ -71,6 +82,14 @@ pub mod atomic {
                 }
 
                 pub fn load(&self, ordering: Ordering) -> $value {
+                    if std::thread::panicking() {
+                        return self.first;
+                    }
+                    if is_in_order(ordering) {
+                        // Changes nothing, and reads as a read-modify-write does.
+                        let read = self.compare_exchange(self.first, self.first, ordering, ordering);
+                        return read.unwrap_or_else(|read| read);
+                    }
                     self.word().load(kept(ordering))
                 }
 
@@ -163,9 +182,27 @@ pub mod hint {
     pub use loom::thread::yield_now as spin_loop;
 }
 
+/// Threads that are no microprocesses: none here.
+pub mod thread {
+    pub use loom::thread::yield_now;
+}
+
 /// Time stands still: who waits until a deadline is told by a model when it has passed.
 pub mod clock {
+    use core::cell::Cell;
+
+    thread_local! {
+        // Loom runs all its threads on one kernel thread.
+        static NOW_NS: Cell<u64> = const { Cell::new(1) };
+        static STEP_NS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// From here on there is so much time between two looks of this test at the clock.
+    pub fn step(ns: u64) {
+        STEP_NS.set(ns);
+    }
+
     pub fn monotonic_ns() -> u64 {
-        1
+        NOW_NS.replace(NOW_NS.get() + STEP_NS.get())
     }
 }

@@ -9,6 +9,7 @@ use crate::prim::atomic::AtomicU64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Mutex,
+    SpinMutex,
     RwLock,
     Condvar,
     Semaphore,

@@ -18,6 +18,8 @@ mod raw_rwlock;
 mod rwlock;
 #[path = "../../src/sync/semaphore.rs"]
 mod semaphore;
+#[path = "../../src/sync/spin_mutex.rs"]
+mod spin_mutex;
 #[path = "../../src/sync/wait.rs"]
 pub(crate) mod wait;
 #[path = "../../src/sync/wait_queue.rs"]
@@ -28,3 +30,4 @@ pub(crate) use condvar::Condvar;
 pub(crate) use mutex::Mutex;
 pub(crate) use rwlock::RwLock;
 pub(crate) use semaphore::Semaphore;
+pub(crate) use spin_mutex::SpinMutex;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use kyocho_sys::prim::thread;
 
-use super::SpinMutex;
+use super::{SpinMutex, on_processors};
 use crate::kernel_thread::KernelThread;
-use crate::sync::tests::on_processors;
 use crate::{spawn, statistics, yield_now};
 
 #[test]
