@@ -10,7 +10,7 @@ use crate::{Options, Part, build, process};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const RUN_SECONDS_MAX: u32 = 300;
 
@@ -155,11 +155,17 @@ impl Programs {
 
     /// Memory of a whole instance, what processes share counted once.
     fn memory_mb(&self) -> Result<f64, String> {
-        const SETTLED: Duration = Duration::from_millis(500);
+        const STARTED_MAX: Duration = Duration::from_secs(60);
         let mut command = Command::new(&self.kyocho);
         command.args(["unix", "--", "sleep", "1000"]).stdin(Stdio::null()).stderr(Stdio::null());
         let mut instance = command.spawn().map_err(|failure| failure.to_string())?;
-        std::thread::sleep(SETTLED);
+        let start = Instant::now();
+        while !tree(instance.id()).iter().any(|process| sleeps(*process)) {
+            if start.elapsed() > STARTED_MAX {
+                return Err("`sleep` does not sleep".into());
+            }
+            std::thread::yield_now();
+        }
         let kib: u64 = tree(instance.id()).iter().map(|process| proportional_kib(*process)).sum();
         // The warden ends the rest.
         instance.kill().and_then(|()| instance.wait()).map_err(|failure| failure.to_string())?;
@@ -178,6 +184,14 @@ fn tree(root: u32) -> Vec<u32> {
         next += 1;
     }
     all
+}
+
+/// Whether a process is in the system call that the program `sleep` is for.
+fn sleeps(process: u32) -> bool {
+    const CLOCK_NANOSLEEP: &str = "230 ";
+    let call = std::fs::read_to_string(format!("/proc/{process}/syscall")).unwrap_or_default();
+    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    name == "sleep\n" && call.starts_with(CLOCK_NANOSLEEP)
 }
 
 fn proportional_kib(process: u32) -> u64 {

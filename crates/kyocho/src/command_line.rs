@@ -144,8 +144,8 @@ pub(crate) struct UnixArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..))]
     descriptors: Option<u32>,
     /// Most processor time of all processes, together, in seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    cpu: Option<u32>,
+    #[arg(long, value_name = "SECONDS", value_parser = cpu_time)]
+    cpu: Option<Duration>,
     /// Name, at the end, the system calls that were asked for and are not there.
     #[arg(long)]
     missing: bool,
@@ -202,11 +202,17 @@ impl UnixArguments {
             memory_max_bytes: self.memory.map(|mib| u64::from(mib) << 20),
             tasks_max: self.processes.map(|most| most as usize),
             descriptors_max: self.descriptors.map(u64::from),
-            cpu_max: self.cpu.map(|seconds| Duration::from_secs(seconds.into())),
+            cpu_max: self.cpu,
             trace: self.trace,
             name_missing: self.missing,
         }
     }
+}
+
+fn cpu_time(text: &str) -> Result<Duration, String> {
+    let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.filter(|time| !time.is_zero())
+        .ok_or_else(|| "expected a number of seconds, more than 0".to_owned())
 }
 
 /// The longest recording, in seconds: older moments are dropped long before.

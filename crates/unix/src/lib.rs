@@ -36,6 +36,7 @@ mod exec;
 mod files;
 mod instance;
 mod launcher;
+mod life;
 mod mounts;
 mod names;
 mod plan;
