@@ -1,12 +1,13 @@
 //! Runs what is measured side by side and writes it as Markdown, JSON and SVG.
 //!
-//! Seven parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! Eight parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
 //! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and
 //! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (what paper 2 asks of page tables and TLBs), `gates` (calls between
-//! address spaces beside a Unix socket), `unix` (paper 2's UNIX server beside the host alone). A part gives its tables, its figures for a program, and its plots.
+//! address spaces beside a Unix socket), `dsm` (paper 3's figures and table 3), `unix` (paper 2's UNIX server beside the host alone). A part gives its tables, its figures for a program, and its plots.
 
 mod build;
 mod cells;
+mod dsm;
 mod gates;
 mod host;
 mod legend;
@@ -76,6 +77,8 @@ enum PartName {
     Pagetable,
     /// Paper 1: calls between address spaces, beside a Unix stream socket
     Gates,
+    /// Paper 3: shared memory across nodes: locks, pages, barriers, SOR and WATER
+    Dsm,
     /// Paper 2: programs under the UNIX server, beside the same programs run natively
     Unix,
 }
@@ -130,13 +133,14 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, Measure); 7] = [
+    let all: [(PartName, Measure); 8] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),
         (PartName::Locks, locks::run),
         (PartName::Pagetable, pagetable::run),
         (PartName::Gates, gates::run),
+        (PartName::Dsm, dsm::run),
         (PartName::Unix, unix::run),
     ];
     let mut whole = serde_json::Map::new();

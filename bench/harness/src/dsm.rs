@@ -1,0 +1,206 @@
+//! Paper 3: what shared memory across nodes costs: locks by both schemes, pages, barriers, and the two programs of its figures 4 and 5.
+//!
+//! `bench/dsm` times the first, each beside its baseline in the same run. The programs are run by `kyocho dsm run`, compute alone as well, and compare
+//! bit for bit before they say how much faster they were. A round runs everything once.
+
+use crate::lisp::build_kyocho;
+use crate::progress::Progress;
+use crate::statistics::Spread;
+use crate::{Options, Part, build, process};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const RUN_SECONDS_MAX: u32 = 300;
+
+/// A line of the report: the figure, what it is, its unit, its mark.
+type Line = (&'static str, &'static str, &'static str, &'static str);
+
+const LINES: [Line; 30] = [
+    ("figure-1-worker", "figure 1 (1), a worker manages: old scheme over new", "ratio", ">= 1.6"),
+    ("figure-1-worker-us", "an increment by the new", "us", ""),
+    ("figure-1-worker-messages", "its messages", "", "<= 4"),
+    ("figure-1-worker-bytes", "their bytes", "", ""),
+    ("figure-1-other", "figure 1 (2), another node manages: old over new", "ratio", ">= 1.6"),
+    ("figure-1-other-us", "an increment by the new", "us", ""),
+    ("figure-1-other-messages", "its messages", "", "<= 4"),
+    (
+        "figure-2-one",
+        "figure 2, 8 locks by 8 nodes, one manages all: old over new",
+        "ratio",
+        ">= 1.6",
+    ),
+    ("figure-2-one-us", "an increment by the new", "us", "<= 100"),
+    ("figure-2-spread", "figure 2, managers by lock: old over new", "ratio", ">= 1.6"),
+    ("figure-2-spread-us", "an increment by the new", "us", "<= 100"),
+    ("table-3-one-messages", "table 3, one page manager: messages an increment", "", ""),
+    ("table-3-one-bytes", "their bytes", "", ""),
+    ("table-3-spread-messages", "table 3, page managers where they are used: messages", "", ""),
+    ("table-3-spread-bytes", "their bytes", "", ""),
+    ("readers", "4 readers, exclusive lock over non-exclusive", "ratio", ">= 3"),
+    ("round-trip-us", "round trip of 4 bytes on the transport alone", "us", ""),
+    ("echo-us", "of 4 KiB", "us", ""),
+    (
+        "lock-increment",
+        "a turn of lock and increment by two nodes over the round trip",
+        "ratio",
+        "<= 3",
+    ),
+    ("page-fetch", "a page fetched over the 4 KiB echo", "ratio", "<= 1.5"),
+    ("barrier", "a barrier of two nodes over the round trip", "ratio", ""),
+    ("water", "figure 4, 1728 molecules on 2 nodes: sequential over this", "ratio", ""),
+    (
+        "sor-ordinary",
+        "figure 5, SOR 1024 x 1536 on 2 nodes, ordinary barrier: sequential over this",
+        "ratio",
+        "",
+    ),
+    ("sor-ordinary-share", "of its time spent noticing writes", "%", ""),
+    ("sor-single", "the same with the single-read-write barrier", "ratio", ">= 1.8"),
+    ("sor-single-share", "of its time spent noticing writes", "%", "<= 3"),
+    (
+        "sor-ordinary-traps",
+        "ordinary barrier, writes noticed by SIGSEGV as in the paper",
+        "ratio",
+        "",
+    ),
+    ("sor-ordinary-traps-share", "of its time spent noticing writes (the paper: 49)", "%", ""),
+    ("sor-single-traps", "the same with the single-read-write barrier", "ratio", ""),
+    ("sor-single-traps-share", "of its time spent noticing writes (the paper: 9)", "%", "<= 9"),
+];
+
+/// A program of the paper's figures: how its figures are called, options of `kyocho dsm run`, the program and its words.
+type Run = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+const RUNS: [Run; 5] = [
+    ("water", &[], &["water", "1728", "2"]),
+    ("sor-ordinary", &[], &["sor", "1024", "1536", "100", "ordinary"]),
+    ("sor-single", &[], &["sor", "1024", "1536", "100", "single"]),
+    (
+        "sor-ordinary-traps",
+        &["--detection", "protect"],
+        &["sor", "1024", "1536", "100", "ordinary"],
+    ),
+    ("sor-single-traps", &["--detection", "protect"], &["sor", "1024", "1536", "100", "single"]),
+];
+
+/// What is measured, built.
+struct Programs {
+    locks_and_pages: PathBuf,
+    kyocho: PathBuf,
+    examples: PathBuf,
+}
+
+/// Measures it all; the report's files are `dsm.*`.
+///
+/// # Errors
+/// A program cannot be built, or a run of it fails.
+pub fn run(options: &Options) -> Result<Part, String> {
+    let programs = Programs::build(&options.build_into())?;
+    let turns = if options.quick { "200" } else { "2000" };
+    let mut progress = Progress::new(options.rounds() * (1 + RUNS.len()));
+    let mut figures: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for round in 1..=options.rounds() {
+        progress.step(&format!("round {round}: locks and pages"));
+        let mut all = programs.locks_and_pages(turns)?;
+        for (name, how, words) in RUNS {
+            progress.step(&format!("round {round}: {name}"));
+            all.extend(programs.nodes(name, how, words)?);
+        }
+        all.into_iter().for_each(|(name, value)| figures.entry(name).or_default().push(value));
+    }
+    drop(progress);
+    let lines: Vec<Value> = LINES.iter().filter_map(|line| report(line, &figures)).collect();
+    let host = &options.host;
+    let markdown = markdown(host, options.rounds(), &lines);
+    let json = json!({ "host": host, "rounds": options.rounds(), "lines": lines });
+    Ok(Part { name: "dsm", json, markdown, plots: Vec::new() })
+}
+
+impl Programs {
+    fn build(into: &Path) -> Result<Self, String> {
+        let into = into.canonicalize().map_err(|failure| failure.to_string())?;
+        let kyocho = build_kyocho(&into)?;
+        eprintln!("bench: building dsm");
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--release", "-p", "kyocho", "--target-dir"]);
+        build::finish(cargo.arg(into.join("kyocho")).args([
+            "--example",
+            "sor",
+            "--example",
+            "water",
+        ]))?;
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--release", "--manifest-path", "bench/dsm/Cargo.toml"]);
+        build::finish(cargo.arg("--target-dir").arg(&into))?;
+        let examples = into.join("kyocho/release/examples");
+        Ok(Self { locks_and_pages: into.join("release/dsm"), kyocho, examples })
+    }
+
+    /// The figures of one run of `bench/dsm`.
+    fn locks_and_pages(&self, turns: &str) -> Result<Vec<(String, f64)>, String> {
+        let mut command = process::limited(&self.locks_and_pages, RUN_SECONDS_MAX);
+        let run = process::run(command.args(["all", turns]))?;
+        let lines = run.output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let figures = lines.filter_map(|line| {
+            Some((line["figure"].as_str()?.to_owned(), line["value"].as_f64()?))
+        });
+        Ok(figures.collect())
+    }
+
+    /// The figures of a program on two nodes: how many times as fast as alone, and the share of time noticing writes where it tells.
+    fn nodes(
+        &self,
+        name: &str,
+        how: &[&str],
+        words: &[&str],
+    ) -> Result<Vec<(String, f64)>, String> {
+        let mut command = process::limited(&self.kyocho, RUN_SECONDS_MAX);
+        command.args(["dsm", "run", "-n", "2"]).args(how).arg("--");
+        let run = process::run(command.arg(self.examples.join(words[0])).args(&words[1..]))?;
+        let faster = number_before(&run.output, " times as fast as one");
+        let faster = faster.ok_or_else(|| format!("{name} did not say how fast it was"))?;
+        let share = number_before(&run.output, " % noticing writes");
+        let share = share.map(|share| (format!("{name}-share"), share));
+        Ok([(name.to_owned(), faster)].into_iter().chain(share).collect())
+    }
+}
+
+/// The number that stands in `text` right before some words.
+fn number_before(text: &str, words: &str) -> Option<f64> {
+    text.split_once(words)?.0.split_whitespace().next_back()?.parse().ok()
+}
+
+fn report(line: &Line, figures: &BTreeMap<String, Vec<f64>>) -> Option<Value> {
+    let (name, what, unit, mark) = line;
+    let spread = Spread::of(figures.get(*name)?)?;
+    Some(json!({ "name": name, "what": what, "median": spread.median, "least": spread.least,
+        "most": spread.most, "unit": unit, "mark": mark }))
+}
+
+fn markdown(host: &str, rounds: usize, lines: &[Value]) -> String {
+    let head = format!(
+        "# Shared memory across nodes\n\n{host}; {rounds} rounds, median (least to greatest).\n\n| | | unit | mark |\n|---|---|---|---|\n"
+    );
+    lines.iter().fold(head, |text, line| {
+        let number = |key: &str| line[key].as_f64().unwrap_or(f64::NAN);
+        let word = |key: &str| line[key].as_str().unwrap_or_default();
+        let spread =
+            format!("{:.2} ({:.2} to {:.2})", number("median"), number("least"), number("most"));
+        text + &format!("| {} | {spread} | {} | {} |\n", word("what"), word("unit"), word("mark"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number_before;
+
+    #[test]
+    fn numbers_are_found_by_the_words_behind_them() {
+        let text = "on 2 nodes: 1.85 times as fast as one, 2.4 % noticing writes";
+        assert_eq!(number_before(text, " times as fast as one"), Some(1.85));
+        assert_eq!(number_before(text, " % noticing writes"), Some(2.4));
+        assert_eq!(number_before("fast as one", " times as fast as one"), None);
+    }
+}
