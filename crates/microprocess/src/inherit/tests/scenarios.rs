@@ -8,6 +8,7 @@ use kyocho_sys::prim::clock::monotonic_ns;
 
 use super::{LOCKS, at, on_one, settle};
 use crate::control::find;
+use crate::record::Kind;
 use crate::schedule;
 use crate::{Barrier, Microprocess, Mutex, Priority, Runtime, RwLock};
 use crate::{sleep, spawn, yield_now};
@@ -245,8 +246,11 @@ fn a_joiner_that_becomes_more_urgent_passes_that_on() {
             });
             let joined = joined.unwrap();
             let who = joined.microprocess();
-            // Less urgent to begin with: there is nothing to give.
+            // Less urgent when it begins to wait: there is nothing to give.
             let joiner = at(5).spawn(move || joined.join().unwrap()).unwrap();
+            while joiner.microprocess().record().reason.get().kind != Kind::Join {
+                sleep(Duration::from_millis(1));
+            }
             for level in [50, 30] {
                 joiner.microprocess().set_priority(Priority::new(level).unwrap());
                 await_level(&who, level);
