@@ -1,6 +1,7 @@
 //! The command line, as clap reads it. Help texts live here and teach by example.
 
 use crate::dsm::Dsm;
+use crate::serve::address::Address;
 use clap::{Args, Parser, Subcommand};
 use core::time::Duration;
 use kyocho_lisp::system::{CellCache, Engine, Options};
@@ -16,6 +17,7 @@ Examples:
   kyocho tour                            boot, show what microprocesses do, then a prompt
   echo '(display (+ 1 2))' | kyocho      evaluate what comes on standard input
   kyocho unix --mount .:/src:ro -- sh    a shell that sees the current folder, for reading, as /src
+  kyocho serve; kyocho connect           many users, each within limits
   kyocho top                             watch the threads of all running systems
   kyocho ps --json; kyocho kill 4711:12  list them; end one
   kyocho trace -- kyocho run primes.scm  a timeline for ui.perfetto.dev
@@ -51,6 +53,21 @@ pub(crate) enum Command {
     Tour,
     /// Run an unmodified Linux program under a UNIX server of its own.
     Unix(UnixArguments),
+    /// Let users in: each has sessions of his own, within limits.
+    Serve {
+        /// Who may come in and what each may have (docs/serve.md); without, only you.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Where to listen: unix:PATH or telnet:127.0.0.1:PORT; may be given several times.
+        #[arg(long, value_name = "WHERE")]
+        listen: Vec<Address>,
+    },
+    /// Open a session in a server of this machine.
+    Connect {
+        /// The server's socket; by default where `kyocho serve` listens.
+        #[arg(value_name = "PATH")]
+        socket: Option<PathBuf>,
+    },
     /// What concerns address spaces that run already.
     #[command(flatten)]
     Control(Control),

@@ -4,12 +4,15 @@
 
 mod boot;
 mod command_line;
+mod connect;
 mod deep;
 mod dsm;
+mod editor;
 mod order;
 mod prompt;
 mod ps;
 mod run;
+mod serve;
 mod signals;
 mod terminal;
 mod top;
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
     let command = match line.command {
         Some(Command::Control(command)) => return control(command),
         Some(Command::Dsm(command)) => return dsm::command(&command),
+        Some(Command::Connect { socket }) => return connect::command(socket),
         command => command,
     };
     if options.engine == Engine::Deep {
@@ -48,6 +52,8 @@ fn main() -> ExitCode {
     match command {
         None => prompt::command(options),
         Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
+        Some(Command::Serve { config, listen }) => serve::command(options, config, listen),
+        Some(Command::Connect { .. }) => unreachable!("handled above"),
         Some(Command::Tour) => tour::command(options),
         Some(Command::Control(_) | Command::Unix(_) | Command::Dsm(_)) => {
             unreachable!("handled above")

@@ -1,25 +1,18 @@
-//! The prompt: line editing, history kept between runs, completion of bound names, input over
-//! several lines. Where standard input is no terminal, the forms on it are evaluated in silence.
+//! The prompt. Where standard input is no terminal, the forms on it are evaluated in silence.
 
 use crate::boot::{Voice, boot};
+use crate::editor::{Prompt, PromptHelper};
 use crate::{signals, terminal};
 use core::cell::RefCell;
 use kyocho_lisp::syntax::datum::Span;
 use kyocho_lisp::syntax::source;
-use kyocho_lisp::system::{CLOSED_OUTPUT_EXIT, Completeness, Options, Session, System};
-use rustyline::completion::Completer;
+use kyocho_lisp::system::{
+    CLOSED_OUTPUT_EXIT, Completeness, Options, Session, System, completeness,
+};
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
-use rustyline::history::DefaultHistory;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Editor, Helper};
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
-
-const HISTORY_LINES_MAX: usize = 10_000;
 
 /// `kyocho` without a command.
 pub(crate) fn command(options: Options) -> ExitCode {
@@ -55,46 +48,29 @@ fn evaluate_standard_input(system: &System) -> ExitCode {
 
 /// Reads, evaluates and prints until the user leaves.
 pub(crate) fn interact(system: &System, session: Session) -> ExitCode {
-    signals::interrupt_on_sigint(&session);
+    let handle = session.handle();
+    signals::on_sigint(move || {
+        handle.interrupt();
+    });
     signals::end_on_sigterm(system);
     let session = Rc::new(RefCell::new(session));
-    let mut editor = match new_editor(Rc::clone(&session)) {
-        Ok(editor) => editor,
+    let asked = Rc::clone(&session);
+    let helper = PromptHelper::new(
+        move |prefix| asked.borrow().names(prefix),
+        |text| matches!(completeness(text), Completeness::Incomplete),
+    );
+    match Prompt::new(helper) {
+        Ok(mut prompt) => read_evaluate_print(&mut prompt, &session),
         Err(error) => {
             terminal::complain(&format!("kyocho: cannot use this terminal: {error}"));
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
-    };
-    let history = history_path();
-    if let Some(path) = &history {
-        // A first run has no history yet.
-        let _ = editor.load_history(path);
     }
-    let code = read_evaluate_print(&mut editor, &session);
-    if let Some(path) = &history
-        && let Err(error) = editor.save_history(path)
-    {
-        terminal::complain(&format!("kyocho: history not kept in {}: {error}", path.display()));
-    }
-    code
 }
 
-type PromptEditor = Editor<PromptHelper, DefaultHistory>;
-
-fn new_editor(session: Rc<RefCell<Session>>) -> rustyline::Result<PromptEditor> {
-    let config = rustyline::Config::builder()
-        .max_history_size(HISTORY_LINES_MAX)?
-        .completion_type(rustyline::CompletionType::List)
-        .auto_add_history(true)
-        .build();
-    let mut editor = Editor::with_config(config)?;
-    editor.set_helper(Some(PromptHelper { session }));
-    Ok(editor)
-}
-
-fn read_evaluate_print(editor: &mut PromptEditor, session: &Rc<RefCell<Session>>) -> ExitCode {
+fn read_evaluate_print(prompt: &mut Prompt, session: &Rc<RefCell<Session>>) -> ExitCode {
     loop {
-        match editor.readline("> ") {
+        match prompt.line() {
             Ok(line) => {
                 if let Some(code) = evaluate(&mut session.borrow_mut(), &line) {
                     return code;
@@ -118,62 +94,3 @@ fn evaluate(session: &mut Session, line: &str) -> Option<ExitCode> {
     }
     session.exit_code().map(ExitCode::from)
 }
-
-/// `$XDG_STATE_HOME/kyocho/history`, or `~/.local/state/kyocho/history`.
-fn history_path() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| std::env::home_dir().map(|home| home.join(".local/state")))?;
-    let folder = state.join("kyocho");
-    std::fs::create_dir_all(&folder).ok()?;
-    Some(folder.join("history"))
-}
-
-/// What the line editor asks the session.
-struct PromptHelper {
-    session: Rc<RefCell<Session>>,
-}
-
-/// Characters that end a Scheme identifier.
-const DELIMITERS: [char; 8] = ['(', ')', '\'', '`', ',', '"', ';', '['];
-
-impl Completer for PromptHelper {
-    type Candidate = String;
-
-    fn complete(
-        &self,
-        line: &str,
-        position: usize,
-        _: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<String>)> {
-        let before = &line[..position];
-        let start = before
-            .char_indices()
-            .rev()
-            .find(|(_, c)| c.is_whitespace() || DELIMITERS.contains(c))
-            .map_or(0, |(at, c)| at + c.len_utf8());
-        let prefix = &before[start..];
-        if prefix.is_empty() {
-            return Ok((start, Vec::new()));
-        }
-        Ok((start, self.session.borrow().names(prefix)))
-    }
-}
-
-impl Validator for PromptHelper {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(match self.session.borrow().completeness(context.input()) {
-            Completeness::Incomplete => ValidationResult::Incomplete,
-            Completeness::Complete | Completeness::Wrong(_) => ValidationResult::Valid(None),
-        })
-    }
-}
-
-impl Hinter for PromptHelper {
-    type Hint = String;
-}
-
-impl Highlighter for PromptHelper {}
-
-impl Helper for PromptHelper {}

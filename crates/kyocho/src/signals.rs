@@ -1,9 +1,9 @@
 //! SIGINT and SIGTERM. They arrive on a kernel thread of their own, so what they do is ordinary code.
 
 use crate::terminal;
-use kyocho_lisp::system::{Session, System};
+use kyocho_lisp::system::System;
 use kyocho_sys::thread;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// The shell's convention for a program that a signal ended.
@@ -44,8 +44,22 @@ pub(crate) fn end_on_sigterm(system: &System) {
     });
 }
 
-/// At a prompt SIGINT stops the evaluation and keeps the session.
-pub(crate) fn interrupt_on_sigint(session: &Session) {
-    let interrupt = session.interrupt_handle();
-    on_signals(&[SIGINT], move |_| interrupt.interrupt());
+/// A server reads its configuration again on SIGHUP. Returns on SIGINT and SIGTERM.
+pub(crate) fn serve(mut reload: impl FnMut()) {
+    match Signals::new([SIGHUP, SIGINT, SIGTERM]) {
+        Ok(mut signals) => {
+            for signal in signals.forever() {
+                if signal != SIGHUP {
+                    return;
+                }
+                reload();
+            }
+        }
+        Err(error) => terminal::complain(&format!("kyocho: signals not handled: {error}")),
+    }
+}
+
+/// At a prompt SIGINT stops the evaluation and keeps the session: `interrupt` does that.
+pub(crate) fn on_sigint(mut interrupt: impl FnMut() + Send + 'static) {
+    on_signals(&[SIGINT], move |_| interrupt());
 }

@@ -6,7 +6,17 @@ use std::io::{ErrorKind, Write};
 /// Prints a line to standard output.
 pub(crate) fn line(text: &str) {
     let mut out = std::io::stdout().lock();
-    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
+    exit_unless(writeln!(out, "{text}").and_then(|()| out.flush()));
+}
+
+/// Prints text as it is to standard output.
+pub(crate) fn text(text: &str) {
+    let mut out = std::io::stdout().lock();
+    exit_unless(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+fn exit_unless(written: std::io::Result<()>) {
+    if let Err(error) = written {
         let code = if error.kind() == ErrorKind::BrokenPipe { CLOSED_OUTPUT_EXIT } else { 1 };
         std::process::exit(code.into());
     }

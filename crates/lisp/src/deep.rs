@@ -98,7 +98,7 @@ fn run_data(
 ) -> Result<Outcome, Cause> {
     let no_start = |error: std::io::Error| Cause::Runtime(format!("cannot start: {error}"));
     let heap = Heap::new(options.heap).map_err(no_start)?;
-    let cells = heap.cells();
+    let cells = heap.cells(None);
     let thread = SystemCallThread::start(&heap, &cells).map_err(no_start)?;
     let supply = Supply::new(options.cell_cache, Box::new(thread.exchange()));
     let outcome = run_with(heap, cells, supply, data, options, output);

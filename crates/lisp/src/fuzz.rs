@@ -46,13 +46,15 @@ pub fn fuzz_compiler(data: &[u8]) -> usize {
     let text = String::from_utf8_lossy(data);
     let limits = Limits { bytes_max: HEAP_BYTES_MAX, ..Limits::default() };
     let Ok(heap) = Heap::new(limits) else { return 0 };
-    let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-    let Ok(kernel) = Kernel::new(heap, Options::default(), &mut mutator) else { return 0 };
-    let environment = lock(&kernel.world).interaction_environment();
+    let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+    let Ok(kernel) = Kernel::new(heap, Options::default(), mutator) else { return 0 };
+    let mut mutator = lock(&kernel.mutator);
+    let environment = lock(&kernel.base.world).interaction_environment();
     let mut compiled = 0;
     let mut reader = Reader::of_text(&text, source::register("fuzz"));
     while let Ok(Some(datum)) = reader.read() {
-        compiled += usize::from(kernel.compile(&mut mutator, &environment, &datum).is_ok());
+        compiled +=
+            usize::from(kernel.compile(&kernel.base, &mut mutator, &environment, &datum).is_ok());
     }
     compiled
 }

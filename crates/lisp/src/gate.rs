@@ -12,17 +12,19 @@
 mod client;
 mod server;
 
+use crate::account::Held;
 use crate::heap::Kind;
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
+use crate::port::{count, permit};
 use crate::raise::{Raise, Result};
-use crate::system::kernel::Kernel;
 use crate::thread::lisp_thread::LispThread;
+use crate::thread::wait::Wait;
 use crate::value::Value;
 use client::Connection;
 use kyocho_gate::INLINE_BYTES_MAX;
-use server::Desk;
+pub(crate) use server::Desk;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,13 +41,12 @@ const TABLE: &[Procedure] = &[
 ];
 
 /// Either side. Calls under way end with an error at the client; a server's threads end as they would have.
-fn close(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn close(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let gate = frame.get(0);
     if let Some(connection) = gate.as_foreign::<Connection>() {
         connection.close();
     } else if let Some(desk) = Desk::of(gate) {
-        let kernel = machine.kernel()?;
-        desk.close(&kernel);
+        desk.close();
     } else {
         return Err(Raise::wrong_type("gate-close!", 1, "gate", gate));
     }
@@ -53,23 +54,25 @@ fn close(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
 }
 
 /// A thread gives up waiting here, if it does.
-pub(crate) fn withdraw(
-    wait: &crate::thread::wait::Wait,
-    kernel: &Kernel,
-    thread: &Arc<LispThread>,
-) {
+pub(crate) fn withdraw(wait: &Wait, thread: &Arc<LispThread>) {
     if let Some(connection) = wait.object.as_foreign::<Connection>() {
         connection.withdraw(wait.stage);
     } else if let Some(desk) = Desk::of(wait.object) {
-        desk.withdraw(kernel, thread);
+        desk.withdraw(thread);
     }
 }
 
-/// Argument 0: where a gate is.
-fn path_argument(who: &'static str, frame: Frame) -> Result<PathBuf> {
+/// Argument 0: where a gate is. It is a file of the host, so not everybody may reach it; and the gate counts as an open port.
+fn place_argument(
+    who: &'static str,
+    machine: &Machine,
+    frame: Frame,
+) -> Result<(PathBuf, Option<Held>)> {
     let value = frame.get(0);
     let text = Some(value).filter(|value| value.is_kind(Kind::String)).and_then(Value::to_text);
-    text.map(PathBuf::from).ok_or_else(|| Raise::wrong_type(who, 1, "string", value))
+    let path = text.ok_or_else(|| Raise::wrong_type(who, 1, "string", value))?;
+    permit(&machine.mutator, who, &path)?;
+    Ok((PathBuf::from(path), count(&machine.mutator, who)?))
 }
 
 /// Argument `i`: bytes that a frame holds.

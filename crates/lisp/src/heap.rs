@@ -33,6 +33,7 @@ pub use marker::Marker;
 pub use mutator::Mutator;
 pub use object::Kind;
 
+use crate::account::Account;
 use crate::raise::Raise;
 use crate::value::Value;
 use cells::CellWords;
@@ -184,10 +185,10 @@ impl Heap {
         &self.limits
     }
 
-    /// An empty cache, known to the collector until it is dropped.
+    /// An empty cache, known to the collector until it is dropped. What it is filled with is charged to the account.
     #[must_use]
-    pub fn cells(self: &Arc<Self>) -> Cells {
-        let words = Arc::new(CellWords::default());
+    pub fn cells(self: &Arc<Self>, account: Option<Arc<Account>>) -> Cells {
+        let words = Arc::new(CellWords::of(account));
         let mut caches = lock(&self.caches);
         let slot = caches.free.pop().unwrap_or(caches.slots.len());
         if slot == caches.slots.len() {
@@ -204,7 +205,12 @@ impl Heap {
         caches.slots[slot] = None;
         caches.free.push(slot);
         let mut space = lock(&self.space);
-        words.drain(|run| space.give_back(run));
+        words.drain(|run| {
+            if let Some(account) = words.account() {
+                account.refund(run.bytes());
+            }
+            space.give_back(run);
+        });
     }
 
     /// Gives a cache up to `want` cells more, and sees that `need` of them lie side by side. The
@@ -237,7 +243,8 @@ impl Heap {
         if spends_reserve {
             return self.refill_from(space, words, need, want);
         }
-        let room = self.room_bytes(&space) / object::GRANULE_BYTES;
+        let account = words.account().map_or(usize::MAX, |account| account.room_for_all_bytes());
+        let room = self.room_bytes(&space).min(account) / object::GRANULE_BYTES;
         self.admit(&mut space, need <= room)?;
         self.refill_from(space, words, need, want.min(room))
     }
@@ -249,9 +256,18 @@ impl Heap {
         need: usize,
         want: usize,
     ) -> Result<(), OutOfMemory> {
-        let most = (space.budget_bytes / CACHE_FRACTION / object::GRANULE_BYTES)
+        let room = words.account().map_or(usize::MAX, |account| account.room_bytes());
+        if room < need * object::GRANULE_BYTES {
+            return Err(OutOfMemory);
+        }
+        let most = (room.min(space.budget_bytes) / CACHE_FRACTION / object::GRANULE_BYTES)
             .clamp(cache_size::CELLS_MIN, cache_size::CELLS_MAX);
+        let before = words.taken_granules();
         let result = space.refill(words, need, want.clamp(1, most));
+        if let Some(account) = words.account() {
+            let cells = (words.taken_granules() - before) as usize;
+            account.take(cells * object::GRANULE_BYTES);
+        }
         self.note_taken(&mut space, result.is_err());
         result
     }

@@ -1,5 +1,6 @@
 //! The Lisp Server (paper 4): R7RS Scheme whose threads are microprocesses.
 
+pub mod account;
 mod compiler;
 pub mod deep;
 pub mod equality;

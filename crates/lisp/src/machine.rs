@@ -243,7 +243,8 @@ impl Machine {
 
     /// Makes room for `slots` above `frame`; the frame, which may have moved.
     fn grow(&mut self, frame: Frame, slots: usize) -> Result<Frame, Raise> {
-        let grown = self.stack.grow(frame, slots);
+        let mutator = &self.mutator;
+        let grown = self.stack.grow(frame, slots, |bytes| mutator.charge(bytes).is_ok());
         let frame = grown.map_err(|_| Raise::error("recursion too deep", Vec::new()))?;
         self.limit = self.stack.limit();
         Ok(frame)

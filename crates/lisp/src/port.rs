@@ -16,13 +16,14 @@ mod tests;
 
 pub(crate) use input::{Characters, Input};
 pub(crate) use output::{Flush, Output};
-pub(crate) use standard::parameter;
 pub use standard::{Role, current, flush_all};
+pub(crate) use standard::{parameter, port as of_process};
 
+use crate::account::{Countable, Held};
 use crate::heap::{ForeignObject, Mutator};
 use crate::raise::{Cause, Raise};
 use core::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Bytes of a file port's buffer.
@@ -88,6 +89,33 @@ impl Port {
         matches!(self.0.end, End::Input(_))
     }
 
+    /// Writes a line for the user, without a Lisp thread; what somebody else is writing goes first. Nobody can be told
+    /// where it does not arrive.
+    pub(crate) fn tell(&self, line: &str) {
+        if let End::Output(output) = &self.0.end {
+            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = output.tell(line);
+        }
+    }
+
+    /// Passes on what is buffered, without a Lisp thread; the user who does not take it has himself to blame.
+    pub(crate) fn flush_outside(&self) {
+        if let End::Output(output) = &self.0.end {
+            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = output.flush(|| false);
+        }
+    }
+
+    /// Closes without a word: the session is over. Who waits for its user to read is told that there is none.
+    pub(crate) fn abandon(&self) {
+        match &self.0.end {
+            End::Input(input) => input.lock().unwrap_or_else(PoisonError::into_inner).close(),
+            End::Output(output) => {
+                output.lock().unwrap_or_else(PoisonError::into_inner).let_go();
+            }
+        }
+    }
+
     /// Whether it was not closed yet.
     pub(crate) fn is_open(&self, m: &Mutator) -> bool {
         match &self.0.end {
@@ -146,7 +174,42 @@ impl fmt::Display for Port {
     }
 }
 
-impl ForeignObject for Port {}
+impl ForeignObject for Port {
+    fn held_bytes(&self) -> usize {
+        // Who holds the lock may wait for the host, and its buffer is then no larger than a file's.
+        let buffer = match &self.0.end {
+            End::Input(input) => input.try_lock().ok().map(|input| input.held_bytes()),
+            End::Output(output) => output.try_lock().ok().map(|output| output.held_bytes()),
+        };
+        size_of::<Body>() + buffer.unwrap_or(BUFFER_BYTES)
+    }
+}
+
+/// Where a session's output goes. A write may wait in the kernel; one that a signal interrupts must say so, and have taken
+/// nothing.
+pub struct SessionPorts {
+    /// What is displayed.
+    pub output: Box<dyn Write + Send>,
+    /// Errors of threads that nobody waits for.
+    pub error: Box<dyn Write + Send>,
+}
+
+impl fmt::Debug for SessionPorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionPorts").finish_non_exhaustive()
+    }
+}
+
+impl SessionPorts {
+    pub(crate) fn into_ports(self) -> [Port; 3] {
+        let output = |name, user| Port::of_output(name, Content::Textual, Output::of_user(user));
+        [
+            Port::of_input("session input", Content::Textual, Input::of_memory(Vec::new())),
+            output("session output", self.output),
+            output("session errors", self.error),
+        ]
+    }
+}
 
 /// A file error: what the host said, without the number that only programs read.
 #[cold]
@@ -155,6 +218,26 @@ pub(crate) fn file_error(who: &'static str, path: &str, error: &io::Error) -> Ra
     let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
     let closed_output = path == standard::OUTPUT_NAME && error.kind() == io::ErrorKind::BrokenPipe;
     Raise::new(Cause::File { who, path: path.to_owned(), reason, closed_output })
+}
+
+/// Whether the running thread's user may touch the host's files.
+///
+/// # Errors
+/// He may not: the host is not asked.
+pub(crate) fn permit(m: &Mutator, who: &'static str, path: &str) -> Result<(), Raise> {
+    let allowed = m.context.session().is_none_or(|session| session.account.bounds().files);
+    let refusal = || io::Error::new(io::ErrorKind::PermissionDenied, "this user may not use files");
+    if allowed { Ok(()) } else { Err(file_error(who, path, &refusal())) }
+}
+
+/// A place among the open ports of the running thread's account.
+///
+/// # Errors
+/// It has as many as it may.
+pub(crate) fn count(m: &Mutator, who: &'static str) -> Result<Option<Held>, Raise> {
+    let Some(account) = m.context.account() else { return Ok(None) };
+    let exceeded = |error| Raise::error(format!("{who}: {error}; close some"), Vec::new());
+    account.hold(Countable::Ports).map(Some).map_err(exceeded)
 }
 
 /// Locks; where another thread holds the lock, perhaps while it waits for the host, this one waits

@@ -17,6 +17,7 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/ports.scm", include_str!("prelude/ports.scm")),
     ("prelude/hash_tables.scm", include_str!("prelude/hash_tables.scm")),
     ("prelude/gates.scm", include_str!("prelude/gates.scm")),
+    ("prelude/threads.scm", include_str!("prelude/threads.scm")),
 ];
 
 /// Libraries that are read when they are first imported: name, source, text.

@@ -10,7 +10,8 @@ use crate::printer::{self, Style};
 use crate::symbol::Symbol;
 use crate::syntax::datum::Span;
 use crate::syntax::source;
-use crate::system::kernel::{Kernel, lock};
+use crate::system::kernel::lock;
+use crate::system::lisp_session::LispSession;
 use crate::thread::lisp_thread::LispThread;
 use crate::value::Value;
 use core::fmt;
@@ -33,37 +34,32 @@ pub struct Report {
 
 impl Report {
     /// The report of an object that a machine raised and nobody handled.
-    pub(crate) fn new(kernel: &Kernel, machine: &Machine, object: Value) -> Self {
+    pub(crate) fn new(session: &LispSession, machine: &Machine, object: Value) -> Self {
         let entries = entries_of_a_user(machine);
         // A tail call leaves nobody on the stack: then the form that began it is the place.
         let place = place_of(object)
             .or_else(|| entries.iter().find_map(|entry| entry.span))
-            .or_else(|| *lock(&kernel.form));
-        Self::of_entries(kernel, &entries, place, object)
+            .or_else(|| session.form());
+        Self::of_entries(session, &entries, place, object)
     }
 
     /// The report of an object that ended a thread of the program.
-    pub(crate) fn of_thread(
-        kernel: &Kernel,
-        thread: &LispThread,
-        machine: &Machine,
-        object: Value,
-    ) -> Self {
+    pub(crate) fn of_thread(thread: &LispThread, machine: &Machine, object: Value) -> Self {
         let entries = entries_of_a_user(machine);
         let place = place_of(object).or_else(|| entries.iter().find_map(|entry| entry.span));
-        let report = Self::of_entries(kernel, &entries, place, object);
+        let report = Self::of_entries(&thread.session, &entries, place, object);
         Self { thread: Some(thread.name()), ..report }
     }
 
     fn of_entries(
-        kernel: &Kernel,
+        session: &LispSession,
         entries: &[TraceEntry],
         place: Option<Span>,
         object: Value,
     ) -> Self {
         let trace = entries.iter().take(ENTRIES_MAX).map(show_entry).collect();
         let is_closed_output = is_closed_output(object);
-        Self { place, thread: None, message: message(kernel, object), trace, is_closed_output }
+        Self { place, thread: None, message: message(session, object), trace, is_closed_output }
     }
 
     /// The report of something that is the machine's own fault.
@@ -128,14 +124,14 @@ fn show_entry(entry: &TraceEntry) -> String {
 }
 
 /// What the user of an unbound name may have wanted: an import, or a name spelt nearly so.
-fn hint(kernel: &Kernel, name: &str) -> String {
-    if let Some(library) = lock(&kernel.world).exported_by(name) {
+fn hint(session: &LispSession, name: &str) -> String {
+    if let Some(library) = lock(&session.world).exported_by(name) {
         return format!(" (exported by {library})");
     }
-    kernel.nearest(name).map_or_else(String::new, |near| format!(" (did you mean {near}?)"))
+    session.nearest(name).map_or_else(String::new, |near| format!(" (did you mean {near}?)"))
 }
 
-fn message(kernel: &Kernel, object: Value) -> String {
+fn message(session: &LispSession, object: Value) -> String {
     if !object.is_kind(Kind::Condition) {
         return format!("uncaught exception: {}", printer::to_message(object));
     }
@@ -156,7 +152,7 @@ fn message(kernel: &Kernel, object: Value) -> String {
     if kind == UNBOUND
         && let Some(name) = field(FIELD_IRRITANTS).car().and_then(Value::as_symbol)
     {
-        text.push_str(&hint(kernel, name.name()));
+        text.push_str(&hint(session, name.name()));
     }
     text
 }

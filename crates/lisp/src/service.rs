@@ -10,7 +10,6 @@ use crate::heap::OutOfMemory;
 use crate::heap::cells::CellWords;
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
-use crate::thread::safepoint;
 use kyocho_microprocess::{Microprocess, park};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::VecDeque;
@@ -125,8 +124,5 @@ impl Collector {
 }
 
 fn collect(kernel: &Kernel, threads: &[Arc<LispThread>]) {
-    kernel.heap.collect(|marker| {
-        kernel.trace(marker);
-        safepoint::trace(threads, marker);
-    });
+    kernel.heap.collect(|marker| kernel.trace(threads, marker));
 }

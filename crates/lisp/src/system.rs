@@ -11,17 +11,22 @@ pub(crate) mod boot;
 pub(crate) mod control;
 pub(crate) mod datum_of;
 pub(crate) mod kernel;
+pub(crate) mod lisp_session;
 pub mod session;
 #[cfg(test)]
 mod tests;
 
-pub use crate::heap::{CellCache, Torture};
+pub use crate::heap::{CellCache, Collection, Torture};
 pub use crate::report::Report;
-pub use session::{Completeness, Evaluation, Interrupt, Session};
+pub use session::{Completeness, Evaluation, Session, SessionHandle, Unread, completeness};
 
-use boot::Evaluate;
+use crate::account::{Account, Exceeded};
+use crate::port::SessionPorts;
+
+use boot::{Job, Text};
 use core::fmt;
 use kernel::{Ended, Kernel, lock, read_all};
+use kyocho_microprocess::Builder;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -116,7 +121,7 @@ impl core::error::Error for BootError {}
 #[derive(Debug)]
 pub struct System {
     kernel: Arc<Kernel>,
-    requests: mpsc::Sender<Evaluate>,
+    jobs: mpsc::Sender<Job>,
 }
 
 /// How a program ended.
@@ -157,8 +162,8 @@ impl System {
         options: Options,
         on_service: &mut dyn FnMut(&ServiceLine),
     ) -> Result<Self, BootError> {
-        let (kernel, requests) = boot::boot(options, on_service)?;
-        Ok(Self { kernel, requests })
+        let (kernel, jobs) = boot::boot(options, on_service)?;
+        Ok(Self { kernel, jobs })
     }
 
     /// Runs a program to its end.
@@ -173,14 +178,14 @@ impl System {
             };
         let data = read_all(&text, &path.to_string_lossy());
         let environment = {
-            let mut world = lock(&self.kernel.world);
+            let mut world = lock(&self.kernel.base.world);
             if let Some(folder) = path.parent() {
                 world.add_library_folder(folder);
             }
             let first = data.front().and_then(|datum| datum.as_ref().ok());
             world.program_environment(first)
         };
-        let ended = boot::evaluate(&self.requests, Evaluate::program(environment, data));
+        let ended = boot::evaluate(&self.jobs, &self.kernel.base, Text::program(environment, data));
         let outcome = match ended {
             Ended::Values(_) => Outcome { exit_code: 0, report: None },
             Ended::Exit(code) => Outcome { exit_code: code as u8, report: None },
@@ -199,10 +204,52 @@ impl System {
         }
     }
 
-    /// A session: an environment of its own, where evaluations follow each other.
+    /// A session of whoever runs the process: without bounds, its ports the process's own. There should be one at a
+    /// time: what runs in it shares libraries, and an interrupt reaches whatever is evaluated.
     #[must_use]
     pub fn session(&self) -> Session {
-        Session::new(Arc::clone(&self.kernel), self.requests.clone())
+        let base = Arc::clone(&self.kernel.base);
+        Session::new(Arc::clone(&self.kernel), self.jobs.clone(), base)
+    }
+
+    /// A session of a user: its environment, libraries, ports and threads are its own, and charged to the account. Sessions
+    /// evaluate side by side.
+    ///
+    /// # Errors
+    /// The account has as many as it may.
+    pub fn open_session(
+        &self,
+        account: &Arc<Account>,
+        ports: SessionPorts,
+    ) -> Result<Session, Exceeded> {
+        let session = self.kernel.open(account, ports.into_ports())?;
+        Ok(Session::new(Arc::clone(&self.kernel), self.jobs.clone(), session))
+    }
+
+    /// What is known of the heap as of the last collection.
+    #[must_use]
+    pub fn statistics(&self) -> Collection {
+        self.kernel.heap.statistics().last
+    }
+
+    /// Runs a service as a microprocess of the system, a child of init.
+    ///
+    /// # Errors
+    /// The host has no memory for it.
+    pub fn spawn_service(
+        &self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<()> {
+        let (started, wait) = mpsc::channel();
+        let builder = Builder::new().name(name).stack_bytes(boot::SERVICE_STACK_BYTES);
+        let job = move |_: &Arc<Kernel>| {
+            // Who asked has gone: he does not mind.
+            let _ = started.send(builder.spawn(body).map(drop));
+        };
+        let ended = || std::io::Error::other("the runtime has ended");
+        self.jobs.send(Box::new(job)).map_err(|_| ended())?;
+        wait.recv().unwrap_or_else(|_| Err(ended()))
     }
 
     /// What a signal's thread needs to end the process decently.

@@ -18,10 +18,12 @@ pub(crate) mod runner;
 pub(crate) mod safepoint;
 pub(crate) mod wait;
 
+use crate::account::Account;
 use crate::heap::Marker;
 use crate::machine::control::Procedure;
 use crate::system::kernel::Kernel;
-use crate::thread::lisp_thread::ThreadObject;
+use crate::system::lisp_session::LispSession;
+use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::value::Value;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::task::ThreadId;
@@ -78,11 +80,24 @@ impl ThreadContext {
         Self { parameters: self.parameters, kernel: self.kernel.clone(), ..Self::default() }
     }
 
+    fn lisp_thread(&self) -> Option<&Arc<LispThread>> {
+        self.thread.as_foreign::<ThreadObject>().map(|object| &object.0)
+    }
+
+    /// Whose thread it is.
+    pub(crate) fn session(&self) -> Option<&Arc<LispSession>> {
+        self.lisp_thread().map(|thread| &thread.session)
+    }
+
+    /// Who pays for what it takes.
+    pub(crate) fn account(&self) -> Option<Arc<Account>> {
+        self.session().map(|session| Arc::clone(&session.account))
+    }
+
     /// Runs `call`, which touches nothing of Lisp and may block in the kernel: collections go on
     /// meanwhile, and the virtual processor serves others.
     pub fn outside<T>(&self, call: impl FnOnce() -> T) -> T {
-        let thread = self.thread.as_foreign::<ThreadObject>();
-        let (Some(kernel), Some(ThreadObject(thread))) = (&self.kernel, thread) else {
+        let (Some(kernel), Some(thread)) = (&self.kernel, self.lisp_thread()) else {
             return call();
         };
         thread.kernel_thread.store(ThreadId::current().number(), Ordering::Release);
@@ -94,8 +109,7 @@ impl ThreadContext {
     /// Whether somebody wants something of the thread: what waits in the kernel should give up.
     #[must_use]
     pub fn has_request(&self) -> bool {
-        let thread = self.thread.as_foreign::<ThreadObject>();
-        thread.is_some_and(|thread| thread.0.requests.load(Ordering::Acquire) != 0)
+        self.lisp_thread().is_some_and(|thread| thread.requests.load(Ordering::Acquire) != 0)
     }
 
     pub(crate) fn trace(&self, marker: &mut Marker<'_>) {

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stderr, reason = "the watchdog says what hangs before it ends the process")]
 
 use core::time::Duration;
-use kyocho_lisp::system::{Interrupt, Options, System};
+use kyocho_lisp::system::{Options, SessionHandle, System};
 use kyocho_sys::prim::thread;
 use std::sync::mpsc;
 
@@ -59,7 +59,7 @@ const POOL: &str = r#"
 
 /// Interrupts what goes on whenever nothing has been heard for `PATIENCE`; ends the process
 /// where that does not help.
-fn watch(news: &mpsc::Receiver<String>, interrupt: &Interrupt) {
+fn watch(news: &mpsc::Receiver<String>, interrupt: &SessionHandle) {
     let mut name = String::new();
     let mut silent = Duration::ZERO;
     loop {
@@ -90,7 +90,7 @@ fn no_arguments_break_a_procedure() {
     let mut session = system.session();
     session.eval(POOL, "pool").unwrap();
     let (news, heard) = mpsc::channel();
-    let interrupt = session.interrupt_handle();
+    let interrupt = session.handle();
     let watchdog = thread::spawn(move || watch(&heard, &interrupt));
     let own = ["probe", "call", "any-of", "again", "seed", "pool", "last-call"];
     let mut broken = Vec::new();

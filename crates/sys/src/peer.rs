@@ -14,6 +14,13 @@ pub struct Peer {
     pub user: u32,
 }
 
+/// The effective user of this process.
+#[must_use]
+pub fn own_user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 impl Peer {
     /// Who connected `socket`.
     ///
@@ -41,9 +48,7 @@ impl Peer {
     /// Whether it may do with this process as it likes: the same user, or the superuser.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
-        // SAFETY: takes nothing and cannot fail.
-        let own = unsafe { libc::geteuid() };
-        self.user == own || self.user == 0
+        self.user == own_user() || self.user == 0
     }
 }
 

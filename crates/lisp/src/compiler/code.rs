@@ -64,6 +64,13 @@ impl core::fmt::Debug for Code {
 }
 
 impl ForeignObject for Code {
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>()
+            + size_of_val(&*self.words)
+            + size_of_val(&*self.constants)
+            + size_of_val(&*self.spans)
+    }
+
     fn trace(&self, marker: &mut Marker<'_>) {
         for &constant in &self.constants {
             marker.mark(constant);

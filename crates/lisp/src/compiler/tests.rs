@@ -25,17 +25,17 @@ struct Both {
 impl Both {
     fn new() -> Self {
         let heap = Heap::new(Limits::default()).unwrap();
-        let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(heap, Options::default(), &mut mutator).unwrap();
-        let naive = Naive::new(&lock(&kernel.world));
+        let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+        let kernel = Kernel::new(heap, Options::default(), mutator).unwrap();
+        let naive = Naive::new(&lock(&kernel.base.world));
         Self { kernel, naive }
     }
 
     /// What the naive evaluator and the machine make of a program; with no inlined primitive too.
     fn run(&self, program: &str) -> [String; 3] {
         let data = read_all(program, "random").unwrap();
-        let system = Arc::clone(lock(&self.kernel.world).system());
-        let forms = lock(&self.kernel.world).expand(&system, &data[0]).unwrap();
+        let system = Arc::clone(lock(&self.kernel.base.world).system());
+        let forms = lock(&self.kernel.base.world).expand(&system, &data[0]).unwrap();
         let [TopLevel::Form(core)] = forms.as_slice() else { panic!("one form: {program}") };
         let inlined = self.on_the_machine(&self.kernel.builtins, core);
         let called = self.on_the_machine(&Builtins::default(), core);

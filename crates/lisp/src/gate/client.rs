@@ -1,12 +1,13 @@
 //! `(gate-connect path)` and `(gate-call gate method bytes [seconds])`.
 
-use super::{bytes_argument, failed, path_argument};
+use super::{bytes_argument, failed, place_argument};
+use crate::account::Held;
 use crate::heap::ForeignObject;
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
-use crate::system::kernel::{Kernel, lock};
+use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::{Stage, Wait, duration_of};
 use core::time::Duration;
@@ -23,7 +24,8 @@ pub(super) const TABLE: &[Procedure] = &[
 /// A connection as Lisp holds it.
 #[derive(Debug)]
 pub(super) struct Connection {
-    client: Mutex<Option<Client>>,
+    /// None once it is closed; with its place among the open ports of an account.
+    client: Mutex<Option<(Client, Option<Held>)>>,
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -62,11 +64,11 @@ impl Connection {
     /// Has a carrier make the call, at the thread's priority; the call's number.
     fn begin(
         &self,
-        kernel: &Arc<Kernel>,
         thread: &Arc<LispThread>,
         request: Request,
     ) -> core::result::Result<u64, Error> {
-        let client = lock(&self.client).clone().ok_or(Error::Closed)?;
+        let client =
+            lock(&self.client).as_ref().map(|(client, _)| client.clone()).ok_or(Error::Closed)?;
         let number = {
             let mut calls = lock(&self.calls);
             calls.next += 1;
@@ -74,11 +76,10 @@ impl Connection {
             calls.pending.insert(number, Pending::default());
             number
         };
-        let (calls, kernel, caller) =
-            (Arc::clone(&self.calls), Arc::clone(kernel), Arc::clone(thread));
+        let (calls, caller) = (Arc::clone(&self.calls), Arc::clone(thread));
         let carrier = Builder::new().name("gate carrier").priority(lock(&thread.inner).priority);
         let carrier = carrier.spawn(move || {
-            let delivery = Delivery { number, calls, kernel, caller };
+            let delivery = Delivery { number, calls, caller };
             delivery.give(ask(&client, &request));
         });
         let mut calls = lock(&self.calls);
@@ -136,7 +137,6 @@ fn ask(client: &Client, request: &Request) -> core::result::Result<Vec<u8>, Erro
 struct Delivery {
     number: u64,
     calls: Arc<Mutex<Calls>>,
-    kernel: Arc<Kernel>,
     caller: Arc<LispThread>,
 }
 
@@ -144,7 +144,7 @@ impl Delivery {
     fn give(&self, outcome: core::result::Result<Vec<u8>, Error>) {
         if let Some(pending) = lock(&self.calls).pending.get_mut(&self.number) {
             pending.outcome.get_or_insert(outcome);
-            self.caller.wake(&self.kernel);
+            self.caller.wake();
         }
     }
 }
@@ -156,11 +156,11 @@ impl Drop for Delivery {
 }
 
 fn connect(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
-    let path = path_argument("gate-connect", frame)?;
+    let (path, held) = place_argument("gate-connect", machine, frame)?;
     let thread = machine.thread()?;
     let client = machine.kernel()?.threads.outside(thread, || Client::connect(path));
     let client = client.map_err(|error| failed("gate-connect", &error))?;
-    let connection = Connection { client: Mutex::new(Some(client)), calls: Arc::default() };
+    let connection = Connection { client: Mutex::new(Some((client, held))), calls: Arc::default() };
     Ok(Control::Value(machine.mutator.foreign(Box::new(connection))?))
 }
 
@@ -170,12 +170,11 @@ fn call(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let connection: &Connection =
         gate.as_foreign().ok_or_else(|| Raise::wrong_type(WHO, 1, "connection to a gate", gate))?;
     let thread = machine.thread()?;
-    let kernel = machine.kernel()?;
     let begun = match machine.wait.take() {
         Some(Wait { stage: Stage::Sent(number), .. }) => number,
         _ => {
             let request = request(frame, count)?;
-            connection.begin(&kernel, thread, request).map_err(|error| failed(WHO, &error))?
+            connection.begin(thread, request).map_err(|error| failed(WHO, &error))?
         }
     };
     let wait = Wait { stage: Stage::Sent(begun), ..Wait::on(gate) };

@@ -1,12 +1,13 @@
 //! The server's side: `(gate-serve path handler)` of the prelude is made of these.
 
-use super::{bytes_argument, failed, path_argument};
+use super::{bytes_argument, failed, place_argument};
+use crate::account::Held;
 use crate::heap::ForeignObject;
 use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
-use crate::system::kernel::{Kernel, lock};
+use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::{Wait, Waiters};
 use crate::value::Value;
@@ -14,7 +15,7 @@ use kyocho_gate::{Call, Failure, Server, Service};
 use kyocho_microprocess::Microprocess;
 use kyocho_microprocess::channel::{Sender, bounded};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 pub(super) const TABLE: &[Procedure] = &[
     Procedure::new("%gate-bind", 1, Some(1), bind),
@@ -72,16 +73,15 @@ impl Request {
 }
 
 /// Where calls wait for threads. Bounded by the calls that clients may have under way.
-#[derive(Debug)]
-pub(super) struct Desk {
-    kernel: Weak<Kernel>,
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// None once it is closed.
-    server: Option<Server>,
+    server: Option<(Server, Option<Held>)>,
     requests: VecDeque<Arc<Request>>,
     acceptors: Waiters,
     closed: bool,
@@ -100,12 +100,12 @@ impl Desk {
     }
 
     /// Nobody is served any more.
-    pub(super) fn close(&self, kernel: &Kernel) {
+    pub(crate) fn close(&self) {
         let server = {
             let mut state = lock(&self.state);
             state.closed = true;
             state.requests.clear();
-            state.acceptors.wake_all(kernel);
+            state.acceptors.wake_all();
             state.server.take()
         };
         // Outside the lock: it ends its connections.
@@ -113,8 +113,8 @@ impl Desk {
     }
 
     /// A thread gives up waiting for a call: another one takes it.
-    pub(super) fn withdraw(&self, kernel: &Kernel, thread: &Arc<LispThread>) {
-        lock(&self.state).acceptors.withdraw(thread, kernel);
+    pub(super) fn withdraw(&self, thread: &Arc<LispThread>) {
+        lock(&self.state).acceptors.withdraw(thread);
     }
 }
 
@@ -131,25 +131,24 @@ impl Service for Clerk {
             reply: Mutex::new(Some(sender)),
         };
         {
-            let kernel = self.0.kernel.upgrade().ok_or(Failure::Panicked)?;
             let mut state = lock(&self.0.state);
             if state.closed {
                 return Err(Failure::Panicked);
             }
             state.requests.push_back(Arc::new(request));
-            state.acceptors.wake_one(&kernel);
+            state.acceptors.wake_one();
         }
         receiver.recv().unwrap_or(Err(Failure::Panicked))
     }
 }
 
 fn bind(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
-    let path = path_argument("gate-serve", frame)?;
-    let kernel = Arc::downgrade(&machine.kernel()?);
-    let desk = Arc::new(Desk { kernel, state: Mutex::default() });
+    let (path, held) = place_argument("gate-serve", machine, frame)?;
+    let desk = Arc::new(Desk::default());
     let server = Server::builder().bind(path, Arc::new(Clerk(Arc::clone(&desk))));
     let server = server.map_err(|error| failed("gate-serve", &error))?;
-    lock(&desk.state).server = Some(server);
+    lock(&desk.state).server = Some((server, held));
+    machine.thread()?.session.closes(&desk);
     Ok(Control::Value(machine.mutator.foreign(Box::new(ServerObject(desk)))?))
 }
 

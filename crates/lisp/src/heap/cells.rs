@@ -9,6 +9,7 @@
 //! while the world is stopped. So the words are shared and atomic (plain `mov` on x86-64), although
 //! at any moment one thread alone touches them. A fixed number of runs bounds a cache.
 
+use crate::account::Account;
 use crate::heap::Heap;
 use crate::heap::object::{GRANULE_BYTES, Header, Kind, object_bytes};
 use crate::heap::word::{self, WORD_BYTES};
@@ -40,6 +41,8 @@ pub(crate) struct CellWords {
     runs: [(AtomicUsize, AtomicUsize); RUNS_MAX],
     waiting: AtomicUsize,
     taken_granules: AtomicU64,
+    /// Who pays; nobody where there is none.
+    account: Option<Arc<Account>>,
 }
 
 /// One thread's cache of free cells.
@@ -57,6 +60,14 @@ impl Drop for Cells {
 }
 
 impl CellWords {
+    pub(crate) fn of(account: Option<Arc<Account>>) -> Self {
+        Self { account, ..Self::default() }
+    }
+
+    pub(crate) const fn account(&self) -> Option<&Arc<Account>> {
+        self.account.as_ref()
+    }
+
     #[inline(always)]
     fn next(&self) -> usize {
         self.next.load(Ordering::Relaxed)

@@ -12,6 +12,11 @@ pub trait ForeignObject: Any + Send + Sync {
     /// Marks the Lisp values inside. The world is stopped: a lock taken here must never be held
     /// across a safepoint.
     fn trace(&self, _marker: &mut Marker<'_>) {}
+
+    /// Bytes that it holds outside the heap, itself included: what its account is charged for.
+    fn held_bytes(&self) -> usize {
+        size_of_val(self)
+    }
 }
 
 impl Value {

@@ -27,6 +27,8 @@ pub struct Marker<'a> {
     overflowed: Vec<usize>,
     pub(crate) overflows: usize,
     pub(crate) marked_bytes: usize,
+    /// Bytes outside the heap that marked objects hold.
+    held_bytes: usize,
 }
 
 impl fmt::Debug for Marker<'_> {
@@ -46,6 +48,7 @@ impl<'a> Marker<'a> {
             overflowed: Vec::new(),
             overflows: 0,
             marked_bytes: 0,
+            held_bytes: 0,
         }
     }
 
@@ -55,6 +58,16 @@ impl<'a> Marker<'a> {
         if self.discover(value) {
             self.push(value);
         }
+    }
+
+    /// Counts bytes outside the heap that belong to what is being marked.
+    pub fn hold(&mut self, bytes: usize) {
+        self.held_bytes += bytes;
+    }
+
+    /// Bytes of all that was scanned so far, inside the heap and outside.
+    pub(crate) const fn known_bytes(&self) -> usize {
+        self.marked_bytes + self.held_bytes
     }
 
     /// Marks a root held as a word (`Value::to_word`).
@@ -157,6 +170,7 @@ impl<'a> Marker<'a> {
     fn scan_payload(&mut self, value: Value, header: Header) {
         if header.is(Kind::Foreign) {
             if let Some(object) = word::foreign_at(value.payload_word(0)) {
+                self.held_bytes += object.held_bytes();
                 object.trace(self);
             }
             return;

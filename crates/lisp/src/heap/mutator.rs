@@ -42,7 +42,7 @@ impl Mutator {
     /// A mutator with an empty cache, which may take all there is.
     #[must_use]
     pub fn new(heap: Arc<Heap>, context: ThreadContext) -> Self {
-        let cells = heap.cells();
+        let cells = heap.cells(context.account());
         Self { heap, cells, context, want: WANT_DEFAULT, wide_cells: 0, spends_reserve: true }
     }
 
@@ -117,6 +117,7 @@ impl Mutator {
             self.refill(bytes / GRANULE_BYTES, want)?;
             return self.cells.try_raw(bytes).ok_or(OutOfMemory);
         }
+        self.charge(bytes)?;
         let is_large = bytes > LARGE_BYTES;
         let at = if is_large {
             self.heap.take_large(bytes, self.spends_reserve)
@@ -125,6 +126,16 @@ impl Mutator {
         }?;
         self.wide_cells += (bytes / GRANULE_BYTES) as u64;
         Ok(at)
+    }
+
+    /// Charges the thread's account for `bytes` past the cache: a large object, or memory outside the heap that will be
+    /// counted when it is marked.
+    ///
+    /// # Errors
+    /// The account's limit is reached.
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let spends = self.spends_reserve;
+        self.cells.words().account().map_or(Ok(()), |account| account.charge(bytes, spends))
     }
 
     /// An object whose payload is `fields`.
@@ -300,6 +311,7 @@ impl Mutator {
     /// # Errors
     /// When the heap's limit is reached; the object is dropped.
     pub fn foreign(&mut self, object: Box<dyn ForeignObject>) -> Result<Value, OutOfMemory> {
+        self.charge(object.held_bytes())?;
         let value = self.object(Kind::Foreign, 0, 1)?;
         word::initialise(value.address() + WORD_BYTES, word::foreign_into_word(object));
         self.heap.register_foreign(value);

@@ -131,7 +131,7 @@ fn an_object_larger_than_a_block_is_not_cut_from_a_cache() {
 #[test]
 fn a_cache_is_given_exactly_what_was_asked() {
     let m = mutator(small());
-    let mut cells = m.heap.cells();
+    let mut cells = m.heap.cells(None);
     for want in [1, 2, 7, 100, 4096] {
         m.heap.refill(&cells, 1, want).unwrap();
         assert_eq!(cells.remaining(), want);
@@ -146,7 +146,7 @@ fn a_cache_is_given_exactly_what_was_asked() {
 #[test]
 fn a_collection_takes_caches_back_and_counts_them_as_stranded() {
     let m = mutator(small());
-    let mut cells = m.heap.cells();
+    let mut cells = m.heap.cells(None);
     m.heap.refill(&cells, 1, 500).unwrap();
     let kept = cells.try_cons(Value::TRUE, Value::NIL).unwrap();
     let done = m.heap.collect(|marker| marker.mark(kept));
@@ -218,7 +218,7 @@ fn a_threads_unused_cells_come_back_when_it_ends() {
     let m = mutator(small());
     let used = |m: &Mutator| m.heap.statistics().used_bytes;
     for _ in 0..1000 {
-        let cells = m.heap.cells();
+        let cells = m.heap.cells(None);
         m.heap.refill(&cells, 1, 2000).unwrap();
     }
     assert!(used(&m) <= 64 << 10, "{}", used(&m));

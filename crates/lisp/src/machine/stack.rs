@@ -28,6 +28,8 @@ pub(super) struct TooDeep;
 pub(super) struct Stack {
     words: Box<[UnsafeCell<u64>]>,
     words_max: usize,
+    /// Where it was too small: the limit, or what the account could pay for.
+    bound: usize,
     /// A handler runs on the reserve.
     overflowed: bool,
 }
@@ -44,7 +46,7 @@ fn zeroed(words: usize) -> Box<[UnsafeCell<u64>]> {
 
 impl Stack {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { words: zeroed(FIRST_WORDS), words_max: bytes_max / 8, overflowed: false }
+        Self { words: zeroed(FIRST_WORDS), words_max: bytes_max / 8, bound: 0, overflowed: false }
     }
 
     fn pointer(&self) -> *mut u64 {
@@ -77,23 +79,40 @@ impl Stack {
         Frame::new(self.pointer().wrapping_add(depth))
     }
 
-    /// Moves to a larger run of words, so that `slots` fit above `frame`; the frame there.
-    pub(super) fn grow(&mut self, frame: Frame, slots: usize) -> Result<Frame, TooDeep> {
+    /// Moves to a larger run of words, so that `slots` fit above `frame`; the frame there. `charge` is asked for the bytes,
+    /// but for those of the reserve.
+    pub(super) fn grow(
+        &mut self,
+        frame: Frame,
+        slots: usize,
+        charge: impl FnOnce(usize) -> bool,
+    ) -> Result<Frame, TooDeep> {
         let depth = self.depth(frame);
         let need = depth + slots + HEADROOM_SLOTS;
         if need <= self.usable() {
             return Ok(frame);
         }
-        let max = if self.overflowed { self.words_max + RESERVE_WORDS } else { self.words_max };
+        let max = if self.overflowed { self.bound + RESERVE_WORDS } else { self.words_max };
         if need > max {
-            self.overflowed = true;
-            return Err(TooDeep);
+            return Err(self.overflow(self.words_max));
         }
         let new = need.next_power_of_two().clamp(FIRST_WORDS, max);
-        if new > self.words.len() {
+        let more = new.saturating_sub(self.words.len());
+        if more > 0 {
+            if !self.overflowed && !charge(8 * more) {
+                return Err(self.overflow(self.words.len()));
+            }
             self.resize(self.words.len(), new);
         }
         Ok(self.frame_at(depth))
+    }
+
+    fn overflow(&mut self, bound: usize) -> TooDeep {
+        if !self.overflowed {
+            self.bound = bound;
+        }
+        self.overflowed = true;
+        TooDeep
     }
 
     fn resize(&mut self, keep: usize, new: usize) {
@@ -116,7 +135,8 @@ impl Stack {
         for word in &mut self.words[top..] {
             *word.get_mut() = 0;
         }
-        if top < self.words_max / 2 {
+        marker.hold(8 * self.words.len());
+        if top < self.bound / 2 {
             self.overflowed = false;
         }
     }

@@ -20,15 +20,15 @@ struct Driver {
 impl Driver {
     fn new(limits: Limits) -> Self {
         let heap = Heap::new(limits).unwrap();
-        let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(heap, Options::default(), &mut mutator).unwrap();
-        let system = Arc::clone(lock(&kernel.world).system());
+        let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+        let kernel = Kernel::new(heap, Options::default(), mutator).unwrap();
+        let system = Arc::clone(lock(&kernel.base.world).system());
         let mut driver = Self { kernel, environment: system };
         let first = ("prelude/run.scm", include_str!("../prelude/run.scm"));
         for (name, text) in [first].iter().chain(prelude::SOURCES) {
             driver.eval(text, name);
         }
-        driver.environment = lock(&driver.kernel.world).interaction_environment();
+        driver.environment = lock(&driver.kernel.base.world).interaction_environment();
         driver
     }
 
@@ -39,7 +39,7 @@ impl Driver {
         let mut mutator = Mutator::new(heap, ThreadContext::default());
         let mut last = String::new();
         loop {
-            match source.next(&self.kernel, &mut mutator) {
+            match source.next(&self.kernel, &self.kernel.base, &mut mutator) {
                 Ok(Some(thunk)) => match self.call(thunk) {
                     Ok(value) => last = printer::to_message(value),
                     Err(message) => return message,
@@ -81,7 +81,7 @@ impl Driver {
 
     fn collect(&self, machine: &mut Machine) {
         self.kernel.heap.collect(|marker| {
-            self.kernel.trace(marker);
+            self.kernel.trace(&[], marker);
             machine.trace(marker, true);
         });
     }

@@ -2,6 +2,7 @@
 
 use super::decode::{Decoded, decode};
 use super::{BUFFER_BYTES, Role, standard, waiting};
+use crate::account::Held;
 use crate::heap::Mutator;
 use crate::syntax::reader;
 use crate::syntax::source;
@@ -38,6 +39,8 @@ pub(crate) struct Input {
     line: u32,
     column: u32,
     source_number: Option<u32>,
+    /// Its place among the open ports of an account.
+    held: Option<Held>,
 }
 
 impl Input {
@@ -52,7 +55,19 @@ impl Input {
             line: 1,
             column: 1,
             source_number: None,
+            held: None,
         }
+    }
+
+    /// The same, counted among the open ports of an account.
+    pub(crate) fn counted(mut self, held: Option<Held>) -> Self {
+        self.held = held;
+        self
+    }
+
+    /// Bytes of its buffer.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Bytes in memory, or the UTF-8 of a string.
@@ -75,6 +90,7 @@ impl Input {
     /// Closes the file; the standard input is only let go.
     pub(crate) fn close(&mut self) {
         self.source = None;
+        self.held = None;
         self.buffer = Vec::new();
         self.next = 0;
     }

@@ -1,10 +1,11 @@
 //! The writing end: a buffer before a file, or a growing text in memory.
 
 use super::{BUFFER_BYTES, waiting};
+use crate::account::Held;
 use crate::heap::Mutator;
+use core::fmt;
 use kyocho_sys::descriptor;
-use kyocho_sys::error::Errno;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Where bytes go.
@@ -14,6 +15,17 @@ enum Sink {
     Memory,
     /// A file, a pipe, a terminal.
     File(OwnedFd),
+    /// The user of a session, wherever he is.
+    User(User),
+}
+
+/// Who reads what a session writes. A write that is interrupted has taken nothing.
+struct User(Box<dyn Write + Send>);
+
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("User")
+    }
 }
 
 /// When the buffer is written out, besides when it is full.
@@ -34,13 +46,25 @@ pub(crate) struct Output {
     sink: Option<Sink>,
     flush: Flush,
     buffer: Vec<u8>,
+    /// Its place among the open ports of an account.
+    held: Option<Held>,
     /// Whether the last character was a newline, or there was none.
     at_line_start: bool,
 }
 
+impl Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Memory => Ok(bytes.len()),
+            Self::File(file) => descriptor::write(file.as_fd(), bytes).map_err(Into::into),
+            Self::User(user) => user.0.write(bytes),
+        }
+    }
+}
+
 impl Output {
     fn new(sink: Sink, flush: Flush) -> Self {
-        Self { sink: Some(sink), flush, buffer: Vec::new(), at_line_start: true }
+        Self { sink: Some(sink), flush, buffer: Vec::new(), held: None, at_line_start: true }
     }
 
     pub(crate) fn of_memory() -> Self {
@@ -49,6 +73,16 @@ impl Output {
 
     pub(crate) fn of_file(file: OwnedFd, flush: Flush) -> Self {
         Self::new(Sink::File(file), flush)
+    }
+
+    pub(super) fn of_user(user: Box<dyn Write + Send>) -> Self {
+        Self::new(Sink::User(User(user)), Flush::EachLine)
+    }
+
+    /// The same, counted among the open ports of an account.
+    pub(crate) fn counted(mut self, held: Option<Held>) -> Self {
+        self.held = held;
+        self
     }
 
     /// One that was closed before it was opened: the process has no such descriptor.
@@ -81,12 +115,8 @@ impl Output {
     /// Writes bytes; waits for the host when the buffer is full. Interrupted, it has written nothing.
     pub(crate) fn write(&mut self, m: &Mutator, bytes: &[u8]) -> io::Result<()> {
         let Some(&last) = bytes.last() else { return Ok(()) };
-        let limit = match self.sink {
-            Some(Sink::Memory) => m.heap.limits().bytes_max,
-            _ => usize::MAX,
-        };
-        if bytes.len() > limit - self.buffer.len().min(limit) {
-            return Err(ErrorKind::OutOfMemory.into());
+        if let Some(Sink::Memory) = self.sink {
+            self.make_room(m, bytes.len())?;
         }
         if self.buffer.len() >= BUFFER_BYTES {
             self.pass_on(m)?;
@@ -101,6 +131,26 @@ impl Output {
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
             result => result,
         }
+    }
+
+    /// Sees that a port in memory may gather so many bytes more: its buffer is charged for as it grows.
+    fn make_room(&mut self, m: &Mutator, bytes: usize) -> io::Result<()> {
+        let limit = m.heap.limits().bytes_max;
+        if bytes > limit - self.buffer.len().min(limit) {
+            return Err(ErrorKind::OutOfMemory.into());
+        }
+        let before = self.buffer.capacity();
+        if bytes > before - self.buffer.len() {
+            let after = (self.buffer.len() + bytes).max(2 * before);
+            m.charge(after - before).map_err(|_| ErrorKind::OutOfMemory)?;
+            self.buffer.reserve_exact(after - self.buffer.len());
+        }
+        Ok(())
+    }
+
+    /// Bytes of its buffer.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.buffer.capacity()
     }
 
     fn is_due(&self, new: &[u8]) -> bool {
@@ -131,19 +181,19 @@ impl Output {
         if self.has_nothing_to_pass_on() {
             return Ok(());
         }
-        let Some(Sink::File(file)) = &self.sink else { return Ok(()) };
+        let Some(sink) = &mut self.sink else { return Ok(()) };
         let mut done = 0;
         while done < self.buffer.len() {
-            match descriptor::write(file.as_fd(), &self.buffer[done..]) {
+            match sink.write(&self.buffer[done..]) {
                 Ok(count) => done += count,
-                Err(Errno::INTR) if !is_cut() => {}
-                Err(Errno::INTR) => {
+                Err(error) if error.kind() == ErrorKind::Interrupted && !is_cut() => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
                     self.buffer.drain(..done);
-                    return Err(ErrorKind::Interrupted.into());
+                    return Err(error);
                 }
-                Err(errno) => {
+                Err(error) => {
                     self.buffer.clear();
-                    return Err(errno.into());
+                    return Err(error);
                 }
             }
         }
@@ -156,11 +206,24 @@ impl Output {
         match self.pass_on(m) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
             result => {
-                self.sink = None;
-                self.buffer = Vec::new();
+                self.let_go();
                 result
             }
         }
+    }
+
+    /// Writes a line and passes everything on, without a Lisp thread.
+    pub(super) fn tell(&mut self, line: &str) -> io::Result<()> {
+        self.buffer.extend_from_slice(line.as_bytes());
+        self.buffer.push(b'\n');
+        self.flush(|| false)
+    }
+
+    /// Closes without a word: what is buffered is lost.
+    pub(super) fn let_go(&mut self) {
+        self.sink = None;
+        self.buffer = Vec::new();
+        self.held = None;
     }
 }
 

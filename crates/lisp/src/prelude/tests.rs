@@ -19,14 +19,14 @@ impl Driver {
     fn new() -> Self {
         let limits = Limits { bytes_max: 256 << 20, ..Limits::default() };
         let heap = Heap::new(limits).unwrap();
-        let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-        let kernel = Kernel::new(heap, crate::system::Options::default(), &mut mutator).unwrap();
-        let system = Arc::clone(lock(&kernel.world).system());
+        let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+        let kernel = Kernel::new(heap, crate::system::Options::default(), mutator).unwrap();
+        let system = Arc::clone(lock(&kernel.base.world).system());
         let mut driver = Self { kernel, environment: system };
         for (name, text) in SOURCES {
             driver.eval(text, name).unwrap();
         }
-        driver.environment = lock(&driver.kernel.world).interaction_environment();
+        driver.environment = lock(&driver.kernel.base.world).interaction_environment();
         driver
     }
 
@@ -37,7 +37,7 @@ impl Driver {
         let mut last = String::new();
         let message = |object| printer::to_message(object);
         loop {
-            match source.next(&self.kernel, &mut mutator) {
+            match source.next(&self.kernel, &self.kernel.base, &mut mutator) {
                 Ok(Some(thunk)) => last = message(self.call(thunk).map_err(message_of)?),
                 Ok(None) => return Ok(last),
                 Err(raise) => return Err(message_of(condition::object_of(&mut mutator, raise))),

@@ -5,7 +5,7 @@ use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
 use crate::heap::{Kind, Mutator};
-use crate::port::{file_error, waiting};
+use crate::port::{file_error, permit, waiting};
 use crate::raise::Result;
 use crate::symbol::Symbol;
 use crate::value::Value;
@@ -48,6 +48,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("directory-files", 1, 2, directory_files),
     Primitive::exactly("file-status", 2, file_status),
     Primitive::exactly("current-directory", 0, |m, a| {
+        permit(m, "current-directory", ".")?;
         let folder = std::env::current_dir();
         let folder = folder
             .map_err(|error| file_error(Call::new("current-directory", a).who(), ".", &error))?;
@@ -68,6 +69,7 @@ const TEMPORARY_NAMES_MAX: u32 = 10_000;
 /// What the host says about the path that is argument 0.
 fn ask<T>(m: &mut Mutator, call: Call<'_>, act: impl FnOnce(&str) -> io::Result<T>) -> Result<T> {
     let path = call.string(0)?;
+    permit(m, call.who(), &path)?;
     waiting(m, || act(&path)).map_err(|error| file_error(call.who(), &path, &error))
 }
 

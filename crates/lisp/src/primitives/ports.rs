@@ -2,8 +2,11 @@
 
 use super::Primitive;
 use super::call::Call;
+use crate::account::Held;
 use crate::heap::Mutator;
-use crate::port::{Content, Flush, Input, Output, Port, Role, file_error, parameter, waiting};
+use crate::port::{
+    Content, Flush, Input, Output, Port, Role, count, file_error, parameter, permit, waiting,
+};
 use crate::raise::{Cause, Raise, Result};
 use crate::text::bytes;
 use crate::value::Value;
@@ -108,9 +111,18 @@ fn port_parameter(m: &mut Mutator, arguments: &[Value]) -> Result {
     parameter(m, role, arguments[1])
 }
 
+/// A file that was opened, and its place among its user's open ports.
+struct Opened {
+    path: String,
+    file: OwnedFd,
+    held: Option<Held>,
+}
+
 /// Opens a file, outside the collector's world: a pipe or a network disk may take its time.
-fn open(m: &Mutator, call: Call<'_>, access: Access) -> Result<(String, OwnedFd)> {
+fn open(m: &Mutator, call: Call<'_>, access: Access) -> Result<Opened> {
     let path = call.string(0)?;
+    permit(m, call.who(), &path)?;
+    let held = count(m, call.who())?;
     let refused = |error: io::Error| file_error(call.who(), &path, &error);
     let name = CString::new(path.as_str()).map_err(|error| refused(error.into()))?;
     let opened = waiting(m, || {
@@ -129,13 +141,13 @@ fn open(m: &Mutator, call: Call<'_>, access: Access) -> Result<(String, OwnedFd)
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(refused(io::ErrorKind::IsADirectory.into()));
     }
-    Ok((path, file.into()))
+    Ok(Opened { path, file: file.into(), held })
 }
 
 fn open_input(m: &mut Mutator, who: &'static str, arguments: &[Value], content: Content) -> Result {
     let call = Call::new(who, arguments);
-    let (path, file) = open(m, call, Access::Read)?;
-    store(m, Port::of_input(path, content, Input::of_file(file)))
+    let Opened { path, file, held } = open(m, call, Access::Read)?;
+    store(m, Port::of_input(path, content, Input::of_file(file).counted(held)))
 }
 
 /// `(open-output-file path [append?])`.
@@ -148,8 +160,9 @@ fn open_output(
     let call = Call::new(who, arguments);
     let append = call.optional(1).is_some_and(Value::is_true);
     let access = if append { Access::Append } else { Access::Replace };
-    let (path, file) = open(m, call, access)?;
-    store(m, Port::of_output(path, content, Output::of_file(file, Flush::WhenFull)))
+    let Opened { path, file, held } = open(m, call, access)?;
+    let output = Output::of_file(file, Flush::WhenFull).counted(held);
+    store(m, Port::of_output(path, content, output))
 }
 
 fn open_input_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
@@ -186,12 +199,14 @@ fn get_output_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
 
 fn file_exists(m: &mut Mutator, arguments: &[Value]) -> Result {
     let path = Call::new("file-exists?", arguments).string(0)?;
+    permit(m, "file-exists?", &path)?;
     Ok(Value::boolean(waiting(m, || fs::exists(&path)).unwrap_or(false)))
 }
 
 fn delete_file(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("delete-file", arguments);
     let path = call.string(0)?;
+    permit(m, call.who(), &path)?;
     match waiting(m, || fs::remove_file(&path)) {
         Ok(()) => Ok(Value::UNSPECIFIED),
         Err(error) => Err(file_error(call.who(), &path, &error)),

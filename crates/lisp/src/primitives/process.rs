@@ -4,6 +4,7 @@ use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
 use crate::heap::Mutator;
+use crate::port::permit;
 use crate::raise::Result;
 use crate::syntax::world::FEATURES;
 use crate::value::Value;
@@ -43,6 +44,7 @@ fn command_line(m: &mut Mutator, _: &[Value]) -> Result {
 
 fn get_environment_variable(m: &mut Mutator, arguments: &[Value]) -> Result {
     let name = Call::new("get-environment-variable", arguments).string(0)?;
+    permit(m, "get-environment-variable", &name)?;
     // The host has no such names, and the library asserts it.
     if name.is_empty() || name.contains(['=', '\0']) {
         return Ok(Value::FALSE);
@@ -54,6 +56,7 @@ fn get_environment_variable(m: &mut Mutator, arguments: &[Value]) -> Result {
 }
 
 fn get_environment_variables(m: &mut Mutator, _: &[Value]) -> Result {
+    permit(m, "get-environment-variables", "the environment")?;
     let mut list = Builder::new();
     for (name, value) in std::env::vars_os() {
         let name = m.string(&name.to_string_lossy())?;

@@ -4,6 +4,9 @@
 //! assigned here), or *undefined* (used before any definition: it has its location already, so that
 //! a later definition reaches the code that used it).
 //!
+//! An environment may stand *over* a base: what it does not name itself, the base's public names mean, as if imported. A
+//! prompt so costs what it defines, not what the system offers.
+//!
 //! **Invariant:** a [`Global`] has exactly one environment where it is own. A name imported from a
 //! built-in library is therefore the primitive for as long as it is that `Global`; a program that
 //! defines `car` gets another one.
@@ -31,6 +34,11 @@ impl Globals {
         let global: &'static Global = Box::leak(Box::new(Global { name, word }));
         self.all.lock().unwrap_or_else(PoisonError::into_inner).push(global);
         global
+    }
+
+    /// Forgets every value: nobody runs code any more that may look.
+    pub(crate) fn clear(&self) {
+        self.for_each(|global| global.word.store(Value::UNBOUND.to_word(), Ordering::Relaxed));
     }
 
     /// Calls `visit` with each location made so far.
@@ -84,12 +92,18 @@ impl Binding {
 pub struct Environment {
     number: u64,
     globals: Arc<Globals>,
+    base: Option<Arc<Self>>,
     names: Mutex<HashMap<Identifier, Binding>>,
 }
 
 impl Environment {
     pub(crate) fn new(number: u64, globals: Arc<Globals>) -> Self {
-        Self { number, globals, names: Mutex::new(HashMap::new()) }
+        Self { number, globals, base: None, names: Mutex::new(HashMap::new()) }
+    }
+
+    /// One that stands over `base`, which is not defined into any more.
+    pub(crate) fn over(number: u64, globals: Arc<Globals>, base: Arc<Self>) -> Self {
+        Self { base: Some(base), ..Self::new(number, globals) }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -101,14 +115,26 @@ impl Environment {
     }
 
     pub(crate) fn lookup(&self, identifier: &Identifier) -> Option<Binding> {
-        self.table().get(identifier).cloned()
+        let own = self.table().get(identifier).cloned();
+        own.or_else(|| self.inherited(identifier))
+    }
+
+    /// What the base means by a name.
+    fn inherited(&self, identifier: &Identifier) -> Option<Binding> {
+        let base = self.base.as_ref()?;
+        match identifier {
+            Identifier::Symbol(symbol) if is_public(*symbol) => {
+                base.defined(identifier).map(Binding::imported)
+            }
+            _ => None,
+        }
     }
 
     /// The location that `(define identifier ...)` writes: its own one where it has one.
     pub(crate) fn define(&self, identifier: &Identifier) -> &'static Global {
-        let mut table = self.table();
-        let global = match table.get(identifier) {
-            Some(Binding::Variable { global, origin: Origin::Own | Origin::Undefined }) => *global,
+        let before = self.lookup(identifier);
+        let global = match before {
+            Some(Binding::Variable { global, origin: Origin::Own | Origin::Undefined }) => global,
             Some(Binding::Variable { global: imported, origin: Origin::Imported }) => {
                 // The name keeps its value until the definition has one: should that fail, the
                 // prompt is as before.
@@ -118,19 +144,18 @@ impl Environment {
             }
             _ => self.globals.make(identifier.symbol()),
         };
-        table.insert(identifier.clone(), Binding::Variable { global, origin: Origin::Own });
+        self.bind(identifier.clone(), Binding::Variable { global, origin: Origin::Own });
         global
     }
 
     /// The location of a name that nothing defines yet.
     pub(crate) fn reference(&self, symbol: Symbol) -> &'static Global {
-        let mut table = self.table();
         let identifier = Identifier::Symbol(symbol);
-        if let Some(Binding::Variable { global, .. }) = table.get(&identifier) {
+        if let Some(Binding::Variable { global, .. }) = self.lookup(&identifier) {
             return global;
         }
         let global = self.globals.make(symbol);
-        table.insert(identifier, Binding::Variable { global, origin: Origin::Undefined });
+        self.bind(identifier, Binding::Variable { global, origin: Origin::Undefined });
         global
     }
 
@@ -157,9 +182,7 @@ impl Environment {
     pub(crate) fn public_bindings(&self) -> Vec<(Symbol, Binding)> {
         let table = self.table();
         let public = table.iter().filter_map(|(identifier, binding)| match identifier {
-            Identifier::Symbol(symbol) if !symbol.name().starts_with('%') => {
-                Some((*symbol, binding.clone()))
-            }
+            Identifier::Symbol(symbol) if is_public(*symbol) => Some((*symbol, binding.clone())),
             _ => None,
         });
         public.collect()
@@ -171,15 +194,6 @@ impl Environment {
             Some(binding) => self.table().insert(identifier.clone(), binding),
             None => self.table().remove(identifier),
         };
-    }
-
-    /// Imports every public name of `other`.
-    pub(crate) fn import_public(&self, other: &Self) {
-        let bindings = other.public_bindings();
-        let mut table = self.table();
-        for (symbol, binding) in bindings {
-            table.insert(Identifier::Symbol(symbol), binding.imported());
-        }
     }
 
     /// Defines `name` from outside Lisp: the way a primitive gets its location.
@@ -199,6 +213,8 @@ impl Environment {
     /// Every name that means something here, sorted; for completion.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
+        let inherited = self.base.as_ref().map_or_else(Vec::new, |base| base.names());
+        let inherited = inherited.into_iter().filter(|name| is_public_name(name));
         let mut names: Vec<_> = self
             .table()
             .iter()
@@ -209,8 +225,10 @@ impl Environment {
                 Identifier::Symbol(symbol) => Some(symbol.name()),
                 Identifier::Alias(_) => None,
             })
+            .chain(inherited)
             .collect();
         names.sort_unstable();
+        names.dedup();
         names
     }
 
@@ -219,6 +237,15 @@ impl Environment {
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
         nearest(name, self.names().into_iter().filter(|known| *known != name))
     }
+}
+
+/// Whether others may see a name of the system's.
+fn is_public(symbol: Symbol) -> bool {
+    is_public_name(symbol.name())
+}
+
+fn is_public_name(name: &str) -> bool {
+    !name.starts_with('%')
 }
 
 /// The candidate with the fewest edits from `name`; none where more than a third would change.

@@ -58,6 +58,7 @@ pub struct World {
     pub(super) queued: HashSet<Arc<str>>,
     library_path: Vec<PathBuf>,
     stack_bytes_max: usize,
+    reads_files: bool,
 }
 
 impl Default for World {
@@ -76,6 +77,11 @@ impl World {
             let name = Identifier::Symbol(Symbol::intern(name));
             system.bind(name, Binding::Special(special));
         }
+        let world = Self::over(globals, system);
+        world.load_derived_forms()
+    }
+
+    fn over(globals: Arc<Globals>, system: Arc<Environment>) -> Self {
         let environments = HashMap::from([(0, Arc::downgrade(&system))]);
         let mut world = Self {
             globals,
@@ -86,20 +92,31 @@ impl World {
             queued: HashSet::new(),
             library_path: Vec::new(),
             stack_bytes_max: STACK_BYTES_MAX,
+            reads_files: true,
         };
         library::declare_built_in(&mut world);
-        world.load_derived_forms();
         world
     }
 
+    /// A world that shares nothing with this one but the system environment, which nobody can change: what is defined or
+    /// loaded here has locations of its own. `reads_files` says whether `include`
+    /// may read files outside the library folders.
+    #[must_use]
+    pub fn beside(&self, reads_files: bool) -> Self {
+        let other = Self::over(Arc::default(), Arc::clone(&self.system));
+        let library_path = self.library_path.clone();
+        Self { library_path, stack_bytes_max: self.stack_bytes_max, reads_files, ..other }
+    }
+
     /// The derived forms that are macros: part of the program text, so they cannot be wrong.
-    fn load_derived_forms(&mut self) {
+    fn load_derived_forms(mut self) -> Self {
         let system = Arc::clone(&self.system);
         let forms = read_all(include_str!("derived.scm"), "derived.scm")
             .expect("derived.scm is read by every test");
         for form in forms {
             self.expand(&system, &form).expect("derived.scm is expanded by every test");
         }
+        self
     }
 
     /// Every location made here: roots of the collector.
@@ -122,24 +139,28 @@ impl World {
         self.system.reference(Symbol::intern(name))
     }
 
-    /// An empty environment, for a program that begins with `import`.
-    pub fn empty_environment(&mut self) -> Arc<Environment> {
+    fn number_environment(&mut self, make: impl FnOnce(u64) -> Environment) -> Arc<Environment> {
         let number = self.next_environment;
         self.next_environment += 1;
         if self.environments.len().is_power_of_two() {
             self.environments.retain(|_, environment| environment.strong_count() > 0);
         }
-        let environment = Arc::new(Environment::new(number, Arc::clone(&self.globals)));
+        let environment = Arc::new(make(number));
         self.environments.insert(number, Arc::downgrade(&environment));
         environment
     }
 
-    /// An environment that has imported all that the system offers: for a prompt, and for a program
-    /// without `import`. The prelude must be loaded before.
+    /// An empty environment, for a program that begins with `import`.
+    pub fn empty_environment(&mut self) -> Arc<Environment> {
+        let globals = Arc::clone(&self.globals);
+        self.number_environment(|number| Environment::new(number, globals))
+    }
+
+    /// An environment where all that the system offers is imported: for a prompt, and for a program
+    /// without `import`.
     pub fn interaction_environment(&mut self) -> Arc<Environment> {
-        let environment = self.empty_environment();
-        environment.import_public(&self.system);
-        environment
+        let (globals, system) = (Arc::clone(&self.globals), Arc::clone(&self.system));
+        self.number_environment(|number| Environment::over(number, globals, system))
     }
 
     /// The environment for a program: empty where it begins with `import`.
@@ -201,6 +222,15 @@ impl World {
 
     pub(super) fn stack_bytes_max(&self) -> usize {
         self.stack_bytes_max
+    }
+
+    /// Whether a program here may have the file at `path` read: any, or what lies in a library folder.
+    pub(super) fn may_read(&self, path: &Path) -> bool {
+        let lies_in = |folder: &PathBuf| match (folder.canonicalize(), path.canonicalize()) {
+            (Ok(folder), Ok(path)) => path.starts_with(folder),
+            _ => false,
+        };
+        self.reads_files || self.library_path.iter().any(lies_in)
     }
 
     pub(super) fn environment(&self, number: u64) -> Option<Arc<Environment>> {

@@ -1,12 +1,14 @@
-//! Booting: the runtime's kernel thread, `init`, the services, and getty's loop.
+//! Booting: the runtime's kernel thread, `init`, the services, the prelude; and how evaluations begin.
 
 use crate::heap::{Heap, Limits, Mutator};
 use crate::prelude;
+use crate::raise;
 use crate::report::Report;
 use crate::syntax::datum::Datum;
 use crate::syntax::environment::Environment;
 use crate::syntax::error::SyntaxError;
 use crate::system::kernel::{Ended, Kernel, Source, lock, read_all};
+use crate::system::lisp_session::{LispSession, Reply};
 use crate::system::{BootError, Options, ServiceLine};
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::{ThreadContext, runner};
@@ -14,7 +16,7 @@ use crate::value::Value;
 use kyocho_microprocess::{Builder, Microprocess, Priority, Runtime, park};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 /// The definition of the procedure that runs all other texts.
 const FIRST: (&str, &str) = ("prelude/run.scm", include_str!("../prelude/run.scm"));
@@ -24,38 +26,45 @@ const STACK_BYTES: usize = 1 << 20;
 /// Stack that an expansion may use: threads' steps run on 8 MiB, which must do for the compiler too.
 const EXPANSION_STACK_BYTES: usize = 5 << 20;
 /// Services do little; the compiler runs on the kernel thread's own stack.
-const SERVICE_STACK_BYTES: usize = 256 * 1024;
+pub(super) const SERVICE_STACK_BYTES: usize = 256 * 1024;
 
 /// The data of a text, up to the first that is wrong.
 pub(super) type Data = VecDeque<Result<Datum, SyntaxError>>;
 
-/// Something for getty to have evaluated.
+/// What somebody outside the runtime wants done in it. It must not wait.
+pub(crate) type Job = Box<dyn FnOnce(&Arc<Kernel>) + Send>;
+
+/// A text to evaluate in a session.
 #[derive(Debug)]
-pub(crate) struct Evaluate {
-    environment: Arc<Environment>,
-    data: Data,
-    /// Whether the values of the forms are wanted.
-    runner: &'static str,
-    reply: Option<mpsc::Sender<Ended>>,
+pub(crate) struct Text {
+    pub(crate) environment: Arc<Environment>,
+    pub(crate) data: Data,
+    /// The procedure that runs it: it says whether the values of the forms are wanted.
+    pub(crate) runner: &'static str,
 }
 
-impl Evaluate {
+impl Text {
     /// A program: its forms' values are nobody's business.
     pub(super) fn program(environment: Arc<Environment>, data: Data) -> Self {
-        Self { environment, data, runner: "%run-program", reply: None }
+        Self { environment, data, runner: "%run-program" }
     }
 
     /// A text at a prompt.
-    pub(super) fn text(environment: Arc<Environment>, data: Data) -> Self {
-        Self { environment, data, runner: "%run-text", reply: None }
+    pub(super) fn prompt(environment: Arc<Environment>, data: Data) -> Self {
+        Self { environment, data, runner: "%run-text" }
     }
 }
 
-/// Has getty evaluate something, and waits for the end.
-pub(super) fn evaluate(requests: &mpsc::Sender<Evaluate>, mut what: Evaluate) -> Ended {
+/// Has a text evaluated, and waits for the end, on a kernel thread that is none of the runtime's.
+pub(super) fn evaluate(jobs: &mpsc::Sender<Job>, session: &Arc<LispSession>, text: Text) -> Ended {
     let (reply, end) = mpsc::channel();
-    what.reply = Some(reply);
-    if requests.send(what).is_err() {
+    let reply = move |ended| {
+        // Nobody listens any more: nothing to do.
+        let _ = reply.send(ended);
+    };
+    let session = Arc::clone(session);
+    let job = move |kernel: &Arc<Kernel>| kernel.begin(&session, text, Box::new(reply));
+    if jobs.send(Box::new(job)).is_err() {
         return Ended::Report(Report::internal("the runtime has ended"));
     }
     end.recv().unwrap_or_else(|_| Ended::Report(Report::internal("the runtime has ended")))
@@ -70,8 +79,8 @@ enum News {
 pub(super) fn boot(
     options: Options,
     on_service: &mut dyn FnMut(&ServiceLine),
-) -> Result<(Arc<Kernel>, mpsc::Sender<Evaluate>), BootError> {
-    let (requests, inbox) = mpsc::channel();
+) -> Result<(Arc<Kernel>, mpsc::Sender<Job>), BootError> {
+    let (jobs, inbox) = mpsc::channel();
     let (news, from_init) = mpsc::channel();
     let body = move || {
         let mut runtime = Runtime::builder().control(options.control);
@@ -86,7 +95,7 @@ pub(super) fn boot(
     loop {
         match from_init.recv() {
             Ok(News::Service(line)) => on_service(&line),
-            Ok(News::Ready(kernel)) => return Ok((kernel, requests)),
+            Ok(News::Ready(kernel)) => return Ok((kernel, jobs)),
             Ok(News::Failed(error)) => return Err(error),
             Err(mpsc::RecvError) => {
                 return Err(BootError::Host(io::Error::other("the runtime ended while booting")));
@@ -96,11 +105,14 @@ pub(super) fn boot(
 }
 
 /// The parent of all threads.
-fn init(options: Options, news: &mpsc::Sender<News>, inbox: &mpsc::Receiver<Evaluate>) {
+fn init(options: Options, news: &mpsc::Sender<News>, inbox: &mpsc::Receiver<Job>) {
     match start(options, news) {
         Ok(kernel) => {
             let _ = news.send(News::Ready(Arc::clone(&kernel)));
-            getty(&kernel, inbox);
+            // Waiting here sleeps in the kernel, which the scheduler takes as what it is.
+            while let Ok(job) = inbox.recv() {
+                job(&kernel);
+            }
         }
         Err(error) => {
             let _ = news.send(News::Failed(error));
@@ -118,7 +130,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     let (bytes_max, torture) = (options.memory_max_bytes, options.torture);
     let limits = Limits { bytes_max, torture, ..Limits::default() };
     let heap = Heap::new(limits).map_err(BootError::Host)?;
-    let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+    let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
     let mut words = vec![
         options
             .script
@@ -127,12 +139,12 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     ];
     words.extend(options.arguments.iter().cloned());
     crate::primitives::set_command_line(words);
-    let kernel = Kernel::new(heap, options, &mut mutator)
+    let options = Options { virtual_processors: Some(report.virtual_processors), ..options };
+    let kernel = Kernel::new(heap, options, mutator)
         .map_err(|_| BootError::Host(io::ErrorKind::OutOfMemory.into()))?;
     let kernel = Arc::new(kernel);
-    lock(&kernel.world).set_stack_bytes_max(EXPANSION_STACK_BYTES);
+    lock(&kernel.base.world).set_stack_bytes_max(EXPANSION_STACK_BYTES);
     crate::thread::wait::prepare_interruption().map_err(BootError::Host)?;
-    let _ = kernel.getty.set(Microprocess::current());
     let carried = report.virtual_processors > 1;
     if carried {
         kernel.system_call.carry_by_caller();
@@ -143,31 +155,51 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     serve("gc", &kernel, |kernel| kernel.collector.run(kernel))?;
     let mib = kernel.options.memory_max_bytes >> 20;
     say("gc", format!("mark-region, stops the world; heap up to {mib} MiB"));
-    load_prelude(&kernel, &mut mutator).map_err(BootError::Prelude)?;
+    load_prelude(&kernel).map_err(BootError::Prelude)?;
     for folder in &kernel.options.library_path {
-        lock(&kernel.world).add_library_folder(folder);
+        lock(&kernel.base.world).add_library_folder(folder);
     }
-    say("getty", "sessions: one evaluation at a time".to_owned());
+    say("getty", "one a session; sessions evaluate side by side".to_owned());
     Ok(kernel)
 }
 
-fn load_prelude(kernel: &Arc<Kernel>, mutator: &mut Mutator) -> Result<(), Report> {
-    let system = Arc::clone(lock(&kernel.world).system());
-    let done = |ended| match ended {
-        Ended::Report(report) => Err(report),
-        Ended::Values(_) | Ended::Exit(_) => Ok(()),
-    };
+fn load_prelude(kernel: &Arc<Kernel>) -> Result<(), Report> {
+    let system = Arc::clone(lock(&kernel.base.world).system());
     let first = Source::new(Arc::clone(&system), read_all(FIRST.1, FIRST.0));
-    let thunk = kernel.threads.as_outsider(|| first.next(kernel, mutator));
+    let thunk =
+        kernel.threads.as_outsider(|| first.next(kernel, &kernel.base, &mut lock(&kernel.mutator)));
     if let Ok(Some(thunk)) = thunk {
-        done(run(kernel, || start_main(kernel, mutator, thunk, None)))?;
+        await_end(|reply| {
+            kernel.begin_with(&kernel.base, reply, |_| Ok((thunk, None)));
+        })?;
     }
     for (name, text) in prelude::SOURCES {
-        let environment = Arc::clone(&system);
-        let what = Evaluate::program(environment, read_all(text, name));
-        done(run(kernel, || start_text(kernel, mutator, what)))?;
+        let what = Text::program(Arc::clone(&system), read_all(text, name));
+        await_end(|reply| kernel.begin(&kernel.base, what, reply))?;
     }
     Ok(())
+}
+
+/// Waits, as a microprocess, for the end of what `begin` begins.
+fn await_end(begin: impl FnOnce(Reply)) -> Result<(), Report> {
+    let me = Microprocess::current();
+    let slot = Arc::new(Mutex::new(None));
+    let reply = {
+        let slot = Arc::clone(&slot);
+        move |ended| {
+            *lock(&slot) = Some(ended);
+            me.unpark();
+        }
+    };
+    begin(Box::new(reply));
+    loop {
+        match lock(&slot).take() {
+            None => {}
+            Some(Ended::Report(report)) => return Err(report),
+            Some(Ended::Values(_) | Ended::Exit(_)) => return Ok(()),
+        }
+        park();
+    }
 }
 
 fn serve(
@@ -181,60 +213,60 @@ fn serve(
     urgent.spawn(move || body(&kernel)).map(drop).map_err(BootError::Host)
 }
 
-/// Gives each user in turn an evaluation.
-fn getty(kernel: &Arc<Kernel>, inbox: &mpsc::Receiver<Evaluate>) {
-    let mut mutator = Mutator::new(Arc::clone(&kernel.heap), ThreadContext::default());
-    // Waiting here sleeps in the kernel, which the scheduler takes as what it is.
-    while let Ok(mut what) = inbox.recv() {
-        let reply = what.reply.take();
-        let ended = run(kernel, || start_text(kernel, &mut mutator, what));
-        if let Some(reply) = reply {
-            // Nobody listens any more: nothing to do.
-            let _ = reply.send(ended);
+impl Kernel {
+    /// Starts the main thread of a text. `reply` is told how it ends, also when it cannot begin. Called by a
+    /// microprocess; waits for nothing but a collection.
+    pub(crate) fn begin(self: &Arc<Self>, session: &Arc<LispSession>, text: Text, reply: Reply) {
+        session.set_program(&text.environment);
+        let procedure = self.procedure(text.runner);
+        self.begin_with(session, reply, |mutator| {
+            let source = Source::new(text.environment, text.data).into_main();
+            Ok((procedure, Some(mutator.foreign(Box::new(source))?)))
+        });
+    }
+
+    /// Starts a main thread that calls the procedure that `make` gives, with its argument.
+    fn begin_with(
+        self: &Arc<Self>,
+        session: &Arc<LispSession>,
+        reply: Reply,
+        make: impl FnOnce(&mut Mutator) -> raise::Result<(Value, Option<Value>)>,
+    ) {
+        session.begin(reply);
+        let made = self.threads.as_outsider(|| {
+            let mut mutator = lock(&self.mutator);
+            let failed = |_| "out of memory".to_owned();
+            let (procedure, argument) = make(&mut mutator).map_err(failed)?;
+            let thread = self.main_thread(session, &mut mutator, procedure, argument);
+            let thread = thread.map_err(failed)?;
+            session.set_main(&thread);
+            runner::start(self, &thread).map_err(|error| error.to_string())
+        });
+        if let Err(error) = made {
+            session.finish(Ended::Report(Report::outside(error)));
         }
     }
-}
 
-/// Starts a main thread, and waits until it, or the program, ends.
-fn run(kernel: &Arc<Kernel>, start: impl FnOnce() -> Result<(), String>) -> Ended {
-    if let Err(error) = kernel.threads.as_outsider(start) {
-        return Ended::Report(Report::outside(error));
-    }
-    loop {
-        if let Some(ended) = lock(&kernel.ended).take() {
-            *lock(&kernel.main) = None;
-            return ended;
-        }
-        park();
-    }
-}
-
-/// Starts a main thread that runs a text.
-fn start_text(kernel: &Arc<Kernel>, mutator: &mut Mutator, what: Evaluate) -> Result<(), String> {
-    *lock(&kernel.program) = Some(Arc::clone(&what.environment));
-    let source = Source::new(what.environment, what.data).into_main();
-    let source = mutator.foreign(Box::new(source)).map_err(|error| error.to_string())?;
-    start_main(kernel, mutator, kernel.procedure(what.runner), Some(source))
-}
-
-fn start_main(
-    kernel: &Arc<Kernel>,
-    mutator: &mut Mutator,
-    procedure: Value,
-    argument: Option<Value>,
-) -> Result<(), String> {
-    let made = mutator.string("main").and_then(|name| {
-        let thread = Arc::new(LispThread::new(kernel.threads.new_id(), Value::FALSE, name));
+    fn main_thread(
+        self: &Arc<Self>,
+        session: &Arc<LispSession>,
+        mutator: &mut Mutator,
+        procedure: Value,
+        argument: Option<Value>,
+    ) -> raise::Result<Arc<LispThread>> {
+        let name = mutator.string("main")?;
+        let id = self.threads.new_id();
+        let thread = Arc::new(LispThread::new(id, Arc::clone(session), Value::FALSE, name));
         let object = mutator.foreign(Box::new(ThreadObject(Arc::clone(&thread))))?;
         lock(&thread.inner).object = object;
-        Ok((thread, object))
-    });
-    let (thread, object) = made.map_err(|error| error.to_string())?;
-    let kernel_of_thread = Some(Arc::clone(kernel));
-    let context =
-        ThreadContext { thread: object, kernel: kernel_of_thread, ..ThreadContext::default() };
-    kernel.equip(&thread, context, procedure, argument.as_slice());
-    *lock(&kernel.ended) = None;
-    *lock(&kernel.main) = Some(Arc::clone(&thread));
-    runner::start(kernel, &thread).map_err(|error| error.to_string())
+        let parameters = session.parameters(self, mutator)?;
+        let context = ThreadContext {
+            thread: object,
+            kernel: Some(Arc::clone(self)),
+            parameters,
+            ..ThreadContext::default()
+        };
+        self.equip(&thread, context, procedure, argument.as_slice());
+        Ok(thread)
+    }
 }

@@ -29,7 +29,12 @@ pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("%source-environment", 1, Some(1), source_environment),
     Procedure::new("interaction-environment", 0, Some(0), interaction_environment),
     Procedure::new("system-environment", 0, Some(0), |m, _, _| {
-        let system = Arc::clone(lock(&m.kernel()?.world).system());
+        let session = &m.thread()?.session;
+        if session.id != 0 {
+            let message = "system-environment: what all users share is the process's alone";
+            return Err(Raise::error(message, Vec::new()));
+        }
+        let system = Arc::clone(lock(&session.world).system());
         environment_value(m, system)
     }),
     Procedure::new("%exit", 1, Some(1), |_, frame, _| {
@@ -76,8 +81,8 @@ fn next_form(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let Some(source) = frame.get(0).as_foreign::<Source>() else {
         return Err(Raise::wrong_type("%next-form", 1, "source", frame.get(0)));
     };
-    let kernel = machine.kernel()?;
-    let next = source.next(&kernel, &mut machine.mutator)?;
+    let (kernel, session) = (machine.kernel()?, &machine.thread()?.session);
+    let next = source.next(&kernel, session, &mut machine.mutator)?;
     Ok(Control::Value(next.unwrap_or(Value::FALSE)))
 }
 
@@ -92,6 +97,7 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
     let environment = environment_argument(frame.get(1))?;
     let path = crate::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load", 1, "string", frame.get(0)))?;
+    crate::port::permit(&machine.mutator, "load", &path)?;
     let text =
         machine.outside(frame, count, || source::read_file(Path::new(&path), Span::default()))?;
     let text = text.map_err(|error| {
@@ -112,7 +118,7 @@ fn source_of_imports(machine: &mut Machine, frame: Frame, _: usize) -> Result<Co
         list = rest;
     }
     let kernel = machine.kernel()?;
-    let made = lock(&kernel.world).environment_of(&sets);
+    let made = lock(&machine.thread()?.session.world).environment_of(&sets);
     let (environment, forms) = made.map_err(Raise::syntax)?;
     let items = kernel.compile_forms(&mut machine.mutator, forms, Span::default())?;
     let source = Source::of_items(environment, items);
@@ -127,7 +133,6 @@ fn source_environment(machine: &mut Machine, frame: Frame, _: usize) -> Result<C
 }
 
 fn interaction_environment(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
-    let kernel = machine.kernel()?;
-    let environment = kernel.interaction();
+    let environment = machine.thread()?.session.interaction();
     environment_value(machine, environment)
 }

@@ -1,5 +1,6 @@
 //! What all threads of one system share: heap, environments, what the compiler knows.
 
+use crate::account::{Account, Bounds, Exceeded};
 use crate::compiler;
 use crate::compiler::inline::Builtins;
 use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
@@ -8,21 +9,27 @@ use crate::raise::{Cause, Raise, Result};
 use crate::report::Report;
 use crate::service::{Collector, SystemCall};
 use crate::syntax::datum::{Datum, Span};
-use crate::syntax::environment::{Environment, Globals};
+use crate::syntax::environment::Environment;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::expander::TopLevel;
 use crate::syntax::reader::{ReadError, Reader};
 use crate::syntax::source;
 use crate::syntax::world::World;
 use crate::system::Options;
+use crate::system::lisp_session::{LispSession, Ports};
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::safepoint::Threads;
 use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::Microprocess;
-use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Thousandths.
+const MILLI: u64 = 1000;
+/// How long an account's share is taken for what it was.
+const SHARE_INTERVAL_NS: u64 = 20_000_000;
 
 /// Threads that the report of a deadlock lists.
 const DEADLOCK_LINES_MAX: usize = 20;
@@ -34,8 +41,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The shared part of a system.
 pub(crate) struct Kernel {
     pub(crate) heap: Arc<Heap>,
-    pub(crate) world: Mutex<World>,
-    pub(crate) globals: Arc<Globals>,
     pub(crate) builtins: Builtins,
     pub(crate) hooks: Arc<Hooks>,
     /// What is raised when there is no memory to make a condition from.
@@ -44,19 +49,37 @@ pub(crate) struct Kernel {
     pub(crate) threads: Threads,
     pub(crate) system_call: SystemCall,
     pub(crate) collector: Collector,
-    /// The thread that somebody waits for: a program, or an evaluation at a prompt.
-    pub(crate) main: Mutex<Option<Arc<LispThread>>>,
-    /// The program has called `exit`: what ends by that is not worth a report.
-    pub(crate) exiting: AtomicBool,
-    /// The form of its text that runs: the place of last resort for a report.
-    pub(crate) form: Mutex<Option<Span>>,
-    /// How it ended.
-    pub(crate) ended: Mutex<Option<Ended>>,
-    /// The getty thread, which waits for it.
-    pub(crate) getty: OnceLock<Microprocess>,
-    interaction: Mutex<Option<Arc<Environment>>>,
-    /// The environment of the program or session that runs.
-    pub(crate) program: Mutex<Option<Arc<Environment>>>,
+    /// The process's own session.
+    pub(crate) base: Arc<LispSession>,
+    /// All sessions that have not ended, by number.
+    sessions: Mutex<BTreeMap<u64, Arc<LispSession>>>,
+    next_session: AtomicU64,
+    /// What an account's share is, in thousandths of a processor, and as of when.
+    millishare: AtomicU64,
+    shared_at_ns: AtomicU64,
+    /// For those who are no Lisp thread; used under `Threads::as_outsider`.
+    pub(crate) mutator: Mutex<Mutator>,
+}
+
+/// The roots of one account.
+struct Part<'a> {
+    account: &'a Account,
+    sessions: Vec<&'a Arc<LispSession>>,
+    threads: Vec<&'a Arc<LispThread>>,
+}
+
+impl Part<'_> {
+    fn trace(self, marker: &mut Marker<'_>) {
+        let before = marker.known_bytes();
+        for session in self.sessions {
+            session.trace(marker);
+        }
+        for thread in self.threads {
+            thread.trace(marker);
+        }
+        marker.run();
+        self.account.settle(marker.known_bytes() - before);
+    }
 }
 
 /// How a program or an evaluation ended.
@@ -78,7 +101,7 @@ impl fmt::Debug for Kernel {
 
 impl Kernel {
     /// A kernel whose system environment holds every primitive.
-    pub(crate) fn new(heap: Arc<Heap>, options: Options, mutator: &mut Mutator) -> Result<Self> {
+    pub(crate) fn new(heap: Arc<Heap>, options: Options, mut mutator: Mutator) -> Result<Self> {
         let world = World::new();
         let mut builtins = Builtins::default();
         let mut define = |name: &str, index: usize| -> Result<_> {
@@ -100,14 +123,15 @@ impl Kernel {
         let _ = hooks.raise.set(system("%raise"));
         let _ = hooks.rewind.set(system("%rewind"));
         let _ = hooks.terminate.set(system("%unwind-terminated"));
-        let globals = Arc::clone(world.globals());
         let out_of_memory =
-            condition::make(mutator, condition::OUT_OF_MEMORY, "out of memory", &[])
+            condition::make(&mut mutator, condition::OUT_OF_MEMORY, "out of memory", &[])
                 .ok_or_else(Raise::out_of_memory)?;
+        let account = Account::new("the process", Bounds::NONE);
+        let base = LispSession::new(0, account, world, None)
+            .map_err(|error| Raise::error(error.to_string(), Vec::new()))?;
+        let base = Arc::new(base);
         Ok(Self {
             heap,
-            world: Mutex::new(world),
-            globals,
             builtins,
             hooks: Arc::new(hooks),
             out_of_memory,
@@ -115,53 +139,93 @@ impl Kernel {
             threads: Threads::default(),
             system_call: SystemCall::default(),
             collector: Collector::default(),
-            main: Mutex::new(None),
-            exiting: AtomicBool::new(false),
-            form: Mutex::new(None),
-            ended: Mutex::new(None),
-            getty: OnceLock::new(),
-            interaction: Mutex::new(None),
-            program: Mutex::new(None),
+            sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
+            base,
+            next_session: AtomicU64::new(1),
+            millishare: AtomicU64::new(MILLI),
+            shared_at_ns: AtomicU64::new(0),
+            mutator: Mutex::new(mutator),
         })
     }
 
-    /// Marks every top-level location's value.
-    pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
+    /// Marks everything: what the system has, then what each account's sessions and threads have, whose part becomes
+    /// what the account is known to have.
+    pub(crate) fn trace(&self, threads: &[Arc<LispThread>], marker: &mut Marker<'_>) {
         marker.mark(self.out_of_memory);
-        self.globals.for_each(|global| marker.mark_word(global.word.load(Ordering::Relaxed)));
+        let sessions: Vec<_> = lock(&self.sessions).values().cloned().collect();
+        let mut parts: Vec<Part<'_>> = Vec::new();
+        let mut places = HashMap::new();
+        for session in &sessions {
+            let place = *places.entry(Arc::as_ptr(&session.account)).or_insert(parts.len());
+            if place == parts.len() {
+                parts.push(Part { account: &session.account, sessions: vec![], threads: vec![] });
+            }
+            parts[place].sessions.push(session);
+        }
+        for thread in threads {
+            // A session is forgotten only when its threads have ended.
+            if let Some(&place) = places.get(&Arc::as_ptr(&thread.session.account)) {
+                parts[place].threads.push(thread);
+            }
+        }
+        for part in parts {
+            part.trace(marker);
+        }
+    }
+
+    /// Adds a session.
+    ///
+    /// # Errors
+    /// The account has as many as it may.
+    pub(crate) fn open(
+        &self,
+        account: &Arc<Account>,
+        ports: Ports,
+    ) -> core::result::Result<Arc<LispSession>, Exceeded> {
+        let id = self.next_session.fetch_add(1, Ordering::Relaxed);
+        let world = lock(&self.base.world).beside(account.bounds().files);
+        let session = LispSession::new(id, Arc::clone(account), world, Some(ports))?;
+        let session = Arc::new(session);
+        lock(&self.sessions).insert(id, Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The share of an account, in thousandths of a processor: all processors by the accounts that have active threads. Counted
+    /// anew from time to time.
+    pub(crate) fn millishare(&self, now_ns: u64) -> u64 {
+        let at_ns = self.shared_at_ns.load(Ordering::Relaxed);
+        let is_due = now_ns.saturating_sub(at_ns) > SHARE_INTERVAL_NS;
+        let is_mine = || {
+            let (relaxed, all) = (Ordering::Relaxed, &self.shared_at_ns);
+            all.compare_exchange(at_ns, now_ns, relaxed, relaxed).is_ok()
+        };
+        if is_due && is_mine() {
+            let sessions = lock(&self.sessions);
+            let active = sessions.values().filter(|session| session.is_active());
+            let accounts: HashSet<_> =
+                active.map(|session| Arc::as_ptr(&session.account)).collect();
+            // Booting has put down how many there are.
+            let processors = self.options.virtual_processors.unwrap_or(1) as u64;
+            let share = processors * MILLI / (accounts.len() as u64).max(1);
+            self.millishare.store(share, Ordering::Relaxed);
+        }
+        self.millishare.load(Ordering::Relaxed)
+    }
+
+    /// A session has ended.
+    pub(crate) fn forget(&self, id: u64) {
+        let mut sessions = lock(&self.sessions);
+        let Some(ended) = sessions.remove(&id) else { return };
+        if !sessions.values().any(|session| Arc::ptr_eq(&session.account, &ended.account)) {
+            // All it had is garbage. The collector looks at accounts that have sessions.
+            ended.account.settle(0);
+        }
     }
 
     /// The value of one of the system's own procedures.
     pub(crate) fn procedure(&self, name: &str) -> Value {
-        let global = lock(&self.world).runtime(name);
+        let global = lock(&self.base.world).runtime(name);
         Value::from_word(global.word.load(Ordering::Relaxed))
-    }
-
-    /// The environment that `(interaction-environment)` gives: the last session's.
-    pub(crate) fn interaction(&self) -> Arc<Environment> {
-        let mut interaction = lock(&self.interaction);
-        let made = || lock(&self.world).interaction_environment();
-        Arc::clone(interaction.get_or_insert_with(made))
-    }
-
-    pub(crate) fn set_interaction(&self, environment: &Arc<Environment>) {
-        *lock(&self.interaction) = Some(Arc::clone(environment));
-    }
-
-    /// The bound name that an unbound one was most likely meant to be.
-    pub(crate) fn nearest(&self, name: &str) -> Option<&'static str> {
-        let system = Arc::clone(lock(&self.world).system());
-        let program = lock(&self.program).clone();
-        program.and_then(|program| program.nearest(name)).or_else(|| system.nearest(name))
-    }
-
-    /// The main thread has ended, or the program has: the first to say so is heard. What ends
-    /// after an `exit`, such as a join of the thread that called it, ends because of it.
-    pub(crate) fn main_ended(&self, ended: Ended) {
-        lock(&self.ended).get_or_insert(ended);
-        if let Some(getty) = self.getty.get() {
-            getty.unpark();
-        }
     }
 
     /// The calling thread is unparked after the next collection.
@@ -170,23 +234,38 @@ impl Kernel {
         self.collector.request();
     }
 
-    /// Whether the last collection found so little that only small requests can be served.
-    pub(crate) fn is_exhausted(&self) -> bool {
+    /// Whether the last collection found so little for the thread, in its account or in the heap, that only small requests can
+    /// be served.
+    pub(crate) fn is_exhausted(&self, thread: &LispThread) -> bool {
+        thread.session.account.is_exhausted() || self.is_full()
+    }
+
+    /// Whether the heap itself is.
+    fn is_full(&self) -> bool {
         let limits = self.heap.limits();
         self.heap.statistics().last.held_bytes + limits.reserve_bytes() > limits.bytes_max
     }
 
-    /// Whether no started thread has taken more cells.
+    /// Whether the thread is to be told that memory is short: none of its account has taken more cells; and where it is
+    /// the heap that is full, no account has more.
     pub(crate) fn is_greediest(&self, thread: &LispThread) -> bool {
-        let taken = thread.taken.load(Ordering::Relaxed);
-        let threads = self.threads.started();
-        threads.iter().all(|other| other.taken.load(Ordering::Relaxed) <= taken)
+        let account = &thread.session.account;
+        let (live, taken) = (account.live_bytes(), thread.taken.load(Ordering::Relaxed));
+        let is_own_shortage = account.is_bounded() && !self.is_full();
+        self.threads.started().iter().all(|other| {
+            if Arc::ptr_eq(&other.session.account, account) {
+                return other.taken.load(Ordering::Relaxed) <= taken;
+            }
+            is_own_shortage || other.session.account.live_bytes() <= live
+        })
     }
 
     /// Who waits for what.
-    pub(crate) fn describe_deadlock(&self) -> String {
+    pub(crate) fn describe_deadlock(&self, session: &LispSession) -> String {
         let mut text = "deadlock: every thread waits for another".to_owned();
-        for thread in self.threads.started().iter().take(DEADLOCK_LINES_MAX) {
+        let started = self.threads.started();
+        let of_session = started.iter().filter(|thread| thread.session.id == session.id);
+        for thread in of_session.take(DEADLOCK_LINES_MAX) {
             let what = lock(&thread.inner).waits_for.unwrap_or("nothing");
             text.push_str(&format!("\n    thread {} waits for {what}", thread.name()));
         }
@@ -196,11 +275,12 @@ impl Kernel {
     /// Expands and compiles one datum.
     pub(crate) fn compile(
         &self,
+        session: &LispSession,
         mutator: &mut Mutator,
         environment: &Arc<Environment>,
         datum: &Datum,
     ) -> Result<Vec<Item>> {
-        let forms = lock(&self.world).expand(environment, datum).map_err(Raise::syntax)?;
+        let forms = lock(&session.world).expand(environment, datum).map_err(Raise::syntax)?;
         self.compile_forms(mutator, forms, datum.span)
     }
 
@@ -244,18 +324,24 @@ struct SourceState {
 
 impl SourceState {
     /// A form begins.
-    fn begin(&self, kernel: &Kernel, place: Span) {
+    fn begin(&self, session: &LispSession, place: Span) {
         if self.is_main {
-            *lock(&kernel.form) = Some(place);
+            session.note_form(place);
         }
     }
 
     /// Makes the form what comes next. Where there is no memory for that, it stays where it was: it is asked for again after a
     /// collection.
-    fn compile(&mut self, kernel: &Kernel, mutator: &mut Mutator, datum: Datum) -> Result<()> {
-        self.begin(kernel, datum.span);
+    fn compile(
+        &mut self,
+        kernel: &Kernel,
+        session: &LispSession,
+        mutator: &mut Mutator,
+        datum: Datum,
+    ) -> Result<()> {
+        self.begin(session, datum.span);
         let environment = Arc::clone(&self.environment);
-        let compiled = kernel.compile(mutator, &environment, &datum);
+        let compiled = kernel.compile(session, mutator, &environment, &datum);
         if compiled.as_ref().is_err_and(Raise::is_out_of_memory) {
             self.data.push_front(Ok(datum));
         }
@@ -320,16 +406,21 @@ impl Source {
     }
 
     /// The procedure to call next; `None` at the end.
-    pub(crate) fn next(&self, kernel: &Kernel, mutator: &mut Mutator) -> Result<Option<Value>> {
+    pub(crate) fn next(
+        &self,
+        kernel: &Kernel,
+        session: &LispSession,
+        mutator: &mut Mutator,
+    ) -> Result<Option<Value>> {
         let mut state = lock(&self.0);
         loop {
             match state.items.pop_front() {
                 Some(Item::Thunk(thunk)) => return Ok(Some(thunk)),
-                Some(Item::Ready(name)) => lock(&kernel.world).library_ready(&name),
+                Some(Item::Ready(name)) => lock(&session.world).library_ready(&name),
                 None => match state.data.pop_front() {
                     None => return Ok(None),
                     Some(Err(error)) => return Err(Raise::syntax(error)),
-                    Some(Ok(datum)) => state.compile(kernel, mutator, datum)?,
+                    Some(Ok(datum)) => state.compile(kernel, session, mutator, datum)?,
                 },
             }
         }

@@ -1,20 +1,22 @@
 //! Sessions: evaluations that follow each other in one environment.
 
+use crate::port::Role;
 use crate::report::Report;
 use crate::syntax::environment::Environment;
 use crate::syntax::error::SyntaxError;
 use crate::syntax::reader::{ReadError, Reader};
 use crate::syntax::source;
-use crate::system::boot::{self, Evaluate};
+use crate::system::boot::{self, Job, Text};
 use crate::system::kernel::{Ended, Kernel, lock, read_all};
-use crate::thread::lisp_thread::REQUEST_INTERRUPT;
+use crate::system::lisp_session::LispSession;
 use std::sync::{Arc, mpsc};
 
 /// A user's session.
 #[derive(Debug)]
 pub struct Session {
     kernel: Arc<Kernel>,
-    requests: mpsc::Sender<Evaluate>,
+    jobs: mpsc::Sender<Job>,
+    session: Arc<LispSession>,
     environment: Arc<Environment>,
     exit_code: Option<u8>,
 }
@@ -25,6 +27,10 @@ pub struct Evaluation {
     /// The values of the forms, printed; those without interest are left out.
     pub values: Vec<String>,
 }
+
+/// How an evaluation ended, on its way to [`Session::finish`].
+#[derive(Debug)]
+pub struct Unread(Ended);
 
 /// Whether a text is a number of whole forms.
 #[derive(Debug)]
@@ -37,39 +43,94 @@ pub enum Completeness {
     Wrong(SyntaxError),
 }
 
-/// Stops the evaluation that is going on, and keeps the session. Any kernel thread may use it.
-#[derive(Clone, Debug)]
-pub struct Interrupt {
-    kernel: Arc<Kernel>,
+/// Whether a text can be evaluated as it is.
+#[must_use]
+pub fn completeness(text: &str) -> Completeness {
+    let mut reader = Reader::of_text(text, source::register("prompt"));
+    loop {
+        match reader.read() {
+            Ok(Some(_)) => {}
+            Ok(None) => return Completeness::Complete,
+            Err(ReadError::Incomplete(_)) => return Completeness::Incomplete,
+            Err(ReadError::Wrong(error)) => return Completeness::Wrong(error),
+        }
+    }
 }
 
-impl Interrupt {
-    /// Raises in the evaluation; does nothing where none is going on.
-    pub fn interrupt(&self) {
-        let main = lock(&self.kernel.main).clone();
-        if let Some(main) = main {
-            main.request(&self.kernel, REQUEST_INTERRUPT);
+/// What others may do to a session while it evaluates. Any kernel thread may use it.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    kernel: Arc<Kernel>,
+    session: Arc<LispSession>,
+}
+
+impl SessionHandle {
+    /// Stops the evaluation that is going on, and keeps the session: raises in the evaluation; `false` where none is going on.
+    pub fn interrupt(&self) -> bool {
+        self.session.interrupt()
+    }
+
+    /// Ends the session as a whole: all its threads, in every state; what `dynamic-wind` has them do last gets 100 ms.
+    /// Waits in the kernel for them. What the session's names stood for is garbage from then on.
+    pub fn end(&self) {
+        self.session.end(&self.kernel);
+    }
+}
+
+/// A user's session ends with its value, as [`SessionHandle::end`] tells; the process's own lasts as long as the system.
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.session.id != 0 {
+            self.handle().end();
         }
     }
 }
 
 impl Session {
-    pub(super) fn new(kernel: Arc<Kernel>, requests: mpsc::Sender<Evaluate>) -> Self {
-        let environment = lock(&kernel.world).interaction_environment();
-        kernel.set_interaction(&environment);
-        Self { kernel, requests, environment, exit_code: None }
+    pub(super) fn new(
+        kernel: Arc<Kernel>,
+        jobs: mpsc::Sender<Job>,
+        session: Arc<LispSession>,
+    ) -> Self {
+        let environment = lock(&session.world).interaction_environment();
+        session.set_interaction(&environment);
+        Self { kernel, jobs, session, environment, exit_code: None }
     }
 
-    /// Evaluates the forms of a text.
+    /// Evaluates the forms of a text. Waits in the kernel: not for microprocesses, which [`begin`](Self::begin).
     ///
     /// # Errors
     /// The report of what nobody handled; the forms before it have been evaluated.
     pub fn eval(&mut self, text: &str, source_name: &str) -> Result<Evaluation, Report> {
-        let data = read_all(text, source_name);
-        let environment = Arc::clone(&self.environment);
-        let ended = boot::evaluate(&self.requests, Evaluate::text(environment, data));
+        let text = Text::prompt(Arc::clone(&self.environment), read_all(text, source_name));
+        let ended = boot::evaluate(&self.jobs, &self.session, text);
         // Output that the host refuses was reported to the program by its ports.
         let _ = crate::port::flush_all();
+        self.outcome(ended)
+    }
+
+    /// Begins to evaluate the forms of a text, from a microprocess of the system. `on_end` is called once, by the
+    /// evaluation's last step: it leaves what it gets where somebody finds it, wakes him, and must not wait. One evaluation
+    /// at a time: the next may begin when `on_end` was called.
+    pub fn begin(
+        &self,
+        text: &str,
+        source_name: &str,
+        on_end: impl FnOnce(Unread) + Send + 'static,
+    ) {
+        let text = Text::prompt(Arc::clone(&self.environment), read_all(text, source_name));
+        self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
+    }
+
+    /// What an evaluation that [`begin`](Self::begin) began gave.
+    ///
+    /// # Errors
+    /// The report of what nobody handled.
+    pub fn finish(&mut self, ended: Unread) -> Result<Evaluation, Report> {
+        self.outcome(ended.0)
+    }
+
+    fn outcome(&mut self, ended: Ended) -> Result<Evaluation, Report> {
         match ended {
             Ended::Values(values) => Ok(Evaluation { values }),
             Ended::Report(report) => Err(report),
@@ -80,24 +141,17 @@ impl Session {
         }
     }
 
+    /// Passes on what the session's ports still hold. Waits in the kernel until the user has taken it.
+    pub fn flush_output(&self) {
+        for role in [Role::Output, Role::Error] {
+            self.session.port(role).flush_outside();
+        }
+    }
+
     /// The code that `exit` was called with, once it was.
     #[must_use]
     pub const fn exit_code(&self) -> Option<u8> {
         self.exit_code
-    }
-
-    /// Whether a text can be evaluated as it is.
-    #[must_use]
-    pub fn completeness(&self, text: &str) -> Completeness {
-        let mut reader = Reader::of_text(text, source::register("prompt"));
-        loop {
-            match reader.read() {
-                Ok(Some(_)) => {}
-                Ok(None) => return Completeness::Complete,
-                Err(ReadError::Incomplete(_)) => return Completeness::Incomplete,
-                Err(ReadError::Wrong(error)) => return Completeness::Wrong(error),
-            }
-        }
     }
 
     /// The bound names that begin so.
@@ -108,9 +162,9 @@ impl Session {
         beginning.map(str::to_owned).collect()
     }
 
-    /// What stops this session's evaluations.
+    /// What others may do to it.
     #[must_use]
-    pub fn interrupt_handle(&self) -> Interrupt {
-        Interrupt { kernel: Arc::clone(&self.kernel) }
+    pub fn handle(&self) -> SessionHandle {
+        SessionHandle { kernel: Arc::clone(&self.kernel), session: Arc::clone(&self.session) }
     }
 }

@@ -1,11 +1,10 @@
 //! Whole systems: threads in every state, several virtual processors, limits, reports.
 
-use super::kernel::{Ended, Kernel, lock};
-use super::{CellCache, Completeness, Options, Report, Session, System};
-use crate::heap::{Heap, Limits, Mutator};
-use crate::thread::ThreadContext;
+mod sessions;
+
+use super::{CellCache, Completeness, Options, Report, Session, System, completeness};
 use core::time::Duration;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
 /// A test that takes longer hangs.
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -269,14 +268,13 @@ fn an_interrupt_ends_the_evaluation_and_keeps_the_session() {
                 &mut session,
                 "(define x 5) (define other (spawn (lambda () (thread-sleep! 60))))",
             );
-            let interrupt = session.interrupt_handle();
+            let interrupt = session.handle();
             let (stop, stopped) = mpsc::channel::<()>();
             // Interrupts again and again: the evaluation may not have begun at the first.
             let again = kyocho_sys::thread::start("interrupter", 1 << 16, move || {
                 let again = || stopped.recv_timeout(Duration::from_millis(5)).is_err();
-                core::iter::repeat_with(again)
-                    .take_while(|&go_on| go_on)
-                    .for_each(|_| interrupt.interrupt());
+                let calls = core::iter::repeat_with(again).take_while(|&go_on| go_on);
+                calls.map(|_| interrupt.interrupt()).last()
             });
             let report = session.eval(text, "test").unwrap_err();
             stop.send(()).unwrap();
@@ -295,9 +293,9 @@ fn sessions_answer_what_a_prompt_asks() {
         assert_eq!(last(&mut session, "(define (square x) (* x x)) (square 5)"), "25");
         assert_eq!(session.eval("(values 1 2)", "p").unwrap().values, ["1", "2"]);
         assert!(session.names("squa").contains(&"square".to_owned()));
-        assert!(matches!(session.completeness("(+ 1"), Completeness::Incomplete));
-        assert!(matches!(session.completeness("(+ 1 2)"), Completeness::Complete));
-        assert!(matches!(session.completeness(")"), Completeness::Wrong(_)));
+        assert!(matches!(completeness("(+ 1"), Completeness::Incomplete));
+        assert!(matches!(completeness("(+ 1 2)"), Completeness::Complete));
+        assert!(matches!(completeness(")"), Completeness::Wrong(_)));
         assert_eq!(last(&mut session, "(eval '(* 2 21) (environment '(scheme base)))"), "42");
         assert_eq!(session.exit_code(), None);
         last(
@@ -318,18 +316,6 @@ fn many_parked_threads_all_answer() {
          (apply + (map thread-join! threads))",
         "5000",
     )]);
-}
-
-#[test]
-fn who_joins_a_thread_that_exits_does_not_speak_for_the_program() {
-    let heap = Heap::new(Limits::default()).unwrap();
-    let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
-    let kernel = Kernel::new(heap, Options::default(), &mut mutator).unwrap();
-    kernel.main_ended(Ended::Exit(9));
-    // The main thread was woken by the end of that thread, and is faster than getty.
-    kernel.main_ended(Ended::Report(Report::outside("the thread was terminated".to_owned())));
-    let ended = lock(&kernel.ended).take();
-    assert!(matches!(ended, Some(Ended::Exit(9))), "{ended:?}");
 }
 
 #[test]

@@ -5,7 +5,6 @@ use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
-use crate::system::kernel::Kernel;
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::{Stage, Wait, Waiters};
@@ -37,6 +36,10 @@ struct State {
 struct ChannelObject(Mutex<State>);
 
 impl ForeignObject for ChannelObject {
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>() + size_of::<Value>() * lock(&self.0).messages.capacity()
+    }
+
     fn trace(&self, marker: &mut Marker<'_>) {
         for &message in &lock(&self.0).messages {
             marker.mark(message);
@@ -87,7 +90,6 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
 fn send(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let channel = argument("channel-send!", frame)?;
     let me = machine.thread()?;
-    let kernel = machine.kernel()?;
     let wait = machine.wait.take();
     let mut state = lock(&channel.0);
     if let Some(Wait { stage: Stage::Sent(number), .. }) = wait {
@@ -97,28 +99,31 @@ fn send(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
         if state.closed {
             return Err(closed());
         }
-        return Ok(await_receiver(machine, &kernel, me, frame.get(0), &mut state, number));
+        return Ok(await_receiver(machine, me, frame.get(0), &mut state, number));
     }
     if state.closed {
         return Err(closed());
     }
     if state.messages.len() < state.capacity.max(1) {
+        if state.messages.len() == state.messages.capacity() {
+            // It doubles.
+            machine.mutator.charge(size_of::<Value>() * state.messages.len())?;
+        }
         state.messages.push_back(frame.get(1));
         let number = state.sent;
         state.sent += 1;
-        state.receivers.wake_one(&kernel);
+        state.receivers.wake_one();
         if state.capacity > 0 {
             return Ok(Control::Value(Value::UNSPECIFIED));
         }
-        return Ok(await_receiver(machine, &kernel, me, frame.get(0), &mut state, number));
+        return Ok(await_receiver(machine, me, frame.get(0), &mut state, number));
     }
     state.senders.add(me);
-    Ok(machine.wait_for(&kernel, me, "room in a channel", Wait::on(frame.get(0))))
+    Ok(machine.wait_for(me, "room in a channel", Wait::on(frame.get(0))))
 }
 
 fn await_receiver(
     machine: &mut Machine,
-    kernel: &Kernel,
     me: &Arc<LispThread>,
     channel: Value,
     state: &mut State,
@@ -126,7 +131,7 @@ fn await_receiver(
 ) -> Control {
     state.sent_by.add(me);
     let wait = Wait { stage: Stage::Sent(number), ..Wait::on(channel) };
-    machine.wait_for(kernel, me, "a channel's receiver", wait)
+    machine.wait_for(me, "a channel's receiver", wait)
 }
 
 /// `(channel-receive channel [when-closed])`: the oldest message; when the channel is closed and
@@ -134,45 +139,43 @@ fn await_receiver(
 fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let channel = argument("channel-receive", frame)?;
     let me = machine.thread()?;
-    let kernel = machine.kernel()?;
     machine.wait = None;
     let mut state = lock(&channel.0);
     if let Some(message) = state.messages.pop_front() {
         state.taken += 1;
         // The receiver may have been woken for an earlier message and overtaken.
         state.receivers.remove(me);
-        state.sent_by.wake_one(&kernel);
-        state.senders.wake_one(&kernel);
+        state.sent_by.wake_one();
+        state.senders.wake_one();
         return Ok(Control::Value(message));
     }
     if state.closed {
         return if count > 1 { Ok(Control::Value(frame.get(1))) } else { Err(closed()) };
     }
     state.receivers.add(me);
-    Ok(machine.wait_for(&kernel, me, "a message", Wait::on(frame.get(0))))
+    Ok(machine.wait_for(me, "a message", Wait::on(frame.get(0))))
 }
 
 /// A thread gives up waiting here, if it does.
-pub(super) fn withdraw(object: Value, kernel: &Kernel, thread: &Arc<LispThread>) {
+pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     if let Some(channel) = object.as_foreign::<ChannelObject>() {
         let mut state = lock(&channel.0);
         if state.sent_by.remove(thread) || state.receivers.remove(thread) {
             return;
         }
         // A wake that it got is for another one: room, or a message.
-        state.senders.withdraw(thread, kernel);
-        state.receivers.wake_one(kernel);
+        state.senders.withdraw(thread);
+        state.receivers.wake_one();
     }
 }
 
-fn close(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn close(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let channel = argument("channel-close!", frame)?;
-    let kernel = machine.kernel()?;
     let mut state = lock(&channel.0);
     state.closed = true;
-    state.senders.wake_all(&kernel);
-    state.sent_by.wake_all(&kernel);
-    state.receivers.wake_all(&kernel);
+    state.senders.wake_all();
+    state.sent_by.wake_all();
+    state.receivers.wake_all();
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 

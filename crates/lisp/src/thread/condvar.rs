@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
-use crate::system::kernel::{Kernel, lock};
+use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::{Wait, Waiters};
 use crate::value::Value;
@@ -47,16 +47,14 @@ pub(super) const TABLE: &[Procedure] = &[
             frame.get(1);
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
-    Procedure::new("condition-variable-signal!", 1, Some(1), |machine, frame, _| {
-        let kernel = machine.kernel()?;
+    Procedure::new("condition-variable-signal!", 1, Some(1), |_, frame, _| {
         let condvar = argument("condition-variable-signal!", frame.get(0))?;
-        lock(&condvar.0).waiters.wake_one(&kernel);
+        lock(&condvar.0).waiters.wake_one();
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
-    Procedure::new("condition-variable-broadcast!", 1, Some(1), |machine, frame, _| {
-        let kernel = machine.kernel()?;
+    Procedure::new("condition-variable-broadcast!", 1, Some(1), |_, frame, _| {
         let condvar = argument("condition-variable-broadcast!", frame.get(0))?;
-        lock(&condvar.0).waiters.wake_all(&kernel);
+        lock(&condvar.0).waiters.wake_all();
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
 ];
@@ -74,7 +72,6 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
 /// Unlocks a mutex and waits, as one: `(mutex-unlock! mutex condition-variable [timeout])`.
 pub(super) fn unlock_and_wait(
     machine: &mut Machine,
-    kernel: &Arc<Kernel>,
     frame: Frame,
     count: usize,
     unlock: impl FnOnce(),
@@ -93,7 +90,7 @@ pub(super) fn unlock_and_wait(
     if waited.is_none() {
         state.waiters.add(me);
         unlock();
-        return Ok(machine.wait_for(kernel, me, "a condition variable", wait));
+        return Ok(machine.wait_for(me, "a condition variable", wait));
     }
     if !me.queued.load(Ordering::Acquire) {
         return Ok(Control::Value(Value::TRUE));
@@ -102,12 +99,12 @@ pub(super) fn unlock_and_wait(
         state.waiters.remove(me);
         return Ok(Control::Value(Value::FALSE));
     }
-    Ok(machine.wait_for(kernel, me, "a condition variable", wait))
+    Ok(machine.wait_for(me, "a condition variable", wait))
 }
 
 /// A thread gives up waiting here, if it does.
-pub(super) fn withdraw(object: Value, kernel: &Kernel, thread: &Arc<LispThread>) {
+pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     if let Some(condvar) = object.as_foreign::<CondvarObject>() {
-        lock(&condvar.0).waiters.withdraw(thread, kernel);
+        lock(&condvar.0).waiters.withdraw(thread);
     }
 }

@@ -12,7 +12,7 @@ use crate::thread::mutex::exception;
 use crate::thread::wait::{Wait, duration_of};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
-use kyocho_microprocess::{Deadline, Microprocess, Priority};
+use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::task::ThreadId;
 use std::sync::Arc;
@@ -64,6 +64,13 @@ pub(super) const TABLE: &[Procedure] = &[
     Procedure::new("raw-sleep", 1, Some(1), raw_sleep),
     Procedure::new("thread-terminate!", 1, Some(1), terminate),
     Procedure::new("thread-join!", 1, Some(3), join),
+    Procedure::new("%threads", 0, Some(0), |m, _, _| threads(m).map(Control::Value)),
+    Procedure::new("%suspend", 1, Some(1), |_, frame, _| {
+        order(argument("suspend", frame)?, Microprocess::suspend)
+    }),
+    Procedure::new("%resume", 1, Some(1), |_, frame, _| {
+        order(argument("resume", frame)?, Microprocess::resume)
+    }),
     Procedure::new("current-time", 0, Some(0), |m, _, _| time(m, Deadline::now().ns())),
     Procedure::new("time?", 1, Some(1), |_, frame, _| {
         Ok(Control::Value(Value::boolean(frame.get(0).as_foreign::<Time>().is_some())))
@@ -102,7 +109,8 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     }
     let kernel = machine.kernel()?;
     let name = if count > 1 { frame.get(1) } else { Value::FALSE };
-    let thread = Arc::new(LispThread::new(kernel.threads.new_id(), thunk, name));
+    let session = Arc::clone(&machine.thread()?.session);
+    let thread = Arc::new(LispThread::new(kernel.threads.new_id(), session, thunk, name));
     if let Ok(me) = machine.thread() {
         let priority = lock(&me.inner).priority;
         lock(&thread.inner).priority = priority;
@@ -110,6 +118,40 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     let object = machine.mutator.foreign(Box::new(ThreadObject(Arc::clone(&thread))))?;
     lock(&thread.inner).object = object;
     Ok(object)
+}
+
+/// `(%threads)`: the started threads of the caller's account, as vectors of number, thread, what it waits for, cells taken.
+fn threads(machine: &mut Machine) -> Result {
+    let (kernel, me) = (machine.kernel()?, machine.thread()?);
+    let mut list = Value::NIL;
+    for thread in kernel.threads.started().iter().rev() {
+        if !Arc::ptr_eq(&thread.session.account, &me.session.account) {
+            continue;
+        }
+        let parked = thread.parked.load(Ordering::Acquire);
+        let (object, waits_for) = {
+            let inner = lock(&thread.inner);
+            (inner.object, inner.waits_for.filter(|_| parked))
+        };
+        let waits_for = match waits_for {
+            Some(what) => machine.mutator.string(what)?,
+            None => Value::FALSE,
+        };
+        let taken = thread.taken.load(Ordering::Relaxed).min(i64::MAX as u64 >> 4) as i64;
+        let fields = [Value::fixnum(thread.id as i64), object, waits_for, Value::fixnum(taken)];
+        let entry = machine.mutator.vector_of(&fields)?;
+        list = machine.mutator.cons(entry, list)?;
+    }
+    Ok(list)
+}
+
+/// Gives a thread's microprocess an order; one that has not begun or has ended has none.
+fn order(
+    thread: &LispThread,
+    order: impl FnOnce(&Microprocess) -> core::result::Result<(), Gone>,
+) -> Result<Control> {
+    let given = thread.microprocess.get().is_some_and(|microprocess| order(microprocess).is_ok());
+    Ok(Control::Value(Value::boolean(given)))
 }
 
 fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<()> {
@@ -128,11 +170,13 @@ fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<()> {
         .map_err(|error| Raise::error(format!("thread-start!: {error}"), Vec::new()))
 }
 
-fn set_priority(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn set_priority(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let thread = argument("thread-priority-set!", frame)?;
+    let most = machine.thread()?.session.account.bounds().priority_max;
     let level = frame.get(1).as_fixnum().and_then(|level| u8::try_from(level).ok());
-    let Some(priority) = level.and_then(Priority::new) else {
-        let bound = "0 <= priority <= 63";
+    let priority = level.and_then(Priority::new).filter(|&priority| priority <= most);
+    let Some(priority) = priority else {
+        let bound = format!("0 <= priority <= {}", most.level());
         return Err(Raise::out_of_range("thread-priority-set!", 2, frame.get(1), bound));
     };
     lock(&thread.inner).priority = priority;
@@ -193,7 +237,6 @@ fn raw_sleep(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
 /// `(thread-terminate! thread)`.
 fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let thread = argument("thread-terminate!", frame)?;
-    let kernel = machine.kernel()?;
     let me = machine.thread()?;
     let joiners = {
         let mut inner = lock(&thread.inner);
@@ -208,9 +251,9 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
         }
     };
     for joiner in joiners {
-        joiner.wake(&kernel);
+        joiner.wake();
     }
-    thread.request(&kernel, REQUEST_TERMINATE);
+    thread.request(REQUEST_TERMINATE);
     if Arc::ptr_eq(thread, me) {
         return Ok(Control::Stop(Exit::Poll));
     }
@@ -221,7 +264,6 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
 fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let thread = argument("thread-join!", frame)?;
     let me = machine.thread()?;
-    let kernel = machine.kernel()?;
     let wait = match machine.wait.take() {
         Some(wait) => wait,
         None => Wait::until(Value::FALSE, (count > 1).then(|| frame.get(1)))?,
@@ -254,9 +296,9 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     }
     if Arc::ptr_eq(thread, me) {
         drop(inner);
-        return Ok(machine.wait_for(&kernel, me, "its own end", wait));
+        return Ok(machine.wait_for(me, "its own end", wait));
     }
-    Ok(machine.wait_for(&kernel, me, "the end of another thread", wait))
+    Ok(machine.wait_for(me, "the end of another thread", wait))
 }
 
 /// What joining a thread raises that left an exception to nobody.

@@ -1,10 +1,12 @@
 //! A Lisp thread: what others know of it, and its machine.
 #![expect(unsafe_code, reason = "the machine is reached by the rule that `safepoint` enforces")]
 
+use crate::account::Held;
 use crate::heap::{ForeignObject, Marker};
 use crate::machine::Machine;
 use crate::printer::{self, Style};
-use crate::system::kernel::{Kernel, lock};
+use crate::system::kernel::lock;
+use crate::system::lisp_session::LispSession;
 use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::{Microprocess, Priority};
@@ -20,6 +22,8 @@ pub(crate) const REQUEST_INTERRUPT: u32 = 1 << 1;
 pub(crate) const REQUEST_DEADLOCK: u32 = 1 << 2;
 /// Its refill failed even after a collection.
 pub(crate) const REQUEST_OUT_OF_MEMORY: u32 = 1 << 3;
+/// Its session is over, and it had its time: it ends where it stands.
+pub(crate) const REQUEST_ABANDON: u32 = 1 << 4;
 
 /// It stands between two steps.
 pub(crate) const STANDING: u8 = 0;
@@ -75,6 +79,7 @@ pub(crate) struct Inner {
 /// A Lisp thread.
 pub(crate) struct LispThread {
     pub(crate) id: u64,
+    pub(crate) session: Arc<LispSession>,
     pub(crate) requests: AtomicU32,
     pub(crate) state: AtomicU8,
     /// It waits for another thread, and does not count as active.
@@ -83,11 +88,15 @@ pub(crate) struct LispThread {
     pub(crate) queued: AtomicBool,
     pub(crate) microprocess: OnceLock<Microprocess>,
     pub(crate) inner: Mutex<Inner>,
+    /// Its place among the threads of its account, while it is started.
+    pub(crate) held: Mutex<Option<Held>>,
     machine: UnsafeCell<Option<Box<Machine>>>,
     /// How far its request for cells is: `NOT_ASKED`, `ASKED`, `GRANTED` or `STARVED`.
     pub(crate) refill: AtomicU8,
     /// What it has taken, in cells, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
+    /// How long it was in raw kernel calls.
+    pub(crate) outside_ns: AtomicU64,
     /// The host's number of the kernel thread that it blocks in a raw call.
     pub(crate) kernel_thread: AtomicU32,
 }
@@ -108,15 +117,21 @@ impl fmt::Debug for LispThread {
 pub(crate) struct ThreadObject(pub(crate) Arc<LispThread>);
 
 impl ForeignObject for ThreadObject {
+    fn held_bytes(&self) -> usize {
+        size_of::<LispThread>()
+    }
+
     fn trace(&self, marker: &mut Marker<'_>) {
         self.0.trace_inner(marker);
     }
 }
 
 impl LispThread {
-    pub(crate) fn new(id: u64, thunk: Value, name: Value) -> Self {
+    pub(crate) fn new(id: u64, session: Arc<LispSession>, thunk: Value, name: Value) -> Self {
         Self {
             id,
+            session,
+            held: Mutex::new(None),
             requests: AtomicU32::new(0),
             state: AtomicU8::new(STANDING),
             parked: AtomicBool::new(false),
@@ -134,6 +149,7 @@ impl LispThread {
             machine: UnsafeCell::new(None),
             refill: AtomicU8::new(NOT_ASKED),
             taken: AtomicU64::new(0),
+            outside_ns: AtomicU64::new(0),
             kernel_thread: AtomicU32::new(0),
         }
     }
@@ -180,19 +196,19 @@ impl LispThread {
     }
 
     /// Makes the thread look at its requests soon, whatever it does.
-    pub(crate) fn request(&self, kernel: &Kernel, request: u32) {
+    pub(crate) fn request(&self, request: u32) {
         self.requests.fetch_or(request, Ordering::Release);
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.poll_word().store(1, Ordering::Release);
         }
-        self.wake(kernel);
+        self.wake();
         crate::thread::wait::interrupt_kernel_call(self);
     }
 
     /// Ends the thread's wait, or its next one.
-    pub(crate) fn wake(&self, kernel: &Kernel) {
+    pub(crate) fn wake(&self) {
         if self.parked.swap(false, Ordering::AcqRel) {
-            kernel.threads.activate();
+            self.session.activate();
         }
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.unpark();

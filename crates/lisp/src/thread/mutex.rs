@@ -7,7 +7,7 @@ use crate::machine::condition;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Cause, Raise, Result};
 use crate::symbol::Symbol;
-use crate::system::kernel::{Kernel, lock};
+use crate::system::kernel::lock;
 use crate::thread::condvar;
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::wait::{Wait, Waiters};
@@ -128,21 +128,20 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
         None => Wait::until(frame.get(0), (count > 1).then(|| frame.get(1)))?,
     };
     if wait.is_over() {
-        state.waiters.withdraw(me, &*machine.kernel()?);
+        state.waiters.withdraw(me);
         return Ok(Control::Value(Value::FALSE));
     }
     state.waiters.add(me);
-    let kernel = machine.kernel()?;
-    Ok(machine.wait_for(&kernel, me, "a mutex", wait))
+    Ok(machine.wait_for(me, "a mutex", wait))
 }
 
 /// A thread gives up waiting here, if it does.
-pub(super) fn withdraw(object: Value, kernel: &Kernel, thread: &Arc<LispThread>) {
+pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     if let Some(mutex) = object.as_foreign::<MutexObject>() {
         let mut state = lock(&mutex.0);
         state.waiters.remove(thread);
         if matches!(state.owner, Owner::Nobody) {
-            state.waiters.wake_one(kernel);
+            state.waiters.wake_one();
         }
     }
 }
@@ -176,32 +175,31 @@ fn is_held_by(mutex: Value, thread: &Arc<LispThread>) -> bool {
 /// `(mutex-unlock! mutex [condition-variable [timeout]])`.
 fn release(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let mutex = argument("mutex-unlock!", frame)?;
-    let kernel = machine.kernel()?;
     if machine.held.last() == Some(&frame.get(0)) {
         machine.held.pop();
     }
     if count > 1 {
-        return condvar::unlock_and_wait(machine, &kernel, frame, count, || unlock(mutex, &kernel));
+        return condvar::unlock_and_wait(machine, frame, count, || unlock(mutex));
     }
-    unlock(mutex, &kernel);
+    unlock(mutex);
     Ok(Control::Value(Value::TRUE))
 }
 
-fn unlock(mutex: &MutexObject, kernel: &Kernel) {
+fn unlock(mutex: &MutexObject) {
     let mut state = lock(&mutex.0);
     state.owner = Owner::Nobody;
-    state.waiters.wake_one(kernel);
+    state.waiters.wake_one();
 }
 
 /// A thread ends: what it still holds is abandoned.
-pub(super) fn abandon(kernel: &Kernel, machine: &mut Machine, thread: &Arc<LispThread>) {
+pub(super) fn abandon(machine: &mut Machine, thread: &Arc<LispThread>) {
     for held in core::mem::take(&mut machine.held) {
         let Some(mutex) = held.as_foreign::<MutexObject>() else { continue };
         let mut state = lock(&mutex.0);
         if matches!(&state.owner, Owner::Thread(owner) if Arc::ptr_eq(owner, thread)) {
             state.owner = Owner::Nobody;
             state.abandoned = true;
-            state.waiters.wake_one(kernel);
+            state.waiters.wake_one();
         }
     }
 }

@@ -1,24 +1,26 @@
 //! The step function of a Lisp thread: runs its machine, serves what it stopped for.
 
+use crate::account::{Countable, Exceeded};
 use crate::heap::cache_size::CacheSize;
 use crate::heap::{CellCache, OutOfMemory};
 use crate::machine::{Exit, Machine};
+use crate::port::Role;
 use crate::printer::{Style, to_text};
 use crate::raise::Raise;
 use crate::report::Report;
 use crate::service::Ask;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::thread::lisp_thread::{
-    ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_DEADLOCK, REQUEST_INTERRUPT,
+    ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT,
     REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, STARVED, Status,
 };
 use crate::thread::mutex;
 use crate::thread::wait::withdraw;
 use crate::value::Value;
-use kyocho_microprocess::{Builder, Deadline, Microprocess, Stackless, Step};
+use kyocho_microprocess::{Builder, Deadline, Microprocess, Priority, Stackless, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
-use std::io::Write;
+use std::io;
 use std::sync::Arc;
 
 /// What the scheduler steps.
@@ -26,6 +28,8 @@ use std::sync::Arc;
 pub(crate) struct Runner {
     thread: Arc<LispThread>,
     kernel: Arc<Kernel>,
+    /// It is a thread of one of several users, who share the processors.
+    shares: bool,
     cache_size: CacheSize,
     /// Cells that the cache was given up to the last refill.
     taken: u64,
@@ -44,6 +48,10 @@ pub(crate) struct Runner {
 const EXHAUSTED_MAX: u32 = 8;
 /// Collections that a thread waits for while a greedier one holds the memory.
 const STARVED_MAX: u32 = 100;
+/// Collections that either is worth where only the user's other threads can have the memory.
+const BOUNDED_TRIES_MAX: u32 = 2;
+/// A thread of an account that is over its share runs at this part of its priority.
+const OVER_SHARE_PART: u8 = 4;
 /// Cells that a thread gets at a time while memory is short.
 const SHORT_CELLS: usize = 64;
 
@@ -51,7 +59,7 @@ const SHORT_CELLS: usize = 64;
 ///
 /// # Errors
 /// When the host has no memory for the microprocess.
-pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::Result<()> {
+pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Result<()> {
     let (priority, name) = {
         let mut inner = lock(&thread.inner);
         inner.status = Status::Started;
@@ -61,10 +69,21 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::
         Some(Ok(name)) => name,
         _ => format!("thread {}", thread.id),
     };
+    // Each session may evaluate: so its user can always end what he has too much of.
+    if !thread.session.is_main(thread) {
+        let exceeded = |error: Exceeded| io::Error::other(error.to_string());
+        let held = thread.session.account.hold(Countable::Threads).map_err(exceeded)?;
+        *lock(&thread.held) = Some(held);
+    }
     kernel.threads.register(thread);
+    if !thread.session.enter() {
+        retire(kernel, thread);
+        return Err(io::Error::other("the session ends"));
+    }
     let runner = Runner {
         thread: Arc::clone(thread),
         kernel: Arc::clone(kernel),
+        shares: thread.session.id != 0,
         cache_size: CacheSize::new(monotonic_ns()),
         taken: 0,
         terminating: false,
@@ -75,33 +94,76 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> std::io::
     };
     let started = Builder::new().name(name).priority(priority).spawn_stackless(Box::new(runner));
     if started.is_err() {
-        kernel.threads.unregister(thread);
+        retire(kernel, thread);
+        thread.session.leave();
     }
     started.map(|_| ())
+}
+
+/// The thread is not among the started ones any more.
+fn retire(kernel: &Kernel, thread: &LispThread) {
+    kernel.threads.unregister(thread);
+    *lock(&thread.held) = None;
 }
 
 impl Stackless for Runner {
     fn step(&mut self) -> Step {
         let thread = Arc::clone(&self.thread);
         if thread.parked.swap(false, Ordering::AcqRel) {
-            self.kernel.threads.activate();
+            thread.session.activate();
         }
-        if !self.kernel.threads.enter(&thread) {
-            return Step::Park;
+        if self.shares {
+            return self.step_within_share(&thread);
         }
-        let step = self.advance(&thread);
-        self.kernel.threads.leave(&thread);
-        step
+        self.step_now(&thread)
     }
 
     /// Killed from outside Lisp: it ends as by `thread-terminate!`.
     fn killed(&mut self) -> Step {
-        self.thread.request(&self.kernel, REQUEST_TERMINATE);
+        self.thread.request(REQUEST_TERMINATE);
         self.step()
     }
 }
 
 impl Runner {
+    fn step_now(&mut self, thread: &Arc<LispThread>) -> Step {
+        if !self.kernel.threads.enter(thread) {
+            return Step::Park;
+        }
+        let step = self.advance(thread);
+        self.kernel.threads.leave(thread);
+        step
+    }
+
+    /// A step that the thread's account is charged for.
+    fn step_within_share(&mut self, thread: &Arc<LispThread>) -> Step {
+        let begin_ns = monotonic_ns();
+        if self.changes_place(thread, begin_ns) {
+            return Step::Yield;
+        }
+        let outside_ns = thread.outside_ns.load(Ordering::Relaxed);
+        let step = self.step_now(thread);
+        let outside_ns = thread.outside_ns.load(Ordering::Relaxed) - outside_ns;
+        let now_ns = monotonic_ns();
+        let ran_ns = (now_ns - begin_ns).saturating_sub(outside_ns);
+        thread.session.account.run(now_ns, ran_ns, self.kernel.millishare(now_ns));
+        step
+    }
+
+    /// Gives the thread the place in the queues that its account's share leaves it; whether that is another one than before.
+    fn changes_place(&self, thread: &LispThread, now_ns: u64) -> bool {
+        let session = &thread.session;
+        let is_over = session.account.is_over_share(now_ns, self.kernel.millishare(now_ns));
+        let level = lock(&thread.inner).priority.level();
+        let level = if is_over { level / OVER_SHARE_PART } else { level };
+        let Some(priority) = Priority::new(level) else { return false };
+        if Microprocess::current().priority() == priority {
+            return false;
+        }
+        Microprocess::current().set_priority(priority);
+        true
+    }
+
     #[expect(unsafe_code, reason = "this is the step that owns the machine")]
     fn advance(&mut self, thread: &Arc<LispThread>) -> Step {
         // SAFETY: this is the thread's own step, between `enter` and `leave`.
@@ -142,7 +204,7 @@ impl Runner {
                 self.exhausted = 0;
                 machine.out_of_memory_is_final = false;
                 let spends = &mut machine.mutator.spends_reserve;
-                *spends = *spends && self.kernel.is_exhausted();
+                *spends = *spends && self.kernel.is_exhausted(thread);
             }
             if let Some(step) = self.serve(thread, machine, exit) {
                 return step;
@@ -163,12 +225,17 @@ impl Runner {
                 (!asked).then_some(Step::Yield)
             }
             Exit::Exhausted => {
+                if let Some(step) = self.put_off(thread) {
+                    return Some(step);
+                }
                 self.exhausted += 1;
                 thread.taken.store(machine.mutator.taken_cells(), Ordering::Relaxed);
                 // While others hold more, memory may come back when they are told.
-                let is_exhausted = self.kernel.is_exhausted();
+                let is_exhausted = self.kernel.is_exhausted(thread);
                 let is_told = is_exhausted && self.kernel.is_greediest(thread);
-                machine.out_of_memory_is_final = self.exhausted >= EXHAUSTED_MAX || is_told;
+                let bounded = thread.session.account.is_bounded();
+                let tries = if bounded { BOUNDED_TRIES_MAX } else { EXHAUSTED_MAX };
+                machine.out_of_memory_is_final = self.exhausted >= tries || is_told;
                 // What its handlers need is theirs without being told again; the others share what is left.
                 self.told |= is_told;
                 machine.mutator.spends_reserve = is_exhausted && !is_told;
@@ -187,6 +254,18 @@ impl Runner {
         }
     }
 
+    /// Where the thread's account has run into its own bound, and has had a collection for that a moment ago: the next
+    /// step comes later. Others are not to be stopped all the time because one user has no memory left.
+    fn put_off(&self, thread: &LispThread) -> Option<Step> {
+        let account = &thread.session.account;
+        if !account.is_bounded() {
+            return None;
+        }
+        let pause_ns = self.kernel.heap.statistics().last.pause.as_nanos() as u64;
+        let from = account.may_collect(monotonic_ns(), pause_ns).err()?;
+        Some(Step::ParkUntil(Deadline::at_ns(from)))
+    }
+
     /// The next step comes after a collection.
     fn after_collection(&self) -> Step {
         self.kernel.await_collection();
@@ -196,10 +275,14 @@ impl Runner {
     /// Does what others asked of the thread. The step to end with, if it ends.
     fn serve_requests(&mut self, thread: &Arc<LispThread>, machine: &mut Machine) -> Option<Step> {
         let requests = thread.requests.swap(0, Ordering::AcqRel);
-        let kernel = Arc::clone(&self.kernel);
+        if requests & REQUEST_ABANDON != 0 {
+            self.terminating = true;
+            withdraw(machine, thread);
+            return Some(self.end(thread, machine, Exit::Finished(Value::UNSPECIFIED)));
+        }
         if requests & REQUEST_TERMINATE != 0 && !self.terminating {
             self.terminating = true;
-            withdraw(machine, &kernel, thread);
+            withdraw(machine, thread);
             machine.unwind();
             return None;
         }
@@ -208,13 +291,13 @@ impl Runner {
         } else if requests & REQUEST_DEADLOCK != 0 {
             // Somebody may have been woken after the alarm.
             machine.wait?;
-            Raise::error(self.kernel.describe_deadlock(), Vec::new())
+            Raise::error(self.kernel.describe_deadlock(&thread.session), Vec::new())
         } else if requests & REQUEST_OUT_OF_MEMORY != 0 {
             Raise::out_of_memory()
         } else {
             return None;
         };
-        withdraw(machine, &kernel, thread);
+        withdraw(machine, thread);
         machine.inject(raise).map(|exit| self.end(thread, machine, exit))
     }
 
@@ -244,7 +327,7 @@ impl Runner {
             CellCache::Fixed(size) => cells.max(size as usize),
             CellCache::Auto => cells.max(self.cache_size.next(monotonic_ns(), used)),
         };
-        if kernel.is_exhausted() {
+        if kernel.is_exhausted(thread) {
             // Who has taken most is told; the others share what is left.
             if !self.told && kernel.is_greediest(thread) {
                 return self.after_out_of_memory(thread, machine);
@@ -281,8 +364,15 @@ impl Runner {
         thread: &Arc<LispThread>,
         machine: &mut Machine,
     ) -> Option<Step> {
+        if let Some(step) = self.put_off(thread) {
+            return Some(step);
+        }
         self.starved += 1;
-        let tries = if self.kernel.is_greediest(thread) { 1 } else { STARVED_MAX };
+        let tries = match thread.session.account.is_bounded() {
+            _ if self.kernel.is_greediest(thread) => 1,
+            true => BOUNDED_TRIES_MAX,
+            false => STARVED_MAX,
+        };
         if self.starved <= tries {
             return Some(self.after_collection());
         }
@@ -300,32 +390,35 @@ impl Runner {
         let kernel = Arc::clone(&self.kernel);
         if let Exit::Quit(code) = exit {
             // Before anybody hears of this thread's end, and ends by it.
-            kernel.exiting.store(true, Ordering::Relaxed);
-            kernel.main_ended(Ended::Exit(code));
+            thread.session.note_exit();
+            thread.session.finish(Ended::Exit(code));
         }
         if let (Exit::Uncaught(object), false) = (exit, self.terminating) {
             self.report_unheard(thread, machine, object);
         }
-        mutex::abandon(&kernel, machine, thread);
+        mutex::abandon(machine, thread);
         let status = match exit {
             _ if self.terminating => Status::Terminated,
             Exit::Finished(value) => Status::Returned(value),
             Exit::Uncaught(object) => Status::Uncaught(object),
             _ => Status::Terminated,
         };
-        if self.is_main(thread) && !matches!(exit, Exit::Quit(_)) {
-            kernel.main_ended(self.ended(machine, exit));
-        }
+        // None where the session has already left by this or another thread's exit.
+        let ended = thread.session.is_main(thread).then(|| self.ended(thread, machine, exit));
         let joiners = {
             let mut inner = lock(&thread.inner);
             inner.status = status;
             core::mem::take(&mut inner.joiners)
         };
         for joiner in joiners {
-            joiner.wake(&kernel);
+            joiner.wake();
         }
-        if kernel.threads.unregister(thread) == 0 {
-            kernel.report_deadlock();
+        retire(&kernel, thread);
+        if let Some(ended) = ended {
+            thread.session.finish(ended);
+        }
+        if thread.session.leave() == 0 {
+            thread.session.report_deadlock();
         }
         Step::Done
     }
@@ -334,29 +427,22 @@ impl Runner {
     /// gets it raised. Who joins the thread later gets it raised as well; better told twice than
     /// never.
     fn report_unheard(&self, thread: &Arc<LispThread>, machine: &Machine, object: Value) {
-        let is_heard = self.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
-        if is_heard || self.kernel.exiting.load(Ordering::Relaxed) {
+        let session = &thread.session;
+        let is_heard = session.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
+        if is_heard || session.is_over() {
             return;
         }
         // The object is an argument of the call that the machine stopped in, so that a collection
         // keeps it meanwhile.
-        let report = Report::of_thread(&self.kernel, thread, machine, object);
-        self.kernel.threads.outside(thread, || {
-            // Nobody can be told that standard error is closed.
-            let _ = writeln!(std::io::stderr(), "{report}");
-        });
-    }
-
-    /// Whether it is the thread that somebody has evaluate a text.
-    fn is_main(&self, thread: &Arc<LispThread>) -> bool {
-        lock(&self.kernel.main).as_ref().is_some_and(|main| Arc::ptr_eq(main, thread))
+        let report = Report::of_thread(thread, machine, object);
+        self.kernel.threads.outside(thread, || session.port(Role::Error).tell(&report.to_string()));
     }
 
     /// What the one who waits for the program is told where its main thread ends.
-    fn ended(&self, machine: &mut Machine, exit: Exit) -> Ended {
+    fn ended(&self, thread: &LispThread, machine: &mut Machine, exit: Exit) -> Ended {
         match exit {
             Exit::Finished(value) => Ended::Values(printed(value)),
-            Exit::Uncaught(object) => Ended::Report(Report::new(&self.kernel, machine, object)),
+            Exit::Uncaught(object) => Ended::Report(Report::new(&thread.session, machine, object)),
             other => Ended::Report(Report::internal(&format!("{other:?}"))),
         }
     }

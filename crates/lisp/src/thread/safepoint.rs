@@ -8,12 +8,12 @@
 //! A thread in a raw kernel call is `SAFE`: the collector does not wait for it, and it waits for the
 //! collector when it comes back.
 
-use crate::heap::Marker;
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING};
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
-use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -22,8 +22,6 @@ use std::sync::{Arc, Condvar, Mutex};
 pub(crate) struct Threads {
     started: Mutex<HashMap<u64, Arc<LispThread>>>,
     next_id: AtomicU64,
-    /// Started threads that do not wait for another thread.
-    active: AtomicUsize,
     stopping: AtomicBool,
     /// Microprocesses that wait until the world goes on.
     held: Mutex<Vec<Microprocess>>,
@@ -40,29 +38,18 @@ impl Threads {
     }
 
     pub(crate) fn register(&self, thread: &Arc<LispThread>) {
-        self.active.fetch_add(1, Ordering::AcqRel);
         lock(&self.started).insert(thread.id, Arc::clone(thread));
     }
 
-    /// A thread has ended; how many are active now.
-    pub(crate) fn unregister(&self, thread: &LispThread) -> usize {
+    /// A thread has ended.
+    pub(crate) fn unregister(&self, thread: &LispThread) {
         lock(&self.started).remove(&thread.id);
-        self.active.fetch_sub(1, Ordering::AcqRel) - 1
     }
 
     pub(crate) fn started(&self) -> Vec<Arc<LispThread>> {
         let mut threads: Vec<_> = lock(&self.started).values().cloned().collect();
         threads.sort_unstable_by_key(|thread| thread.id);
         threads
-    }
-
-    /// A thread begins to wait for another; how many are active now.
-    pub(crate) fn deactivate(&self) -> usize {
-        self.active.fetch_sub(1, Ordering::AcqRel) - 1
-    }
-
-    pub(crate) fn activate(&self) {
-        self.active.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Begins a step; `false` where the world is stopped: the step must end, and the thread is
@@ -97,7 +84,9 @@ impl Threads {
     /// Runs `call`, which touches nothing of Lisp and may block in the kernel.
     pub(crate) fn outside<T>(&self, thread: &LispThread, call: impl FnOnce() -> T) -> T {
         thread.state.store(SAFE, Ordering::SeqCst);
+        let begin_ns = monotonic_ns();
         let result = call();
+        thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
         loop {
             thread.state.store(RUNNING, Ordering::SeqCst);
             if !self.stopping.load(Ordering::SeqCst) {
@@ -159,10 +148,3 @@ fn await_safepoint(thread: &LispThread) {
 const LOOKS_AWAKE: u32 = 200;
 /// How long it sleeps then.
 const NAP: Duration = Duration::from_micros(50);
-
-/// Marks what all threads refer to.
-pub(crate) fn trace(threads: &[Arc<LispThread>], marker: &mut Marker<'_>) {
-    for thread in threads {
-        thread.trace(marker);
-    }
-}

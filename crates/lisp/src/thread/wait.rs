@@ -8,9 +8,8 @@
 use crate::machine::control::Control;
 use crate::machine::{Exit, Machine};
 use crate::raise::{Raise, Result};
-use crate::system::kernel::Kernel;
-use crate::system::kernel::lock;
-use crate::thread::lisp_thread::{LispThread, REQUEST_DEADLOCK, SAFE, ThreadObject};
+use crate::system::kernel::{Kernel, lock};
+use crate::thread::lisp_thread::{LispThread, SAFE, ThreadObject};
 use crate::value::Value;
 use core::time::Duration;
 use kyocho_microprocess::Deadline;
@@ -66,17 +65,17 @@ impl Waiters {
     }
 
     /// Wakes the first.
-    pub(crate) fn wake_one(&mut self, kernel: &Kernel) {
+    pub(crate) fn wake_one(&mut self) {
         if let Some(thread) = self.0.pop_front() {
             thread.queued.store(false, Ordering::Release);
-            thread.wake(kernel);
+            thread.wake();
         }
     }
 
     /// Wakes all.
-    pub(crate) fn wake_all(&mut self, kernel: &Kernel) {
+    pub(crate) fn wake_all(&mut self) {
         while !self.0.is_empty() {
-            self.wake_one(kernel);
+            self.wake_one();
         }
     }
 }
@@ -97,7 +96,6 @@ impl Machine {
     /// held under which a waker would look for the thread.
     pub(crate) fn wait_for(
         &mut self,
-        kernel: &Kernel,
         thread: &Arc<LispThread>,
         what: &'static str,
         wait: Wait,
@@ -108,8 +106,8 @@ impl Machine {
         }
         lock(&thread.inner).waits_for = Some(what);
         thread.parked.store(true, Ordering::Release);
-        if kernel.threads.deactivate() == 0 {
-            kernel.report_deadlock();
+        if thread.session.deactivate() == 0 {
+            thread.session.report_deadlock();
         }
         Control::Stop(Exit::Park)
     }
@@ -202,30 +200,20 @@ pub(crate) fn interrupt_kernel_call(thread: &LispThread) {
 }
 
 /// The thread goes on elsewhere in the middle of a wait: it leaves the queue that it is in.
-pub(crate) fn withdraw(machine: &mut Machine, kernel: &Kernel, thread: &Arc<LispThread>) {
+pub(crate) fn withdraw(machine: &mut Machine, thread: &Arc<LispThread>) {
     if let Some(wait) = machine.wait.take() {
-        super::mutex::withdraw(wait.object, kernel, thread);
-        super::condvar::withdraw(wait.object, kernel, thread);
-        super::channel::withdraw(wait.object, kernel, thread);
-        crate::gate::withdraw(&wait, kernel, thread);
+        super::mutex::withdraw(wait.object, thread);
+        super::condvar::withdraw(wait.object, thread);
+        super::channel::withdraw(wait.object, thread);
+        crate::gate::withdraw(&wait, thread);
     }
 }
 
 impl Waiters {
     /// A thread gives up: if it was woken already, the wake is the next one's.
-    pub(crate) fn withdraw(&mut self, thread: &Arc<LispThread>, kernel: &Kernel) {
+    pub(crate) fn withdraw(&mut self, thread: &Arc<LispThread>) {
         if !self.remove(thread) {
-            self.wake_one(kernel);
-        }
-    }
-}
-
-impl Kernel {
-    /// Every thread waits for another: the one that a user waits for is told.
-    pub(crate) fn report_deadlock(&self) {
-        let main = lock(&self.main).clone();
-        if let Some(main) = main {
-            main.request(self, REQUEST_DEADLOCK);
+            self.wake_one();
         }
     }
 }

@@ -1,0 +1,176 @@
+//! `kyocho connect`: a session in a server, with the line edited here.
+//!
+//! ```text
+//!   main thread: edits a line ──eval──► server          listener: shows output at once; what an
+//!        ▲                                              evaluation came to goes to the main thread
+//!        └───────────────answers──────────── listener ◄─ server
+//! ```
+
+use crate::serve::address::Address;
+use crate::serve::frames::{Ask, Tell, line_of};
+use crate::{editor, signals, terminal};
+use kyocho_lisp::system::{Completeness, completeness};
+use rustyline::error::ReadlineError;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The longest message of a server: an evaluation's values.
+const LINE_BYTES_MAX: u64 = 1 << 30;
+const STACK_BYTES: usize = 1 << 20;
+
+/// `kyocho connect`.
+pub(crate) fn command(socket: Option<PathBuf>) -> ExitCode {
+    match connect(socket) {
+        Ok(code) => code,
+        Err(message) => {
+            terminal::complain(&format!("kyocho: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn connect(socket: Option<PathBuf>) -> Result<ExitCode, String> {
+    let path = match socket {
+        Some(path) => path,
+        None => match Address::of_user().map_err(|error| error.to_string())? {
+            Address::Unix(path) => path,
+            Address::Telnet(address) => unreachable!("a user's own place is no {address}"),
+        },
+    };
+    let stream = UnixStream::connect(&path).map_err(|error| {
+        format!("{}: {error} (is `kyocho serve` running there?)", path.display())
+    })?;
+    let lost = |error: io::Error| format!("the connection: {error}");
+    let client = Client::new(stream).map_err(lost)?;
+    let Answer::Welcome(user) = client.answer().map_err(lost)? else {
+        return Err("the server does not speak this protocol".to_owned());
+    };
+    if io::stdin().is_terminal() { interact(&client, &user) } else { evaluate_input(&client) }
+        .map_err(lost)
+}
+
+/// What the server answers, output aside.
+enum Answer {
+    Welcome(String),
+    Done { values: Vec<String>, error: Option<String>, exit: Option<u8> },
+    Names(Vec<String>),
+}
+
+/// The connection. Clones are the same.
+#[derive(Clone)]
+struct Client {
+    writer: Arc<Mutex<UnixStream>>,
+    answers: Arc<Mutex<Receiver<io::Result<Answer>>>>,
+}
+
+impl Client {
+    fn new(stream: UnixStream) -> io::Result<Self> {
+        let (sender, answers) = mpsc::channel();
+        let reader = stream.try_clone()?;
+        kyocho_sys::thread::start("listener", STACK_BYTES, move || listen(reader, &sender))?;
+        let writer = Arc::new(Mutex::new(stream));
+        Ok(Self { writer, answers: Arc::new(Mutex::new(answers)) })
+    }
+
+    fn ask(&self, ask: &Ask) -> io::Result<()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line_of(ask))
+    }
+
+    fn answer(&self) -> io::Result<Answer> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.recv().unwrap_or_else(|_| Err(io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// Has a text evaluated and shows what it came to; the exit code, if it left the session; and whether it failed.
+    fn evaluate(&self, text: &str) -> io::Result<(Option<u8>, bool)> {
+        self.ask(&Ask::Eval { text: text.to_owned() })?;
+        loop {
+            if let Answer::Done { values, error, exit } = self.answer()? {
+                values.iter().for_each(|value| terminal::line(value));
+                error.iter().for_each(|error| terminal::complain(error));
+                return Ok((exit, error.is_some()));
+            }
+        }
+    }
+
+    fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
+        self.ask(&Ask::Complete { prefix: prefix.to_owned() })?;
+        loop {
+            if let Answer::Names(names) = self.answer()? {
+                return Ok(names);
+            }
+        }
+    }
+}
+
+/// Shows output as it comes, and hands on the rest, until the connection ends.
+fn listen(stream: UnixStream, answers: &Sender<io::Result<Answer>>) {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let answer = match next(&mut reader) {
+            Ok(Tell::Output { text }) => {
+                terminal::text(&text);
+                continue;
+            }
+            Ok(Tell::Welcome { user }) => Ok(Answer::Welcome(user)),
+            Ok(Tell::Done { values, error, exit }) => Ok(Answer::Done { values, error, exit }),
+            Ok(Tell::Names { names }) => Ok(Answer::Names(names)),
+            Ok(Tell::Refused { reason }) => Err(io::Error::other(reason)),
+            Err(error) => Err(error),
+        };
+        let is_over = answer.is_err();
+        if answers.send(answer).is_err() || is_over {
+            return;
+        }
+    }
+}
+
+fn next(reader: &mut impl BufRead) -> io::Result<Tell> {
+    let mut line = Vec::new();
+    reader.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "the server has ended the session",
+        ));
+    }
+    serde_json::from_slice(&line).map_err(io::Error::other)
+}
+
+fn evaluate_input(client: &Client) -> io::Result<ExitCode> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text)?;
+    let (exit, failed) = client.evaluate(&text)?;
+    Ok(ExitCode::from(exit.unwrap_or(u8::from(failed))))
+}
+
+fn interact(client: &Client, user: &str) -> io::Result<ExitCode> {
+    let interrupter = client.clone();
+    signals::on_sigint(move || {
+        // Where it does not arrive, the evaluation's end will not either, and says so.
+        let _ = interrupter.ask(&Ask::Interrupt {});
+    });
+    terminal::line(&format!("Kyocho: {user}'s session; Ctrl-D leaves"));
+    let asker = client.clone();
+    let helper = editor::PromptHelper::new(
+        move |prefix| asker.names(prefix).unwrap_or_default(),
+        |text| matches!(completeness(text), Completeness::Incomplete),
+    );
+    let mut editor = editor::Prompt::new(helper).map_err(io::Error::other)?;
+    loop {
+        match editor.line() {
+            Ok(line) => {
+                if let (Some(code), _) = client.evaluate(&line)? {
+                    return Ok(ExitCode::from(code));
+                }
+            }
+            Err(ReadlineError::Interrupted) => terminal::line("; Ctrl-D leaves"),
+            Err(ReadlineError::Eof) => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(io::Error::other(error)),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Line editing: history kept between runs, completion of bound names, forms over several lines. What names there are,
+//! and what a whole form is, the caller knows.
+
+use crate::terminal;
+use rustyline::completion::Completer;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Context, Editor, Helper};
+use std::path::PathBuf;
+
+const HISTORY_LINES_MAX: usize = 10_000;
+
+/// A prompt at a terminal. Its history is kept when it is dropped.
+pub(crate) struct Prompt {
+    editor: Editor<PromptHelper, DefaultHistory>,
+    history: Option<PathBuf>,
+}
+
+impl Prompt {
+    /// A prompt with the history of earlier runs.
+    ///
+    /// # Errors
+    /// The terminal cannot be used.
+    pub(crate) fn new(helper: PromptHelper) -> rustyline::Result<Self> {
+        let config = rustyline::Config::builder()
+            .max_history_size(HISTORY_LINES_MAX)?
+            .completion_type(rustyline::CompletionType::List)
+            .auto_add_history(true)
+            .build();
+        let mut editor = Editor::with_config(config)?;
+        editor.set_helper(Some(helper));
+        let history = history_path();
+        if let Some(path) = &history {
+            // A first run has no history yet.
+            let _ = editor.load_history(path);
+        }
+        Ok(Self { editor, history })
+    }
+
+    /// A whole form, or more.
+    ///
+    /// # Errors
+    /// The user leaves, or the terminal fails.
+    pub(crate) fn line(&mut self) -> rustyline::Result<String> {
+        self.editor.readline("> ")
+    }
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        if let Some(path) = &self.history
+            && let Err(error) = self.editor.save_history(path)
+        {
+            terminal::complain(&format!("kyocho: history not kept in {}: {error}", path.display()));
+        }
+    }
+}
+
+/// `$XDG_STATE_HOME/kyocho/history`, or `~/.local/state/kyocho/history`.
+fn history_path() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| std::env::home_dir().map(|home| home.join(".local/state")))?;
+    let folder = state.join("kyocho");
+    std::fs::create_dir_all(&folder).ok()?;
+    Some(folder.join("history"))
+}
+
+/// Gives the names that begin so.
+type Names = dyn Fn(&str) -> Vec<String>;
+
+/// What the line editor asks.
+pub(crate) struct PromptHelper {
+    names: Box<Names>,
+    is_incomplete: Box<dyn Fn(&str) -> bool>,
+}
+
+impl PromptHelper {
+    /// `names` gives the bound names that begin so; `is_incomplete` says that more text may complete a form.
+    pub(crate) fn new(
+        names: impl Fn(&str) -> Vec<String> + 'static,
+        is_incomplete: impl Fn(&str) -> bool + 'static,
+    ) -> Self {
+        Self { names: Box::new(names), is_incomplete: Box::new(is_incomplete) }
+    }
+}
+
+/// Characters that end a Scheme identifier.
+const DELIMITERS: [char; 8] = ['(', ')', '\'', '`', ',', '"', ';', '['];
+
+impl Completer for PromptHelper {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        let before = &line[..position];
+        let start = before
+            .char_indices()
+            .rev()
+            .find(|(_, c)| c.is_whitespace() || DELIMITERS.contains(c))
+            .map_or(0, |(at, c)| at + c.len_utf8());
+        let prefix = &before[start..];
+        if prefix.is_empty() {
+            return Ok((start, Vec::new()));
+        }
+        Ok((start, (self.names)(prefix)))
+    }
+}
+
+impl Validator for PromptHelper {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(if (self.is_incomplete)(context.input()) {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
+    }
+}
+
+impl Hinter for PromptHelper {
+    type Hint = String;
+}
+
+impl Highlighter for PromptHelper {}
+
+impl Helper for PromptHelper {}

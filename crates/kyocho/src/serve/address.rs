@@ -1,0 +1,72 @@
+//! Where a server listens: `unix:PATH`, `telnet:127.0.0.1:PORT`.
+
+use core::fmt;
+use core::net::SocketAddr;
+use core::str::FromStr;
+use std::io;
+use std::path::PathBuf;
+
+/// A place to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// A socket of this machine; the kernel tells who connects.
+    Unix(PathBuf),
+    /// A port of the loopback interface; nobody tells who connects.
+    Telnet(SocketAddr),
+}
+
+impl Address {
+    /// Where `kyocho serve` listens, and `kyocho connect` knocks, unless told otherwise.
+    ///
+    /// # Errors
+    /// There is no directory for it.
+    pub(crate) fn of_user() -> io::Result<Self> {
+        Ok(Self::Unix(kyocho_sys::directory::of_user()?.join("serve.sock")))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Telnet(address) => write!(f, "telnet:{address}"),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
+            Some(("telnet", address)) => {
+                let address: SocketAddr = address
+                    .parse()
+                    .map_err(|_| format!("{address} is no address, such as 127.0.0.1:2323"))?;
+                if !address.ip().is_loopback() {
+                    let message = "telnet carries no password and no cipher: only loopback, 127.0.0.1 or [::1]";
+                    return Err(message.to_owned());
+                }
+                Ok(Self::Telnet(address))
+            }
+            _ => Err("expected unix:PATH or telnet:127.0.0.1:PORT".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Address;
+
+    #[test]
+    fn what_is_written_is_understood() {
+        for text in ["unix:/run/k.sock", "telnet:127.0.0.1:2323", "telnet:[::1]:1"] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        for text in ["", "unix:", "telnet:2323", "telnet:0.0.0.0:23", "ftp:x", "telnet:10.0.0.1:23"]
+        {
+            text.parse::<Address>().unwrap_err();
+        }
+    }
+}

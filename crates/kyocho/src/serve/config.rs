@@ -1,0 +1,239 @@
+//! The configuration: who may come in, what each may have. One small TOML file.
+//!
+//! ```toml
+//! listen = ["unix:/run/kyocho/serve.sock", "telnet:127.0.0.1:2323"]
+//! telnet_user = "guest"
+//!
+//! [limits]              # for everybody, where a user's own say nothing else
+//! memory_mib = 64
+//!
+//! [user.ada]
+//! uid = 1000            # who comes through the Unix socket
+//! memory_mib = 512
+//! files = true
+//!
+//! [user.guest]
+//! ```
+//!
+//! Without a file there is one user: whoever runs the server.
+
+use core::fmt;
+use core::ops::Range;
+use kyocho_lisp::account::Bounds;
+use kyocho_microprocess::Priority;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::Spanned;
+
+/// A configuration that was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Config {
+    /// Where to listen, as written.
+    pub(crate) listen: Vec<String>,
+    /// Whose account a telnet connection has.
+    pub(crate) telnet_user: Option<String>,
+    /// By name.
+    pub(crate) users: BTreeMap<String, User>,
+}
+
+/// A user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    /// His number on the host, where he has one.
+    pub(crate) uid: Option<u32>,
+    pub(crate) bounds: Bounds,
+}
+
+/// What a user may have unless the file says otherwise.
+pub(crate) const DEFAULT: Bounds = Bounds {
+    memory_bytes_max: 64 << 20,
+    threads_max: 1000,
+    ports_max: 32,
+    sessions_max: 8,
+    priority_max: Priority::NORMAL,
+    files: false,
+};
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    listen: Vec<String>,
+    telnet_user: Option<Spanned<String>>,
+    #[serde(default)]
+    limits: WrittenLimits,
+    #[serde(default)]
+    user: BTreeMap<Spanned<String>, WrittenUser>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenUser {
+    uid: Option<Spanned<u32>>,
+    memory_mib: Option<Spanned<usize>>,
+    threads: Option<usize>,
+    ports: Option<usize>,
+    sessions: Option<usize>,
+    priority: Option<Spanned<u8>>,
+    files: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLimits {
+    memory_mib: Option<Spanned<usize>>,
+    threads: Option<usize>,
+    ports: Option<usize>,
+    sessions: Option<usize>,
+    priority: Option<Spanned<u8>>,
+    files: Option<bool>,
+}
+
+/// The least memory that a session does something useful with.
+const MEMORY_MIB_MIN: usize = 4;
+
+/// What is wrong with a file, and where.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    path: String,
+    line: Option<usize>,
+    message: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.path, self.message),
+            None => write!(f, "{}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// Something wrong at a place in the text.
+type Complaint = (Range<usize>, String);
+
+impl Config {
+    /// What holds without a file: the user who runs the server may come in.
+    pub(crate) fn of_owner(uid: u32) -> Self {
+        let owner = User { uid: Some(uid), bounds: Bounds { files: true, ..DEFAULT } };
+        let users = BTreeMap::from([("owner".to_owned(), owner)]);
+        Self { listen: Vec::new(), telnet_user: Some("owner".to_owned()), users }
+    }
+
+    /// Reads and checks a file.
+    pub(crate) fn read(path: &Path) -> Result<Self, Wrong> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| Wrong {
+            path: name.clone(),
+            line: None,
+            message: error.to_string(),
+        })?;
+        Self::parse(&text).map_err(|(place, message)| {
+            let before = text.get(..place.start).unwrap_or(&text);
+            Wrong { path: name, line: Some(1 + before.matches('\n').count()), message }
+        })
+    }
+
+    fn parse(text: &str) -> Result<Self, Complaint> {
+        let written: Written = toml::from_str(text)
+            .map_err(|error| (error.span().unwrap_or_default(), error.message().to_owned()))?;
+        let defaults = written.limits.bounds(DEFAULT)?;
+        let mut users = BTreeMap::new();
+        let mut uids = BTreeMap::new();
+        for (name, user) in written.user {
+            if let Some(uid) = &user.uid
+                && let Some(other) = uids.insert(*uid.get_ref(), name.get_ref().clone())
+            {
+                return Err((uid.span(), format!("uid {} is {other}'s already", uid.get_ref())));
+            }
+            let uid = user.uid.as_ref().map(|uid| *uid.get_ref());
+            let bounds = user.limits().bounds(defaults)?;
+            users.insert(name.into_inner(), User { uid, bounds });
+        }
+        if let Some(name) = &written.telnet_user
+            && !users.contains_key(name.get_ref())
+        {
+            return Err((name.span(), format!("there is no [user.{}]", name.get_ref())));
+        }
+        let telnet_user = written.telnet_user.map(Spanned::into_inner);
+        Ok(Self { listen: written.listen, telnet_user, users })
+    }
+
+    /// The user with this number on the host.
+    pub(crate) fn user_of(&self, uid: u32) -> Option<&str> {
+        let user = self.users.iter().find(|(_, user)| user.uid == Some(uid));
+        user.map(|(name, _)| name.as_str())
+    }
+}
+
+impl WrittenUser {
+    fn limits(self) -> WrittenLimits {
+        let Self { uid: _, memory_mib, threads, ports, sessions, priority, files } = self;
+        WrittenLimits { memory_mib, threads, ports, sessions, priority, files }
+    }
+}
+
+impl WrittenLimits {
+    fn bounds(self, defaults: Bounds) -> Result<Bounds, Complaint> {
+        let mut bounds = defaults;
+        if let Some(mib) = self.memory_mib {
+            if *mib.get_ref() < MEMORY_MIB_MIN || *mib.get_ref() > usize::MAX >> 20 {
+                return Err((mib.span(), format!("memory_mib must be at least {MEMORY_MIB_MIN}")));
+            }
+            bounds.memory_bytes_max = mib.get_ref() << 20;
+        }
+        if let Some(level) = self.priority {
+            let out_of_range = || (level.span(), "priority must be 0 to 63".to_owned());
+            bounds.priority_max = Priority::new(*level.get_ref()).ok_or_else(out_of_range)?;
+        }
+        bounds.threads_max = self.threads.unwrap_or(bounds.threads_max);
+        bounds.ports_max = self.ports.unwrap_or(bounds.ports_max);
+        bounds.sessions_max = self.sessions.unwrap_or(bounds.sessions_max);
+        bounds.files = self.files.unwrap_or(bounds.files);
+        Ok(bounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Config, DEFAULT};
+    use kyocho_lisp::account::Bounds;
+
+    fn line_and_message(text: &str) -> (usize, String) {
+        let (place, message) = Config::parse(text).unwrap_err();
+        (1 + text[..place.start].matches('\n').count(), message)
+    }
+
+    #[test]
+    fn users_inherit_the_limits_of_everybody() {
+        let config = Config::parse(
+            "listen = ['unix:/tmp/s']\ntelnet_user = 'guest'\n[limits]\nmemory_mib = 16\n\
+             [user.ada]\nuid = 7\nthreads = 3\nfiles = true\n[user.guest]\n",
+        )
+        .unwrap();
+        let limits = Bounds { memory_bytes_max: 16 << 20, ..DEFAULT };
+        assert_eq!(config.users["guest"].bounds, limits);
+        assert_eq!(config.users["ada"].bounds, Bounds { threads_max: 3, files: true, ..limits });
+        assert_eq!(config.user_of(7), Some("ada"));
+        assert_eq!(config.user_of(8), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line, part) in [
+            ("[user.a]\nuid = 1\n[user.b]\nuid = 1\n", 4, "uid 1 is a's already"),
+            ("\ntelnet_user = 'nobody'\n", 2, "there is no [user.nobody]"),
+            ("[limits]\n\nmemory_mib = 1\n", 3, "at least 4"),
+            ("[limits]\nthreads = -1\n", 2, ""),
+            ("[user.a]\npriority = 64\n", 2, "0 to 63"),
+            ("[user.a]\nmemory = 64\n", 2, "unknown field `memory`"),
+            ("[user.a\n", 1, ""),
+        ] {
+            let (found, message) = line_and_message(text);
+            assert_eq!(found, line, "{text}: {message}");
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+}

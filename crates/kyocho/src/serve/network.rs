@@ -1,0 +1,136 @@
+//! The network service: listens, asks who has come, and has a getty serve him.
+
+use super::address::Address;
+use super::getty::{self, Connection};
+use super::register::Register;
+use super::{frames, telnet};
+use core::time::Duration;
+use kyocho_lisp::account::Account;
+use kyocho_lisp::system::System;
+use kyocho_microprocess::Builder;
+use kyocho_microprocess::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use kyocho_sys::peer::Peer;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A user who does not take what is sent to him is hung up on after this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long nobody is let in after the host had no descriptors or memory for one more.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Only touched pages of a stack are memory.
+const STACK_BYTES: usize = 1 << 20;
+
+/// A place that is listened at.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Unix(UnixListener),
+    Telnet(TcpListener),
+}
+
+/// The name of a socket: gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Gone already: that is what was wanted.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Listens at `address`; what is to be kept for as long.
+///
+/// # Errors
+/// The host's; a socket where a server listens already.
+pub(crate) fn listen(address: &Address) -> io::Result<(Listener, Option<SocketFile>)> {
+    match address {
+        Address::Unix(path) => {
+            clear(path)?;
+            let listener = UnixListener::bind(path)?;
+            // Anybody may knock; the kernel tells who he is.
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+            Ok((Listener::Unix(listener), Some(SocketFile(path.clone()))))
+        }
+        Address::Telnet(address) => Ok((Listener::Telnet(TcpListener::bind(address)?), None)),
+    }
+}
+
+/// Takes away the socket of a server that is not there any more.
+fn clear(path: &Path) -> io::Result<()> {
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Err(io::Error::new(ErrorKind::AddrInUse, "a server listens here already")),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        // Not there, or no socket: binding says which.
+        Err(_) => Ok(()),
+    }
+}
+
+/// The service's body: lets users in until the process ends.
+pub(crate) fn serve(system: &Arc<System>, register: &Arc<Register>, listener: &Listener) {
+    loop {
+        let let_in = match listener {
+            Listener::Unix(listener) => {
+                listener.accept().and_then(|stream| unix(system, register, stream))
+            }
+            Listener::Telnet(listener) => {
+                listener.accept().and_then(|(stream, _)| telnet(system, register, stream))
+            }
+        };
+        if let Err(error) = let_in
+            && error.kind() != ErrorKind::ConnectionAborted
+        {
+            crate::terminal::complain(&format!("kyocho: network: {error}"));
+            kyocho_microprocess::sleep(PAUSE);
+        }
+    }
+}
+
+fn unix(system: &Arc<System>, register: &Register, stream: UnixStream) -> io::Result<()> {
+    let peer = Peer::of(stream.as_fd())?;
+    let account = register.account_of_uid(peer.user);
+    let refusal = || format!("user {} is not known here", peer.user);
+    let writer = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
+    writer.set_write_timeout(Some(PATIENCE))?;
+    let connection = Connection {
+        reader: Box::new(stream),
+        writer: Box::new(writer),
+        decode: Box::new(frames::Decoder::default()),
+        encode: Box::new(frames::Encoder),
+    };
+    begin(system, account.ok_or_else(refusal), connection)
+}
+
+fn telnet(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Result<()> {
+    let writer = std::net::TcpStream::from(stream.as_fd().try_clone_to_owned()?);
+    writer.set_write_timeout(Some(PATIENCE))?;
+    let connection = Connection {
+        reader: Box::new(stream),
+        writer: Box::new(writer),
+        decode: Box::new(telnet::Decoder::default()),
+        encode: Box::new(telnet::Encoder),
+    };
+    let refusal = || "the configuration names no telnet_user".to_owned();
+    begin(system, register.account_of_telnet().ok_or_else(refusal), connection)
+}
+
+/// Starts a getty, or says why there is none.
+fn begin(
+    system: &Arc<System>,
+    account: Result<Arc<Account>, String>,
+    connection: Connection,
+) -> io::Result<()> {
+    match account {
+        Ok(account) => {
+            let system = Arc::clone(system);
+            let builder = Builder::new().name("getty").stack_bytes(STACK_BYTES);
+            builder.spawn(move || getty::serve(&system, &account, connection)).map(drop)
+        }
+        Err(reason) => {
+            connection.refuse(&reason);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Who is known, and each one's account, which outlives a change of the configuration.
+
+use super::config::Config;
+use kyocho_lisp::account::Account;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The users of a server.
+#[derive(Debug)]
+pub(crate) struct Register(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    config: Config,
+    /// By name; one that is not in the configuration any more has those sessions that it has.
+    accounts: HashMap<String, Arc<Account>>,
+}
+
+impl Register {
+    pub(crate) fn new(config: Config) -> Self {
+        Self(Mutex::new(State { config, accounts: HashMap::new() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another configuration holds from now on, also for who is in.
+    pub(crate) fn replace(&self, config: Config) {
+        let mut state = self.lock();
+        for (name, user) in &config.users {
+            if let Some(account) = state.accounts.get(name) {
+                account.set_bounds(user.bounds);
+            }
+        }
+        state.config = config;
+    }
+
+    /// The account of the host's user with this number.
+    pub(crate) fn account_of_uid(&self, uid: u32) -> Option<Arc<Account>> {
+        let mut state = self.lock();
+        let name = state.config.user_of(uid)?.to_owned();
+        state.account(&name)
+    }
+
+    /// The account of who comes by telnet.
+    pub(crate) fn account_of_telnet(&self) -> Option<Arc<Account>> {
+        let mut state = self.lock();
+        let name = state.config.telnet_user.clone()?;
+        state.account(&name)
+    }
+}
+
+impl State {
+    fn account(&mut self, name: &str) -> Option<Arc<Account>> {
+        let bounds = self.config.users.get(name)?.bounds;
+        let made = || Account::new(name, bounds);
+        Some(Arc::clone(self.accounts.entry(name.to_owned()).or_insert_with(made)))
+    }
+}

@@ -1,0 +1,266 @@
+//! A server and its users: `kyocho serve`, `kyocho connect`, telnet, garbage on the socket.
+#![expect(
+    clippy::unwrap_used,
+    reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
+)]
+
+use core::time::Duration;
+use rexpect::session::{PtySession, spawn_command};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// No wait below is meant to last; this only keeps a broken server from hanging the test run.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// A server that ends with the test.
+struct Server {
+    process: Child,
+    lines: BufReader<std::process::ChildStdout>,
+    folder: PathBuf,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().expect("it is ours");
+        self.process.wait().expect("it is ours");
+    }
+}
+
+impl Server {
+    /// A server with this configuration, which has come up: it has told so as systemd is told.
+    fn start(name: &str, config: Option<&str>, listen: &[&str]) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // Left over from an earlier run.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("the test's folder can be made");
+        let notified = std::os::unix::net::UnixDatagram::bind(folder.join("notify")).unwrap();
+        notified.set_read_timeout(Some(WATCHDOG)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+        command.arg("serve").arg("--listen").arg(format!("unix:{}/s", folder.display()));
+        if let Some(text) = config {
+            std::fs::write(folder.join("config"), text).unwrap();
+            command.arg("--config").arg(folder.join("config"));
+        }
+        for place in listen {
+            command.args(["--listen", place]);
+        }
+        command.env("NOTIFY_SOCKET", folder.join("notify")).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the command runs");
+        let lines = BufReader::new(process.stdout.take().unwrap());
+        let mut message = [0; 64];
+        let length = notified.recv(&mut message).expect("the server says that it is ready");
+        assert_eq!(&message[..length], b"READY=1");
+        Self { process, lines, folder }
+    }
+
+    fn connect(&self) -> Client {
+        Client::new(UnixStream::connect(self.folder.join("s")).unwrap())
+    }
+
+    fn signal(&self, name: &str) {
+        let number = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &number]).status().unwrap().success());
+    }
+
+    /// Reads the server's lines up to one with this in it.
+    fn await_line(&mut self, part: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it says {part} before it ends");
+        }
+        line
+    }
+}
+
+/// A client that speaks the protocol by hand.
+struct Client {
+    stream: UnixStream,
+    reader: BufReader<UnixStream>,
+}
+
+impl Client {
+    fn new(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        Self { stream, reader }
+    }
+
+    fn send(&mut self, line: &str) {
+        self.stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// What comes until the evaluation is done.
+    fn eval(&mut self, text: &str) -> String {
+        self.send(&format!(r#"{{"do":"eval","text":"{text}"}}"#));
+        loop {
+            let line = self.line();
+            if !line.contains(r#""show":"output""#) {
+                return line;
+            }
+        }
+    }
+}
+
+#[test]
+fn sessions_are_separate_and_end_with_their_connections() {
+    let server = Server::start("separate", None, &[]);
+    let (mut one, mut other) = (server.connect(), server.connect());
+    assert_eq!(one.line(), r#"{"show":"welcome","user":"owner"}"#);
+    other.line();
+    assert_eq!(one.eval("(define x 42) x"), r#"{"show":"done","values":["42"]}"#);
+    assert!(other.eval("x").contains("unbound variable: x"));
+    one.send(r#"{"do":"eval","text":"(display 'seen) (newline) (let loop () (loop))"}"#);
+    assert_eq!(one.line(), r#"{"show":"output","text":"seen\n"}"#);
+    one.send(r#"{"do":"interrupt"}"#);
+    assert!(one.line().contains("interrupted"));
+    one.send(r#"{"do":"complete","prefix":"call-with-current"}"#);
+    assert_eq!(one.line(), r#"{"show":"names","names":["call-with-current-continuation"]}"#);
+    assert_eq!(one.eval("(exit 7)"), r#"{"show":"done","exit":7}"#);
+    assert_eq!(one.line(), "", "the server hangs up");
+    assert_eq!(other.eval("'still"), r#"{"show":"done","values":["still"]}"#);
+}
+
+#[test]
+fn a_user_who_goes_takes_his_threads_with_him() {
+    let config = format!("[user.eva]\nuid = {}\nthreads = 5\nsessions = 1\n", uid());
+    let server = Server::start("goes", Some(&config), &[]);
+    let mut first = server.connect();
+    first.line();
+    first.eval("(spawn (lambda () (let loop () (loop))))");
+    let mut second = server.connect();
+    assert_eq!(second.line(), r#"{"show":"refused","reason":"too many sessions: eva may have 1"}"#);
+    first.send(r#"{"do":"eval","text":"(let loop () (loop))"}"#);
+    drop(first);
+    // The session is over when another one may begin.
+    let mut again = loop {
+        let mut client = server.connect();
+        if client.line().contains("welcome") {
+            break client;
+        }
+    };
+    assert_eq!(again.eval("(+ 1 1)"), r#"{"show":"done","values":["2"]}"#);
+}
+
+#[test]
+fn garbage_and_silence_hurt_nobody() {
+    let server = Server::start("garbage", None, &["telnet:127.0.0.1:0"]);
+    let mut good = server.connect();
+    good.line();
+    let _silent: Vec<Client> = (0..5).map(|_| server.connect()).collect();
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b"{\"do\":", b"\n\n\n"] {
+        let mut bad = server.connect();
+        // It may hang up before all is written.
+        let _ = bad.stream.write_all(bytes);
+        let _ = bad.stream.shutdown(std::net::Shutdown::Write);
+        let mut rest = Vec::new();
+        let _ = bad.reader.read_to_end(&mut rest);
+    }
+    assert_eq!(good.eval("'unhurt"), r#"{"show":"done","values":["unhurt"]}"#);
+}
+
+#[test]
+fn an_unknown_user_is_told_so() {
+    let server = Server::start("unknown", Some("[user.eva]\nuid = 4000000\n"), &[]);
+    let reason = format!("user {} is not known here", uid());
+    assert_eq!(server.connect().line(), format!(r#"{{"show":"refused","reason":"{reason}"}}"#));
+}
+
+#[test]
+fn the_configuration_is_read_again() {
+    let config = format!("[user.eva]\nuid = {}\nthreads = 0\n", uid());
+    let mut server = Server::start("reload", Some(&config), &[]);
+    let mut client = server.connect();
+    client.line();
+    let spawn = "(thread-join! (spawn (lambda () 1)))";
+    assert!(client.eval(spawn).contains("too many threads: eva may have 0"));
+    std::fs::write(server.folder.join("config"), "[user.eva]\nthreads = 'many'\n").unwrap();
+    server.signal("HUP");
+    assert!(client.eval(spawn).contains("too many threads"));
+    std::fs::write(server.folder.join("config"), config.replace("= 0\n", "= 1\n")).unwrap();
+    server.signal("HUP");
+    server.await_line("the configuration was read again");
+    assert_eq!(client.eval(spawn), r#"{"show":"done","values":["1"]}"#);
+    server.signal("TERM");
+    assert!(server.process.wait().unwrap().success());
+    assert!(!server.folder.join("s").exists(), "the socket's name is gone");
+}
+
+#[test]
+fn what_is_wrong_with_a_configuration_is_told_with_its_line() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.toml");
+    std::fs::write(&path, "[limits]\nmemory = 3\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+    let output = command.arg("serve").arg("--config").arg(&path).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("wrong.toml:2: unknown field `memory`"), "{message}");
+}
+
+#[test]
+fn telnet_gives_a_prompt() {
+    let port = free_port();
+    let _server = Server::start("telnet", None, &[&format!("telnet:127.0.0.1:{port}")]);
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+    let mut seen = String::new();
+    let mut expect = |stream: &mut TcpStream, part: &str| {
+        let mut buffer = [0; 512];
+        while !seen.contains(part) {
+            let count = stream.read(&mut buffer).unwrap();
+            assert!(count > 0, "waited for {part:?}, got {seen:?}");
+            seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        seen.clear();
+    };
+    expect(&mut stream, "> ");
+    stream.write_all(b"(define (twice x)\r\n").unwrap();
+    expect(&mut stream, "  ");
+    stream.write_all(b"  (* 2 x)) (twice 21)\r\n").unwrap();
+    expect(&mut stream, "42\r\n> ");
+    stream.write_all(b"(let loop () (loop))\r\n\xff\xf4").unwrap();
+    expect(&mut stream, "interrupted\r\n> ");
+}
+
+#[test]
+fn connect_edits_completes_and_interrupts() {
+    let server = Server::start("connect", None, &[]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+    command.arg("connect").arg(server.folder.join("s"));
+    command.env("XDG_STATE_HOME", &server.folder).env("TERM", "xterm").env_remove("NO_COLOR");
+    let mut session: PtySession =
+        spawn_command(command, Some(WATCHDOG.as_millis() as u64)).expect("a pseudo-terminal opens");
+    let listening = "\x1b[?2004h";
+    let mut enter = |keys: &str, answer: &str| {
+        session.exp_string(listening).unwrap();
+        session.send(keys).unwrap();
+        session.flush().unwrap();
+        session.exp_string(answer).unwrap_or_else(|error| panic!("{answer}: {error}"));
+    };
+    enter("(define (twice x)\r (* 2 x)) (twice 21)\r", "42");
+    enter("(twi\t 4)\r", "8");
+    enter("(begin (display 'begun) (newline) (let loop () (loop)))\r", "begun\r\n");
+    session.send_control('c').unwrap();
+    session.exp_string("interrupted").unwrap();
+    session.exp_string(listening).unwrap();
+    session.send_control('d').unwrap();
+    session.exp_eof().unwrap();
+}
+
+fn uid() -> u32 {
+    kyocho_sys::peer::own_user()
+}
+
+/// A port that nobody listens at.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,303 @@
+//! Accounts: what one user has of the system, and how much he may have.
+//!
+//! ```text
+//!  memory   live at the last collection + taken since  <= memory_bytes_max     charged at each refill
+//!  processors                 equal shares; who is over his runs behind the others   [`share`]
+//!  threads, ports, sessions   held: counted in and out  <= ..._max             charged when made
+//! ```
+//!
+//! **Live bytes** are known by marking: the collector marks the roots of one account after the other, the system's first, and
+//! what a part of the marking added is that account's. No object and no block carries an owner, so a cell costs what it
+//! did, and an idle user's cells need no block of their own. Accounts share nothing but what the system has, so who
+//! is marked first makes no difference; were a value shared, who is marked first would pay for it. What Rust objects hold outside the heap
+//! (ports, channels, stacks) is charged when it grows, and counted again while they are marked.
+//!
+//! Between two collections an account pays for all it takes, garbage included: only a collection can tell. One that runs into
+//! its bound asks for a collection before anything is raised ([`Account::may_collect`] says how often).
+
+mod share;
+
+use crate::heap::OutOfMemory;
+use core::fmt;
+use kyocho_microprocess::Priority;
+use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
+use share::Share;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How much an account may have. What is beyond is refused to who asks, as an error that names the bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of its objects, its threads' stacks and its ports' buffers.
+    pub memory_bytes_max: usize,
+    /// Threads that have been started and have not ended; those that evaluate what a session's user types do not count.
+    pub threads_max: usize,
+    /// Ports over files that are open.
+    pub ports_max: usize,
+    /// Sessions at a time.
+    pub sessions_max: usize,
+    /// The most urgent priority its threads may have.
+    pub priority_max: Priority,
+    /// Whether it may touch the host's files and see the process's environment.
+    pub files: bool,
+}
+
+impl Bounds {
+    /// None: for the owner of the process.
+    pub const NONE: Self = Self {
+        memory_bytes_max: usize::MAX,
+        threads_max: usize::MAX,
+        ports_max: usize::MAX,
+        sessions_max: usize::MAX,
+        priority_max: Priority::HIGHEST,
+        files: true,
+    };
+}
+
+/// Something of which an account holds a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Countable {
+    /// Started threads.
+    Threads,
+    /// Open ports over files.
+    Ports,
+    /// Sessions.
+    Sessions,
+}
+
+impl fmt::Display for Countable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Threads => "threads",
+            Self::Ports => "open ports",
+            Self::Sessions => "sessions",
+        })
+    }
+}
+
+/// A bound is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    what: Countable,
+    account: String,
+    max: usize,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "too many {}: {} may have {}", self.what, self.account, self.max)
+    }
+}
+
+impl core::error::Error for Exceeded {}
+
+/// What an account holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes that survived the last collection.
+    pub live_bytes: usize,
+    /// Bytes taken since, garbage included.
+    pub taken_bytes: usize,
+    /// Started threads.
+    pub threads: usize,
+    /// Open ports over files.
+    pub ports: usize,
+    /// Sessions.
+    pub sessions: usize,
+}
+
+/// One user's account.
+#[derive(Debug)]
+pub struct Account {
+    name: String,
+    bounds: Mutex<Bounds>,
+    live_bytes: AtomicUsize,
+    taken_bytes: AtomicUsize,
+    held: [AtomicUsize; 3],
+    /// Before this time on the monotonic clock it has no collection.
+    collects_from_ns: AtomicU64,
+    share: Mutex<Share>,
+}
+
+/// Memory kept for small requests of an account that has used the rest up, so that its handlers run.
+const RESERVE_BYTES_MAX: usize = 8 << 20;
+
+/// How many times the length of a collection must lie between two that one account is the cause of: so it stops the others
+/// for a tenth of the time at most.
+const COLLECTION_SPACING: u64 = 9;
+
+/// One more thing that an account holds, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    account: Arc<Account>,
+    what: Countable,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.account.counter(self.what).fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Account {
+    /// An account that holds nothing.
+    #[must_use]
+    pub fn new(name: impl Into<String>, bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            bounds: Mutex::new(bounds),
+            live_bytes: AtomicUsize::new(0),
+            taken_bytes: AtomicUsize::new(0),
+            held: Default::default(),
+            collects_from_ns: AtomicU64::new(0),
+            share: Mutex::default(),
+        })
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it may have.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        *self.lock_bounds()
+    }
+
+    /// Changes what it may have. It keeps what it has beyond that, and gets no more.
+    pub fn set_bounds(&self, bounds: Bounds) {
+        *self.lock_bounds() = bounds;
+    }
+
+    fn lock_bounds(&self) -> MutexGuard<'_, Bounds> {
+        self.bounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let held = |what| self.counter(what).load(Ordering::Acquire);
+        Usage {
+            live_bytes: self.live_bytes.load(Ordering::Relaxed),
+            taken_bytes: self.taken_bytes.load(Ordering::Relaxed),
+            threads: held(Countable::Threads),
+            ports: held(Countable::Ports),
+            sessions: held(Countable::Sessions),
+        }
+    }
+
+    fn counter(&self, what: Countable) -> &AtomicUsize {
+        &self.held[what as usize]
+    }
+
+    /// Holds one more.
+    ///
+    /// # Errors
+    /// The bound is reached.
+    pub(crate) fn hold(self: &Arc<Self>, what: Countable) -> Result<Held, Exceeded> {
+        let bounds = self.bounds();
+        let max = match what {
+            Countable::Threads => bounds.threads_max,
+            Countable::Ports => bounds.ports_max,
+            Countable::Sessions => bounds.sessions_max,
+        };
+        let more = |held| (held < max).then_some(held + 1);
+        match self.counter(what).fetch_update(Ordering::AcqRel, Ordering::Acquire, more) {
+            Ok(_) => Ok(Held { account: Arc::clone(self), what }),
+            Err(_) => Err(Exceeded { what, account: self.name.clone(), max }),
+        }
+    }
+
+    /// Bytes that it may still take before the next collection.
+    pub(crate) fn room_bytes(&self) -> usize {
+        let max = self.bounds().memory_bytes_max;
+        max.saturating_sub(self.live_bytes.load(Ordering::Relaxed))
+            .saturating_sub(self.taken_bytes.load(Ordering::Relaxed))
+    }
+
+    /// What is kept of its memory for its handlers of a shortage.
+    fn reserve_bytes(&self) -> usize {
+        (self.bounds().memory_bytes_max / 16).min(RESERVE_BYTES_MAX)
+    }
+
+    /// Bytes that it may still take while memory is not short: a quarter of the reserve may be, so that the collection after the first
+    /// refusal finds the account exhausted.
+    pub(crate) fn room_for_all_bytes(&self) -> usize {
+        self.room_bytes().saturating_sub(self.reserve_bytes() / 4 * 3)
+    }
+
+    /// Takes `bytes` that are not of the reserve, unless it `spends_reserve`.
+    ///
+    /// # Errors
+    /// They are more than it has room for. Threads that charge at the same time may pass the bound by what they
+    /// take at a time.
+    pub(crate) fn charge(&self, bytes: usize, spends_reserve: bool) -> Result<(), OutOfMemory> {
+        let room = if spends_reserve { self.room_bytes() } else { self.room_for_all_bytes() };
+        if bytes > room {
+            return Err(OutOfMemory);
+        }
+        self.take(bytes);
+        Ok(())
+    }
+
+    /// Has taken `bytes`: who gave them has looked at the room before.
+    pub(crate) fn take(&self, bytes: usize) {
+        self.taken_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back what was taken and not used.
+    pub(crate) fn refund(&self, bytes: usize) {
+        let less = |taken: usize| Some(taken.saturating_sub(bytes));
+        let _ = self.taken_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// A collection has found so much alive. The world is stopped.
+    pub(crate) fn settle(&self, live_bytes: usize) {
+        self.live_bytes.store(live_bytes, Ordering::Relaxed);
+        self.taken_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether its memory has a bound of its own.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.bounds().memory_bytes_max < usize::MAX
+    }
+
+    /// Bytes that the last collection found to be its own.
+    pub(crate) fn live_bytes(&self) -> usize {
+        self.live_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last collection left it so little that only small requests are worth while.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.live_bytes().saturating_add(self.reserve_bytes()) > self.bounds().memory_bytes_max
+    }
+
+    /// One of its threads has run for `ns`, up to `now_ns`; its share is so many thousandths of a processor.
+    pub(crate) fn run(&self, now_ns: u64, ns: u64, millishare: u64) {
+        self.lock_share().run(now_ns, ns, millishare);
+    }
+
+    /// Whether its threads run behind those of others.
+    pub(crate) fn is_over_share(&self, now_ns: u64, millishare: u64) -> bool {
+        self.lock_share().is_over(now_ns, millishare)
+    }
+
+    fn lock_share(&self) -> MutexGuard<'_, Share> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a collection may be made because of its shortage alone; otherwise the time from when on.
+    pub(crate) fn may_collect(&self, now_ns: u64, pause_ns: u64) -> Result<(), u64> {
+        let from = self.collects_from_ns.load(Ordering::Relaxed);
+        if now_ns < from {
+            return Err(from);
+        }
+        let next = now_ns.saturating_add(pause_ns.saturating_mul(COLLECTION_SPACING));
+        self.collects_from_ns.store(next, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

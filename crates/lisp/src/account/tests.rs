@@ -1,0 +1,62 @@
+//! Accounts by themselves: counting, charging, settling.
+
+use super::{Account, Bounds, Countable};
+
+fn account(memory_bytes_max: usize) -> std::sync::Arc<Account> {
+    let bounds = Bounds { memory_bytes_max, threads_max: 2, ..Bounds::NONE };
+    Account::new("eva", bounds)
+}
+
+#[test]
+fn what_is_held_is_given_back() {
+    let account = account(1000);
+    let first = account.hold(Countable::Threads).unwrap();
+    let _second = account.hold(Countable::Threads).unwrap();
+    let error = account.hold(Countable::Threads).unwrap_err();
+    assert_eq!(error.to_string(), "too many threads: eva may have 2");
+    assert_eq!(account.usage().threads, 2);
+    drop(first);
+    account.hold(Countable::Threads).unwrap();
+    assert_eq!(account.usage().threads, 1);
+}
+
+#[test]
+fn a_charge_beyond_the_bound_takes_nothing() {
+    let account = account(1000);
+    account.charge(900, true).unwrap();
+    account.charge(200, true).unwrap_err();
+    assert_eq!(account.room_bytes(), 100);
+    account.refund(400);
+    account.charge(200, true).unwrap();
+    assert_eq!(account.usage().taken_bytes, 700);
+}
+
+#[test]
+fn what_handlers_need_is_kept_for_them() {
+    let account = account(16_000);
+    account.charge(15_500, false).unwrap_err();
+    account.charge(15_200, false).unwrap();
+    account.charge(500, false).unwrap_err();
+    account.charge(500, true).unwrap();
+    account.settle(15_700);
+    assert!(account.is_exhausted(), "after the first refusal");
+}
+
+#[test]
+fn a_collection_tells_what_is_alive() {
+    let account = account(1000);
+    account.charge(1000, true).unwrap();
+    account.settle(300);
+    assert_eq!(account.room_bytes(), 700);
+    assert!(!account.is_exhausted());
+    account.settle(990);
+    assert!(account.is_exhausted());
+}
+
+#[test]
+fn one_account_does_not_have_the_world_stopped_all_the_time() {
+    let account = account(1000);
+    account.may_collect(100, 10).unwrap();
+    assert_eq!(account.may_collect(150, 10), Err(190));
+    account.may_collect(190, 10).unwrap();
+}

@@ -1,0 +1,379 @@
+//! Several users' sessions in one system: what they share, what they do not, how they end, what they may have.
+
+use super::{boot, on, within_watchdog};
+use crate::account::{Account, Bounds, Usage};
+use crate::port::SessionPorts;
+use crate::system::{Session, SessionHandle, System};
+use kyocho_microprocess::Priority;
+use kyocho_sys::prim::thread::JoinHandle;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+/// What a session has written.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Page {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn ports(&self) -> SessionPorts {
+        SessionPorts { output: Box::new(self.clone()), error: Box::new(self.clone()) }
+    }
+}
+
+/// What a test user may have.
+const SMALL: Bounds = Bounds {
+    memory_bytes_max: 32 << 20,
+    threads_max: 20,
+    ports_max: 4,
+    sessions_max: 2,
+    priority_max: Priority::NORMAL,
+    files: false,
+};
+
+fn open(system: &System, account: &Arc<Account>) -> (Session, Page) {
+    let page = Page::default();
+    (system.open_session(account, page.ports()).unwrap(), page)
+}
+
+/// The last value, or the message of the error.
+fn eval(session: &mut Session, text: &str) -> String {
+    match session.eval(text, "test") {
+        Ok(evaluation) => evaluation.values.last().cloned().unwrap_or_default(),
+        Err(report) => format!("error {}", report.message()),
+    }
+}
+
+/// The number that `(ps)` shows for the thread called `name`.
+fn number_of(session: &mut Session, page: &Page, name: &str) -> String {
+    eval(session, "(ps)");
+    session.flush_output();
+    let text = page.text();
+    let line = text.lines().rev().find(|line| line.contains(&format!(" {name}"))).unwrap();
+    line.split_whitespace().next().unwrap().to_owned()
+}
+
+/// Evaluates on a kernel thread of its own.
+fn in_background(mut session: Session, text: &'static str) -> JoinHandle<(Session, String)> {
+    kyocho_sys::thread::start("eval", 1 << 20, move || {
+        let value = eval(&mut session, text);
+        (session, value)
+    })
+    .unwrap()
+}
+
+/// Two sessions of two small accounts, on two virtual processors.
+fn two(body: impl FnOnce(System, Arc<Account>, Arc<Account>) + Send + 'static) {
+    within_watchdog(|| {
+        let system = boot(on(2));
+        body(system, Account::new("ada", SMALL), Account::new("bob", SMALL));
+    });
+}
+
+#[test]
+fn a_session_defines_for_itself_alone() {
+    two(|system, ada, bob| {
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        assert_eq!(eval(&mut a, "(define x 1) (define (car l) 'mine) (car '(2))"), "mine");
+        assert_eq!(eval(&mut b, "(car '(2))"), "2");
+        assert!(eval(&mut b, "x").starts_with("error unbound variable: x"));
+        assert_eq!(
+            eval(
+                &mut a,
+                "(define-library (m) (export y) (import (scheme base)) (begin (define y 3)))"
+            ),
+            ""
+        );
+        assert_eq!(eval(&mut a, "(import (m)) y"), "3");
+        assert!(eval(&mut b, "(import (m)) y").starts_with("error"));
+        assert!(eval(&mut b, "(eval 'x (interaction-environment))").starts_with("error"));
+        assert!(eval(&mut b, "(%set-parameters! '())").starts_with("error unbound variable"));
+    });
+}
+
+#[test]
+fn a_session_cannot_change_what_all_have() {
+    two(|system, ada, bob| {
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        assert!(eval(&mut a, "(set! car cdr)").starts_with("error"));
+        assert!(eval(&mut a, "(eval '(define car cdr) (system-environment))").starts_with("error"));
+        assert_eq!(eval(&mut b, "(map car '((1) (2)))"), "(1 2)");
+    });
+}
+
+#[test]
+fn each_session_has_its_own_output() {
+    two(|system, ada, bob| {
+        let ((mut a, page_a), (mut b, page_b)) = (open(&system, &ada), open(&system, &bob));
+        eval(&mut a, "(display 'for-ada) (newline)");
+        eval(&mut b, "(thread-join! (spawn (lambda () (display 'for-bob) (newline))))");
+        eval(&mut b, "(spawn (lambda () (raise 'unheard))) (thread-sleep! 0.01)");
+        a.flush_output();
+        b.flush_output();
+        assert_eq!(page_a.text(), "for-ada\n");
+        assert!(page_b.text().starts_with("for-bob\n"), "{}", page_b.text());
+        assert!(page_b.text().contains("unheard"), "{}", page_b.text());
+    });
+}
+
+#[test]
+fn sessions_evaluate_side_by_side() {
+    two(|system, ada, bob| {
+        let ((a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        let interrupt = a.handle();
+        let loops = in_background(a, "(let loop () (loop))");
+        assert_eq!(eval(&mut b, "(+ 40 2)"), "42");
+        let (mut a, value) = interrupted(&interrupt, loops);
+        assert_eq!(value, "error interrupted");
+        assert_eq!(eval(&mut a, "'still-there"), "still-there");
+    });
+}
+
+/// Interrupts until the evaluation, which may not have begun, has ended.
+fn interrupted(
+    interrupt: &SessionHandle,
+    running: JoinHandle<(Session, String)>,
+) -> (Session, String) {
+    while !running.is_finished() {
+        interrupt.interrupt();
+        std::thread::yield_now();
+    }
+    running.join().unwrap()
+}
+
+#[test]
+fn a_deadlock_is_one_of_a_session() {
+    two(|system, ada, bob| {
+        let ((a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        let loops = a.handle();
+        let running = in_background(a, "(let loop () (loop))");
+        let message = eval(&mut b, "(channel-receive (make-channel))");
+        assert!(message.starts_with("error deadlock"), "{message}");
+        assert_eq!(message.lines().count(), 2, "it names who waits here alone: {message}");
+        interrupted(&loops, running);
+    });
+}
+
+#[test]
+fn exit_ends_one_session() {
+    two(|system, ada, bob| {
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        eval(&mut a, "(exit 3)");
+        assert_eq!(a.exit_code(), Some(3));
+        assert_eq!(eval(&mut b, "'on"), "on");
+        assert_eq!(b.exit_code(), None);
+    });
+}
+
+#[test]
+fn a_session_that_ends_leaves_nothing() {
+    const THREADS: &str = "
+        (define m (make-mutex)) (mutex-lock! m #f #f)
+        (define threads
+          (map spawn
+               (list (lambda () (let loop () (loop)))
+                     (lambda () (thread-sleep! 1000))
+                     (lambda () (raw-sleep 1000))
+                     (lambda () (mutex-lock! m))
+                     (lambda () (channel-receive (make-channel)))
+                     (lambda () (dynamic-wind values
+                                              (lambda () (thread-sleep! 1000))
+                                              (lambda () (let loop () (loop))))))))
+        (define big (make-vector 100000 1))
+        'started";
+    two(|system, ada, bob| {
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        assert_eq!(eval(&mut a, THREADS), "started");
+        assert_eq!(ada.usage().threads, 6);
+        eval(&mut b, "(gc)");
+        assert!(ada.usage().live_bytes > 800_000, "{:?}", ada.usage());
+        drop(a);
+        assert_eq!(ada.usage(), Usage::default());
+        let before = system.statistics().live_bytes;
+        eval(&mut b, "(gc)");
+        assert!(system.statistics().live_bytes + 800_000 < before + 1, "its vector is garbage");
+    });
+}
+
+#[test]
+fn an_account_opens_as_many_sessions_as_it_may() {
+    two(|system, ada, _| {
+        let (first, _) = open(&system, &ada);
+        let _second = open(&system, &ada);
+        let error = system.open_session(&ada, Page::default().ports()).unwrap_err();
+        assert_eq!(error.to_string(), "too many sessions: ada may have 2");
+        drop(first);
+        open(&system, &ada);
+    });
+}
+
+#[test]
+fn files_are_refused_unless_allowed() {
+    two(|system, ada, bob| {
+        let (mut a, _) = open(&system, &ada);
+        for text in [
+            "(open-input-file \"/etc/passwd\")",
+            "(open-output-file \"/tmp/kyocho-never\")",
+            "(load \"/etc/passwd\")",
+            "(include \"/etc/passwd\")",
+            "(file-exists? \"/etc/passwd\")",
+            "(delete-file \"/tmp/kyocho-never\")",
+            "(get-environment-variable \"HOME\")",
+            "(get-environment-variables)",
+            "(import (srfi 170)) (directory-files \"/\")",
+        ] {
+            let message = eval(&mut a, text);
+            assert!(message.contains("this user may not"), "{text}: {message}");
+        }
+        bob.set_bounds(Bounds { files: true, ..SMALL });
+        let (mut b, _) = open(&system, &bob);
+        assert_eq!(eval(&mut b, "(file-exists? \"/etc/passwd\")"), "#t");
+        let ports = "(let loop ((n 0)) (define p (open-input-file \"/dev/null\")) (loop (+ n 1)))";
+        let message = eval(&mut b, ports);
+        assert!(message.contains("too many open ports: bob may have 4"), "{message}");
+        assert_eq!(
+            eval(&mut b, "(gc) (close-port (open-input-file \"/dev/null\")) 'again"),
+            "again"
+        );
+    });
+}
+
+/// Evaluates hostile texts in one session while another answers; nothing outlives the offender's session.
+fn survives(texts: &'static [(&'static str, &'static str)]) {
+    two(move |system, ada, bob| {
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        for (text, expected) in texts {
+            let message = eval(&mut a, text);
+            assert!(message.contains(expected), "{text}: {message}");
+            assert_eq!(eval(&mut b, "(length (iota 1000))"), "1000", "beside {text}");
+        }
+        drop(a);
+        assert_eq!(ada.usage().threads, 0);
+        assert_eq!(eval(&mut b, "(gc) 'unhurt"), "unhurt");
+    });
+}
+
+#[test]
+fn an_allocation_storm_ends_in_the_offender() {
+    survives(&[
+        ("(let loop ((l '())) (loop (cons l l)))", "out of memory"),
+        ("(let loop ((l '())) (loop (cons (make-vector 1000) l)))", "out of memory"),
+        ("(make-vector 100000000 0)", "out of memory"),
+        ("(make-string 100000000 #\\x)", "out of memory"),
+        ("(make-bytevector 1000000000 0)", "out of memory"),
+        ("(guard (e (#t 'raised)) (let loop ((l '())) (loop (cons l l))))", "raised"),
+        (
+            "(let loop ((n 0)) (if (< n 3000000) (begin (cons n n) (loop (+ n 1))) 'garbage))",
+            "garbage",
+        ),
+    ]);
+}
+
+#[test]
+fn memory_outside_the_heap_is_charged_too() {
+    survives(&[
+        (
+            "(let ((p (open-output-string))) (let loop () (write-string \"0123456789\" p) (loop)))",
+            "emory",
+        ),
+        (
+            "(define channels '())
+             (let loop ()
+               (let ((c (make-channel 1000000)))
+                 (set! channels (cons c channels))
+                 (do ((i 0 (+ i 1))) ((= i 1000000)) (channel-send! c i))
+                 (loop)))",
+            "out of memory",
+        ),
+        ("(define channels #f) (gc) (let loop ((n 0)) (+ 1 (loop n)))", "recursion too deep"),
+        ("(let loop ((l '())) (loop (cons (make-mutex) l)))", "out of memory"),
+    ]);
+}
+
+#[test]
+fn a_thread_bomb_ends_in_the_offender() {
+    survives(&[
+        (
+            "(let loop () (spawn (lambda () (thread-sleep! 1000))) (loop))",
+            "too many threads: ada may have 20",
+        ),
+        ("'there-is-room-for-an-evaluation", "there-is-room"),
+    ]);
+}
+
+#[test]
+fn a_priority_beyond_the_bound_is_refused() {
+    survives(&[
+        ("(thread-priority-set! (current-thread) 63)", "0 <= priority <= 31"),
+        ("(thread-priority-set! (current-thread) 3) 'humbler", "humbler"),
+    ]);
+}
+
+#[test]
+fn a_user_sees_and_commands_his_own_threads_alone() {
+    two(|system, ada, bob| {
+        let ((mut a, page_a), (mut b, page_b)) = (open(&system, &ada), open(&system, &bob));
+        eval(&mut a, "(define t (spawn (lambda () (thread-sleep! 1000)) 'hers))");
+        eval(&mut b, "(define t (spawn (lambda () (thread-sleep! 1000)) 'his))");
+        let hers = number_of(&mut a, &page_a, "hers");
+        assert!(number_of(&mut b, &page_b, "his") != hers);
+        assert!(!page_b.text().contains("hers"), "{}", page_b.text());
+        assert_eq!(eval(&mut b, "(length (threads))"), "2");
+        for order in ["kill", "suspend", "resume"] {
+            let message = eval(&mut b, &format!("({order} {hers})"));
+            assert_eq!(message, format!("error {order}: you have no such thread: {hers}"));
+        }
+        assert_eq!(eval(&mut a, &format!("(set-priority! {hers} 5) (thread-priority t)")), "5");
+        let ended = "(guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t))";
+        assert_eq!(eval(&mut a, &format!("(kill {hers}) {ended}")), "ended");
+    });
+}
+
+#[test]
+fn a_suspended_thread_ends_with_its_session() {
+    two(|system, ada, _| {
+        let (mut a, page) = open(&system, &ada);
+        eval(&mut a, "(spawn (lambda () (let loop () (loop))) 'stands) (thread-sleep! 0.01)");
+        let id = number_of(&mut a, &page, "stands");
+        assert_eq!(eval(&mut a, &format!("(suspend {id})")), "#t");
+        drop(a);
+        assert_eq!(ada.usage().threads, 0);
+    });
+}
+
+#[test]
+fn who_is_over_his_share_runs_behind_the_others() {
+    two(|system, ada, bob| {
+        let ((mut a, _), (b, _)) = (open(&system, &ada), open(&system, &bob));
+        let hogs = "(do ((i 0 (+ i 1))) ((= i 10) 'hogs) (spawn (lambda () (let loop () (loop)))))";
+        assert_eq!(eval(&mut a, hogs), "hogs");
+        let is_behind = || {
+            let threads = system.kernel.threads.started();
+            threads.iter().filter(|thread| thread.session.account.name() == "ada").any(|thread| {
+                let priority =
+                    thread.microprocess.get().map(|microprocess| microprocess.priority());
+                priority.is_some_and(|priority| priority < Priority::NORMAL)
+            })
+        };
+        let interrupt = b.handle();
+        let running = in_background(b, "(let loop () (loop))");
+        while !is_behind() {
+            std::thread::yield_now();
+        }
+        interrupted(&interrupt, running);
+        drop(a);
+    });
+}
