@@ -128,6 +128,17 @@ impl Mutator {
         Ok(at)
     }
 
+    /// Sees that `cells` cells lie side by side in the cache.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub(crate) fn stock(&self, cells: usize) -> Result<(), OutOfMemory> {
+        if self.cells.words().fits(cells * GRANULE_BYTES) {
+            return Ok(());
+        }
+        self.heap.refill(&self.cells, cells, self.want.max(cells))
+    }
+
     /// Charges the thread's account for `bytes` past the cache: a large object, or memory outside the heap that will be
     /// counted when it is marked.
     ///

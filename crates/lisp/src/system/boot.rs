@@ -70,6 +70,10 @@ pub(super) fn evaluate(jobs: &mpsc::Sender<Job>, session: &Arc<LispSession>, tex
     end.recv().unwrap_or_else(|_| Ended::Report(Report::internal("the runtime has ended")))
 }
 
+/// Cells that the objects of an evaluation's main thread fit into, and how many collections they are worth.
+const BEGIN_CELLS: usize = 64;
+const STOCK_TRIES: u32 = 3;
+
 enum News {
     Service(ServiceLine),
     Ready(Arc<Kernel>),
@@ -233,6 +237,7 @@ impl Kernel {
         make: impl FnOnce(&mut Mutator) -> raise::Result<(Value, Option<Value>)>,
     ) {
         session.begin(reply);
+        self.stock_up();
         let made = self.threads.as_outsider(|| {
             let mut mutator = lock(&self.mutator);
             let failed = |_| "out of memory".to_owned();
@@ -244,6 +249,19 @@ impl Kernel {
         });
         if let Err(error) = made {
             session.finish(Ended::Report(Report::outside(error)));
+        }
+    }
+
+    /// Sees that there are cells to begin an evaluation with: what the last one left behind may fill the heap, and nobody else has
+    /// asked for a collection yet. Where nothing can be had, who makes the objects is told.
+    fn stock_up(&self) {
+        for _ in 0..STOCK_TRIES {
+            let stocked = self.threads.as_outsider(|| lock(&self.mutator).stock(BEGIN_CELLS));
+            if stocked.is_ok() {
+                return;
+            }
+            self.await_collection();
+            park();
         }
     }
 
