@@ -13,6 +13,7 @@
 pub(crate) mod bytes;
 mod draft;
 pub(crate) mod fold;
+pub(crate) mod search;
 #[cfg(test)]
 mod tests;
 

@@ -5,9 +5,9 @@ use super::call::Call;
 use super::lists::Builder;
 use crate::heap::Mutator;
 use crate::raise::Result;
+use crate::text::search::Places;
 use crate::text::{self, Draft, Text};
 use crate::value::Value;
-use core::ops::Range;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("%string-index", 2, 4, |_, a| index("string-index", a)),
@@ -53,28 +53,18 @@ fn matches(text: Text, at: usize, pattern: Text) -> bool {
         && pattern.chars().eq(text.chars_in(at..at + pattern.length()))
 }
 
-/// The places where `pattern` could begin in a range of `text`.
-fn places(text: Range<usize>, pattern: Text) -> Range<usize> {
-    match text.len().checked_sub(pattern.length()) {
-        Some(slack) => text.start..text.start + slack + 1,
-        None => text.start..text.start,
-    }
-}
-
 fn contains(_: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string-contains", arguments);
     let (text, pattern) = (call.text(0)?, call.text(1)?);
     let start = if call.optional(2).is_some() { call.bound(2, 0, text.length())? } else { 0 };
-    let found = places(start..text.length(), pattern).find(|&at| matches(text, at, pattern));
-    Ok(position(found))
+    Ok(position(Places::new(text, start..text.length(), pattern).next()))
 }
 
 fn search_forward(_: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string-search-forward", arguments);
     let (pattern, text) = (call.text(0)?, call.text(1)?);
     let start = call.bound(2, 0, text.length())?;
-    let found = places(start..text.length(), pattern).find(|&at| matches(text, at, pattern));
-    Ok(position(found))
+    Ok(position(Places::new(text, start..text.length(), pattern).next()))
 }
 
 /// The end of the last match that ends at or before argument 2.
@@ -82,7 +72,7 @@ fn search_backward(_: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string-search-backward", arguments);
     let (pattern, text) = (call.text(0)?, call.text(1)?);
     let end = call.bound(2, 0, text.length())?;
-    let found = places(0..end, pattern).rfind(|&at| matches(text, at, pattern));
+    let found = Places::new(text, 0..end, pattern).backwards().next();
     Ok(position(found.map(|at| at + pattern.length())))
 }
 
@@ -90,10 +80,8 @@ fn search_all(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string-search-all", arguments);
     let (pattern, text) = (call.text(0)?, call.text(1)?);
     let mut found = Builder::new();
-    for at in places(0..text.length(), pattern) {
-        if matches(text, at, pattern) {
-            found.push(m, Value::fixnum(at as i64))?;
-        }
+    for at in Places::new(text, 0..text.length(), pattern) {
+        found.push(m, Value::fixnum(at as i64))?;
     }
     Ok(found.finish())
 }
