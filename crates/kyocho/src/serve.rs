@@ -28,6 +28,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// Exact integers have so many bits at most, 78,000 digits: the slowest operation on them takes some tenths of a second, in which
+/// nobody can be stopped and no garbage collected.
+const INTEGER_BITS_MAX: u64 = 1 << 18;
+
 /// `kyocho serve`.
 pub(crate) fn command(options: Options, config: Option<PathBuf>, listen: Vec<Address>) -> ExitCode {
     match serve(options, config, listen) {
@@ -47,12 +51,15 @@ fn serve(
     let config = read(path.as_deref())?;
     let addresses = addresses(&config, listen)?;
     let register = Arc::new(Register::new(config));
+    let options = Options { integer_bits_max: INTEGER_BITS_MAX, ..options };
     let Some(system) = boot(options, Voice::Services) else { return Ok(ExitCode::FAILURE) };
     let system = Arc::new(system);
     let mut names = Vec::new();
     for address in addresses {
         let (listener, name) =
             network::listen(&address).map_err(|error| format!("{address}: {error}"))?;
+        // Where a port was left open, the host has chosen one.
+        let address = listener.address().unwrap_or(address);
         let (inner, register) = (Arc::clone(&system), Arc::clone(&register));
         names.push(name);
         system

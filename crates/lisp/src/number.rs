@@ -30,6 +30,7 @@ use crate::heap::object::{FLAG_NEGATIVE, Kind};
 use crate::raise::{Raise, Result};
 use crate::syntax::datum::NumberLiteral;
 use crate::value::Value;
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
@@ -37,6 +38,21 @@ use num_traits::{One, ToPrimitive, Zero};
 /// The largest exact integer, in bits: 16 MiB. Multiplying two of half this size takes about a
 /// second; anything longer would hold a virtual processor past every safepoint.
 pub const INTEGER_BITS_MAX: u64 = 1 << 27;
+
+/// What holds in this process.
+static BITS_MAX: AtomicU64 = AtomicU64::new(INTEGER_BITS_MAX);
+
+/// Bounds exact integers more tightly, in the whole process: where users who do not trust each other share virtual processors,
+/// no single operation may take long.
+pub fn bound_integers(bits_max: u64) {
+    BITS_MAX.store(bits_max.min(INTEGER_BITS_MAX), Ordering::Relaxed);
+}
+
+/// The bound that holds.
+#[must_use]
+pub fn integer_bits_max() -> u64 {
+    BITS_MAX.load(Ordering::Relaxed)
+}
 
 /// A number out of its cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,13 +238,11 @@ fn store_short(m: &mut Mutator, n: i128) -> Result {
     Ok(bignum)
 }
 
-/// Refuses a result of `bits` bits where that is above [`INTEGER_BITS_MAX`].
-fn check_bits(bits: u64) -> Result<()> {
-    if bits > INTEGER_BITS_MAX {
-        return Err(Raise::error(
-            format!("exact integer of more than {INTEGER_BITS_MAX} bits"),
-            Vec::new(),
-        ));
+/// Refuses a result of `bits` bits where that is above [`integer_bits_max`].
+pub(crate) fn check_bits(bits: u64) -> Result<()> {
+    let max = integer_bits_max();
+    if bits > max {
+        return Err(Raise::error(format!("exact integer of more than {max} bits"), Vec::new()));
     }
     Ok(())
 }

@@ -5,6 +5,8 @@
 //!                                   | a collection is wanted
 //! thread: --request--> collector: stops the world, collects, lets it go on
 //! ```
+//!
+//! Either may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was.
 
 use crate::heap::OutOfMemory;
 use crate::heap::cells::CellWords;
@@ -13,7 +15,7 @@ use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
 use kyocho_microprocess::{Microprocess, park};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// A thread that wants cells.
 #[derive(Debug)]
@@ -34,7 +36,7 @@ pub(crate) struct Ask {
 #[derive(Debug, Default)]
 pub(crate) struct SystemCall {
     requests: Mutex<VecDeque<Request>>,
-    microprocess: OnceLock<Microprocess>,
+    microprocess: Mutex<Option<Microprocess>>,
     carried_by_caller: AtomicBool,
     /// Requests served.
     pub(crate) served: AtomicU64,
@@ -57,9 +59,13 @@ impl SystemCall {
         thread.refill.store(ASKED, Ordering::Release);
         let request = Request { thread: Arc::clone(thread), words: Arc::clone(words), ask };
         lock(&self.requests).push_back(request);
-        if let Some(microprocess) = self.microprocess.get() {
-            microprocess.unpark();
-        }
+        wake(&self.microprocess);
+    }
+
+    /// Who serves.
+    #[cfg(test)]
+    pub(crate) fn microprocess(&self) -> Microprocess {
+        lock(&self.microprocess).clone().expect("the system is booted")
     }
 
     /// Gives a cache cells.
@@ -75,7 +81,7 @@ impl SystemCall {
 
     /// The thread's body: serves until the process ends.
     pub(crate) fn run(&self, kernel: &Kernel) {
-        let _ = self.microprocess.set(Microprocess::current());
+        *lock(&self.microprocess) = Some(Microprocess::current());
         loop {
             let next = lock(&self.requests).pop_front();
             let Some(Request { thread, words, ask }) = next else {
@@ -98,21 +104,25 @@ impl SystemCall {
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     wanted: AtomicBool,
-    microprocess: OnceLock<Microprocess>,
+    microprocess: Mutex<Option<Microprocess>>,
 }
 
 impl Collector {
     /// Asks for a collection soon.
     pub(crate) fn request(&self) {
         self.wanted.store(true, Ordering::Release);
-        if let Some(microprocess) = self.microprocess.get() {
-            microprocess.unpark();
-        }
+        wake(&self.microprocess);
+    }
+
+    /// Who collects.
+    #[cfg(test)]
+    pub(crate) fn microprocess(&self) -> Microprocess {
+        lock(&self.microprocess).clone().expect("the system is booted")
     }
 
     /// The thread's body: collects when asked, until the process ends.
     pub(crate) fn run(&self, kernel: &Kernel) {
-        let _ = self.microprocess.set(Microprocess::current());
+        *lock(&self.microprocess) = Some(Microprocess::current());
         loop {
             if !self.wanted.swap(false, Ordering::AcqRel) {
                 park();
@@ -120,6 +130,13 @@ impl Collector {
             }
             kernel.threads.stop_the_world(|threads| collect(kernel, threads));
         }
+    }
+}
+
+/// Wakes a service; one that is just being started again looks at its work first.
+fn wake(microprocess: &Mutex<Option<Microprocess>>) {
+    if let Some(microprocess) = lock(microprocess).as_ref() {
+        microprocess.unpark();
     }
 }
 

@@ -21,12 +21,13 @@ pub use crate::report::Report;
 pub use session::{Completeness, Evaluation, Session, SessionHandle, Unread, completeness};
 
 use crate::account::{Account, Exceeded};
+use crate::number::INTEGER_BITS_MAX;
 use crate::port::SessionPorts;
 
 use boot::{Job, Text};
 use core::fmt;
 use kernel::{Ended, Kernel, lock, read_all};
-use kyocho_microprocess::Builder;
+use kyocho_microprocess::Priority;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -58,6 +59,8 @@ pub struct Options {
     pub stack_max_bytes: usize,
     /// Virtual processors; as many as the process has CPUs where none is said.
     pub virtual_processors: Option<usize>,
+    /// No exact integer has more bits, in the whole process.
+    pub integer_bits_max: u64,
     /// Whether other processes of the user may list and control the threads: see [`kyocho_microprocess::control`].
     pub control: bool,
     /// Folders where libraries are looked for.
@@ -78,6 +81,7 @@ impl Default for Options {
             memory_max_bytes: 4 << 30,
             stack_max_bytes: 256 << 20,
             virtual_processors: None,
+            integer_bits_max: INTEGER_BITS_MAX,
             control: false,
             library_path: Vec::new(),
             torture: None,
@@ -232,20 +236,20 @@ impl System {
         self.kernel.heap.statistics().last
     }
 
-    /// Runs a service as a microprocess of the system, a child of init.
+    /// Runs a service as a microprocess of the system, a child of init, and again whenever it is killed or panics, until it returns.
     ///
     /// # Errors
     /// The host has no memory for it.
     pub fn spawn_service(
         &self,
         name: &str,
-        body: impl FnOnce() + Send + 'static,
+        body: impl Fn() + Send + Sync + 'static,
     ) -> std::io::Result<()> {
         let (started, wait) = mpsc::channel();
-        let builder = Builder::new().name(name).stack_bytes(boot::SERVICE_STACK_BYTES);
+        let name = name.to_owned();
         let job = move |_: &Arc<Kernel>| {
             // Who asked has gone: he does not mind.
-            let _ = started.send(builder.spawn(body).map(drop));
+            let _ = started.send(boot::keep(&name, Priority::NORMAL, body));
         };
         let ended = || std::io::Error::other("the runtime has ended");
         self.jobs.send(Box::new(job)).map_err(|_| ended())?;

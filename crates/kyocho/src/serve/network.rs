@@ -30,6 +30,16 @@ pub(crate) enum Listener {
     Telnet(TcpListener),
 }
 
+impl Listener {
+    /// Where it listens, as the host tells.
+    pub(crate) fn address(&self) -> Option<Address> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Telnet(listener) => listener.local_addr().ok().map(Address::Telnet),
+        }
+    }
+}
+
 /// The name of a socket: gone when this is dropped.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);

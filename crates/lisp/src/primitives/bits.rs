@@ -3,8 +3,8 @@
 use super::Primitive;
 use super::call::Call;
 use crate::heap::Mutator;
-use crate::number::{INTEGER_BITS_MAX, store_big};
-use crate::raise::{Raise, Result};
+use crate::number::{check_bits, store_big};
+use crate::raise::Result;
 use crate::value::Value;
 use core::ops::{BitAnd, BitOr, BitXor, Not};
 use num_bigint::BigInt;
@@ -80,11 +80,11 @@ fn shift(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
         // Beyond its length only the sign is left.
         return store_big(m, &(n.clone() >> distance.min(n.bits() + 1)));
     }
-    if n.bits() > 0 && n.bits().saturating_add(distance) > INTEGER_BITS_MAX {
-        let message = format!("exact integer of more than {INTEGER_BITS_MAX} bits");
-        return Err(Raise::error(message, vec![arguments[0], arguments[1]]));
+    if n.bits() == 0 {
+        return Ok(Value::fixnum(0));
     }
-    if n.bits() == 0 { Ok(Value::fixnum(0)) } else { store_big(m, &(n << distance)) }
+    check_bits(n.bits().saturating_add(distance))?;
+    store_big(m, &(n << distance))
 }
 
 /// One bits of a non-negative integer, zero bits of a negative one.

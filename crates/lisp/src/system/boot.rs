@@ -13,7 +13,8 @@ use crate::system::{BootError, Options, ServiceLine};
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
-use kyocho_microprocess::{Builder, Microprocess, Priority, Runtime, park};
+use core::time::Duration;
+use kyocho_microprocess::{Builder, Microprocess, Priority, Runtime, park, sleep};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, mpsc};
@@ -143,6 +144,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     ];
     words.extend(options.arguments.iter().cloned());
     crate::primitives::set_command_line(words);
+    crate::number::bound_integers(options.integer_bits_max);
     let options = Options { virtual_processors: Some(report.virtual_processors), ..options };
     let kernel = Kernel::new(heap, options, mutator)
         .map_err(|_| BootError::Host(io::ErrorKind::OutOfMemory.into()))?;
@@ -207,14 +209,44 @@ fn await_end(begin: impl FnOnce(Reply)) -> Result<(), Report> {
 }
 
 fn serve(
-    name: &str,
+    name: &'static str,
     kernel: &Arc<Kernel>,
-    body: impl FnOnce(&Kernel) + Send + 'static,
+    body: impl Fn(&Kernel) + Send + Sync + 'static,
 ) -> Result<(), BootError> {
     let kernel = Arc::clone(kernel);
-    let builder = Builder::new().name(name).stack_bytes(SERVICE_STACK_BYTES);
-    let urgent = builder.priority(Priority::HIGHEST);
-    urgent.spawn(move || body(&kernel)).map(drop).map_err(BootError::Host)
+    keep(name, Priority::HIGHEST, move || body(&kernel)).map_err(BootError::Host)
+}
+
+/// How long a service that has died stays dead: one that dies at once is not started all the time.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Runs a service, and starts it again when it is killed or panics (init is the parent of all threads).
+pub(super) fn keep(
+    name: &str,
+    priority: Priority,
+    body: impl Fn() + Send + Sync + 'static,
+) -> io::Result<()> {
+    let body = Arc::new(body);
+    let service = name.to_owned();
+    let start = move || {
+        let body = Arc::clone(&body);
+        let builder = Builder::new().name(&*service).stack_bytes(SERVICE_STACK_BYTES);
+        builder.priority(priority).spawn(move || body())
+    };
+    let mut running = start()?;
+    let keeper = Builder::new().name(format!("init: {name}")).stack_bytes(SERVICE_STACK_BYTES);
+    let keeper = keeper.spawn(move || {
+        while running.join().is_err() {
+            running = loop {
+                sleep(PAUSE);
+                // The host may have memory again.
+                if let Ok(again) = start() {
+                    break again;
+                }
+            };
+        }
+    });
+    keeper.map(drop)
 }
 
 impl Kernel {

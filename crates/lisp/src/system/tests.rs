@@ -354,3 +354,20 @@ fn a_full_heap_is_caught_again_and_again_whatever_fills_it() {
         }
     });
 }
+
+#[test]
+fn a_service_that_is_killed_is_started_again() {
+    within_watchdog(|| {
+        let system = boot(on(1));
+        let mut session = system.session();
+        let (service, collector) = (&system.kernel.system_call, &system.kernel.collector);
+        for round in 0..5 {
+            for service in [service.microprocess(), collector.microprocess()] {
+                // The one before may not have been replaced yet.
+                let _gone = service.kill();
+            }
+            let text = "(gc) (length (let loop ((i 0) (l '())) (if (< i 100000) (loop (+ i 1) (cons i l)) l)))";
+            assert_eq!(last(&mut session, text), "100000", "round {round}");
+        }
+    });
+}

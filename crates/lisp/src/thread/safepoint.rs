@@ -110,20 +110,29 @@ impl Threads {
     pub(crate) fn stop_the_world<T>(&self, collect: impl FnOnce(&[Arc<LispThread>]) -> T) -> T {
         let _guard = lock(&self.outsiders);
         self.stopping.store(true, Ordering::SeqCst);
+        let _stopped = Stopped(self);
         let threads = self.started();
         for thread in &threads {
             await_safepoint(thread);
         }
-        let result = collect(&threads);
-        let mut held = lock(&self.held);
-        self.stopping.store(false, Ordering::SeqCst);
+        collect(&threads)
+    }
+}
+
+/// Lets the world go on, also where the collector is killed while it waits.
+struct Stopped<'a>(&'a Threads);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        let threads = self.0;
+        let mut held = lock(&threads.held);
+        threads.stopping.store(false, Ordering::SeqCst);
         let resume = core::mem::take(&mut *held);
         drop(held);
-        self.resumed.notify_all();
+        threads.resumed.notify_all();
         for microprocess in resume {
             microprocess.unpark();
         }
-        result
     }
 }
 
