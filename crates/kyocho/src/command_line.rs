@@ -25,7 +25,7 @@ Examples:
   kyocho --engine deep --cell-cache off run ack.scm
                                          paper 4's evaluator, every cons a message
 
-At the prompt: Tab completes bound names, Ctrl-C stops an evaluation, Ctrl-D leaves.
+At the prompt: ,help lists commands, Tab completes bound names, Ctrl-C stops an evaluation, Ctrl-D leaves.
 Exit codes: 0 fine, 1 the program failed, 2 the command line was wrong.";
 
 /// An operating system at user level: microprocesses under a Lisp prompt.

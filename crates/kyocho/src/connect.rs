@@ -154,7 +154,7 @@ fn interact(client: &Client, user: &str) -> io::Result<ExitCode> {
         // Where it does not arrive, the evaluation's end will not either, and says so.
         let _ = interrupter.ask(&Ask::Interrupt {});
     });
-    terminal::line(&format!("Kyocho: {user}'s session; Ctrl-D leaves"));
+    terminal::line(&format!("Kyocho: {user}'s session; ,help lists commands, Ctrl-D leaves"));
     let asker = client.clone();
     let helper = editor::PromptHelper::new(
         move |prefix| asker.names(prefix).unwrap_or_default(),

@@ -3,6 +3,7 @@
 //! Exit codes: 0 fine, 1 the program failed, 2 the command line was wrong (clap's own).
 
 mod boot;
+mod comma;
 mod command_line;
 mod connect;
 mod deep;

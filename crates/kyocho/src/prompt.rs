@@ -1,6 +1,7 @@
 //! The prompt. Where standard input is no terminal, the forms on it are evaluated in silence.
 
 use crate::boot::{Voice, boot};
+use crate::comma::{self, Typed};
 use crate::editor::{Prompt, PromptHelper};
 use crate::{signals, terminal};
 use core::cell::RefCell;
@@ -88,7 +89,14 @@ fn read_evaluate_print(prompt: &mut Prompt, session: &Rc<RefCell<Session>>) -> E
 
 /// Evaluates a line and prints what came of it; the exit code, if it left the session.
 fn evaluate(session: &mut Session, line: &str) -> Option<ExitCode> {
-    match session.eval(line, "prompt") {
+    let text = match comma::typed(line) {
+        Typed::Text(text) => text,
+        Typed::Notice(notice) => {
+            terminal::text(&notice);
+            return None;
+        }
+    };
+    match session.eval(&text, "prompt") {
         Ok(evaluation) => evaluation.values.iter().for_each(|value| terminal::line(value)),
         Err(report) => terminal::complain(&report.to_string()),
     }

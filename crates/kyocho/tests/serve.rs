@@ -208,9 +208,9 @@ fn what_is_wrong_with_a_configuration_is_told_with_its_line() {
 
 #[test]
 fn telnet_gives_a_prompt() {
-    let port = free_port();
-    let _server = Server::start("telnet", None, &[&format!("telnet:127.0.0.1:{port}")]);
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut server = Server::start("telnet", None, &["telnet:127.0.0.1:0"]);
+    let line = server.await_line("telnet:");
+    let mut stream = TcpStream::connect(line.rsplit_once("telnet:").unwrap().1.trim()).unwrap();
     stream.set_read_timeout(Some(WATCHDOG)).unwrap();
     let mut seen = String::new();
     let mut expect = |stream: &mut TcpStream, part: &str| {
@@ -258,9 +258,4 @@ fn connect_edits_completes_and_interrupts() {
 
 fn uid() -> u32 {
     kyocho_sys::peer::own_user()
-}
-
-/// A port that nobody listens at.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

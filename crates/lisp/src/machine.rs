@@ -15,6 +15,7 @@ mod continuation;
 pub(crate) mod control;
 mod enter;
 mod interpreter;
+pub(crate) mod resume;
 mod stack;
 #[cfg(test)]
 mod tests;

@@ -108,14 +108,14 @@ fn entries_of_a_user(machine: &Machine) -> Vec<TraceEntry> {
 }
 
 /// Whether an entry stands in a user's text, not in the prelude.
-fn is_of_a_user(entry: &TraceEntry) -> bool {
+pub(crate) fn is_of_a_user(entry: &TraceEntry) -> bool {
     entry.span.is_some_and(|span| !source::name(span.source).starts_with(PRELUDE))
 }
 
 /// What the names of the prelude's sources begin with.
 pub(crate) const PRELUDE: &str = "prelude/";
 
-fn show_entry(entry: &TraceEntry) -> String {
+pub(crate) fn show_entry(entry: &TraceEntry) -> String {
     let name = entry.procedure.map_or("top level", Symbol::name);
     match entry.span {
         Some(span) => format!("in {name} at {span}"),

@@ -10,6 +10,7 @@
 pub(crate) mod boot;
 pub(crate) mod control;
 pub(crate) mod datum_of;
+pub(crate) mod debugger;
 pub(crate) mod kernel;
 pub(crate) mod lisp_session;
 pub mod session;

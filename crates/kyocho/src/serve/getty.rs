@@ -10,6 +10,7 @@
 //! is ended as a whole.
 
 use super::dialect::{Decode, Encode, Event, Outcome, Shown, TEXT_BYTES_MAX};
+use crate::comma::{self, Typed};
 use kyocho_lisp::account::Account;
 use kyocho_lisp::port::SessionPorts;
 use kyocho_lisp::system::{Completeness, Session, SessionHandle, System, Unread, completeness};
@@ -305,6 +306,16 @@ impl Loop {
     }
 
     fn evaluate(&mut self, text: &str) -> io::Result<()> {
+        match comma::typed(text) {
+            Typed::Text(text) => self.evaluate_lisp(&text),
+            Typed::Notice(notice) => {
+                self.wire.show(Shown::Output(&notice))?;
+                self.wire.show(Shown::Done(&Outcome::default()))
+            }
+        }
+    }
+
+    fn evaluate_lisp(&mut self, text: &str) -> io::Result<()> {
         let ended = self.await_end(text);
         let mut outcome = Outcome::default();
         match self.session.finish(ended) {

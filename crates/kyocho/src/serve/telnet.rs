@@ -85,7 +85,9 @@ pub(crate) struct Encoder;
 impl Encode for Encoder {
     fn encode(&mut self, shown: Shown<'_>, out: &mut Vec<u8>) {
         match shown {
-            Shown::Welcome(user) => text(&format!("Kyocho: {user}'s session\n> "), out),
+            Shown::Welcome(user) => {
+                text(&format!("Kyocho: {user}'s session; ,help lists commands\n> "), out);
+            }
             Shown::Refused(reason) => text(&format!("Kyocho: {reason}\n"), out),
             Shown::Output(written) => text(written, out),
             Shown::More => text("  ", out),

@@ -4,7 +4,9 @@
 //! arity flag), the offset to two literals (the code object and its entry), then four sources a
 //! word: a slot, or with the top bit set a free variable of the running closure.
 
+use crate::compiler::code::Local;
 use crate::compiler::instruction::{Instruction, Opcode, Role};
+use crate::symbol::Symbol;
 use crate::syntax::datum::Span;
 use crate::value::Value;
 use std::collections::HashMap;
@@ -25,6 +27,7 @@ pub(crate) struct Assembler {
     pub(crate) words: Vec<u64>,
     pub(crate) constants: Vec<Value>,
     pub(crate) spans: Vec<(u32, Span)>,
+    pub(crate) locals: Vec<Local>,
     literals: Vec<u64>,
     literal_of: HashMap<u64, usize>,
     /// Words whose upper half is the offset to a literal.
@@ -119,6 +122,23 @@ impl Assembler {
 
     pub(crate) fn span(&mut self, span: Span) {
         self.spans.push((self.here() as u32, span));
+    }
+
+    /// From here on a variable has its value in `source`.
+    pub(crate) fn local(&mut self, name: Symbol, source: u16, celled: bool) {
+        let from = self.here() as u32;
+        self.locals.push(Local { name, source, celled, from, until: u32::MAX });
+    }
+
+    /// Slots from `slot` on hold no variables any more.
+    pub(crate) fn end_locals(&mut self, slot: usize) {
+        let here = self.here() as u32;
+        let is_open = |local: &&mut Local| {
+            local.until == u32::MAX
+                && local.source & SOURCE_FREE == 0
+                && usize::from(local.source) >= slot
+        };
+        self.locals.iter_mut().filter(is_open).for_each(|local| local.until = here);
     }
 
     /// An instruction whose last operand leads to `label`.

@@ -37,6 +37,18 @@ pub(crate) struct Entry {
     pub(crate) at: usize,
 }
 
+/// A local variable, for the debugger: where in the code it has a value, and where that is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Local {
+    pub(crate) name: Symbol,
+    /// A slot of the frame, or with `SOURCE_FREE` a free variable of the closure.
+    pub(crate) source: u16,
+    /// The value stands in a cell there.
+    pub(crate) celled: bool,
+    pub(crate) from: u32,
+    pub(crate) until: u32,
+}
+
 /// A compiled procedure.
 pub(crate) struct Code {
     pub(crate) words: Box<[u64]>,
@@ -48,6 +60,7 @@ pub(crate) struct Code {
     pub(crate) constants: Box<[Value]>,
     /// By position: where an instruction that may raise or call comes from.
     pub(crate) spans: Box<[(u32, Span)]>,
+    pub(crate) locals: Box<[Local]>,
 }
 
 impl core::fmt::Debug for Code {
@@ -69,6 +82,7 @@ impl ForeignObject for Code {
             + size_of_val(&*self.words)
             + size_of_val(&*self.constants)
             + size_of_val(&*self.spans)
+            + size_of_val(&*self.locals)
     }
 
     fn trace(&self, marker: &mut Marker<'_>) {
@@ -96,6 +110,14 @@ impl Code {
         let i = self.spans.partition_point(|&(at, _)| at as usize <= position);
         let (_, span) = *self.spans.get(i.checked_sub(1)?)?;
         (span.line > 0).then_some(span)
+    }
+
+    /// The variables that have a value where the instruction at `position` begins.
+    pub(crate) fn locals_at(&self, position: usize) -> impl Iterator<Item = &Local> {
+        let is_live = move |local: &&Local| {
+            (local.from as usize) <= position && position < local.until as usize
+        };
+        self.locals.iter().filter(is_live)
     }
 
     /// The closure flag: the number of arguments, where that is all there is to check.

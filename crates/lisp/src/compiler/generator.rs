@@ -125,7 +125,7 @@ fn generate_lambda(
     loop {
         let mut generator = Generator::new(shared, outline, shape);
         for (variable, place) in captured {
-            generator.places.insert(Rc::as_ptr(variable), place.clone());
+            generator.settle_at(variable, place.clone());
         }
         if let Some(itself) = &outline.itself {
             generator.places.insert(Rc::as_ptr(itself), Place::Itself);
@@ -185,7 +185,7 @@ impl<'a, 'b> Generator<'a, 'b> {
     }
 
     fn clause(&mut self, clause: &Clause) -> Done {
-        self.next = 0;
+        self.release(0);
         self.reserve();
         for variable in clause.required.iter().chain(&clause.rest) {
             let slot = self.take()?;
@@ -202,7 +202,25 @@ impl<'a, 'b> Generator<'a, 'b> {
         } else {
             Place::Slot(slot)
         };
+        self.settle_at(variable, place);
+    }
+
+    /// A variable has its value there from here on.
+    fn settle_at(&mut self, variable: &Rc<Variable>, place: Place) {
+        match place {
+            Place::Slot(slot) => self.asm.local(variable.name, slot, false),
+            Place::CellSlot(slot) => self.asm.local(variable.name, slot, true),
+            Place::Free(index) => self.asm.local(variable.name, SOURCE_FREE | index, false),
+            Place::CellFree(index) => self.asm.local(variable.name, SOURCE_FREE | index, true),
+            Place::Constant(_) | Place::Itself | Place::Label(..) => {}
+        }
         self.places.insert(Rc::as_ptr(variable), place);
+    }
+
+    /// Slots from `next` on are free again.
+    fn release(&mut self, next: usize) {
+        self.next = next;
+        self.asm.end_locals(next);
     }
 
     fn is_celled(&self, variable: &Rc<Variable>) -> bool {
@@ -231,6 +249,7 @@ impl<'a, 'b> Generator<'a, 'b> {
             frame_slots: frame,
             constants: core::mem::take(&mut self.asm.constants).into_boxed_slice(),
             spans: core::mem::take(&mut self.asm.spans).into_boxed_slice(),
+            locals: core::mem::take(&mut self.asm.locals).into_boxed_slice(),
         };
         let entry = code.address_of(at);
         Ok((make_code(self.shared.mutator, code)?, entry))

@@ -82,7 +82,7 @@ pub(crate) struct Shape {
 opcodes! {
     /// The bottom of a stack: reinstate a frame of the continuation, or end the thread.
     Underflow(No No No) 1,
-    /// Where a frame that raised would return to: nobody does.
+    /// Where a frame that raised would return to: nobody does, unless a debugger has it go on.
     Raised(No No No) 1,
     /// a := b.
     Move(Write Read No) 1,

@@ -44,6 +44,7 @@ fn finish(
         frame_slots,
         constants: Box::new([]),
         spans: Box::new([]),
+        locals: Box::new([]),
     };
     let (flag, entry) = (code.arity_flag(), code.address_of(PROLOGUE_WORDS));
     let code = make_code(mutator, code).map_err(|error| error.into_raise(Span::default()))?;

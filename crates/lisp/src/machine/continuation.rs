@@ -77,7 +77,7 @@ impl Machine {
     }
 
     /// Gives `value` to a continuation. The winders have run.
-    pub(super) fn reinstate(&mut self, continuation: Value, value: Value) -> Next {
+    pub(crate) fn reinstate(&mut self, continuation: Value, value: Value) -> Next {
         self.underflow = Underflow {
             segment: continuation.field_at(1),
             length: continuation.field_at(2).as_fixnum().unwrap_or(0) as usize,

@@ -591,7 +591,10 @@ impl Machine {
                     Ok(next) => go!(next),
                     Err(exit) => leave!(exit),
                 },
-                Opcode::Raised => leave!(self.stopped.take().unwrap_or(Exit::Broken)),
+                Opcode::Raised => match self.raised(pc, frame) {
+                    Ok(next) => go!(next),
+                    Err(exit) => leave!(exit),
+                },
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
 use core::time::Duration;
-use kyocho_microprocess::{Builder, Microprocess, Priority, Runtime, park, sleep};
+use kyocho_microprocess::{Builder, JoinHandle, Microprocess, Priority, Runtime, park, sleep};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, mpsc};
@@ -237,16 +237,20 @@ pub(super) fn keep(
     let keeper = Builder::new().name(format!("init: {name}")).stack_bytes(SERVICE_STACK_BYTES);
     let keeper = keeper.spawn(move || {
         while running.join().is_err() {
-            running = loop {
-                sleep(PAUSE);
-                // The host may have memory again.
-                if let Ok(again) = start() {
-                    break again;
-                }
-            };
+            running = again(&start);
         }
     });
     keeper.map(drop)
+}
+
+/// Starts a service, as soon as the host has memory for it.
+fn again(start: &impl Fn() -> io::Result<JoinHandle<()>>) -> JoinHandle<()> {
+    loop {
+        sleep(PAUSE);
+        if let Ok(started) = start() {
+            return started;
+        }
+    }
 }
 
 impl Kernel {

@@ -11,6 +11,7 @@
 use crate::account::{Account, Countable, Exceeded, Held};
 use crate::gate::Desk;
 use crate::heap::{Marker, Mutator};
+use crate::machine::resume::Failure;
 use crate::port::{Port, Role};
 use crate::raise;
 use crate::syntax::datum::Span;
@@ -55,6 +56,9 @@ pub(crate) struct LispSession {
     /// The form of its text that runs: the place of last resort for a report.
     form: Mutex<Option<Span>>,
     interaction: Mutex<Option<Arc<Environment>>>,
+    /// Somebody at a prompt may ask what failed.
+    has_debugger: AtomicBool,
+    failure: Mutex<Option<Failure>>,
     /// The environment of the text that runs.
     program: Mutex<Option<Arc<Environment>>>,
     /// Started threads that do not wait for another thread.
@@ -98,6 +102,8 @@ impl LispSession {
             ending: AtomicBool::new(false),
             form: Mutex::new(None),
             interaction: Mutex::new(None),
+            has_debugger: AtomicBool::new(false),
+            failure: Mutex::new(None),
             program: Mutex::new(None),
             active: AtomicUsize::new(0),
             started: Mutex::new(0),
@@ -114,8 +120,12 @@ impl LispSession {
         desks.push(Arc::downgrade(desk));
     }
 
-    /// Marks the value of each of its locations.
+    /// Marks the value of each of its locations, and what failed last.
     pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
+        if let Some(failure) = self.failure() {
+            marker.mark(failure.continuation);
+            marker.mark(failure.object);
+        }
         self.globals.for_each(|global| marker.mark_word(global.word.load(Ordering::Relaxed)));
     }
 
@@ -196,6 +206,26 @@ impl LispSession {
     /// Whether an error that ends a thread now is nobody's business.
     pub(crate) fn is_over(&self) -> bool {
         self.exiting.load(Ordering::Relaxed) || self.ending.load(Ordering::Relaxed)
+    }
+
+    /// From now on what fails is kept, until something else fails, memory is short, or the user goes on with it.
+    pub(crate) fn begin_debugging(&self) {
+        self.has_debugger.store(true, Ordering::Relaxed);
+    }
+
+    /// An evaluation has failed; where there is a debugger, it is kept.
+    pub(crate) fn keep_failure(&self, failure: impl FnOnce() -> Option<Failure>) {
+        if self.has_debugger.load(Ordering::Relaxed) {
+            *lock(&self.failure) = failure();
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        *lock(&self.failure)
+    }
+
+    pub(crate) fn forget_failure(&self) {
+        *lock(&self.failure) = None;
     }
 
     pub(crate) fn note_form(&self, place: Span) {
@@ -286,6 +316,7 @@ impl LispSession {
         }
         // Code of the session may be garbage that is not collected yet; nobody runs it.
         self.globals.clear();
+        self.forget_failure();
         *lock(&self.held) = None;
         *lock(&self.program) = None;
         *lock(&self.interaction) = None;

@@ -94,6 +94,7 @@ impl Session {
     ) -> Self {
         let environment = lock(&session.world).interaction_environment();
         session.set_interaction(&environment);
+        session.begin_debugging();
         Self { kernel, jobs, session, environment, exit_code: None }
     }
 

@@ -1,5 +1,7 @@
 //! Whole systems: threads in every state, several virtual processors, limits, reports.
 
+mod debugger;
+mod hostile;
 mod sessions;
 
 use super::{CellCache, Completeness, Options, Report, Session, System, completeness};

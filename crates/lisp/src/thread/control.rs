@@ -13,7 +13,7 @@ use crate::thread::wait::{Wait, duration_of};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
 use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
-use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use kyocho_sys::task::ThreadId;
 use std::sync::Arc;
 
@@ -120,7 +120,8 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
     Ok(object)
 }
 
-/// `(%threads)`: the started threads of the caller's account, as vectors of number, thread, what it waits for, cells taken.
+/// `(%threads)`: the started threads of the caller's account, as vectors of number, thread, what it waits for, cells taken,
+/// nanoseconds run.
 fn threads(machine: &mut Machine) -> Result {
     let (kernel, me) = (machine.kernel()?, machine.thread()?);
     let mut list = Value::NIL;
@@ -137,8 +138,11 @@ fn threads(machine: &mut Machine) -> Result {
             Some(what) => machine.mutator.string(what)?,
             None => Value::FALSE,
         };
-        let taken = thread.taken.load(Ordering::Relaxed).min(i64::MAX as u64 >> 4) as i64;
-        let fields = [Value::fixnum(thread.id as i64), object, waits_for, Value::fixnum(taken)];
+        let number = |count: &AtomicU64| {
+            Value::fixnum(count.load(Ordering::Relaxed).min(i64::MAX as u64 >> 4) as i64)
+        };
+        let (taken, ran) = (number(&thread.taken), number(&thread.ran_ns));
+        let fields = [Value::fixnum(thread.id as i64), object, waits_for, taken, ran];
         let entry = machine.mutator.vector_of(&fields)?;
         list = machine.mutator.cons(entry, list)?;
     }
@@ -254,6 +258,8 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
         joiner.wake();
     }
     thread.request(REQUEST_TERMINATE);
+    // One that stands still would never hear of it. One that does not, or has ended, is not touched.
+    let _ = thread.microprocess.get().map(Microprocess::resume);
     if Arc::ptr_eq(thread, me) {
         return Ok(Control::Stop(Exit::Poll));
     }

@@ -25,6 +25,9 @@ pub(crate) const REQUEST_OUT_OF_MEMORY: u32 = 1 << 3;
 /// Its session is over, and it had its time: it ends where it stands.
 pub(crate) const REQUEST_ABANDON: u32 = 1 << 4;
 
+/// Somebody wants to know what it is doing.
+pub(crate) const REQUEST_BACKTRACE: u32 = 1 << 5;
+
 /// It stands between two steps.
 pub(crate) const STANDING: u8 = 0;
 /// It runs a step.
@@ -71,6 +74,10 @@ pub(crate) struct Inner {
     pub(crate) name: Value,
     pub(crate) specific: Value,
     pub(crate) joiners: Vec<Arc<LispThread>>,
+    /// Who wants to know what it is doing.
+    pub(crate) watchers: Vec<Arc<LispThread>>,
+    /// What a thread that it watches was doing: who called whom.
+    pub(crate) callers: Option<Vec<String>>,
     /// What it waits for, in words; for the report of a deadlock.
     pub(crate) waits_for: Option<&'static str>,
     pub(crate) priority: Priority,
@@ -95,6 +102,8 @@ pub(crate) struct LispThread {
     pub(crate) refill: AtomicU8,
     /// What it has taken, in cells, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
+    /// How long its steps took, raw kernel calls aside; known of users' threads alone.
+    pub(crate) ran_ns: AtomicU64,
     /// How long it was in raw kernel calls.
     pub(crate) outside_ns: AtomicU64,
     /// The host's number of the kernel thread that it blocks in a raw call.
@@ -143,12 +152,15 @@ impl LispThread {
                 name,
                 specific: Value::UNSPECIFIED,
                 joiners: Vec::new(),
+                watchers: Vec::new(),
+                callers: None,
                 waits_for: None,
                 priority: Priority::NORMAL,
             }),
             machine: UnsafeCell::new(None),
             refill: AtomicU8::new(NOT_ASKED),
             taken: AtomicU64::new(0),
+            ran_ns: AtomicU64::new(0),
             outside_ns: AtomicU64::new(0),
             kernel_thread: AtomicU32::new(0),
         }

@@ -3,6 +3,7 @@
 use crate::account::{Countable, Exceeded};
 use crate::heap::cache_size::CacheSize;
 use crate::heap::{CellCache, OutOfMemory};
+use crate::machine::resume::Failure;
 use crate::machine::{Exit, Machine};
 use crate::port::Role;
 use crate::printer::{Style, to_text};
@@ -11,8 +12,8 @@ use crate::report::Report;
 use crate::service::Ask;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::thread::lisp_thread::{
-    ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT,
-    REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, STARVED, Status,
+    ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_ABANDON, REQUEST_BACKTRACE, REQUEST_DEADLOCK,
+    REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE, STARVED, Status,
 };
 use crate::thread::mutex;
 use crate::thread::wait::withdraw;
@@ -146,6 +147,7 @@ impl Runner {
         let outside_ns = thread.outside_ns.load(Ordering::Relaxed) - outside_ns;
         let now_ns = monotonic_ns();
         let ran_ns = (now_ns - begin_ns).saturating_sub(outside_ns);
+        thread.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
         thread.session.account.run(now_ns, ran_ns, self.kernel.millishare(now_ns));
         step
     }
@@ -238,6 +240,9 @@ impl Runner {
                 machine.out_of_memory_is_final = self.exhausted >= tries || is_told;
                 // What its handlers need is theirs without being told again; the others share what is left.
                 self.told |= is_told;
+                if is_exhausted {
+                    thread.session.forget_failure();
+                }
                 machine.mutator.spends_reserve = is_exhausted && !is_told;
                 let worth_it = !machine.out_of_memory_is_final || self.exhausted == 1;
                 worth_it.then(|| self.after_collection())
@@ -275,6 +280,9 @@ impl Runner {
     /// Does what others asked of the thread. The step to end with, if it ends.
     fn serve_requests(&mut self, thread: &Arc<LispThread>, machine: &mut Machine) -> Option<Step> {
         let requests = thread.requests.swap(0, Ordering::AcqRel);
+        if requests & REQUEST_BACKTRACE != 0 {
+            thread.tell_watchers(machine);
+        }
         if requests & REQUEST_ABANDON != 0 {
             self.terminating = true;
             withdraw(machine, thread);
@@ -328,6 +336,7 @@ impl Runner {
             CellCache::Auto => cells.max(self.cache_size.next(monotonic_ns(), used)),
         };
         if kernel.is_exhausted(thread) {
+            thread.session.forget_failure();
             // Who has taken most is told; the others share what is left.
             if !self.told && kernel.is_greediest(thread) {
                 return self.after_out_of_memory(thread, machine);
@@ -405,6 +414,9 @@ impl Runner {
         };
         // None where the session has already left by this or another thread's exit.
         let ended = thread.session.is_main(thread).then(|| self.ended(thread, machine, exit));
+        if let (Exit::Uncaught(object), Some(_), false) = (exit, &ended, self.terminating) {
+            thread.session.keep_failure(|| self.failure(machine, object));
+        }
         let joiners = {
             let mut inner = lock(&thread.inner);
             inner.status = status;
@@ -436,6 +448,11 @@ impl Runner {
         // keeps it meanwhile.
         let report = Report::of_thread(thread, machine, object);
         self.kernel.threads.outside(thread, || session.port(Role::Error).tell(&report.to_string()));
+    }
+
+    /// What the debugger needs. What fails for want of memory shall rather give its own back.
+    fn failure(&self, machine: &mut Machine, object: Value) -> Option<Failure> {
+        (object != self.kernel.out_of_memory).then(|| machine.keep_failure(object))?
     }
 
     /// What the one who waits for the program is told where its main thread ends.

@@ -34,10 +34,10 @@ impl Generator<'_, '_> {
             }
         }
         for (variable, place) in settled {
-            self.places.insert(Rc::as_ptr(variable), place);
+            self.settle_at(variable, place);
         }
         self.body_and_labels(body, &pending, context)?;
-        self.next = next;
+        self.release(next);
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Generator<'_, '_> {
             rest = &rest[run.max(1)..];
         }
         self.body_and_labels(body, &pending, context)?;
-        self.next = next;
+        self.release(next);
         Ok(())
     }
 
@@ -250,6 +250,7 @@ impl Generator<'_, '_> {
                 self.settle(variable, slot);
             }
             self.generate(&clause.body, context)?;
+            self.release(slots.first().map_or(next, |&slot| slot.into()));
             self.next = next;
         }
         self.asm.bind(end);

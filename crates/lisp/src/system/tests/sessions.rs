@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 /// What a session has written.
 #[derive(Clone, Default)]
-struct Page(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Page(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Page {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -25,7 +25,7 @@ impl Write for Page {
 }
 
 impl Page {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
@@ -44,13 +44,13 @@ const SMALL: Bounds = Bounds {
     files: false,
 };
 
-fn open(system: &System, account: &Arc<Account>) -> (Session, Page) {
+pub(super) fn open(system: &System, account: &Arc<Account>) -> (Session, Page) {
     let page = Page::default();
     (system.open_session(account, page.ports()).unwrap(), page)
 }
 
 /// The last value, or the message of the error.
-fn eval(session: &mut Session, text: &str) -> String {
+pub(super) fn eval(session: &mut Session, text: &str) -> String {
     match session.eval(text, "test") {
         Ok(evaluation) => evaluation.values.last().cloned().unwrap_or_default(),
         Err(report) => format!("error {}", report.message()),
@@ -58,7 +58,7 @@ fn eval(session: &mut Session, text: &str) -> String {
 }
 
 /// The number that `(ps)` shows for the thread called `name`.
-fn number_of(session: &mut Session, page: &Page, name: &str) -> String {
+pub(super) fn number_of(session: &mut Session, page: &Page, name: &str) -> String {
     eval(session, "(ps)");
     session.flush_output();
     let text = page.text();
@@ -67,7 +67,10 @@ fn number_of(session: &mut Session, page: &Page, name: &str) -> String {
 }
 
 /// Evaluates on a kernel thread of its own.
-fn in_background(mut session: Session, text: &'static str) -> JoinHandle<(Session, String)> {
+pub(super) fn in_background(
+    mut session: Session,
+    text: &'static str,
+) -> JoinHandle<(Session, String)> {
     kyocho_sys::thread::start("eval", 1 << 20, move || {
         let value = eval(&mut session, text);
         (session, value)
@@ -76,7 +79,7 @@ fn in_background(mut session: Session, text: &'static str) -> JoinHandle<(Sessio
 }
 
 /// Two sessions of two small accounts, on two virtual processors.
-fn two(body: impl FnOnce(System, Arc<Account>, Arc<Account>) + Send + 'static) {
+pub(super) fn two(body: impl FnOnce(System, Arc<Account>, Arc<Account>) + Send + 'static) {
     within_watchdog(|| {
         let system = boot(on(2));
         body(system, Account::new("ada", SMALL), Account::new("bob", SMALL));
@@ -143,7 +146,7 @@ fn sessions_evaluate_side_by_side() {
 }
 
 /// Interrupts until the evaluation, which may not have begun, has ended.
-fn interrupted(
+pub(super) fn interrupted(
     interrupt: &SessionHandle,
     running: JoinHandle<(Session, String)>,
 ) -> (Session, String) {

@@ -1,0 +1,129 @@
+//! What a debugger asks: what failed last and how to go on, and what a thread is doing.
+//!
+//! ```text
+//!  evaluation fails --> its session keeps the failure --> (bt) (locals 0) (use-value 1) (retry)
+//!  (bt id): asker --request--> thread, at its next safepoint: writes down its callers, wakes the asker
+//! ```
+
+use crate::machine::access::Frame;
+use crate::machine::control::{Control, Procedure};
+use crate::machine::resume::AGAIN;
+use crate::machine::trace::{Captured, TraceEntry};
+use crate::machine::{Exit, Machine};
+use crate::raise::{Raise, Result};
+use crate::report;
+use crate::system::kernel::lock;
+use crate::thread::lisp_thread::{LispThread, REQUEST_BACKTRACE, ThreadObject};
+use crate::thread::wait::Wait;
+use crate::value::Value;
+use core::time::Duration;
+use kyocho_microprocess::Deadline;
+use std::sync::Arc;
+
+pub(crate) const TABLE: &[Procedure] = &[
+    Procedure::new("%failure", 0, Some(0), failure),
+    Procedure::new("%forget-failure!", 0, Some(0), |m, _, _| {
+        m.thread()?.session.forget_failure();
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("%failure-frames", 0, Some(0), |m, _, _| failure_frames(m).map(Control::Value)),
+    Procedure::new("%reinstate-again", 1, Some(1), |m, frame, _| {
+        Ok(Control::Go(m.reinstate(frame.get(0), AGAIN)))
+    }),
+    Procedure::new("%backtrace", 1, Some(1), backtrace),
+];
+
+/// Callers that are listed.
+const FRAMES_MAX: usize = 64;
+/// How long a thread has to say what it does: one that is suspended does not.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// `#(object continuation at-instruction?)`, or `#f`.
+fn failure(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
+    let Some(failure) = machine.thread()?.session.failure() else {
+        return Ok(Control::Value(Value::FALSE));
+    };
+    let again = Value::boolean(failure.is_at_instruction);
+    let fields = [failure.object, failure.continuation, again];
+    Ok(Control::Value(machine.mutator.vector_of(&fields)?))
+}
+
+/// `((text (name . value) ...) ...)`, the innermost first.
+fn failure_frames(machine: &mut Machine) -> Result {
+    let Some(failure) = machine.thread()?.session.failure() else { return Ok(Value::NIL) };
+    let frames: Vec<_> = Captured::of(failure.continuation)
+        .map(|frame| (frame.entry(), frame))
+        .filter(|(entry, _)| report::is_of_a_user(entry))
+        .take(FRAMES_MAX)
+        .collect();
+    let mut list = Value::NIL;
+    for (entry, frame) in frames.iter().rev() {
+        let mut locals = Value::NIL;
+        for &(name, value) in frame.locals().iter().rev() {
+            let pair = machine.mutator.cons(Value::symbol(name), value)?;
+            locals = machine.mutator.cons(pair, locals)?;
+        }
+        let text = machine.mutator.string(&report::show_entry(entry))?;
+        let shown = machine.mutator.cons(text, locals)?;
+        list = machine.mutator.cons(shown, list)?;
+    }
+    Ok(list)
+}
+
+/// `(%backtrace thread)`: a list of strings, or `#f` where it does not answer or has ended.
+fn backtrace(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let value = frame.get(0);
+    let thread = value.as_foreign::<ThreadObject>().map(|object| &object.0);
+    let thread = thread.ok_or_else(|| Raise::wrong_type("bt", 1, "thread", value))?;
+    let me = machine.thread()?;
+    if Arc::ptr_eq(thread, me) {
+        machine.wait = None;
+        let lines = lines_of(machine);
+        return answer(machine, &lines);
+    }
+    let wait = match machine.wait.take() {
+        Some(wait) => wait,
+        None => {
+            lock(&thread.inner).watchers.push(Arc::clone(me));
+            thread.request(REQUEST_BACKTRACE);
+            Wait { deadline: Deadline::after(PATIENCE), ..Wait::on(value) }
+        }
+    };
+    if let Some(lines) = lock(&me.inner).callers.take() {
+        return answer(machine, &lines);
+    }
+    let deadline = wait.deadline.filter(|_| !wait.is_over());
+    let has_ended = lock(&thread.inner).status.has_ended();
+    let Some(deadline) = deadline.filter(|_| !has_ended) else {
+        lock(&thread.inner).watchers.retain(|watcher| !Arc::ptr_eq(watcher, me));
+        return Ok(Control::Value(Value::FALSE));
+    };
+    machine.wait = Some(wait);
+    Ok(Control::Stop(Exit::ParkUntil(deadline.ns())))
+}
+
+fn answer(machine: &mut Machine, lines: &[String]) -> Result<Control> {
+    let mut list = Value::NIL;
+    for line in lines.iter().rev() {
+        let text = machine.mutator.string(line)?;
+        list = machine.mutator.cons(text, list)?;
+    }
+    Ok(Control::Value(list))
+}
+
+fn lines_of(machine: &Machine) -> Vec<String> {
+    let entries = machine.backtrace(FRAMES_MAX);
+    let of_a_user = |entry: &&TraceEntry| report::is_of_a_user(entry);
+    entries.iter().filter(of_a_user).map(report::show_entry).collect()
+}
+
+impl LispThread {
+    /// Tells who asked what the thread, whose machine stands, is doing.
+    pub(crate) fn tell_watchers(&self, machine: &Machine) {
+        let watchers = core::mem::take(&mut lock(&self.inner).watchers);
+        for watcher in watchers {
+            lock(&watcher.inner).callers = Some(lines_of(machine));
+            watcher.wake();
+        }
+    }
+}
