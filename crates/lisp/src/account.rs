@@ -13,7 +13,7 @@
 //! (ports, channels, stacks) is charged when it grows, and counted again while they are marked.
 //!
 //! Between two collections an account pays for all it takes, garbage included: only a collection can tell. One that runs into
-//! its bound asks for a collection before anything is raised ([`Account::may_collect`] says how often).
+//! its bound asks for a collection before anything is raised (`may_collect` says how often).
 
 mod share;
 

@@ -65,7 +65,7 @@ impl SystemCall {
     /// Who serves.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
-        lock(&self.microprocess).clone().expect("the system is booted")
+        (*lock(&self.microprocess)).expect("the system is booted")
     }
 
     /// Gives a cache cells.
@@ -117,7 +117,7 @@ impl Collector {
     /// Who collects.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
-        lock(&self.microprocess).clone().expect("the system is booted")
+        (*lock(&self.microprocess)).expect("the system is booted")
     }
 
     /// The thread's body: collects when asked, until the process ends.

@@ -15,10 +15,19 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What an interrupted call may still take before the process is given up.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// These end the program, leave files behind, sleep in the kernel as they are told to, or run what they are given
-/// outside the handlers that are in force here.
-const LEFT_OUT: &[&str] =
-    &["exit", "emergency-exit", "thread-sleep!", "raw-sleep", "dynamic-wind", "create-temp-file"];
+/// These end the program, leave files behind, sleep as long as they are told to, run what they are given outside the handlers that
+/// are in force here, or go on with an evaluation that failed before.
+const LEFT_OUT: &[&str] = &[
+    "exit",
+    "emergency-exit",
+    "thread-sleep!",
+    "raw-sleep",
+    "top",
+    "dynamic-wind",
+    "create-temp-file",
+    "use-value",
+    "retry",
+];
 
 const POOL: &str = r#"
 (define cycle (list 1 2 3))

@@ -1,7 +1,7 @@
 //! Giant numbers, strings and nests in one user's session, in a system that bounds integers as `kyocho serve` does: each ends by itself
 //! or by an interrupt, and another user's session answers meanwhile. The bound is one of the process, so this is one of its own.
 #![expect(clippy::disallowed_methods, reason = "a watchdog sleeps on a kernel thread of its own")]
-#![expect(clippy::print_stderr, reason = "the watchdog says that it ends the process")]
+#![expect(clippy::unwrap_used, reason = "what helpers of tests unwrap fails the test")]
 
 use core::time::Duration;
 use kyocho_lisp::account::{Account, Bounds};

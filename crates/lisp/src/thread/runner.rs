@@ -37,6 +37,8 @@ pub(crate) struct Runner {
     terminating: bool,
     /// A collection has come since it first asked for the cells that it needs now.
     collected: bool,
+    /// It goes on when there have been more collections than so many.
+    awaits: Option<u64>,
     /// How often in a row the machine found the heap exhausted inside a primitive.
     exhausted: u32,
     /// How often in a row it got no cells.
@@ -89,6 +91,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Resul
         taken: 0,
         terminating: false,
         collected: false,
+        awaits: None,
         exhausted: 0,
         starved: 0,
         told: false,
@@ -187,6 +190,9 @@ impl Runner {
             }
             _ => {}
         }
+        if thread.requests.load(Ordering::Acquire) == 0 && self.awaits_collection() {
+            return Step::Park;
+        }
         let step = self.run(thread, machine);
         if step == Step::Done {
             *slot = None;
@@ -272,9 +278,23 @@ impl Runner {
     }
 
     /// The next step comes after a collection.
-    fn after_collection(&self) -> Step {
+    fn after_collection(&mut self) -> Step {
+        self.awaits = Some(self.kernel.heap.statistics().collections);
         self.kernel.await_collection();
         Step::Park
+    }
+
+    /// Whether the collection that it waits for is still to come: something else has woken it.
+    fn awaits_collection(&mut self) -> bool {
+        let Some(seen) = self.awaits else { return false };
+        if self.kernel.heap.statistics().collections == seen {
+            self.kernel.await_collection();
+            return true;
+        }
+        self.awaits = None;
+        // A primitive that now finds memory comes to a safepoint: so one that never does is told from a loop of such that do.
+        Microprocess::current().poll_word().store(1, Ordering::Release);
+        false
     }
 
     /// Does what others asked of the thread. The step to end with, if it ends.

@@ -122,23 +122,23 @@ fn a_thread_is_killed_in_every_state() {
              (define taken (make-mutex)) (mutex-lock! taken #f #f)
              (define sleeper (spawn (lambda () (thread-sleep! 1000)) 'sleeper))",
         );
-        for suspended in [false, true] {
-            for (name, text) in STATES {
-                eval(
-                    &mut a,
-                    &format!("(define t (spawn (lambda () {text}) '{name})) (thread-sleep! 0.001)"),
-                );
+        for (name, text) in STATES {
+            for before in ["'runs", "(suspend {id})"] {
+                let make =
+                    format!("(define t (spawn (lambda () {text}) '{name})) (thread-sleep! 0.001)");
+                eval(&mut a, &make);
                 let id = number_of(&mut a, &page, name);
-                if suspended {
-                    eval(&mut a, &format!("(suspend {id})"));
-                }
+                eval(&mut a, &before.replace("{id}", &id));
                 let kill = format!(
                     "(kill {id}) (guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t))"
                 );
-                assert_eq!(eval(&mut a, &kill), "ended", "{name}, suspended: {suspended}");
+                let ended = eval(&mut a, &kill);
+                a.flush_output();
+                assert_eq!(ended, "ended", "{name}, {before}: {}", page.text());
             }
         }
         assert_eq!(eval(&mut a, "wound"), "2");
+        assert!(!page.text().contains("in thread"), "none of them failed: {}", page.text());
         drop(a);
         assert_eq!(ada.usage(), Usage::default());
     });

@@ -62,8 +62,10 @@ pub(super) fn number_of(session: &mut Session, page: &Page, name: &str) -> Strin
     eval(session, "(ps)");
     session.flush_output();
     let text = page.text();
-    let line = text.lines().rev().find(|line| line.contains(&format!(" {name}"))).unwrap();
-    line.split_whitespace().next().unwrap().to_owned()
+    let line = text.lines().rev().find(|line| line.contains(&format!(" {name}")));
+    let number = line.and_then(|line| line.split_whitespace().next()).unwrap();
+    assert!(number.parse::<u64>().is_ok(), "{name} has failed: {text}");
+    number.to_owned()
 }
 
 /// Evaluates on a kernel thread of its own.
