@@ -216,6 +216,11 @@ impl Account {
             .saturating_sub(self.taken_bytes.load(Ordering::Relaxed))
     }
 
+    /// Bytes that it may have taken beside what was alive at the last collection.
+    pub(crate) fn attainable_bytes(&self) -> usize {
+        self.bounds().memory_bytes_max.saturating_sub(self.live_bytes())
+    }
+
     /// What is kept of its memory for its handlers of a shortage.
     fn reserve_bytes(&self) -> usize {
         (self.bounds().memory_bytes_max / 16).min(RESERVE_BYTES_MAX)

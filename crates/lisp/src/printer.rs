@@ -57,10 +57,24 @@ pub fn to_text(value: Value, style: Style) -> Result<String, TooLong> {
     Ok(out)
 }
 
+/// The text of `value`, of at most `bytes_max`, and never more than [`TEXT_BYTES_MAX`].
+///
+/// # Errors
+/// The text is too long.
+pub fn to_short_text(value: Value, style: Style, bytes_max: usize) -> Result<String, TooLong> {
+    let mut out = String::new();
+    print_within(&mut out, value, style, bytes_max.min(TEXT_BYTES_MAX))?;
+    Ok(out)
+}
+
+/// The longest text of a value in a message, and of a value that a prompt shows.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
 /// The text of `value` as `write` prints it, or a note that it is too long: for messages.
 #[must_use]
 pub fn to_message(value: Value) -> String {
-    to_text(value, Style::Write).unwrap_or_else(|TooLong| "#<too long to print>".to_owned())
+    to_short_text(value, Style::Write, MESSAGE_BYTES_MAX)
+        .unwrap_or_else(|TooLong| "#<too long to print>".to_owned())
 }
 
 /// Appends the text of `value`.

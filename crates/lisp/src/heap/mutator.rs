@@ -139,6 +139,11 @@ impl Mutator {
         self.heap.refill(&self.cells, cells, self.want.max(cells))
     }
 
+    /// Bytes that the thread's account would have room for after a collection, or more.
+    pub(crate) fn attainable_bytes(&self) -> usize {
+        self.cells.words().account().map_or(usize::MAX, |account| account.attainable_bytes())
+    }
+
     /// Charges the thread's account for `bytes` past the cache: a large object, or memory outside the heap that will be
     /// counted when it is marked.
     ///

@@ -75,8 +75,10 @@ fn put(m: &Mutator, call: Call<'_>, i: usize, bytes: &[u8]) -> Result {
 fn print(m: &mut Mutator, who: &'static str, arguments: &[Value], style: Style) -> Result {
     let call = Call::new(who, arguments);
     let port = output_port(m, call, 1, Content::Textual)?;
-    let text = printer::to_text(arguments[0], style).map_err(|TooLong| {
-        Raise::error(format!("{who}: text of more than {TEXT_BYTES_MAX} bytes"), Vec::new())
+    // The text stands outside the heap: a user has no more than his account has room for.
+    let bytes_max = m.attainable_bytes().min(TEXT_BYTES_MAX);
+    let text = printer::to_short_text(arguments[0], style, bytes_max).map_err(|TooLong| {
+        Raise::error(format!("{who}: text of more than {bytes_max} bytes"), Vec::new())
     })?;
     on_output(m, call, &port, |output| output.write(m, text.as_bytes()))?;
     Ok(Value::UNSPECIFIED)
