@@ -8,8 +8,8 @@ use super::{CellCache, Completeness, Options, Report, Session, System, completen
 use core::time::Duration;
 use std::sync::mpsc;
 
-/// A test that takes longer hangs.
-const WATCHDOG: Duration = Duration::from_secs(60);
+/// A test that takes longer hangs, also where ten others want each processor.
+const WATCHDOG: Duration = Duration::from_secs(240);
 
 fn within_watchdog<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = mpsc::channel();

@@ -1,6 +1,6 @@
 //! What failed can be looked at and gone on with; what threads do can be asked.
 
-use super::sessions::{Page, eval, number_of, open, two};
+use super::sessions::{Page, eval, nap, number_of, open, two};
 use crate::system::Session;
 
 /// What a text displays.
@@ -120,7 +120,7 @@ fn an_interrupted_evaluation_goes_on() {
         let interrupt = a.handle();
         let running = super::sessions::in_background(a, text);
         while !page.text().contains("begun") {
-            std::thread::yield_now();
+            nap();
         }
         // Once: another interrupt might meet it on its way out.
         assert!(interrupt.interrupt());
