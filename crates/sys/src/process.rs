@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_process_with_other_threads_is_not_copied() {
         let (stay, end) = std::sync::mpsc::channel::<()>();
-        let other = std::thread::spawn(move || end.recv());
+        let other = crate::prim::thread::spawn(move || end.recv());
         assert_eq!(fork((), |()| 0), Err(Errno::BUSY));
         drop(stay);
         assert!(other.join().unwrap().is_err());

@@ -9,9 +9,9 @@
 use crate::policy::filter::Tasks;
 use crate::processes;
 use crate::server::{Answer, Request};
-use core::sync::atomic::{AtomicBool, Ordering};
 use kyocho_microprocess::sync::Mutex;
 use kyocho_sys::error::Errno;
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::sync::PoisonError;
 
 /// Who may be made.
