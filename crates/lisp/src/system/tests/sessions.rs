@@ -365,33 +365,3 @@ fn a_suspended_thread_ends_with_its_session() {
         assert_eq!(ada.usage().threads, 0);
     });
 }
-
-#[test]
-fn who_is_over_his_share_runs_behind_the_others() {
-    two(|system, ada, bob| {
-        let ((mut a, _), (b, _)) = (open(&system, &ada), open(&system, &bob));
-        let (c, _) = open(&system, &Account::new("carol", SMALL));
-        let hogs = "(do ((i 0 (+ i 1))) ((= i 10) 'hogs) (spawn (lambda () (let loop () (loop)))))";
-        assert_eq!(eval(&mut a, hogs), "hogs");
-        let is_behind = || {
-            let threads = system.kernel.threads.started();
-            threads.iter().filter(|thread| thread.session.account.name() == "ada").any(|thread| {
-                let priority =
-                    thread.microprocess.get().map(|microprocess| microprocess.priority());
-                priority.is_some_and(|priority| priority < Priority::NORMAL)
-            })
-        };
-        // Of two processors three users have two thirds each; one at least is hers, wherever the others' threads are put.
-        let others = [b, c].map(|other| {
-            let interrupt = other.handle();
-            (interrupt, in_background(other, "(let loop () (loop))"))
-        });
-        while !is_behind() {
-            nap();
-        }
-        for (interrupt, running) in others {
-            interrupted(&interrupt, running);
-        }
-        drop(a);
-    });
-}
