@@ -31,8 +31,12 @@ impl Node {
         match message {
             Message::Acquire { lock, .. } => self.manages(*lock) && !self.is_known_to(*lock, from),
             Message::Cancel(lock) | Message::Signal { lock, .. } => self.manages(*lock),
-            Message::Busy(lock) => self.asked_for_lock(*lock).is_some(),
-            Message::Grant { lock, mode, .. } => self.asked_for_lock(*lock) == Some(*mode),
+            Message::Busy(lock) => {
+                self.asked_for_lock(*lock).is_some() && from == self.lock_manager(*lock)
+            }
+            Message::Grant { lock, mode, .. } => {
+                self.asked_for_lock(*lock) == Some(*mode) && self.may_grant(from, *lock)
+            }
             Message::HandOn { lock, .. } => {
                 self.layout.scheme == Scheme::LogAtLastHolder && from == self.lock_manager(*lock)
             }
@@ -63,6 +67,17 @@ impl Node {
     /// Whether a node has this lock, or waits for it.
     fn is_known_to(&self, lock: LockId, node: NodeId) -> bool {
         self.locks.get(&lock).is_some_and(|state| state.knows(node))
+    }
+
+    /// Whether a lock can come from this node: from its manager, or from its last holder, once the manager has granted it.
+    fn may_grant(&self, from: NodeId, lock: LockId) -> bool {
+        match self.layout.scheme {
+            Scheme::LogAtManager => from == self.lock_manager(lock),
+            Scheme::LogAtLastHolder => self.locks.get(&lock).is_none_or(|state| {
+                // It is this node's to grant, too.
+                !self.manages(lock) || state.is_held_by(self.me) || !state.knows(self.me)
+            }),
+        }
     }
 
     /// How the program wants this lock, if it waits for it.
