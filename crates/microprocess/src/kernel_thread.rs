@@ -17,7 +17,7 @@ use kyocho_arch::{
     Context, current_thread_word, current_vp_word, set_current_thread_word, set_current_vp,
 };
 use kyocho_sys::error::Errno;
-use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
 use kyocho_sys::signal::use_alternate_stack;
 use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limit};
@@ -30,6 +30,7 @@ use crate::event::Registers;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
 use crate::reflection::Told;
+use crate::schedule::mask;
 use crate::spin;
 use crate::turn::Turn;
 use crate::vp::Vp;
@@ -56,6 +57,8 @@ pub(crate) struct KernelThread {
     reader: AtomicPtr<SystemCallReader>,
     /// What the host's scheduler writes about it; null where nobody has it do that.
     view: AtomicPtr<ViewWords>,
+    /// It runs where it likes for now, and is to be pinned afterwards.
+    roams: AtomicBool,
     /// The CPU it is pinned to, or [`ANY_CPU`].
     cpu: Cell<usize>,
     /// What the host was told of it.
@@ -99,6 +102,7 @@ impl KernelThread {
             vp_word: AtomicPtr::new(ptr::null_mut()),
             reader: AtomicPtr::new(ptr::null_mut()),
             view: AtomicPtr::new(ptr::null_mut()),
+            roams: AtomicBool::new(false),
             cpu: Cell::new(ANY_CPU),
             told: Told::new(),
             stranded: AtomicU32::new(0),
@@ -244,10 +248,32 @@ impl KernelThread {
     pub(crate) fn pin(&self, cpu: usize) {
         // One that has not begun yet does so itself.
         let Some(id) = self.id() else { return };
-        if self.cpu.replace(cpu) != cpu && cpu != ANY_CPU {
+        if self.cpu.replace(cpu) != cpu && cpu != ANY_CPU && !self.roams.load(Ordering::Relaxed) {
             // Refused, say because the CPU has gone: then the thread runs elsewhere, and detection is slower.
             let _elsewhere = set_affinity(id, &CpuSet::single(cpu));
         }
+    }
+
+    /// Lets this thread, which is the caller and stays it, run on `cpus` while `body` does, whatever its processor is pinned to meanwhile; then
+    /// where that is, or on `before` if nowhere.
+    pub(crate) fn with_cpus<T>(
+        &self,
+        cpus: &CpuSet,
+        before: &CpuSet,
+        body: impl FnOnce() -> T,
+    ) -> T {
+        let me = ThreadId::current();
+        self.roams.store(true, Ordering::Relaxed);
+        // Refused, both: then it runs where it has run.
+        let _wider = set_affinity(me, cpus);
+        let value = body();
+        let section = mask();
+        self.roams.store(false, Ordering::Relaxed);
+        let cpu = self.cpu.get();
+        let pinned = (cpu != ANY_CPU).then(|| CpuSet::single(cpu));
+        let _narrower = set_affinity(me, pinned.as_ref().unwrap_or(before));
+        section.leave();
+        value
     }
 
     /// The processor it holds. Events must be masked.

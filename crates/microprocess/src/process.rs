@@ -39,11 +39,12 @@ use std::process;
 pub use std::process::{ExitStatus, Output, Stdio};
 
 use kyocho_sys::poll::Interest;
-use kyocho_sys::scheduling::{affinity, set_affinity, set_timer_slack_ns};
+use kyocho_sys::scheduling::{affinity, set_timer_slack_ns};
 use kyocho_sys::task::ThreadId;
 
 use crate::io::{File, descriptor::ready};
-use crate::{reflection, scope};
+use crate::kernel_thread::KernelThread;
+use crate::{Microprocess, bound, reflection, scope};
 
 /// What [`Child`] does when it is dropped before its process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,8 +138,9 @@ impl Command {
     /// # Errors
     /// As [`std::process::Command::spawn`].
     pub fn spawn(&mut self) -> Result<Child> {
-        let spawn = || reflection::as_usual(|| self.inner.spawn());
-        let mut inner = with_the_process_s_cpus(spawn)?;
+        let mut spawn = || with_the_process_s_cpus(|| reflection::as_usual(|| self.inner.spawn()));
+        // What a child inherits is set of one kernel thread, which has to be the one that starts it.
+        let mut inner = if Microprocess::try_current().is_some() { bound(spawn) } else { spawn() }?;
         // Refused: waits are plain calls then.
         let end = kyocho_sys::process::open(inner.id()).ok();
         Ok(Child {
@@ -310,10 +312,8 @@ fn with_the_process_s_cpus<T>(body: impl FnOnce() -> T) -> T {
         return body();
     }
     // Refused, both: then the child has fewer CPUs, and is woken more exactly, than it might.
-    let _fewer = set_affinity(me, &theirs);
     let _exact = set_timer_slack_ns(0);
-    let value = body();
-    let _elsewhere = set_affinity(me, &ours);
+    let value = KernelThread::current().with_cpus(&theirs, &ours, body);
     let _late = set_timer_slack_ns(1);
     value
 }
