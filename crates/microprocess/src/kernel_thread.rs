@@ -18,7 +18,7 @@ use kyocho_arch::{
 };
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
+use kyocho_sys::scheduling::set_timer_slack_ns;
 use kyocho_sys::signal::use_alternate_stack;
 use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limit};
 use kyocho_sys::thread::{OnStack, start_on};
@@ -30,10 +30,11 @@ use crate::event::Registers;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
 use crate::reflection::Told;
-use crate::schedule::mask;
 use crate::spin;
 use crate::turn::Turn;
 use crate::vp::Vp;
+
+mod cpus;
 
 /// Not pinned.
 pub(crate) const ANY_CPU: usize = usize::MAX;
@@ -241,39 +242,6 @@ impl KernelThread {
         // SAFETY: null or made by `become_current`; closed once nobody looks any more.
         let reader = unsafe { self.reader.load(Ordering::Acquire).as_ref() }?;
         reader.asleep().ok()?
-    }
-
-    /// Confines this thread, which is the caller or waits for a processor, to `cpu`. One that sleeps is moved within 2 µs, one
-    /// that runs takes ten times as long.
-    pub(crate) fn pin(&self, cpu: usize) {
-        // One that has not begun yet does so itself.
-        let Some(id) = self.id() else { return };
-        if self.cpu.replace(cpu) != cpu && cpu != ANY_CPU && !self.roams.load(Ordering::Relaxed) {
-            // Refused, say because the CPU has gone: then the thread runs elsewhere, and detection is slower.
-            let _elsewhere = set_affinity(id, &CpuSet::single(cpu));
-        }
-    }
-
-    /// Lets this thread, which is the caller and stays it, run on `cpus` while `body` does, whatever its processor is pinned to meanwhile; then
-    /// where that is, or on `before` if nowhere.
-    pub(crate) fn with_cpus<T>(
-        &self,
-        cpus: &CpuSet,
-        before: &CpuSet,
-        body: impl FnOnce() -> T,
-    ) -> T {
-        let me = ThreadId::current();
-        self.roams.store(true, Ordering::Relaxed);
-        // Refused, both: then it runs where it has run.
-        let _wider = set_affinity(me, cpus);
-        let value = body();
-        let section = mask();
-        self.roams.store(false, Ordering::Relaxed);
-        let cpu = self.cpu.get();
-        let pinned = (cpu != ANY_CPU).then(|| CpuSet::single(cpu));
-        let _narrower = set_affinity(me, pinned.as_ref().unwrap_or(before));
-        section.leave();
-        value
     }
 
     /// The processor it holds. Events must be masked.
