@@ -44,9 +44,11 @@ use crate::space::NOTHING;
 use crate::vp::Vp;
 
 mod means;
+mod told;
 
 pub(crate) use means::Means;
 use means::{NICE_HIGHEST, NICE_LOWEST, REAL_TIME_MAX, REAL_TIME_MIN};
+pub(crate) use told::Told;
 
 /// How the host is told which microprocesses are urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -154,55 +156,6 @@ pub(crate) fn pause(length_ns: u64) {
     let _shorter = sleep::until(monotonic_ns() + length_ns);
 }
 
-/// What a thread that is being told something was told.
-const BUSY: u8 = u8::MAX;
-/// What one was told that is of the class of who made it.
-const INHERITED: u8 = u8::MAX - 1;
-
-/// What the host was last told about one kernel thread: a level, or one of the above.
-#[derive(Debug)]
-pub(crate) struct Told(AtomicU8);
-
-impl Told {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU8::new(Priority::NORMAL.level()))
-    }
-
-    /// Nothing, or what its maker was told: where there are `means`, perhaps by another runtime.
-    pub(crate) fn begin(&self, means: Option<Means>) {
-        let inherits = means.is_some() && RAISED.load(Ordering::Relaxed);
-        self.0
-            .store(if inherits { INHERITED } else { Priority::NORMAL.level() }, Ordering::Relaxed);
-    }
-
-    fn is(&self, level: u8) -> bool {
-        self.0.load(Ordering::Relaxed) == level
-    }
-
-    /// Tells the host that `thread`, whose this is, runs what has `level`. Not while somebody else does: the monitor comes again.
-    pub(crate) fn tell(&self, thread: Option<ThreadId>, level: u8, means: Means) {
-        let Some(thread) = thread.filter(|_| !self.is(level)) else { return };
-        if self.0.swap(BUSY, Ordering::Acquire) == BUSY {
-            return;
-        }
-        // Refused since it was permitted: then it stays as it is.
-        let _as_it_was = set_attributes(thread, means.attributes(level));
-        self.0.store(level, Ordering::Release);
-    }
-
-    /// Runs `body`, which starts a process, with nothing told about the calling thread `thread`.
-    pub(crate) fn untold<T>(&self, thread: ThreadId, means: Means, body: impl FnOnce() -> T) -> T {
-        let normal = Priority::NORMAL.level();
-        self.tell(Some(thread), normal, means);
-        let kept = self.0.compare_exchange(normal, BUSY, Ordering::Acquire, Ordering::Relaxed);
-        let value = body();
-        if kept.is_ok() {
-            self.0.store(normal, Ordering::Release);
-        }
-        value
-    }
-}
-
 /// What the monitor keeps about one virtual processor and the host.
 #[derive(Debug)]
 pub(crate) struct Reflected {
@@ -302,6 +255,6 @@ pub(crate) fn as_usual<T>(body: impl FnOnce() -> T) -> T {
 /// The child process of a fork, whose only thread was `thread`, is nobody special. Safe in a signal handler.
 pub(crate) fn end_in_child(thread: &KernelThread) {
     if let Some(Some(means)) = PERMITTED.get() {
-        thread.told.tell(Some(ThreadId::current()), Priority::NORMAL.level(), *means);
+        thread.told.end_in_child(*means);
     }
 }
