@@ -6,7 +6,7 @@ mod real;
 
 use loom::thread::spawn;
 
-use crate::prim::atomic::{AtomicU32, Ordering, fence_swaps, forget_orderings};
+use crate::prim::atomic::{AtomicU32, Ordering, forget_orderings, order_loads};
 use crate::{explore, for_ever, futex, must_fail};
 
 /// What the two share.
@@ -63,7 +63,7 @@ impl Line {
 
 /// One waits, one changes the word, and one wakes the waiter for something else.
 fn wait_and_change(rest: fn(&Line), change: fn(&Line)) {
-    fence_swaps();
+    order_loads();
     explore(Some(3), move || {
         let line = Line::new();
         let changes = spawn(move || change(line));

@@ -15,19 +15,7 @@ pub mod atomic {
         // Loom runs all its threads on one kernel thread.
         static FORGETS: Cell<bool> = const { Cell::new(false) };
         static SWAPS: Cell<bool> = const { Cell::new(false) };
-        static FENCES: Cell<bool> = const { Cell::new(false) };
         static LOADS_IN_ORDER: Cell<bool> = const { Cell::new(false) };
-    }
-
-    /// From here on a sequentially consistent swap of this test is one. Loom knows of sequential consistency by fences alone.
-    pub fn fence_swaps() {
-        FENCES.set(true);
-    }
-
-    fn fence_after(ordering: Ordering) {
-        if FENCES.get() && kept(ordering) == Ordering::SeqCst {
-            loom::sync::atomic::fence(Ordering::SeqCst);
-        }
     }
 
     /// From here on no access of this test orders others.
@@ -106,9 +94,7 @@ pub mod atomic {
                 }
 
                 pub fn swap(&self, value: $value, ordering: Ordering) -> $value {
-                    let before = self.word().swap(value, kept(ordering));
-                    fence_after(ordering);
-                    before
+                    self.word().swap(value, kept(ordering))
                 }
 
                 pub fn compare_exchange(
