@@ -143,6 +143,23 @@ fn who_waits_is_told_of_the_breach() {
     assert!(actions.contains(&Action::Return(Err(error))), "{actions:?}");
 }
 
+/// A node that manages a lock waits for it: nobody else gives or refuses it.
+#[test]
+fn who_manages_a_lock_takes_it_from_nobody() {
+    for scheme in [Scheme::LogAtManager, Scheme::LogAtLastHolder] {
+        let answers = [(grant(0, Mode::Exclusive), "Grant"), (Message::Busy(LockId(0)), "Busy")];
+        for (message, name) in answers {
+            let mut node = node(0, scheme);
+            step(&mut node, Event::Call(TAKE));
+            step(&mut node, Event::Call(Call::WaitOn(LockId(0), ConditionId(0))));
+            let actions = step(&mut node, Event::Message(NodeId(1), 0, message));
+            let error =
+                DsmError::PeerBroke(NodeId(1), Breach::IllTimed(name), Subject::Lock(LockId(0)));
+            assert!(actions.contains(&Action::Return(Err(error))), "{scheme:?}: {actions:?}");
+        }
+    }
+}
+
 #[test]
 fn nobody_fills_the_memory_with_messages_of_the_next_epoch() {
     let mut node = node(0, Scheme::LogAtManager);

@@ -7,14 +7,16 @@ use std::sync::Barrier;
 use std::thread;
 
 use kyocho_dsm::transport::{Cluster, Local, Secret, Tcp, TcpSettings, Transport};
-use kyocho_dsm::watch::{Detection, WORDS_A_PAGE, Watch};
+use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, DsmError, Error, Layout, LockId, Mode, NodeId, PageId,
     Placement, Scheme, Settings, Subject, Who,
 };
 use kyocho_sys::memory::PAGE_BYTES;
-use kyocho_sys::skip::skip;
-use kyocho_sys::two_views::TwoViews;
+
+#[path = "support/permitted.rs"]
+mod permitted;
+use permitted::permitted;
 
 const LOCK: LockId = LockId(1);
 
@@ -77,19 +79,6 @@ fn on_nodes<T: Send>(
             .collect();
         running.into_iter().map(|node| node.join().unwrap()).collect()
     })
-}
-
-/// The ways that this host permits.
-fn permitted(test: &str) -> Vec<Detection> {
-    let views = std::sync::Arc::new(TwoViews::new(PAGE_BYTES, None).unwrap());
-    let permitted = Detection::ALL.into_iter().filter(|way| match Watch::new(&views, *way) {
-        Ok(_) => true,
-        Err(why) => {
-            skip(&format!("{test} ({way})"), &why.to_string());
-            false
-        }
-    });
-    permitted.collect()
 }
 
 /// All combinations of transport, scheme and detection.

@@ -3,32 +3,19 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::thread;
 
 use kyocho_dsm::transport::{Arrival, Local, Transport};
-use kyocho_dsm::watch::{Detection, WORDS_A_PAGE, Watch};
+use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::wire;
 use kyocho_dsm::{
     BarrierKind, Breach, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId, PageId,
     Placement, Scheme, SharedArray, Subject,
 };
-use kyocho_sys::memory::PAGE_BYTES;
-use kyocho_sys::skip::skip;
-use kyocho_sys::two_views::TwoViews;
 
-/// The ways to notice writes that this host permits.
-fn permitted(test: &str) -> Vec<Detection> {
-    let views = Arc::new(TwoViews::new(PAGE_BYTES, None).unwrap());
-    let permitted = Detection::ALL.into_iter().filter(|way| match Watch::new(&views, *way) {
-        Ok(_) => true,
-        Err(why) => {
-            skip(&format!("{test} ({way})"), &why.to_string());
-            false
-        }
-    });
-    permitted.collect()
-}
+#[path = "support/permitted.rs"]
+mod permitted;
+use permitted::permitted;
 
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
