@@ -10,6 +10,7 @@
 //! `bench/run --part gates` sets them beside each other; the baseline is the Unix stream socket. A server is this program again, as `gates serve ...`.
 
 mod death;
+mod many;
 mod pair;
 mod systems;
 mod timing;
@@ -28,10 +29,8 @@ fn main() {
         ["call", system, place, size, calls] => {
             pair::call(find(system), place, number(size), number(calls))
         }
-        ["many", system, callers] => pair::many(find(system), number(callers), 100_000),
-        ["many", system, callers, calls] => {
-            pair::many(find(system), number(callers), number(calls))
-        }
+        ["many", system, callers] => many::run(find(system), number(callers), 100_000),
+        ["many", system, callers, calls] => many::run(find(system), number(callers), number(calls)),
         ["death"] => death::run(),
         ["urgent", hogs] => urgent::run(number(hogs), 2_000),
         ["urgent", hogs, calls] => urgent::run(number(hogs), number(calls)),

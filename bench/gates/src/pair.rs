@@ -44,13 +44,14 @@ impl Server {
 
     /// Ends it as a crash does.
     pub fn kill(&mut self) {
-        self.child.kill().expect("it runs");
+        // It may have ended by itself.
+        let _ended = self.child.kill();
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ended = self.child.kill();
+        self.kill();
         let _code = self.child.wait();
         let _gone = std::fs::remove_dir_all(&self.folder);
     }
@@ -81,17 +82,5 @@ pub fn call(system: &System, place: &str, size: usize, calls: usize) {
     println!(
         "{}",
         json!({ "bench": "call", "system": system.name, "place": place, "bytes": size, "ns": spread(&ns) })
-    );
-}
-
-/// Calls a second of `callers` at a time, wherever the host puts them.
-pub fn many(system: &System, callers: usize, calls: usize) {
-    let Some(many) = system.many else { crate::usage() };
-    let server = Server::start(system, usize::MAX, 0);
-    let seconds = many(&server.path(), callers, calls / callers);
-    let rate = (calls / callers * callers) as f64 / seconds;
-    println!(
-        "{}",
-        json!({ "bench": "many", "system": system.name, "callers": callers, "calls_per_s": rate })
     );
 }

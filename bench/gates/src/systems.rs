@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+mod floor;
 mod kyocho;
 mod socket;
 mod threads;
@@ -19,7 +20,7 @@ pub struct System {
 }
 
 /// All of them; the first one is the baseline.
-pub const SYSTEMS: &[System] = &[socket::SYSTEM, kyocho::SYSTEM, threads::SYSTEM];
+pub const SYSTEMS: &[System] = &[socket::SYSTEM, kyocho::SYSTEM, threads::SYSTEM, floor::SYSTEM];
 
 /// From here on arguments are handed over in shared memory, where a system can.
 pub const IN_PLACE_BYTES: usize = 1 << 16;

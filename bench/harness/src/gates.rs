@@ -1,47 +1,52 @@
-//! Paper 1, §4: calls between address spaces, beside a Unix stream socket, and beside the same gate served by a kernel thread.
+//! Paper 1, §4: calls between address spaces, beside a Unix stream socket, the same gate served by a kernel thread, and what people use today.
 //!
-//! One program, `bench/gates`, times the calls of one system at a time. A round runs a system right after its baseline; a ratio is taken within the
-//! round. How long a death goes unnoticed, and how long the longest of a real-time caller's calls takes, are times.
+//! Two programs, `bench/gates` and `bench/gates/peers`, time the calls of one system at a time. A round runs all systems one after the other in each
+//! setting; a ratio is taken within the round. How long a death goes unnoticed, and how long the longest of a real-time caller's calls takes, are times.
 
 use crate::progress::Progress;
 use crate::statistics::Spread;
 use crate::{Options, Part, build, process};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const RUN_SECONDS_MAX: u32 = 300;
 
-/// A comparison: who, beside whom, where, how many bytes each way, calls a round, and the mark.
-struct Row {
-    system: &'static str,
-    baseline: &'static str,
+/// What a round times: where the server runs, how many bytes go each way, and calls a run.
+struct Setting {
     place: &'static str,
     bytes: u32,
     calls: u32,
+    /// At most so much of the socket's time.
     mark: &'static str,
 }
 
-const fn beside_socket(place: &'static str, bytes: u32, calls: u32, mark: &'static str) -> Row {
-    Row { system: "kyocho", baseline: "unix-socket", place, bytes, calls, mark }
+const fn setting(place: &'static str, bytes: u32, calls: u32, mark: &'static str) -> Setting {
+    Setting { place, bytes, calls, mark }
 }
 
-const ROWS: [Row; 7] = [
-    beside_socket("same", 0, 20_000, "<= 0.35"),
-    beside_socket("other", 0, 20_000, "<= 0.02"),
-    beside_socket("same", 4096, 20_000, "<= 0.45"),
-    beside_socket("other", 4096, 20_000, "<= 0.03"),
-    beside_socket("same", 1 << 20, 1_000, "<= 0.25"),
-    beside_socket("other", 1 << 20, 1_000, "<= 0.25"),
-    Row {
-        system: "kernel-threads",
-        baseline: "kyocho",
-        place: "same",
-        bytes: 0,
-        calls: 20_000,
-        mark: ">= 6.3",
-    },
+const SETTINGS: [Setting; 6] = [
+    setting("same", 0, 20_000, "<= 0.35"),
+    setting("other", 0, 20_000, "<= 0.02"),
+    setting("same", 4096, 20_000, "<= 0.45"),
+    setting("other", 4096, 20_000, "<= 0.03"),
+    setting("same", 1 << 20, 1_000, "<= 0.25"),
+    setting("other", 1 << 20, 1_000, "<= 0.25"),
 ];
+
+/// A gate beside others: which of two takes how many times as long, in which setting, and the mark.
+struct Comparison {
+    setting: usize,
+    system: &'static str,
+    baseline: &'static str,
+    mark: &'static str,
+}
+
+/// What people use today, in `bench/gates/peers`.
+const PEERS: [&str; 4] = ["iceoryx2", "ipc-channel", "tarpc", "tonic"];
+/// They copy what takes them milliseconds: so much less often.
+const PEERS_FEWER: u32 = 10;
 
 /// Times in place of ratios: what it tells, the words that ask for it, which of its figures, and the mark.
 const TIMES: [(&str, &[&str], &str, &str); 2] = [
@@ -54,49 +59,126 @@ const TIMES: [(&str, &[&str], &str, &str); 2] = [
     ),
 ];
 
+/// What is run.
+struct Programs {
+    gates: PathBuf,
+    peers: Option<PathBuf>,
+    /// What makes every run shorter.
+    smaller: u32,
+}
+
+impl Programs {
+    /// Builds them; also who of the peers takes part, and why they do not.
+    fn build(options: &Options) -> Result<(Self, Vec<&'static str>, Option<String>), String> {
+        let into = options.build_into();
+        let gates = build_program(&into, "bench/gates/Cargo.toml", "gates")?;
+        let smaller = if options.quick { 20 } else { 1 };
+        let is_wanted =
+            |peer: &&str| options.peers.is_empty() || options.peers.iter().any(|name| name == peer);
+        let wanted: Vec<&str> = PEERS.into_iter().filter(is_wanted).collect();
+        if wanted.is_empty() {
+            return Ok((Self { gates, peers: None, smaller }, wanted, None));
+        }
+        match build_program(&into, "bench/gates/peers/Cargo.toml", "gates-peers") {
+            Ok(peers) => Ok((Self { gates, peers: Some(peers), smaller }, wanted, None)),
+            Err(why) => {
+                let note = format!("skipped {}: {why}", wanted.join(", "));
+                eprintln!("bench: {note}");
+                Ok((Self { gates, peers: None, smaller }, Vec::new(), Some(note)))
+            }
+        }
+    }
+
+    /// The median call of one run, in nanoseconds.
+    fn call_ns(&self, setting: &Setting, system: &str) -> Result<f64, String> {
+        let peer = self.peers.as_ref().filter(|_| PEERS.contains(&system));
+        let fewer = self.smaller * peer.map_or(1, |_| PEERS_FEWER);
+        let calls = (setting.calls / fewer).max(1).to_string();
+        let words = ["call", system, setting.place, &setting.bytes.to_string(), &calls];
+        figure_of(peer.unwrap_or(&self.gates), &words, "p50")?
+            .ok_or_else(|| format!("{system} printed no figure"))
+    }
+
+    /// One round of a setting: a ratio for each comparison that is of it. Each system runs once.
+    fn compare(
+        &self,
+        number: usize,
+        comparisons: &[Comparison],
+        ratios: &mut [Vec<f64>],
+    ) -> Result<(), String> {
+        let mut known: HashMap<&str, f64> = HashMap::new();
+        let mut ns = |system| match known.get(system) {
+            Some(ns) => Ok(*ns),
+            None => self.call_ns(&SETTINGS[number], system).inspect(|ns| {
+                known.insert(system, *ns);
+            }),
+        };
+        for (comparison, ratios) in comparisons.iter().zip(ratios) {
+            if comparison.setting == number {
+                // The baseline first: it is what was there before.
+                let baseline_ns = ns(comparison.baseline)?;
+                ratios.push(ns(comparison.system)? / baseline_ns);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Measures it all; the report's files are `gates.*`.
 ///
 /// # Errors
 /// The program cannot be built, or a run of it fails.
 pub fn run(options: &Options) -> Result<Part, String> {
-    let program = build_program(&options.build_into())?;
-    let smaller = if options.quick { 20 } else { 1 };
-    let mut progress = Progress::new(options.rounds() * (ROWS.len() + TIMES.len()));
-    let mut ratios = vec![Vec::new(); ROWS.len()];
+    let (programs, peers, note) = Programs::build(options)?;
+    let comparisons = comparisons(&peers);
+    let mut progress = Progress::new(options.rounds() * (SETTINGS.len() + TIMES.len()));
+    let mut ratios = vec![Vec::new(); comparisons.len()];
     let mut times_ns = vec![Vec::new(); TIMES.len()];
     for round in 1..=options.rounds() {
-        for (row, ratios) in ROWS.iter().zip(&mut ratios) {
-            progress.step(&format!("round {round}: {} bytes, {} core", row.bytes, row.place));
-            let baseline_ns = call_ns(&program, row, row.baseline, smaller)?;
-            ratios.push(call_ns(&program, row, row.system, smaller)? / baseline_ns);
+        for (number, Setting { bytes, place, .. }) in SETTINGS.iter().enumerate() {
+            progress.step(&format!("round {round}: {bytes} bytes, {place} core"));
+            programs.compare(number, &comparisons, &mut ratios)?;
         }
         for ((what, words, figure, _), times_ns) in TIMES.iter().zip(&mut times_ns) {
             progress.step(&format!("round {round}: {what}"));
-            times_ns.extend(figure_of(&program, words, figure)?);
+            times_ns.extend(figure_of(&programs.gates, words, figure)?);
         }
     }
     drop(progress);
-    let lines = lines(&ratios, &times_ns);
+    let lines = lines(&comparisons, &ratios, &times_ns);
     let host = &options.host;
-    let markdown = markdown(host, options.rounds(), &lines);
-    let json = json!({ "host": host, "rounds": options.rounds(), "lines": lines });
+    let mut markdown = markdown(host, options.rounds(), &lines);
+    markdown.extend(note.iter().map(|note| format!("\n{note}\n")));
+    let json = json!({ "host": host, "rounds": options.rounds(), "lines": lines, "note": note });
     Ok(Part { name: "gates", json, markdown, plots: Vec::new() })
 }
 
-fn build_program(into: &Path) -> Result<PathBuf, String> {
-    eprintln!("bench: building gates");
-    let into = into.canonicalize().map_err(|failure| failure.to_string())?;
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "--release", "--manifest-path", "bench/gates/Cargo.toml"]);
-    build::finish(cargo.arg("--target-dir").arg(&into))?;
-    Ok(into.join("release/gates"))
+/// All comparisons, in the order of the report.
+fn comparisons(peers: &[&'static str]) -> Vec<Comparison> {
+    let beside = |baseline: &'static str| {
+        SETTINGS.iter().enumerate().map(move |(number, setting)| Comparison {
+            setting: number,
+            system: "kyocho",
+            baseline,
+            mark: if baseline == "unix-socket" { setting.mark } else { "" },
+        })
+    };
+    let threads =
+        |baseline, mark| Comparison { setting: 0, system: "kernel-threads", baseline, mark };
+    let mut all: Vec<Comparison> = beside("unix-socket").collect();
+    // The second says how much the first could be at most.
+    all.extend([threads("kyocho", ">= 6.3"), threads("floor", "")]);
+    all.extend(peers.iter().flat_map(|peer| beside(peer)));
+    all
 }
 
-/// The median call of one run, in nanoseconds.
-fn call_ns(program: &Path, row: &Row, system: &str, smaller: u32) -> Result<f64, String> {
-    let (bytes, calls) = (row.bytes.to_string(), (row.calls / smaller).to_string());
-    let words = ["call", system, row.place, &bytes, &calls];
-    figure_of(program, &words, "p50")?.ok_or_else(|| format!("{system} printed no figure"))
+fn build_program(into: &Path, manifest: &str, name: &str) -> Result<PathBuf, String> {
+    eprintln!("bench: building {name}");
+    let into = into.canonicalize().map_err(|failure| failure.to_string())?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--release", "--manifest-path", manifest]);
+    build::finish(cargo.arg("--target-dir").arg(&into))?;
+    Ok(into.join("release").join(name))
 }
 
 /// One figure of one run; none where the host does not permit it.
@@ -108,14 +190,15 @@ fn figure_of(program: &Path, words: &[&str], figure: &str) -> Result<Option<f64>
 }
 
 /// What the report says, a line each: name, median, least and greatest, unit and mark.
-fn lines(ratios: &[Vec<f64>], times_ns: &[Vec<f64>]) -> Vec<Value> {
+fn lines(comparisons: &[Comparison], ratios: &[Vec<f64>], times_ns: &[Vec<f64>]) -> Vec<Value> {
     let line = |what: String, values: &[f64], unit, mark| {
         let spread = Spread::of(values)?;
         Some(json!({ "what": what, "median": spread.median, "least": spread.least,
             "most": spread.most, "unit": unit, "mark": mark }))
     };
-    let compared = ROWS.iter().zip(ratios).filter_map(|(row, ratios)| {
-        let Row { system, baseline, place, bytes, mark, .. } = row;
+    let compared = comparisons.iter().zip(ratios).filter_map(|(comparison, ratios)| {
+        let Comparison { setting, system, baseline, mark } = comparison;
+        let Setting { place, bytes, .. } = &SETTINGS[*setting];
         let what = format!("{system} over {baseline}: {bytes} bytes, {place} core");
         line(what, ratios, "ratio", *mark)
     });

@@ -45,7 +45,8 @@ pub struct Options {
     /// blocked, preempted, urgent; lisp: the names of bench/lisp/*.scm)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these systems (kyocho, go, tokio, may, boost, pthread); Go is the baseline
+    /// Only these systems (threads: kyocho, go, tokio, may, boost, pthread; Go is the baseline;
+    /// gates: iceoryx2, ipc-channel, tarpc, tonic, or kyocho alone)
     #[arg(long, value_delimiter = ',')]
     peers: Vec<String>,
     /// Rounds; the default is 5, with --quick 2
@@ -75,7 +76,7 @@ enum PartName {
     Locks,
     /// Paper 2: page tables and TLBs for 64-bit spaces
     Pagetable,
-    /// Paper 1: calls between address spaces, beside a Unix stream socket
+    /// Paper 1: calls between address spaces, beside a Unix stream socket and what people use
     Gates,
     /// Paper 3: shared memory across nodes: locks, pages, barriers, SOR and WATER
     Dsm,

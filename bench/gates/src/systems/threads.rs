@@ -1,5 +1,5 @@
-//! The paper's comparison (§7): the same gate with kernel threads, where a call is a message to a server thread that the host's
-//! scheduler has to choose: the frame is the same, but each side's receiving thread hands the message to the thread that it is for.
+//! The paper's comparison (§7): the same gate with a kernel thread behind it, whom the host's scheduler has to choose: the frame is the same, but
+//! who receives the call hands it to that thread, and waits for what comes back.
 
 use std::path::Path;
 use std::sync::Arc;

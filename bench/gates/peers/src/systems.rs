@@ -1,0 +1,39 @@
+//! The systems compared: each serves, and each calls. What is asked comes back, and each line of it is written and looked at.
+
+use std::path::Path;
+
+mod iceoryx;
+mod ipc_channel;
+mod tarpc;
+mod tonic;
+
+/// How one system serves and calls.
+pub struct System {
+    /// Its name on the command line and in the report.
+    pub name: &'static str,
+    /// Serves at a path, on a CPU, requests of so many bytes; does not return.
+    pub serve: fn(&Path, usize, usize),
+    /// Times calls with requests and replies of so many bytes; nanoseconds each.
+    pub call: fn(&Path, usize, usize) -> Vec<f64>,
+}
+
+pub const SYSTEMS: &[System] =
+    &[iceoryx::SYSTEM, ipc_channel::SYSTEM, tarpc::SYSTEM, tonic::SYSTEM];
+
+const LINE_BYTES: usize = 64;
+
+/// Writes one byte a cache line: what any use of the bytes does.
+fn touch(bytes: &mut [u8], value: u8) {
+    bytes.iter_mut().step_by(LINE_BYTES).for_each(|byte| *byte = value);
+}
+
+/// Reads one byte a cache line.
+fn check(bytes: &[u8], length: usize, value: u8) {
+    assert_eq!(bytes.len(), length, "the answer is there");
+    assert!(bytes.iter().step_by(LINE_BYTES).all(|&byte| byte == value), "the answer is right");
+}
+
+/// A tokio runtime on this kernel thread.
+fn tokio() -> ::tokio::runtime::Runtime {
+    ::tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
