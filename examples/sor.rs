@@ -32,9 +32,12 @@ fn sweep(colour: usize, to: Grid<'_>, from: Grid<'_>, rows: Range<usize>, column
     }
 }
 
-/// The upper border is hot.
+/// The upper border is hot, the inside of some temperature that differs from place to place.
 fn heat(grid: Grid<'_>, columns: usize) {
-    grid[..columns].iter().for_each(|element| element.set(1.0));
+    for (place, element) in grid.iter().enumerate() {
+        let noise = (place * 7919 % 1009) as f32 / 1009.0;
+        element.set(if place < columns { 1.0 } else { noise });
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -110,6 +110,8 @@ pub enum Action {
     Return(Result<Outcome, DsmError>),
     /// The program sees this page so from now on, and what it writes there is told to [`crate::Node::write`] before its next call.
     Show(PageId, Contents),
+    /// Where the program can use the page, it sees these words so from now on, by number and value.
+    Update(PageId, Vec<(u32, u32)>),
     /// The program cannot use the page before it has called [`Call::Fetch`]. So are all pages in the beginning, though their copies,
     /// all zeros, are here already.
     Hide(PageId),

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::address::{Address, PageId};
+use crate::interface::Action;
 use crate::message::Update;
 use crate::words::Words;
 
@@ -20,6 +21,12 @@ pub type Contents = Arc<[u32]>;
 /// There is no copy of this page here: fetch it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Absent(pub PageId);
+
+/// Updates in runs of one page.
+fn by_page(updates: &[Update]) -> impl Iterator<Item = (PageId, &[Update])> {
+    let runs = updates.chunk_by(|one, other| one.address.page == other.address.page);
+    runs.map(|run| (run[0].address.page, run))
+}
 
 /// The shared memory that one node sees.
 #[derive(Debug)]
@@ -31,7 +38,14 @@ pub(crate) struct Memory {
     dirty: Vec<(Address, u32)>,
     latest: Words,
     /// Pages whose copy is another than the program knows.
-    changed: BTreeSet<PageId>,
+    changed: BTreeMap<PageId, Changed>,
+}
+
+/// What of a copy the program does not know.
+#[derive(Debug)]
+enum Changed {
+    Words(Vec<(u32, u32)>),
+    Whole,
 }
 
 impl Memory {
@@ -46,7 +60,7 @@ impl Memory {
         let masters = managed.map(zeroes).collect();
         Self {
             copies: pages.map(zeroes).collect(),
-            changed: BTreeSet::new(),
+            changed: BTreeMap::new(),
             masters,
             owned: BTreeSet::new(),
             dirty: Vec::new(),
@@ -59,11 +73,14 @@ impl Memory {
         self.copies.get(&page).ok_or(Absent(page))
     }
 
-    pub(crate) fn write(&mut self, address: Address, value: u32) -> Result<(), Absent> {
-        let copy = self.copies.get_mut(&address.page).ok_or(Absent(address.page))?;
-        Arc::make_mut(copy)[address.word as usize] = value;
-        if !self.owned.contains(&address.page) {
-            self.dirty.push((address, value));
+    /// Writes words of a page, by number and value.
+    pub(crate) fn write(&mut self, page: PageId, words: &[(u32, u32)]) -> Result<(), Absent> {
+        let copy = self.copies.get_mut(&page).ok_or(Absent(page))?;
+        let copy = Arc::make_mut(copy);
+        words.iter().for_each(|&(word, value)| copy[word as usize] = value);
+        if !self.owned.contains(&page) {
+            let dirty = words.iter().map(|&(word, value)| (Address { page, word }, value));
+            self.dirty.extend(dirty);
         }
         Ok(())
     }
@@ -73,25 +90,31 @@ impl Memory {
         let dirty = core::mem::take(&mut self.dirty).into_iter();
         let updates: Vec<_> =
             dirty.map(|(address, value)| Update { address, time, value }).collect();
-        self.latest.record_own(&updates);
+        by_page(&updates).for_each(|(page, of_page)| self.latest.record_own(page, of_page));
         updates
     }
 
-    /// What this node wrote in this epoch, and nobody later as far as is known here.
-    pub(crate) fn written(&self) -> impl Iterator<Item = Update> {
+    /// What this node wrote in this epoch, and nobody later as far as is known here, by page.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (PageId, impl Iterator<Item = Update>)> {
         self.latest.own()
     }
 
     /// Brings what came with a lock into the copies; keeps it for those that are absent. What is older than what is known
     /// of a word is passed over: a lock may bring what was written under another one held with it, and overwritten since.
     pub(crate) fn receive(&mut self, updates: &[Update]) {
-        let (copies, changed) = (&mut self.copies, &mut self.changed);
-        self.latest.record_newer(updates, |update| {
-            if let Some(copy) = copies.get_mut(&update.address.page) {
-                Arc::make_mut(copy)[update.address.word as usize] = update.value;
-                changed.insert(update.address.page);
+        for (page, of_page) in by_page(updates) {
+            let mut news = Vec::new();
+            self.latest.record_newer(page, of_page, |word, value| news.push((word, value)));
+            let Some(copy) = self.copies.get_mut(&page).filter(|_| !news.is_empty()) else {
+                continue;
+            };
+            let copy = Arc::make_mut(copy);
+            news.iter().for_each(|&(word, value)| copy[word as usize] = value);
+            match self.changed.entry(page).or_insert(Changed::Words(Vec::new())) {
+                Changed::Words(words) => words.append(&mut news),
+                Changed::Whole => {}
             }
-        });
+        }
     }
 
     /// Puts a fetched page in, with what is known of it since the last barrier.
@@ -100,7 +123,7 @@ impl Memory {
             Arc::make_mut(&mut contents)[word] = value;
         }
         self.copies.insert(page, contents);
-        self.changed.insert(page);
+        self.changed.insert(page, Changed::Whole);
     }
 
     /// The master of a managed page.
@@ -111,20 +134,17 @@ impl Memory {
     /// Ends an epoch at the manager: of each word the latest update wins.
     pub(crate) fn merge<'a>(&mut self, updates: impl Iterator<Item = &'a [Update]>) {
         let mut latest = self.latest.empty();
-        let masters = &mut self.masters;
-        for of_node in updates {
-            latest.record_newer(of_node, |update| {
-                let master =
-                    masters.get_mut(&update.address.page).expect("updates go to the manager");
-                Arc::make_mut(master)[update.address.word as usize] = update.value;
-            });
+        for (page, of_page) in updates.flat_map(by_page) {
+            let master = self.masters.get_mut(&page).expect("updates go to the manager");
+            let master = Arc::make_mut(master);
+            latest.record_newer(page, of_page, |word, value| master[word as usize] = value);
         }
     }
 
     /// Forgets a copy that is out of date.
     pub(crate) fn drop_copy(&mut self, page: PageId) {
         self.copies.remove(&page);
-        self.changed.insert(page);
+        self.changed.insert(page, Changed::Whole);
     }
 
     /// Forgets single writes: the masters have them now.
@@ -136,7 +156,7 @@ impl Memory {
     pub(crate) fn refresh(&mut self, page: PageId) {
         if let Some(master) = self.masters.get(&page) {
             self.copies.insert(page, master.clone());
-            self.changed.insert(page);
+            self.changed.insert(page, Changed::Whole);
         }
     }
 
@@ -173,9 +193,14 @@ impl Memory {
         self.copies.insert(page, contents);
     }
 
-    /// The pages whose copy has changed otherwise than by the program's writes, each with its new copy if there is one.
-    pub(crate) fn take_changed(&mut self) -> Vec<(PageId, Option<Contents>)> {
+    /// What the program is to see of the pages whose copy has changed otherwise than by its own writes.
+    pub(crate) fn take_changed(&mut self) -> Vec<Action> {
         let changed = core::mem::take(&mut self.changed).into_iter();
-        changed.map(|page| (page, self.copies.get(&page).cloned())).collect()
+        let action = |(page, changed)| match (changed, self.copies.get(&page)) {
+            (_, None) => Action::Hide(page),
+            (Changed::Whole, Some(copy)) => Action::Show(page, copy.clone()),
+            (Changed::Words(words), Some(_)) => Action::Update(page, words),
+        };
+        changed.map(action).collect()
     }
 }

@@ -44,6 +44,8 @@ pub struct Node {
     disowning: BTreeMap<PageId, Vec<NodeId>>,
     /// Pages that were disowned in this epoch: written to, nobody knows where.
     unnoted: BTreeSet<PageId>,
+    /// Pages that may have been written to in this epoch.
+    touched: BTreeSet<PageId>,
     /// Stamp of the newest update known of each lock, in this epoch.
     seen: BTreeMap<LockId, u64>,
     /// What was written under locks, where the last holder keeps it.
@@ -122,6 +124,7 @@ impl Node {
             held: BTreeMap::new(),
             disowning: BTreeMap::new(),
             unnoted: BTreeSet::new(),
+            touched: BTreeSet::new(),
             seen: BTreeMap::new(),
             logs: BTreeMap::new(),
             moves: Vec::new(),
@@ -166,7 +169,26 @@ impl Node {
     /// # Panics
     /// The word lies outside of its page.
     pub fn write(&mut self, address: Address, value: u32) -> Result<(), Absent> {
-        self.memory.write(address, value)
+        self.memory.write(address.page, &[(address.word, value)])
+    }
+
+    /// Writes words of a page, by number and value.
+    ///
+    /// # Errors
+    /// [`Absent`]: the page must be fetched.
+    ///
+    /// # Panics
+    /// A word lies outside of the page.
+    pub fn write_words(&mut self, page: PageId, words: &[(u32, u32)]) -> Result<(), Absent> {
+        self.memory.write(page, words)
+    }
+
+    /// The program may have written to a page, perhaps what was there before: before a single-read-write barrier that counts as writing,
+    /// as who writes there is to be left alone.
+    pub fn touch(&mut self, page: PageId) {
+        if !self.memory.is_owned(page) {
+            self.touched.insert(page);
+        }
     }
 
     /// How many barriers this node has passed.
@@ -194,10 +216,7 @@ impl Node {
             Event::Disowned(page, contents) => self.disowned(page, contents),
         }
         self.settle();
-        let changed = self.memory.take_changed().into_iter();
-        let mut actions: Vec<Action> = changed
-            .map(|(page, copy)| copy.map_or(Action::Hide(page), |copy| Action::Show(page, copy)))
-            .collect();
+        let mut actions = self.memory.take_changed();
         // What the program sees is right before its call returns.
         actions.append(&mut self.actions);
         actions
@@ -346,15 +365,18 @@ impl Node {
         self.end_interval();
         debug_assert!(self.disowning.is_empty(), "a page is disowned at once");
         let mut pages = core::mem::take(&mut self.unnoted);
+        let touched = core::mem::take(&mut self.touched);
+        if kind == BarrierKind::SingleReadWrite {
+            pages.extend(touched);
+        }
         let mut flushes: BTreeMap<NodeId, Vec<Update>> = BTreeMap::new();
         for page in &pages {
             // Its manager waits for something from each writer.
             flushes.entry(self.page_manager(*page)).or_default();
         }
-        for update in self.memory.written() {
-            let page = update.address.page;
+        for (page, updates) in self.memory.written() {
             pages.insert(page);
-            flushes.entry(self.page_manager(page)).or_default().push(update);
+            flushes.entry(self.page_manager(page)).or_default().extend(updates);
         }
         for (manager, updates) in flushes {
             self.send(manager, Message::Flush(updates));

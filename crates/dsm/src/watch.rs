@@ -1,15 +1,15 @@
 //! Learning which pages a program writes to: rights of pages in its view, and who tells of a write.
 //!
 //! ```text
-//!               show                  write               written(), show
-//!   Hidden ────────────> Watched ────────────> Written ────────────────────> Watched
-//!      ^  access: Absent    │                                                   │
-//!      └──── hide ──────────┴── open ──> Open (unwatched: the page is owned) <──┘
+//!               show                  write              take_written
+//!   Hidden ────────────> Watched ────────────> Written ─────────────────> Watched
+//!      ^  access: Absent    │                                                │
+//!      └──── hide ──────────┴── open ──> Open (unwatched: the page is owned) ┘
 //! ```
 //!
 //! | detection | the arrow `write` | needs |
 //! |---|---|---|
-//! | [`Detection::Scan`] | the kernel lets it pass and notes it; `written` asks (`WP_ASYNC`, `PAGEMAP_SCAN`) | Linux 6.7 |
+//! | [`Detection::Scan`] | the kernel lets it pass and notes it; `take_written` asks (`WP_ASYNC`, `PAGEMAP_SCAN`) | Linux 6.7 |
 //! | [`Detection::Userfault`] | `SIGBUS` on the thread, answered there (userfaultfd) | Linux 5.19, and permission |
 //! | [`Detection::Protect`] | `SIGSEGV`, answered by `mprotect` | nothing |
 //!
@@ -95,11 +95,11 @@ pub(crate) enum Access {
 
 /// What the three have to do. Pages are numbered from the begin of the memory.
 trait Detector: fmt::Debug + Send {
-    /// Gives pages other rights: none, all but unnoticed writing, or all.
-    fn admit(&mut self, pages: Range<usize>, access: Access) -> Result<(), Errno>;
+    /// Gives pages that all have the rights `from` others: none, all but unnoticed writing, or all.
+    fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno>;
 
-    /// Those of `watched` that were written to, where a write was no fault; from then on they are as after it.
-    fn written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno>;
+    /// Those of `watched` that were written to, where a write was no fault; they are watched anew.
+    fn take_written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno>;
 }
 
 /// The watched memory of one node.
@@ -182,9 +182,12 @@ impl Watch {
     }
 
     fn set(&mut self, pages: &[PageId], access: Access) -> Result<(), Errno> {
-        for run in pages.chunk_by(|one, next| one.0 + 1 == next.0) {
+        let now = |page: &PageId| self.access[page.0 as usize];
+        let alike = |one: &PageId, next: &PageId| one.0 + 1 == next.0 && now(one) == now(next);
+        let runs: Vec<_> = pages.chunk_by(alike).map(|run| (run, now(&run[0]))).collect();
+        for (run, before) in runs {
             let range = run[0].0 as usize..run[0].0 as usize + run.len();
-            self.detector.admit(range.clone(), access)?;
+            self.detector.admit(range.clone(), before, access)?;
             self.access[range].fill(access);
         }
         Ok(())
@@ -198,42 +201,41 @@ impl Watch {
         let place = page.0 as usize;
         match self.access[place] {
             Access::Hidden => Ok(Fault::Absent),
-            // No write faults then: the host has taken the page out of the page table, for want of memory.
-            Access::Watched if self.detection == Detection::Scan => {
-                self.detector.admit(place..place + 1, Access::Watched)?;
-                Ok(Fault::Noted)
-            }
-            Access::Watched => {
-                self.detector.admit(place..place + 1, Access::Written)?;
+            Access::Watched if self.detection != Detection::Scan => {
+                self.detector.admit(place..place + 1, Access::Watched, Access::Written)?;
                 self.access[place] = Access::Written;
                 self.faulted.push(place);
                 Ok(Fault::Noted)
             }
-            // The same, or somebody else was faster.
-            Access::Written | Access::Open => {
-                self.detector.admit(place..place + 1, Access::Open)?;
+            // Somebody else was faster, or the host has taken the page out of the page table, for want of memory.
+            access => {
+                self.detector.admit(place..place + 1, Access::Hidden, access)?;
                 Ok(Fault::Noted)
             }
         }
     }
 
-    /// The pages written to since they were shown, ascending. Writes to them are not noted until they are shown again.
+    /// The pages written to since they were shown, or told of, ascending. A write from now on is told of by the next call: what is
+    /// read of a page after this call is at least as new as what was told of.
     ///
     /// # Errors
     /// The host's.
-    pub fn written(&mut self) -> Result<Vec<PageId>, Errno> {
-        let mut written = core::mem::take(&mut self.faulted);
+    pub fn take_written(&mut self) -> Result<Vec<PageId>, Errno> {
         if self.detection == Detection::Scan {
+            let mut written = Vec::new();
             for run in self.watched_runs() {
-                written.extend(self.detector.written(run)?);
+                written.extend(self.detector.take_written(run)?);
             }
-            written.iter().for_each(|&page| self.access[page] = Access::Written);
+            return Ok(written.into_iter().map(|page| PageId(page as u32)).collect());
         }
+        let mut written = core::mem::take(&mut self.faulted);
         // A page that was hidden or shown meanwhile has nothing to tell.
         written.retain(|&page| self.access[page] == Access::Written);
         written.sort_unstable();
         written.dedup();
-        Ok(written.into_iter().map(|page| PageId(page as u32)).collect())
+        let written: Vec<_> = written.into_iter().map(|page| PageId(page as u32)).collect();
+        self.show(&written)?;
+        Ok(written)
     }
 
     fn watched_runs(&self) -> Vec<Range<usize>> {

@@ -66,22 +66,24 @@ impl Words {
     }
 
     /// Notes what this node has written: by its own time nothing is later.
-    pub(crate) fn record_own(&mut self, updates: &[Update]) {
-        for of_page in updates.chunk_by(|one, other| one.address.page == other.address.page) {
-            let words = self.page(of_page[0].address.page);
-            for update in of_page {
-                words.times[update.address.word as usize] = 0;
-                words.record(update, true);
-            }
+    pub(crate) fn record_own(&mut self, page: PageId, updates: &[Update]) {
+        let words = self.page(page);
+        for update in updates {
+            words.times[update.address.word as usize] = 0;
+            words.record(update, true);
         }
     }
 
-    /// Notes what others have written where that is later than what is known, and calls `each` with it.
-    pub(crate) fn record_newer(&mut self, updates: &[Update], mut each: impl FnMut(&Update)) {
-        for of_page in updates.chunk_by(|one, other| one.address.page == other.address.page) {
-            let words = self.page(of_page[0].address.page);
-            of_page.iter().filter(|update| words.record(update, false)).for_each(&mut each);
-        }
+    /// Notes what others have written to a page where that is later than what is known, and calls `each` with word and value.
+    pub(crate) fn record_newer(
+        &mut self,
+        page: PageId,
+        updates: &[Update],
+        mut each: impl FnMut(u32, u32),
+    ) {
+        let words = self.page(page);
+        let newer = updates.iter().filter(|update| words.record(update, false));
+        newer.for_each(|update| each(update.address.word, update.value));
     }
 
     /// What is known of a page, in order.
@@ -93,14 +95,16 @@ impl Words {
         })
     }
 
-    /// What this node wrote last of all, in order.
-    pub(crate) fn own(&self) -> impl Iterator<Item = Update> {
-        self.pages.iter().flat_map(|(&page, words)| {
+    /// What this node wrote last of all, in order, for each page where there is something.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (PageId, impl Iterator<Item = Update>)> {
+        let some = self.pages.iter().filter(|(_, words)| words.own.iter().any(|bits| *bits != 0));
+        some.map(|(&page, words)| {
             let own = (0..words.times.len()).filter(|&word| words.is_own(word));
-            own.map(move |word| {
+            let update = move |word: usize| {
                 let address = Address { page, word: word as u32 };
                 Update { address, time: words.times[word] - 1, value: words.values[word] }
-            })
+            };
+            (page, own.map(update))
         })
     }
 

@@ -173,6 +173,24 @@ fn single_read_write_barriers_leave_own_pages_unwatched() {
 }
 
 #[test]
+fn who_writes_what_was_there_before_is_left_alone_as_well() {
+    let program = |mut dsm: Dsm| {
+        let array = dsm.allocate::<u32>(2 * WORDS_A_PAGE, Placement::Blocks).unwrap();
+        let mine = usize::from(dsm.rank()) * WORDS_A_PAGE;
+        let mut compared = Vec::new();
+        for _ in 0..4 {
+            dsm.cells(&array)[mine..][..WORDS_A_PAGE].iter().for_each(|cell| cell.set(0));
+            dsm.barrier(BarrierKind::SingleReadWrite).unwrap();
+            compared.push(dsm.statistics().pages_compared);
+        }
+        dsm.leave().unwrap();
+        compared
+    };
+    let test = "who_writes_what_was_there_before_is_left_alone_as_well";
+    everywhere(test, 2, program, |compared| assert_eq!(compared, vec![vec![1; 4]; 2]));
+}
+
+#[test]
 fn what_is_owned_is_noticed_again_under_a_lock() {
     let program = |mut dsm: Dsm| {
         let array = dsm.allocate::<u32>(WORDS_A_PAGE, Placement::On(NodeId(0))).unwrap();

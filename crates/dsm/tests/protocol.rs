@@ -48,7 +48,7 @@ impl Cluster {
                     let contents = self.nodes[node].copy(page).expect("it is owned").clone();
                     self.feed(node, Event::Disowned(page, contents));
                 }
-                Action::Show(..) | Action::Hide(_) | Action::Own(_) => {}
+                Action::Show(..) | Action::Update(..) | Action::Hide(_) | Action::Own(_) => {}
             }
         }
     }

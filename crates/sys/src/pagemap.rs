@@ -11,6 +11,8 @@ use crate::raw::call;
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: usize = 3 << 30 | size_of::<Scan>() << 16 | 0x66 << 8 | 16;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
+/// `PM_SCAN_WP_MATCHING`: what is reported is protected again, in the same step.
+const PROTECT_AGAIN: u64 = 1;
 /// Runs of pages that one call reports at most.
 const RUNS_MAX: usize = 64;
 
@@ -54,13 +56,14 @@ impl PageMap {
     }
 
     /// Calls `visit` with start and length of each run of pages in `[start, start + bytes)` that are not write-protected by a
-    /// [`crate::userfault::Userfault`]: where all were, those are the ones written to since.
+    /// [`crate::userfault::Userfault`], and protects them in the same step: where all were, those are the ones written to since, and a
+    /// write from now on is told of by the next call.
     ///
-    /// Costs some nanoseconds a page of the range.
+    /// Costs some nanoseconds a page of the range. Memory that no such descriptor watches is passed over.
     ///
     /// # Errors
     /// `INVAL`: this kernel cannot. Injected ones.
-    pub fn written(
+    pub fn take_written(
         &self,
         start: usize,
         bytes: usize,
@@ -72,7 +75,7 @@ impl PageMap {
             fault::check(Call::Userfault)?;
             let mut scan = Scan {
                 bytes: size_of::<Scan>() as u64,
-                flags: 0,
+                flags: PROTECT_AGAIN,
                 start: at,
                 end,
                 walked_to: 0,

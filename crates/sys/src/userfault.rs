@@ -21,7 +21,7 @@ use crate::raw::call;
 pub enum Writes {
     /// Raises `SIGBUS`.
     Stop,
-    /// Passes; [`crate::pagemap::PageMap::written`] tells of it. Linux 6.7.
+    /// Passes; [`crate::pagemap::PageMap::take_written`] tells of it. Linux 6.7.
     Pass,
 }
 
@@ -119,7 +119,8 @@ impl Userfault {
         Ok(this)
     }
 
-    /// Changes what may be done with `[start, start + bytes)`, whose pages must exist: somebody has touched them in another view.
+    /// Puts the pages of `[start, start + bytes)` into the page table, with these rights; those that are in it stay as they are. They must
+    /// exist: somebody has touched them in another view.
     ///
     /// # Errors
     /// `FAULT`: a page does not exist. `NOMEM`. Injected ones.
@@ -133,10 +134,7 @@ impl Userfault {
                 Ok(()) => break,
                 Err(errno) if errno.number() == libc::EEXIST => {
                     // Those before it are done; this one is in the page table already.
-                    let done = usize::try_from(more.mapped).unwrap_or(0);
-                    let one = crate::memory::PAGE_BYTES;
-                    self.write_protect(at + done, one, to)?;
-                    at += done + one;
+                    at += usize::try_from(more.mapped).unwrap_or(0) + crate::memory::PAGE_BYTES;
                 }
                 Err(Errno::AGAIN) => at += usize::try_from(more.mapped).unwrap_or(0),
                 Err(errno) => return Err(errno),
@@ -145,7 +143,7 @@ impl Userfault {
         Ok(())
     }
 
-    /// The same for pages that are in the page table.
+    /// Changes the rights of the pages that are in the page table.
     ///
     /// # Errors
     /// `NOMEM`. Injected ones.

@@ -19,7 +19,7 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::clock::Instant;
 use kyocho_sys::two_views::TwoViews;
 
-use crate::address::{Address, PageId};
+use crate::address::PageId;
 use crate::counters::Counters;
 use crate::interface::{Action, Call, DsmError, Event, Layout, Outcome};
 use crate::node::Node;
@@ -144,20 +144,19 @@ impl Core {
     /// Tells the node what the program has written since the last time.
     fn collect(&self, state: &mut State) -> Result<(), Errno> {
         let began = Instant::now();
-        let written = state.watch.written()?;
+        // They are watched anew before they are read: no write of another thread falls between.
+        let written = state.watch.take_written()?;
         let pages = Pages::of(&self.views);
         let mut words = Vec::new();
         for &page in &written {
+            state.node.touch(page);
             let copy = state.node.copy(page).expect("what the program can write to is here");
             words.clear();
             pages.differing(page, copy, |word, value| words.push((word, value)));
             state.statistics.words_written += words.len() as u64;
-            for &(word, value) in &words {
-                let told = state.node.write(Address { page, word }, value);
-                assert!(told.is_ok(), "the copy was looked at just now");
-            }
+            let told = state.node.write_words(page, &words);
+            assert!(told.is_ok(), "the copy was looked at just now");
         }
-        state.watch.show(&written)?;
         state.statistics.pages_compared += written.len() as u64;
         state.statistics.comparing += began.elapsed();
         Ok(())
@@ -166,12 +165,12 @@ impl Core {
     /// Undoes what the program has written since the last time.
     pub(super) fn forget(&self) -> Result<(), Errno> {
         let mut state = self.lock();
-        let written = state.watch.written()?;
+        let written = state.watch.take_written()?;
         let pages = Pages::of(&self.views);
         for &page in &written {
             pages.put(page, state.node.copy(page).expect("what the program can write to is here"));
         }
-        state.watch.show(&written)
+        Ok(())
     }
 
     fn step(&self, state: &mut State, event: Event) {
@@ -205,6 +204,7 @@ impl Core {
                     pages.put(page, &contents);
                     shown.push(page);
                 }
+                Action::Update(page, words) => pages.put_words(page, &words),
                 Action::Hide(page) => hidden.push(page),
                 Action::Own(page) => owned.push(page),
                 Action::Disown(page) => {

@@ -59,6 +59,14 @@ impl<'a> Pages<'a> {
         }
     }
 
+    /// Makes some words of a page these values.
+    pub fn put_words(self, page: PageId, values: &[(u32, u32)]) {
+        let words = self.words(page.0 as usize);
+        for &(word, value) in values {
+            words[word as usize].store(value, Ordering::Relaxed);
+        }
+    }
+
     /// Calls `each` with number and value of every word of a page that is not as in `copy`.
     pub fn differing(self, page: PageId, copy: &[u32], mut each: impl FnMut(u32, u32)) {
         let words = self.words(page.0 as usize);

@@ -23,8 +23,8 @@ impl Protect {
 }
 
 impl Detector for Protect {
-    fn admit(&mut self, pages: Range<usize>, access: Access) -> Result<(), Errno> {
-        let rights = match access {
+    fn admit(&mut self, pages: Range<usize>, _from: Access, to: Access) -> Result<(), Errno> {
+        let rights = match to {
             Access::Hidden => Protection::None,
             Access::Watched => Protection::Read,
             Access::Written | Access::Open => Protection::ReadWrite,
@@ -32,7 +32,7 @@ impl Detector for Protect {
         self.views.protect(pages.start * PAGE_BYTES, pages.len() * PAGE_BYTES, rights)
     }
 
-    fn written(&mut self, _watched: Range<usize>) -> Result<Vec<usize>, Errno> {
+    fn take_written(&mut self, _watched: Range<usize>) -> Result<Vec<usize>, Errno> {
         Ok(Vec::new())
     }
 }

@@ -32,7 +32,7 @@ impl Faults {
     pub(super) fn scanning(views: Arc<TwoViews>) -> Result<Self, Errno> {
         let map = PageMap::open()?;
         // A kernel that cannot scan says so now.
-        map.written(views.program(), PAGE_BYTES, |_, _| {})?;
+        map.take_written(views.program(), PAGE_BYTES, |_, _| {})?;
         Self::new(views, Writes::Pass, Some(map))
     }
 
@@ -48,29 +48,27 @@ impl Faults {
 }
 
 impl Detector for Faults {
-    fn admit(&mut self, pages: Range<usize>, access: Access) -> Result<(), Errno> {
+    fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno> {
         let (start, bytes) = (self.address(pages.start), pages.len() * PAGE_BYTES);
-        match access {
-            Access::Hidden => self.views.unlink(pages.start * PAGE_BYTES, bytes),
-            Access::Watched => {
-                Pages::of(&self.views).make_exist(pages);
-                self.faults.admit(start, bytes, Admission::WriteProtected)
-            }
-            // Mostly it is in the page table; where the host has taken it out, the next fault tells.
-            Access::Written => self.faults.write_protect(start, bytes, Admission::ReadWrite),
-            Access::Open => {
-                Pages::of(&self.views).make_exist(pages);
-                self.faults.admit(start, bytes, Admission::ReadWrite)
-            }
+        let admission = match to {
+            Access::Hidden => return self.views.unlink(pages.start * PAGE_BYTES, bytes),
+            Access::Watched => Admission::WriteProtected,
+            Access::Written | Access::Open => Admission::ReadWrite,
+        };
+        if from == Access::Hidden {
+            Pages::of(&self.views).make_exist(pages);
+            return self.faults.admit(start, bytes, admission);
         }
+        // Mostly they are in the page table; where the host has taken one out, the next fault tells.
+        self.faults.write_protect(start, bytes, admission)
     }
 
-    fn written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno> {
+    fn take_written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno> {
         let Some(map) = &self.map else { return Ok(Vec::new()) };
         let (start, bytes) = (self.address(watched.start), watched.len() * PAGE_BYTES);
         let base = self.views.program();
         let mut pages = Vec::new();
-        map.written(start, bytes, |run, length| {
+        map.take_written(start, bytes, |run, length| {
             let first = (run - base) / PAGE_BYTES;
             pages.extend(first..first + length / PAGE_BYTES);
         })?;

@@ -219,7 +219,7 @@ impl World {
                     let contents = copy.clone();
                     self.feed(node, Event::Disowned(page, contents))?;
                 }
-                Action::Show(..) | Action::Hide(_) | Action::Own(_) => {}
+                Action::Show(..) | Action::Update(..) | Action::Hide(_) | Action::Own(_) => {}
             }
         }
         Ok(())
