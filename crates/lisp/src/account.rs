@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  memory   live at the last collection + taken since  <= memory_bytes_max     charged at each refill
-//!  processors                 equal shares; who is over his runs behind the others   [`share`]
+//!  processors                 in proportion to shares; who has had more runs behind     [`share`]
 //!  threads, ports, sessions   held: counted in and out  <= ..._max             charged when made
 //! ```
 //!
@@ -15,13 +15,12 @@
 //! Between two collections an account pays for all it takes, garbage included: only a collection can tell. One that runs into
 //! its bound asks for a collection before anything is raised (`may_collect` says how often).
 
-mod share;
+pub(crate) mod share;
 
 use crate::heap::OutOfMemory;
 use core::fmt;
 use kyocho_microprocess::Priority;
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
-use share::Share;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How much an account may have. What is beyond is refused to who asks, as an error that names the bound.
@@ -37,6 +36,8 @@ pub struct Bounds {
     pub sessions_max: usize,
     /// The most urgent priority its threads may have.
     pub priority_max: Priority,
+    /// Its part of the processors where users want more than there is, in proportion to those of others; 1 or more.
+    pub share: u32,
     /// Whether it may touch the host's files and see the process's environment.
     pub files: bool,
 }
@@ -49,6 +50,7 @@ impl Bounds {
         ports_max: usize::MAX,
         sessions_max: usize::MAX,
         priority_max: Priority::HIGHEST,
+        share: 1,
         files: true,
     };
 }
@@ -115,7 +117,8 @@ pub struct Account {
     held: [AtomicUsize; 3],
     /// Before this time on the monotonic clock it has no collection.
     collects_from_ns: AtomicU64,
-    share: Mutex<Share>,
+    /// What its threads have run, by its share.
+    virtual_ns: AtomicU64,
 }
 
 /// Memory kept for small requests of an account that has used the rest up, so that its handlers run.
@@ -149,7 +152,7 @@ impl Account {
             taken_bytes: AtomicUsize::new(0),
             held: Default::default(),
             collects_from_ns: AtomicU64::new(0),
-            share: Mutex::default(),
+            virtual_ns: AtomicU64::new(0),
         })
     }
 
@@ -278,18 +281,21 @@ impl Account {
         self.live_bytes().saturating_add(self.reserve_bytes()) > self.bounds().memory_bytes_max
     }
 
-    /// One of its threads has run for `ns`, up to `now_ns`; its share is so many thousandths of a processor.
-    pub(crate) fn run(&self, now_ns: u64, ns: u64, millishare: u64) {
-        self.lock_share().run(now_ns, ns, millishare);
+    /// One of its threads has run for `ran_ns`.
+    pub(crate) fn run(&self, ran_ns: u64, floor_ns: u64) {
+        let share = self.bounds().share;
+        let after = |virtual_ns| Some(share::after(virtual_ns, floor_ns, ran_ns, share));
+        let _ = self.virtual_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
     }
 
-    /// Whether its threads run behind those of others.
-    pub(crate) fn is_over_share(&self, now_ns: u64, millishare: u64) -> bool {
-        self.lock_share().is_over(now_ns, millishare)
+    /// Its virtual time: what [`share`] tells of.
+    pub(crate) fn virtual_ns(&self) -> u64 {
+        self.virtual_ns.load(Ordering::Relaxed)
     }
 
-    fn lock_share(&self) -> MutexGuard<'_, Share> {
-        self.share.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The priority that its lead leaves a thread of its own.
+    pub(crate) fn priority_within_share(&self, own: Priority, floor_ns: u64) -> Priority {
+        share::priority(own, self.virtual_ns(), floor_ns)
     }
 
     /// Whether a collection may be made because of its shortage alone; otherwise the time from when on.

@@ -1,4 +1,4 @@
-//! The services that are threads (paper 4, §3.1): the system-call thread and the collector.
+//! The services that are threads (paper 4, §3.1): the system-call thread, the collector, and the keeper of [`shares`].
 //!
 //! ```text
 //! thread: cache empty --request--> system-call thread: refill --unpark--> thread runs on
@@ -6,7 +6,11 @@
 //! thread: --request--> collector: stops the world, collects, lets it go on
 //! ```
 //!
-//! Either may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was.
+//! Each may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was.
+
+mod shares;
+
+pub(crate) use shares::Shares;
 
 use crate::heap::OutOfMemory;
 use crate::heap::cells::CellWords;

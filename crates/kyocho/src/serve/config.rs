@@ -52,6 +52,7 @@ pub(crate) const DEFAULT: Bounds = Bounds {
     ports_max: 32,
     sessions_max: 8,
     priority_max: Priority::NORMAL,
+    share: 1,
     files: false,
 };
 
@@ -77,6 +78,7 @@ struct WrittenUser {
     ports: Option<usize>,
     sessions: Option<usize>,
     priority: Option<Spanned<u8>>,
+    share: Option<Spanned<u32>>,
     files: Option<bool>,
 }
 
@@ -88,11 +90,15 @@ struct WrittenLimits {
     ports: Option<usize>,
     sessions: Option<usize>,
     priority: Option<Spanned<u8>>,
+    share: Option<Spanned<u32>>,
     files: Option<bool>,
 }
 
 /// The least memory that a session does something useful with.
 const MEMORY_MIB_MIN: usize = 4;
+
+/// The largest share of the processors.
+const SHARE_MAX: u32 = 1000;
 
 /// What is wrong with a file, and where.
 #[derive(Debug)]
@@ -170,8 +176,8 @@ impl Config {
 
 impl WrittenUser {
     fn limits(self) -> WrittenLimits {
-        let Self { uid: _, memory_mib, threads, ports, sessions, priority, files } = self;
-        WrittenLimits { memory_mib, threads, ports, sessions, priority, files }
+        let Self { uid: _, memory_mib, threads, ports, sessions, priority, share, files } = self;
+        WrittenLimits { memory_mib, threads, ports, sessions, priority, share, files }
     }
 }
 
@@ -187,6 +193,12 @@ impl WrittenLimits {
         if let Some(level) = self.priority {
             let out_of_range = || (level.span(), "priority must be 0 to 63".to_owned());
             bounds.priority_max = Priority::new(*level.get_ref()).ok_or_else(out_of_range)?;
+        }
+        if let Some(share) = self.share {
+            if !(1..=SHARE_MAX).contains(share.get_ref()) {
+                return Err((share.span(), format!("share must be 1 to {SHARE_MAX}")));
+            }
+            bounds.share = *share.get_ref();
         }
         bounds.threads_max = self.threads.unwrap_or(bounds.threads_max);
         bounds.ports_max = self.ports.unwrap_or(bounds.ports_max);
@@ -210,12 +222,15 @@ mod tests {
     fn users_inherit_the_limits_of_everybody() {
         let config = Config::parse(
             "listen = ['unix:/tmp/s']\ntelnet_user = 'guest'\n[limits]\nmemory_mib = 16\n\
-             [user.ada]\nuid = 7\nthreads = 3\nfiles = true\n[user.guest]\n",
+             [user.ada]\nuid = 7\nthreads = 3\nshare = 4\nfiles = true\n[user.guest]\n",
         )
         .unwrap();
         let limits = Bounds { memory_bytes_max: 16 << 20, ..DEFAULT };
         assert_eq!(config.users["guest"].bounds, limits);
-        assert_eq!(config.users["ada"].bounds, Bounds { threads_max: 3, files: true, ..limits });
+        assert_eq!(
+            config.users["ada"].bounds,
+            Bounds { threads_max: 3, share: 4, files: true, ..limits }
+        );
         assert_eq!(config.user_of(7), Some("ada"));
         assert_eq!(config.user_of(8), None);
     }
@@ -228,6 +243,7 @@ mod tests {
             ("[limits]\n\nmemory_mib = 1\n", 3, "at least 4"),
             ("[limits]\nthreads = -1\n", 2, ""),
             ("[user.a]\npriority = 64\n", 2, "0 to 63"),
+            ("[user.a]\nfiles = true\nshare = 0\n", 3, "share must be 1 to 1000"),
             ("[user.a]\nmemory = 64\n", 2, "unknown field `memory`"),
             ("[user.a\n", 1, ""),
         ] {

@@ -1,83 +1,56 @@
 //! A user's share of the processors.
 //!
-//! Users whose threads are runnable have equal shares. What an account's threads run fills a bucket that its share drains: while
-//! the bucket is full, the account is *over its share*, and its threads run at a quarter of their priority, so behind
-//! everybody who is not. Nobody is held up while a processor is free; who has waited has his share at once.
+//! What an account's threads run counts on its *virtual time*: time on a processor by the account's share (start-time fair queueing;
+//! Goyal, Guo and Vin, 1996). The *floor* is the virtual time of the hindmost active account, and nobody's is below it: who was away saves
+//! nothing up. How far an account is before the floor is its *lead*, and its threads run the less urgently, the greater that is.
+//!
+//! ```text
+//!  floor          + BURST          + 2 BURST    ...    + LEAD_MAX     virtual time
+//!    | own priority  | a quarter       | one level less ...  |
+//! ```
+//!
+//! So users whose threads want more than there is have the processors in proportion to their shares, however many threads each has and on
+//! however many virtual processors they are; nobody is held up while a processor is free. One who wants less than his share does not keep
+//! the others from theirs: the floor follows who is before all at [`LEAD_MAX`].
 //!
 //! Pure: time is an argument.
 
-/// What an account may run at a time beyond its share, in nanoseconds on a processor: so that who seldom runs is not behind.
-const BURST_NS: u64 = 50_000_000;
-/// No more than this is held against an account, however long it has run.
-const DEBT_NS: u64 = 200_000_000;
+use kyocho_microprocess::Priority;
 
-/// One account's bucket.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Share {
-    level_ns: u64,
-    at_ns: u64,
+/// How far before the floor an account may be as if it were not: threads take turns by the time slice, and who seldom runs is
+/// not behind.
+const BURST_NS: u64 = 20_000_000;
+/// Beyond this no lead is the greater for it.
+const LEVELS: u64 = 8;
+/// No account is further before the floor.
+const LEAD_MAX_NS: u64 = LEVELS * BURST_NS;
+/// The threads of an account with a lead run at this part of their priority, or lower.
+const BEHIND_PART: u8 = 4;
+
+/// The virtual time of an account that was at `virtual_ns`, after its threads have run for `ran_ns`.
+pub(crate) fn after(virtual_ns: u64, floor_ns: u64, ran_ns: u64, share: u32) -> u64 {
+    virtual_ns.max(floor_ns).saturating_add(ran_ns / u64::from(share.max(1)))
 }
 
-impl Share {
-    /// Its threads have run for `ns`, up to `now_ns`. `millishare` thousandths of a processor are its share.
-    pub(crate) fn run(&mut self, now_ns: u64, ns: u64, millishare: u64) {
-        self.drain(now_ns, millishare);
-        self.level_ns = self.level_ns.saturating_add(ns).min(DEBT_NS);
-    }
+/// The floor that follows `before_ns`, with accounts active that are at these virtual times.
+pub(crate) fn floor(before_ns: u64, active_ns: impl Iterator<Item = u64>) -> u64 {
+    let raised = active_ns.map(|at_ns| at_ns.max(before_ns));
+    let ends = raised.fold(None, |ends, at_ns| {
+        let (first, last) = ends.unwrap_or((at_ns, at_ns));
+        Some((at_ns.min(first), at_ns.max(last)))
+    });
+    ends.map_or(before_ns, |(first, last)| first.max(last.saturating_sub(LEAD_MAX_NS)))
+}
 
-    /// Whether it has had more than its share of late.
-    pub(crate) fn is_over(&mut self, now_ns: u64, millishare: u64) -> bool {
-        self.drain(now_ns, millishare);
-        self.level_ns > BURST_NS
-    }
-
-    fn drain(&mut self, now_ns: u64, millishare: u64) {
-        // Threads on two processors may tell their times out of order.
-        let elapsed_ns = now_ns.saturating_sub(self.at_ns);
-        self.at_ns = self.at_ns.max(now_ns);
-        let drained = u128::from(elapsed_ns) * u128::from(millishare) / 1000;
-        self.level_ns = self.level_ns.saturating_sub(u64::try_from(drained).unwrap_or(u64::MAX));
-    }
+/// The priority that is left of a thread's own, for an account at `virtual_ns`.
+pub(crate) fn priority(own: Priority, virtual_ns: u64, floor_ns: u64) -> Priority {
+    let steps = (virtual_ns.saturating_sub(floor_ns) / BURST_NS).min(LEVELS);
+    let level = match steps {
+        0 => return own,
+        steps => (own.level() / BEHIND_PART).saturating_sub(steps as u8 - 1),
+    };
+    Priority::new(level).unwrap_or(Priority::LOWEST)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{BURST_NS, DEBT_NS, Share};
-    use proptest::prelude::{prop_assert, proptest};
-
-    const MS: u64 = 1_000_000;
-
-    #[test]
-    fn who_runs_all_the_time_is_over_half_a_processor() {
-        let mut share = Share::default();
-        let over = (1..1000).position(|ms| {
-            share.run(ms * MS, MS, 500);
-            share.is_over(ms * MS, 500)
-        });
-        assert_eq!(over, Some(99), "in the hundredth millisecond: after twice the burst");
-    }
-
-    #[test]
-    fn who_waits_is_forgiven() {
-        let mut share = Share::default();
-        (1..10_000).for_each(|ms| share.run(ms * MS, MS, 100));
-        assert!(share.is_over(10_000 * MS, 100));
-        let forgiven_ms = (DEBT_NS - BURST_NS) / MS * 10;
-        assert!(!share.is_over((10_000 + forgiven_ms) * MS, 100));
-    }
-
-    proptest! {
-        /// Who runs no more than his share is never over it.
-        #[test]
-        fn a_share_may_be_used(millishare in 1_u64..4000, steps in proptest::collection::vec(1_u64..5000, 1..200)) {
-            let mut share = Share::default();
-            let mut now_ns = 0;
-            for us in steps {
-                let ran_ns = us * 1000;
-                now_ns += (ran_ns * 1000).div_ceil(millishare);
-                share.run(now_ns, ran_ns, millishare);
-                prop_assert!(!share.is_over(now_ns, millishare));
-            }
-        }
-    }
-}
+mod tests;

@@ -161,6 +161,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     serve("gc", &kernel, |kernel| kernel.collector.run(kernel))?;
     let mib = kernel.options.memory_max_bytes >> 20;
     say("gc", format!("mark-region, stops the world; heap up to {mib} MiB"));
+    serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
     load_prelude(&kernel).map_err(BootError::Prelude)?;
     for folder in &kernel.options.library_path {
         lock(&kernel.base.world).add_library_folder(folder);

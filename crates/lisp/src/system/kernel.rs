@@ -7,7 +7,7 @@ use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
 use crate::machine::{Hooks, condition, control};
 use crate::raise::{Cause, Raise, Result};
 use crate::report::Report;
-use crate::service::{Collector, SystemCall};
+use crate::service::{Collector, Shares, SystemCall};
 use crate::syntax::datum::{Datum, Span};
 use crate::syntax::environment::Environment;
 use crate::syntax::error::SyntaxError;
@@ -23,13 +23,8 @@ use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Thousandths.
-const MILLI: u64 = 1000;
-/// How long an account's share is taken for what it was.
-const SHARE_INTERVAL_NS: u64 = 20_000_000;
 
 /// Threads that the report of a deadlock lists.
 const DEADLOCK_LINES_MAX: usize = 20;
@@ -49,14 +44,12 @@ pub(crate) struct Kernel {
     pub(crate) threads: Threads,
     pub(crate) system_call: SystemCall,
     pub(crate) collector: Collector,
+    pub(crate) shares: Shares,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,
     /// All sessions that have not ended, by number.
     sessions: Mutex<BTreeMap<u64, Arc<LispSession>>>,
     next_session: AtomicU64,
-    /// What an account's share is, in thousandths of a processor, and as of when.
-    millishare: AtomicU64,
-    shared_at_ns: AtomicU64,
     /// For those who are no Lisp thread; used under `Threads::as_outsider`.
     pub(crate) mutator: Mutex<Mutator>,
 }
@@ -130,6 +123,8 @@ impl Kernel {
         let base = LispSession::new(0, account, world, None)
             .map_err(|error| Raise::error(error.to_string(), Vec::new()))?;
         let base = Arc::new(base);
+        // Booting has put down how many there are.
+        let shares = Shares::new(options.virtual_processors.unwrap_or(1));
         Ok(Self {
             heap,
             builtins,
@@ -139,11 +134,10 @@ impl Kernel {
             threads: Threads::default(),
             system_call: SystemCall::default(),
             collector: Collector::default(),
+            shares,
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
             next_session: AtomicU64::new(1),
-            millishare: AtomicU64::new(MILLI),
-            shared_at_ns: AtomicU64::new(0),
             mutator: Mutex::new(mutator),
         })
     }
@@ -190,26 +184,13 @@ impl Kernel {
         Ok(session)
     }
 
-    /// The share of an account, in thousandths of a processor: all processors by the accounts that have active threads. Counted
-    /// anew from time to time.
-    pub(crate) fn millishare(&self, now_ns: u64) -> u64 {
-        let at_ns = self.shared_at_ns.load(Ordering::Relaxed);
-        let is_due = now_ns.saturating_sub(at_ns) > SHARE_INTERVAL_NS;
-        let is_mine = || {
-            let (relaxed, all) = (Ordering::Relaxed, &self.shared_at_ns);
-            all.compare_exchange(at_ns, now_ns, relaxed, relaxed).is_ok()
-        };
-        if is_due && is_mine() {
-            let sessions = lock(&self.sessions);
-            let active = sessions.values().filter(|session| session.is_active());
-            let accounts: HashSet<_> =
-                active.map(|session| Arc::as_ptr(&session.account)).collect();
-            // Booting has put down how many there are.
-            let processors = self.options.virtual_processors.unwrap_or(1) as u64;
-            let share = processors * MILLI / (accounts.len() as u64).max(1);
-            self.millishare.store(share, Ordering::Relaxed);
-        }
-        self.millishare.load(Ordering::Relaxed)
+    /// The virtual times of the users' accounts that have active threads: see [`share`](crate::account::share).
+    pub(crate) fn active_virtual_times_ns(&self) -> Vec<u64> {
+        let sessions = lock(&self.sessions);
+        let active = sessions.values().filter(|session| session.id != 0 && session.is_active());
+        let accounts: HashMap<_, _> =
+            active.map(|session| (Arc::as_ptr(&session.account), &session.account)).collect();
+        accounts.into_values().map(|account| account.virtual_ns()).collect()
     }
 
     /// A session has ended.

@@ -53,8 +53,6 @@ const EXHAUSTED_MAX: u32 = 8;
 const STARVED_MAX: u32 = 100;
 /// Collections that either is worth where only the user's other threads can have the memory.
 const BOUNDED_TRIES_MAX: u32 = 2;
-/// A thread of an account that is over its share runs at this part of its priority.
-const OVER_SHARE_PART: u8 = 4;
 /// Cells that a thread gets at a time while memory is short.
 const SHORT_CELLS: usize = 64;
 
@@ -110,6 +108,16 @@ fn retire(kernel: &Kernel, thread: &LispThread) {
     *lock(&thread.held) = None;
 }
 
+/// Gives the running thread another place in the queues, where this is another one than it has; whether it is.
+fn changes_place(priority: Priority) -> bool {
+    let me = Microprocess::current();
+    let changes = me.priority() != priority;
+    if changes {
+        me.set_priority(priority);
+    }
+    changes
+}
+
 impl Stackless for Runner {
     fn step(&mut self) -> Step {
         let thread = Arc::clone(&self.thread);
@@ -142,7 +150,10 @@ impl Runner {
     /// A step that the thread's account is charged for.
     fn step_within_share(&mut self, thread: &Arc<LispThread>) -> Step {
         let begin_ns = monotonic_ns();
-        if self.changes_place(thread, begin_ns) {
+        let floor_ns = self.kernel.shares.begin_step();
+        let account = &thread.session.account;
+        let own = lock(&thread.inner).priority;
+        if changes_place(account.priority_within_share(own, floor_ns)) {
             return Step::Yield;
         }
         let outside_ns = thread.outside_ns.load(Ordering::Relaxed);
@@ -151,22 +162,12 @@ impl Runner {
         let now_ns = monotonic_ns();
         let ran_ns = (now_ns - begin_ns).saturating_sub(outside_ns);
         thread.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
-        thread.session.account.run(now_ns, ran_ns, self.kernel.millishare(now_ns));
-        step
-    }
-
-    /// Gives the thread the place in the queues that its account's share leaves it; whether that is another one than before.
-    fn changes_place(&self, thread: &LispThread, now_ns: u64) -> bool {
-        let session = &thread.session;
-        let is_over = session.account.is_over_share(now_ns, self.kernel.millishare(now_ns));
-        let level = lock(&thread.inner).priority.level();
-        let level = if is_over { level / OVER_SHARE_PART } else { level };
-        let Some(priority) = Priority::new(level) else { return false };
-        if Microprocess::current().priority() == priority {
-            return false;
+        account.run(ran_ns, floor_ns);
+        if matches!(step, Step::Park | Step::ParkUntil(_)) {
+            // Its account may have lost its lead when it is woken: it must not lie behind the others until it can look.
+            changes_place(lock(&thread.inner).priority);
         }
-        Microprocess::current().set_priority(priority);
-        true
+        step
     }
 
     #[expect(unsafe_code, reason = "this is the step that owns the machine")]

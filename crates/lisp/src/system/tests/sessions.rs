@@ -42,6 +42,7 @@ const SMALL: Bounds = Bounds {
     ports_max: 4,
     sessions_max: 2,
     priority_max: Priority::NORMAL,
+    share: 1,
     files: false,
 };
 
@@ -363,5 +364,33 @@ fn a_suspended_thread_ends_with_its_session() {
         assert_eq!(eval(&mut a, &format!("(suspend {id})")), "#t");
         drop(a);
         assert_eq!(ada.usage().threads, 0);
+    });
+}
+
+#[test]
+fn users_have_the_processors_in_proportion_to_their_shares() {
+    const THREE: &str = "(do ((i 0 (+ i 1))) ((= i 3)) (spawn (lambda () (let loop () (loop)))))";
+    /// So much virtual time is fixed work: a second on a processor for a share of four.
+    const WORK_NS: u64 = 250_000_000;
+    within_watchdog(|| {
+        let system = boot(on(1));
+        let [one, four] = [1, 4].map(|share| Account::new("user", Bounds { share, ..SMALL }));
+        let ((mut a, _), (b, _)) = (open(&system, &one), open(&system, &four));
+        eval(&mut a, THREE);
+        let interrupt = b.handle();
+        let looping = in_background(b, "(let loop () (loop))");
+        let both = || [one.virtual_ns(), four.virtual_ns()];
+        while four.virtual_ns() == 0 {
+            nap();
+        }
+        let begin = both();
+        while both()[1] < begin[1] + WORK_NS {
+            nap();
+        }
+        let [little, much] = [0, 1].map(|user| both()[user] - begin[user]);
+        // By their shares they are the same; by their threads the first would be twelve times the second.
+        assert!(little < 3 * much, "{little} beside {much}");
+        assert!(little > much / 3, "{little} beside {much}");
+        interrupted(&interrupt, looping);
     });
 }
