@@ -77,7 +77,6 @@ fn lines_are_edited_and_remembered() {
 }
 
 #[test]
-#[ignore = "once in some seventy runs no prompt comes after an interrupted job: docs/unix.md"]
 fn keys_interrupt_stop_and_continue_jobs_inside() {
     if !is_possible("keys_interrupt_stop_and_continue_jobs_inside") {
         return;

@@ -76,6 +76,9 @@ pub fn divert(
 }
 
 /// A thread that we trace, let go when dropped.
+///
+/// **Invariant:** none is left behind. Only a thread that stands still can be let go; the status of one that dies as ours must be taken by us, for until then
+/// the host tells its own parent nothing.
 struct Attached {
     thread: u32,
 }
@@ -90,8 +93,14 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // SAFETY: takes numbers. It fails where the thread died, which needs no letting go.
-        let _ = unsafe { trace(libc::PTRACE_DETACH, self.thread, 0) };
+        loop {
+            // SAFETY: takes numbers.
+            let gone = unsafe { trace(libc::PTRACE_DETACH, self.thread, 0) };
+            // It runs, on its way to a stop or to its end; or its end is what is heard of.
+            if gone.is_ok() || wait_for_stop(self.thread).is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -103,6 +112,9 @@ unsafe fn trace(request: libc::c_uint, thread: u32, data: usize) -> Result<usize
 }
 
 /// Sleeps until the traced `thread` stands still.
+///
+/// # Errors
+/// `SRCH`: it died, and its status is taken.
 fn wait_for_stop(thread: u32) -> Result<(), Errno> {
     let mut status = 0;
     let flags = (libc::__WALL | libc::__WNOTHREAD) as usize;
