@@ -14,8 +14,10 @@ use crate::server::Server;
 use crate::trace::Trace;
 use crate::warden::{News, Outcome, Started, Warden};
 use core::time::Duration;
+use kyocho_microprocess::Builder;
 use kyocho_microprocess::io::descriptor;
 use kyocho_microprocess::signals::{self, Signal, Signals};
+use kyocho_sys::error::Errno;
 use kyocho_sys::poll::Interest;
 use kyocho_sys::seccomp::Listener;
 use kyocho_sys::signal::{Delivery, set_delivery};
@@ -123,8 +125,12 @@ fn receive(server: &Arc<Server>, listener: &Arc<Listener>) {
         }
         match listener.receive() {
             Ok(asked) => {
-                let (server, listener) = (Arc::clone(server), Arc::clone(listener));
-                drop(kyocho_microprocess::spawn(move || server.serve(&listener, asked)));
+                let (server, answers) = (Arc::clone(server), Arc::clone(listener));
+                let serving = Builder::new().spawn(move || server.serve(&answers, asked));
+                if serving.is_err() {
+                    // No stack for one more. A caller that is gone by now needs no answer.
+                    let _ = listener.answer(asked.id, Err(Errno::NOMEM));
+                }
             }
             Err(_) if listener.is_abandoned() => return,
             // The caller died between asking and being heard.

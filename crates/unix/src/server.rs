@@ -14,11 +14,13 @@ use crate::exec::Program;
 use crate::mounts::Mounts;
 use crate::names;
 use crate::trace::Trace;
+use core::panic::AssertUnwindSafe;
 use kyocho_sys::error::Errno;
 use kyocho_sys::remote::Registers;
 use kyocho_sys::seccomp::{Inherited, Listener, Notification};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::catch_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the network of an instance is.
@@ -105,10 +107,10 @@ impl Server {
     pub(crate) fn serve(&self, listener: &Listener, asked: Notification) {
         let client = Client { thread: asked.thread };
         let request = Request { server: self, listener, client, asked };
-        let answer = match &self.trace {
+        let answer = contained(|| match &self.trace {
             None => request.dispatch(),
             Some(trace) => request.dispatch_shown(trace),
-        };
+        });
         let id = asked.id;
         let _ = match answer {
             Ok(Answer::Value(value)) => listener.answer(id, Ok(value)),
@@ -150,6 +152,12 @@ impl Server {
     }
 }
 
+/// What `dispatch` answers. Where it panics, which is a defect of this server and was said on standard error by then, its caller gets an error instead
+/// of waiting for ever.
+fn contained(dispatch: impl FnOnce() -> Result<Answer, Errno>) -> Result<Answer, Errno> {
+    catch_unwind(AssertUnwindSafe(dispatch)).unwrap_or(Err(Errno::new(libc::EIO)))
+}
+
 fn named(number: u32) -> &'static str {
     names::of(number).unwrap_or("unknown")
 }
@@ -174,5 +182,19 @@ impl Request<'_> {
     pub(crate) fn base_of(&self, number: i32) -> Result<Vec<u8>, Errno> {
         let shown = self.client.directory(number)?;
         self.server.mounts.to_virtual(&shown).ok_or(crate::walk::NOT_FOUND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, contained};
+    use kyocho_sys::error::Errno;
+
+    #[test]
+    fn a_defect_of_the_server_is_an_error_of_the_call() {
+        let broken = contained(|| std::panic::resume_unwind(Box::new("on purpose")));
+        assert_eq!(broken.unwrap_err(), Errno::new(libc::EIO));
+        assert!(matches!(contained(|| Ok(Answer::Value(7))), Ok(Answer::Value(7))));
+        assert_eq!(contained(|| Err(Errno::PERM)).unwrap_err(), Errno::PERM);
     }
 }
