@@ -194,3 +194,32 @@ fn the_trace_shows_who_answered_and_how_often() {
     assert!(text.lines().any(|line| line.contains("[local] read(")), "{text}");
     assert!(text.contains("calls  by      name"), "{text}");
 }
+
+#[test]
+fn files_are_watched_and_have_attributes() {
+    let test = "files_are_watched_and_have_attributes";
+    if !(is_permitted(test) && is_installed(test, "python3")) {
+        return;
+    }
+    let script = "python3 -c '
+import ctypes, os, struct
+open(\"f\", \"w\").close(); os.symlink(\"f\", \"l\"); os.mkdir(\"d\")
+def tried(call):
+    try: return call()
+    except OSError as error: return error.errno
+print(tried(lambda: os.setxattr(\"f\", \"user.a\", b\"one\")), tried(lambda: os.getxattr(\"l\", \"user.a\")), tried(lambda: os.listxattr(\"f\")))
+print(tried(lambda: os.setxattr(\"f\", \"user.a\", b\"\", os.XATTR_CREATE)), tried(lambda: os.getxattr(\"f\", \"user.none\")), tried(lambda: os.getxattr(\"l\", \"user.a\", follow_symlinks=False)))
+with open(\"f\") as f: print(tried(lambda: os.setxattr(f.fileno(), \"user.b\", b\"two\")), tried(lambda: os.getxattr(f.fileno(), \"user.b\")))
+print(tried(lambda: os.removexattr(\"f\", \"user.a\")), tried(lambda: sorted(os.listxattr(\"f\"))), tried(lambda: os.listxattr(\"nothing\")))
+libc = ctypes.CDLL(None, use_errno=True)
+queue = libc.inotify_init1(os.O_NONBLOCK)
+def watch(path, mask): return libc.inotify_add_watch(queue, path, mask) > 0 or ctypes.get_errno()
+print(watch(b\"d\", 0x100), watch(b\"nothing\", 0x100), watch(b\"f\", 0x1000000 | 0x100), watch(b\"l\", 0x2000000 | 0x400), watch(b\"f\", 8))
+open(\"d/new\", \"w\").close(); open(\"f\", \"w\").close(); os.unlink(\"l\")
+data, events = os.read(queue, 4096), []
+while data:
+    _, mask, _, length = struct.unpack(\"iIII\", data[:16])
+    events.append((mask, data[16:16 + length].rstrip(bytes(1)))); data = data[16 + length:]
+print(events)'";
+    same_inside(&["sh"], script);
+}

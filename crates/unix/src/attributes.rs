@@ -4,7 +4,6 @@ use crate::server::{Answer, DONE, Request, host};
 use crate::walk::Node;
 use kyocho_sys::error::Errno;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
-use std::os::fd::AsRawFd;
 
 impl Request<'_> {
     /// The file whose attributes change: named by a path, or an open one.
@@ -29,7 +28,7 @@ impl Request<'_> {
             return Err(Errno::new(libc::EOPNOTSUPP));
         }
         let mode = Mode::from_raw_mode(mode as u32 & 0o7777);
-        rustix::fs::chmod(shown(&node).as_str(), mode).map_err(host)?;
+        rustix::fs::chmod(node.shown().as_str(), mode).map_err(host)?;
         DONE
     }
 
@@ -66,7 +65,7 @@ impl Request<'_> {
             rustix::fs::utimensat(&above.file, name, &times, flags).map_err(host)?;
         } else {
             let flags = AtFlags::empty();
-            rustix::fs::utimensat(rustix::fs::CWD, shown(&node).as_str(), &times, flags)
+            rustix::fs::utimensat(rustix::fs::CWD, node.shown().as_str(), &times, flags)
                 .map_err(host)?;
         }
         DONE
@@ -85,7 +84,7 @@ impl Request<'_> {
             _ => return Err(Errno::INVAL),
         }
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::open(shown(&node).as_str(), flags, Mode::empty()).map_err(host)?;
+        let file = rustix::fs::open(node.shown().as_str(), flags, Mode::empty()).map_err(host)?;
         rustix::fs::ftruncate(&file, self.word(1)).map_err(host)?;
         DONE
     }
@@ -93,8 +92,3 @@ impl Request<'_> {
 
 /// The present time, as the host reads it in place of nanoseconds.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
-
-/// A path of this server that leads to the node.
-fn shown(node: &Node) -> String {
-    format!("/proc/self/fd/{}", node.file.as_raw_fd())
-}

@@ -4,7 +4,6 @@ use crate::server::{Answer, DONE, Request, host};
 use crate::walk::{Last, Slot};
 use kyocho_sys::error::Errno;
 use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
-use std::os::fd::AsRawFd;
 
 /// A directory's descriptor, and which argument is the path.
 pub(crate) type At = (i32, usize);
@@ -90,7 +89,7 @@ impl Request<'_> {
         let stay = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
         let node = self.find(old.0, old.1, flags & libc::AT_EMPTY_PATH | stay)?;
         node.must_be_writable()?;
-        let shown = format!("/proc/self/fd/{}", node.file.as_raw_fd());
+        let shown = node.shown();
         let name = slot.name.as_slice();
         let target = &slot.directory.file;
         if node.kind == FileType::Symlink {

@@ -1,5 +1,6 @@
 //! Which function answers which number: the personality "Linux x86-64", as a table (Paper 2: personalities are tables).
 
+use crate::extended::Named;
 use crate::policy::filter::Tasks;
 use crate::policy::{self, Verdict};
 use crate::server::{Answer, Request};
@@ -22,6 +23,7 @@ impl Request<'_> {
         self.on_files()
             .or_else(|| self.on_names())
             .or_else(|| self.on_attributes())
+            .or_else(|| self.on_extended_attributes())
             .or_else(|| self.on_processes())
             .or_else(|| self.on_sockets())
             .unwrap_or_else(|| self.server.missing(self.asked.number))
@@ -106,19 +108,25 @@ impl Request<'_> {
             libc::SYS_fchownat => self.change_owner(self.int(0), Some(1), 2, self.int(4)),
             libc::SYS_utimensat => self.change_times(),
             libc::SYS_truncate => self.truncate(),
-            // No file has any.
-            libc::SYS_getxattr
-            | libc::SYS_lgetxattr
-            | libc::SYS_fgetxattr
-            | libc::SYS_setxattr
-            | libc::SYS_lsetxattr
-            | libc::SYS_fsetxattr
-            | libc::SYS_listxattr
-            | libc::SYS_llistxattr
-            | libc::SYS_flistxattr
-            | libc::SYS_removexattr
-            | libc::SYS_lremovexattr
-            | libc::SYS_fremovexattr => Err(Errno::new(libc::ENOTSUP)),
+            libc::SYS_inotify_add_watch => self.watch(),
+            _ => return None,
+        })
+    }
+
+    fn on_extended_attributes(&self) -> Option<Result<Answer, Errno>> {
+        Some(match self.number() {
+            libc::SYS_getxattr => self.get_attribute(Named::Path),
+            libc::SYS_lgetxattr => self.get_attribute(Named::Link),
+            libc::SYS_fgetxattr => self.get_attribute(Named::Open),
+            libc::SYS_setxattr => self.set_attribute(Named::Path),
+            libc::SYS_lsetxattr => self.set_attribute(Named::Link),
+            libc::SYS_fsetxattr => self.set_attribute(Named::Open),
+            libc::SYS_listxattr => self.list_attributes(Named::Path),
+            libc::SYS_llistxattr => self.list_attributes(Named::Link),
+            libc::SYS_flistxattr => self.list_attributes(Named::Open),
+            libc::SYS_removexattr => self.remove_attribute(Named::Path),
+            libc::SYS_lremovexattr => self.remove_attribute(Named::Link),
+            libc::SYS_fremovexattr => self.remove_attribute(Named::Open),
             _ => return None,
         })
     }

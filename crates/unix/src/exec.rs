@@ -21,7 +21,7 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::remote::{self, Registers};
 use kyocho_sys::seccomp::Inherited;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Deepest nesting of scripts, as on Linux.
 const SCRIPTS_MAX: usize = 5;
@@ -155,7 +155,7 @@ fn open_executable(node: &Node) -> Result<(OwnedFd, Vec<u8>), Errno> {
     if node.kind != FileType::RegularFile {
         return Err(refused);
     }
-    let shown = format!("/proc/self/fd/{}", node.file.as_raw_fd());
+    let shown = node.shown();
     rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), Access::EXEC_OK, AtFlags::EACCESS)
         .map_err(host)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;

@@ -6,7 +6,7 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::Inherited;
 use kyocho_sys::status;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// What `creat` opens with.
 pub(crate) const CREAT_FLAGS: u64 = (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u64;
@@ -85,9 +85,8 @@ impl Request<'_> {
         let gone = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = if unnamed { flags } else { flags.difference(gone) };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let again = format!("/proc/self/fd/{}", node.file.as_raw_fd());
         let file =
-            rustix::fs::open(again.as_str(), flags, Mode::from_raw_mode(mode)).map_err(host)?;
+            rustix::fs::open(node.shown(), flags, Mode::from_raw_mode(mode)).map_err(host)?;
         self.server.note_terminal(node, &file);
         Ok(file)
     }
@@ -208,7 +207,7 @@ impl Request<'_> {
         if wanted.contains(Access::WRITE_OK) && node.kind != FileType::CharacterDevice {
             node.must_be_writable()?;
         }
-        let shown = format!("/proc/self/fd/{}", node.file.as_raw_fd());
+        let shown = node.shown();
         if node.kind != FileType::Symlink {
             rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), wanted, AtFlags::empty())
                 .map_err(host)?;

@@ -33,6 +33,7 @@ mod directories;
 mod dispatch;
 mod elf;
 mod exec;
+mod extended;
 mod files;
 mod instance;
 mod launcher;
@@ -48,6 +49,7 @@ mod sockets;
 mod trace;
 mod walk;
 mod warden;
+mod watches;
 
 pub use instance::{MountPoint, Options, StartError, run};
 pub use server::Network;

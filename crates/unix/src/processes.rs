@@ -8,7 +8,7 @@ use core::time::Duration;
 use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::Inherited;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 impl Request<'_> {
     /// `chdir`: the directory is found here and entered there, by descriptor. Thus the host keeps it, for threads and children, too.
@@ -19,7 +19,7 @@ impl Request<'_> {
         if node.kind != FileType::Directory {
             return Err(NOT_A_DIRECTORY);
         }
-        let shown = format!("/proc/self/fd/{}", node.file.as_raw_fd());
+        let shown = node.shown();
         rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(host)?;
         // The host hands over no descriptor that is for naming alone: a directory must be readable to be entered.

@@ -113,7 +113,7 @@ impl Request<'_> {
                 if node.kind != FileType::Socket {
                     return Err(Errno::new(libc::ECONNREFUSED));
                 }
-                let shown = format!("/proc/self/fd/{}", node.file.as_raw_fd());
+                let shown = node.shown();
                 let address = SocketAddrUnix::new(shown.as_str()).map_err(host)?;
                 rustix::net::connect(&socket, &address)
             }

@@ -12,7 +12,7 @@ use crate::server::{Server, host};
 use kyocho_sys::error::Errno;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Most links of one path, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -222,7 +222,6 @@ impl Server {
 
     /// The node of an object that a client has open.
     pub(crate) fn node_of(&self, file: OwnedFd) -> Result<Node, Errno> {
-        use std::os::fd::AsRawFd;
         let status = rustix::fs::fstat(&file).map_err(host)?;
         let shown = format!("/proc/self/fd/{}", file.as_raw_fd());
         let text = rustix::fs::readlink(shown.as_str(), Vec::new()).map_err(host)?;
@@ -254,6 +253,11 @@ impl Node {
                 .map(|text| text.into_bytes())
                 .map_err(host),
         }
+    }
+
+    /// A path of this server's that leads to it, whatever has become of its name: to a link's own node, where it is one.
+    pub(crate) fn shown(&self) -> String {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }
 
     /// # Errors

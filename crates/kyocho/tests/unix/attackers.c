@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -19,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,6 +66,10 @@ static void forbidden_calls(void) {
     REFUSED_AS(EINVAL, prctl(PR_SET_DUMPABLE, 0));
     REFUSED_AS(EINVAL, prctl(PR_SET_SECCOMP, 1));
     REFUSED_AS(EPERM, mknod("device", S_IFCHR | 0600, 0x0101));
+    REFUSED_AS(EPERM, setxattr("/tmp", "security.capability", buffer, 20, 0));
+    REFUSED_AS(EPERM, setxattr("/tmp", "trusted.name", buffer, 1, 0));
+    REFUSED_AS(ENODATA, getxattr("/tmp", "trusted.name", buffer, sizeof buffer));
+    REFUSED_AS(EACCES, inotify_add_watch(inotify_init(), "/dev", IN_CREATE));
     REFUSED(socket(AF_NETLINK, SOCK_RAW, 0));
     REFUSED(socket(AF_UNIX, SOCK_DGRAM, 0));
     REFUSED(socket(AF_PACKET, SOCK_RAW, 0));
