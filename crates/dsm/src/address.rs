@@ -1,4 +1,4 @@
-//! Names of nodes, pages, words, locks and condition variables.
+//! Names of nodes, threads, pages, words, locks and condition variables.
 
 /// A node: a virtual process, by its rank.
 #[derive(
@@ -17,6 +17,17 @@ pub struct PageId(pub u32);
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct LockId(pub u32);
+
+/// A thread of a node's program, by its number on that node.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub struct ThreadId(pub u16);
+
+impl ThreadId {
+    /// The one that a node begins with.
+    pub const FIRST: Self = Self(0);
+}
 
 /// A condition variable of a lock.
 #[derive(

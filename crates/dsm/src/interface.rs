@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::address::{ConditionId, LockId, NodeId, PageId};
+use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::lock::Mode;
 use crate::memory::Contents;
 use crate::message::{BarrierKind, Message, Move};
@@ -87,8 +87,8 @@ impl Call {
 /// What happens to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The program calls.
-    Call(Call),
+    /// A thread of the program calls.
+    Call(ThreadId, Call),
     /// A message has come, with the epoch of its sender.
     Message(NodeId, u64, Message),
     /// The time of the program's call of that number (from 1, counted by `step`) is up.
@@ -106,8 +106,8 @@ pub enum Event {
 pub enum Action {
     /// Send a message, with this node's epoch.
     Send(NodeId, u64, Message),
-    /// The program's call returns.
-    Return(Result<Outcome, DsmError>),
+    /// The call of a thread of the program returns.
+    Return(ThreadId, Result<Outcome, DsmError>),
     /// The program sees this page so from now on, and what it writes there is told to [`crate::Node::write`] before its next call.
     Show(PageId, Contents),
     /// Where the program can use the page, it sees these words so from now on, by number and value.
@@ -179,11 +179,11 @@ impl fmt::Display for Breach {
 pub enum DsmError {
     /// There is no such lock, page or node in the layout.
     OutOfRange(Subject),
-    /// A lock that this node does not hold (exclusively, to wait on a condition).
+    /// A lock that this thread does not hold (exclusively, to wait on a condition).
     NotHeld(LockId),
     /// A lock that it holds already.
     AlreadyHeld(LockId),
-    /// The last call has not returned.
+    /// A call has not returned: the thread's last one, or one of any thread where all must stand still, as at a barrier.
     CallOutstanding,
     /// A node is dead; this was waited for, or asked for afterwards. What is in local copies can still be read and saved.
     PeerLost(NodeId, Subject),
@@ -197,7 +197,7 @@ impl fmt::Display for DsmError {
             Self::OutOfRange(subject) => write!(f, "{subject} is outside of the layout"),
             Self::NotHeld(LockId(lock)) => write!(f, "lock {lock} is not held: acquire it first"),
             Self::AlreadyHeld(LockId(lock)) => write!(f, "lock {lock} is held already"),
-            Self::CallOutstanding => write!(f, "the node's last call has not returned"),
+            Self::CallOutstanding => write!(f, "a call of this node has not returned"),
             Self::PeerLost(NodeId(node), subject) => {
                 write!(f, "node {node} is dead: {subject} cannot be had; save and exit")
             }

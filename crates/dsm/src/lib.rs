@@ -46,7 +46,7 @@ pub mod watch;
 pub mod wire;
 mod words;
 
-pub use address::{Address, ConditionId, LockId, NodeId, PageId};
+pub use address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
 pub use interface::{
     Action, Breach, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
 };
@@ -55,4 +55,6 @@ pub use lock::Mode;
 pub use memory::{Absent, Contents};
 pub use message::{BarrierKind, Message, Move, Update};
 pub use node::Node;
-pub use runtime::{Dsm, Error, Placement, Settings, SharedArray, Statistics};
+pub use runtime::{
+    Dsm, Error, Hand, Placement, Seat, Settings, SharedArray, SharedCell, Statistics,
+};

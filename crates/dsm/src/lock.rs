@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::address::{Address, ConditionId, NodeId};
+use crate::address::{Address, ConditionId, NodeId, ThreadId};
 use crate::message::Update;
 
 /// How a lock is taken.
@@ -23,14 +23,23 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) node: NodeId,
+    pub(crate) thread: ThreadId,
     pub(crate) mode: Mode,
     pub(crate) seen: u64,
+}
+
+impl Request {
+    fn is_of(&self, node: NodeId, thread: ThreadId) -> bool {
+        self.node == node && self.thread == thread
+    }
 }
 
 /// The state of one lock in one epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
     holder: Option<NodeId>,
+    /// The holder's thread, where it took the lock in this epoch.
+    holding: Option<ThreadId>,
     queue: VecDeque<Request>,
     waiting: Vec<(ConditionId, Request)>,
     /// The last exclusive holder of this epoch.
@@ -61,10 +70,16 @@ impl Lock {
         self.holder == Some(node)
     }
 
-    /// Whether this node has it exclusively, or waits for it, or for a condition of it.
-    pub(crate) fn knows(&self, node: NodeId) -> bool {
-        let queued = self.queue.iter().any(|request| request.node == node);
-        queued || self.is_held_by(node) || self.waiting.iter().any(|(_, other)| other.node == node)
+    /// Whether this thread of a node has it exclusively, or waits for it, or for a condition of it.
+    pub(crate) fn knows(&self, node: NodeId, thread: ThreadId) -> bool {
+        let holds = self.is_held_by(node) && self.holding == Some(thread);
+        holds || self.is_awaited_by(node, thread)
+    }
+
+    /// Whether this thread of a node waits for it, or for a condition of it.
+    pub(crate) fn is_awaited_by(&self, node: NodeId, thread: ThreadId) -> bool {
+        let mut asked = self.queue.iter().chain(self.waiting.iter().map(|(_, request)| request));
+        asked.any(|request| request.is_of(node, thread))
     }
 
     /// Takes the next request that can be granted now.
@@ -74,22 +89,22 @@ impl Lock {
         }
         let request = self.queue.pop_front()?;
         if request.mode == Mode::Exclusive {
-            self.holder = Some(request.node);
+            (self.holder, self.holding) = (Some(request.node), Some(request.thread));
         }
         Some(request)
     }
 
     /// Takes a waiter out of the queue; `false` if it is not there.
-    pub(crate) fn cancel(&mut self, node: NodeId) -> bool {
+    pub(crate) fn cancel(&mut self, node: NodeId, thread: ThreadId) -> bool {
         let before = self.queue.len();
-        self.queue.retain(|request| request.node != node);
+        self.queue.retain(|request| !request.is_of(node, thread));
         self.queue.len() < before
     }
 
     /// Takes the lock back from its holder.
     pub(crate) fn release(&mut self, node: NodeId, time: u64, updates: Vec<Update>) {
         assert_eq!(self.holder, Some(node), "a lock is released by who holds it");
-        self.holder = None;
+        (self.holder, self.holding) = (None, None);
         self.last = Some(node);
         self.time = self.time.max(time);
         self.stamp += 1;

@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Address, ConditionId, LockId, NodeId, PageId};
+use crate::address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::lock::Mode;
 use crate::memory::Contents;
 use crate::wire;
@@ -55,6 +55,8 @@ pub enum Message {
     Acquire {
         /// The lock.
         lock: LockId,
+        /// The sender's thread that wants it.
+        thread: ThreadId,
         /// Whether others are kept out.
         mode: Mode,
         /// The sender does not wait: the answer may be `Busy`.
@@ -62,14 +64,16 @@ pub enum Message {
         /// Stamp of the newest update that the sender has.
         seen: u64,
     },
-    /// A waiter wants no more.
-    Cancel(LockId),
-    /// The lock is not to be had at once, or in time.
-    Busy(LockId),
+    /// A thread of the sender waits no more.
+    Cancel(LockId, ThreadId),
+    /// The lock is not to be had at once, or in time, by that thread of the receiver.
+    Busy(LockId, ThreadId),
     /// The lock, and what was written under it.
     Grant {
         /// The lock.
         lock: LockId,
+        /// The receiver's thread that gets it.
+        thread: ThreadId,
         /// How.
         mode: Mode,
         /// Stamp of the newest of the updates.
@@ -86,6 +90,8 @@ pub enum Message {
         lock: LockId,
         /// To whom.
         to: NodeId,
+        /// To which thread there.
+        thread: ThreadId,
         /// How.
         mode: Mode,
         /// Lamport time of the last release.
@@ -100,8 +106,8 @@ pub enum Message {
         /// What was written under it; empty where the last holder keeps the log.
         #[serde(with = "wire::updates")]
         updates: Vec<Update>,
-        /// The condition variable to wait on, if any.
-        then_wait: Option<ConditionId>,
+        /// The condition variable to wait on, if any, and the thread that does.
+        then_wait: Option<(ConditionId, ThreadId)>,
         /// As in `Acquire`, for the lock that ends the wait.
         seen: u64,
     },
@@ -157,8 +163,8 @@ impl Message {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Acquire { .. } => "Acquire",
-            Self::Cancel(_) => "Cancel",
-            Self::Busy(_) => "Busy",
+            Self::Cancel(..) => "Cancel",
+            Self::Busy(..) => "Busy",
             Self::Grant { .. } => "Grant",
             Self::HandOn { .. } => "HandOn",
             Self::Release { .. } => "Release",

@@ -1,14 +1,17 @@
 //! A node: one virtual process, and what it manages for the others.
 //!
 //! `step` takes one event and returns what is to be done. A call of the program returns by [`Action::Return`], at once or
-//! after messages; until then the program waits and makes no other.
+//! after messages; until then its thread waits and makes no other.
+//!
+//! The program may have several threads, which share the node's copies as threads do. A lock has one holder among them, in any mode:
+//! what is granted to a second one waits. At a barrier one of them stands for all, and the others make no call.
 
 mod due;
 mod manager;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::address::{Address, ConditionId, LockId, NodeId, PageId};
+use crate::address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::barrier::Gathering;
 use crate::interface::{
     Action, Breach, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
@@ -20,9 +23,27 @@ use crate::message::{BarrierKind, Message, Move, Update};
 /// The manager of barriers.
 const BARRIER_MANAGER: NodeId = NodeId(0);
 
-/// A lock that the program holds.
+/// A call that has not returned, and its number.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    call: Call,
+    number: u64,
+}
+
+/// A lock that came for a thread.
+#[derive(Debug)]
+struct Granted {
+    thread: ThreadId,
+    mode: Mode,
+    stamp: u64,
+    time: u64,
+    updates: Vec<Update>,
+}
+
+/// A lock that a thread of the program holds.
 #[derive(Debug)]
 struct Held {
+    thread: ThreadId,
     mode: Mode,
     writes: BTreeMap<Address, Update>,
 }
@@ -36,10 +57,12 @@ pub struct Node {
     epoch: u64,
     /// Lamport time.
     time: u64,
-    /// What the program waits for, and the number of its call.
-    waiting: Option<Call>,
+    /// What threads of the program wait for.
+    waiting: BTreeMap<ThreadId, Waiting>,
     calls: u64,
     held: BTreeMap<LockId, Held>,
+    /// Locks that came while another thread held them.
+    granted: BTreeMap<LockId, VecDeque<Granted>>,
     /// Who waits for pages that are being disowned.
     disowning: BTreeMap<PageId, Vec<NodeId>>,
     /// Pages that were disowned in this epoch: written to, nobody knows where.
@@ -119,9 +142,10 @@ impl Node {
             memory,
             epoch: 0,
             time: 0,
-            waiting: None,
+            waiting: BTreeMap::new(),
             calls: 0,
             held: BTreeMap::new(),
+            granted: BTreeMap::new(),
             disowning: BTreeMap::new(),
             unnoted: BTreeSet::new(),
             touched: BTreeSet::new(),
@@ -197,16 +221,28 @@ impl Node {
         self.epoch
     }
 
-    /// What the program waits for.
+    /// What the program waits for: its first thread that does.
     #[must_use]
     pub fn waits_for(&self) -> Option<Subject> {
-        self.waiting.map(Call::subject)
+        self.waiting.values().next().map(|waiting| waiting.call.subject())
+    }
+
+    /// Whether a call of this thread has not returned.
+    #[must_use]
+    pub fn is_waiting(&self, thread: ThreadId) -> bool {
+        self.waiting.contains_key(&thread)
+    }
+
+    /// Why this cannot be had any more, if a peer is lost.
+    #[must_use]
+    pub fn lost(&self, subject: Subject) -> Option<DsmError> {
+        self.lost.map(|lost| lost.of(subject))
     }
 
     /// Takes one event and says what is to be done, in this order.
     pub fn step(&mut self, event: Event) -> Vec<Action> {
         match event {
-            Event::Call(call) => self.call(call),
+            Event::Call(thread, call) => self.call(thread, call),
             Event::Message(from, epoch, message) => self.message(from, epoch, message),
             Event::TimeUp(call) => self.time_up(call),
             Event::PeerLost(peer) => self.lose(Loss { peer, breach: None }),
@@ -235,37 +271,41 @@ impl Node {
         }
     }
 
-    fn call(&mut self, call: Call) {
-        if self.waiting.is_some() {
-            return self.actions.push(Action::Return(Err(DsmError::CallOutstanding)));
-        }
+    fn call(&mut self, thread: ThreadId, call: Call) {
         self.calls += 1;
-        if let Err(why) = self.check(call) {
-            return self.actions.push(Action::Return(Err(why)));
+        if let Err(why) = self.check(thread, call) {
+            return self.actions.push(Action::Return(thread, Err(why)));
         }
-        self.waiting = Some(call);
+        self.waiting.insert(thread, Waiting { call, number: self.calls });
         match call {
-            Call::Acquire(lock, mode, patience) => self.acquire(lock, mode, patience),
-            Call::Release(lock) => self.release(lock, None),
-            Call::WaitOn(lock, condition) => self.release(lock, Some(condition)),
+            Call::Acquire(lock, mode, patience) => self.acquire(thread, lock, mode, patience),
+            Call::Release(lock) => self.release(thread, lock, None),
+            Call::WaitOn(lock, condition) => self.release(thread, lock, Some(condition)),
             Call::Signal(lock, condition, who) => {
                 let all = who == Who::All;
                 self.send(self.lock_manager(lock), Message::Signal { lock, condition, all });
-                self.done(Outcome::Done);
+                self.done(thread, Outcome::Done);
             }
             Call::Barrier(kind) => self.arrive(kind),
             Call::Move(asked) => {
                 self.moves.push(asked);
-                self.done(Outcome::Done);
+                self.done(thread, Outcome::Done);
             }
             Call::Fetch(page) => {
-                self.send(self.page_manager(page), Message::Fetch(page));
+                // It comes once for all threads that want it.
+                if self.waiting.values().filter(|waiting| waiting.call == call).count() == 1 {
+                    self.send(self.page_manager(page), Message::Fetch(page));
+                }
             }
         }
     }
 
     /// Whether a call can be begun.
-    fn check(&self, call: Call) -> Result<(), DsmError> {
+    fn check(&self, thread: ThreadId, call: Call) -> Result<(), DsmError> {
+        let all_must_stand = matches!(call, Call::Barrier(_)) && !self.waiting.is_empty();
+        if all_must_stand || self.is_at_barrier() || self.is_waiting(thread) {
+            return Err(DsmError::CallOutstanding);
+        }
         let subject = call.subject();
         let nodes = self.layout.nodes;
         let known = match subject {
@@ -285,7 +325,10 @@ impl Node {
         if let Some(lost) = self.lost {
             return Err(lost.of(subject));
         }
-        let mode_of = |lock| self.held.get(&lock).map(|held| held.mode);
+        let mode_of = |lock| {
+            let held = self.held.get(&lock).filter(|held| held.thread == thread);
+            held.map(|held| held.mode)
+        };
         match call {
             Call::Acquire(lock, ..) if mode_of(lock).is_some() => Err(DsmError::AlreadyHeld(lock)),
             Call::Release(lock) if mode_of(lock).is_none() => Err(DsmError::NotHeld(lock)),
@@ -296,9 +339,16 @@ impl Node {
         }
     }
 
-    fn done(&mut self, outcome: Outcome) {
-        self.waiting = None;
-        self.actions.push(Action::Return(Ok(outcome)));
+    fn done(&mut self, thread: ThreadId, outcome: Outcome) {
+        self.waiting.remove(&thread);
+        self.actions.push(Action::Return(thread, Ok(outcome)));
+    }
+
+    /// Lets all threads go on whose calls are so.
+    fn all_done(&mut self, is_so: impl Fn(Call) -> bool) {
+        let waiting = self.waiting.iter().filter(|(_, waiting)| is_so(waiting.call));
+        let threads: Vec<_> = waiting.map(|(thread, _)| *thread).collect();
+        threads.into_iter().for_each(|thread| self.done(thread, Outcome::Done));
     }
 
     /// Ends an interval: what was written in it belongs to this epoch, and to the locks held.
@@ -311,7 +361,7 @@ impl Node {
         self.time += 1;
     }
 
-    fn acquire(&mut self, lock: LockId, mode: Mode, patience: Patience) {
+    fn acquire(&mut self, thread: ThreadId, lock: LockId, mode: Mode, patience: Patience) {
         self.end_interval();
         if mode == Mode::Exclusive {
             // What is written under a lock must be noted.
@@ -319,15 +369,17 @@ impl Node {
         }
         let seen = self.seen.get(&lock).copied().unwrap_or(0);
         let immediately = patience == Patience::Try;
-        self.send(self.lock_manager(lock), Message::Acquire { lock, mode, immediately, seen });
+        let acquire = Message::Acquire { lock, thread, mode, immediately, seen };
+        self.send(self.lock_manager(lock), acquire);
     }
 
-    fn release(&mut self, lock: LockId, then_wait: Option<ConditionId>) {
+    fn release(&mut self, thread: ThreadId, lock: LockId, condition: Option<ConditionId>) {
         self.end_interval();
         let held = self.held.remove(&lock).expect("checked before");
         if held.mode == Mode::NonExclusive {
-            // A snapshot keeps nobody out: its manager need not know.
-            return self.done(Outcome::Done);
+            // A snapshot keeps no other node out: its manager need not know.
+            self.done(thread, Outcome::Done);
+            return self.next_granted(lock);
         }
         // Its own writes will bear the next stamp.
         *self.seen.entry(lock).or_insert(0) += 1;
@@ -339,26 +391,63 @@ impl Node {
             }
         };
         let (time, seen) = (self.time, self.seen[&lock]);
-        self.send(
-            self.lock_manager(lock),
-            Message::Release { lock, time, updates, then_wait, seen },
-        );
-        if then_wait.is_none() {
-            self.done(Outcome::Done);
+        let then_wait = condition.map(|condition| (condition, thread));
+        let release = Message::Release { lock, time, updates, then_wait, seen };
+        self.send(self.lock_manager(lock), release);
+        if condition.is_none() {
+            self.done(thread, Outcome::Done);
+        }
+        self.next_granted(lock);
+    }
+
+    /// Gives a lock that came to its thread, once no other thread here holds it.
+    fn granted(&mut self, lock: LockId, granted: Granted) {
+        if !self.held.contains_key(&lock) {
+            return self.hold(lock, granted);
+        }
+        let waiting = self.waiting.get(&granted.thread).map(|waiting| waiting.call);
+        if matches!(waiting, Some(Call::Acquire(_, _, Patience::Try))) {
+            self.give_back(lock, granted);
+        } else {
+            self.granted.entry(lock).or_default().push_back(granted);
         }
     }
 
-    fn granted(&mut self, lock: LockId, mode: Mode, stamp: u64, time: u64, updates: &[Update]) {
+    /// A lock that nobody here holds any more goes to who waits for it, if it came.
+    fn next_granted(&mut self, lock: LockId) {
+        if let Some(granted) = self.granted.get_mut(&lock).and_then(VecDeque::pop_front) {
+            self.hold(lock, granted);
+        }
+    }
+
+    fn hold(&mut self, lock: LockId, granted: Granted) {
+        let Granted { thread, mode, stamp, time, updates } = granted;
         self.end_interval();
         self.time = self.time.max(time + 1);
-        self.memory.receive(updates);
+        self.memory.receive(&updates);
+        self.keep_log(lock, &updates);
+        self.seen.insert(lock, stamp);
+        self.held.insert(lock, Held { thread, mode, writes: BTreeMap::new() });
+        self.done(thread, Outcome::Done);
+    }
+
+    /// Does without a lock that came, and not in time.
+    fn give_back(&mut self, lock: LockId, granted: Granted) {
+        self.keep_log(lock, &granted.updates);
+        if granted.mode == Mode::Exclusive {
+            let (time, updates, seen) = (granted.time, Vec::new(), 0);
+            let release = Message::Release { lock, time, updates, then_wait: None, seen };
+            self.send(self.lock_manager(lock), release);
+        }
+        self.done(granted.thread, Outcome::Busy);
+    }
+
+    /// Where the last holder keeps what was written under a lock: this node may be it.
+    fn keep_log(&mut self, lock: LockId, updates: &[Update]) {
         if self.layout.scheme == Scheme::LogAtLastHolder {
             let log = self.logs.entry(lock).or_default();
             log.extend(updates.iter().map(|update| (update.address, *update)));
         }
-        self.seen.insert(lock, stamp);
-        self.held.insert(lock, Held { mode, writes: BTreeMap::new() });
-        self.done(Outcome::Done);
     }
 
     fn arrive(&mut self, kind: BarrierKind) {
@@ -416,11 +505,19 @@ impl Node {
         self.try_to_end();
     }
 
-    fn time_up(&mut self, call: u64) {
-        if let Some(Call::Acquire(lock, ..)) = self.waiting
-            && call == self.calls
-        {
-            self.send(self.lock_manager(lock), Message::Cancel(lock));
+    fn time_up(&mut self, number: u64) {
+        let mut waiting = self.waiting.iter();
+        let Some((&thread, waiting)) = waiting.find(|(_, waiting)| waiting.number == number) else {
+            return;
+        };
+        let Call::Acquire(lock, ..) = waiting.call else { return };
+        let came = self.granted.get_mut(&lock).and_then(|granted| {
+            let place = granted.iter().position(|granted| granted.thread == thread);
+            place.and_then(|place| granted.remove(place))
+        });
+        match came {
+            Some(granted) => self.give_back(lock, granted),
+            None => self.send(self.lock_manager(lock), Message::Cancel(lock, thread)),
         }
     }
 
@@ -437,8 +534,9 @@ impl Node {
                 self.send(other, Message::Lost(loss.peer));
             }
         }
-        if let Some(call) = self.waiting.take() {
-            self.actions.push(Action::Return(Err(loss.of(call.subject()))));
+        self.granted.clear();
+        for (thread, Waiting { call, .. }) in core::mem::take(&mut self.waiting) {
+            self.actions.push(Action::Return(thread, Err(loss.of(call.subject()))));
         }
     }
 

@@ -1,8 +1,11 @@
 //! Programs that share memory across nodes.
 
 mod array;
+mod cell;
 mod core;
+mod crew;
 mod error;
+mod meeting;
 mod statistics;
 
 use ::core::cell::Cell;
@@ -20,7 +23,7 @@ use kyocho_sys::thread;
 use kyocho_sys::two_views::TwoViews;
 
 use self::core::Core;
-use crate::address::{ConditionId, LockId, NodeId, PageId};
+use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
 use crate::interface::{Call, DsmError, Layout, Outcome, Patience, Subject, Who};
 use crate::launch::Place;
@@ -29,16 +32,17 @@ use crate::message::{BarrierKind, Move};
 use crate::node::Node;
 use crate::transport::{Local, Tcp, TcpSettings, Transport};
 use crate::watch::{Detection, Guarded, WORDS_A_PAGE, Watch};
+use crew::handler_stack;
 
 pub use array::{Placement, SharedArray};
+pub use cell::SharedCell;
+pub use crew::{Hand, Seat};
 pub use error::Error;
 pub use statistics::Statistics;
 
 /// Where all nodes of a program have shared memory, so that addresses in it mean the same everywhere: between what the kernel gives to
 /// programs at their begin and at their end.
 const BASE: usize = 0x0b00_0000_0000;
-/// Stack of fault handlers, which encode messages.
-const HANDLER_STACK_BYTES: usize = 256 * 1024;
 const SERVICE_STACK_BYTES: usize = 1024 * 1024;
 
 /// What a program asks for when it joins; the same on all nodes.
@@ -91,7 +95,7 @@ pub struct Dsm {
     service: Option<JoinHandle<()>>,
     views: Arc<TwoViews>,
     _guarded: Guarded,
-    _stack: AlternateStack,
+    _stack: Option<AlternateStack>,
     // Its memory's faults are answered on one thread.
     _thread: PhantomData<*mut ()>,
 }
@@ -166,7 +170,7 @@ impl Dsm {
         let (nodes, detection) = (layout.nodes, watch.detection());
         let node = Node::new(me, layout.clone());
         let core = Arc::new(Core::new(node, layout, watch, views.clone(), transport));
-        let stack = AlternateStack::install(HANDLER_STACK_BYTES)?;
+        let stack = handler_stack()?;
         let guarded = Guarded::new(views.program(), views.bytes(), core.clone())?;
         let serving = core.clone();
         let service =
@@ -253,14 +257,46 @@ impl Dsm {
     #[must_use]
     #[expect(unsafe_code, reason = "makes cells of this node's memory")]
     pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [Cell<T>] {
-        let inside = array
-            .pages(0..array.len())
-            .last()
-            .is_none_or(|last| (last.0 as usize + 1) * PAGE_BYTES <= self.used);
-        assert!(inside, "the array was allocated on another node, and not yet here");
-        // SAFETY: allocated here (asserted), mapped as long as `self` lives, used by this thread alone (`Dsm` is not `Send`), and
-        // guarded.
+        assert!(
+            array.is_within(self.used),
+            "the array was allocated on another node, and not yet here"
+        );
+        // SAFETY: allocated here (asserted), mapped as long as `self` lives, used by this thread alone (`Dsm` is not `Send`, and lent to
+        // its hands where there are any), and guarded.
         unsafe { array.cells(self.views.program()) }
+    }
+
+    /// Lets so many threads of this program share its node, instead of this one, until all seats are dropped: kernel threads or
+    /// microprocesses, which take one each.
+    ///
+    /// ```
+    /// use kyocho_dsm::{BarrierKind, Dsm, LockId, Mode, Placement, Settings};
+    ///
+    /// let mut dsm = Dsm::join(Settings::default())?;
+    /// let counter = dsm.allocate::<u64>(1, Placement::Cyclic)?;
+    /// std::thread::scope(|scope| {
+    ///     for seat in dsm.seats(4) {
+    ///         scope.spawn(move || {
+    ///             let mut hand = seat.take()?;
+    ///             hand.acquire(LockId(0), Mode::Exclusive)?;
+    ///             let cell = &hand.cells(&counter)[0];
+    ///             cell.set(cell.get() + 1);
+    ///             hand.release(LockId(0))?;
+    ///             hand.barrier(BarrierKind::Ordinary)
+    ///         });
+    ///     }
+    /// });
+    /// assert_eq!(dsm.cells(&counter)[0].get(), 4 * u64::from(dsm.nodes()));
+    /// # dsm.leave()?;
+    /// # Ok::<(), kyocho_dsm::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// More than 32,767 threads.
+    #[must_use]
+    pub fn seats(&mut self, count: u16) -> Vec<Seat<'_>> {
+        assert!(count < 1 << 15, "so many threads a node has numbers for");
+        Seat::all(&self.core, (self.me, self.nodes), (self.views.program(), self.used), count)
     }
 
     /// Takes a lock; waits for it.
@@ -347,7 +383,7 @@ impl Dsm {
     /// # Errors
     /// [`Error::Protocol`]: a node is dead. Where touching the page would end the program, this only fails.
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
-        self.core.fetch(page)??;
+        self.core.fetch(ThreadId::FIRST, page)??;
         Ok(())
     }
 
@@ -381,7 +417,7 @@ impl Dsm {
     }
 
     fn call(&mut self, call: Call, limit: Option<Duration>) -> Result<Outcome, Error> {
-        Ok(self.core.call(call, limit)??)
+        Ok(self.core.call(ThreadId::FIRST, call, limit)??)
     }
 }
 

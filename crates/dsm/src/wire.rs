@@ -10,7 +10,7 @@ use crate::interface::Layout;
 use crate::message::{Message, Move};
 
 /// The version of everything that nodes tell each other.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Lamport times, epochs and stamps lie below: none gets there by counting.
 const COUNT_MAX: u64 = 1 << 62;
@@ -73,7 +73,7 @@ impl Known<'_> {
     fn message(&self, message: &Message) -> bool {
         match message {
             Message::Acquire { lock, seen, .. } => self.lock(*lock) && counted(*seen),
-            Message::Cancel(lock) | Message::Busy(lock) | Message::Signal { lock, .. } => {
+            Message::Cancel(lock, _) | Message::Busy(lock, _) | Message::Signal { lock, .. } => {
                 self.lock(*lock)
             }
             Message::Grant { lock, stamp, time, updates, .. } => {

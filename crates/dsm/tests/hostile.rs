@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kyocho_dsm::{
     Action, Address, BarrierKind, Breach, Call, ConditionId, DsmError, Event, Layout, LockId,
-    Message, Mode, Move, Node, NodeId, PageId, Patience, Scheme, Subject, Update, Who,
+    Message, Mode, Move, Node, NodeId, PageId, Patience, Scheme, Subject, ThreadId, Update, Who,
 };
 use proptest::prelude::*;
 
@@ -44,7 +44,14 @@ fn contents() -> Arc<[u32]> {
 }
 
 fn grant(lock: u32, mode: Mode) -> Message {
-    Message::Grant { lock: LockId(lock), mode, stamp: 1, time: 1, updates: Vec::new() }
+    Message::Grant {
+        lock: LockId(lock),
+        thread: ThreadId::FIRST,
+        mode,
+        stamp: 1,
+        time: 1,
+        updates: Vec::new(),
+    }
 }
 
 fn release(lock: u32) -> Message {
@@ -52,7 +59,13 @@ fn release(lock: u32) -> Message {
 }
 
 fn acquire(lock: u32) -> Message {
-    Message::Acquire { lock: LockId(lock), mode: Mode::Exclusive, immediately: false, seen: 0 }
+    Message::Acquire {
+        lock: LockId(lock),
+        thread: ThreadId::FIRST,
+        mode: Mode::Exclusive,
+        immediately: false,
+        seen: 0,
+    }
 }
 
 fn arrive() -> Message {
@@ -83,13 +96,19 @@ fn update(page: u32) -> Update {
 fn what_cannot_come_is_a_breach_and_changes_nothing() {
     let ill_timed = [
         (0, grant(0, Mode::Exclusive), "Grant"),
-        (0, Message::Busy(LockId(0)), "Busy"),
+        (0, Message::Busy(LockId(0), ThreadId::FIRST), "Busy"),
         (0, release(0), "Release"),
         (0, acquire(1), "Acquire"),
-        (0, Message::Cancel(LockId(1)), "Cancel"),
+        (0, Message::Cancel(LockId(1), ThreadId::FIRST), "Cancel"),
         (
             0,
-            Message::HandOn { lock: LockId(1), to: NodeId(2), mode: Mode::Exclusive, time: 1 },
+            Message::HandOn {
+                lock: LockId(1),
+                to: NodeId(2),
+                thread: ThreadId::FIRST,
+                mode: Mode::Exclusive,
+                time: 1,
+            },
             "HandOn",
         ),
         (0, Message::Flush(vec![update(1)]), "Flush"),
@@ -112,7 +131,10 @@ fn what_cannot_come_is_a_breach_and_changes_nothing() {
         assert_eq!(node.read(update(0).address), Ok(0), "{name}");
         let error =
             DsmError::PeerBroke(NodeId(1), Breach::IllTimed(name), Subject::Lock(LockId(0)));
-        assert_eq!(step(&mut node, Event::Call(TAKE)), [Action::Return(Err(error))]);
+        assert_eq!(
+            step(&mut node, Event::Call(ThreadId::FIRST, TAKE)),
+            [Action::Return(ThreadId::FIRST, Err(error))]
+        );
         assert!(error.to_string().contains(&format!("node 1 broke the protocol: it sent {name},")));
     }
 }
@@ -128,7 +150,10 @@ fn what_comes_twice_is_a_breach() {
         assert!(matches!(actions[..], [Action::Send(..)]), "{name}: {actions:?}");
         let breach = Breach::IllTimed(name);
         let error = DsmError::PeerBroke(NodeId(1), breach, Subject::Barrier);
-        assert_eq!(step(&mut node, Event::Call(CROSS)), [Action::Return(Err(error))]);
+        assert_eq!(
+            step(&mut node, Event::Call(ThreadId::FIRST, CROSS)),
+            [Action::Return(ThreadId::FIRST, Err(error))]
+        );
     }
 }
 
@@ -136,26 +161,32 @@ fn what_comes_twice_is_a_breach() {
 fn who_waits_is_told_of_the_breach() {
     let mut node = node(0, Scheme::LogAtManager);
     step(&mut node, Event::Message(NodeId(2), 0, acquire(0)));
-    step(&mut node, Event::Call(TAKE));
+    step(&mut node, Event::Call(ThreadId::FIRST, TAKE));
     let actions = step(&mut node, Event::Message(NodeId(1), 0, release(0)));
     let breach = Breach::IllTimed("Release");
     let error = DsmError::PeerBroke(NodeId(1), breach, Subject::Lock(LockId(0)));
-    assert!(actions.contains(&Action::Return(Err(error))), "{actions:?}");
+    assert!(actions.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{actions:?}");
 }
 
 /// A node that manages a lock waits for it: nobody else gives or refuses it.
 #[test]
 fn who_manages_a_lock_takes_it_from_nobody() {
     for scheme in [Scheme::LogAtManager, Scheme::LogAtLastHolder] {
-        let answers = [(grant(0, Mode::Exclusive), "Grant"), (Message::Busy(LockId(0)), "Busy")];
+        let answers = [
+            (grant(0, Mode::Exclusive), "Grant"),
+            (Message::Busy(LockId(0), ThreadId::FIRST), "Busy"),
+        ];
         for (message, name) in answers {
             let mut node = node(0, scheme);
-            step(&mut node, Event::Call(TAKE));
-            step(&mut node, Event::Call(Call::WaitOn(LockId(0), ConditionId(0))));
+            step(&mut node, Event::Call(ThreadId::FIRST, TAKE));
+            step(&mut node, Event::Call(ThreadId::FIRST, Call::WaitOn(LockId(0), ConditionId(0))));
             let actions = step(&mut node, Event::Message(NodeId(1), 0, message));
             let error =
                 DsmError::PeerBroke(NodeId(1), Breach::IllTimed(name), Subject::Lock(LockId(0)));
-            assert!(actions.contains(&Action::Return(Err(error))), "{scheme:?}: {actions:?}");
+            assert!(
+                actions.contains(&Action::Return(ThreadId::FIRST, Err(error))),
+                "{scheme:?}: {actions:?}"
+            );
         }
     }
 }
@@ -178,6 +209,10 @@ fn mode() -> impl Strategy<Value = Mode> {
 
 fn lock() -> impl Strategy<Value = LockId> {
     (0..LOCKS).prop_map(LockId)
+}
+
+fn thread() -> impl Strategy<Value = ThreadId> {
+    (0..3_u16).prop_map(ThreadId)
 }
 
 fn page() -> impl Strategy<Value = PageId> {
@@ -217,22 +252,31 @@ fn message() -> impl Strategy<Value = Message> {
     let writers = prop::collection::vec((page(), prop::collection::vec(peer(), 0..3)), 0..3);
     let number = 0..9_u64;
     prop_oneof![
-        (lock(), mode(), any::<bool>(), number.clone()).prop_map(
-            |(lock, mode, immediately, seen)| Message::Acquire { lock, mode, immediately, seen }
+        (lock(), thread(), mode(), any::<bool>(), number.clone()).prop_map(
+            |(lock, thread, mode, immediately, seen)| Message::Acquire {
+                lock,
+                thread,
+                mode,
+                immediately,
+                seen
+            }
         ),
-        lock().prop_map(Message::Cancel),
-        lock().prop_map(Message::Busy),
-        (lock(), mode(), number.clone(), updates()).prop_map(|(lock, mode, time, updates)| {
-            Message::Grant { lock, mode, stamp: time, time, updates }
-        }),
-        (lock(), peer(), mode(), number.clone())
-            .prop_map(|(lock, to, mode, time)| Message::HandOn { lock, to, mode, time }),
+        (lock(), thread()).prop_map(|(lock, thread)| Message::Cancel(lock, thread)),
+        (lock(), thread()).prop_map(|(lock, thread)| Message::Busy(lock, thread)),
+        (lock(), thread(), mode(), number.clone(), updates()).prop_map(
+            |(lock, thread, mode, time, updates)| {
+                Message::Grant { lock, thread, mode, stamp: time, time, updates }
+            }
+        ),
+        (lock(), peer(), thread(), mode(), number.clone()).prop_map(
+            |(lock, to, thread, mode, time)| Message::HandOn { lock, to, thread, mode, time }
+        ),
         (lock(), number.clone(), updates(), any::<bool>()).prop_map(
             |(lock, time, updates, waits)| Message::Release {
                 lock,
                 time,
                 updates,
-                then_wait: waits.then_some(ConditionId(0)),
+                then_wait: waits.then_some((ConditionId(0), ThreadId(1))),
                 seen: time,
             }
         ),
@@ -279,12 +323,12 @@ proptest! {
     fn no_message_breaks_a_node(
         holder in any::<bool>(),
         me in 0..2_u16,
-        steps in prop::collection::vec((call(), 1..NODES, 0..2_u64, message()), 1..40),
+        steps in prop::collection::vec((thread(), call(), 1..NODES, 0..2_u64, message()), 1..40),
     ) {
         let scheme = if holder { Scheme::LogAtLastHolder } else { Scheme::LogAtManager };
         let mut node = node(me, scheme);
-        for (call, from, ahead, message) in steps {
-            step(&mut node, Event::Call(call));
+        for (thread, call, from, ahead, message) in steps {
+            step(&mut node, Event::Call(thread, call));
             if let Ok(word) = node.read(update(0).address) {
                 node.write(update(0).address, word + 1).expect("it was read");
             }

@@ -1,10 +1,10 @@
 //! Single exchanges, on a network that behaves: what is sent, what is refused, what moves.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use kyocho_dsm::{
     Action, Address, BarrierKind, Call, ConditionId, DsmError, Event, Layout, LockId, Message,
-    Mode, Move, Node, NodeId, Outcome, PageId, Patience, Scheme, Subject, Who,
+    Mode, Move, Node, NodeId, Outcome, PageId, Patience, Scheme, Subject, ThreadId, Who,
 };
 
 const LOCK: LockId = LockId(2);
@@ -17,7 +17,10 @@ const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
 struct Cluster {
     nodes: Vec<Node>,
     flying: VecDeque<(usize, NodeId, u64, Message)>,
+    /// By node: what its first thread's call came to.
     returned: Vec<Option<Result<Outcome, DsmError>>>,
+    /// The same of other threads.
+    others: BTreeMap<(usize, ThreadId), Result<Outcome, DsmError>>,
     sent: Vec<Message>,
 }
 
@@ -33,7 +36,7 @@ impl Cluster {
         };
         let nodes = (0..3).map(|rank| Node::new(NodeId(rank), layout.clone())).collect();
         let returned = vec![None; 3];
-        Self { nodes, flying: VecDeque::new(), returned, sent: Vec::new() }
+        Self { nodes, flying: VecDeque::new(), returned, others: BTreeMap::new(), sent: Vec::new() }
     }
 
     fn feed(&mut self, node: usize, event: Event) {
@@ -43,7 +46,8 @@ impl Cluster {
                     self.sent.push(message.clone());
                     self.flying.push_back((usize::from(to.0), NodeId(node as u16), epoch, message));
                 }
-                Action::Return(result) => self.returned[node] = Some(result),
+                Action::Return(ThreadId::FIRST, result) => self.returned[node] = Some(result),
+                Action::Return(thread, result) => drop(self.others.insert((node, thread), result)),
                 Action::Disown(page) => {
                     let contents = self.nodes[node].copy(page).expect("it is owned").clone();
                     self.feed(node, Event::Disowned(page, contents));
@@ -62,9 +66,21 @@ impl Cluster {
     /// Calls, delivers everything, and tells how the call returned, if it has.
     fn call(&mut self, node: usize, call: Call) -> Option<Result<Outcome, DsmError>> {
         self.returned[node] = None;
-        self.feed(node, Event::Call(call));
+        self.feed(node, Event::Call(ThreadId::FIRST, call));
         self.deliver_all();
         self.returned[node]
+    }
+
+    /// The same by another thread of the node.
+    fn call_by(
+        &mut self,
+        (node, thread): (usize, ThreadId),
+        call: Call,
+    ) -> Option<Result<Outcome, DsmError>> {
+        self.others.remove(&(node, thread));
+        self.feed(node, Event::Call(thread, call));
+        self.deliver_all();
+        self.others.get(&(node, thread)).copied()
     }
 
     fn must(&mut self, node: usize, call: Call) {
@@ -328,4 +344,66 @@ fn a_dead_node_ends_what_waits_and_what_follows() {
     assert_eq!(cluster.returned[0], lost(Subject::Lock(LOCK)));
     assert_eq!(cluster.call(0, CROSS), lost(Subject::Barrier));
     assert_eq!(cluster.nodes[0].read(WORD), Ok(0), "what is here can be saved");
+}
+
+const SECOND: (usize, ThreadId) = (0, ThreadId(1));
+const THIRD: (usize, ThreadId) = (0, ThreadId(2));
+
+#[test]
+fn a_lock_has_one_holder_among_the_threads_of_a_node_in_any_mode() {
+    for mut cluster in both() {
+        let snapshot = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait);
+        cluster.must(0, snapshot);
+        assert_eq!(cluster.call_by(SECOND, TAKE), None, "it came, and the first reads");
+        let attempt = Call::Acquire(LOCK, Mode::NonExclusive, Patience::Try);
+        assert_eq!(cluster.call_by(THIRD, attempt), Some(Ok(Outcome::Busy)));
+        let not_held = Err(DsmError::NotHeld(LOCK));
+        assert_eq!(cluster.call_by(THIRD, Call::Release(LOCK)), Some(not_held));
+        assert_eq!(cluster.call(1, TAKE), None, "the second has it, as others see it");
+        cluster.must(0, Call::Release(LOCK));
+        assert_eq!(cluster.others[&SECOND], Ok(Outcome::Done));
+        cluster.write(0, 4);
+        assert_eq!(cluster.call_by(SECOND, Call::Release(LOCK)), Some(Ok(Outcome::Done)));
+        assert_eq!(cluster.returned[1], Some(Ok(Outcome::Done)));
+        assert_eq!(cluster.read(1), 4);
+    }
+}
+
+#[test]
+fn a_lock_that_comes_too_late_for_a_thread_is_given_back() {
+    for mut cluster in both() {
+        cluster.must(1, TAKE);
+        cluster.write(1, 3);
+        cluster.must(1, Call::Release(LOCK));
+        cluster.must(0, Call::Acquire(LOCK, Mode::NonExclusive, Patience::Wait));
+        assert_eq!(cluster.call_by(SECOND, TAKE), None);
+        cluster.feed(0, Event::TimeUp(2));
+        cluster.deliver_all();
+        assert_eq!(cluster.others[&SECOND], Ok(Outcome::Busy));
+        cluster.must(2, TAKE);
+        assert_eq!(cluster.read(2), 3, "the log was not lost on the way");
+    }
+}
+
+#[test]
+fn threads_of_a_node_fetch_a_page_once_and_wait_by_themselves() {
+    let mut cluster = Cluster::new(Scheme::LogAtManager);
+    cluster.write(0, 5);
+    cluster.barrier();
+    cluster.must(2, TAKE);
+    let (reader, waiter) = ((1, ThreadId(1)), (1, ThreadId(2)));
+    assert_eq!(cluster.call_by(waiter, TAKE), None);
+    cluster.messages();
+    cluster.feed(1, Event::Call(ThreadId::FIRST, Call::Fetch(PAGE)));
+    cluster.feed(1, Event::Call(reader.1, Call::Fetch(PAGE)));
+    cluster.deliver_all();
+    assert_eq!(cluster.messages(), 2, "asked for once, and sent once");
+    assert_eq!(cluster.others[&reader], Ok(Outcome::Done));
+    assert_eq!(cluster.nodes[1].read(WORD), Ok(5));
+    // At a barrier all stand still, and then nobody begins anything.
+    assert_eq!(cluster.call(1, CROSS), Some(Err(DsmError::CallOutstanding)));
+    cluster.must(2, Call::Release(LOCK));
+    assert_eq!(cluster.others[&waiter], Ok(Outcome::Done));
+    assert_eq!(cluster.call(1, CROSS), None);
+    assert_eq!(cluster.call_by(reader, TAKE), Some(Err(DsmError::CallOutstanding)));
 }

@@ -10,7 +10,7 @@ use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::wire;
 use kyocho_dsm::{
     BarrierKind, Breach, Dsm, DsmError, Error, Layout, LockId, Message, Mode, NodeId, PageId,
-    Placement, Scheme, SharedArray, Subject,
+    Placement, Scheme, SharedArray, Subject, ThreadId,
 };
 
 #[path = "support/permitted.rs"]
@@ -146,7 +146,7 @@ type Break = fn(&Peer);
 #[test]
 fn a_peer_that_breaks_the_protocol_is_named_and_what_is_here_can_be_saved() {
     let nonsense = |peer: &Peer| peer.network.send(NodeId(0), &[0xFF; 40]);
-    let ill_timed = |peer: &Peer| peer.send(peer.epoch, &Message::Busy(LockId(3)));
+    let ill_timed = |peer: &Peer| peer.send(peer.epoch, &Message::Busy(LockId(3), ThreadId::FIRST));
     let breaches: [(Break, Breach); 2] = [
         (nonsense, Breach::Nonsense(wire::Nonsense::Malformed)),
         (ill_timed, Breach::IllTimed("Busy")),

@@ -333,6 +333,18 @@ impl AlternateStack {
     }
 }
 
+/// How large this kernel thread's stack for handlers is; 0 where it has none.
+///
+/// # Errors
+/// Injected ones.
+pub fn alternate_stack_bytes() -> Result<usize, Errno> {
+    fault::check(Call::Signal)?;
+    let mut now = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: 0, ss_size: 0 };
+    // SAFETY: the kernel writes one structure.
+    unsafe { call(libc::SYS_sigaltstack, [0, &raw mut now as usize]) }?;
+    Ok(if now.ss_flags & libc::SS_DISABLE == 0 { now.ss_size } else { 0 })
+}
+
 /// Gives this kernel thread the memory at `base` as its stack for handlers, until the thread ends.
 ///
 /// # Errors

@@ -3,12 +3,12 @@
 //! What a handler in `manager.rs` takes for granted of a message is asked for here. Bytes that are no message, and names that the
 //! layout does not have, never get this far ([`crate::wire`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
-use super::{BARRIER_MANAGER, Node};
-use crate::address::{LockId, NodeId, PageId};
+use super::{BARRIER_MANAGER, Granted, Node};
+use crate::address::{LockId, NodeId, PageId, ThreadId};
 use crate::interface::{Call, Scheme};
-use crate::lock::Mode;
+use crate::lock::{Lock, Mode};
 use crate::message::{Message, Move, Update};
 
 /// Messages that wait for their epoch at most. A peer that is ahead waits for an answer after most of what it sends; only signals and
@@ -29,19 +29,26 @@ impl Node {
 
     fn is_due_now(&self, from: NodeId, message: &Message) -> bool {
         match message {
-            Message::Acquire { lock, .. } => self.manages(*lock) && !self.is_known_to(*lock, from),
-            Message::Cancel(lock) | Message::Signal { lock, .. } => self.manages(*lock),
-            Message::Busy(lock) => {
-                self.asked_for_lock(*lock).is_some() && from == self.lock_manager(*lock)
+            Message::Acquire { lock, thread, .. } => {
+                let known = self.locks.get(lock).is_some_and(|state| state.knows(from, *thread));
+                self.manages(*lock) && !known
             }
-            Message::Grant { lock, mode, .. } => {
-                self.asked_for_lock(*lock) == Some(*mode) && self.may_grant(from, *lock)
+            Message::Cancel(lock, _) | Message::Signal { lock, .. } => self.manages(*lock),
+            Message::Busy(lock, thread) => {
+                self.lacks(*lock, *thread).is_some() && from == self.lock_manager(*lock)
+            }
+            Message::Grant { lock, thread, mode, .. } => {
+                self.lacks(*lock, *thread) == Some(*mode) && self.may_grant(from, *lock, *thread)
             }
             Message::HandOn { lock, .. } => {
                 self.layout.scheme == Scheme::LogAtLastHolder && from == self.lock_manager(*lock)
             }
-            Message::Release { lock, .. } => {
-                self.locks.get(lock).is_some_and(|state| state.is_held_by(from))
+            Message::Release { lock, then_wait, .. } => {
+                let waits = |state: &Lock| {
+                    then_wait.is_some_and(|(_, thread)| state.is_awaited_by(from, thread))
+                };
+                let state = self.locks.get(lock);
+                state.is_some_and(|state| state.is_held_by(from) && !waits(state))
             }
             Message::Flush(updates) => {
                 !self.flushed.contains_key(&from) && self.manages_all(updates)
@@ -54,7 +61,8 @@ impl Node {
             Message::Master(page, _) => self.is_at_barrier() && from == self.page_manager(*page),
             Message::Fetch(page) => self.memory.master(*page).is_some(),
             Message::Page(page, _) => {
-                self.waiting == Some(Call::Fetch(*page)) && from == self.page_manager(*page)
+                let wants = self.waiting.values().any(|waiting| waiting.call == Call::Fetch(*page));
+                wants && from == self.page_manager(*page)
             }
             Message::Lost(_) => true,
         }
@@ -64,34 +72,33 @@ impl Node {
         self.lock_manager(lock) == self.me
     }
 
-    /// Whether a node has this lock, or waits for it.
-    fn is_known_to(&self, lock: LockId, node: NodeId) -> bool {
-        self.locks.get(&lock).is_some_and(|state| state.knows(node))
-    }
-
     /// Whether a lock can come from this node: from its manager, or from its last holder, once the manager has granted it.
-    fn may_grant(&self, from: NodeId, lock: LockId) -> bool {
+    fn may_grant(&self, from: NodeId, lock: LockId, thread: ThreadId) -> bool {
         match self.layout.scheme {
             Scheme::LogAtManager => from == self.lock_manager(lock),
             Scheme::LogAtLastHolder => self.locks.get(&lock).is_none_or(|state| {
                 // It is this node's to grant, too.
-                !self.manages(lock) || state.is_held_by(self.me) || !state.knows(self.me)
+                !self.manages(lock) || state.is_held_by(self.me) || !state.knows(self.me, thread)
             }),
         }
     }
 
-    /// How the program wants this lock, if it waits for it.
-    fn asked_for_lock(&self, lock: LockId) -> Option<Mode> {
-        match self.waiting {
-            Some(Call::Acquire(asked, mode, _)) if asked == lock => Some(mode),
-            Some(Call::WaitOn(asked, _)) if asked == lock => Some(Mode::Exclusive),
+    /// How a thread wants this lock, if it waits for it, and the lock has not come.
+    fn lacks(&self, lock: LockId, thread: ThreadId) -> Option<Mode> {
+        let came = |granted: &VecDeque<Granted>| granted.iter().any(|one| one.thread == thread);
+        if self.granted.get(&lock).is_some_and(came) {
+            return None;
+        }
+        match self.waiting.get(&thread)?.call {
+            Call::Acquire(asked, mode, _) if asked == lock => Some(mode),
+            Call::WaitOn(asked, _) if asked == lock => Some(Mode::Exclusive),
             _ => None,
         }
     }
 
     /// Whether the program is at a barrier, and so writes nothing.
     pub(super) fn is_at_barrier(&self) -> bool {
-        matches!(self.waiting, Some(Call::Barrier(_)))
+        self.waiting.values().any(|waiting| matches!(waiting.call, Call::Barrier(_)))
     }
 
     fn manages_all(&self, updates: &[Update]) -> bool {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{BARRIER_MANAGER, Ending, Loss, Node};
+use super::{BARRIER_MANAGER, Ending, Granted, Loss, Node};
 use crate::address::{LockId, NodeId, PageId};
 use crate::barrier::Arrival;
-use crate::interface::{Action, Breach, Outcome, Scheme};
+use crate::interface::{Action, Breach, Call, Outcome, Scheme};
 use crate::lock::{Lock, Mode, Request};
 use crate::message::{BarrierKind, Message, Move};
 
@@ -30,29 +30,29 @@ impl Node {
 
     pub(super) fn handle(&mut self, from: NodeId, message: Message) {
         match message {
-            Message::Acquire { lock, mode, immediately, seen } => {
-                let request = Request { node: from, mode, seen };
+            Message::Acquire { lock, thread, mode, immediately, seen } => {
+                let request = Request { node: from, thread, mode, seen };
                 self.asked_for(lock, request, immediately);
             }
-            Message::Cancel(lock) => {
-                if self.managed(lock).cancel(from) {
-                    self.send(from, Message::Busy(lock));
+            Message::Cancel(lock, thread) => {
+                if self.managed(lock).cancel(from, thread) {
+                    self.send(from, Message::Busy(lock, thread));
                 }
             }
-            Message::Busy(_) => self.done(Outcome::Busy),
-            Message::Grant { lock, mode, stamp, time, updates } => {
-                self.granted(lock, mode, stamp, time, &updates);
+            Message::Busy(_, thread) => self.done(thread, Outcome::Busy),
+            Message::Grant { lock, thread, mode, stamp, time, updates } => {
+                self.granted(lock, Granted { thread, mode, stamp, time, updates });
             }
-            Message::HandOn { lock, to, mode, time } => {
+            Message::HandOn { lock, to, thread, mode, time } => {
                 let log = self.logs.get(&lock).into_iter();
                 let updates = log.flat_map(|log| log.values().copied()).collect();
-                self.send(to, Message::Grant { lock, mode, stamp: 0, time, updates });
+                self.send(to, Message::Grant { lock, thread, mode, stamp: 0, time, updates });
             }
             Message::Release { lock, time, updates, then_wait, seen } => {
                 let state = self.managed(lock);
                 state.release(from, time, updates);
-                if let Some(condition) = then_wait {
-                    let request = Request { node: from, mode: Mode::Exclusive, seen };
+                if let Some((condition, thread)) = then_wait {
+                    let request = Request { node: from, thread, mode: Mode::Exclusive, seen };
                     state.wait(condition, request);
                 }
                 self.serve(lock);
@@ -89,7 +89,7 @@ impl Node {
             }
             Message::Page(page, contents) => {
                 self.memory.install(page, contents);
-                self.done(Outcome::Done);
+                self.all_done(|call| call == Call::Fetch(page));
             }
             Message::Lost(peer) => self.lose(Loss { peer, breach: None }),
         }
@@ -104,7 +104,7 @@ impl Node {
     fn asked_for(&mut self, lock: LockId, request: Request, immediately: bool) {
         let state = self.managed(lock);
         if immediately && state.is_busy() {
-            return self.send(request.node, Message::Busy(lock));
+            return self.send(request.node, Message::Busy(lock, request.thread));
         }
         state.request(request);
         self.serve(lock);
@@ -116,15 +116,16 @@ impl Node {
         loop {
             let state = self.managed(lock);
             let last = state.last();
-            let Some(Request { node, mode, seen }) = state.next() else { return };
+            let Some(Request { node, thread, mode, seen }) = state.next() else { return };
             let (stamp, time) = (state.stamp(), state.time());
             match last {
                 Some(last) if scheme == Scheme::LogAtLastHolder && last != node => {
-                    self.send(last, Message::HandOn { lock, to: node, mode, time });
+                    self.send(last, Message::HandOn { lock, to: node, thread, mode, time });
                 }
                 _ => {
                     let updates = state.updates_since(seen);
-                    self.send(node, Message::Grant { lock, mode, stamp, time, updates });
+                    let grant = Message::Grant { lock, thread, mode, stamp, time, updates };
+                    self.send(node, grant);
                 }
             }
         }
@@ -218,7 +219,7 @@ impl Node {
         }
         self.epoch += 1;
         self.begun.append(&mut self.early);
-        self.done(Outcome::Done);
+        self.all_done(|call| matches!(call, Call::Barrier(_)));
     }
 
     /// After a single-read-write barrier, pages that this node manages and alone wrote to are nowhere else.

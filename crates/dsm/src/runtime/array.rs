@@ -8,6 +8,7 @@ use core::ops::Range;
 use bytemuck::Pod;
 
 use crate::address::{NodeId, PageId};
+use crate::runtime::cell::SharedCell;
 use kyocho_sys::memory::PAGE_BYTES;
 
 /// The managers of the pages of an object.
@@ -92,11 +93,26 @@ impl<T: Pod> SharedArray<T> {
         pages.map(|page| PageId(page as u32)).collect()
     }
 
+    /// Whether it ends in the first `bytes` of shared memory.
+    pub(super) fn is_within(&self, bytes: usize) -> bool {
+        self.offset + self.length * size_of::<T>() <= bytes
+    }
+
     /// The elements of a memory that begins at `base`.
     ///
     /// # Safety
-    /// The array was allocated in that memory, which stays mapped for `'a`, and which no other thread of this program touches at that
-    /// address; what is not readable or writable is made so by a handler.
+    /// The array was allocated in that memory, which stays mapped for `'a`; what is not readable or writable is made so by a handler.
+    #[expect(unsafe_code, reason = "makes cells of mapped memory")]
+    pub(super) unsafe fn shared_cells<'a>(&self, base: usize) -> &'a [SharedCell<T>] {
+        let first = core::ptr::with_exposed_provenance::<SharedCell<T>>(base + self.offset);
+        // SAFETY: in bounds and aligned, as allocated; plain data, so any bytes are values; shared cells are touched by atomic words alone, so other threads may touch them too.
+        unsafe { core::slice::from_raw_parts(first, self.length) }
+    }
+
+    /// The same for one thread alone.
+    ///
+    /// # Safety
+    /// As above, and no other thread of this program touches that memory at that address.
     #[expect(unsafe_code, reason = "makes cells of mapped memory")]
     pub(super) unsafe fn cells<'a>(&self, base: usize) -> &'a [Cell<T>] {
         let first = core::ptr::with_exposed_provenance::<Cell<T>>(base + self.offset);

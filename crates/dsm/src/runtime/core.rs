@@ -1,8 +1,8 @@
 //! The pure node bound to real pages and a network.
 //!
 //! ```text
-//!   program's thread:  call ─> collect written pages ─> step ─┐                      ┌─> send
-//!   its fault:         hidden page ─> step(Fetch) ────────────┤─> node ─> actions ───┼─> show, hide, own, disown pages
+//!   program's threads: call ─> collect written pages ─> step ─┐                      ┌─> send
+//!   their faults:        hidden page ─> step(Fetch) ────────────┤─> node ─> actions ───┼─> show, hide, own, disown pages
 //!   service thread:    receive ─> step(Message) ──────────────┘   (one lock)         └─> return: wake the program's thread
 //! ```
 //!
@@ -12,6 +12,7 @@
 //! **Invariant:** whoever holds the lock touches shared memory through the runtime's view alone, so no fault waits for itself.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use kyocho_sys::error::Errno;
@@ -19,10 +20,12 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::clock::Instant;
 use kyocho_sys::two_views::TwoViews;
 
-use crate::address::PageId;
+use crate::address::{PageId, ThreadId};
 use crate::counters::Counters;
-use crate::interface::{Action, Call, DsmError, Event, Layout, Outcome};
+use crate::interface::{Action, Call, DsmError, Event, Layout, Outcome, Subject};
+use crate::message::BarrierKind;
 use crate::node::Node;
+use crate::runtime::meeting::{Came, Meeting};
 use crate::runtime::statistics::Statistics;
 use crate::transport::{Arrival, Transport};
 use crate::watch::{Answer, Fault, Faulting, Pages, Watch};
@@ -30,6 +33,8 @@ use crate::wire;
 
 /// Exit code of a program that lost a page for good.
 const EXIT_LOST: i32 = 75;
+/// Threads that wait for pages they touched are numbered from here on.
+const FETCHING_FIRST: u16 = 1 << 15;
 /// Protocol error, as Linux numbers it.
 const EPROTO: i32 = 71;
 /// The service thread looks that often whether it is to end, should it not be told.
@@ -50,11 +55,14 @@ pub(super) struct Core {
 struct State {
     node: Node,
     watch: Watch,
-    returned: Option<Result<Outcome, DsmError>>,
+    /// Calls that have returned, and whose threads do not know it.
+    returned: BTreeMap<ThreadId, Result<Outcome, DsmError>>,
     /// Numbers calls as the node does.
     calls: u64,
     left: usize,
+    meeting: Meeting,
     ended: bool,
+    /// What the host refused: nothing is right here since.
     refused: Option<Errno>,
     statistics: Statistics,
 }
@@ -70,9 +78,10 @@ impl Core {
         let state = State {
             node,
             watch,
-            returned: None,
+            returned: BTreeMap::new(),
             calls: 0,
             left: 0,
+            meeting: Meeting::default(),
             ended: false,
             refused: None,
             statistics: Statistics::default(),
@@ -84,35 +93,32 @@ impl Core {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a call of the program's; waits for its end, and with a `limit` gives an acquire up after it.
-    pub(super) fn call(
-        &self,
-        call: Call,
-        limit: Option<Duration>,
-    ) -> Result<Result<Outcome, DsmError>, Errno> {
+    /// Makes a call for a thread of the program; waits for its end, and with a `limit` gives an acquire up after it.
+    pub(super) fn call(&self, thread: ThreadId, call: Call, limit: Option<Duration>) -> Came {
         let mut state = self.lock();
         if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
             self.collect(&mut state)?;
         }
-        self.step_and_wait(state, call, limit)
+        self.step_and_wait(state, thread, call, limit)
     }
 
     fn step_and_wait(
         &self,
         mut state: MutexGuard<'_, State>,
+        thread: ThreadId,
         call: Call,
         limit: Option<Duration>,
-    ) -> Result<Result<Outcome, DsmError>, Errno> {
+    ) -> Came {
         state.calls += 1;
         let number = state.calls;
-        self.step(&mut state, Event::Call(call));
+        self.step(&mut state, Event::Call(thread, call));
         let began = Instant::now();
         let mut until = limit.map(|limit| began + limit);
         loop {
-            if let Some(errno) = state.refused.take() {
+            if let Some(errno) = state.refused {
                 return Err(errno);
             }
-            if let Some(returned) = state.returned.take() {
+            if let Some(returned) = state.returned.remove(&thread) {
                 state.statistics.waited(call, began.elapsed());
                 return Ok(returned);
             }
@@ -132,13 +138,52 @@ impl Core {
         }
     }
 
+    /// So many threads stand for the node's one from now on, each until it is excused.
+    pub(super) fn expect(&self, threads: u16) {
+        self.lock().meeting.expect(threads);
+    }
+
+    /// One thread comes to no more barriers.
+    pub(super) fn excuse(&self) {
+        self.lock().meeting.excuse();
+        self.changed.notify_all();
+    }
+
+    /// Meets the other threads of this node, and crosses a barrier with all nodes.
+    pub(super) fn meet(&self, thread: ThreadId, kind: BarrierKind) -> Came {
+        let mut state = self.lock();
+        let round = state.meeting.arrive(kind);
+        // Who came before may be the one who has to cross, where somebody was excused.
+        self.changed.notify_all();
+        loop {
+            if let Some(came) = state.meeting.came_of(round) {
+                return came;
+            }
+            if let Some(kind) = state.meeting.begin() {
+                let came = self.cross(state, thread, kind);
+                self.lock().meeting.end(came);
+                self.changed.notify_all();
+                return came;
+            }
+            if let Some(why) = state.node.lost(Subject::Barrier) {
+                return Ok(Err(why));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn cross(&self, mut state: MutexGuard<'_, State>, thread: ThreadId, kind: BarrierKind) -> Came {
+        self.collect(&mut state)?;
+        self.step_and_wait(state, thread, Call::Barrier(kind), None)
+    }
+
     /// Brings a page, unless it is here.
-    pub(super) fn fetch(&self, page: PageId) -> Result<Result<Outcome, DsmError>, Errno> {
+    pub(super) fn fetch(&self, thread: ThreadId, page: PageId) -> Came {
         let state = self.lock();
         if state.node.copy(page).is_ok() {
             return Ok(Ok(Outcome::Done));
         }
-        self.step_and_wait(state, Call::Fetch(page), None)
+        self.step_and_wait(state, thread, Call::Fetch(page), None)
     }
 
     /// Tells the node what the program has written since the last time.
@@ -178,7 +223,7 @@ impl Core {
         while let Some(event) = events.pop() {
             let actions = state.node.step(event);
             if let Err(errno) = self.act(state, actions, &mut events) {
-                // The program's thread is told; nobody else could do anything about it.
+                // Whoever calls is told; nobody else could do anything about it.
                 state.refused = Some(errno);
                 self.changed.notify_all();
             }
@@ -193,13 +238,13 @@ impl Core {
     ) -> Result<(), Errno> {
         let pages = Pages::of(&self.views);
         let (mut shown, mut hidden, mut owned) = (Vec::new(), Vec::new(), Vec::new());
-        let mut returned = None;
+        let mut returned = Vec::new();
         for action in actions {
             match action {
                 Action::Send(to, epoch, message) => {
                     self.transport.send(to, &wire::encode(epoch, &message));
                 }
-                Action::Return(result) => returned = Some(result),
+                Action::Return(thread, result) => returned.push((thread, result)),
                 Action::Show(page, contents) => {
                     pages.put(page, &contents);
                     shown.push(page);
@@ -219,8 +264,8 @@ impl Core {
         state.watch.show(&shown)?;
         state.watch.hide(&hidden)?;
         state.watch.open(&owned)?;
-        if returned.is_some() {
-            state.returned = returned;
+        if !returned.is_empty() {
+            state.returned.extend(returned);
             self.changed.notify_all();
         }
         Ok(())
@@ -292,7 +337,7 @@ impl Core {
         statistics
     }
 
-    fn answer(&self, page: PageId) -> Result<Result<Outcome, DsmError>, Errno> {
+    fn answer(&self, page: PageId) -> Came {
         let began = Instant::now();
         let mut state = self.lock();
         let fault = state.watch.fault(page)?;
@@ -308,7 +353,10 @@ impl Core {
             return Ok(Ok(Outcome::Done));
         }
         state.statistics.read_faults += 1;
-        self.step_and_wait(state, Call::Fetch(page), None)
+        // The handler does not know whose thread it is on.
+        let mut fetching = (FETCHING_FIRST..=u16::MAX).map(ThreadId);
+        let thread = fetching.find(|thread| !state.node.is_waiting(*thread)).ok_or(Errno::AGAIN)?;
+        self.step_and_wait(state, thread, Call::Fetch(page), None)
     }
 }
 

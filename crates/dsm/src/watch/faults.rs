@@ -59,7 +59,7 @@ static FORWARD: AtomicPtr<[Action; 2]> = AtomicPtr::new(core::ptr::null_mut());
 
 const SIGNALS: [Signal; 2] = [Signal::SEGV, Signal::BUS];
 
-/// A memory whose faults are answered until this is dropped, by the thread that uses it.
+/// A memory whose faults are answered until this is dropped, by the threads that have them.
 pub struct Guarded {
     slot: &'static Slot,
 }
@@ -92,7 +92,7 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         let _changing = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-        // The order matters to no handler of this memory: its thread is here.
+        // The order matters to no handler of this memory: nobody touches it any more.
         let answerer = self.slot.answerer.swap(core::ptr::null_mut(), Ordering::Relaxed);
         self.slot.base.store(usize::MAX, Ordering::Relaxed);
         self.slot.bytes.store(0, Ordering::Release);
@@ -145,7 +145,7 @@ fn answer(address: usize) -> Answer {
         if offset >= bytes {
             continue;
         }
-        // SAFETY: a slot with bytes has an answerer until its `Guarded` is dropped, which the thread that has this fault does not do now.
+        // SAFETY: a slot with bytes has an answerer until its `Guarded` is dropped; who touches its memory borrows what owns that.
         let answerer = unsafe { &*slot.answerer.load(Ordering::Relaxed) };
         return answerer.fault(offset);
     }

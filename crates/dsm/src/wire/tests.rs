@@ -1,5 +1,5 @@
 use super::{Nonsense, decode, encode};
-use crate::address::{Address, LockId, NodeId, PageId};
+use crate::address::{Address, LockId, NodeId, PageId, ThreadId};
 use crate::interface::{Layout, Scheme};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Message, Move, Update};
@@ -39,6 +39,7 @@ fn updates() -> impl Strategy<Value = Vec<Update>> {
 fn message() -> impl Strategy<Value = Message> {
     let lock = (0..16_u32).prop_map(LockId);
     let node = (0..4_u16).prop_map(NodeId);
+    let thread = any::<u16>().prop_map(ThreadId);
     let contents = prop_oneof![
         Just(vec![0; WORDS_A_PAGE]),
         prop::collection::vec(any::<u32>(), WORDS_A_PAGE..=WORDS_A_PAGE),
@@ -53,12 +54,19 @@ fn message() -> impl Strategy<Value = Message> {
         0..5,
     );
     prop_oneof![
-        (lock.clone(), mode.clone(), any::<bool>(), count()).prop_map(
-            |(lock, mode, immediately, seen)| Message::Acquire { lock, mode, immediately, seen }
-        ),
-        (lock.clone(), mode, count(), count(), updates()).prop_map(
-            |(lock, mode, stamp, time, updates)| Message::Grant {
+        (lock.clone(), thread.clone(), mode.clone(), any::<bool>(), count()).prop_map(
+            |(lock, thread, mode, immediately, seen)| Message::Acquire {
                 lock,
+                thread,
+                mode,
+                immediately,
+                seen
+            }
+        ),
+        (lock.clone(), thread.clone(), mode, count(), count(), updates()).prop_map(
+            |(lock, thread, mode, stamp, time, updates)| Message::Grant {
+                lock,
+                thread,
                 mode,
                 stamp,
                 time,
@@ -75,7 +83,7 @@ fn message() -> impl Strategy<Value = Message> {
             kind: BarrierKind::SingleReadWrite,
         }),
         node.prop_map(Message::Lost),
-        lock.prop_map(Message::Cancel),
+        (lock, thread).prop_map(|(lock, thread)| Message::Cancel(lock, thread)),
     ]
 }
 
@@ -118,15 +126,27 @@ proptest! {
 fn what_the_layout_does_not_have_is_refused() {
     for message in [
         Message::Fetch(PageId(8)),
-        Message::Cancel(LockId(16)),
+        Message::Cancel(LockId(16), ThreadId::FIRST),
         Message::Lost(NodeId(4)),
         Message::Flush(vec![Update {
             address: Address { page: PageId(0), word: 1024 },
             time: 0,
             value: 0,
         }]),
-        Message::HandOn { lock: LockId(0), to: NodeId(9), mode: Mode::Exclusive, time: 0 },
-        Message::HandOn { lock: LockId(0), to: NodeId(1), mode: Mode::Exclusive, time: 1 << 62 },
+        Message::HandOn {
+            lock: LockId(0),
+            to: NodeId(9),
+            thread: ThreadId::FIRST,
+            mode: Mode::Exclusive,
+            time: 0,
+        },
+        Message::HandOn {
+            lock: LockId(0),
+            to: NodeId(1),
+            thread: ThreadId::FIRST,
+            mode: Mode::Exclusive,
+            time: 1 << 62,
+        },
     ] {
         assert_eq!(
             decode(&encode(0, &message), &layout()),

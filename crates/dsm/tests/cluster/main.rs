@@ -30,8 +30,11 @@ fn simulate(
 ) -> Result<Report, String> {
     let mut random = Random(seed);
     let scheme = if random.percent(50) { Scheme::LogAtManager } else { Scheme::LogAtLastHolder };
-    let program = Program::generate(&mut random, nodes, phases);
-    let world = World::new(random, program, scheme, trouble, mutant);
+    let program = Program::generate(&mut random, nodes, true, phases);
+    run(World::new(random, program, 1, scheme, trouble, mutant))
+}
+
+fn run(world: World) -> Result<Report, String> {
     // A broken assertion of a node is a finding as well.
     catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(|_| Err("panicked".into()))
 }
@@ -55,6 +58,25 @@ fn clusters_see_one_memory() {
         }
     }
     assert!(reads > 20_000, "only {reads} reads were compared");
+}
+
+/// Nodes of several threads, which share their copies. Without snapshots, which those do not keep (`docs/dsm-model.md`).
+#[test]
+fn clusters_of_threads_see_one_memory() {
+    let mut reads = 0;
+    for seed in 0..600 {
+        let mut random = Random(seed ^ 0x7EAD);
+        let (nodes, threads) = (1 + random.below(4) as u16, 2 + random.below(3) as u16);
+        let scheme =
+            if random.percent(50) { Scheme::LogAtManager } else { Scheme::LogAtLastHolder };
+        let trouble = Trouble { slow: 1 + random.below(10), ..STORMY };
+        let program = Program::generate(&mut random, nodes * threads, false, 4);
+        match run(World::new(random, program, threads, scheme, trouble, Mutant::None)) {
+            Ok(report) => reads += report.reads,
+            Err(why) => panic!("seed {seed}, {nodes} nodes of {threads} threads: {why}"),
+        }
+    }
+    assert!(reads > 10_000, "only {reads} reads were compared");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::random::Random;
 
 pub(crate) const WORDS_A_PAGE: u32 = 4;
 
-/// What a node does next.
+/// What a process does next.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     Call(Call),
@@ -31,10 +31,12 @@ pub(crate) enum Role {
     Handed,
 }
 
-/// A program: for each node its steps; for each phase the role of each word.
+/// A program of so many processes, which are named like nodes: for each its steps; for each phase the role of each word.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(crate) nodes: u16,
+    pub(crate) processes: u16,
+    /// Some sections are non-exclusive.
+    snapshots: bool,
     pub(crate) locks: u32,
     pub(crate) page_managers: Vec<NodeId>,
     pub(crate) steps: Vec<Vec<Step>>,
@@ -43,13 +45,26 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn generate(random: &mut Random, nodes: u16, phases: usize) -> Self {
+    pub(crate) fn generate(
+        random: &mut Random,
+        processes: u16,
+        snapshots: bool,
+        phases: usize,
+    ) -> Self {
         let pages = 2 + random.below(6);
         let page_managers =
-            (0..pages).map(|_| NodeId(random.below(u64::from(nodes)) as u16)).collect();
+            (0..pages).map(|_| NodeId(random.below(u64::from(processes)) as u16)).collect();
         let locks = 1 + random.below(4) as u32;
-        let steps = vec![Vec::new(); usize::from(nodes)];
-        let mut program = Self { nodes, locks, page_managers, steps, roles: Vec::new(), values: 0 };
+        let steps = vec![Vec::new(); usize::from(processes)];
+        let mut program = Self {
+            processes,
+            snapshots,
+            locks,
+            page_managers,
+            steps,
+            roles: Vec::new(),
+            values: 0,
+        };
         for _ in 0..phases {
             program.phase(random);
         }
@@ -57,7 +72,7 @@ impl Program {
     }
 
     fn some_node(&self, random: &mut Random) -> NodeId {
-        NodeId(random.below(u64::from(self.nodes)) as u16)
+        NodeId(random.below(u64::from(self.processes)) as u16)
     }
 
     fn some_lock(&self, random: &mut Random) -> LockId {
@@ -82,7 +97,7 @@ impl Program {
         let kind =
             if random.percent(30) { BarrierKind::SingleReadWrite } else { BarrierKind::Ordinary };
         self.hand_over(random);
-        for node in (0..self.nodes).map(NodeId) {
+        for node in (0..self.processes).map(NodeId) {
             for _ in 0..random.below(5) {
                 self.something(random, node);
             }
@@ -178,7 +193,8 @@ impl Program {
 
     /// A section under one lock; now and then one of a greater number inside.
     fn section(&mut self, random: &mut Random, node: NodeId, lock: LockId) {
-        let mode = if random.percent(30) { Mode::NonExclusive } else { Mode::Exclusive };
+        let mode =
+            if random.percent(30) && self.snapshots { Mode::NonExclusive } else { Mode::Exclusive };
         let patience = if random.percent(15) { Patience::Try } else { Patience::Wait };
         self.step(node, Step::Call(Call::Acquire(lock, mode, patience)));
         let writes = mode == Mode::Exclusive;

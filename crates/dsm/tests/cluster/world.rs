@@ -4,8 +4,8 @@ use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use kyocho_dsm::{
-    Action, Call, DsmError, Event, Frame, Layout, Link, LinkSettings, Message, Mode, Node, NodeId,
-    Outcome, Patience, Scheme, Subject,
+    Action, Call, DsmError, Event, Frame, Layout, Link, LinkSettings, Message, Mode, Move, Node,
+    NodeId, Outcome, Patience, Scheme, Subject, ThreadId,
 };
 
 use crate::mutant::Mutant;
@@ -61,7 +61,7 @@ impl Ord for Flight {
     }
 }
 
-/// Where a node's program stands.
+/// Where a virtual process stands: a thread of a node.
 #[derive(Debug, Default)]
 struct Progress {
     at: usize,
@@ -85,6 +85,11 @@ pub(crate) struct Report {
 
 pub(crate) struct World {
     program: Program,
+    /// Threads of each node: process P is thread P modulo this, of node P over this.
+    threads: usize,
+    /// By node: calls made, and threads that are at the barrier.
+    calls: Vec<u64>,
+    meeting: Vec<usize>,
     trouble: Trouble,
     random: Random,
     nodes: Vec<Node>,
@@ -103,26 +108,31 @@ impl World {
     pub(crate) fn new(
         mut random: Random,
         program: Program,
+        threads: u16,
         scheme: Scheme,
         trouble: Trouble,
         mutant: Mutant,
     ) -> Self {
+        assert!(program.processes.is_multiple_of(threads), "nodes have equally many threads");
+        let managers = program.page_managers.iter();
         let layout = Layout {
-            nodes: program.nodes,
-            page_managers: program.page_managers.clone(),
+            nodes: program.processes / threads,
+            page_managers: managers.map(|process| NodeId(process.0 / threads)).collect(),
             words_a_page: WORDS_A_PAGE,
             locks: program.locks,
             scheme,
         };
-        let count = usize::from(program.nodes);
-        let nodes =
-            (0..program.nodes).map(|rank| Node::new(NodeId(rank), layout.clone())).collect();
+        let count = usize::from(layout.nodes);
+        let nodes = (0..layout.nodes).map(|rank| Node::new(NodeId(rank), layout.clone())).collect();
         let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
         let links = pairs.filter(|(from, to)| from != to).map(|pair| (pair, Link::new(LINKS, 0)));
         Self {
             links: links.collect(),
             nodes,
-            progress: (0..count).map(|_| Progress::default()).collect(),
+            progress: (0..program.processes).map(|_| Progress::default()).collect(),
+            threads: usize::from(threads),
+            calls: vec![0; count],
+            meeting: vec![0; count],
             slow: random.below(count as u64) as usize,
             program,
             trouble,
@@ -148,9 +158,11 @@ impl World {
                 let pairs: Vec<_> = self.links.keys().copied().collect();
                 pairs.into_iter().try_for_each(|(from, to)| self.poll(from, to))?;
             }
-            (0..self.nodes.len()).try_for_each(|node| self.advance(node))?;
-            let over = |node: usize| !self.alive(node) || self.progress[node].ended.is_some();
-            if (0..self.nodes.len()).all(over) {
+            (0..self.progress.len()).try_for_each(|process| self.advance(process))?;
+            let over = |process: usize| {
+                !self.alive(process / self.threads) || self.progress[process].ended.is_some()
+            };
+            if (0..self.progress.len()).all(over) {
                 self.report.ticks = self.now;
                 self.report.ended = self.progress.iter().map(|progress| progress.ended).collect();
                 return Ok(self.report);
@@ -213,7 +225,7 @@ impl World {
         for action in self.nodes[node].step(event) {
             match action {
                 Action::Send(to, epoch, message) => self.send(node, to, epoch, message)?,
-                Action::Return(result) => self.returned(node, result)?,
+                Action::Return(thread, result) => self.ended(node, thread, result)?,
                 Action::Disown(page) => {
                     let copy = self.nodes[node].copy(page).map_err(|_| "owned, and not here")?;
                     let contents = copy.clone();
@@ -232,7 +244,7 @@ impl World {
         epoch: u64,
         message: Message,
     ) -> Result<(), String> {
-        let (to, message) = self.mutant.change(to, message, self.program.nodes);
+        let (to, message) = self.mutant.change(to, message, self.nodes.len() as u16);
         let to = usize::from(to.0);
         if to == from {
             return self.feed(from, Event::Message(NodeId(from as u16), epoch, message));
@@ -242,115 +254,158 @@ impl World {
         self.poll(from, to)
     }
 
-    /// Does the next step of a node's program, if its last call has returned.
-    fn advance(&mut self, node: usize) -> Result<(), String> {
-        if !self.alive(node) || self.progress[node].next_tick > self.now {
+    /// Does the next step of a process, if its last call has returned.
+    fn advance(&mut self, process: usize) -> Result<(), String> {
+        if !self.alive(process / self.threads) || self.progress[process].next_tick > self.now {
             return Ok(());
         }
-        let pace = if node == self.slow { self.trouble.slow } else { 1 };
-        self.progress[node].next_tick = self.now + 1 + self.random.below(8 * pace);
-        if self.progress[node].ended.is_some() {
+        let pace = if process / self.threads == self.slow { self.trouble.slow } else { 1 };
+        self.progress[process].next_tick = self.now + 1 + self.random.below(8 * pace);
+        if self.progress[process].ended.is_some() {
             return Ok(());
         }
-        if let Some(Call::Acquire(..)) = self.progress[node].calling {
+        if let Some(Call::Acquire(..)) = self.progress[process].calling {
             if self.random.percent(2) {
-                let call = self.progress[node].calls;
-                self.feed(node, Event::TimeUp(call))?;
+                let call = self.progress[process].calls;
+                self.feed(process / self.threads, Event::TimeUp(call))?;
             }
             return Ok(());
         }
-        if self.progress[node].calling.is_some() {
+        if self.progress[process].calling.is_some() {
             return Ok(());
         }
-        let Some(&step) = self.program.steps[node].get(self.progress[node].at) else {
-            self.progress[node].ended = Some(Ok(()));
+        let Some(&step) = self.program.steps[process].get(self.progress[process].at) else {
+            self.progress[process].ended = Some(Ok(()));
             return Ok(());
         };
         match step {
-            Step::Call(call) => self.call(node, call),
-            Step::Read(word) => match self.nodes[node].read(word) {
+            Step::Call(call) => self.call(process, call),
+            Step::Read(word) => match self.nodes[process / self.threads].read(word) {
                 Ok(value) => {
-                    self.progress[node].at += 1;
-                    self.saw(node, word, value)
+                    self.progress[process].at += 1;
+                    self.saw(process, word, value)
                 }
-                Err(absent) => self.call(node, Call::Fetch(absent.0)),
+                Err(absent) => self.call(process, Call::Fetch(absent.0)),
             },
-            Step::Write(word, value) => match self.nodes[node].write(word, value) {
+            Step::Write(word, value) => match self.nodes[process / self.threads].write(word, value)
+            {
                 Ok(()) => {
-                    self.progress[node].at += 1;
+                    self.progress[process].at += 1;
                     self.oracle.wrote(word, value);
                     Ok(())
                 }
-                Err(absent) => self.call(node, Call::Fetch(absent.0)),
+                Err(absent) => self.call(process, Call::Fetch(absent.0)),
             },
-            Step::Await(lock, condition, word, value) => match self.nodes[node].read(word) {
-                Ok(found) if found == value => {
-                    self.progress[node].at += 1;
-                    Ok(())
+            Step::Await(lock, condition, word, value) => {
+                match self.nodes[process / self.threads].read(word) {
+                    Ok(found) if found == value => {
+                        self.progress[process].at += 1;
+                        Ok(())
+                    }
+                    Ok(_) => self.call(process, Call::WaitOn(lock, condition)),
+                    Err(absent) => self.call(process, Call::Fetch(absent.0)),
                 }
-                Ok(_) => self.call(node, Call::WaitOn(lock, condition)),
-                Err(absent) => self.call(node, Call::Fetch(absent.0)),
-            },
+            }
         }
     }
 
-    fn saw(&mut self, node: usize, word: kyocho_dsm::Address, value: u32) -> Result<(), String> {
+    fn saw(&mut self, process: usize, word: kyocho_dsm::Address, value: u32) -> Result<(), String> {
         self.report.reads += 1;
-        let phase = self.progress[node].phase;
-        self.oracle.read(&self.program, phase, NodeId(node as u16), word, value)
+        let phase = self.progress[process].phase;
+        self.oracle.read(&self.program, phase, NodeId(process as u16), word, value)
     }
 
-    fn call(&mut self, node: usize, call: Call) -> Result<(), String> {
-        let (name, phase) = (NodeId(node as u16), self.progress[node].phase);
+    fn call(&mut self, process: usize, call: Call) -> Result<(), String> {
+        let (name, phase) = (NodeId(process as u16), self.progress[process].phase);
         match call {
             Call::Acquire(lock, ..) => self.oracle.asks(&self.program, phase, name, lock),
             Call::Release(lock) | Call::WaitOn(lock, _) => {
-                let mode = self.progress[node].modes.remove(&lock.0).ok_or("not held")?;
+                let mode = self.progress[process].modes.remove(&lock.0).ok_or("not held")?;
                 self.oracle.releases(&self.program, phase, name, lock, mode);
             }
             _ => {}
         }
-        self.progress[node].calling = Some(call);
-        self.progress[node].calls += 1;
-        self.feed(node, Event::Call(call))
+        self.progress[process].calling = Some(call);
+        let node = process / self.threads;
+        if matches!(call, Call::Barrier(_)) {
+            // The last one of a node stands for all.
+            self.meeting[node] += 1;
+            if self.meeting[node] < self.threads {
+                return Ok(());
+            }
+            self.meeting[node] = 0;
+        }
+        self.calls[node] += 1;
+        self.progress[process].calls = self.calls[node];
+        let thread = ThreadId((process % self.threads) as u16);
+        self.feed(node, Event::Call(thread, self.on_nodes(call)))
     }
 
-    fn returned(&mut self, node: usize, result: Result<Outcome, DsmError>) -> Result<(), String> {
-        let (name, phase) = (NodeId(node as u16), self.progress[node].phase);
-        let call = self.progress[node].calling.take().ok_or("a return without a call")?;
+    /// A call by which managers are moved between nodes.
+    fn on_nodes(&self, call: Call) -> Call {
+        let node = |process: NodeId| NodeId(process.0 / self.threads as u16);
+        match call {
+            Call::Move(Move::Lock(lock, to)) => Call::Move(Move::Lock(lock, node(to))),
+            Call::Move(Move::Page(page, to)) => Call::Move(Move::Page(page, node(to))),
+            other => other,
+        }
+    }
+
+    /// A call of a thread has returned; a barrier to all of its node.
+    fn ended(
+        &mut self,
+        node: usize,
+        thread: ThreadId,
+        result: Result<Outcome, DsmError>,
+    ) -> Result<(), String> {
+        let processes = node * self.threads..(node + 1) * self.threads;
+        let process = processes.start + usize::from(thread.0);
+        if !matches!(self.progress[process].calling, Some(Call::Barrier(_))) {
+            return self.returned(process, result);
+        }
+        processes.into_iter().try_for_each(|process| self.returned(process, result))
+    }
+
+    fn returned(
+        &mut self,
+        process: usize,
+        result: Result<Outcome, DsmError>,
+    ) -> Result<(), String> {
+        let (name, phase) = (NodeId(process as u16), self.progress[process].phase);
+        let call = self.progress[process].calling.take().ok_or("a return without a call")?;
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(why) => {
-                self.progress[node].ended = Some(Err(why));
+                self.progress[process].ended = Some(Err(why));
                 return Ok(());
             }
         };
         match (call, outcome) {
             (Call::Fetch(_), _) => return Ok(()),
             (Call::WaitOn(lock, _), _) => {
-                self.progress[node].modes.insert(lock.0, Mode::Exclusive);
+                self.progress[process].modes.insert(lock.0, Mode::Exclusive);
                 return self.oracle.acquired(phase, name, lock, Mode::Exclusive);
             }
             (Call::Acquire(lock, mode, _), Outcome::Done) => {
-                self.progress[node].modes.insert(lock.0, mode);
+                self.progress[process].modes.insert(lock.0, mode);
                 self.oracle.acquired(phase, name, lock, mode)?;
             }
             (Call::Acquire(lock, _, patience), Outcome::Busy) => {
-                if patience == Patience::Wait && self.awaits(node, lock) {
+                if patience == Patience::Wait && self.awaits(process, lock) {
                     return Ok(()); // asks again
                 }
-                return self.skip_section(node, lock);
+                return self.skip_section(process, lock);
             }
-            (Call::Barrier(_), _) => self.progress[node].phase += 1,
+            (Call::Barrier(_), _) => self.progress[process].phase += 1,
             _ => {}
         }
-        self.progress[node].at += 1;
+        self.progress[process].at += 1;
         Ok(())
     }
 
     /// Whether the section that begins here must not be left out: somebody waits for what it does.
-    fn awaits(&self, node: usize, lock: kyocho_dsm::LockId) -> bool {
-        let rest = &self.program.steps[node][self.progress[node].at..];
+    fn awaits(&self, process: usize, lock: kyocho_dsm::LockId) -> bool {
+        let rest = &self.program.steps[process][self.progress[process].at..];
         let end = rest
             .iter()
             .position(|step| matches!(step, Step::Call(Call::Release(held)) if *held == lock));
@@ -361,12 +416,12 @@ impl World {
     }
 
     /// Goes on behind the release of a lock that was not to be had.
-    fn skip_section(&mut self, node: usize, lock: kyocho_dsm::LockId) -> Result<(), String> {
-        let rest = &self.program.steps[node][self.progress[node].at..];
+    fn skip_section(&mut self, process: usize, lock: kyocho_dsm::LockId) -> Result<(), String> {
+        let rest = &self.program.steps[process][self.progress[process].at..];
         let end = rest
             .iter()
             .position(|step| matches!(step, Step::Call(Call::Release(held)) if *held == lock));
-        self.progress[node].at += end.ok_or("a section without an end")? + 1;
+        self.progress[process].at += end.ok_or("a section without an end")? + 1;
         Ok(())
     }
 }

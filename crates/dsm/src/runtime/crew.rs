@@ -1,0 +1,218 @@
+//! Several threads of one node, kernel threads or microprocesses: each calls, waits and faults by itself.
+//!
+//! ```text
+//!   Dsm::seats(3) ──> Seat ── moved to a thread ──> take ──> Hand: acquire, release, cells, barrier ..
+//!                     Seat ── moved to another  ──> take ──> Hand      a fault or a wait holds up its own thread alone
+//!                     Seat ..                                 a barrier: all hands of all nodes
+//! ```
+//!
+//! To the other nodes this is still one node (`node.rs`): its threads see each other's writes as threads do, and a lock has one holder among
+//! them, in any mode. A microprocess that waits here sleeps in the kernel, where its virtual processor is taken from it and goes on; so it
+//! does for a page in the handler of the fault.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::time::Duration;
+
+use bytemuck::Pod;
+use kyocho_sys::error::Errno;
+use kyocho_sys::signal::{AlternateStack, alternate_stack_bytes};
+
+use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
+use crate::interface::{Call, Outcome, Patience, Who};
+use crate::lock::Mode;
+use crate::message::BarrierKind;
+use crate::runtime::array::SharedArray;
+use crate::runtime::cell::SharedCell;
+use crate::runtime::core::Core;
+use crate::runtime::error::Error;
+
+/// A handler of faults needs no more stack than that.
+const HANDLER_BYTES_MIN: usize = 48 * 1024;
+/// What it gets where it has less: this costs addresses only.
+const HANDLER_STACK_BYTES: usize = 256 * 1024;
+
+/// A stack for handlers of faults on this kernel thread, if it has none that is large enough. One that runs microprocesses has, so these
+/// may go on on any other.
+pub(super) fn handler_stack() -> Result<Option<AlternateStack>, Errno> {
+    let narrow = alternate_stack_bytes()? < HANDLER_BYTES_MIN;
+    narrow.then(|| AlternateStack::install(HANDLER_STACK_BYTES)).transpose()
+}
+
+/// What a hand is to its node; leaves it when dropped.
+struct Place<'a> {
+    core: &'a Core,
+    me: NodeId,
+    nodes: u16,
+    thread: ThreadId,
+    /// Where shared memory begins here, and how much of it is given out.
+    base: usize,
+    used: usize,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.core.excuse();
+    }
+}
+
+/// The right to be one thread of a node. Dropped, it counts at barriers no more.
+pub struct Seat<'a>(Place<'a>);
+
+impl fmt::Debug for Seat<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seat({})", self.0.thread.0)
+    }
+}
+
+impl<'a> Seat<'a> {
+    /// As many as `count`, of a node whose own thread stands aside meanwhile.
+    pub(super) fn all(
+        core: &'a Core,
+        (me, nodes): (NodeId, u16),
+        (base, used): (usize, usize),
+        count: u16,
+    ) -> Vec<Self> {
+        core.expect(count);
+        let place = |number| Place { core, me, nodes, thread: ThreadId(number), base, used };
+        (1..=count).map(|number| Self(place(number))).collect()
+    }
+
+    /// Makes the calling kernel thread, or microprocess, this thread of the node.
+    ///
+    /// # Errors
+    /// [`Error::Host`]: no memory for a stack on which faults are answered.
+    pub fn take(self) -> Result<Hand<'a>, Error> {
+        Ok(Hand { place: self.0, _stack: handler_stack()?, _thread: PhantomData })
+    }
+}
+
+/// One thread of a node, among several ([`super::Dsm::seats`]). Its calls are those of [`super::Dsm`]; a lock that it holds when it is dropped
+/// stays taken.
+pub struct Hand<'a> {
+    place: Place<'a>,
+    _stack: Option<AlternateStack>,
+    // Its faults are answered on the thread that took the seat.
+    _thread: PhantomData<*mut ()>,
+}
+
+impl fmt::Debug for Hand<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hand({})", self.place.thread.0)
+    }
+}
+
+impl Hand<'_> {
+    /// Its node's rank.
+    #[must_use]
+    pub fn rank(&self) -> u16 {
+        self.place.me.0
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> u16 {
+        self.place.nodes
+    }
+
+    /// Its number among the threads of its node, from 0.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.place.thread.0 - 1
+    }
+
+    /// The elements of an array. Touching one may wait for its page, as for [`super::Dsm::cells`].
+    ///
+    /// # Panics
+    /// The array comes from another node's allocation that was not made here.
+    #[must_use]
+    #[expect(unsafe_code, reason = "makes cells of this node's memory")]
+    pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [SharedCell<T>] {
+        let allocated = array.is_within(self.place.used);
+        assert!(allocated, "the array was allocated on another node, and not yet here");
+        // SAFETY: allocated here (asserted), mapped as long as the node lives, which is borrowed, and guarded.
+        unsafe { array.shared_cells(self.place.base) }
+    }
+
+    /// Takes a lock; waits for it, and for another thread of this node that holds it.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range, held already, a node is dead.
+    pub fn acquire(&mut self, lock: LockId, mode: Mode) -> Result<(), Error> {
+        self.done(Call::Acquire(lock, mode, Patience::Wait))
+    }
+
+    /// Takes a lock if nobody has it; whether it did.
+    ///
+    /// # Errors
+    /// As for [`Self::acquire`].
+    pub fn try_acquire(&mut self, lock: LockId, mode: Mode) -> Result<bool, Error> {
+        let outcome = self.call(Call::Acquire(lock, mode, Patience::Try), None)?;
+        Ok(outcome == Outcome::Done)
+    }
+
+    /// Takes a lock, waits at most so long; whether it did.
+    ///
+    /// # Errors
+    /// As for [`Self::acquire`].
+    pub fn acquire_within(
+        &mut self,
+        lock: LockId,
+        mode: Mode,
+        limit: Duration,
+    ) -> Result<bool, Error> {
+        let outcome = self.call(Call::Acquire(lock, mode, Patience::Wait), Some(limit))?;
+        Ok(outcome == Outcome::Done)
+    }
+
+    /// Gives a lock back.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: this thread does not hold it, a node is dead.
+    pub fn release(&mut self, lock: LockId) -> Result<(), Error> {
+        self.done(Call::Release(lock))
+    }
+
+    /// Gives an exclusive lock back, waits for a signal, and takes it again.
+    ///
+    /// # Errors
+    /// As for [`Self::release`].
+    pub fn wait(&mut self, lock: LockId, condition: ConditionId) -> Result<(), Error> {
+        self.done(Call::WaitOn(lock, condition))
+    }
+
+    /// Signals who waits on a condition of a lock, which need not be held.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range, a node is dead.
+    pub fn signal(&mut self, lock: LockId, condition: ConditionId, who: Who) -> Result<(), Error> {
+        self.done(Call::Signal(lock, condition, who))
+    }
+
+    /// Waits for all threads of all nodes; then everybody sees everything written before. It is a single-read-write barrier if all threads
+    /// asked for one.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: a node is dead.
+    pub fn barrier(&mut self, kind: BarrierKind) -> Result<(), Error> {
+        self.place.core.meet(self.place.thread, kind)??;
+        Ok(())
+    }
+
+    /// Brings a page here, so that touching it waits for nobody until the next barrier.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: a node is dead.
+    pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
+        self.place.core.fetch(self.place.thread, page)??;
+        Ok(())
+    }
+
+    fn done(&mut self, call: Call) -> Result<(), Error> {
+        self.call(call, None).map(|_| ())
+    }
+
+    fn call(&mut self, call: Call, limit: Option<Duration>) -> Result<Outcome, Error> {
+        Ok(self.place.core.call(self.place.thread, call, limit)??)
+    }
+}

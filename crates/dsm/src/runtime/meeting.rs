@@ -1,0 +1,65 @@
+//! Where the threads of one node meet before it is at a barrier: the last one stands for all.
+
+use kyocho_sys::error::Errno;
+
+use crate::interface::{DsmError, Outcome};
+use crate::message::BarrierKind;
+
+/// What came of a call.
+pub(super) type Came = Result<Result<Outcome, DsmError>, Errno>;
+
+/// The threads of a node that cross its barriers together.
+#[derive(Debug, Default)]
+pub(super) struct Meeting {
+    members: u16,
+    arrived: u16,
+    /// Those who asked for a single-read-write barrier.
+    single: u16,
+    /// One crosses for all.
+    crossing: bool,
+    /// Barriers crossed, and what came of the last one.
+    round: u64,
+    came: Option<Came>,
+}
+
+impl Meeting {
+    /// From now on so many threads meet.
+    pub(super) fn expect(&mut self, members: u16) {
+        assert_eq!(self.members, 0, "those who met before have gone");
+        self.members = members;
+    }
+
+    /// One of them comes to no more barriers.
+    pub(super) fn excuse(&mut self) {
+        self.members -= 1;
+    }
+
+    /// One is there; the round that it waits for.
+    pub(super) fn arrive(&mut self, kind: BarrierKind) -> u64 {
+        self.arrived += 1;
+        self.single += u16::from(kind == BarrierKind::SingleReadWrite);
+        self.round
+    }
+
+    /// Whether all are there: the barrier to cross, which the caller does, and nobody else.
+    pub(super) fn begin(&mut self) -> Option<BarrierKind> {
+        if self.crossing || self.arrived < self.members {
+            return None;
+        }
+        self.crossing = true;
+        let single = self.single == self.arrived;
+        Some(if single { BarrierKind::SingleReadWrite } else { BarrierKind::Ordinary })
+    }
+
+    /// The barrier is crossed.
+    pub(super) fn end(&mut self, came: Came) {
+        (self.arrived, self.single, self.crossing) = (0, 0, false);
+        self.round += 1;
+        self.came = Some(came);
+    }
+
+    /// What came of a round, if it is over. Nobody meets again before all have been told.
+    pub(super) fn came_of(&self, round: u64) -> Option<Came> {
+        self.came.filter(|_| self.round > round)
+    }
+}
