@@ -223,3 +223,53 @@ while data:
 print(events)'";
     same_inside(&["sh"], script);
 }
+
+#[test]
+fn sockets_have_the_names_that_programs_gave_them() {
+    let test = "sockets_have_the_names_that_programs_gave_them";
+    if !(is_permitted(test) && is_installed(test, "python3")) {
+        return;
+    }
+    // Natively the names without a file are the host's: with the process's number, nobody else has them.
+    let script = "python3 -c '
+import os, socket
+def tried(call):
+    try: return call()
+    except OSError as error: return error.errno
+def server(name):
+    s = socket.socket(socket.AF_UNIX); s.bind(name); s.listen(); return s
+def client(name):
+    c = socket.socket(socket.AF_UNIX); c.connect(name); return c
+name, path = \"\\0kyocho-%d\" % os.getpid(), os.getcwd() + \"/sock\"
+for given in [name.encode(), path]:
+    s = server(given); c = client(given); a, _ = s.accept()
+    print([x == given for x in (s.getsockname(), a.getsockname(), c.getpeername())], c.getsockname(), a.getpeername())
+    print(a.send(b\"xyz\"), c.recv(3), tried(lambda: server(given)))
+s = socket.socket(socket.AF_UNIX); s.bind(\"\"); print(len(s.getsockname())); s.listen()
+print(tried(lambda: client(s.getsockname()).getpeername() == s.getsockname()), tried(lambda: client(name + \"none\")), tried(s.getpeername))
+print(socket.create_server((\"127.0.0.1\", 0)).getsockname()[0])
+'";
+    same_inside(&["sh"], script);
+}
+
+#[test]
+fn names_without_a_file_are_the_instances_own() {
+    let test = "names_without_a_file_are_the_instances_own";
+    if !(is_permitted(test) && is_installed(test, "python3")) {
+        return;
+    }
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+    let name = format!("kyocho-unix-{}", std::process::id());
+    let _of_host =
+        UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    // It is taken outside, where the connection would succeed; inside it is free.
+    let script = format!(
+        "import socket; s = socket.socket(socket.AF_UNIX); print(s.connect_ex(chr(0) + '{name}')); s.bind(chr(0) + '{name}')"
+    );
+    let (status, text) = output_of(&mut inside(&["python3", "-c", &script]));
+    assert_eq!(
+        (status, text),
+        (Some(0), format!("{}\n", rustix::io::Errno::CONNREFUSED.raw_os_error()))
+    );
+}

@@ -1,5 +1,6 @@
 //! Which function answers which number: the personality "Linux x86-64", as a table (Paper 2: personalities are tables).
 
+use crate::addresses::End;
 use crate::extended::Named;
 use crate::policy::filter::Tasks;
 use crate::policy::{self, Verdict};
@@ -157,6 +158,8 @@ impl Request<'_> {
             libc::SYS_connect => self.connect(),
             libc::SYS_bind => self.bind(),
             libc::SYS_sendto => self.send_to(),
+            libc::SYS_getsockname => self.name_of_socket(End::Own),
+            libc::SYS_getpeername => self.name_of_socket(End::Peer),
             libc::SYS_socketpair => Err(Errno::new(libc::EPROTONOSUPPORT)),
             _ => return None,
         })

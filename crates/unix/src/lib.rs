@@ -24,6 +24,7 @@
 //! **Invariant:** the server trusts nothing that it reads in a client: it copies once, checks the copy, uses the copy.
 #![cfg(target_arch = "x86_64")]
 
+mod addresses;
 mod admission;
 mod attributes;
 mod client;

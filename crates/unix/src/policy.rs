@@ -258,8 +258,7 @@ pub(crate) const NATIVE: &[c_long] = &[
     libc::SYS_copy_file_range, libc::SYS_close_range, libc::SYS_memfd_create, libc::SYS_fstatfs, libc::SYS_readahead,
     libc::SYS_fchdir, libc::SYS_inotify_init, libc::SYS_inotify_init1, libc::SYS_inotify_rm_watch, libc::SYS_syncfs,
     // Sockets that exist.
-    libc::SYS_accept, libc::SYS_accept4, libc::SYS_listen, libc::SYS_shutdown, libc::SYS_getsockname,
-    libc::SYS_getpeername, libc::SYS_getsockopt, libc::SYS_setsockopt, libc::SYS_recvfrom, libc::SYS_recvmsg,
+    libc::SYS_accept, libc::SYS_accept4, libc::SYS_listen, libc::SYS_shutdown, libc::SYS_getsockopt, libc::SYS_setsockopt, libc::SYS_recvfrom, libc::SYS_recvmsg,
     libc::SYS_recvmmsg,
     // Memory.
     libc::SYS_brk, libc::SYS_mincore, libc::SYS_msync, libc::SYS_mlock, libc::SYS_mlock2, libc::SYS_munlock,

@@ -8,6 +8,7 @@
 //!
 //! **Invariant:** a request's argument words come from the host and cannot change; memory is copied once, then checked, then used.
 
+use crate::addresses::Names;
 use crate::admission::Admission;
 use crate::client::Client;
 use crate::exec::Program;
@@ -46,7 +47,7 @@ pub(crate) struct Server {
 }
 
 /// What changes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct State {
     /// Programs that processes are about to become, by process.
     pub(crate) loading: HashMap<u32, Program>,
@@ -54,6 +55,8 @@ pub(crate) struct State {
     pub(crate) diverted: HashMap<u32, Registers>,
     /// Pseudo-terminals that clients made.
     pub(crate) terminals: HashSet<u32>,
+    /// What its sockets are called.
+    pub(crate) sockets: Names,
     /// Numbers that were asked for and are not there: how often.
     missing: BTreeMap<u32, u64>,
 }
@@ -95,7 +98,14 @@ impl Server {
         trace: Option<Trace>,
         admission: Admission,
     ) -> Self {
-        Self { mounts, network, trace, admission, state: Mutex::default() }
+        let state = State {
+            loading: HashMap::new(),
+            diverted: HashMap::new(),
+            terminals: HashSet::new(),
+            sockets: Names::new(),
+            missing: BTreeMap::new(),
+        };
+        Self { mounts, network, trace, admission, state: Mutex::new(state) }
     }
 
     /// The state. Held for a few instructions, never across a call that sleeps or suspends.

@@ -3,30 +3,20 @@
 //! Datagram sockets of the host's own names (`AF_UNIX`) are not there: each of their messages could name any socket of the host.
 //! On the loopback network a socket is bound to the interface before a client has it; only a privileged process could undo that.
 
+use crate::addresses::{Address, NO_FAMILY};
 use crate::server::{Answer, DONE, Network, Request, host};
 use crate::walk::{Last, NOT_FOUND};
-use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use core::num::NonZeroU32;
 use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::Inherited;
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
-use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 
-/// Longest address, and longest datagram that is sent to one.
-const ADDRESS_BYTES_MAX: usize = 128;
+/// Longest datagram that is sent to an address.
 const DATAGRAM_BYTES_MAX: u64 = 64 * 1024;
-const NO_FAMILY: Errno = Errno::new(libc::EAFNOSUPPORT);
-
-/// Where a client wants to go, or to be.
-#[derive(Debug)]
-enum Address {
-    Internet(SocketAddr),
-    /// A path.
-    Named(Vec<u8>),
-    /// Undoes a connection.
-    Unspecified,
-}
+/// How often a name that somebody has by chance is chosen again.
+const CHOICES_MAX: usize = 16;
 
 impl Request<'_> {
     pub(crate) fn socket(&self) -> Result<Answer, Errno> {
@@ -61,43 +51,6 @@ impl Request<'_> {
         Ok(Answer::Descriptor(file, inherited))
     }
 
-    /// The address that two arguments describe: where it is, how long.
-    fn address(&self, place: usize, length: usize) -> Result<Address, Errno> {
-        let bytes_count = self.word(length) as usize & 0xffff_ffff;
-        if !(2..=ADDRESS_BYTES_MAX).contains(&bytes_count) {
-            return Err(Errno::INVAL);
-        }
-        let mut bytes = [0; ADDRESS_BYTES_MAX];
-        self.client.read(self.word(place), &mut bytes[..bytes_count])?;
-        let family = i32::from(u16::from_le_bytes([bytes[0], bytes[1]]));
-        let port = u16::from_be_bytes([bytes[2], bytes[3]]);
-        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-        match family {
-            libc::AF_INET if bytes_count >= 16 => {
-                let address = Ipv4Addr::from(word(4));
-                Ok(Address::Internet(SocketAddrV4::new(address, port).into()))
-            }
-            libc::AF_INET6 if bytes_count >= 24 => {
-                let octets: [u8; 16] = bytes[8..24].try_into().map_err(|_| Errno::INVAL)?;
-                let scope = if bytes_count >= 28 { u32::from_le_bytes(word(24)) } else { 0 };
-                let flow = u32::from_be_bytes(word(4));
-                let address = SocketAddrV6::new(Ipv6Addr::from(octets), port, flow, scope);
-                Ok(Address::Internet(address.into()))
-            }
-            libc::AF_UNIX => {
-                let path = &bytes[2..bytes_count];
-                let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
-                match &path[..end] {
-                    // Names without a file are the host's.
-                    [] => Err(Errno::new(libc::EACCES)),
-                    path => Ok(Address::Named(path.to_vec())),
-                }
-            }
-            libc::AF_UNSPEC => Ok(Address::Unspecified),
-            _ => Err(NO_FAMILY),
-        }
-    }
-
     fn base_for(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
         if path.starts_with(b"/") { Ok(Vec::new()) } else { self.base_of(libc::AT_FDCWD) }
     }
@@ -107,6 +60,10 @@ impl Request<'_> {
         match self.address(1, 2)? {
             Address::Internet(address) => rustix::net::connect(&socket, &address),
             Address::Unspecified => rustix::net::connect_unspec(&socket),
+            Address::Unnamed => return Err(Errno::INVAL),
+            Address::Abstract(name) => {
+                rustix::net::connect(&socket, &self.server.without_file(&name)?)
+            }
             Address::Named(path) => {
                 let base = self.base_for(&path)?;
                 let node = self.server.walk(&self.client, &base, &path, Last::Follow)?;
@@ -127,14 +84,16 @@ impl Request<'_> {
         match self.address(1, 2)? {
             Address::Internet(address) => rustix::net::bind(&socket, &address).map_err(host)?,
             Address::Unspecified => return Err(Errno::INVAL),
+            Address::Unnamed => self.bind_anywhere(&socket)?,
+            Address::Abstract(name) => {
+                rustix::net::bind(&socket, &self.server.without_file(&name)?).map_err(host)?;
+            }
             Address::Named(path) => {
                 let base = self.base_for(&path)?;
                 let slot = self.server.slot(&self.client, &base, &path)?;
                 slot.directory.must_be_writable()?;
-                let directory = self.open_directory(&slot.directory)?;
-                let mut shown = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
-                shown.extend(&slot.name);
-                let address = SocketAddrUnix::new(shown.as_slice()).map_err(host)?;
+                self.open_directory(&slot.directory)?;
+                let address = self.server.in_directory(&slot.directory, &slot.name)?;
                 rustix::net::bind(&socket, &address).map_err(|errno| match errno {
                     rustix::io::Errno::NOENT => NOT_FOUND,
                     other => host(other),
@@ -142,6 +101,18 @@ impl Request<'_> {
             }
         }
         DONE
+    }
+
+    /// Binds a socket to a name that is free.
+    fn bind_anywhere(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        let mut bound = Err(rustix::io::Errno::ADDRINUSE);
+        for _ in 0..CHOICES_MAX {
+            bound = rustix::net::bind(socket, &self.server.any_name()?);
+            if bound != Err(rustix::io::Errno::ADDRINUSE) {
+                break;
+            }
+        }
+        bound.map_err(host)
     }
 
     /// `sendto` with an address.
