@@ -22,7 +22,7 @@ fn same_inside(shell: &[&str], script: &str) {
 const FILES: &str = "
     echo hi > a; cat a; cp a b; mv b c; ln -s a l; cat l; readlink l; ln c d; mkdir -p x/y/z; cd x/y; cd ../..
     ls -l | wc -l; rm -rf x; chmod 600 a; ls -l a | cut -c 1-10; touch -t 200101010000 a; find . | sort
-    (umask 077; echo z > q); ls -l q | cut -c 1-10; test -w a && echo writable; ls nothing 2>/dev/null || echo $?
+    umask; touch m; ls -l m | cut -c 1-10; (umask 077; echo z > q); ls -l q | cut -c 1-10; test -w a && echo writable; ls nothing 2>/dev/null || echo $?
     echo ok > /dev/null; cat < /dev/null; head -c 3 /dev/zero | wc -c; rmdir x 2>/dev/null || echo gone; cat l/x 2>&1 | wc -l";
 
 const PROCESSES: &str = "

@@ -10,10 +10,22 @@ use attackers::attackers;
 use core::time::Duration;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use support::{inside, is_permitted, output_of};
+use support::{Folder, inside, is_permitted, output_of};
 
 /// What waits longer than this for a condition waits for ever.
 const WATCHDOG: Duration = Duration::from_secs(120);
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < WATCHDOG, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+fn has_stopped(process: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/status")).unwrap().contains("State:\tT")
+}
 
 /// An instance with processes that will not end, and its output, which they all hold.
 struct Stubborn {
@@ -51,8 +63,16 @@ impl Stubborn {
     }
 }
 
-fn kill(target: &str) {
-    assert!(Command::new("kill").args(["-KILL", "--", target]).status().unwrap().success());
+fn signal(name: &str, targets: &[u32]) {
+    let targets = targets.iter().map(u32::to_string);
+    assert!(Command::new("kill").arg(name).args(targets).status().unwrap().success());
+}
+
+/// Kills all of them at once: none sees another's end. Whoever would end another comes last.
+fn kill(targets: &[u32]) {
+    signal("-STOP", targets);
+    wait_until("all have stopped", || targets.iter().all(|target| has_stopped(*target)));
+    signal("-KILL", targets);
 }
 
 /// The only child of process `parent`.
@@ -68,30 +88,35 @@ fn only_child(parent: u32) -> u32 {
     children[0]
 }
 
+/// Whatever of command, server and warden is killed at once, nobody stays, nothing is left behind, and one line says who is missed.
 #[test]
-fn a_server_that_is_killed_takes_its_clients_with_it() {
-    if !is_permitted("a_server_that_is_killed_takes_its_clients_with_it") {
+fn whoever_is_killed_of_an_instance_takes_it_along() {
+    if !is_permitted("whoever_is_killed_of_an_instance_takes_it_along") {
         return;
     }
-    let instance = Stubborn::start();
-    let server = instance.command.id();
-    kill(&server.to_string());
-    let (_, complaint) = instance.end();
-    assert_eq!(complaint, "kyocho unix: the server was killed; what ran under it is ended\n");
-    let folder = format!("/dev/shm/kyocho-unix-{server}");
-    assert!(!std::path::Path::new(&folder).exists(), "{folder} is left behind");
-}
-
-#[test]
-fn a_warden_that_is_killed_takes_the_instance_with_it() {
-    if !is_permitted("a_warden_that_is_killed_takes_the_instance_with_it") {
-        return;
+    const COMMAND: usize = 0;
+    const SERVER: usize = 1;
+    const WARDEN: usize = 2;
+    for (killed, missed, status) in [
+        (&[SERVER][..], "the server was killed; what ran under it is", Some(125)),
+        (&[WARDEN], "the warden was killed; what ran under it is", Some(125)),
+        (&[COMMAND], "the command was killed; what ran under it is", None),
+        (&[WARDEN, SERVER], "the server was killed; what ran under it is", Some(125)),
+        (&[COMMAND, SERVER], "command and server were killed; what ran under them is", None),
+        (&[COMMAND, WARDEN], "the command was killed; what ran under it is", None),
+    ] {
+        let instance = Stubborn::start();
+        let command = instance.command.id();
+        let server = only_child(command);
+        let all = [command, server, only_child(server)];
+        let targets: Vec<u32> = killed.iter().map(|who| all[*who]).collect();
+        kill(&targets);
+        let (ended, complaint) = instance.end();
+        assert_eq!(complaint, format!("kyocho unix: {missed} ended\n"), "{killed:?}");
+        assert_eq!(ended.code(), status, "{killed:?}");
+        let folder = format!("/dev/shm/kyocho-unix-{command}");
+        assert!(!std::path::Path::new(&folder).exists(), "{killed:?}: {folder} is left behind");
     }
-    let instance = Stubborn::start();
-    kill(&only_child(instance.command.id()).to_string());
-    let (status, complaint) = instance.end();
-    assert_eq!(status.code(), Some(125));
-    assert_eq!(complaint, "kyocho unix: the warden was killed; what ran under it is ended\n");
 }
 
 #[test]
@@ -114,11 +139,8 @@ fn what_the_first_program_leaves_running_is_ended() {
     assert_eq!(status, Some(0));
     let left: u32 = text.trim().parse().unwrap();
     // Its number is free once somebody has taken its status.
-    let (start, entry) = (std::time::Instant::now(), format!("/proc/{left}"));
-    while std::path::Path::new(&entry).exists() {
-        assert!(start.elapsed() < WATCHDOG, "{left} runs on");
-        std::thread::yield_now();
-    }
+    let entry = format!("/proc/{left}");
+    wait_until("nobody has its number", || !std::path::Path::new(&entry).exists());
 }
 
 #[test]
@@ -127,15 +149,15 @@ fn a_signal_to_the_command_reaches_the_program() {
         return;
     }
     // What a terminal would send to all is left to the program; what is sent to the command is passed on.
-    let script = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
+    let script = "trap 'echo told; exit 5' TERM; trap 'echo asked' USR1; echo ready; while :; do sleep 0.01; done";
     let mut command = inside(&["sh", "-c", script]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    for signal in ["-INT", "-TERM"] {
-        let told = Command::new("kill").args([signal, &child.id().to_string()]).status();
-        assert!(told.unwrap().success());
-    }
+    signal("-INT", &[child.id()]);
+    signal("-USR1", &[child.id()]);
+    assert_eq!(lines.next().unwrap().unwrap(), "asked");
+    signal("-TERM", &[child.id()]);
     assert_eq!(lines.next().unwrap().unwrap(), "told");
     assert_eq!(child.wait().unwrap().code(), Some(5));
 }
@@ -147,14 +169,29 @@ fn a_program_that_stops_stops_the_command() {
     }
     let mut command = inside(&["sh", "-c", "kill -STOP $$; echo on"]);
     let mut command = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let status = format!("/proc/{}/status", command.id());
-    let start = std::time::Instant::now();
-    while !std::fs::read_to_string(&status).unwrap().contains("State:\tT") {
-        assert!(start.elapsed() < WATCHDOG, "the command runs on");
-        std::thread::yield_now();
+    wait_until("the command stops", || has_stopped(command.id()));
+    signal("-CONT", &[command.id()]);
+    let mut text = String::new();
+    command.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!((command.wait().unwrap().code(), text.as_str()), (Some(0), "on\n"));
+}
+
+#[test]
+fn a_stopped_command_serves_who_runs_on() {
+    if !is_permitted("a_stopped_command_serves_who_runs_on") {
+        return;
     }
-    let told = Command::new("kill").args(["-CONT", &command.id().to_string()]).status();
-    assert!(told.unwrap().success());
+    let folder = Folder::new();
+    // It opens a file, which is a served call, once the command has stopped.
+    let script = "(while ! test -e asked; do sleep 0.01; done; echo > served) & kill -STOP $$; wait; echo on";
+    let mut command = inside(&["sh", "-c", script]);
+    command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut command = command.spawn().unwrap();
+    wait_until("the command stops", || has_stopped(command.id()));
+    std::fs::write(folder.path().join("asked"), "").unwrap();
+    wait_until("the file is made", || folder.path().join("served").exists());
+    assert!(has_stopped(command.id()));
+    signal("-CONT", &[command.id()]);
     let mut text = String::new();
     command.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!((command.wait().unwrap().code(), text.as_str()), (Some(0), "on\n"));

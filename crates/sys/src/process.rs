@@ -1,4 +1,4 @@
-//! Child processes: as copies of this one, as descriptors (`pidfd`), and the news of all of them (`signalfd`).
+//! Child processes: as copies of this one, and as descriptors (`pidfd`).
 #![expect(unsafe_code, reason = "forks; system calls")]
 
 use core::panic::AssertUnwindSafe;
@@ -56,22 +56,6 @@ pub fn fork<T>(given: T, body: impl FnOnce(T) -> i32) -> Result<(u32, T), Errno>
         child if child > 0 => Ok((child as u32, given)),
         _ => Err(Errno::last()),
     }
-}
-
-/// A descriptor that is readable when a child has stopped or ended since it was last read, as long as the reader holds signals back
-/// ([`AllBlocked`](crate::signal::AllBlocked)). Not inherited by programs that are executed; its reads never block.
-///
-/// # Errors
-/// `MFILE`: no more descriptors. Injected ones.
-pub fn news_of_children() -> Result<OwnedFd, Errno> {
-    fault::check(Call::Open)?;
-    let children = 1_u64 << (libc::SIGCHLD - 1);
-    let flags = (libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) as usize;
-    let arguments = [usize::MAX, (&raw const children).addr(), size_of::<u64>(), flags];
-    // SAFETY: the kernel reads one set of 64 signals.
-    let descriptor = unsafe { call(libc::SYS_signalfd4, arguments) }?;
-    // SAFETY: the kernel has just made it, for us.
-    Ok(unsafe { event::owned(descriptor) })
 }
 
 #[cfg(test)]

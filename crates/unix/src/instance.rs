@@ -2,8 +2,10 @@
 
 use crate::admission::Admission;
 use crate::client::Client;
-use crate::exec::{Found, Refusal};
+use crate::exec::{Found, Program, Refusal};
+use crate::front;
 use crate::mounts::{Mount, Mounts, Source};
+use crate::news::News;
 use crate::policy::filter;
 use crate::server::{Network, Server, host};
 use crate::trace::Trace;
@@ -76,8 +78,8 @@ pub enum StartError {
     NotExecutable(OsString, String),
     /// The host does not permit what is needed: what.
     Host(&'static str, Errno),
-    /// Its warden was killed, and all its processes with it.
-    Lost,
+    /// One of its own processes was killed, and all that ran with it: which.
+    Lost(&'static str),
 }
 
 impl fmt::Display for StartError {
@@ -89,8 +91,8 @@ impl fmt::Display for StartError {
                 write!(f, "{}: cannot execute: {why}", program.display())
             }
             Self::Host(what, errno) => write!(f, "this host does not permit {what}: {errno}"),
-            Self::Lost => {
-                f.write_str("kyocho unix: the warden was killed; what ran under it is ended")
+            Self::Lost(who) => {
+                write!(f, "kyocho unix: the {who} was killed; what ran under it is ended")
             }
         }
     }
@@ -125,7 +127,8 @@ impl Drop for SharedMemory {
 }
 
 /// Runs `program` with `arguments` (the first is its name) and `environment` as the first process of an instance, until it ends; what it leaves
-/// running is ended. Blocks. Call it while the process has one kernel thread; one instance a process.
+/// running is ended. Blocks. The server runs in a child, in front of which this process stands: it stops and is continued with the first process, and
+/// passes `TERM`, `HUP`, `USR1` and `USR2` on to it. Call it while the process has one kernel thread; one instance at a time.
 ///
 /// # Errors
 /// What cannot be used, found or executed, or what the host does not permit.
@@ -154,11 +157,8 @@ pub fn run(
     let pairs =
         environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
     let pairs: Vec<CString> = pairs.filter_map(|pair| CString::new(pair).ok()).collect();
-    let started = start(options, &shared_memory.path, &server, &base, &words, &pairs)?;
-    server.keep(started.process, found);
-    let outcome = life::serve(Arc::new(server), started, options);
-    drop(shared_memory);
-    outcome
+    let first = First { server, program: found, base, arguments: words, environment: pairs };
+    first.run(options, &shared_memory.path)
 }
 
 /// Where programs are looked for when the environment does not say.
@@ -258,38 +258,60 @@ fn find_program(
     Err(failure)
 }
 
-/// Starts the first process, on its way to the launcher.
-fn start(
-    options: &Options,
-    shared_memory: &Path,
-    server: &Server,
-    base: &[u8],
-    arguments: &[CString],
-    environment: &[CString],
-) -> Result<Started, StartError> {
-    // Requests bring the permissions that they want, less the client's own mask.
+/// All that the first process begins with.
+struct First {
+    server: Server,
+    program: Program,
+    /// The virtual path of its directory.
+    base: Vec<u8>,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl First {
+    /// Runs it under a server, in front of which this process stands.
+    fn run(self, options: &Options, shared_memory: &Path) -> Result<Outcome, StartError> {
+        let image = launcher::image().map_err(|error| {
+            StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
+        })?;
+        let directory = self.server.node(&nobody(), &self.base).map_err(|errno| {
+            StartError::Mount(PathBuf::from(OsString::from_vec(self.base.clone())), errno)
+        })?;
+        let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
+        let filter = filter::program(calls, self.server.admission.tasks());
+        front::stand(|front| {
+            let front = Arc::new(front);
+            let confined = Confined {
+                filter: &filter,
+                image: image.as_fd(),
+                path_address: launcher::PATH_ADDRESS,
+                arguments: &self.arguments,
+                environment: &self.environment,
+                directory: directory.file.as_fd(),
+                limits: &options.limits(),
+            };
+            let started = begin(&confined, shared_memory);
+            let last = match started {
+                Err(errno) => News::Failed(errno.number()),
+                Ok(started) => {
+                    self.server.keep(started.process, self.program);
+                    life::serve(Arc::new(self.server), started, options, &front)
+                }
+            };
+            if last.tell(front.as_fd(), &[]).is_err() {
+                life::complain("kyocho unix: the command was killed; what ran under it is ended\n");
+                let _ = std::fs::remove_dir_all(shared_memory);
+            }
+        })
+    }
+}
+
+/// Starts the first process, on its way to the launcher, and steps aside.
+fn begin(confined: &Confined<'_>, shared_memory: &Path) -> Result<Started, Errno> {
+    front::adopt_orphans()?;
+    let started = warden::start(confined, shared_memory)?;
+    // Behind the start, since the first client has the user's. Requests bring the permissions that they want, less the client's own mask.
     rustix::process::umask(Mode::empty());
-    let image = launcher::image().map_err(|error| {
-        StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
-    })?;
-    let directory = server.node(&nobody(), base).map_err(|errno| {
-        StartError::Mount(PathBuf::from(OsString::from_vec(base.to_vec())), errno)
-    })?;
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .map_err(|errno| StartError::Host("adopting orphans", host(errno)))?;
-    let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
-    let confined = Confined {
-        filter: &filter::program(calls, server.admission.tasks()),
-        image: image.as_fd(),
-        path_address: launcher::PATH_ADDRESS,
-        arguments,
-        environment,
-        directory: directory.file.as_fd(),
-        limits: &options.limits(),
-    };
-    let started = warden::start(&confined, shared_memory).map_err(|errno| {
-        StartError::Host("system-call filters with a listener (Linux 5.19)", errno)
-    })?;
-    life::leave_stopping_to_the_program();
+    life::step_aside()?;
     Ok(started)
 }

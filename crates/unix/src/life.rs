@@ -1,61 +1,63 @@
-//! The life of an instance: serving, signals, limits, and its end with its first process.
+//! The life of an instance, in its server: serving, limits, and its end with its first process.
 //!
 //! ```text
 //!   receiver ── a microprocess a call ──►  Server::serve
-//!   signals  ── TERM, HUP sent to the command ──► the first process
+//!   front    ── has ended ──► ends the first process
 //!   limit    ── processor time used up ──► ends the first process
-//!   follow   ◄── the warden's news: stopped, ended, all gone
+//!   follow   ◄── the warden's news: stopped, ended, all gone ──► the front
 //! ```
 
 use crate::cpu::{Account, LOOK_EVERY};
-use crate::instance::{Options, StartError};
+use crate::instance::Options;
+use crate::news::News;
 use crate::processes;
-use crate::server::Server;
+use crate::server::{Server, host};
 use crate::trace::Trace;
-use crate::warden::{News, Outcome, Started, Warden};
+use crate::warden::{Outcome, Started, Warden};
 use core::time::Duration;
 use kyocho_microprocess::Builder;
 use kyocho_microprocess::io::descriptor;
-use kyocho_microprocess::signals::{self, Signal, Signals};
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::Interest;
 use kyocho_sys::seccomp::Listener;
-use kyocho_sys::signal::{Delivery, set_delivery};
-use kyocho_sys::task::ThreadId;
+use kyocho_sys::signal::{Delivery, Signal, set_delivery};
 use std::io::Write;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// What keys of a terminal stop is for the first process to decide: the server stops when that one did.
-pub(crate) fn leave_stopping_to_the_program() {
-    for signal in [Signal::TSTP, Signal::TTIN, Signal::TTOU] {
-        // Threads that the runtime starts inherit it. Failing, the server would stop too early at worst.
-        let _ = set_delivery(signal, Delivery::Block);
-    }
+/// Leaves the group that a terminal signals, and what keys stop, to the front and the first process.
+///
+/// # Errors
+/// The host's.
+pub(crate) fn step_aside() -> Result<(), Errno> {
+    // Threads that the runtime starts inherit it. From a group in the background, writing to the terminal could stop the server.
+    set_delivery(Signal::TTOU, Delivery::Block)?;
+    rustix::process::setpgid(None, None).map_err(host)
 }
 
-/// Serves until the first process ends, and the others with it.
+/// Serves until the first process ends, and the others with it: what the front is told last.
 pub(crate) fn serve(
     server: Arc<Server>,
     started: Started,
     options: &Options,
-) -> Result<Outcome, StartError> {
+    front: &Arc<OwnedFd>,
+) -> News {
     let Started { warden, process, listener } = started;
     let listener = Arc::new(listener);
-    let ended = Arc::clone(&server);
+    let (ended, front) = (Arc::clone(&server), Arc::clone(front));
     let cpu_max = options.cpu_max;
     let outcome = kyocho_microprocess::run(move || {
-        let receiver = Arc::clone(&listener);
-        // Before the program begins, which is when its launcher is answered.
-        let signals = signals::channel([Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP]);
-        drop(kyocho_microprocess::spawn(move || pass_signals(process, signals.ok())));
-        let receiving = Arc::clone(&server);
-        drop(kyocho_microprocess::spawn(move || receive(&receiving, &receiver)));
+        let (receiving, hearing) = (Arc::clone(&server), Arc::clone(&server));
+        drop(kyocho_microprocess::spawn(move || receive(&receiving, &listener)));
+        let channel = Arc::clone(&front);
+        drop(kyocho_microprocess::spawn(move || end_with(&hearing, channel.as_fd(), process)));
         if let Some(cpu_max) = cpu_max {
             let (server, warden) = (Arc::clone(&server), warden.process());
             drop(kyocho_microprocess::spawn(move || limit(&server, warden, process, cpu_max)));
         }
-        let outcome = follow(&server, &warden, process);
+        // From here on there is somebody who passes signals on to it.
+        let _ = News::Started(process).tell(front.as_fd(), &[]);
+        let outcome = follow(&server, &warden, front.as_fd());
         if outcome.is_none() {
             processes::end_descendants();
         }
@@ -66,7 +68,16 @@ pub(crate) fn serve(
     let missing = ended.missing_line().filter(|_| options.name_missing || options.trace);
     complain(&(summary + &missing.unwrap_or_default()));
     let outcome = outcome.expect("a microprocess that waits for a process is no deadlock");
-    outcome.ok_or(StartError::Lost)
+    outcome.map_or(News::Lost, News::Ended)
+}
+
+/// Ends the first process, and thus all, when the front has ended.
+fn end_with(server: &Server, front: BorrowedFd<'_>, process: u32) {
+    while descriptor::ready(front, Interest::Read, None).is_err() {}
+    // It never sends: what can be read is its end.
+    server.admission.close();
+    // Where it has ended, the warden is ending the others.
+    let _ = processes::send(process, libc::SIGKILL);
 }
 
 /// Ends the first process, and thus all, once the instance has used up `cpu_max`.
@@ -85,36 +96,25 @@ fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
 }
 
 /// Standard error that is closed leaves nobody to tell.
-fn complain(text: &str) {
+pub(crate) fn complain(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Hears of the first process until all have ended: how it ended, unless the warden did before.
-fn follow(server: &Server, warden: &Warden, process: u32) -> Option<Outcome> {
+fn follow(server: &Server, warden: &Warden, front: BorrowedFd<'_>) -> Option<Outcome> {
     let mut outcome = None;
     while let Some(news) = warden.hear() {
         match news {
-            News::Stopped => stop_with(process),
+            // A front that has ended hears nothing.
+            News::Stopped => drop(news.tell(front, &[])),
             News::Ended(how) => {
                 server.admission.close();
                 outcome = Some(how);
             }
-            News::Started(_) | News::Failed(_) => {}
+            News::Started(_) | News::Failed(_) | News::Lost => {}
         }
     }
     outcome
-}
-
-/// Stops the server where its first process has stopped, as a shell outside expects of a job; and lets that one go on when the server does.
-fn stop_with(process: u32) {
-    if !processes::is_stopped(process) {
-        return;
-    }
-    // To this kernel thread, which therefore stands still before the next line. It cannot fail, and if it did, nothing would have stopped.
-    let _ = kyocho_sys::signal::send(ThreadId::current(), Signal::STOP);
-    if processes::is_stopped(process) {
-        let _ = processes::send(process, libc::SIGCONT);
-    }
 }
 
 /// Receives requests, a microprocess each, while there are clients.
@@ -135,18 +135,6 @@ fn receive(server: &Arc<Server>, listener: &Arc<Listener>) {
             Err(_) if listener.is_abandoned() => return,
             // The caller died between asking and being heard.
             Err(_) => {}
-        }
-    }
-}
-
-/// Passes on what is sent to us and meant for the program. What a terminal sends goes to its whole foreground group: the program has it
-/// already, and we outlive it.
-fn pass_signals(process: u32, signals: Option<Signals>) {
-    let Some(signals) = signals else { return };
-    while let Ok(signal) = signals.recv() {
-        if signal == Signal::TERM || signal == Signal::HUP {
-            // One that ended meanwhile needs no signal.
-            let _ = processes::send(process, signal.number());
         }
     }
 }

@@ -4,7 +4,7 @@
 //!   server ◄── channel ──► warden ── first client ── ...          all orphans of clients come to the warden
 //!
 //!   the first client ends  → the warden tells the server how, ends the others, and itself
-//!   the server ends        → its end of the channel is closed: the warden says so, ends all, and itself
+//!   the server ends        → its end of the channel is closed: the warden ends all, and itself
 //!   the warden ends        → its end of the channel is closed, orphans come to the server: that one ends all
 //! ```
 //!
@@ -13,19 +13,21 @@
 //! **Invariant:** where tasks have a limit, ending all comes to an end: making one is a served call then, and with the server gone the host answers served
 //! calls with an error. Where they have none, the warden races with programs that fork faster than they can be ended, as any killer does.
 
+use crate::front::adopt_orphans;
+use crate::life::complain;
+use crate::news::{self, News};
 use crate::processes::end_descendants;
 use crate::server::host;
+use core::time::Duration;
 use kyocho_microprocess::io::descriptor;
+use kyocho_sys::arrivals::Arrivals;
 use kyocho_sys::confined::{self, Confined};
 use kyocho_sys::error::Errno;
-use kyocho_sys::passing;
 use kyocho_sys::poll::{self, Interest};
 use kyocho_sys::process;
 use kyocho_sys::seccomp::Listener;
-use kyocho_sys::signal::AllBlocked;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use kyocho_sys::signal::{AllBlocked, Signal};
 use rustix::process::{Pid, WaitOptions, WaitStatus};
-use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -36,47 +38,6 @@ pub enum Outcome {
     Exited(u8),
     /// By this signal.
     Signalled(i32),
-}
-
-/// What the warden tells of the first client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
-    /// It has this number, and the message brings its listener.
-    Started(u32),
-    /// It could not be started.
-    Failed(i32),
-    /// It stopped, as by a key of its terminal.
-    Stopped,
-    /// It ended.
-    Ended(Outcome),
-}
-
-const NEWS_BYTES: usize = 8;
-
-impl News {
-    fn to_bytes(self) -> [u8; NEWS_BYTES] {
-        let (kind, value) = match self {
-            Self::Started(process) => (0_u32, process),
-            Self::Failed(errno) => (1, errno as u32),
-            Self::Stopped => (2, 0),
-            Self::Ended(Outcome::Exited(status)) => (3, u32::from(status)),
-            Self::Ended(Outcome::Signalled(signal)) => (4, signal as u32),
-        };
-        (u64::from(kind) << 32 | u64::from(value)).to_ne_bytes()
-    }
-
-    fn from_bytes(bytes: [u8; NEWS_BYTES]) -> Option<Self> {
-        let word = u64::from_ne_bytes(bytes);
-        let value = word as u32;
-        Some(match word >> 32 {
-            0 => Self::Started(value),
-            1 => Self::Failed(value as i32),
-            2 => Self::Stopped,
-            3 => Self::Ended(Outcome::Exited(value as u8)),
-            4 => Self::Ended(Outcome::Signalled(value as i32)),
-            _ => return None,
-        })
-    }
 }
 
 /// The server's side.
@@ -101,22 +62,19 @@ pub(crate) struct Started {
 /// # Errors
 /// What [`confined::start`] and [`process::fork`] say.
 pub(crate) fn start(what: &Confined<'_>, left_behind: &Path) -> Result<Started, Errno> {
-    let flags = SocketFlags::CLOEXEC;
-    let ends = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-        .map_err(host)?;
-    let (warden, (channel, theirs)) = process::fork(ends, |(ours, channel)| {
+    let front = rustix::process::getppid();
+    let (warden, (channel, theirs)) = process::fork(news::channel()?, |(ours, channel)| {
         drop(ours);
-        watch(what, &channel, left_behind)
+        watch(what, &channel, &Last { left_behind, front })
     })?;
     drop(theirs);
     let warden = Warden { process: warden, channel };
-    let mut bytes = [0; NEWS_BYTES];
-    let (_, mut descriptors) = passing::receive(warden.channel.as_fd(), &mut bytes)?;
-    match (News::from_bytes(bytes), descriptors.pop()) {
-        (Some(News::Started(process)), Some(listener)) => {
+    let (heard, mut descriptors) = News::hear(warden.channel.as_fd()).ok_or(Errno::SRCH)?;
+    match (heard, descriptors.pop()) {
+        (News::Started(process), Some(listener)) => {
             Ok(Started { warden, process, listener: Listener::new(listener) })
         }
-        (Some(News::Failed(errno)), _) => Err(Errno::new(errno)),
+        (News::Failed(errno), _) => Err(Errno::new(errno)),
         _ => Err(Errno::SRCH),
     }
 }
@@ -129,12 +87,8 @@ impl Warden {
 
     /// What comes next of the first client; nothing once the warden has ended. The microprocess sleeps.
     pub(crate) fn hear(&self) -> Option<News> {
-        let mut bytes = [0; NEWS_BYTES];
         while descriptor::ready(self.channel.as_fd(), Interest::Read, None).is_err() {}
-        match kyocho_sys::descriptor::read(self.channel.as_fd(), &mut bytes) {
-            Ok(NEWS_BYTES) => News::from_bytes(bytes),
-            _ => None,
-        }
+        News::hear(self.channel.as_fd()).map(|(news, _)| news)
     }
 
     /// Takes its status, so that nothing of it is left.
@@ -145,14 +99,23 @@ impl Warden {
     }
 }
 
+/// What is left to do for the last one of an instance.
+struct Last<'a> {
+    /// A folder to be removed.
+    left_behind: &'a Path,
+    /// Who tells the user; nobody, where it is gone, too.
+    front: Option<Pid>,
+}
+
 /// The warden's whole life.
-fn watch(what: &Confined<'_>, channel: &OwnedFd, left_behind: &Path) -> i32 {
+fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &Last<'_>) -> i32 {
+    let server = rustix::process::getppid();
     match begin(what, channel) {
         Ok((first, children)) => {
-            let served = follow(first, channel.as_fd(), children.as_fd());
+            let served = follow(first, channel.as_fd(), &children);
             end_descendants();
-            if !served {
-                let _ = std::fs::remove_dir_all(left_behind);
+            if served.is_err() {
+                last.clear_up(server);
             }
             0
         }
@@ -163,22 +126,39 @@ fn watch(what: &Confined<'_>, channel: &OwnedFd, left_behind: &Path) -> i32 {
     }
 }
 
+impl Last<'_> {
+    /// Does it, where there is no front. `server` has ended, or is about to.
+    #[expect(clippy::disallowed_methods, reason = "a change of parents is told to nobody")]
+    fn clear_up(&self, server: Option<Pid>) {
+        const LOOK_AGAIN: Duration = Duration::from_millis(1);
+        let _ = std::fs::remove_dir_all(self.left_behind);
+        // A front that lives becomes the parent, tells the user, and ends this process.
+        while [server, self.front].contains(&rustix::process::getppid()) {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        complain("kyocho unix: command and server were killed; what ran under them is ended\n");
+    }
+}
+
 /// Starts the first client and steps aside: its number, and where news of children come.
-fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, OwnedFd), Errno> {
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(host)?;
+fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, Arrivals), Errno> {
+    adopt_orphans()?;
     let confined::Started { process, listener } = confined::start(what)?;
     // For good: nothing but its two descriptors tells the warden what to do.
     core::mem::forget(AllBlocked::new());
-    let children = process::news_of_children()?;
-    // A group of its own. The first client stays in that of the server, which the terminal's foreground is.
+    let children = Arrivals::of(&[Signal::CHLD])?;
+    // A group of its own. The first client stays in that of the front, which the terminal's foreground is.
     rustix::process::setpgid(None, None).map_err(host)?;
     let first = Pid::from_raw(process as i32).ok_or(Errno::SRCH)?;
-    passing::send(channel.as_fd(), &News::Started(process).to_bytes(), &[listener.as_fd()])?;
+    News::Started(process).tell(channel.as_fd(), &[listener.as_fd()])?;
     Ok((first, children))
 }
 
-/// Takes the statuses of all that end, until it is `first`, or the server: whether there is a server still.
-fn follow(first: Pid, channel: BorrowedFd<'_>, children: BorrowedFd<'_>) -> bool {
+/// The server has ended.
+struct Unserved;
+
+/// Takes the statuses of all that end, until it is `first`.
+fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) -> Result<(), Unserved> {
     loop {
         while let Ok(Some((process, status))) = wait_for_any() {
             if process != first {
@@ -189,17 +169,14 @@ fn follow(first: Pid, channel: BorrowedFd<'_>, children: BorrowedFd<'_>) -> bool
                 continue;
             };
             tell(channel, News::Ended(outcome));
-            return true;
+            return Ok(());
         }
         // Nothing blocks between here and the next look, so no news is lost.
-        let _ = poll::wait([(channel, Interest::Read), (children, Interest::Read)], None);
-        let _ = kyocho_sys::descriptor::read(children, &mut [0; 128]);
+        let _ = poll::wait([(channel, Interest::Read), (children.as_fd(), Interest::Read)], None);
+        while children.next().is_some() {}
         // The server never sends: what can be read is the end.
         if kyocho_sys::descriptor::is_readable(channel) != Ok(false) {
-            let line = "kyocho unix: the server was killed; what ran under it is ended\n";
-            // Standard error that is closed leaves nobody to tell.
-            let _ = std::io::stderr().write_all(line.as_bytes());
-            return false;
+            return Err(Unserved);
         }
     }
 }
@@ -216,24 +193,5 @@ fn outcome_of(status: WaitStatus) -> Option<Outcome> {
 
 /// A server that is gone hears nothing, which the next look finds out.
 fn tell(channel: BorrowedFd<'_>, news: News) {
-    let _ = passing::send(channel, &news.to_bytes(), &[]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{News, Outcome};
-
-    #[test]
-    fn news_arrive_as_they_were_sent() {
-        for news in [
-            News::Started(7),
-            News::Failed(38),
-            News::Stopped,
-            News::Ended(Outcome::Exited(255)),
-            News::Ended(Outcome::Signalled(9)),
-        ] {
-            assert_eq!(News::from_bytes(news.to_bytes()), Some(news));
-        }
-        assert_eq!(News::from_bytes([0xff; 8]), None);
-    }
+    let _ = news.tell(channel, &[]);
 }
