@@ -7,9 +7,15 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +27,7 @@ static const uint64_t TICK_NS = 1000000;
 
 static inline void usage(void) {
     fprintf(stderr,
-            "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities "
+            "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|page_fault|preempted|urgent|priorities "
             "[ARGS]\n");
     exit(2);
 }
@@ -126,6 +132,81 @@ static inline void emit_blocked(size_t count, uint64_t elapsed_ns, uint64_t gap_
 static inline int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+// ---- page_fault: see report/src/stall.rs
+
+enum { PAGE_BYTES = 4096 };
+
+struct stall {
+    char *pages;
+    size_t count, seen;
+    int descriptor;
+    volatile uint64_t began_ns;
+    double *samples_us;
+};
+
+// Fills what is asked for after two milliseconds, on a kernel thread of its own that may run anywhere.
+static inline void *fill_late(void *with) {
+    struct stall *stall = (struct stall *)with;
+    cpu_set_t all;
+    memset(&all, -1, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
+    struct uffd_msg message;
+    while (read(stall->descriptor, &message, sizeof message) > 0) {
+        struct timespec late = {0, 2000000};
+        nanosleep(&late, NULL);
+        struct uffdio_zeropage zero = {{message.arg.pagefault.address & ~(uint64_t)(PAGE_BYTES - 1), PAGE_BYTES}, 0, 0};
+        check(ioctl(stall->descriptor, UFFDIO_ZEROPAGE, &zero) == 0, "a page cannot be filled");
+    }
+    return NULL;
+}
+
+// False, and it was said, where the host does not permit it.
+static inline bool stall_begin(struct stall *stall, size_t count) {
+    memset(stall, 0, sizeof *stall);
+    stall->count = count;
+    stall->samples_us = (double *)calloc(count, sizeof(double));
+    stall->descriptor = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    if (stall->descriptor < 0) {
+        unsupported("page_fault", "userfaultfd is not permitted here");
+        return false;
+    }
+    size_t bytes = count * PAGE_BYTES;
+    stall->pages = (char *)mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(stall->samples_us != NULL && stall->pages != MAP_FAILED, "no memory");
+    madvise(stall->pages, bytes, MADV_NOHUGEPAGE);
+    struct uffdio_api api = {UFFD_API, 0, 0};
+    struct uffdio_register range = {{(uint64_t)(uintptr_t)stall->pages, bytes}, UFFDIO_REGISTER_MODE_MISSING, 0};
+    check(ioctl(stall->descriptor, UFFDIO_API, &api) == 0 && ioctl(stall->descriptor, UFFDIO_REGISTER, &range) == 0,
+          "userfaultfd does not serve");
+    pthread_t thread;
+    check(pthread_create(&thread, NULL, fill_late, stall) == 0, "no thread");
+    return true;
+}
+
+static inline void stall_touch(struct stall *stall, size_t page) {
+    stall->began_ns = now_ns();
+    check(*(volatile char *)(stall->pages + page * PAGE_BYTES) == 0, "a page that came is zero");
+}
+
+// The neighbour runs; whether all faults were seen.
+static inline bool stall_see(struct stall *stall) {
+    uint64_t began = stall->began_ns;
+    if (began != 0) {
+        stall->samples_us[stall->seen++] = (double)(now_ns() - began) / 1e3;
+        stall->began_ns = 0;
+    }
+    return stall->seen >= stall->count;
+}
+
+static inline void emit_stall(struct stall *stall) {
+    check(stall->seen == stall->count, "a fault was not seen");
+    qsort(stall->samples_us, stall->count, sizeof(double), by_value);
+    char more[160];
+    snprintf(more, sizeof more, "\"args\":[%zu],\"p99_us\":%g,\"check\":\"%zu faults\"", stall->count,
+             stall->samples_us[(size_t)(0.99 * (double)(stall->count - 1))], stall->count);
+    emit("page_fault", stall->samples_us[(stall->count - 1) / 2], "us", more);
 }
 
 // By how much naps lasted too long.

@@ -42,7 +42,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',')]
     part: Vec<PartName>,
     /// Only these workloads (threads: spawn_join, yield, rendezvous, sieve, semaphores, parked,
-    /// blocked, preempted, urgent; lisp: the names of bench/lisp/*.scm)
+    /// blocked, page_fault, preempted, urgent; lisp: the names of bench/lisp/*.scm)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these systems (threads: kyocho, go, tokio, may, boost, pthread; Go is the baseline;

@@ -244,6 +244,20 @@ static void blocked(size_t count) {
     emit_blocked(count, elapsed, gap_ns, ticks);
 }
 
+static void page_fault(size_t pages) {
+    static struct stall stall;
+    if (!stall_begin(&stall, pages)) return;
+    auto neighbour = spawn([] {
+        while (!stall_see(&stall)) boost::this_fiber::yield();
+    });
+    for (size_t page = 0; page < pages; page++) {
+        stall_touch(&stall, page);
+        while (stall.began_ns != 0) boost::this_fiber::yield();
+    }
+    neighbour.join();
+    emit_stall(&stall);
+}
+
 static void preempted(size_t samples) {
     bool stop = false;
     std::atomic<uint64_t> spins{0};
@@ -274,6 +288,7 @@ int main(int argc, char **argv) {
     else if (bench == "semaphores") semaphores(argument(2, 2), argument(3, 2), argument(4, 500));
     else if (bench == "parked") parked(argument(2, 100000));
     else if (bench == "blocked") blocked(argument(2, 1000));
+    else if (bench == "page_fault") page_fault(argument(2, 200));
     else if (bench == "preempted") preempted(argument(2, 100));
     else if (bench == "urgent") unsupported("urgent", "a priority scheduler can be written, but nothing preempts");
     else if (bench == "priorities" || bench == "priorities_alone" || bench == "priorities_plain")

@@ -44,6 +44,10 @@ func main() {
 		parked(argument(2, 100_000))
 	case "blocked":
 		blocked(argument(2, 1000))
+	case "page_fault":
+		pageFault(argument(2, 200))
+	case "fill_late":
+		fillLate(3)
 	case "preempted":
 		preempted(argument(2, 100))
 	case "urgent":
@@ -356,6 +360,84 @@ func blocked(count int) {
 		"gap_ms": gap.Seconds() * 1e3, "ticks": ticks, "check": fmt.Sprintf("%d sleepers joined", count)})
 }
 
+const (
+	pageBytes      = 4096
+	sysUserfaultfd = 323
+	userModeOnly   = 1
+	uffdApi        = 0xaa
+	ioctlApi       = 0xc018aa3f
+	ioctlRegister  = 0xc020aa00
+	ioctlZeropage  = 0xc020aa04
+)
+
+func ioctl(descriptor, request uintptr, words []uint64) bool {
+	_, _, failed := syscall.RawSyscall(syscall.SYS_IOCTL, descriptor, request, uintptr(unsafe.Pointer(&words[0])))
+	return failed == 0
+}
+
+// A page that comes late, beside a thread that yields: see report/src/stall.rs. A process of its own fills it: a goroutine would have to wait
+// for the processor that the fault keeps.
+func pageFault(pages int) {
+	descriptor, _, failed := syscall.Syscall(sysUserfaultfd, syscall.O_CLOEXEC|userModeOnly, 0, 0)
+	if failed != 0 {
+		emit(fields{"bench": "page_fault", "unsupported": "userfaultfd is not permitted here"})
+		return
+	}
+	memory, err := syscall.Mmap(-1, 0, pages*pageBytes, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	check(err == nil, "%v", err)
+	syscall.Madvise(memory, syscall.MADV_NOHUGEPAGE)
+	base := uint64(uintptr(unsafe.Pointer(&memory[0])))
+	check(ioctl(descriptor, ioctlApi, []uint64{uffdApi, 0, 0}) &&
+		ioctl(descriptor, ioctlRegister, []uint64{base, uint64(len(memory)), 1, 0}), "userfaultfd does not serve")
+	filler := exec.Command("/proc/self/exe", "fill_late")
+	filler.ExtraFiles = []*os.File{os.NewFile(descriptor, "userfaultfd")}
+	check(filler.Start() == nil, "no process")
+	var began atomic.Int64
+	samples := make([]float64, 0, pages)
+	since := time.Now()
+	seen := make(chan struct{})
+	go func() {
+		for len(samples) < pages {
+			if at := began.Load(); at != 0 {
+				samples = append(samples, float64(time.Since(since).Nanoseconds()-at)/1e3)
+				began.Store(0)
+			}
+			runtime.Gosched()
+		}
+		close(seen)
+	}()
+	sum := byte(0)
+	for page := 0; page < pages; page++ {
+		began.Store(time.Since(since).Nanoseconds())
+		sum += memory[page*pageBytes]
+		for began.Load() != 0 {
+			runtime.Gosched()
+		}
+	}
+	<-seen
+	filler.Process.Kill()
+	filler.Wait()
+	check(sum == 0, "a page that came is zero")
+	sort.Float64s(samples)
+	emit(fields{"bench": "page_fault", "args": []int{pages}, "value": samples[(pages-1)/2], "unit": "us",
+		"p99_us": samples[(pages-1)*99/100], "check": fmt.Sprintf("%d faults", pages)})
+}
+
+// Fills what is asked for after two milliseconds.
+func fillLate(descriptor uintptr) {
+	message := make([]byte, 32)
+	for {
+		count, _ := syscall.Read(int(descriptor), message)
+		if count != len(message) {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+		page := *(*uint64)(unsafe.Pointer(&message[16])) &^ (pageBytes - 1)
+		check(ioctl(descriptor, ioctlZeropage, []uint64{page, pageBytes, 0, 0}), "a page cannot be filled")
+	}
+}
+
 // A thread that never yields for a second, beside one that sleeps 5 ms at a time.
 func preempted(samples int) {
 	var stop atomic.Bool
@@ -501,6 +583,6 @@ func emit(line fields) {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities|priorities_alone|priorities_plain [ARGS]")
+	fmt.Fprintln(os.Stderr, "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|page_fault|preempted|urgent|priorities|priorities_alone|priorities_plain [ARGS]")
 	os.Exit(2)
 }

@@ -354,6 +354,25 @@ static void blocked(size_t count) {
     emit_blocked(count, elapsed, gap_ns, ticks);
 }
 
+// ---- page_fault
+
+static void *see_all(void *with) {
+    while (!stall_see(with)) sched_yield();
+    return NULL;
+}
+
+static void page_fault(size_t pages) {
+    static struct stall stall;
+    if (!stall_begin(&stall, pages)) return;
+    pthread_t neighbour = spawn(see_all, &stall);
+    for (size_t page = 0; page < pages; page++) {
+        stall_touch(&stall, page);
+        while (stall.began_ns != 0) sched_yield();
+    }
+    join(neighbour);
+    emit_stall(&stall);
+}
+
 // ---- preempted, urgent
 
 static atomic_ulong spins;
@@ -442,6 +461,7 @@ int main(int argc, char **argv) {
         semaphores(number(argc, argv, 2, 2), number(argc, argv, 3, 2), number(argc, argv, 4, 500));
     else if (strcmp(bench, "parked") == 0) parked(number(argc, argv, 2, 10000));
     else if (strcmp(bench, "blocked") == 0) blocked(number(argc, argv, 2, 1000));
+    else if (strcmp(bench, "page_fault") == 0) page_fault(number(argc, argv, 2, 200));
     else if (strcmp(bench, "preempted") == 0)
         overshoot("preempted", number(argc, argv, 2, 100), "SCHED_OTHER");
     else if (strcmp(bench, "urgent") == 0) urgent(number(argc, argv, 2, 100));

@@ -47,12 +47,18 @@ pub struct SecondFigure {
 }
 
 /// The figures that some workloads give beside their value.
-pub const SECOND_FIGURES: [SecondFigure; 3] = [
+pub const SECOND_FIGURES: [SecondFigure; 4] = [
     SecondFigure {
         bench: "blocked",
         field: "gap_ms",
         title: "longest gap of the ticker, ms",
         target: Some(10.0),
+    },
+    SecondFigure {
+        bench: "page_fault",
+        field: "p99_us",
+        title: "99th percentile of the stall, us",
+        target: None,
     },
     SecondFigure {
         bench: "preempted",
@@ -131,6 +137,7 @@ fn full_set() -> Vec<Workload> {
         Workload::new("parked", &[1_000_000], "parked, 1,000,000", Some(AtMost(5000.0))),
         Workload::new("parked_stackless", &[1_000_000], "parked, stackless", Some(AtMost(600.0))),
         Workload::new("blocked", &[1000], "blocked, 1,000 x 10 ms", Some(RatioToGo(0.6))),
+        Workload::new("page_fault", &[], "page fault: neighbour waits", Some(AtMost(50.0))),
         Workload::new("preempted", &[], "preempted: overshoot", Some(AtMost(6.0))),
         Workload::new("urgent", &[], "urgent: overshoot", Some(AtMost(0.2))),
         Workload::new("priorities", &[], "priorities: share of the urgent", Some(RatioToGo(1.98))),
@@ -158,6 +165,7 @@ fn quick_set() -> Vec<Workload> {
         Workload::new("parked", &[10_000], "parked, 10,000", None),
         Workload::new("parked_stackless", &[10_000], "parked, stackless", None),
         Workload::new("blocked", &[100], "blocked, 100 x 10 ms", None),
+        Workload::new("page_fault", &[40], "page fault: neighbour waits", None),
         Workload::new("preempted", &[40], "preempted: overshoot", None),
         Workload::new("urgent", &[40], "urgent: overshoot", None),
         Workload::new("priorities", &[500], "priorities: share of the urgent", None),

@@ -6,6 +6,7 @@ use kyocho_microprocess::{
     Builder, JoinHandle, Priority, Reflection, Runtime, Stackless, Step, sleep, spawn, yield_now,
 };
 use report::contest::{self, Half};
+use report::stall::Stall;
 use report::{Arguments, NAP, Overshoot, SLOTS, SPIN, Ticker, check, per};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -50,6 +51,7 @@ fn run(arguments: &Arguments) {
         "parked" => parked(number(0, 100_000)),
         "parked_stackless" => parked_stackless(number(0, 100_000)),
         "blocked" => blocked(number(0, 1000)),
+        "page_fault" => page_fault(number(0, 200)),
         "preempted" => overshoot("preempted", number(0, 100), Priority::NORMAL),
         "urgent" => overshoot("urgent", number(0, 100), Priority::HIGHEST),
         "priorities_half" | "alone_half" => half(Half::from_numbers(|at| number(at, 1))),
@@ -372,6 +374,23 @@ fn blocked(count: usize) {
     let elapsed = start.elapsed();
     stop.store(true, Relaxed);
     ticking.join().expect("the ticker ends").emit(count, elapsed);
+}
+
+fn page_fault(pages: usize) {
+    let Some(stall) = Stall::new(pages) else { return };
+    let neighbour = spawn(|| {
+        while !stall.see() {
+            yield_now();
+        }
+    });
+    for page in 0..stall.pages() {
+        stall.touch(page);
+        while !stall.was_seen() {
+            yield_now();
+        }
+    }
+    neighbour.join().expect("the neighbour ends");
+    stall.emit();
 }
 
 fn overshoot(bench: &str, samples: usize, sleeper: Priority) {

@@ -35,6 +35,7 @@ fn run(arguments: &Arguments) {
         "semaphores" => semaphores(number(0, 2), number(1, 2), number(2, 500)),
         "parked" => parked(number(0, 100_000)),
         "blocked" => blocked(number(0, 1000)),
+        "page_fault" => page_fault(number(0, 200)),
         "preempted" => preempted(number(0, 100)),
         "urgent" => report::unsupported("urgent", "coroutines have no priorities"),
         bench @ ("priorities" | "priorities_alone" | "priorities_plain") => {
@@ -325,6 +326,23 @@ fn blocked(count: usize) {
     let elapsed = start.elapsed();
     stop.store(true, Relaxed);
     ticking.join().expect("the ticker ends").emit(count, elapsed);
+}
+
+fn page_fault(pages: usize) {
+    let Some(stall) = report::stall::Stall::new(pages) else { return };
+    let neighbour = spawn(|| {
+        while !stall.see() {
+            coroutine::yield_now();
+        }
+    });
+    for page in 0..stall.pages() {
+        stall.touch(page);
+        while !stall.was_seen() {
+            coroutine::yield_now();
+        }
+    }
+    neighbour.join().expect("the neighbour ends");
+    stall.emit();
 }
 
 fn preempted(samples: usize) {

@@ -4,6 +4,7 @@
 //! workload measures is written in `bench/README.md`.
 
 pub mod contest;
+pub mod stall;
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -42,8 +43,8 @@ impl Arguments {
 /// Ends the program with status 2 and how to call it.
 pub fn usage() -> ! {
     eprintln!(
-        "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|preempted|urgent|priorities|\
-         priorities_alone|priorities_plain [ARGS]"
+        "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|page_fault|preempted|urgent|\
+         priorities|priorities_alone|priorities_plain [ARGS]"
     );
     std::process::exit(2)
 }

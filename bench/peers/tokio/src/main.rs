@@ -29,6 +29,7 @@ async fn run(arguments: Arguments) {
         "semaphores" => semaphores(number(0, 2), number(1, 2), number(2, 500)).await,
         "parked" => parked(number(0, 100_000)).await,
         "blocked" => blocked(number(0, 1000)).await,
+        "page_fault" => page_fault(number(0, 200)).await,
         "preempted" => preempted(number(0, 100)).await,
         "urgent" => report::unsupported("urgent", "tasks have no priorities"),
         bench @ ("priorities" | "priorities_alone" | "priorities_plain") => {
@@ -285,6 +286,23 @@ async fn blocked(count: usize) {
     let elapsed = start.elapsed();
     stop.store(true, Relaxed);
     ticking.await.expect("the ticker ends").emit(count, elapsed);
+}
+
+async fn page_fault(pages: usize) {
+    let Some(stall) = report::stall::Stall::new(pages) else { return };
+    let neighbour = spawn(async {
+        while !stall.see() {
+            yield_now().await;
+        }
+    });
+    for page in 0..stall.pages() {
+        stall.touch(page);
+        while !stall.was_seen() {
+            yield_now().await;
+        }
+    }
+    neighbour.await.expect("the neighbour ends");
+    stall.emit();
 }
 
 async fn preempted(samples: usize) {
