@@ -2,7 +2,7 @@
 //!
 //! may has no rendezvous channel: two of its semaphores around a slot make one, as they do on
 //! kernel threads. Its timer thread runs the coroutines whose sleep ends, so those that sleep do
-//! not share the one worker (`blocked`, `preempted`).
+//! not share the one worker (`blocked`, `page_fault`, `preempted`).
 
 use may::coroutine::{self, JoinHandle};
 use may::sync::{Mutex, Semphore};
@@ -338,7 +338,8 @@ fn page_fault(pages: usize) {
     for page in 0..stall.pages() {
         stall.touch(page);
         while !stall.was_seen() {
-            coroutine::yield_now();
+            // A coroutine that yields may be its own next one.
+            coroutine::sleep(Duration::from_millis(1));
         }
     }
     neighbour.join().expect("the neighbour ends");
