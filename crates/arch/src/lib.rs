@@ -9,6 +9,7 @@
 //! | [`pc_of`], [`set_pc`], [`sp_of`], [`fp_of`] | what a signal handler reads and changes in the interrupted context |
 //! | [`system_call`] | a call of the host kernel that touches no `errno` |
 //! | `launcher` | the code in every UNIX client that maps and enters programs (Paper 2); not on `AArch64` yet |
+//! | `emulation` | what a library in a client needs that makes the calls of another system (Paper 2); not on `AArch64` yet |
 //!
 //! **Invariant:** nothing here allocates, has a policy, or knows what a microprocess is.
 //!
@@ -38,7 +39,7 @@ pub mod restartable;
 #[cfg(target_arch = "x86_64")]
 pub mod rseq;
 #[cfg(target_arch = "x86_64")]
-pub use isa::launcher;
+pub use isa::{emulation, launcher};
 
 pub use isa::{
     Context, Suspended, current_thread_word, current_vp, current_vp_word, fp_of, pc_of, prepare,

@@ -32,14 +32,18 @@
 //! the unwind tables say "outermost frame": a debugger, a panic and a profiler end there.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
+pub mod emulation;
 pub mod launcher;
 #[cfg(feature = "mutants")]
 pub(crate) mod mutants;
 mod restartable;
 pub(crate) mod rseq;
+mod system_call;
 
 use core::arch::{asm, global_asm};
 use core::ffi::c_void;
+
+pub use system_call::system_call;
 
 // ---------------------------------------------------------------------------------------------
 // Kernel-thread words
@@ -330,33 +334,4 @@ pub unsafe fn fp_of(ucontext: *const c_void) -> usize {
 pub unsafe fn set_pc(ucontext: *mut c_void, pc: usize) {
     // SAFETY: as in `pc_of`.
     unsafe { ucontext.wrapping_byte_add(RIP).cast::<usize>().write(pc) };
-}
-
-// ---------------------------------------------------------------------------------------------
-// System calls
-// ---------------------------------------------------------------------------------------------
-
-/// Calls the host kernel: its answer, or the negated error number.
-///
-/// Unlike the C library's `syscall` it leaves `errno` alone, which belongs to a kernel thread: code
-/// that may be preempted between the call and the look at `errno` would read another thread's.
-///
-/// # Safety
-/// As the call asks of its arguments.
-#[inline(always)]
-#[must_use]
-pub unsafe fn system_call(number: usize, arguments: [usize; 6]) -> isize {
-    let [a, b, c, d, e, f] = arguments;
-    let answer: isize;
-    // SAFETY: the kernel overwrites rax, rcx and r11, and memory as the call says.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number => answer,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    answer
 }

@@ -51,7 +51,7 @@ pub(crate) enum Command {
     },
     /// Boot, run a program that shows what microprocesses do, then give a prompt if this is a terminal.
     Tour,
-    /// Run an unmodified Linux program under a UNIX server of its own.
+    /// Run an unmodified Linux or FreeBSD program under a UNIX server of its own.
     Unix(UnixArguments),
     /// Let users in: each has sessions of his own, within limits.
     Serve {
@@ -190,6 +190,8 @@ enum NetworkName {
 enum Personality {
     /// Linux on x86-64.
     Linux,
+    /// FreeBSD on amd64: static programs, as Go makes them.
+    Freebsd,
 }
 
 fn mount_point(text: &str) -> Result<MountPoint, String> {
@@ -207,8 +209,11 @@ fn mount_point(text: &str) -> Result<MountPoint, String> {
 
 impl UnixArguments {
     pub(crate) fn to_options(&self) -> kyocho_unix::Options {
-        let Personality::Linux = self.personality;
         kyocho_unix::Options {
+            personality: match self.personality {
+                Personality::Linux => kyocho_unix::Personality::Linux,
+                Personality::Freebsd => kyocho_unix::Personality::FreeBsd,
+            },
             root: self.root.clone(),
             mounts: self.mounts.clone(),
             network: match self.net {

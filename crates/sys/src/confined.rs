@@ -14,7 +14,7 @@ use crate::fault::{self, Call};
 use crate::raw::call;
 use crate::seccomp::{self, Instruction, Listener};
 
-/// The number that the channel to the parent has in a new process, which no filter may stop reading and writing.
+/// The number that the channel to the parent has in a new process, from which no filter may stop it receiving (`recvfrom`) and sending (`sendto`).
 pub const CHANNEL: i32 = 200;
 
 /// What the new process is.
@@ -153,7 +153,9 @@ impl Child<'_> {
         let listener = seccomp::listen(self.what.filter)?;
         self.report(channel, i64::from(listener));
         let mut word = [0; 8];
-        crate::descriptor::read(channel, &mut word)?;
+        let from = [channel.as_raw_fd() as usize, word.as_mut_ptr().addr(), word.len(), 0, 0, 0];
+        // SAFETY: the kernel writes as many bytes at most.
+        unsafe { call(libc::SYS_recvfrom, from) }?;
         // The listener's number here, as all of ours, is closed by what follows.
         let [arguments, environment] =
             [self.arguments, self.environment].map(|list| list.as_ptr().addr());
@@ -182,7 +184,10 @@ impl Child<'_> {
     /// Says what became of it. A parent that is gone needs to know nothing.
     fn report(&self, channel: BorrowedFd<'_>, word: i64) {
         let _ = self;
-        let _ = crate::descriptor::write(channel, &word.to_ne_bytes());
+        let bytes = word.to_ne_bytes();
+        let to = [channel.as_raw_fd() as usize, bytes.as_ptr().addr(), bytes.len(), 0, 0, 0];
+        // SAFETY: the kernel reads as many bytes.
+        let _ = unsafe { call(libc::SYS_sendto, to) };
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::addresses::End;
 use crate::extended::Named;
+use crate::freebsd::REPORT;
+use crate::instance::Personality;
 use crate::policy::filter::Tasks;
 use crate::policy::{self, Verdict};
 use crate::server::{Answer, Request};
@@ -19,6 +21,7 @@ impl Request<'_> {
         match u64::from(self.asked.number) {
             LOAD => return self.load(),
             RETURN => return self.come_back(),
+            REPORT => return self.report(),
             _ => {}
         }
         self.on_files()
@@ -27,7 +30,7 @@ impl Request<'_> {
             .or_else(|| self.on_extended_attributes())
             .or_else(|| self.on_processes())
             .or_else(|| self.on_sockets())
-            .unwrap_or_else(|| self.server.missing(self.asked.number))
+            .unwrap_or_else(|| self.server.missing(Personality::Linux, self.asked.number))
     }
 
     /// Answers the call and shows it. The host's filter, told to ask about all calls, asks about native ones, too.
@@ -46,6 +49,9 @@ impl Request<'_> {
             return answer;
         }
         let answer = self.dispatch();
+        if u64::from(self.asked.number) == REPORT {
+            return answer;
+        }
         trace.show(self, By::Server, &answer);
         answer
     }

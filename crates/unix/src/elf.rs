@@ -3,6 +3,7 @@
 //! **Invariant:** what [`Elf::read`] accepts has segments within the address space of programs, in rising order, and no address or size in
 //! it overflows when added up.
 
+use crate::instance::Personality;
 use crate::launcher::GUARD;
 use core::fmt;
 
@@ -12,10 +13,14 @@ pub(crate) const HEADERS_BYTES_MAX: usize = 4096;
 const ADDRESS_END: u64 = 0x7fff_ffff_f000;
 const PAGE: u64 = 4096;
 const SEGMENT_BYTES: usize = 56;
+/// Programs of Linux have other numbers here, mostly 0.
+const OF_FREEBSD: u8 = 9;
 
 /// A program's headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elf {
+    /// Whose system calls it makes.
+    pub(crate) personality: Personality,
     /// Where it lies as it is, or wherever it is put.
     pub(crate) position: Position,
     /// Where it begins.
@@ -53,6 +58,10 @@ pub(crate) enum Unfit {
     NoElf,
     /// It is for another instruction set.
     Foreign,
+    /// It makes FreeBSD's system calls, and the instance does Linux's.
+    FreeBsd,
+    /// It makes no FreeBSD calls, and the instance does those.
+    NotFreeBsd,
     /// It is cut off, or its headers contradict themselves.
     Broken,
 }
@@ -62,6 +71,8 @@ impl fmt::Display for Unfit {
         f.write_str(match self {
             Self::NoElf => "neither an ELF program nor a script",
             Self::Foreign => "a program for another kind of processor",
+            Self::FreeBsd => "a FreeBSD program; run it with --personality freebsd",
+            Self::NotFreeBsd => "no FreeBSD program; run it without --personality freebsd",
             Self::Broken => "an ELF file that is cut off or damaged",
         })
     }
@@ -111,7 +122,9 @@ impl Elf {
         if usize::from(fields.half(54)?) != SEGMENT_BYTES {
             return Err(Unfit::Broken);
         }
+        let [system] = fields.take::<1>(7)?;
         let mut elf = Self {
+            personality: if system == OF_FREEBSD { Personality::FreeBsd } else { Personality::Linux },
             position,
             entry: fields.long(24)?,
             headers: None,
@@ -126,6 +139,16 @@ impl Elf {
         elf.check()?;
         elf.headers = elf.find_headers(table as u64);
         Ok(elf)
+    }
+
+    /// # Errors
+    /// It makes the calls of another system.
+    pub(crate) fn must_be_for(&self, personality: Personality) -> Result<(), Unfit> {
+        match personality {
+            _ if personality == self.personality => Ok(()),
+            Personality::Linux => Err(Unfit::FreeBsd),
+            Personality::FreeBsd => Err(Unfit::NotFreeBsd),
+        }
     }
 
     /// Takes in the program header at `at`.

@@ -111,6 +111,7 @@ impl Server {
                 continue;
             }
             let elf = read_elf(&file, &start)?;
+            elf.must_be_for(self.personality).map_err(Refusal::Unfit)?;
             let interpreter = match elf.interpreter {
                 Some((offset, bytes)) => Some(self.interpreter(client, &file, offset, bytes)?),
                 None => None,
@@ -299,6 +300,7 @@ impl Request<'_> {
             first = elf.entry.wrapping_add(bias);
             changes.push((libc::AT_BASE, bias));
         }
+        first = launcher::first_address(self.server.personality, first);
         self.change_vector(vector, &changes)?;
         let place = self.word(1);
         let plan = plan.finish(&program.name, place).ok_or(Errno::NOMEM)?;

@@ -23,6 +23,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Whose system calls programs make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Personality {
+    /// Linux on x86-64.
+    #[default]
+    Linux,
+    /// FreeBSD on amd64.
+    FreeBsd,
+}
+
 /// What an instance shall be.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -32,6 +42,8 @@ pub struct Options {
     pub mounts: Vec<MountPoint>,
     /// Its network.
     pub network: Network,
+    /// Whose programs it runs.
+    pub personality: Personality,
     /// Most bytes of address space of each of its processes.
     pub memory_max_bytes: Option<u64>,
     /// Most descriptors of each of its processes.
@@ -141,7 +153,7 @@ pub fn run(
     let mounts = mounts_of(options, &shared_memory.path)?;
     let admission = Admission::new(options.tasks_max);
     let trace = options.trace.then(Trace::default);
-    let server = Server::new(mounts, options.network, trace, admission);
+    let server = Server::new(mounts, options.network, options.personality, trace, admission);
     server.note_first_terminals();
     let base = own_directory(&server);
     let variable = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
@@ -271,14 +283,15 @@ struct First {
 impl First {
     /// Runs it under a server, in front of which this process stands.
     fn run(self, options: &Options, shared_memory: &Path) -> Result<Outcome, StartError> {
-        let image = launcher::image().map_err(|error| {
+        let image = launcher::image(options.personality).map_err(|error| {
             StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
         })?;
         let directory = self.server.node(&nobody(), &self.base).map_err(|errno| {
             StartError::Mount(PathBuf::from(OsString::from_vec(self.base.clone())), errno)
         })?;
         let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
-        let filter = filter::program(calls, self.server.admission.tasks());
+        let filter =
+            filter::program(calls, self.server.admission.tasks(), options.personality);
         front::stand(|front| {
             let front = Arc::new(front);
             let confined = Confined {

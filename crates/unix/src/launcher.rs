@@ -1,7 +1,9 @@
 //! Where the launcher stands in every client, and the file that the host executes to put it there.
+//! For programs of FreeBSD that is another one, with the emulation library behind the launcher (`build.rs` has it built).
 //!
 //! ```text
-//!   0x10000    ELF header, three program headers, the launcher of `arch`    read and execute; below GUARD, where no client may map
+//!   0x10000    ELF header, program headers, the launcher of `arch`, library read and execute; below GUARD, where no client may map
+//!   0x100000   the library's variables, where there is one                  read and write
 //!   0x200000   ┄┄ GUARD ┄┄
 //!              programs: theirs, or from 0x5555_0000_0000 upwards
 //!   BREAK      one page, so that the host puts the program break behind it   read and write
@@ -9,6 +11,7 @@
 //!
 //! Source: Paper 2 maps its emulation library into every client in the same way; ours also loads programs.
 
+use crate::instance::Personality;
 use kyocho_arch::launcher::Launcher;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::os::fd::OwnedFd;
@@ -24,7 +27,10 @@ pub(crate) const NAME: &str = "kyocho-launcher";
 /// Where the page in front of the program break lies.
 const BREAK: u64 = 0x5a00_0000_0000;
 /// The code's offset in the file.
-const CODE: usize = 0x100;
+const CODE: usize = 0x200;
+/// The image for programs of FreeBSD, and where in it stands the address at which their library begins.
+const FREEBSD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/freebsd-image"));
+const FREEBSD_BEGIN: usize = 0x1f8;
 const HEADER_BYTES: u16 = 64;
 const SEGMENT_BYTES: u16 = 56;
 
@@ -33,17 +39,34 @@ pub(crate) fn address(entry: impl FnOnce(&Launcher) -> usize) -> u64 {
     (PATH_ADDRESS + entry(&Launcher::get())) as u64
 }
 
+/// Where the launcher goes on when a program that begins at `entry` is mapped.
+pub(crate) fn first_address(personality: Personality, entry: u64) -> u64 {
+    match personality {
+        Personality::Linux => entry,
+        Personality::FreeBsd => {
+            let word = FREEBSD[FREEBSD_BEGIN..].first_chunk().expect("the image is longer");
+            u64::from_le_bytes(*word)
+        }
+    }
+}
+
 /// The image, in memory that nobody can change.
 ///
 /// # Errors
 /// No descriptor, no memory.
-pub(crate) fn image() -> std::io::Result<OwnedFd> {
+pub(crate) fn image(personality: Personality) -> std::io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create(NAME, flags)?;
-    let bytes = elf(Launcher::get().code, address(|launcher| launcher.start));
-    let written = rustix::io::write(&file, &bytes)?;
-    if written != bytes.len() {
-        return Err(std::io::ErrorKind::WriteZero.into());
+    let made;
+    let mut bytes = match personality {
+        Personality::Linux => {
+            made = elf(Launcher::get().code, address(|launcher| launcher.start));
+            made.as_slice()
+        }
+        Personality::FreeBsd => FREEBSD,
+    };
+    while !bytes.is_empty() {
+        bytes = &bytes[rustix::io::write(&file, bytes)?..];
     }
     fcntl_add_seals(
         &file,
@@ -87,7 +110,7 @@ fn elf(code: &[u8], entry: u64) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CODE, address, elf, image};
+    use super::{BREAK, CODE, FREEBSD, GUARD, Personality, address, elf, first_address, image};
     use kyocho_arch::launcher::Launcher;
 
     #[test]
@@ -101,9 +124,37 @@ mod tests {
         assert_eq!(crate::elf::Elf::read(&file, bytes), Err(crate::elf::Unfit::Broken));
     }
 
+    /// Program headers of an image: kind, flags, address, bytes in memory.
+    fn segments(image: &[u8]) -> Vec<(u32, u32, u64, u64)> {
+        let half = |at: usize| u16::from_le_bytes(image[at..at + 2].try_into().unwrap());
+        let word = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
+        let long = |at: usize| u64::from_le_bytes(image[at..at + 8].try_into().unwrap());
+        let table = long(32) as usize;
+        let headers = (0..usize::from(half(56))).map(|index| table + 56 * index);
+        headers.map(|at| (word(at), word(at + 4), long(at + 16), long(at + 40))).collect()
+    }
+
+    #[test]
+    fn the_image_for_freebsd_has_the_launcher_at_the_same_place_and_nothing_where_programs_are() {
+        let launcher = Launcher::get();
+        assert!(FREEBSD[CODE..].starts_with(launcher.code));
+        assert_eq!(FREEBSD[24..32], address(|launcher| launcher.start).to_le_bytes());
+        let segments = segments(FREEBSD);
+        let [code, data, end, stack] = segments.as_slice() else { panic!("{segments:x?}") };
+        let guard = u64::from(GUARD);
+        assert_eq!((code.0, code.1, code.2), (libc::PT_LOAD, libc::PF_R | libc::PF_X, 0x1_0000));
+        assert!(code.2 + code.3 <= data.2 && data.2 + data.3 <= guard, "{segments:x?}");
+        assert_eq!((data.0, data.1), (libc::PT_LOAD, libc::PF_R | libc::PF_W));
+        assert_eq!((end.0, end.2, end.3), (libc::PT_LOAD, BREAK, 4096));
+        assert_eq!((stack.0, stack.1), (libc::PT_GNU_STACK, libc::PF_R | libc::PF_W));
+        let first = first_address(Personality::FreeBsd, 0);
+        assert!((code.2..code.2 + code.3).contains(&first));
+        assert_eq!(first_address(Personality::Linux, 7), 7);
+    }
+
     #[test]
     fn the_image_cannot_be_changed() {
-        let file = image().unwrap();
+        let file = image(Personality::FreeBsd).unwrap();
         assert_eq!(rustix::io::pwrite(&file, b"x", 0), Err(rustix::io::Errno::PERM));
         assert_eq!(rustix::fs::ftruncate(&file, 0), Err(rustix::io::Errno::PERM));
     }

@@ -36,6 +36,7 @@ mod elf;
 mod exec;
 mod extended;
 mod files;
+mod freebsd;
 mod front;
 mod instance;
 mod launcher;
@@ -54,6 +55,6 @@ mod walk;
 mod warden;
 mod watches;
 
-pub use instance::{MountPoint, Options, StartError, run};
+pub use instance::{MountPoint, Options, Personality, StartError, run};
 pub use server::Network;
 pub use warden::Outcome;

@@ -1,8 +1,17 @@
-//! What the host's system calls are called, for the log and the trace.
+//! What system calls are called, for the log and the trace.
 
-/// The name of call `number` on x86-64, where it has one.
+use crate::instance::Personality;
+
+/// The name of call `number`, where it has one.
 #[must_use]
-pub(crate) fn of(number: u32) -> Option<&'static str> {
+pub(crate) fn of(personality: Personality, number: u32) -> Option<&'static str> {
+    match personality {
+        Personality::Linux => of_host(number),
+        Personality::FreeBsd => kyocho_freebsd::names::of(number),
+    }
+}
+
+fn of_host(number: u32) -> Option<&'static str> {
     let at = number as usize;
     let name = match at.checked_sub(LATER_FROM) {
         Some(behind) => LATER.get(behind),

@@ -118,6 +118,7 @@ mod tests {
             flags: 6,
         };
         let elf = Elf {
+            personality: crate::instance::Personality::Linux,
             position: Position::Fixed,
             entry: 0x40_1010,
             headers: None,

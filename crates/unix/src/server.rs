@@ -12,6 +12,7 @@ use crate::addresses::Names;
 use crate::admission::Admission;
 use crate::client::Client;
 use crate::exec::Program;
+use crate::instance::Personality;
 use crate::mounts::Mounts;
 use crate::names;
 use crate::trace::Trace;
@@ -41,6 +42,7 @@ pub enum Network {
 pub(crate) struct Server {
     pub(crate) mounts: Mounts,
     pub(crate) network: Network,
+    pub(crate) personality: Personality,
     pub(crate) trace: Option<Trace>,
     pub(crate) admission: Admission,
     state: Mutex<State>,
@@ -57,8 +59,8 @@ pub(crate) struct State {
     pub(crate) terminals: HashSet<u32>,
     /// What its sockets are called.
     pub(crate) sockets: Names,
-    /// Numbers that were asked for and are not there: how often.
-    missing: BTreeMap<u32, u64>,
+    /// Numbers that were asked for and are not there, and of whose: how often.
+    missing: BTreeMap<(Personality, u32), u64>,
 }
 
 /// How a request ends.
@@ -95,6 +97,7 @@ impl Server {
     pub(crate) fn new(
         mounts: Mounts,
         network: Network,
+        personality: Personality,
         trace: Option<Trace>,
         admission: Admission,
     ) -> Self {
@@ -105,7 +108,7 @@ impl Server {
             sockets: Names::new(),
             missing: BTreeMap::new(),
         };
-        Self { mounts, network, trace, admission, state: Mutex::new(state) }
+        Self { mounts, network, personality, trace, admission, state: Mutex::new(state) }
     }
 
     /// The state. Held for a few instructions, never across a call that sleeps or suspends.
@@ -135,15 +138,16 @@ impl Server {
     }
 
     /// The answer to a call that nobody implements; it is counted, and named in the log once.
-    pub(crate) fn missing(&self, number: u32) -> Result<Answer, Errno> {
+    pub(crate) fn missing(&self, of: Personality, number: u32) -> Result<Answer, Errno> {
         /// As many as there are calls, and some that there are not.
         const NAMED_MAX: usize = 1024;
         let mut state = self.state();
-        if state.missing.len() < NAMED_MAX || state.missing.contains_key(&number) {
-            let times = state.missing.entry(number).or_default();
+        if state.missing.len() < NAMED_MAX || state.missing.contains_key(&(of, number)) {
+            let times = state.missing.entry((of, number)).or_default();
             *times += 1;
             if *times == 1 {
-                tracing::warn!(number, name = named(number), "a system call that is not there");
+                let name = names::of(of, number).unwrap_or("unknown");
+                tracing::warn!(number, name, "a system call that is not there");
             }
         }
         Err(Errno::NOSYS)
@@ -152,7 +156,7 @@ impl Server {
     /// The calls that were asked for and are not there, and how often, where there are any: a line.
     pub(crate) fn missing_line(&self) -> Option<String> {
         let state = self.state();
-        let calls = state.missing.iter().map(|(&number, times)| match names::of(number) {
+        let calls = state.missing.iter().map(|(&(of, number), times)| match names::of(of, number) {
             Some(name) => format!("{name} ({times})"),
             None => format!("number {number} ({times})"),
         });
@@ -166,10 +170,6 @@ impl Server {
 /// of waiting for ever.
 fn contained(dispatch: impl FnOnce() -> Result<Answer, Errno>) -> Result<Answer, Errno> {
     catch_unwind(AssertUnwindSafe(dispatch)).unwrap_or(Err(Errno::new(libc::EIO)))
-}
-
-fn named(number: u32) -> &'static str {
-    names::of(number).unwrap_or("unknown")
 }
 
 impl Request<'_> {

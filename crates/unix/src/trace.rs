@@ -1,5 +1,6 @@
 //! What `--trace` shows: each call, whether the host alone did it, and how many there were.
 
+use crate::instance::Personality;
 use crate::names;
 use crate::server::{Answer, Request};
 use kyocho_sys::error::Errno;
@@ -12,6 +13,23 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) enum By {
     Local,
     Server,
+    /// The FreeBSD personality, by calls of the host that follow.
+    FreeBsd,
+}
+
+impl By {
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Server => "server",
+            Self::FreeBsd => "freebsd",
+        }
+    }
+
+    /// Whose number a call has.
+    fn personality(self) -> Personality {
+        if self == Self::FreeBsd { Personality::FreeBsd } else { Personality::Linux }
+    }
 }
 
 /// The counts so far.
@@ -23,22 +41,30 @@ pub(crate) struct Trace {
 impl Trace {
     /// Shows a call that is about to be answered so.
     pub(crate) fn show(&self, request: &Request<'_>, by: By, answer: &Result<Answer, Errno>) {
-        let asked = &request.asked;
-        let name = names::of(asked.number).map_or_else(|| asked.number.to_string(), str::to_owned);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.entry((by, asked.number)).or_default() += 1;
         let result = match answer {
             Ok(Answer::Value(value)) => format!(" = {value}"),
             Ok(Answer::Descriptor(..)) => " = a descriptor".to_owned(),
             Ok(Answer::LetThrough | Answer::Given) => String::new(),
             Err(errno) => format!(" = {errno}"),
         };
-        let mark = match by {
-            By::Local => "local",
-            By::Server => "server",
-        };
+        let asked = &request.asked;
+        self.line(asked.thread, by, asked.number, &format!("({}){result}", arguments(request)));
+    }
+
+    /// Shows a call of a FreeBSD program.
+    pub(crate) fn show_freebsd(&self, thread: u32, number: u32, words: &[u64]) {
+        let words: Vec<String> = words.iter().map(|word| format!("{word:#x}")).collect();
+        self.line(thread, By::FreeBsd, number, &format!("({})", words.join(", ")));
+    }
+
+    /// Counts a call, and shows it with what is behind its name.
+    fn line(&self, thread: u32, by: By, number: u32, rest: &str) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry((by, number)).or_default() += 1;
+        let name = names::of(by.personality(), number);
+        let name = name.map_or_else(|| number.to_string(), str::to_owned);
         // One write a line. Standard error that is closed leaves nobody to tell.
-        let line = format!("{} [{mark}] {name}({}){result}\n", asked.thread, arguments(request));
+        let line = format!("{thread} [{}] {name}{rest}\n", by.mark());
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 
@@ -47,11 +73,10 @@ impl Trace {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows: Vec<_> = counts.iter().collect();
         rows.sort_by_key(|(_, count)| core::cmp::Reverse(**count));
-        let mut text = String::from("    calls  by      name\n");
+        let mut text = String::from("    calls  by       name\n");
         for ((by, number), count) in rows {
-            let by = if *by == By::Local { "local " } else { "server" };
-            let name = names::of(*number).unwrap_or("?");
-            text.push_str(&format!("{count:9}  {by}  {name}\n"));
+            let name = names::of(by.personality(), *number).unwrap_or("?");
+            text.push_str(&format!("{count:9}  {:7}  {name}\n", by.mark()));
         }
         text
     }

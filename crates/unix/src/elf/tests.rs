@@ -1,4 +1,4 @@
-use super::{Elf, HEADERS_BYTES_MAX, Position, Unfit};
+use super::{Elf, HEADERS_BYTES_MAX, Personality, Position, Unfit};
 use proptest::prelude::{any, proptest};
 
 fn busybox_like() -> Vec<u8> {
@@ -24,6 +24,13 @@ fn what_is_no_program_is_named() {
     let mut foreign = busybox_like();
     foreign[18] = 0xb7;
     assert_eq!(Elf::read(&foreign, BYTES), Err(Unfit::Foreign));
+    let mut freebsd = busybox_like();
+    freebsd[7] = 9;
+    let freebsd = Elf::read(&freebsd, BYTES).unwrap();
+    assert_eq!(freebsd.must_be_for(Personality::Linux), Err(Unfit::FreeBsd));
+    assert_eq!(freebsd.must_be_for(Personality::FreeBsd), Ok(()));
+    let linux = Elf::read(&busybox_like(), BYTES).unwrap();
+    assert_eq!(linux.must_be_for(Personality::FreeBsd), Err(Unfit::NotFreeBsd));
     let mut cut = busybox_like();
     cut.truncate(100);
     assert_eq!(Elf::read(&cut, BYTES), Err(Unfit::Broken));

@@ -1,7 +1,7 @@
 //! The policy as a program for the host's filter (classic BPF).
 //!
 //! ```text
-//!   architecture is not x86-64 → kill      number has bit 30 (x32) → ENOSYS
+//!   architecture is not x86-64 → kill      made by a program of another system, not by its library → trap      number has bit 30 (x32) → ENOSYS
 //!   for each number with rules:  is it that? → its rules, each: a condition that fails jumps to the next; behind the last: ask the server
 //!   for each native number:      is it that? → allow
 //!   ask the server
@@ -11,6 +11,8 @@
 //! arguments: they cost nothing more.
 
 use super::{Condition, NATIVE, RULES, Rule, Verdict};
+use crate::instance::Personality;
+use crate::launcher::{GUARD, PATH_ADDRESS};
 use kyocho_sys::confined::CHANNEL;
 use kyocho_sys::seccomp::Instruction;
 
@@ -24,6 +26,7 @@ const RETURN: u16 = 0x06;
 /// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
+const COUNTER: u32 = 8;
 const X86_64: u32 = 0xc000_003e;
 const X32: u32 = 0x4000_0000;
 
@@ -77,7 +80,7 @@ pub(crate) enum Tasks {
 ///
 /// # Panics
 /// When the rules of one number have more than 255 instructions.
-pub(crate) fn program(calls: Calls, tasks: Tasks) -> Vec<Instruction> {
+pub(crate) fn program(calls: Calls, tasks: Tasks, personality: Personality) -> Vec<Instruction> {
     let mut program = deciding(tasks);
     if calls == Calls::All {
         let allow = verdict(Verdict::Native, tasks).k;
@@ -85,24 +88,49 @@ pub(crate) fn program(calls: Calls, tasks: Tasks) -> Vec<Instruction> {
         {
             instruction.k = verdict(Verdict::Served, tasks).k;
         }
-        program = with_channel(program, tasks);
+    }
+    if personality == Personality::FreeBsd {
+        program = [trapping(), program].concat();
+    }
+    if calls == Calls::All || personality == Personality::FreeBsd {
+        program = [beginning(tasks), program].concat();
     }
     program
 }
 
-/// Before its listener is heard, a new process talks to the server through a channel: that is never shown.
-fn with_channel(program: Vec<Instruction>, tasks: Tasks) -> Vec<Instruction> {
-    const CONDITIONS: &[Condition] = &[Condition::Is(0, CHANNEL as u64)];
-    let mut channel = Vec::new();
-    for number in [libc::SYS_read, libc::SYS_write] {
-        let mut body = conditions(CONDITIONS);
+/// What a new process does before its listener is heard, and before it has a library: it talks to the server through a channel, and executes the launcher. Neither is
+/// shown, nor does it trap: programs of FreeBSD have other calls by these numbers, which get no such words.
+fn beginning(tasks: Tasks) -> Vec<Instruction> {
+    const CHANNEL_FIRST: &[Condition] = &[Condition::Is(0, CHANNEL as u64)];
+    const LAUNCHER_FIRST: &[Condition] = &[Condition::Is(0, PATH_ADDRESS as u64)];
+    let mut beginning = vec![
+        plain(LOAD, ARCHITECTURE),
+        test(EQUAL, X86_64, 1, 0),
+        plain(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
+    ];
+    for (number, words) in [
+        (libc::SYS_recvfrom, CHANNEL_FIRST),
+        (libc::SYS_sendto, CHANNEL_FIRST),
+        (libc::SYS_execve, LAUNCHER_FIRST),
+    ] {
+        let mut body = conditions(words);
         body.push(verdict(Verdict::Native, tasks));
-        channel.push(plain(LOAD, NUMBER));
-        channel.push(test(EQUAL, number as u32, 0, distance(body.len())));
-        channel.extend(body);
+        beginning.push(plain(LOAD, NUMBER));
+        beginning.push(test(EQUAL, number as u32, 0, distance(body.len())));
+        beginning.extend(body);
     }
-    channel.extend(program);
-    channel
+    beginning
+}
+
+/// Falls through for calls that come from where no client can map; the others trap.
+fn trapping() -> Vec<Instruction> {
+    vec![
+        plain(LOAD, COUNTER + 4),
+        test(EQUAL, 0, 0, 2),
+        plain(LOAD, COUNTER),
+        test(AT_LEAST, GUARD, 0, 1),
+        plain(RETURN, libc::SECCOMP_RET_TRAP),
+    ]
 }
 
 fn deciding(tasks: Tasks) -> Vec<Instruction> {

@@ -1,6 +1,7 @@
 //! The filter that the host runs says what [`decide`] says, for any call.
 
 use super::filter::{Calls, Tasks, program};
+use crate::instance::Personality;
 use super::{NATIVE, RULES, Verdict, decide};
 use kyocho_sys::seccomp::Instruction;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
@@ -8,7 +9,18 @@ use proptest::sample::select;
 
 /// What the host would do with `program`: the machine of its manual, as far as we use it.
 fn run(program: &[Instruction], number: u32, architecture: u32, arguments: &[u64; 6]) -> u32 {
-    let mut data = vec![number, architecture, 0, 0];
+    run_at(program, 0, number, architecture, arguments)
+}
+
+/// The same for a call from address `counter`.
+fn run_at(
+    program: &[Instruction],
+    counter: u64,
+    number: u32,
+    architecture: u32,
+    arguments: &[u64; 6],
+) -> u32 {
+    let mut data = vec![number, architecture, counter as u32, (counter >> 32) as u32];
     data.extend(arguments.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]));
     let (mut at, mut accumulator) = (0, 0);
     loop {
@@ -52,8 +64,42 @@ proptest! {
                 Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
                 Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
             };
-            let program = program(Calls::Served, tasks);
+            let program = program(Calls::Served, tasks, Personality::Linux);
             assert_eq!(run(&program, number, 0xc000_003e, &arguments), expected);
+        }
+    }
+}
+
+#[test]
+fn calls_of_freebsd_programs_trap_and_those_of_their_library_do_not() {
+    let of_linux = program(Calls::Served, Tasks::Unlimited, Personality::Linux);
+    let of_freebsd = program(Calls::Served, Tasks::Unlimited, Personality::FreeBsd);
+    for number in 0..500 {
+        let words = [3, 0x20_0000, 0, 0, 0, 0];
+        let [linux, library] = [&of_linux, &of_freebsd]
+            .map(|program| run_at(program, 0x1_2345, number, 0xc000_003e, &words));
+        assert_eq!(library, linux, "{number}");
+        for counter in [0x20_0000, 0x40_1000, 0x1_0001_2345, 1 << 47] {
+            let verdict = run_at(&of_freebsd, counter, number, 0xc000_003e, &words);
+            assert_eq!(verdict, libc::SECCOMP_RET_TRAP, "{number} at {counter:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
+    let launcher = crate::launcher::PATH_ADDRESS as u64;
+    let channel = kyocho_sys::confined::CHANNEL as u64;
+    for (number, first) in
+        [(libc::SYS_sendto, channel), (libc::SYS_recvfrom, channel), (libc::SYS_execve, launcher)]
+    {
+        for (calls, personality) in
+            [(Calls::Served, Personality::FreeBsd), (Calls::All, Personality::Linux)]
+        {
+            let program = program(calls, Tasks::Limited, personality);
+            let words = [first, 8, 0, 0, 0, 0];
+            let verdict = run_at(&program, 1 << 46, number as u32, 0xc000_003e, &words);
+            assert_eq!(verdict, libc::SECCOMP_RET_ALLOW, "{number}");
         }
     }
 }
@@ -61,7 +107,7 @@ proptest! {
 #[test]
 fn other_instruction_sets_are_killed_and_x32_is_not_there() {
     let none = [0; 6];
-    let program = program(Calls::Served, Tasks::Unlimited);
+    let program = program(Calls::Served, Tasks::Unlimited, Personality::Linux);
     assert_eq!(run(&program, 1, 0x4000_0003, &none), libc::SECCOMP_RET_KILL_PROCESS);
     let x32 = run(&program, 0x4000_0001, 0xc000_003e, &none);
     assert_eq!(x32, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);

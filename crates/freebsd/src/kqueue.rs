@@ -1,0 +1,380 @@
+//! Queues of events (`kqueue`) on the host's `epoll`.
+//!
+//! ```text
+//!   kqueue ─► epoll descriptor ─ registered: descriptors, with their number; the queue's bell, an eventfd, for events of the program's own (EVFILT_USER)
+//!   QUEUES[k]  which descriptor, bell, notes ─► one note a descriptor: what the program attached to its reading and its writing
+//! ```
+//!
+//! All is words that are read and written as a whole, because handlers of signals may come in between, and threads: two of them that change the same
+//! filter of the same descriptor at a time get one of the two orders for each word.
+
+mod notes;
+
+use crate::errno::Errno;
+use crate::host::{Answer, address, address_of, number, pass};
+use crate::user::{self, plain};
+use notes::{Filter, Note, Queue, State};
+
+/// FreeBSD's `struct kevent`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Event {
+    pub(crate) ident: u64,
+    /// Filter in the low half, flags above.
+    pub(crate) filter_flags: u32,
+    pub(crate) filter_words: u32,
+    pub(crate) data: u64,
+    pub(crate) user: u64,
+    pub(crate) more: [u64; 4],
+}
+
+plain!(Event);
+
+const READ: i16 = -1;
+const WRITE: i16 = -2;
+const USER: i16 = -11;
+
+const ADD: u16 = 0x1;
+const DELETE: u16 = 0x2;
+const ENABLE: u16 = 0x4;
+const DISABLE: u16 = 0x8;
+const ONCE: u16 = 0x10;
+const CLEAR: u16 = 0x20;
+const RECEIPT: u16 = 0x40;
+const DISPATCH: u16 = 0x80;
+const ERROR: u16 = 0x4000;
+const END: u16 = 0x8000;
+const TRIGGER: u32 = 0x100_0000;
+
+impl Event {
+    fn filter(&self) -> i16 {
+        self.filter_flags as i16
+    }
+
+    fn flags(&self) -> u16 {
+        (self.filter_flags >> 16) as u16
+    }
+
+    fn new(ident: u64, filter: i16, flags: u16, data: u64, user: u64) -> Self {
+        let filter_flags = u32::from(filter as u16) | u32::from(flags) << 16;
+        Self { ident, filter_flags, filter_words: 0, data, user, more: [0; 4] }
+    }
+}
+
+/// The host's event: its bits, and the word that was registered. Packed, in twelve bytes.
+type HostEvent = [u32; 3];
+
+/// What the host is asked about, and says.
+mod host {
+    pub(super) const READABLE: u32 = 0x1;
+    pub(super) const WRITABLE: u32 = 0x4;
+    pub(super) const FAILED: u32 = 0x8;
+    pub(super) const HUNG_UP: u32 = 0x10;
+    pub(super) const PEER_CLOSED: u32 = 0x2000;
+    pub(super) const ON_CHANGE: u32 = 1 << 31;
+    pub(super) const ADD: u64 = 1;
+    pub(super) const REMOVE: u64 = 2;
+    pub(super) const CHANGE: u64 = 3;
+}
+
+/// The word of a queue's own bell.
+const BELL: u32 = u32::MAX;
+/// Most events that the host is asked for at a time.
+const EVENTS_MAX: usize = 32;
+
+/// `kqueue`.
+pub(crate) fn create() -> Answer {
+    const CLOSE_ON_EXECUTION: u64 = 0o2_000_000;
+    const NO_WAITING: u64 = 0o4000;
+    let file = pass(number::EPOLL_CREATE1, &[CLOSE_ON_EXECUTION])?;
+    let made = pass(number::EVENTFD2, &[0, CLOSE_ON_EXECUTION | NO_WAITING]).and_then(|bell| {
+        let event: HostEvent = [host::READABLE, BELL, 0];
+        pass(number::EPOLL_CTL, &[file, host::ADD, bell, address_of(&event)])
+            .and_then(|_| Queue::take(file as i32, bell as i32))
+            .inspect_err(|_| {
+                // Nobody else knows of it.
+                let _ = pass(number::CLOSE, &[bell]);
+            })
+    });
+    match made {
+        Ok(()) => Ok(file),
+        Err(errno) => {
+            pass(number::CLOSE, &[file])?;
+            Err(errno)
+        }
+    }
+}
+
+/// `close`, of a queue or of anything else.
+pub(crate) fn close(file: u64) -> Answer {
+    if let Some(queue) = Queue::find(file as i32) {
+        queue.give_back();
+    }
+    pass(number::CLOSE, &[file])
+}
+
+/// `kevent`: makes the changes, then waits for events.
+pub(crate) fn wait(words: &[u64; 6]) -> Answer {
+    const EVENT_BYTES: u64 = size_of::<Event>() as u64;
+    let [file, changes, changes_count, events, room, limit] = *words;
+    let (changes_count, room) = (changes_count as i32 as i64, room as i32 as i64);
+    let queue = Queue::find(file as i32).ok_or(Errno::BADF)?;
+    let mut told = 0_i64;
+    for index in 0..changes_count {
+        let change: Event = user::read(changes + index as u64 * EVENT_BYTES)?;
+        let made = queue.apply(file, &change);
+        let receipt = change.flags() & RECEIPT != 0;
+        if made.is_ok() && !receipt {
+            continue;
+        }
+        if told == room {
+            made?;
+            continue;
+        }
+        let error = made.err().map_or(0, Errno::freebsd);
+        let report = Event::new(change.ident, change.filter(), ERROR, error, change.user);
+        user::write(events + told as u64 * EVENT_BYTES, &report)?;
+        told += 1;
+    }
+    if told > 0 || room <= 0 {
+        return Ok(told as u64);
+    }
+    let found = queue.gather(file, limit, room as usize, |index, event| {
+        user::write(events + index as u64 * EVENT_BYTES, event)
+    })?;
+    Ok(found as u64)
+}
+
+impl Queue {
+    /// Makes one change.
+    fn apply(&self, file: u64, change: &Event) -> Result<(), Errno> {
+        match change.filter() {
+            READ | WRITE => self.apply_to_descriptor(file, change),
+            USER => self.apply_to_user(change),
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    fn apply_to_descriptor(&self, file: u64, change: &Event) -> Result<(), Errno> {
+        let descriptor = i32::try_from(change.ident).map_err(|_| Errno::BADF)?;
+        let note = self.note(descriptor)?;
+        let filter = note.filter(change.filter() == READ);
+        if change.flags() & ADD != 0 {
+            let fresh = State::from_flags(change.flags());
+            // A descriptor that is new to the host makes what we have noted of its number old.
+            let event: HostEvent = [fresh.wanted(change.filter() == READ), descriptor as u32, 0];
+            let words = [file, host::ADD, descriptor as u64, address_of(&event)];
+            match pass(number::EPOLL_CTL, &words) {
+                Ok(_) => note.forget(),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+            filter.set(fresh, change.user);
+        } else {
+            filter.change(change.flags())?;
+        }
+        self.register(file, descriptor, note)
+    }
+
+    /// Tells the host what is wanted of a descriptor now.
+    fn register(&self, file: u64, descriptor: i32, note: &Note) -> Result<(), Errno> {
+        let wanted = note.wanted();
+        let event: HostEvent = [wanted, descriptor as u32, 0];
+        let operation = if note.is_forgotten() { host::REMOVE } else { host::CHANGE };
+        pass(number::EPOLL_CTL, &[file, operation, descriptor as u64, address_of(&event)]).map(drop)
+    }
+
+    fn apply_to_user(&self, change: &Event) -> Result<(), Errno> {
+        let note = self.user_note(change.ident, change.flags() & ADD != 0)?;
+        if change.flags() & ADD != 0 {
+            note.filter.set(State::from_flags(change.flags()), change.user);
+        } else if change.flags() & (DELETE | ENABLE | DISABLE) != 0 {
+            note.filter.change(change.flags())?;
+        }
+        if change.filter_words & TRIGGER != 0 {
+            note.trigger();
+            self.ring()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for events, and gives `tell` at most `room` of them: how many.
+    fn gather(
+        &self,
+        file: u64,
+        limit: u64,
+        room: usize,
+        mut tell: impl FnMut(usize, &Event) -> Result<(), Errno>,
+    ) -> Result<usize, Errno> {
+        // A descriptor may be ready for both, which makes two events of one.
+        let most = (room / 2).clamp(1, EVENTS_MAX);
+        loop {
+            let mut ready = [[0_u32; 3]; EVENTS_MAX];
+            let words = [file, address(&mut ready), most as u64, limit];
+            let count = pass(number::EPOLL_PWAIT2, &words)? as usize;
+            let mut told = 0;
+            for &[bits, word, _] in &ready[..count.min(most)] {
+                let mut put = |event: &Event| {
+                    let room_left = told < room;
+                    if room_left {
+                        tell(told, event)?;
+                        told += 1;
+                    }
+                    Ok(room_left)
+                };
+                if word == BELL {
+                    self.hear_bell(&mut put)?;
+                } else {
+                    self.tell_descriptor(file, word as i32, bits, &mut put)?;
+                }
+            }
+            // What was for others, or for nobody any more, is no event. Who gave a limit is not kept beyond it.
+            if told > 0 || limit != 0 {
+                return Ok(told);
+            }
+        }
+    }
+
+    fn tell_descriptor(
+        &self,
+        file: u64,
+        descriptor: i32,
+        bits: u32,
+        put: &mut impl FnMut(&Event) -> Result<bool, Errno>,
+    ) -> Result<(), Errno> {
+        let note = self.note(descriptor)?;
+        let sides = [
+            (READ, host::READABLE | host::PEER_CLOSED | host::HUNG_UP | host::FAILED),
+            (WRITE, host::WRITABLE | host::HUNG_UP | host::FAILED),
+        ];
+        let mut again = false;
+        for (side, meant) in sides {
+            let filter = note.filter(side == READ);
+            if bits & meant == 0 || !filter.state().is_active() {
+                continue;
+            }
+            let ends = if side == READ { host::PEER_CLOSED | host::HUNG_UP } else { host::FAILED | host::HUNG_UP };
+            let end = if bits & ends != 0 { END } else { 0 };
+            let flags = filter.state().told_flags() | end;
+            let data = if side == READ { waiting_bytes(descriptor) } else { 1 };
+            let event = Event::new(descriptor as u64, side, flags, data, filter.user());
+            // Where there is no room, the host shall tell it another time.
+            let told = put(&event)?;
+            again |= !told || (told && filter.after_telling());
+        }
+        if again { self.register(file, descriptor, note) } else { Ok(()) }
+    }
+
+    fn hear_bell(&self, put: &mut impl FnMut(&Event) -> Result<bool, Errno>) -> Result<(), Errno> {
+        self.silence();
+        let mut left = false;
+        for note in self.user_notes() {
+            let state = note.filter.state();
+            if !state.is_active() || !note.was_triggered(state.is_cleared()) {
+                continue;
+            }
+            let event = Event::new(note.ident(), USER, state.told_flags(), 0, note.filter.user());
+            if put(&event)? {
+                note.filter.after_telling();
+                left |= !state.is_cleared();
+            } else {
+                note.trigger();
+                left = true;
+            }
+        }
+        if left { self.ring() } else { Ok(()) }
+    }
+}
+
+/// How much can be read; 1 where that cannot be said, as of a socket that somebody wants to connect to.
+fn waiting_bytes(descriptor: i32) -> u64 {
+    const READABLE_BYTES: u64 = 0x541b;
+    let mut bytes = 0_i32;
+    let asked = pass(number::IOCTL, &[descriptor as u64, READABLE_BYTES, address(&mut bytes)]);
+    asked.map_or(1, |_| bytes as u64)
+}
+
+impl Filter {
+    /// `EV_DELETE`, `EV_ENABLE`, `EV_DISABLE` of a filter that is there.
+    fn change(&self, flags: u16) -> Result<(), Errno> {
+        let state = self.state();
+        if !state.is_there() {
+            return Err(Errno::NOENT);
+        }
+        if flags & DELETE != 0 {
+            self.forget();
+        } else if flags & DISABLE != 0 {
+            self.set_state(state.with_active(false));
+        } else if flags & ENABLE != 0 {
+            self.set_state(state.with_active(true));
+        }
+        Ok(())
+    }
+
+    /// What becomes of a filter whose event was told; whether the host must learn of it.
+    fn after_telling(&self) -> bool {
+        let state = self.state();
+        if state.is_once() {
+            self.forget();
+        } else if state.is_dispatched() {
+            self.set_state(state.with_active(false));
+        }
+        state.is_once() || state.is_dispatched()
+    }
+}
+
+/// A new process has no queues of its parent's.
+pub(crate) fn after_fork() {
+    Queue::forget_all();
+}
+
+/// Two words are all the program's flags that the library keeps.
+impl State {
+    fn from_flags(flags: u16) -> Self {
+        let kept = flags & (ONCE | CLEAR | DISPATCH);
+        Self::new(kept, flags & DISABLE == 0)
+    }
+
+    fn is_cleared(self) -> bool {
+        self.flags() & (CLEAR | DISPATCH | ONCE) != 0
+    }
+
+    fn is_once(self) -> bool {
+        self.flags() & ONCE != 0
+    }
+
+    fn is_dispatched(self) -> bool {
+        self.flags() & DISPATCH != 0
+    }
+
+    /// What an event says of how it was registered.
+    fn told_flags(self) -> u16 {
+        self.flags() & (ONCE | CLEAR | DISPATCH)
+    }
+
+    /// What the host shall look for.
+    fn wanted(self, reading: bool) -> u32 {
+        let on_change = if self.flags() & CLEAR != 0 { host::ON_CHANGE } else { 0 };
+        match (self.is_active(), reading) {
+            (false, _) => 0,
+            (true, true) => host::READABLE | host::PEER_CLOSED | on_change,
+            (true, false) => host::WRITABLE | on_change,
+        }
+    }
+}
+
+impl Note {
+    /// What the host shall look for, of both. Who wants to be told again and again is, for both.
+    fn wanted(&self) -> u32 {
+        let [read, write] = [true, false].map(|side| (self.filter(side).state(), side));
+        let both = read.0.wanted(true) | write.0.wanted(false);
+        let steady = |(state, side): (State, bool)| {
+            let wanted = state.wanted(side);
+            wanted != 0 && wanted & host::ON_CHANGE == 0
+        };
+        if steady(read) || steady(write) { both & !host::ON_CHANGE } else { both }
+    }
+}
+
+#[cfg(test)]
+mod tests;

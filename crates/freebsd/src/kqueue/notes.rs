@@ -1,0 +1,245 @@
+//! Where queues keep what programs attach to events. Words that are read and written as a whole.
+#![expect(unsafe_code, reason = "a table in memory from the host")]
+
+use crate::errno::Errno;
+use crate::host::{address_of, number, pass};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Queues of a process at a time.
+const QUEUES_MAX: usize = 64;
+/// Events of its own that a program may have in a queue.
+const USER_NOTES_MAX: usize = 8;
+/// Descriptors that a queue can watch have numbers below.
+const DESCRIPTORS_MAX: usize = 1 << 16;
+const NOTES_BYTES: u64 = (DESCRIPTORS_MAX * size_of::<Note>()) as u64;
+/// No descriptor.
+const NONE: i32 = -1;
+
+/// How a filter was registered: the program's flags, and whether it is there, and active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State(u32);
+
+impl State {
+    const THERE: u32 = 1 << 16;
+    const ACTIVE: u32 = 1 << 17;
+
+    pub(super) fn new(flags: u16, active: bool) -> Self {
+        Self(u32::from(flags) | Self::THERE).with_active(active)
+    }
+
+    pub(super) fn with_active(self, active: bool) -> Self {
+        Self(if active { self.0 | Self::ACTIVE } else { self.0 & !Self::ACTIVE })
+    }
+
+    pub(super) fn flags(self) -> u16 {
+        self.0 as u16
+    }
+
+    pub(super) fn is_there(self) -> bool {
+        self.0 & Self::THERE != 0
+    }
+
+    pub(super) fn is_active(self) -> bool {
+        self.0 & (Self::THERE | Self::ACTIVE) == Self::THERE | Self::ACTIVE
+    }
+}
+
+/// One filter of one object.
+#[derive(Debug)]
+pub(super) struct Filter {
+    state: AtomicU32,
+    user: AtomicU64,
+}
+
+impl Filter {
+    const NONE: Self = Self { state: AtomicU32::new(0), user: AtomicU64::new(0) };
+
+    pub(super) fn state(&self) -> State {
+        State(self.state.load(Relaxed))
+    }
+
+    pub(super) fn set_state(&self, state: State) {
+        self.state.store(state.0, Relaxed);
+    }
+
+    /// The word that the program attached.
+    pub(super) fn user(&self) -> u64 {
+        self.user.load(Relaxed)
+    }
+
+    pub(super) fn set(&self, state: State, user: u64) {
+        self.user.store(user, Relaxed);
+        self.set_state(state);
+    }
+
+    pub(super) fn forget(&self) {
+        self.state.store(0, Relaxed);
+    }
+}
+
+/// What is attached to one descriptor.
+#[derive(Debug)]
+pub(super) struct Note {
+    read: Filter,
+    write: Filter,
+}
+
+impl Note {
+    pub(super) fn filter(&self, reading: bool) -> &Filter {
+        if reading { &self.read } else { &self.write }
+    }
+
+    pub(super) fn forget(&self) {
+        self.read.forget();
+        self.write.forget();
+    }
+
+    pub(super) fn is_forgotten(&self) -> bool {
+        !self.read.state().is_there() && !self.write.state().is_there()
+    }
+}
+
+/// An event that the program itself triggers.
+#[derive(Debug)]
+pub(super) struct UserNote {
+    ident: AtomicU64,
+    pub(super) filter: Filter,
+    triggered: AtomicU32,
+}
+
+impl UserNote {
+    const NONE: Self =
+        Self { ident: AtomicU64::new(0), filter: Filter::NONE, triggered: AtomicU32::new(0) };
+
+    pub(super) fn ident(&self) -> u64 {
+        self.ident.load(Relaxed)
+    }
+
+    pub(super) fn trigger(&self) {
+        self.triggered.store(1, Relaxed);
+    }
+
+    /// Whether it was; and is not any more, if it is `cleared` by being told.
+    pub(super) fn was_triggered(&self, cleared: bool) -> bool {
+        let was = if cleared { self.triggered.swap(0, Relaxed) } else { self.triggered.load(Relaxed) };
+        was != 0
+    }
+}
+
+/// One queue.
+#[derive(Debug)]
+pub(super) struct Queue {
+    file: AtomicI32,
+    bell: AtomicI32,
+    /// Where its notes are: `DESCRIPTORS_MAX` of them. They stay for the next queue at this place.
+    notes: AtomicU64,
+    users: [UserNote; USER_NOTES_MAX],
+}
+
+static QUEUES: [Queue; QUEUES_MAX] = [const {
+    Queue {
+        file: AtomicI32::new(NONE),
+        bell: AtomicI32::new(NONE),
+        notes: AtomicU64::new(0),
+        users: [UserNote::NONE; USER_NOTES_MAX],
+    }
+}; QUEUES_MAX];
+
+impl Queue {
+    /// Takes a place for the queue with descriptor `file`.
+    pub(super) fn take(file: i32, bell: i32) -> Result<(), Errno> {
+        // One whose descriptor was closed behind our back, as by `dup2`, has this number.
+        if let Some(old) = Self::find(file) {
+            old.give_back();
+        }
+        let is_free = |queue: &&Self| queue.file.compare_exchange(NONE, file, Relaxed, Relaxed).is_ok();
+        let queue = QUEUES.iter().find(is_free).ok_or(Errno::NOMEM)?;
+        queue.bell.store(bell, Relaxed);
+        for note in &queue.users {
+            note.filter.forget();
+        }
+        if queue.notes.load(Relaxed) != 0 {
+            return Ok(());
+        }
+        const READ_WRITE: u64 = 3;
+        const PRIVATE_NAMELESS_UNRESERVED: u64 = 0x4022;
+        let words = [0, NOTES_BYTES, READ_WRITE, PRIVATE_NAMELESS_UNRESERVED, u64::MAX, 0];
+        let notes = pass(number::MMAP, &words).inspect_err(|_| queue.file.store(NONE, Relaxed))?;
+        queue.notes.store(notes, Relaxed);
+        Ok(())
+    }
+
+    /// The queue with descriptor `file`.
+    pub(super) fn find(file: i32) -> Option<&'static Self> {
+        QUEUES.iter().find(|queue| file >= 0 && queue.file.load(Relaxed) == file)
+    }
+
+    pub(super) fn give_back(&self) {
+        let bell = self.bell.swap(NONE, Relaxed);
+        self.file.store(NONE, Relaxed);
+        // Nobody else knows of it.
+        let _ = pass(number::CLOSE, &[bell as u64]);
+    }
+
+    /// In a new process.
+    pub(super) fn forget_all() {
+        for queue in QUEUES.iter().filter(|queue| queue.file.load(Relaxed) != NONE) {
+            queue.give_back();
+        }
+    }
+
+    /// What is noted of `descriptor`.
+    pub(super) fn note(&self, descriptor: i32) -> Result<&'static Note, Errno> {
+        let index = usize::try_from(descriptor).map_err(|_| Errno::BADF)?;
+        let notes = self.notes.load(Relaxed);
+        if index >= DESCRIPTORS_MAX || notes == 0 {
+            return Err(Errno::NOMEM);
+        }
+        let notes = core::ptr::with_exposed_provenance::<Note>(notes as usize);
+        // SAFETY: the host mapped `DESCRIPTORS_MAX` of them, zeroed; they are never unmapped, and atomic.
+        let note = unsafe { notes.add(index) };
+        // SAFETY: as above.
+        Ok(unsafe { &*note })
+    }
+
+    /// The event of the program's with number `ident`; where there is none, and it may be made, a new one.
+    pub(super) fn user_note(&self, ident: u64, make: bool) -> Result<&UserNote, Errno> {
+        let mut known = self.users.iter();
+        if let Some(note) = known.find(|note| note.filter.state().is_there() && note.ident() == ident) {
+            return Ok(note);
+        }
+        if !make {
+            return Err(Errno::NOENT);
+        }
+        let taken = State::new(0, false).0;
+        let is_free = |note: &&UserNote| {
+            note.filter.state.compare_exchange(0, taken, Relaxed, Relaxed).is_ok()
+        };
+        let note = self.users.iter().find(is_free).ok_or(Errno::NOMEM)?;
+        note.triggered.store(0, Relaxed);
+        note.ident.store(ident, Relaxed);
+        Ok(note)
+    }
+
+    pub(super) fn user_notes(&self) -> impl Iterator<Item = &UserNote> {
+        self.users.iter()
+    }
+
+    /// Makes the queue's bell readable.
+    pub(super) fn ring(&self) -> Result<(), Errno> {
+        let one = 1_u64;
+        let bell = self.bell.load(Relaxed) as u64;
+        match pass(number::WRITE, &[bell, address_of(&one), 8]) {
+            // It has been rung more often than it counts.
+            Ok(_) | Err(Errno::AGAIN) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Makes it quiet. Another thread may have done so.
+    pub(super) fn silence(&self) {
+        let mut rung = 0_u64;
+        let bell = self.bell.load(Relaxed) as u64;
+        let _ = pass(number::READ, &[bell, crate::host::address(&mut rung), 8]);
+    }
+}

@@ -1,0 +1,188 @@
+use super::{ADD, CLEAR, DELETE, DISABLE, ENABLE, END, ERROR, Event, ONCE, READ, RECEIPT, TRIGGER, USER, WRITE};
+use super::{close, create, wait};
+use crate::errno::Errno;
+use crate::files::duplicate;
+use crate::host::{Answer, address, address_of, number, pass};
+
+struct Kqueue(u64);
+
+impl Kqueue {
+    fn new() -> Self {
+        Self(create().unwrap())
+    }
+
+    fn change(&self, changes: &[Event]) -> Answer {
+        let at = changes.as_ptr().expose_provenance() as u64;
+        wait(&[self.0, at, changes.len() as u64, 0, 0, 0])
+    }
+
+    /// What is there now; at most `room`.
+    fn look(&self, room: usize) -> Vec<Event> {
+        let mut events = vec![Event::default(); room];
+        let at = events.as_mut_ptr().expose_provenance() as u64;
+        let now = [0_u64; 2];
+        let count = wait(&[self.0, 0, 0, at, room as u64, address_of(&now)]).unwrap();
+        events.truncate(count as usize);
+        events
+    }
+}
+
+impl Drop for Kqueue {
+    fn drop(&mut self) {
+        close(self.0).unwrap();
+    }
+}
+
+fn pipe() -> [u64; 2] {
+    let mut pair = [0_i32; 2];
+    pass(number::PIPE2, &[address(&mut pair), 0]).unwrap();
+    pair.map(|file| file as u64)
+}
+
+fn shown(events: &[Event]) -> Vec<(u64, i16, u16, u64)> {
+    events.iter().map(|event| (event.ident, event.filter(), event.flags(), event.user)).collect()
+}
+
+fn put(file: u64) {
+    assert_eq!(pass(number::WRITE, &[file, address_of(b"x"), 1]), Ok(1));
+}
+
+fn take(file: u64) {
+    let mut byte = 0_u8;
+    assert_eq!(pass(number::READ, &[file, address(&mut byte), 1]), Ok(1));
+}
+
+#[test]
+fn an_event_on_change_is_told_once_a_change_and_a_steady_one_always() {
+    let (queue, [reader, writer]) = (Kqueue::new(), pipe());
+    queue.change(&[Event::new(reader, READ, ADD | CLEAR, 0, 77)]).unwrap();
+    assert_eq!(queue.look(4), []);
+    put(writer);
+    let told = queue.look(4);
+    assert_eq!(shown(&told), [(reader, READ, CLEAR, 77)]);
+    assert_eq!(told[0].data, 1);
+    assert_eq!(queue.look(4), []);
+    put(writer);
+    assert_eq!(queue.look(4)[0].data, 2);
+    queue.change(&[Event::new(reader, READ, ADD, 0, 78)]).unwrap();
+    for _ in 0..3 {
+        assert_eq!(shown(&queue.look(4)), [(reader, READ, 0, 78)]);
+    }
+    take(reader);
+    take(reader);
+    assert_eq!(queue.look(4), []);
+    for file in [reader, writer] {
+        close(file).unwrap();
+    }
+}
+
+#[test]
+fn reading_and_writing_are_two_events_of_one_descriptor() {
+    let queue = Kqueue::new();
+    let mut pair = [0_i32; 2];
+    pass(number::SOCKETPAIR, &[1, 1, 0, address(&mut pair)]).unwrap();
+    let [one, other] = pair.map(|file| file as u64);
+    let both = [
+        Event::new(one, READ, ADD | CLEAR, 0, 1),
+        Event::new(one, WRITE, ADD | CLEAR, 0, 2),
+    ];
+    queue.change(&both).unwrap();
+    assert_eq!(shown(&queue.look(4)), [(one, WRITE, CLEAR, 2)]);
+    put(other);
+    let both = shown(&queue.look(4));
+    assert!(both.contains(&(one, READ, CLEAR, 1)), "{both:?}");
+    // No room for both: none is lost.
+    put(other);
+    let mut seen: Vec<i16> = queue.look(1).iter().map(Event::filter).collect();
+    seen.extend(queue.look(4).iter().map(Event::filter));
+    assert!(seen.contains(&READ), "{seen:?}");
+    close(other).unwrap();
+    let ends = queue.look(4);
+    assert!(ends.iter().any(|event| event.filter() == READ && event.flags() & END != 0), "{ends:?}");
+    close(one).unwrap();
+}
+
+#[test]
+fn what_is_deleted_disabled_or_wanted_once_is_silent() {
+    let (queue, [reader, writer]) = (Kqueue::new(), pipe());
+    put(writer);
+    queue.change(&[Event::new(reader, READ, ADD, 0, 0)]).unwrap();
+    queue.change(&[Event::new(reader, READ, DISABLE, 0, 0)]).unwrap();
+    assert_eq!(queue.look(4), []);
+    queue.change(&[Event::new(reader, READ, ENABLE, 0, 0)]).unwrap();
+    assert_eq!(queue.look(4).len(), 1);
+    queue.change(&[Event::new(reader, READ, DELETE, 0, 0)]).unwrap();
+    assert_eq!(queue.look(4), []);
+    let gone = queue.change(&[Event::new(reader, READ, DELETE, 0, 0)]);
+    assert_eq!(gone, Err(Errno::NOENT));
+    queue.change(&[Event::new(reader, READ, ADD | ONCE, 0, 0)]).unwrap();
+    assert_eq!(queue.look(4).len(), 1);
+    assert_eq!(queue.look(4), []);
+    for file in [reader, writer] {
+        close(file).unwrap();
+    }
+}
+
+#[test]
+fn a_number_that_means_another_descriptor_by_now_has_no_old_filters() {
+    // A number that no other test is given meanwhile.
+    const NUMBER: u64 = 700;
+    let (queue, [reader, writer]) = (Kqueue::new(), pipe());
+    duplicate(reader, NUMBER, 0).unwrap();
+    queue.change(&[Event::new(NUMBER, READ, ADD | CLEAR, 0, 1)]).unwrap();
+    for file in [NUMBER, reader] {
+        close(file).unwrap();
+    }
+    let mut pair = [0_i32; 2];
+    pass(number::SOCKETPAIR, &[1, 1, 0, address(&mut pair)]).unwrap();
+    let [one, other] = pair.map(|file| file as u64);
+    duplicate(one, NUMBER, 0).unwrap();
+    queue.change(&[Event::new(NUMBER, WRITE, ADD | CLEAR, 0, 2)]).unwrap();
+    put(other);
+    assert_eq!(shown(&queue.look(4)), [(NUMBER, WRITE, CLEAR, 2)]);
+    for file in [NUMBER, one, other, writer] {
+        close(file).unwrap();
+    }
+}
+
+#[test]
+fn the_program_triggers_events_of_its_own() {
+    let queue = Kqueue::new();
+    queue.change(&[Event::new(5, USER, ADD | CLEAR, 0, 55)]).unwrap();
+    assert_eq!(queue.look(4), []);
+    let trigger = Event { filter_words: TRIGGER, ..Event::new(5, USER, 0, 0, 0) };
+    queue.change(&[trigger]).unwrap();
+    assert_eq!(shown(&queue.look(4)), [(5, USER, CLEAR, 55)]);
+    assert_eq!(queue.look(4), []);
+    let unknown = Event { filter_words: TRIGGER, ..Event::new(6, USER, 0, 0, 0) };
+    assert_eq!(queue.change(&[unknown]), Err(Errno::NOENT));
+    // One that is not cleared is told until it is deleted.
+    queue.change(&[Event { filter_words: TRIGGER, ..Event::new(7, USER, ADD, 0, 0) }]).unwrap();
+    for _ in 0..3 {
+        assert_eq!(queue.look(4).len(), 1);
+    }
+    queue.change(&[Event::new(7, USER, DELETE, 0, 0)]).unwrap();
+    assert_eq!(queue.look(4), []);
+}
+
+#[test]
+fn errors_are_told_where_there_is_room_and_receipts_where_they_are_wanted() {
+    const NO_DESCRIPTOR: u64 = 60_000;
+    let (queue, [reader, writer]) = (Kqueue::new(), pipe());
+    let changes = [
+        Event::new(reader, READ, ADD | RECEIPT, 0, 1),
+        Event::new(NO_DESCRIPTOR, READ, ADD, 0, 2),
+        Event::new(1, -7, ADD, 0, 3),
+    ];
+    let mut events = [Event::default(); 4];
+    let count = wait(&[queue.0, address_of(&changes), 3, address(&mut events), 4, 0]);
+    assert_eq!(count, Ok(3));
+    assert!(events[..3].iter().all(|event| event.flags() == ERROR));
+    let errors: Vec<u64> = events[..3].iter().map(|event| event.data).collect();
+    assert_eq!(errors, [0, 9, 22]);
+    assert_eq!(queue.change(&changes[1..]), Err(Errno::BADF));
+    assert_eq!(wait(&[reader, 0, 0, 0, 0, 0]), Err(Errno::BADF));
+    for file in [reader, writer] {
+        close(file).unwrap();
+    }
+}
