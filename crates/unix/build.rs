@@ -11,7 +11,8 @@ use std::process::Command;
 fn main() {
     let crates = PathBuf::from(var_os("CARGO_MANIFEST_DIR").expect("cargo says so")).join("..");
     let out = PathBuf::from(var_os("OUT_DIR").expect("cargo says so"));
-    for part in ["arch/src", "arch/image.rs", "freebsd/src", "freebsd/image.rs", "freebsd/image.ld"] {
+    for part in ["arch/src", "arch/image.rs", "freebsd/src", "freebsd/image.rs", "freebsd/image.ld"]
+    {
         println!("cargo::rerun-if-changed={}", crates.join(part).display());
     }
     if var_os("CARGO_CFG_TARGET_ARCH").is_none_or(|arch| arch != "x86_64") {
@@ -29,7 +30,15 @@ fn main() {
     image.arg(format!("--extern=kyocho_arch={}", arch.display()));
     image.arg(format!("--extern=kyocho_freebsd={}", freebsd.display()));
     let script = crates.join("freebsd/image.ld");
-    for argument in ["-nostartfiles", "-nostdlib", "-static", "-no-pie", "-Wl,--gc-sections", "-Wl,--build-id=none", "-s"] {
+    for argument in [
+        "-nostartfiles",
+        "-nostdlib",
+        "-static",
+        "-no-pie",
+        "-Wl,--gc-sections",
+        "-Wl,--build-id=none",
+        "-s",
+    ] {
         image.arg(format!("-Clink-arg={argument}"));
     }
     // The launcher is entered by its address alone.

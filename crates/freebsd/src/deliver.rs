@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn a_handler_that_changes_nothing_leaves_the_registers_as_they_are() {
-        let before = Registers { rip: 7, rsp: 8, r15: 9, rax: 10, error: 11, ..Registers::default() };
+        let before =
+            Registers { rip: 7, rsp: 8, r15: 9, rax: 10, error: 11, ..Registers::default() };
         let mut after = before;
         Machine::new(&before).restore(&mut after);
         assert_eq!(format!("{after:?}"), format!("{before:?}"));

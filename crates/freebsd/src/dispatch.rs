@@ -9,7 +9,9 @@ use crate::errno::Errno;
 use crate::files::{self, HERE, at_flags};
 use crate::frame::Context;
 use crate::host::{Answer, DONE, address_of, number, pass};
-use crate::{deliver, kqueue, masks, processes, report, same, signals, sockets, space, start, stat, sysctl};
+use crate::{
+    deliver, kqueue, masks, processes, report, same, signals, sockets, space, start, stat, sysctl,
+};
 use crate::{threads, time, user};
 
 /// In the register of flags: the call failed.
@@ -153,8 +155,7 @@ impl Call<'_> {
             346 => deliver::wait(a, b, 0).map(u64::from),
             416 => signals::set_action(a, b, c, handler.addr() as u64),
             429 => by_value(
-                deliver::wait(a, 0, 0)
-                    .and_then(|signal| user::write(b, &signal).map(|()| 0)),
+                deliver::wait(a, 0, 0).and_then(|signal| user::write(b, &signal).map(|()| 0)),
             ),
             _ => return None,
         })
@@ -238,7 +239,8 @@ mod tests {
         context.registers.rax = number;
         context.registers.rsp = address_of(&stack);
         let registers = &mut context.registers;
-        let places = [&mut registers.rdi, &mut registers.rsi, &mut registers.rdx, &mut registers.r10];
+        let places =
+            [&mut registers.rdi, &mut registers.rsi, &mut registers.rdx, &mut registers.r10];
         for (place, word) in places.into_iter().zip(words) {
             *place = *word;
         }

@@ -42,7 +42,8 @@ pub(crate) fn open(directory: u64, path: u64, flags: u64, mode: u64) -> Answer {
 }
 
 /// What calls with a directory are told.
-const AT: &Bits = &[(0x100, 0x200), (0x200, 0x100), (0x400, 0x400), (0x800, 0x200), (0x4000, 0x1000)];
+const AT: &Bits =
+    &[(0x100, 0x200), (0x200, 0x100), (0x400, 0x400), (0x800, 0x200), (0x4000, 0x1000)];
 
 /// The host's flags of a call with a directory.
 pub(crate) fn at_flags(flags: u64) -> u64 {
@@ -126,7 +127,8 @@ fn lock(file: u64, command: u64, place: u64) -> Answer {
     pass(number::FCNTL, &[file, command, address(&mut host)])?;
     if command == COMMANDS[0] {
         let said = host.kind_whence as u32;
-        let kind = KINDS.iter().find(|(_, host)| *host == said as u16).map_or(kind, |(ours, _)| *ours);
+        let kind =
+            KINDS.iter().find(|(_, host)| *host == said as u16).map_or(kind, |(ours, _)| *ours);
         lock = Lock {
             start: host.start,
             bytes: host.bytes,

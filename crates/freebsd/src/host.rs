@@ -51,7 +51,7 @@ pub(crate) mod number {
     }
 
     numbers! {
-        CLOSE = 3 as SYS_close, FSTAT = 5 as SYS_fstat, MMAP = 9 as SYS_mmap, 
+        CLOSE = 3 as SYS_close, FSTAT = 5 as SYS_fstat, MMAP = 9 as SYS_mmap,
         RT_SIGACTION = 13 as SYS_rt_sigaction, RT_SIGPROCMASK = 14 as SYS_rt_sigprocmask, IOCTL = 16 as SYS_ioctl,
         MSYNC = 26 as SYS_msync, MADVISE = 28 as SYS_madvise, SENDFILE = 40 as SYS_sendfile, SOCKET = 41 as SYS_socket,
         CONNECT = 42 as SYS_connect, SENDTO = 44 as SYS_sendto, RECVFROM = 45 as SYS_recvfrom, SENDMSG = 46 as SYS_sendmsg,

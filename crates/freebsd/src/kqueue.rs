@@ -253,7 +253,11 @@ impl Queue {
             if bits & meant == 0 || !filter.state().is_active() {
                 continue;
             }
-            let ends = if side == READ { host::PEER_CLOSED | host::HUNG_UP } else { host::FAILED | host::HUNG_UP };
+            let ends = if side == READ {
+                host::PEER_CLOSED | host::HUNG_UP
+            } else {
+                host::FAILED | host::HUNG_UP
+            };
             let end = if bits & ends != 0 { END } else { 0 };
             let flags = filter.state().told_flags() | end;
             let data = if side == READ { waiting_bytes(descriptor) } else { 1 };

@@ -37,7 +37,8 @@ pub(crate) fn wait(process: u64, place: u64, wanted: u64, usage: u64) -> Answer 
     /// Ended ones are always meant, and `wait4` takes none of the others.
     const KNOWN: u64 = 7;
     let mut host = 0_i32;
-    let ended = pass(number::WAIT4, &[process, address(&mut host), options(wanted & KNOWN), usage])?;
+    let ended =
+        pass(number::WAIT4, &[process, address(&mut host), options(wanted & KNOWN), usage])?;
     if ended != 0 {
         user::write_if_wanted(place, &status(host))?;
     }

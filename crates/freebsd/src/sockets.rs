@@ -23,7 +23,8 @@ fn kind_to_host(kind: u64) -> u64 {
     const CLOSE_ON_EXECUTION: (u64, u64) = (0x1000_0000, 0o2_000_000);
     const NO_WAITING: (u64, u64) = (0x2000_0000, 0o4000);
     let flags = [CLOSE_ON_EXECUTION, NO_WAITING];
-    let host = flags.iter().filter(|(ours, _)| kind & ours != 0).fold(0, |all, (_, host)| all | host);
+    let host =
+        flags.iter().filter(|(ours, _)| kind & ours != 0).fold(0, |all, (_, host)| all | host);
     kind & 0xff | host
 }
 
@@ -108,9 +109,7 @@ pub(crate) fn tell_name(call: u32, socket: u64, place: u64, count: u64) -> Answe
 /// `accept` and `accept4`. On FreeBSD `accept` passes on whether the socket waits; programs that care say so.
 pub(crate) fn accept(socket: u64, place: u64, count: u64, flags: u64) -> Answer {
     let flags = kind_to_host(flags) & !0xff;
-    told_address(place, count, |place, count| {
-        pass(number::ACCEPT4, &[socket, place, count, flags])
-    })
+    told_address(place, count, |place, count| pass(number::ACCEPT4, &[socket, place, count, flags]))
 }
 
 /// `sendto`.
@@ -156,7 +155,9 @@ pub(crate) fn option(words: &[u64; 6]) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, accept, create, kind_to_host, name, option, send_to, receive_from, tell_name};
+    use super::{
+        Address, accept, create, kind_to_host, name, option, receive_from, send_to, tell_name,
+    };
     use crate::errno::Errno;
     use crate::host::{address, address_of, number, pass};
 
@@ -189,7 +190,8 @@ mod tests {
         let client = create(2, 0x1000_0001, 0).unwrap();
         assert_eq!(name(number::CONNECT, client, address_of(&place), 16), Ok(0));
         let (mut from, mut bytes) = ([0_u8; 16], 16_u32);
-        let served = accept(listening, address(&mut from), address(&mut bytes), 0x1000_0000).unwrap();
+        let served =
+            accept(listening, address(&mut from), address(&mut bytes), 0x1000_0000).unwrap();
         assert_eq!(from, own_name(client));
         let (mut error, mut bytes) = (7_u32, 4_u32);
         let asked = [client, 0xffff, 0x1007, address(&mut error), address(&mut bytes), 0];

@@ -137,8 +137,19 @@ mod tests {
 
     #[test]
     fn entries_of_the_host_make_room_for_freebsds() {
-        let mut pairs =
-            [[3, 30], [6, 4096], [9, 90], [15, 1], [16, 2], [17, 3], [23, 0], [25, 77], [31, 88], [33, 5], [0, 0]];
+        let mut pairs = [
+            [3, 30],
+            [6, 4096],
+            [9, 90],
+            [15, 1],
+            [16, 2],
+            [17, 3],
+            [23, 0],
+            [25, 77],
+            [31, 88],
+            [33, 5],
+            [0, 0],
+        ];
         rewrite(&mut pairs, 4);
         assert_eq!(pairs[..3], [[3, 30], [6, 4096], [9, 90]]);
         assert_eq!(value_of(&pairs, kind::PROCESSORS), Some(4));

@@ -204,9 +204,11 @@ mod tests {
                 }
                 let mut at = 0;
                 while at < got {
-                    let half = |place| u16::from_ne_bytes([buffer[at + place], buffer[at + place + 1]]);
+                    let half =
+                        |place| u16::from_ne_bytes([buffer[at + place], buffer[at + place + 1]]);
                     let (length, name) = (half(16) as usize, half(20) as usize);
-                    found.push(String::from_utf8(buffer[at + 24..at + 24 + name].to_vec()).unwrap());
+                    found
+                        .push(String::from_utf8(buffer[at + 24..at + 24 + name].to_vec()).unwrap());
                     at += length;
                 }
                 assert_eq!(at, got);

@@ -1,7 +1,7 @@
 //! Threads, and waiting for words of memory.
 
 use crate::errno::Errno;
-use crate::frame::Context;
+use crate::frame::{AlternateStack, Context};
 use crate::host::{Answer, DONE, address, address_of, number, pass};
 use crate::user::{self, plain};
 use kyocho_arch::emulation;
@@ -59,7 +59,7 @@ pub(crate) fn start(place: u64, bytes: u64) -> Answer {
 /// Stacks that we lend have this size, which no program asks for.
 const LENT_BYTES: u64 = 0x8010;
 
-/// `sigaltstack`: what stands in the host's frame is what counts when it has gone.
+/// `sigaltstack`: changed at once, and in the host's frame, which says it again when it has gone.
 ///
 /// A program that does away with its alternate stack may go on to free its own, and then end the thread: its last call must not trap onto either.
 /// So it is lent one, which goes with the thread.
@@ -79,15 +79,12 @@ pub(crate) fn alternate_stack(new: u64, old: u64, context: &mut Context) -> Answ
         if standing {
             return Err(Errno(1));
         }
-        if is_lent(context) {
-            give_back(context)?;
-        }
         if flags & DISABLED != 0 {
             lend(context)?;
         } else if bytes < LEAST_BYTES {
             return Err(Errno::NOMEM);
         } else {
-            (context.stack.address, context.stack.bytes, context.stack.flags) = (place, bytes, 0);
+            change(context, AlternateStack { address: place, flags: 0, padding: 0, bytes })?;
         }
     }
     user::write_if_wanted(old, &before)?;
@@ -101,16 +98,29 @@ fn is_lent(context: &Context) -> bool {
 fn lend(context: &mut Context) -> Result<(), Errno> {
     const READ_WRITE: u64 = 3;
     const PRIVATE_NAMELESS: u64 = 0x22;
+    if is_lent(context) {
+        return Ok(());
+    }
     let words = [0, LENT_BYTES, READ_WRITE, PRIVATE_NAMELESS, u64::MAX, 0];
-    context.stack.address = pass(number::MMAP, &words)?;
-    (context.stack.bytes, context.stack.flags) = (LENT_BYTES, 0);
-    Ok(())
+    let address = pass(number::MMAP, &words)?;
+    change(context, AlternateStack { address, flags: 0, padding: 0, bytes: LENT_BYTES })
 }
 
-/// We stand on it: it is unmapped by whoever maps the next, or never. A thread that takes an alternate stack again is rare, and keeps one page.
-fn give_back(context: &mut Context) -> Result<(), Errno> {
-    const THROW_AWAY: u64 = 8;
-    pass(number::MADVISE, &[context.stack.address & !4095, LENT_BYTES, THROW_AWAY]).map(drop)
+/// Makes `stack` the alternate one. A lent one that goes so is not unmapped, for we may stand on it: programs do away with theirs once, and take one once.
+#[expect(unsafe_code, reason = "a call with another stack pointer")]
+fn change(context: &mut Context, stack: AlternateStack) -> Result<(), Errno> {
+    const SET: u64 = 2;
+    let (mut all, mut before) = (u64::MAX, 0_u64);
+    pass(number::RT_SIGPROCMASK, &[SET, address(&mut all), address(&mut before), 8])?;
+    // SAFETY: every signal is blocked.
+    let answer =
+        unsafe { emulation::set_alternate_stack(address_of(&stack), context.registers.rsp) };
+    pass(number::RT_SIGPROCMASK, &[SET, address(&mut before), 0, 8])?;
+    if answer < 0 {
+        return Err(Errno(-answer as i32));
+    }
+    context.stack = stack;
+    Ok(())
 }
 
 /// `thr_exit`: tells who waits at `state`, and ends the thread.
@@ -255,6 +265,11 @@ mod tests {
 
     #[test]
     fn who_has_no_alternate_stack_is_lent_one_and_told_of_none() {
+        // A thread of its own: the stacks that it leaves behind are none.
+        std::thread::spawn(alternate_stacks).join().unwrap();
+    }
+
+    fn alternate_stacks() {
         let none = AlternateStack { flags: 2, ..AlternateStack::default() };
         let mut context = Context { stack: none, ..Context::default() };
         let mut told = [9_u64; 3];

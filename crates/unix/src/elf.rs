@@ -124,7 +124,11 @@ impl Elf {
         }
         let [system] = fields.take::<1>(7)?;
         let mut elf = Self {
-            personality: if system == OF_FREEBSD { Personality::FreeBsd } else { Personality::Linux },
+            personality: if system == OF_FREEBSD {
+                Personality::FreeBsd
+            } else {
+                Personality::Linux
+            },
             position,
             entry: fields.long(24)?,
             headers: None,

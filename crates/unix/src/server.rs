@@ -156,10 +156,11 @@ impl Server {
     /// The calls that were asked for and are not there, and how often, where there are any: a line.
     pub(crate) fn missing_line(&self) -> Option<String> {
         let state = self.state();
-        let calls = state.missing.iter().map(|(&(of, number), times)| match names::of(of, number) {
-            Some(name) => format!("{name} ({times})"),
-            None => format!("number {number} ({times})"),
-        });
+        let calls =
+            state.missing.iter().map(|(&(of, number), times)| match names::of(of, number) {
+                Some(name) => format!("{name} ({times})"),
+                None => format!("number {number} ({times})"),
+            });
         let calls: Vec<String> = calls.collect();
         let line = || format!("kyocho unix: calls that are not there: {}\n", calls.join(", "));
         (!calls.is_empty()).then(line)

@@ -3,7 +3,7 @@
 //! ```text
 //!   enter     a program's first instruction, on the stack that it was given        thread   a second kernel thread
 //!   copy      bytes between program and library; a fault ends it with an answer    leave    the end of one, with its stack
-//!   return    what a signal handler returns to
+//!   return    what a signal handler returns to                                     alternate   another stack for signals
 //! ```
 //!
 //! Nothing here uses thread-local storage: the thread pointer is the program's.
@@ -14,10 +14,10 @@ global_asm!(
     ".pushsection .text.kyocho_emulation,\"ax\",@progbits",
     ".globl kyocho_emulation_return, kyocho_emulation_copy, kyocho_emulation_copy_step",
     ".globl kyocho_emulation_copy_fault, kyocho_emulation_thread, kyocho_emulation_enter",
-    ".globl kyocho_emulation_leave",
+    ".globl kyocho_emulation_leave, kyocho_emulation_alternate",
     ".hidden kyocho_emulation_return, kyocho_emulation_copy, kyocho_emulation_copy_step",
     ".hidden kyocho_emulation_copy_fault, kyocho_emulation_thread, kyocho_emulation_enter",
-    ".hidden kyocho_emulation_leave",
+    ".hidden kyocho_emulation_leave, kyocho_emulation_alternate",
     // rsp: the host's signal frame.
     "kyocho_emulation_return:",
     "mov eax, 15", // rt_sigreturn
@@ -62,6 +62,15 @@ global_asm!(
     "xor r14d, r14d",
     "xor r15d, r15d",
     "jmp rax",
+    // rdi: the new one, rsi: a stack pointer that is not in the old one. Out: rax.
+    "kyocho_emulation_alternate:",
+    "mov rdx, rsp",
+    "mov rsp, rsi",
+    "xor esi, esi",
+    "mov eax, 131", // sigaltstack
+    "syscall",
+    "mov rsp, rdx",
+    "ret",
     // rdi: the stack we stand on, rsi: its bytes.
     "kyocho_emulation_leave:",
     "mov eax, 11", // munmap
@@ -87,6 +96,7 @@ unsafe extern "C" {
     ) -> i64;
     fn kyocho_emulation_enter(stack: u64, entry: u64) -> !;
     fn kyocho_emulation_leave(stack: u64, bytes: u64) -> !;
+    fn kyocho_emulation_alternate(new: u64, elsewhere: u64) -> i64;
 }
 
 /// Writes what a program that is such a library, and nothing else, needs: its start, which calls `$begin` with the stack pointer that it was entered with, and the
@@ -178,13 +188,7 @@ pub fn after_fault(counter: u64) -> Option<u64> {
 /// # Safety
 /// As `clone` asks; the two words are there, and nobody else uses the stack.
 #[must_use]
-pub unsafe fn thread(
-    flags: u64,
-    stack: u64,
-    for_parent: u64,
-    for_child: u64,
-    pointer: u64,
-) -> i64 {
+pub unsafe fn thread(flags: u64, stack: u64, for_parent: u64, for_child: u64, pointer: u64) -> i64 {
     // SAFETY: the caller's promise.
     unsafe { kyocho_emulation_thread(flags, stack, for_parent, for_child, pointer) }
 }
@@ -196,6 +200,16 @@ pub unsafe fn thread(
 pub unsafe fn enter(stack: u64, entry: u64) -> ! {
     // SAFETY: the caller's promise.
     unsafe { kyocho_emulation_enter(stack, entry) }
+}
+
+/// `sigaltstack` for a thread that may stand on the old one, which the host refuses: it makes the call with its stack pointer `elsewhere`. The host's answer.
+///
+/// # Safety
+/// The structure at `new` is one; no signal is delivered to the thread meanwhile.
+#[must_use]
+pub unsafe fn set_alternate_stack(new: u64, elsewhere: u64) -> i64 {
+    // SAFETY: the caller's promise.
+    unsafe { kyocho_emulation_alternate(new, elsewhere) }
 }
 
 /// Ends the process, by an instruction that is none.

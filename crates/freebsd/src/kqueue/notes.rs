@@ -121,7 +121,8 @@ impl UserNote {
 
     /// Whether it was; and is not any more, if it is `cleared` by being told.
     pub(super) fn was_triggered(&self, cleared: bool) -> bool {
-        let was = if cleared { self.triggered.swap(0, Relaxed) } else { self.triggered.load(Relaxed) };
+        let was =
+            if cleared { self.triggered.swap(0, Relaxed) } else { self.triggered.load(Relaxed) };
         was != 0
     }
 }
@@ -152,7 +153,8 @@ impl Queue {
         if let Some(old) = Self::find(file) {
             old.give_back();
         }
-        let is_free = |queue: &&Self| queue.file.compare_exchange(NONE, file, Relaxed, Relaxed).is_ok();
+        let is_free =
+            |queue: &&Self| queue.file.compare_exchange(NONE, file, Relaxed, Relaxed).is_ok();
         let queue = QUEUES.iter().find(is_free).ok_or(Errno::NOMEM)?;
         queue.bell.store(bell, Relaxed);
         for note in &queue.users {
@@ -205,7 +207,9 @@ impl Queue {
     /// The event of the program's with number `ident`; where there is none, and it may be made, a new one.
     pub(super) fn user_note(&self, ident: u64, make: bool) -> Result<&UserNote, Errno> {
         let mut known = self.users.iter();
-        if let Some(note) = known.find(|note| note.filter.state().is_there() && note.ident() == ident) {
+        if let Some(note) =
+            known.find(|note| note.filter.state().is_there() && note.ident() == ident)
+        {
             return Ok(note);
         }
         if !make {

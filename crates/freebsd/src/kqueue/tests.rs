@@ -1,4 +1,7 @@
-use super::{ADD, CLEAR, DELETE, DISABLE, ENABLE, END, ERROR, Event, ONCE, READ, RECEIPT, TRIGGER, USER, WRITE};
+use super::{
+    ADD, CLEAR, DELETE, DISABLE, ENABLE, END, ERROR, Event, ONCE, READ, RECEIPT, TRIGGER, USER,
+    WRITE,
+};
 use super::{close, create, wait};
 use crate::errno::Errno;
 use crate::files::duplicate;
@@ -82,10 +85,8 @@ fn reading_and_writing_are_two_events_of_one_descriptor() {
     let mut pair = [0_i32; 2];
     pass(number::SOCKETPAIR, &[1, 1, 0, address(&mut pair)]).unwrap();
     let [one, other] = pair.map(|file| file as u64);
-    let both = [
-        Event::new(one, READ, ADD | CLEAR, 0, 1),
-        Event::new(one, WRITE, ADD | CLEAR, 0, 2),
-    ];
+    let both =
+        [Event::new(one, READ, ADD | CLEAR, 0, 1), Event::new(one, WRITE, ADD | CLEAR, 0, 2)];
     queue.change(&both).unwrap();
     assert_eq!(shown(&queue.look(4)), [(one, WRITE, CLEAR, 2)]);
     put(other);
@@ -98,7 +99,10 @@ fn reading_and_writing_are_two_events_of_one_descriptor() {
     assert!(seen.contains(&READ), "{seen:?}");
     close(other).unwrap();
     let ends = queue.look(4);
-    assert!(ends.iter().any(|event| event.filter() == READ && event.flags() & END != 0), "{ends:?}");
+    assert!(
+        ends.iter().any(|event| event.filter() == READ && event.flags() & END != 0),
+        "{ends:?}"
+    );
     close(one).unwrap();
 }
 

@@ -225,7 +225,10 @@ mod tests {
 
     #[test]
     fn flags_that_the_host_does_not_have_are_refused() {
-        assert_eq!(flags_to_host(0x80 | 0x2_0000), Ok((libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as u64));
+        assert_eq!(
+            flags_to_host(0x80 | 0x2_0000),
+            Ok((libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as u64)
+        );
         assert_eq!(flags_to_host(1 << 31), Err(Errno::INVAL));
     }
 

@@ -1,8 +1,8 @@
 //! The filter that the host runs says what [`decide`] says, for any call.
 
 use super::filter::{Calls, Tasks, program};
-use crate::instance::Personality;
 use super::{NATIVE, RULES, Verdict, decide};
+use crate::instance::Personality;
 use kyocho_sys::seccomp::Instruction;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
