@@ -196,11 +196,10 @@ fn code(info: &Info) -> i32 {
 
 /// The host's handler of all signals that the program handles, and of memory faults.
 pub(crate) extern "C" fn on_signal(signal: u32, info: &Info, context: &mut Context) {
-    if matches!(signal, SEGV | BUS) {
-        if let Some(after) = kyocho_arch::emulation::after_fault(context.registers.rip) {
-            context.registers.rip = after;
-            return;
-        }
+    let after = kyocho_arch::emulation::after_fault(context.registers.rip);
+    if let (SEGV | BUS, Some(after)) = (signal, after) {
+        context.registers.rip = after;
+        return;
     }
     deliver(signal, info, context);
 }

@@ -113,36 +113,53 @@ pub(crate) fn close(file: u64) -> Answer {
     pass(number::CLOSE, &[file])
 }
 
+/// Where events are told, and how many were.
+struct Told {
+    place: u64,
+    room: u64,
+    count: u64,
+}
+
+impl Told {
+    /// Tells `event`: whether there was room for it.
+    fn put(&mut self, event: &Event) -> Result<bool, Errno> {
+        let has_room = self.count < self.room;
+        if has_room {
+            user::write(self.place + self.count * EVENT_BYTES, event)?;
+            self.count += 1;
+        }
+        Ok(has_room)
+    }
+}
+
+const EVENT_BYTES: u64 = size_of::<Event>() as u64;
+
+/// A count that the host reads as an `int`; less than none is none.
+fn count(word: u64) -> u64 {
+    u64::try_from(word as i32).unwrap_or(0)
+}
+
 /// `kevent`: makes the changes, then waits for events.
 pub(crate) fn wait(words: &[u64; 6]) -> Answer {
-    const EVENT_BYTES: u64 = size_of::<Event>() as u64;
     let [file, changes, changes_count, events, room, limit] = *words;
-    let (changes_count, room) = (changes_count as i32 as i64, room as i32 as i64);
     let queue = Queue::find(file as i32).ok_or(Errno::BADF)?;
-    let mut told = 0_i64;
-    for index in 0..changes_count {
-        let change: Event = user::read(changes + index as u64 * EVENT_BYTES)?;
+    let mut told = Told { place: events, room: count(room), count: 0 };
+    for index in 0..count(changes_count) {
+        let change: Event = user::read(changes + index * EVENT_BYTES)?;
         let made = queue.apply(file, &change);
-        let receipt = change.flags() & RECEIPT != 0;
-        if made.is_ok() && !receipt {
-            continue;
-        }
-        if told == room {
-            made?;
+        if made.is_ok() && change.flags() & RECEIPT == 0 {
             continue;
         }
         let error = made.err().map_or(0, Errno::freebsd);
         let report = Event::new(change.ident, change.filter(), ERROR, error, change.user);
-        user::write(events + told as u64 * EVENT_BYTES, &report)?;
-        told += 1;
+        if !told.put(&report)? {
+            made?;
+        }
     }
-    if told > 0 || room <= 0 {
-        return Ok(told as u64);
+    if told.count == 0 && told.room > 0 {
+        queue.gather(file, limit, &mut told)?;
     }
-    let found = queue.gather(file, limit, room as usize, |index, event| {
-        user::write(events + index as u64 * EVENT_BYTES, event)
-    })?;
-    Ok(found as u64)
+    Ok(told.count)
 }
 
 impl Queue {
@@ -198,40 +215,28 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for events, and gives `tell` at most `room` of them: how many.
-    fn gather(
-        &self,
-        file: u64,
-        limit: u64,
-        room: usize,
-        mut tell: impl FnMut(usize, &Event) -> Result<(), Errno>,
-    ) -> Result<usize, Errno> {
+    /// Waits for events and tells them.
+    fn gather(&self, file: u64, limit: u64, told: &mut Told) -> Result<(), Errno> {
         // A descriptor may be ready for both, which makes two events of one.
-        let most = (room / 2).clamp(1, EVENTS_MAX);
+        let most = (told.room as usize / 2).clamp(1, EVENTS_MAX);
         loop {
             let mut ready = [[0_u32; 3]; EVENTS_MAX];
             let words = [file, address(&mut ready), most as u64, limit];
             let count = pass(number::EPOLL_PWAIT2, &words)? as usize;
-            let mut told = 0;
-            for &[bits, word, _] in &ready[..count.min(most)] {
-                let mut put = |event: &Event| {
-                    let room_left = told < room;
-                    if room_left {
-                        tell(told, event)?;
-                        told += 1;
-                    }
-                    Ok(room_left)
-                };
-                if word == BELL {
-                    self.hear_bell(&mut put)?;
-                } else {
-                    self.tell_descriptor(file, word as i32, bits, &mut put)?;
-                }
+            for event in &ready[..count.min(most)] {
+                self.tell(file, event, told)?;
             }
             // What was for others, or for nobody any more, is no event. Who gave a limit is not kept beyond it.
-            if told > 0 || limit != 0 {
-                return Ok(told);
+            if told.count > 0 || limit != 0 {
+                return Ok(());
             }
+        }
+    }
+
+    fn tell(&self, file: u64, &[bits, word, _]: &HostEvent, told: &mut Told) -> Result<(), Errno> {
+        match word {
+            BELL => self.hear_bell(told),
+            descriptor => self.tell_descriptor(file, descriptor as i32, bits, told),
         }
     }
 
@@ -240,7 +245,7 @@ impl Queue {
         file: u64,
         descriptor: i32,
         bits: u32,
-        put: &mut impl FnMut(&Event) -> Result<bool, Errno>,
+        told: &mut Told,
     ) -> Result<(), Errno> {
         let note = self.note(descriptor)?;
         let sides = [
@@ -263,13 +268,12 @@ impl Queue {
             let data = if side == READ { waiting_bytes(descriptor) } else { 1 };
             let event = Event::new(descriptor as u64, side, flags, data, filter.user());
             // Where there is no room, the host shall tell it another time.
-            let told = put(&event)?;
-            again |= !told || (told && filter.after_telling());
+            again |= !told.put(&event)? || filter.after_telling();
         }
         if again { self.register(file, descriptor, note) } else { Ok(()) }
     }
 
-    fn hear_bell(&self, put: &mut impl FnMut(&Event) -> Result<bool, Errno>) -> Result<(), Errno> {
+    fn hear_bell(&self, told: &mut Told) -> Result<(), Errno> {
         self.silence();
         let mut left = false;
         for note in self.user_notes() {
@@ -278,7 +282,7 @@ impl Queue {
                 continue;
             }
             let event = Event::new(note.ident(), USER, state.told_flags(), 0, note.filter.user());
-            if put(&event)? {
+            if told.put(&event)? {
                 note.filter.after_telling();
                 left |= !state.is_cleared();
             } else {

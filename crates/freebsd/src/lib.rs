@@ -11,7 +11,7 @@
 //! it may do, by the filter and the server, which know no personality. A hostile program that changes this library gains nothing: it could make the host's calls
 //! itself.
 //!
-//! Entered from [`trap`] and [`begin`] alone. It has no thread-local storage (that is the program's), allocates nothing, and takes no lock: a signal
+//! Entered from `trap` and [`begin`] alone. It has no thread-local storage (that is the program's), allocates nothing, and takes no lock: a signal
 //! may come anywhere.
 //!
 //! **Invariant:** the code stands where no client can map, and only calls from there reach the host; all others trap.

@@ -84,7 +84,7 @@ pub(crate) fn send(process: u64, signal: u64) -> Answer {
     pass(number::KILL, &[process, wanted(signal)?])
 }
 
-/// `thr_kill`: to a thread of this process, or with -1 to all others.
+/// `thr_kill`: to a thread of this process.
 pub(crate) fn send_to_thread(thread: u64, signal: u64) -> Answer {
     let process = pass(number::GETPID, &[])?;
     send_to_thread_of(process, thread, signal)
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_child_is_waited_for_both_ways() {
-        let child = std::process::Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
+        let mut child = std::process::Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
         let process = u64::from(child.id());
         let mut told = 0_i32;
         let look = [0, process, address(&mut told), 16 | 8, 0, 0];
@@ -191,5 +191,6 @@ mod tests {
         assert_eq!(wait(process, address(&mut told), 0, 0), Ok(process));
         assert_eq!(told, 3 << 8);
         assert_eq!(wait(process, address(&mut told), 0, 0), Err(Errno(libc::ECHILD)));
+        assert!(child.wait().is_err());
     }
 }

@@ -211,15 +211,24 @@ pub(crate) fn set_action(signal: u64, new: u64, old: u64, deliver: u64) -> Answe
     }
     if let Some(wanted) = wanted {
         keep(signal, &wanted);
-        if !own {
-            let host_flags =
-                FLAGS.iter().filter(|(ours, _)| wanted.flags & ours != 0).map(|(_, host)| host);
-            let handler = if wanted.is_handled() { deliver } else { wanted.handler };
-            install(host, handler, host_flags.sum(), set_to_host(wanted.mask))?;
-        }
+        tell_host(host, own, &wanted, deliver)?;
     }
     user::write_if_wanted(old, &before)?;
     DONE
+}
+
+/// Has the host call `deliver` where the program wants to be called. What is our `own` goes there always.
+fn tell_host(signal: u32, own: bool, wanted: &Action, deliver: u64) -> Answer {
+    let known = FLAGS.iter().filter(|(ours, _)| wanted.flags & ours != 0);
+    let known = known.filter(|(ours, _)| !own || *ours != ONCE);
+    let flags = known.fold(0, |all, (_, host)| all | host);
+    let mask = set_to_host(wanted.mask);
+    match signal {
+        SYS => DONE,
+        _ if wanted.is_handled() => install(signal, deliver, flags, mask),
+        _ if own => install(signal, deliver, ALTERNATE_STACK | MAY_INTERRUPT_ITSELF, 0),
+        _ => install(signal, wanted.handler, flags, mask),
+    }
 }
 
 #[cfg(test)]

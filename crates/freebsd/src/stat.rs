@@ -157,6 +157,7 @@ mod tests {
     use std::ffi::CString;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
 
     #[test]
     fn the_layouts_are_those_of_the_systems() {
@@ -182,6 +183,33 @@ mod tests {
         assert_eq!(again[1], told[1]);
     }
 
+    /// The names in FreeBSD's entries.
+    fn names_of(mut entries: &[u8]) -> Vec<String> {
+        let mut names = Vec::new();
+        while !entries.is_empty() {
+            let half = |at| u16::from_ne_bytes([entries[at], entries[at + 1]]) as usize;
+            let (entry, rest) = entries.split_at(half(16));
+            names.push(String::from_utf8(entry[24..24 + half(20)].to_vec()).unwrap());
+            entries = rest;
+        }
+        names
+    }
+
+    fn listed(folder: &Path, room: usize) -> Vec<String> {
+        let file = std::fs::File::open(folder).unwrap();
+        let mut buffer = vec![0_u8; room];
+        let mut names = Vec::new();
+        loop {
+            let place = buffer.as_mut_ptr().expose_provenance() as u64;
+            let got = entries(file.as_raw_fd() as u64, place, room as u64, 0).unwrap() as usize;
+            if got == 0 {
+                names.sort();
+                return names;
+            }
+            names.extend(names_of(&buffer[..got]));
+        }
+    }
+
     #[test]
     fn a_directory_is_listed_whatever_the_room() {
         let folder = std::env::temp_dir().join(format!("kyocho-freebsd-{}", std::process::id()));
@@ -193,28 +221,7 @@ mod tests {
         names.extend([".".to_owned(), "..".to_owned()]);
         names.sort();
         for room in [400, 1000, 8192] {
-            let file = std::fs::File::open(&folder).unwrap();
-            let mut found = Vec::new();
-            loop {
-                let mut buffer = vec![0_u8; room];
-                let place = buffer.as_mut_ptr().expose_provenance() as u64;
-                let got = entries(file.as_raw_fd() as u64, place, room as u64, 0).unwrap() as usize;
-                if got == 0 {
-                    break;
-                }
-                let mut at = 0;
-                while at < got {
-                    let half =
-                        |place| u16::from_ne_bytes([buffer[at + place], buffer[at + place + 1]]);
-                    let (length, name) = (half(16) as usize, half(20) as usize);
-                    found
-                        .push(String::from_utf8(buffer[at + 24..at + 24 + name].to_vec()).unwrap());
-                    at += length;
-                }
-                assert_eq!(at, got);
-            }
-            found.sort();
-            assert_eq!(found, names);
+            assert_eq!(listed(&folder, room), names);
         }
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -192,7 +192,7 @@ fn the_trace_shows_who_answered_and_how_often() {
         "{text}"
     );
     assert!(text.lines().any(|line| line.contains("[local] read(")), "{text}");
-    assert!(text.contains("calls  by      name"), "{text}");
+    assert!(text.contains("calls  by       name"), "{text}");
 }
 
 #[test]

@@ -290,8 +290,7 @@ impl First {
             StartError::Mount(PathBuf::from(OsString::from_vec(self.base.clone())), errno)
         })?;
         let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
-        let filter =
-            filter::program(calls, self.server.admission.tasks(), options.personality);
+        let filter = filter::program(calls, self.server.admission.tasks(), options.personality);
         front::stand(|front| {
             let front = Arc::new(front);
             let confined = Confined {

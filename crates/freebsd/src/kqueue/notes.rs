@@ -52,7 +52,9 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    const NONE: Self = Self { state: AtomicU32::new(0), user: AtomicU64::new(0) };
+    const fn none() -> Self {
+        Self { state: AtomicU32::new(0), user: AtomicU64::new(0) }
+    }
 
     pub(super) fn state(&self) -> State {
         State(self.state.load(Relaxed))
@@ -108,8 +110,9 @@ pub(super) struct UserNote {
 }
 
 impl UserNote {
-    const NONE: Self =
-        Self { ident: AtomicU64::new(0), filter: Filter::NONE, triggered: AtomicU32::new(0) };
+    const fn none() -> Self {
+        Self { ident: AtomicU64::new(0), filter: Filter::none(), triggered: AtomicU32::new(0) }
+    }
 
     pub(super) fn ident(&self) -> u64 {
         self.ident.load(Relaxed)
@@ -142,7 +145,7 @@ static QUEUES: [Queue; QUEUES_MAX] = [const {
         file: AtomicI32::new(NONE),
         bell: AtomicI32::new(NONE),
         notes: AtomicU64::new(0),
-        users: [UserNote::NONE; USER_NOTES_MAX],
+        users: [const { UserNote::none() }; USER_NOTES_MAX],
     }
 }; QUEUES_MAX];
 

@@ -101,7 +101,9 @@ pub(crate) fn program(calls: Calls, tasks: Tasks, personality: Personality) -> V
 /// What a new process does before its listener is heard, and before it has a library: it talks to the server through a channel, and executes the launcher. Neither is
 /// shown, nor does it trap: programs of FreeBSD have other calls by these numbers, which get no such words.
 fn beginning(tasks: Tasks) -> Vec<Instruction> {
-    const CHANNEL_FIRST: &[Condition] = &[Condition::Is(0, CHANNEL as u64)];
+    // To nobody but the other end.
+    const CHANNEL_FIRST: &[Condition] =
+        &[Condition::Is(0, CHANNEL as u64), Condition::Is(3, 0), Condition::Is(4, 0)];
     const LAUNCHER_FIRST: &[Condition] = &[Condition::Is(0, PATH_ADDRESS as u64)];
     let mut beginning = vec![
         plain(LOAD, ARCHITECTURE),

@@ -102,6 +102,15 @@ fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
             assert_eq!(verdict, libc::SECCOMP_RET_ALLOW, "{number}");
         }
     }
+    // Who takes the channel's number for a socket sends to no address with it.
+    let to_somebody = [channel, 8, 0, 0, 0x20_0000, 16];
+    let number = libc::SYS_sendto as u32;
+    let of_freebsd = program(Calls::Served, Tasks::Limited, Personality::FreeBsd);
+    let verdict = run_at(&of_freebsd, 1 << 46, number, 0xc000_003e, &to_somebody);
+    assert_eq!(verdict, libc::SECCOMP_RET_TRAP);
+    let shown = program(Calls::All, Tasks::Limited, Personality::Linux);
+    let verdict = run_at(&shown, 1 << 46, number, 0xc000_003e, &to_somebody);
+    assert_eq!(verdict, libc::SECCOMP_RET_USER_NOTIF);
 }
 
 #[test]
