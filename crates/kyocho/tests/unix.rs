@@ -247,7 +247,7 @@ for given in [name.encode(), path]:
     print(a.send(b\"xyz\"), c.recv(3), tried(lambda: server(given)))
 s = socket.socket(socket.AF_UNIX); s.bind(\"\"); print(len(s.getsockname())); s.listen()
 print(tried(lambda: client(s.getsockname()).getpeername() == s.getsockname()), tried(lambda: client(name + \"none\")), tried(s.getpeername))
-print(socket.create_server((\"127.0.0.1\", 0)).getsockname()[0])
+print(socket.create_server((\"127.0.0.1\", 0)).getsockname()[0], socket.if_indextoname(socket.if_nametoindex(\"lo\")))
 '";
     same_inside(&["sh"], script);
 }

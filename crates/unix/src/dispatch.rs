@@ -164,6 +164,7 @@ impl Request<'_> {
             libc::SYS_connect => self.connect(),
             libc::SYS_bind => self.bind(),
             libc::SYS_sendto => self.send_to(),
+            libc::SYS_ioctl => self.interfaces(),
             libc::SYS_getsockname => self.name_of_socket(End::Own),
             libc::SYS_getpeername => self.name_of_socket(End::Peer),
             libc::SYS_socketpair => Err(Errno::new(libc::EPROTONOSUPPORT)),

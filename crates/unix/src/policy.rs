@@ -140,6 +140,19 @@ const REQUESTS: &[u32] = &[
     libc::TIOCGETD as u32,
 ];
 
+/// Requests on sockets that only tell what network interfaces there are.
+const INTERFACE_REQUESTS: &[u32] = &[
+    libc::SIOCGIFNAME as u32,
+    libc::SIOCGIFCONF as u32,
+    libc::SIOCGIFFLAGS as u32,
+    libc::SIOCGIFADDR as u32,
+    libc::SIOCGIFBRDADDR as u32,
+    libc::SIOCGIFNETMASK as u32,
+    libc::SIOCGIFMTU as u32,
+    libc::SIOCGIFHWADDR as u32,
+    libc::SIOCGIFINDEX as u32,
+];
+
 /// What `fcntl` may do: not `F_SETOWN_EX`, `F_SETSIG`, `F_NOTIFY`, which send signals to processes named in memory, or signals that are not for this.
 /// `F_SETOWN` is served.
 const COMMANDS: &[u32] = &[
@@ -197,6 +210,7 @@ pub(crate) const RULES: &[Rule] = &[
     served(libc::SYS_fcntl, &[OneOf(1, &[libc::F_SETOWN as u32])]),
     refused(libc::SYS_fcntl, libc::EINVAL),
     native(libc::SYS_ioctl, &[OneOf(1, REQUESTS)]),
+    served(libc::SYS_ioctl, &[OneOf(1, INTERFACE_REQUESTS)]),
     refused(libc::SYS_ioctl, libc::ENOTTY),
     counted(libc::SYS_fork, &[]),
     counted(libc::SYS_vfork, &[]),

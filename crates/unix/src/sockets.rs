@@ -115,6 +115,14 @@ impl Request<'_> {
         bound.map_err(host)
     }
 
+    /// `ioctl` that asks for the host's network interfaces: they are its own business where its network is not the instance's.
+    pub(crate) fn interfaces(&self) -> Result<Answer, Errno> {
+        match self.server.network {
+            Network::Host => Ok(Answer::LetThrough),
+            Network::None | Network::Loopback => Err(Errno::new(libc::ENODEV)),
+        }
+    }
+
     /// `sendto` with an address.
     pub(crate) fn send_to(&self) -> Result<Answer, Errno> {
         let socket = self.client.descriptor(self.int(0))?;

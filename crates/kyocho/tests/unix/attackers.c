@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -225,6 +226,8 @@ static void no_network(void) {
     REFUSED_AS(EAFNOSUPPORT, socket(AF_INET6, SOCK_DGRAM, 0));
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || write(pair[0], "x", 1) != 1) exit(1);
+    struct ifreq first = {.ifr_ifindex = 1};
+    REFUSED_AS(ENODEV, ioctl(pair[0], SIOCGIFNAME, &first));
 }
 
 static void loopback(void) {
