@@ -20,8 +20,9 @@ use crate::guarded::Deadline;
 /// A value that many microprocesses may read at once or one may write, as [`std::sync::RwLock`].
 ///
 /// Waiting readers and writers stand in one queue, highest priority first, FIFO among equals: a
-/// writer that waits holds back later readers of its priority, so neither side starves. A reader
-/// that reads again while a writer waits therefore waits for ever. Writers' panics poison it.
+/// writer that waits holds back later readers of its priority, so neither side starves. A lock that nobody is in goes to equals that run,
+/// if they are faster than a writer that waits, for a millisecond. A reader
+/// that reads again while a writer waits waits for ever. Writers' panics poison it.
 ///
 /// ```
 /// use kyocho_microprocess::{RwLock, run};

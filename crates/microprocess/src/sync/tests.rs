@@ -9,12 +9,10 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
-use kyocho_sys::prim::clock::{Instant, monotonic_ns};
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 
-use super::raw_mutex::PATIENCE_NS;
 use super::{Barrier, Condvar, Mutex, RwLock, Semaphore, SpinMutex, TryLockError};
-use crate::{Builder, Microprocess, Priority, Runtime, scope, spawn, statistics, yield_now};
+use crate::{Runtime, scope, spawn, yield_now};
 
 /// Runs `main` as the first microprocess of a runtime; ends the process if that hangs.
 pub(crate) fn on_processors<T>(virtual_processors: usize, main: impl FnOnce() -> T + Send) -> T
@@ -355,161 +353,7 @@ fn bounded_buffer_of_semaphores_loses_and_doubles_nothing() {
     }
 }
 
+mod passed_over;
 mod queue;
+mod slices;
 mod spin_mutex;
-
-/// Whoever holds a mutex keeps the processor for one more slice, not for ever: an equal runs although the holder never calls us.
-#[test]
-fn a_holder_that_never_calls_is_preempted_in_the_end() {
-    on_processors(1, || {
-        let (mutex, ran) = (Mutex::new(()), AtomicUsize::new(0));
-        scope(|scope| {
-            scope.spawn(|| {
-                let _held = mutex.lock().unwrap();
-                while ran.load(Ordering::Relaxed) == 0 {
-                    core::hint::spin_loop();
-                }
-            });
-            scope.spawn(|| ran.store(1, Ordering::Relaxed));
-        });
-    });
-}
-
-/// Asked at the end of each slice: once in a row, and only with a mutex, however it came and goes.
-#[test]
-fn a_slice_is_prolonged_once_while_a_mutex_is_held() {
-    on_processors(1, || {
-        let me = crate::record::MicroprocessRef::current().0;
-        let (first, second) = (Mutex::new(()), Mutex::new(()));
-        assert!(!me.prolongs_slice());
-        let held = first.lock().unwrap();
-        assert!(me.prolongs_slice());
-        assert!(!me.prolongs_slice());
-        assert!(me.prolongs_slice());
-        let other = second.try_lock().unwrap();
-        drop(held);
-        assert!(!me.prolongs_slice());
-        assert!(me.prolongs_slice());
-        drop(other);
-        assert!(!me.prolongs_slice());
-        scope(|scope| {
-            let held = first.lock().unwrap();
-            let heir = scope.spawn(|| {
-                let _handed_over = first.lock().unwrap();
-                crate::record::MicroprocessRef::current().0.prolongs_slice()
-            });
-            yield_now();
-            drop(held);
-            assert!(!me.prolongs_slice());
-            assert!(heir.join().unwrap());
-        });
-    });
-}
-
-/// Who unlocks may lock again before the one it woke, but not for ever.
-#[test]
-fn equals_pass_a_waiter_over_until_its_patience_ends() {
-    on_processors(1, || {
-        let lock = Mutex::new(0);
-        scope(|scope| {
-            let held = lock.lock().unwrap();
-            let waiter = scope.spawn(|| *lock.lock().unwrap() += 1);
-            yield_now();
-            drop(held);
-            let first_ns = monotonic_ns();
-            let mut passed_over = 0;
-            while let Ok(held) = lock.try_lock() {
-                passed_over += 1;
-                // It finds the lock taken, and waits again.
-                yield_now();
-                assert_eq!(*held, 0);
-            }
-            assert!(passed_over > 1 || monotonic_ns() - first_ns > PATIENCE_NS);
-            waiter.join().unwrap();
-            assert_eq!(*lock.lock().unwrap(), 1);
-        });
-    });
-}
-
-/// Some wait to be handed the lock, others were woken to take it: that must not go on for ever at a switch a lock.
-#[test]
-fn a_convoy_breaks_up() {
-    const THREADS: usize = 16;
-    const ROUNDS: usize = 20_000;
-    on_processors(1, || {
-        let lock = Mutex::new(0_usize);
-        let before = statistics().switches;
-        scope(|scope| {
-            let mut held = lock.lock().unwrap();
-            for _ in 0..THREADS {
-                scope.spawn(|| (0..ROUNDS).for_each(|_| *lock.lock().unwrap() += 1));
-            }
-            for _ in 0..THREADS / 2 {
-                // One was woken and finds the lock taken, the others wait for the first time.
-                yield_now();
-                drop(held);
-                held = lock.lock().unwrap();
-            }
-        });
-        assert_eq!(*lock.lock().unwrap(), THREADS * ROUNDS);
-        let switches = statistics().switches - before;
-        assert!(switches < (THREADS * ROUNDS / 2) as u64, "{switches} switches");
-    });
-}
-
-#[test]
-fn a_more_urgent_waiter_is_passed_over_by_nobody() {
-    on_processors(2, || {
-        let (lock, got) = (Mutex::new(()), AtomicBool::new(false));
-        let me = Microprocess::current();
-        me.set_virtual_processor(Some(0));
-        scope(|scope| {
-            let held = lock.lock().unwrap();
-            let urgent = Builder::new().priority(Priority::HIGHEST).virtual_processor(1);
-            let body = || {
-                let _held = lock.lock();
-                got.store(true, Ordering::SeqCst);
-            };
-            let waiter = scope.spawn_with(urgent, body).unwrap();
-            // It waits once I have its priority.
-            while me.effective_priority() != Priority::HIGHEST {
-                yield_now();
-            }
-            drop(held);
-            let mine = lock.try_lock();
-            assert!(mine.is_err() || got.load(Ordering::SeqCst), "it was handed over");
-            drop(mine);
-            waiter.join().unwrap();
-        });
-    });
-}
-
-/// The first waiter was woken to take the lock and is killed, or its time is over, before it looks: it does not go without, and whoever waits
-/// behind it gets the lock.
-#[test]
-fn a_lock_that_is_free_is_forgotten_by_nobody() {
-    for killed in [false, true] {
-        on_processors(1, || {
-            let lock = Arc::new(Mutex::new(0));
-            let held = lock.lock().unwrap();
-            let add = |lock: &Arc<Mutex<i32>>, timeout: Duration| {
-                let lock = Arc::clone(lock);
-                spawn(move || lock.lock_timeout(timeout).map(|mut sum| *sum += 1).is_ok())
-            };
-            let (first, second) = (add(&lock, SOON), add(&lock, NEVER));
-            yield_now();
-            drop(held);
-            if killed {
-                first.microprocess().kill().unwrap();
-            }
-            // Nobody else runs meanwhile.
-            let begin = Instant::now();
-            while begin.elapsed() < 2 * SOON {}
-            // A kill that comes late lets it add first.
-            let added = first.join().is_ok_and(|added| added);
-            assert!(added || killed);
-            assert!(second.join().unwrap());
-            assert_eq!(*lock.lock().unwrap(), 1 + i32::from(added));
-        });
-    }
-}
