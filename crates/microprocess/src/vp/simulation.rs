@@ -1,5 +1,6 @@
 //! Events in random orders, from a seed, against virtual processors and the built-in run queue: nobody is lost, nobody runs twice, the
-//! most urgent first, first come first served among equals but for leads that were paid for: two switches each.
+//! most urgent first, first come first served among equals but for leads that were paid for: two switches each. Where everybody sleeps at each of its
+//! turns, as in two of three seeds, half of them cannot pay.
 //!
 //! The code is real from the inbox on: messages are posted, served and forwarded, microprocesses queued, given away, set on timers. What
 //! is missing is kernel threads: the test says when one sleeps, comes back, is preempted. Beside it goes a naive model of who is where:
@@ -13,7 +14,8 @@
 
 use std::collections::VecDeque;
 
-use super::{LEADS_MAX, Vp};
+use super::Vp;
+use super::timers::LEADS_MAX;
 use crate::priority::Priority;
 use crate::record::{Kind, Reason, Record, State, remote};
 use crate::schedule::mask;
@@ -61,28 +63,46 @@ struct Processor {
     unblocked_leads: Purse,
 }
 
-/// What pays for leads of one kind: each switch puts in half of one, up to [`LEADS_MAX`].
-#[derive(Default)]
+/// What a lead costs, in switches.
+const PRICE: u64 = 2;
+
+/// What pays for leads of one kind: each switch puts in one, up to [`LEADS_MAX`] times two.
 struct Purse {
-    halves: u64,
+    switches: u64,
+    price: u64,
 }
 
 impl Purse {
+    const fn new(price: u64) -> Self {
+        Self { switches: 0, price }
+    }
+
     fn put_in(&mut self) {
-        self.halves = (self.halves + 1).min(2 * LEADS_MAX);
+        self.switches = (self.switches + 1).min(PRICE * LEADS_MAX);
     }
 
     fn pay(&mut self) -> bool {
-        let paid = self.halves >= 2;
+        let paid = self.switches >= self.price;
         if paid {
-            self.halves -= 2;
+            self.switches -= self.price;
         }
         paid
     }
 }
 
+/// What those that run do, and with what they come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Habit {
+    Anything,
+    SleepInTheKernel,
+    SleepUntil,
+}
+
 struct Simulation {
     random: Random,
+    habit: Habit,
+    /// Somebody ran before an equal that had come before it, and had not paid for that.
+    is_unfair: bool,
     now_ns: u64,
     order: i64,
     processors: Vec<Processor>,
@@ -90,15 +110,17 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, price: u64) -> Self {
         let processor = |index| {
             let vp = Box::leak(Box::new(Vp::new(index, core::ptr::null_mut())));
-            let (timer_leads, unblocked_leads) = (Purse::default(), Purse::default());
+            let (timer_leads, unblocked_leads) = (Purse::new(price), Purse::new(price));
             let inbox = VecDeque::new();
             Processor { vp, running: None, inbox, timer_leads, unblocked_leads }
         };
         let mut simulation = Self {
             random: Random(seed),
+            habit: [Habit::Anything, Habit::SleepInTheKernel, Habit::SleepUntil][seed as usize % 3],
+            is_unfair: false,
             now_ns: 1,
             order: 0,
             processors: (0..2).map(processor).collect(),
@@ -139,20 +161,34 @@ impl Simulation {
     fn step(&mut self) {
         self.now_ns += 1 + self.random.below(1000);
         let (member, processor) = (self.random.index(MEMBERS), self.random.index(2));
-        match self.random.below(12) {
+        match (self.habit, self.random.below(12)) {
+            (Habit::SleepInTheKernel, 0..4) => self.unblock(member),
+            (Habit::SleepUntil, 0..6) => self.fire(processor),
+            (_, event) => self.meet(event, member, processor),
+        }
+    }
+
+    fn meet(&mut self, event: u64, member: usize, processor: usize) {
+        match event {
             0 => self.post(member, remote::WAKE),
             1 => self.post(member, remote::UNPARK),
             2 => {
                 self.members[member].record.ask_level(self.random.below(LEVELS) as u8);
                 self.post(member, remote::CHANGED);
             }
-            3 if self.members[member].place == Place::Blocked => {
-                self.post(member, remote::UNBLOCKED);
-            }
+            3 => self.unblock(member),
             4 => self.give(processor),
             5 => self.fire(processor),
             6 | 7 => self.serve(processor),
             _ => self.run(processor),
+        }
+    }
+
+    /// The kernel thread of somebody comes back, the first one from `start` on whose thread sleeps.
+    fn unblock(&mut self, start: usize) {
+        let mut members = (start..MEMBERS).chain(0..start);
+        if let Some(member) = members.find(|&at| self.members[at].place == Place::Blocked) {
+            self.post(member, remote::UNBLOCKED);
         }
     }
 
@@ -265,7 +301,12 @@ impl Simulation {
         let Some(index) = self.processors[processor].running else { return self.pop(processor) };
         let vp = self.processors[processor].vp;
         let record = self.members[index].record;
-        match self.random.below(5) {
+        let does = match self.habit {
+            Habit::Anything => self.random.below(5),
+            Habit::SleepInTheKernel => 0,
+            Habit::SleepUntil => 1,
+        };
+        match does {
             0 => {
                 record.state.set(State::Blocked);
                 self.members[index].place = Place::Blocked;
@@ -301,7 +342,7 @@ impl Simulation {
         }
         record.reason.set(Reason { kind, object: 0 });
         record.state.set(State::Parked);
-        if self.random.below(2) == 0 {
+        if self.habit == Habit::SleepUntil || self.random.below(2) == 0 {
             // No two are due at the same time.
             let due_ns = (self.now_ns + self.random.below(5000)) / 32 * 32 + index as u64;
             self.members[index].due_ns = due_ns;
@@ -332,7 +373,7 @@ impl Simulation {
             }
         }
         let Place::Queued { order } = self.members[index].place else { unreachable!() };
-        assert_eq!(order, first, "first come, first served, but for leads that were paid for");
+        self.is_unfair |= order != first;
         let here = &mut self.processors[processor];
         here.timer_leads.put_in();
         here.unblocked_leads.put_in();
@@ -388,16 +429,22 @@ impl Simulation {
     }
 }
 
+/// Plays one seed, beside a model in which a lead costs `price`; whether first come was first served but for leads that were paid for.
+fn is_fair(seed: u64, price: u64) -> bool {
+    let mut simulation = Simulation::new(seed, price);
+    for _ in 0..STEPS {
+        simulation.step();
+        simulation.check();
+    }
+    let is_fair = !simulation.is_unfair;
+    simulation.finish();
+    is_fair
+}
+
 /// Plays one seed; a failure names it.
 fn play(seed: u64) {
-    let played = std::panic::catch_unwind(|| {
-        let mut simulation = Simulation::new(seed);
-        for _ in 0..STEPS {
-            simulation.step();
-            simulation.check();
-        }
-        simulation.finish();
-    });
+    let played =
+        std::panic::catch_unwind(|| assert!(is_fair(seed, PRICE), "first come, first served"));
     assert!(played.is_ok(), "seed {seed}: set KYOCHO_SEED={seed} to play it alone");
 }
 
@@ -406,5 +453,16 @@ fn whatever_happens_nobody_is_lost_and_the_order_is_kept() {
     match std::env::var("KYOCHO_SEED") {
         Ok(seed) => play(seed.parse().expect("KYOCHO_SEED is a number")),
         Err(_) => (0..SEEDS).for_each(play),
+    }
+}
+
+/// Mutant: a model in which a lead costs more or less. What really runs is then not what it expects, in either kind of sleep.
+#[test]
+fn a_lead_at_another_price_is_caught() {
+    for price in [0, 1, 3] {
+        for habit in 1..3 {
+            let mut seeds = (habit..SEEDS).step_by(3);
+            assert!(!seeds.all(|seed| is_fair(seed, price)), "{price} switches for a lead");
+        }
     }
 }
