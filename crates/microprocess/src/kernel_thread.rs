@@ -137,6 +137,11 @@ impl KernelThread {
         !current_thread_word().is_null()
     }
 
+    /// Whether this stands for kernel threads of no runtime.
+    pub(crate) fn is_foreign(&self) -> bool {
+        ptr::eq(self, &raw const FOREIGN)
+    }
+
     /// A record that no kernel thread uses. Allocates.
     pub(crate) fn recycled() -> &'static Self {
         match unused().pop() {

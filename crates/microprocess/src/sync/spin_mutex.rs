@@ -12,6 +12,10 @@
 //! ```
 //! Both sides write one word and then read the other, in one order for everybody: either the waiter finds the lock free or who
 //! unlocks finds the waiter. Who is woken competes again.
+//!
+//! Nobody begins to wait in the queue while a kernel thread of no runtime holds the lock: where all wait for one, which the host may put
+//! aside, their runtime would look stuck from inside, and end. **Invariant:** while somebody waits, a microprocess holds the lock, or was
+//! woken to compete for it.
 #![expect(unsafe_code, reason = "hands out the data that the lock protects")]
 
 use core::fmt;
@@ -29,6 +33,8 @@ use super::wait_queue::WaitQueue;
 use crate::guarded::Guarded;
 use crate::kernel_thread::KernelThread;
 use crate::record::{Kind, Reason};
+use crate::reflection::let_others_run;
+use crate::schedule::yield_now;
 
 /// Looks at a lock whose holder runs before the spinner stops all the same: some 10 µs.
 const SPINS_MAX: u32 = 300;
@@ -140,6 +146,13 @@ impl<T: ?Sized> SpinMutex<T> {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             return true;
         }
+        if self.is_held_outside() {
+            drop(queue);
+            yield_now();
+            let_others_run();
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            return false;
+        }
         let waiter = Waiter::new(queue.microprocess(), 0);
         let object = ptr::from_ref(&self.queue).expose_provenance();
         let reason = Reason { kind: Kind::SpinMutex, object };
@@ -147,6 +160,13 @@ impl<T: ?Sized> SpinMutex<T> {
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         end_wait(outcome, None);
         false
+    }
+
+    /// Whether a kernel thread of no runtime holds it.
+    fn is_held_outside(&self) -> bool {
+        let holder = self.holder.load(Ordering::SeqCst).cast::<KernelThread>();
+        // SAFETY: null or set by `take` to a record that lives for ever.
+        unsafe { holder.as_ref() }.is_some_and(KernelThread::is_foreign)
     }
 
     #[cold]

@@ -21,6 +21,10 @@ impl KernelThread {
         true
     }
 
+    pub(crate) fn is_foreign(&self) -> bool {
+        false
+    }
+
     pub(crate) fn may_run_beside(&self) -> bool {
         false
     }

@@ -1,6 +1,7 @@
 //! Sections, in which a thread of a model is anyway.
 
-use crate::vp::{VP, Vp};
+use crate::record::Record;
+use crate::vp::Vp;
 
 pub(crate) struct Section {
     pub(crate) vp: &'static Vp,
@@ -11,5 +12,9 @@ impl Section {
 }
 
 pub(crate) fn mask() -> Section {
-    Section { vp: &VP }
+    Section { vp: Record::own_vp() }
+}
+
+pub(crate) fn yield_now() {
+    loom::thread::yield_now();
 }

@@ -1,14 +1,14 @@
 //! Who stops spinning, and that nobody waits for a lock that is free.
 
 use std::io::{Read, Write, pipe};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
-use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use kyocho_sys::prim::thread;
 
 use super::{SpinMutex, on_processors};
 use crate::kernel_thread::KernelThread;
-use crate::{spawn, statistics, yield_now};
+use crate::{Runtime, spawn, statistics, yield_now};
 
 #[test]
 fn who_cannot_release_is_not_spun_for() {
@@ -71,6 +71,39 @@ fn waiters_for_a_holder_that_sleeps_in_the_kernel_let_others_run() {
             assert_eq!(*lock.lock(), 1 + WAITERS);
             assert_eq!(lock.waiting.load(Ordering::SeqCst), 0);
         });
+    }
+}
+
+/// All microprocesses wait for a kernel thread of no runtime, however long the host puts that one aside: that is no deadlock.
+#[test]
+fn who_waits_for_a_kernel_thread_is_not_stuck() {
+    for virtual_processors in [1, 2] {
+        let lock = Arc::new(SpinMutex::new(0));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let held = Arc::new(Barrier::new(2));
+        let outside = {
+            let (lock, is_over, held) =
+                (Arc::clone(&lock), Arc::clone(&is_over), Arc::clone(&held));
+            thread::spawn(move || {
+                let mut value = lock.lock();
+                held.wait();
+                let waits = || lock.waiting.load(Ordering::SeqCst) != 0;
+                let is_over = || is_over.load(Ordering::SeqCst);
+                // Until somebody has come to wait, and has looked again since.
+                while !waits() && !is_over() {}
+                while waits() && !is_over() {}
+                *value += 1;
+            })
+        };
+        held.wait();
+        let run = Runtime::builder().virtual_processors(virtual_processors).build().run(|| {
+            let inside = Arc::clone(&lock);
+            spawn(move || *inside.lock() += 1).join().unwrap();
+        });
+        is_over.store(true, Ordering::SeqCst);
+        outside.join().unwrap();
+        assert!(run.is_ok(), "{run:?}");
+        assert_eq!(*lock.lock(), 2);
     }
 }
 
