@@ -128,6 +128,12 @@ impl<P: 'static> Hold<P> {
         self.vp.compare_exchange(held, claimed(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
+    /// Whether somebody decides about its processor just now.
+    #[cfg(test)]
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.vp.load(Ordering::SeqCst) == claimed()
+    }
+
     /// Leaves `vp` with the thread after all.
     fn unclaim(&self, vp: &'static P) {
         self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::SeqCst);

@@ -203,4 +203,4 @@ pub fn find(local: u64) -> Option<Microprocess> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -290,6 +290,12 @@ impl KernelThread {
         self.hold.take(vp, |vp| self.tell_sequences(vp.cast()), look)
     }
 
+    /// Whether somebody decides about its processor just now.
+    #[cfg(test)]
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.hold.is_claimed()
+    }
+
     /// The claim stands: the thread holds nothing.
     pub(crate) fn lose(&self) {
         self.hold.lose();

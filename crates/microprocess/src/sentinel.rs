@@ -183,3 +183,6 @@ fn take(vp: &'static Vp) -> Option<()> {
     holder.lose();
     Some(())
 }
+
+#[cfg(test)]
+mod tests;

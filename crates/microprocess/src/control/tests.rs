@@ -19,7 +19,7 @@ use crate::{
 };
 
 #[path = "../../tests/support/watchdog.rs"]
-mod watchdog;
+pub(crate) mod watchdog;
 use watchdog::under_watchdog;
 
 const FOR_EVER: Duration = Duration::from_secs(1 << 30);
