@@ -14,13 +14,15 @@ use crate::record::{Kind, State};
 use crate::select;
 use crate::sync::SpinMutex;
 use crate::{
-    Barrier, Builder, Condvar, Detection, Microprocess, Mutex, Runtime, RwLock, Semaphore,
-    Stackless, Step, bound, park, scope, sleep, spawn, spawn_future, yield_now,
+    Barrier, Condvar, Detection, Microprocess, Mutex, Runtime, RwLock, Semaphore, bound, park,
+    scope, sleep, spawn, spawn_future, yield_now,
 };
 
 #[path = "../../tests/support/watchdog.rs"]
 pub(crate) mod watchdog;
 use watchdog::under_watchdog;
+
+mod stackless;
 
 const FOR_EVER: Duration = Duration::from_secs(1 << 30);
 
@@ -400,66 +402,6 @@ fn a_killed_microprocess_that_catches_its_panic_dies_at_the_next_point() {
             assert_eq!(tries.load(Ordering::SeqCst), 3);
         })
         .unwrap();
-}
-
-/// Steps for ever; counts.
-struct Machine {
-    steps: Arc<AtomicU32>,
-    dropped: Arc<AtomicBool>,
-    answer: Step,
-    last_wish: Step,
-}
-
-impl Stackless for Machine {
-    fn step(&mut self) -> Step {
-        self.steps.fetch_add(1, Ordering::SeqCst);
-        self.answer
-    }
-
-    fn killed(&mut self) -> Step {
-        self.answer = Step::Done;
-        self.last_wish
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        self.dropped.store(true, Ordering::SeqCst);
-    }
-}
-
-fn order_between_steps(answer: Step, last_wish: Step) {
-    let (steps, dropped) = (Arc::default(), Arc::default());
-    let machine =
-        Machine { steps: Arc::clone(&steps), dropped: Arc::clone(&dropped), answer, last_wish };
-    let target = Builder::new().spawn_stackless(Box::new(machine)).unwrap();
-    while steps.load(Ordering::SeqCst) == 0 {
-        yield_now();
-    }
-    target.suspend().unwrap();
-    if answer == Step::Yield {
-        await_suspension(target);
-    }
-    let before = steps.load(Ordering::SeqCst);
-    yield_now();
-    assert_eq!(steps.load(Ordering::SeqCst), before);
-    target.kill().unwrap();
-    while !dropped.load(Ordering::SeqCst) || target.record().state.get() != State::Free {
-        yield_now();
-    }
-    let wished = u32::from(last_wish == Step::Yield);
-    assert_eq!(steps.load(Ordering::SeqCst), before + wished);
-    assert_eq!(target.kill(), Err(Gone));
-}
-
-#[test]
-fn stackless_ones_are_killed_and_suspended_between_steps() {
-    everywhere("stackless", || {
-        for answer in [Step::Yield, Step::Park] {
-            order_between_steps(answer, Step::Done);
-            order_between_steps(answer, Step::Yield);
-        }
-    });
 }
 
 #[test]
