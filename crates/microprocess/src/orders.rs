@@ -1,7 +1,7 @@
 //! Orders: what others want of a microprocess, whatever it is doing: that it ends, that it stands still.
 //!
 //! ```text
-//!   anybody ── set a bit of the order word, post CONTROL ──► holder of its home (masked)
+//!   anybody ── set a bit of the order word, post ORDERS ──► holder of its home (masked)
 //!
 //!   it is …                 kill                                        suspend
 //!   running                 attention, then its next *kill point*       stands aside at once
@@ -22,10 +22,9 @@
 //!
 //! Source: Paper 1, part 5 (stopping and resuming a microprocess by its global identifier).
 
-use core::fmt;
 use std::panic::resume_unwind;
 
-use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::panicking;
 
 use crate::deadline::Deadline;
@@ -37,65 +36,10 @@ use crate::scheduler::Arrival;
 use crate::trace::What;
 use crate::vp::{Vp, attention};
 
-/// It is to end.
-pub(crate) const KILL: u64 = 1;
-/// It is to stand still.
-pub(crate) const SUSPEND: u64 = 2;
-/// Bits below the id.
-const BITS: u32 = 2;
-const MASK: u64 = (1 << BITS) - 1;
+mod word;
 
-/// The order word of a record: bits, and above them the id of the microprocess that they are for. So an order never
-/// reaches the next user of the record.
-pub(crate) struct Orders(AtomicU64);
-
-impl fmt::Debug for Orders {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Orders({:#b})", self.bits())
-    }
-}
-
-impl Orders {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    /// None, for a new microprocess.
-    #[inline]
-    pub(crate) fn renew(&self, id: u64) {
-        self.0.store(id << BITS, Ordering::Relaxed);
-    }
-
-    fn bits(&self) -> u64 {
-        self.0.load(Ordering::Acquire) & MASK
-    }
-
-    /// Whether there is any.
-    #[inline]
-    pub(crate) fn is_any(&self) -> bool {
-        self.bits() != 0
-    }
-
-    pub(crate) fn is_killed(&self) -> bool {
-        self.bits() & KILL != 0
-    }
-
-    pub(crate) fn is_suspended(&self) -> bool {
-        self.bits() & SUSPEND != 0
-    }
-
-    /// Sets and clears bits for microprocess `id`; `false` if the record is no longer its.
-    pub(crate) fn change(&self, id: u64, set: u64, clear: u64) -> bool {
-        let change =
-            |word: u64| (word >> BITS == id << BITS >> BITS).then_some(word & !clear | set);
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok()
-    }
-
-    /// The machine was told of the kill, and sees to its end itself.
-    pub(crate) fn forget_kill(&self) {
-        self.0.fetch_and(!KILL, Ordering::AcqRel);
-    }
-}
+use word::Due;
+pub(crate) use word::{KILL, Orders, SUSPEND};
 
 impl Vp {
     /// Somebody changed the orders of `record`, whose home this is. By the holder, masked.
@@ -103,20 +47,18 @@ impl Vp {
     pub(crate) fn take_orders(&self, record: &'static Record) {
         self.trace.note(What::Changed, Some(record));
         record.refresh_special();
-        let killed = record.orders.is_killed();
-        match record.state.get() {
-            State::Suspended if !record.orders.is_suspended() => {
+        match record.orders.due(record.state.get()) {
+            Due::GoesOn => {
                 record.state.set(State::Runnable);
                 self.queue.push(record, Arrival::Woken);
             }
-            State::Parked if killed => self.interrupt(record),
-            State::Blocked if killed => {
+            Due::WaitEnds => self.interrupt(record),
+            Due::CallEnds => {
                 // Stackless ones that make the call in a loop look at this.
                 record.poll.store(1, Ordering::Relaxed);
                 preempt::interrupt_call(record);
             }
-            // In a run queue, or running: the base and `attend` look.
-            _ => {}
+            Due::Nothing => {}
         }
     }
 

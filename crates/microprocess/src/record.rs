@@ -19,7 +19,7 @@ use kyocho_arch::Context;
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::heap::{Linked, Links, Sleeping};
-use crate::inbox::{self, Posted};
+use crate::inbox::Posted;
 use crate::inherit::Inheritance;
 use crate::kernel_thread::KernelThread;
 use crate::local::Locals;
@@ -31,6 +31,16 @@ use crate::spin::SpinLock;
 use crate::stackless::Stackless;
 use crate::statistics::Counter;
 use crate::vp::Vp;
+
+mod home;
+mod name;
+mod reason;
+mod reference;
+
+pub(crate) use name::{NAME_BYTES_MAX, Name};
+pub(crate) use reason::KINDS;
+pub use reason::{Kind, Reason};
+pub(crate) use reference::MicroprocessRef;
 
 /// Bits of [`Record::remote`], above [`inbox::LINKED`].
 pub(crate) mod remote {
@@ -74,84 +84,8 @@ pub(crate) enum State {
 /// The names of [`State`]s, in order, for debuggers.
 pub(crate) const STATES: &str = "free runnable parked blocked suspended finished abandoned";
 
-/// The names of [`Kind`]s, in order, for debuggers.
-pub(crate) const KINDS: &str = "nothing,an unpark,time,the end of,scope,mutex,spin mutex,reader-writer lock,\
-    condition variable,semaphore,barrier,send on,receive from,select,input or output on,another process at";
-
 /// Where in a record its level is, for debuggers.
 pub(crate) const LEVEL_OFFSET: usize = core::mem::offset_of!(Record, level);
-
-/// What kind of thing a parked microprocess waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum Kind {
-    /// Nothing: it was never parked.
-    Nothing,
-    /// An `unpark`.
-    Park,
-    /// A point in time.
-    Sleep,
-    /// The end of another microprocess.
-    Join,
-    /// The end of a scope's microprocesses.
-    Scope,
-    /// A mutex.
-    Mutex,
-    /// A spin lock whose holder does not run.
-    SpinMutex,
-    /// A reader-writer lock.
-    RwLock,
-    /// A condition variable.
-    Condvar,
-    /// A semaphore.
-    Semaphore,
-    /// A barrier.
-    Barrier,
-    /// Room in a channel, or its receiver.
-    Send,
-    /// A message.
-    Receive,
-    /// One of several channel operations.
-    Select,
-    /// Input or output.
-    Io,
-    /// A word that another process changes.
-    Bell,
-}
-
-/// What a parked microprocess waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reason {
-    /// Its kind.
-    pub kind: Kind,
-    /// Which one: an address, or the id of a microprocess for [`Kind::Join`]; 0 where there is none.
-    pub object: usize,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            Kind::Nothing => return f.write_str("nothing"),
-            Kind::Park => return f.write_str("an unpark"),
-            Kind::Sleep => return f.write_str("a point in time"),
-            Kind::Join => return write!(f, "the end of microprocess {}", self.object),
-            Kind::Scope => "the microprocesses of scope",
-            Kind::Mutex => "mutex",
-            Kind::SpinMutex => "spin lock",
-            Kind::RwLock => "reader-writer lock",
-            Kind::Condvar => "condition variable",
-            Kind::Semaphore => "semaphore",
-            Kind::Barrier => "barrier",
-            Kind::Send => "sending on channel",
-            Kind::Receive => "receiving from channel",
-            Kind::Select => "a select on channel",
-            Kind::Io => "input or output on",
-            Kind::Bell => "another process, at",
-        };
-        write!(f, "{what} {:#x}", self.object)
-    }
-}
 
 /// The end of a microprocess, and who waits for it.
 pub(crate) struct Completion {
@@ -165,61 +99,6 @@ pub(crate) struct Completion {
     pub(crate) joiner: Cell<Option<&'static Record>>,
     /// It was killed where it could not unwind: there is no result, and its slot stays its own.
     pub(crate) abandoned: Cell<bool>,
-}
-
-/// The longest name kept, in bytes.
-pub(crate) const NAME_BYTES_MAX: usize = 39;
-
-/// A name, inside the record: setting it allocates nothing, reading it follows no pointer.
-#[derive(Clone, Copy)]
-pub(crate) struct Name {
-    bytes_used: u8,
-    bytes: [u8; NAME_BYTES_MAX],
-}
-
-impl fmt::Debug for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_str().fmt(f)
-    }
-}
-
-impl Name {
-    pub(crate) const NONE: Self = Self { bytes_used: 0, bytes: [0; NAME_BYTES_MAX] };
-
-    /// `text`, cut after the last character that fits.
-    pub(crate) fn new(text: &str) -> Self {
-        let mut end = text.len().min(NAME_BYTES_MAX);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let mut name = Self::NONE;
-        name.bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
-        name.bytes_used = end as u8;
-        name
-    }
-
-    /// Its bytes, the number of those used in the last.
-    pub(crate) fn to_bytes(self) -> [u8; NAME_BYTES_MAX + 1] {
-        let mut all = [0; NAME_BYTES_MAX + 1];
-        all[..NAME_BYTES_MAX].copy_from_slice(&self.bytes);
-        all[NAME_BYTES_MAX] = self.bytes_used;
-        all
-    }
-
-    /// What [`to_bytes`](Self::to_bytes) gave.
-    pub(crate) fn from_bytes(all: [u8; NAME_BYTES_MAX + 1]) -> Self {
-        let mut name = Self::NONE;
-        name.bytes.copy_from_slice(&all[..NAME_BYTES_MAX]);
-        name.bytes_used = all[NAME_BYTES_MAX];
-        name
-    }
-
-    pub(crate) fn as_str(&self) -> Option<&str> {
-        match self.bytes.get(..usize::from(self.bytes_used)) {
-            None | Some([]) => None,
-            Some(bytes) => core::str::from_utf8(bytes).ok(),
-        }
-    }
 }
 
 /// A control block. See the module's text for who may touch what.
@@ -388,7 +267,8 @@ impl Record {
     pub(crate) fn renew(&self, home: &'static Vp, id: u64, level: u8, context: Context) {
         self.context.set(context);
         self.state.set(State::Runnable);
-        self.ask_level(level);
+        // Nobody waits for it yet.
+        self.asked_level.store(level, Ordering::Relaxed);
         if self.inheritance.level() != 0 {
             self.inheritance.forget();
         }
@@ -466,144 +346,18 @@ impl Record {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// The level that was asked for last.
+    /// The level that was asked for last; in one order with what is [given](Inheritance::level).
     pub(crate) fn asked_level(&self) -> u8 {
-        self.asked_level.load(Ordering::Relaxed)
+        self.asked_level.load(Ordering::SeqCst)
     }
 
     /// Asks for another level, from anywhere: the home takes it over when it is told of [`remote::CHANGED`].
     pub(crate) fn ask_level(&self, level: u8) {
-        self.asked_level.store(level, Ordering::Relaxed);
+        self.asked_level.store(level, Ordering::SeqCst);
     }
 
     /// Takes over the level that was asked for, or inherited. By the home's holder; the record is in no run queue.
     pub(crate) fn take_asked_level(&self) {
         self.level.store(self.effective_level(), Ordering::Relaxed);
-    }
-
-    /// Pins it to virtual processor `index`, or lets it run [`ANYWHERE`], from anywhere: as with levels.
-    pub(crate) fn pin_to(&self, index: usize) {
-        self.pin.store(index, Ordering::Relaxed);
-    }
-
-    /// The virtual processor it is pinned to, or [`ANYWHERE`].
-    pub(crate) fn pin(&self) -> usize {
-        self.pin.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.pin() != ANYWHERE
-    }
-
-    /// The virtual processor that it must go to: the one it is pinned to, if that runs; any that runs, if its home is retired.
-    pub(crate) fn destination(&self) -> Option<&'static Vp> {
-        let (pin, home) = (self.pin(), self.home());
-        if pin == home.index || pin == ANYWHERE && !home.is_retired() {
-            return if home.is_retired() { self.refuge(home) } else { None };
-        }
-        let pinned_to = home.shared().vp(pin);
-        pinned_to.or_else(|| if home.is_retired() { self.refuge(home) } else { None })
-    }
-
-    /// The virtual processor for it while `home` is retired: the same at every look, and all of them about equally often.
-    #[cold]
-    fn refuge(&self, home: &Vp) -> Option<&'static Vp> {
-        let shared = home.shared();
-        shared.vp(self.id() as usize % shared.concurrency())
-    }
-
-    /// Sends it to `vp`, where it will be runnable. It stands in no queue, and its stack was left.
-    pub(crate) fn send_to(&'static self, vp: &'static Vp) {
-        self.home.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
-        self.refresh_special();
-        self.post(remote::ARRIVE);
-    }
-
-    /// Leaves a message for the holder of its home, from the holder of `vp`.
-    ///
-    /// If it is parked and its home idle, it moves to `vp` instead: waking an idle processor takes a thousand times as long as switching
-    /// on a busy one. Who owns the `LINKED` bit alone decides about it then: its home is asleep, and its stack was left before that.
-    pub(crate) fn post_from(&'static self, vp: &'static Vp, bits: u32) {
-        if !inbox::ask(self, bits) {
-            return;
-        }
-        let home = self.home();
-        let may_move = !vp.is_foreign()
-            && home.is_idle()
-            && ptr::eq(home.shared(), vp.shared())
-            && self.state.get() == State::Parked
-            && self.bound.get().is_none()
-            && !self.is_pinned()
-            && !self.timer.is_set();
-        if may_move {
-            self.home.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
-            vp.handle(self);
-        } else {
-            home.receive(self);
-        }
-    }
-
-    /// Leaves a message for the holder of its home, from anywhere.
-    pub(crate) fn post(&'static self, bits: u32) {
-        if inbox::ask(self, bits) {
-            self.home().receive(self);
-        }
-    }
-}
-
-/// A reference to a microprocess that is known to be alive: one that waits, or the current one.
-#[derive(Clone, Copy)]
-pub(crate) struct MicroprocessRef(pub(crate) &'static Record);
-
-impl fmt::Debug for MicroprocessRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl PartialEq for MicroprocessRef {
-    fn eq(&self, other: &Self) -> bool {
-        ptr::eq(self.0, other.0)
-    }
-}
-
-impl Eq for MicroprocessRef {}
-
-impl MicroprocessRef {
-    /// The caller.
-    ///
-    /// # Panics
-    /// Called outside a microprocess.
-    #[inline]
-    pub(crate) fn current() -> Self {
-        Self(crate::schedule::current())
-    }
-
-    /// Whether it never runs again although it has not ended.
-    #[inline]
-    pub(crate) fn is_abandoned(self) -> bool {
-        self.0.state.get() == State::Abandoned
-    }
-
-    /// Its level.
-    #[inline]
-    pub(crate) fn priority(self) -> u8 {
-        self.0.level()
-    }
-
-    pub(crate) fn id(self) -> u64 {
-        self.0.id()
-    }
-
-    /// Counts a mutex that the caller, this one, has got.
-    #[inline]
-    pub(crate) fn holds_one_more(self) {
-        self.0.mutexes.set(self.0.mutexes.get() + 1);
-    }
-
-    /// Counts a mutex that the caller, this one, gives up: perhaps not one that it counted, if the program breaks the rules.
-    #[inline]
-    pub(crate) fn holds_one_less(self) {
-        self.0.mutexes.set(self.0.mutexes.get().saturating_sub(1));
     }
 }

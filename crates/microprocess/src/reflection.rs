@@ -258,3 +258,6 @@ pub(crate) fn end_in_child(thread: &KernelThread) {
         thread.told.end_in_child(*means);
     }
 }
+
+#[cfg(test)]
+mod tests;

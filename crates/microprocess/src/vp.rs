@@ -29,21 +29,18 @@ use kyocho_sys::prim::clock::monotonic_ns;
 
 pub(crate) use crate::attention;
 use crate::attention::Sleeper;
-use crate::balance::{self, TRAVELS};
 use crate::bell::Bell;
 use crate::bias::{Member, Presence};
-use crate::event::EventKind;
 use crate::heap::{Heap, Sleeping};
-use crate::inbox::{self, Inbox};
-use crate::inherit;
+use crate::inbox::Inbox;
 use crate::io::port::Port;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::pool::Pool;
 use crate::priority::Priority;
 use crate::ready::ReadyQueue;
-use crate::record::{Kind, Record, State, remote};
+use crate::record::{Record, State};
 use crate::reflection::Reflected;
-use crate::scheduler::{Arrival, Slice};
+use crate::scheduler::Slice;
 use crate::sentinel::Sentinel;
 use crate::shared::Shared;
 use crate::shown::Current;
@@ -51,6 +48,10 @@ use crate::slot::{self, FreeLists};
 use crate::space::Listing;
 use crate::statistics::Counters;
 use crate::trace::{Trace, What};
+
+mod messages;
+mod spread;
+mod timers;
 
 /// What `bits` of attention say of the time slice of what runs.
 pub(crate) fn slice(bits: u32) -> Slice {
@@ -66,9 +67,6 @@ pub(crate) const NO_SEAT: u32 = u32::MAX;
 /// A busy virtual processor looks for completed I/O once in so many switches; an idle one at once, one
 /// with a microprocess that does not switch at the end of its slice.
 const SWITCHES_PER_REAP: u64 = 64;
-
-/// How many of those who come from a sleep may go before their equals one right after the other.
-const LEADS_MAX: u64 = 16;
 
 /// A virtual processor. Lives for ever.
 #[repr(C, align(128))]
@@ -416,168 +414,6 @@ impl Vp {
         self.inbox.drain(|record| self.handle(record));
     }
 
-    /// Does what messages for `record` ask for.
-    pub(crate) fn handle(&'static self, record: &'static Record) {
-        let home = record.home();
-        if !ptr::eq(home, self) {
-            // It moved while the message was under way.
-            return home.receive(record);
-        }
-        let bits = inbox::answer(record);
-        if bits & remote::ARRIVE != 0 {
-            record.state.set(State::Runnable);
-            self.queue.push(record, Arrival::Moved);
-        }
-        if bits & remote::UNBLOCKED != 0 {
-            self.unblocked(record);
-        }
-        if bits & remote::WAKE != 0 {
-            self.wake(record);
-        }
-        if bits & remote::UNPARK != 0 {
-            self.unpark(record);
-        }
-        if bits & remote::ORDERS != 0 {
-            self.take_orders(record);
-        }
-        if bits & remote::CHANGED != 0 {
-            self.changed(record);
-            // Who asked may be of no runtime, and leaves the chain to us. One that was just woken waits no longer: we may be in the
-            // guard of what it waited for.
-            if record.state.get() == State::Parked {
-                inherit::propagate(self, record);
-            }
-        }
-    }
-
-    /// Unblocked: the kernel thread of `record` came back and waits for its turn. Where something more urgent runs, nobody switches
-    /// to it and back: that is the same event.
-    fn unblocked(&self, record: &'static Record) {
-        self.note_unblocked(record);
-        // It occupies a kernel thread until it is done.
-        if self.unblocked_may_lead() {
-            self.queue.push_leader(record, Arrival::Unblocked);
-        } else {
-            self.queue.push(record, Arrival::Unblocked);
-        }
-    }
-
-    /// The kernel thread of `record`, which is bound to it, came back.
-    pub(crate) fn note_unblocked(&self, record: &'static Record) {
-        record.state.set(State::Runnable);
-        self.counters.unblocked.bump();
-        self.trace.note(What::Unblocked, Some(record));
-        if self.queue.has_user() {
-            let running = self.current.get();
-            let outranked = running.is_some_and(|running| running.level() > record.level());
-            let kind = if outranked { EventKind::UnblockedPreempted } else { EventKind::Unblocked };
-            self.queue.tell(kind, self.index, Some(record));
-        }
-    }
-
-    /// Changed: takes over what was asked for `record` from outside. What runs is reconsidered by whoever serves us.
-    pub(crate) fn changed(&self, record: &'static Record) {
-        let runs = self.current.get().is_some_and(|current| ptr::eq(current, record));
-        let may_be_queued = record.state.get() == State::Runnable && !runs;
-        let was_queued = may_be_queued && self.queue.remove(record, record.level());
-        record.take_asked_level();
-        if runs && record.level() != self.listing.published() {
-            self.publish(Some(record.level()));
-        }
-        record.refresh_special();
-        self.trace.note(What::Changed, Some(record));
-        self.queue.tell(EventKind::Changed, self.index, Some(record));
-        if was_queued {
-            self.queue.push(record, Arrival::Changed);
-        }
-    }
-
-    /// Tells the scheduler that a kernel thread without a microprocess got the processor, and from whom.
-    pub(crate) fn resumed(&self) {
-        self.counters.resumed.bump();
-        self.tell_blocked();
-        self.queue.tell(EventKind::Resumed, self.index, None);
-    }
-
-    /// Tells the scheduler from whom the processor was taken, if it was.
-    pub(crate) fn tell_blocked(&self) {
-        if let Some(blocked) = self.blocked.take() {
-            self.queue.tell(EventKind::Blocked, self.index, Some(blocked));
-        }
-    }
-
-    /// Makes `record` runnable if it is parked; a wake that comes too late does nothing.
-    #[inline]
-    pub(crate) fn wake(&self, record: &'static Record) {
-        if record.state.get() == State::Parked {
-            if record.timer.is_set() {
-                self.timers.remove(record);
-            }
-            record.state.set(State::Runnable);
-            self.queue.push(record, Arrival::Woken);
-        }
-    }
-
-    /// Ends the `park` of `record`, or its next one.
-    pub(crate) fn unpark(&self, record: &'static Record) {
-        if record.state.get() == State::Parked && record.reason.get().kind == Kind::Park {
-            self.wake(record);
-        } else {
-            record.token.set(true);
-        }
-    }
-
-    /// Sets the timer of `record`, which is being parked.
-    pub(crate) fn set_timer(&self, record: &'static Record, deadline_ns: u64) {
-        self.timers.insert(record, deadline_ns);
-        if deadline_ns < self.next_deadline_ns.load(Ordering::Relaxed) {
-            self.next_deadline_ns.store(deadline_ns, Ordering::Release);
-            // An idle holder sleeps no longer than its earliest timer; a busy one relies on the monitor.
-            if !self.queue.is_empty() {
-                self.shared().expect_deadline(deadline_ns);
-            }
-        }
-    }
-
-    /// Wakes the sleepers whose time has come.
-    ///
-    /// The first of them goes before its equals, provided that another microprocess ran since this last happened; else a ticker
-    /// would wait for all who are runnable, each of which may take a hand-over. So equals that never sleep keep at least
-    /// half of the turns.
-    pub(crate) fn fire(&self, now_ns: u64) {
-        let mut may_lead = true;
-        while let Some(record) = self.timers.take_up_to(now_ns) {
-            self.counters.timers.bump();
-            record.timed_out.set(true);
-            record.state.set(State::Runnable);
-            if may_lead && self.may_lead(&self.sleeper_leads) {
-                self.queue.push_leader(record, Arrival::Woken);
-                may_lead = false;
-            } else {
-                self.queue.push(record, Arrival::Woken);
-            }
-        }
-        let next = self.timers.least().unwrap_or(NEVER_NS);
-        self.next_deadline_ns.store(next, Ordering::Release);
-    }
-
-    /// Whether a microprocess whose kernel thread slept may go before its equals; counts as said to it if so.
-    pub(crate) fn unblocked_may_lead(&self) -> bool {
-        self.may_lead(&self.unblocked_leads)
-    }
-
-    /// Whether one that comes from a sleep may go before its equals. Every such lead is paid for with two switches, one
-    /// of them to somebody else; `paid` counts them.
-    fn may_lead(&self, paid: &Cell<u64>) -> bool {
-        let turns = self.counters.switches.get();
-        let due = paid.get().max(turns.saturating_sub(2 * LEADS_MAX)) + 2;
-        let may = due <= turns;
-        if may {
-            paid.set(due);
-        }
-        may
-    }
-
     /// Takes a free slot of `class`.
     #[inline]
     pub(crate) fn take_slot(&self, class: u8) -> Option<&'static Record> {
@@ -589,83 +425,6 @@ impl Vp {
     pub(crate) fn put_slot(&self, record: &'static Record) {
         record.state.set(State::Free);
         self.free.put(record);
-    }
-
-    /// Somebody became runnable: if several are, and others are idle, the monitor is to see whether they are worth waking.
-    #[inline]
-    pub(crate) fn offer(&self) {
-        if self.offers.load(Ordering::Relaxed) && self.queue.count_up_to(2) == 2 {
-            self.offer_to_idle();
-        }
-    }
-
-    #[cold]
-    fn offer_to_idle(&self) {
-        if self.shared().idle.load(Ordering::Relaxed) != 0 {
-            self.offers.store(false, Ordering::Relaxed);
-            self.shared().monitor.poke();
-        }
-    }
-
-    /// Whether it has told the monitor so, and may not again.
-    pub(crate) fn has_offered(&self) -> bool {
-        !self.offers.load(Ordering::Relaxed)
-    }
-
-    /// Whether it may tell the monitor so from now on.
-    pub(crate) fn let_offer(&self, may: bool) {
-        let others = self.shared().vps().len() > 1;
-        self.offers.store(others && may, Ordering::Relaxed);
-    }
-
-    /// The holder has entered an object whose last user was virtual processor `from`. Where that happens all the time, those who use the objects are to be
-    /// together: the one of the higher number gives all it has to the other.
-    #[inline]
-    pub(crate) fn note_travel(&self, from: usize) {
-        let travels = self.counters.travels.bump();
-        if from < self.index && travels.is_multiple_of(TRAVELS) {
-            self.weigh_travels(from);
-        }
-    }
-
-    #[cold]
-    fn weigh_travels(&self, from: usize) {
-        let now_ns = monotonic_ns();
-        let took_ns = now_ns - self.travelled_ns.replace(now_ns);
-        if balance::travels_too_much(took_ns) && !self.queue.has_user() {
-            self.join_now(from);
-        }
-    }
-
-    /// Everybody who is here and may move goes to virtual processor `index`, if that runs, at the next scheduling point. By the holder, masked.
-    pub(crate) fn join_now(&self, index: usize) {
-        if let Some(other) = self.shared().vp(index) {
-            self.joins.set(Some(other));
-            self.attention.fetch_or(attention::GATHER, Ordering::Relaxed);
-        }
-    }
-
-    /// Gives everybody who may move to the virtual processor that this one joins, if it does. By the holder, on the base.
-    pub(crate) fn gather(&'static self) {
-        let Some(other) = self.joins.take() else { return };
-        self.counters.gathered.bump();
-        while let Some(record) = self.queue.give() {
-            record.send_to(other);
-        }
-    }
-
-    /// Moves some of what is runnable here to virtual processors that are idle.
-    #[cold]
-    pub(crate) fn share(&self, slice: Slice) {
-        let vps = self.shared().vps();
-        let idle = vps.iter().filter(|vp| vp.is_free()).count();
-        let count = self.queue.surplus(idle, slice);
-        let heirs = vps.iter().filter(|vp| vp.is_free()).take(idle).cycle();
-        for (_, vp) in (0..count).zip(heirs) {
-            let Some(record) = self.queue.give() else { return };
-            self.counters.shared.bump();
-            record.send_to(vp);
-        }
     }
 }
 

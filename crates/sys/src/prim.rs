@@ -28,7 +28,7 @@ pub mod atomic {
 
 /// Interior mutability.
 pub mod cell {
-    pub use core::cell::UnsafeCell;
+    pub use core::cell::{Cell, UnsafeCell};
 }
 
 /// Time.

@@ -10,6 +10,7 @@ use crate::record::Record;
 use crate::schedule;
 use crate::{Builder, JoinHandle, Microprocess, Mutex, Priority, Runtime, yield_now};
 
+mod lowered;
 mod ranking;
 mod scenarios;
 
@@ -176,8 +177,7 @@ impl Stage {
                 self.model.held[actor].clear();
             }
             Event::Priority(actor, level) => {
-                if self.model.dead[actor] || self.model.waits.iter().any(Option::is_some) {
-                    // A wait that was no more urgent than the owner is not looked at again.
+                if self.model.dead[actor] {
                     return;
                 }
                 self.actors[actor]

@@ -5,7 +5,7 @@
 //!                   ──untold─► BUSY ── sched_setattr, start a process ──► normal     the thread itself; waits for who tells
 //! ```
 //!
-//! **Invariant:** who holds `BUSY` is alone in telling the host of this thread.
+//! **Invariant:** who holds `BUSY` is alone in telling the host of this thread. (`tests/models/told.rs` runs this file in every order.)
 
 use kyocho_sys::prim::atomic::{AtomicU8, Ordering};
 use kyocho_sys::scheduling::set_attributes;
@@ -15,13 +15,13 @@ use super::{Means, RAISED, let_others_run};
 use crate::priority::Priority;
 
 /// What a thread that is being told something was told.
-const BUSY: u8 = u8::MAX;
+pub(super) const BUSY: u8 = u8::MAX;
 /// What one was told that is of the class of who made it.
 const INHERITED: u8 = u8::MAX - 1;
 
 /// What the host was last told about one kernel thread: a level, or one of the above.
 #[derive(Debug)]
-pub(crate) struct Told(AtomicU8);
+pub(crate) struct Told(pub(super) AtomicU8);
 
 impl Told {
     pub(crate) const fn new() -> Self {
@@ -77,6 +77,3 @@ impl Told {
         self.0.store(normal, Ordering::Relaxed);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -50,12 +50,17 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        self.shared.drop_sender();
+        // Where an execution has failed, those who wait are gone with their stacks.
+        if !std::thread::panicking() {
+            self.shared.drop_sender();
+        }
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.shared.drop_receiver();
+        if !std::thread::panicking() {
+            self.shared.drop_receiver();
+        }
     }
 }

@@ -10,13 +10,21 @@ use core::time::Duration;
 
 use loom::sync::{Mutex, MutexGuard};
 
+use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::prim::cell::UnsafeCell;
-use crate::record::{MicroprocessRef, Parked, Reason};
-use crate::vp::{VP, Vp};
+use crate::record::{MicroprocessRef, Parked, Reason, Record};
+use crate::vp::Vp;
 
 thread_local! {
     // Loom runs all its threads on one kernel thread.
     static LEAVES_EARLY: Cell<bool> = const { Cell::new(false) };
+    static MAY_BE_TRIED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From here on guards of this test may be tried. Loom takes who is about to try a lock for one that waits until that is free, and would invent
+/// deadlocks; so a word says whether somebody is inside, at the price of more orders.
+pub(crate) fn may_be_tried() {
+    MAY_BE_TRIED.set(true);
 }
 
 /// From here on guards of this test are left too early.
@@ -46,6 +54,7 @@ pub(crate) fn make_runnable_from(_vp: &'static Vp, who: MicroprocessRef) {
 
 pub(crate) struct Guarded<T> {
     lock: OnceCell<Mutex<()>>,
+    inside: AtomicBool,
     value: UnsafeCell<T>,
 }
 
@@ -60,13 +69,20 @@ impl<T> fmt::Debug for Guarded<T> {
 
 impl<T> Guarded<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Self { lock: OnceCell::new(), value: UnsafeCell::new(value) }
+        Self {
+            lock: OnceCell::new(),
+            inside: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
     }
 
     pub(crate) fn enter(&self) -> Guard<'_, T> {
         let lock = || self.lock.get_or_init(|| Mutex::new(()));
         // Where an execution has failed, loom's locks have too; what unwinds goes in without.
         let inside = (!std::thread::panicking()).then(|| lock().lock().unwrap());
+        while is_tried() && self.inside.swap(true, Ordering::Acquire) {
+            loom::thread::yield_now();
+        }
         Guard { object: self, _inside: inside }
     }
 
@@ -83,8 +99,21 @@ impl<T> Guarded<T> {
     }
 
     pub(crate) fn try_enter(&self) -> Option<Guard<'_, T>> {
-        let lock = self.lock.get_or_init(|| Mutex::new(()));
-        lock.try_lock().ok().map(|inside| Guard { object: self, _inside: Some(inside) })
+        assert!(MAY_BE_TRIED.get(), "a model in which levels change");
+        let entered = !self.inside.swap(true, Ordering::Acquire);
+        entered.then(|| Guard { object: self, _inside: None })
+    }
+}
+
+fn is_tried() -> bool {
+    MAY_BE_TRIED.get() && !std::thread::panicking()
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        if is_tried() {
+            self.object.inside.swap(false, Ordering::Release);
+        }
     }
 }
 
@@ -119,7 +148,7 @@ impl<T> Guard<'_, T> {
     }
 
     pub(crate) fn vp(&self) -> &'static Vp {
-        &VP
+        Record::own_vp()
     }
 
     pub(crate) fn park(self, reason: Reason) -> WakeCause {
@@ -144,7 +173,7 @@ impl<T> Guard<'_, T> {
             me.prepare_to_park(deadline.is_some());
             drop(self);
         }
-        outside(&VP);
+        outside(me.home());
         if me.park() == Parked::TimedOut { WakeCause::TimedOut } else { WakeCause::Woken }
     }
 }

@@ -1,9 +1,9 @@
 //! Asking something of a holder that may be about to sleep: everything is done, once, and nobody sleeps over it.
 
 #[path = "../../src/attention.rs"]
-mod attention;
+pub(crate) mod attention;
 #[path = "../../src/inbox.rs"]
-mod real;
+pub(crate) mod real;
 
 use core::cell::Cell;
 

@@ -118,15 +118,46 @@ fn a_spin_mutex_whose_guard_is_left_early_is_caught() {
     });
 }
 
-#[test]
-fn writers_exclude_everybody_and_readers_see_their_work() {
-    explore(Some(2), || {
+fn writers_and_a_reader(preemptions_max: usize) {
+    explore(Some(preemptions_max), || {
         let lock: &RwLock<Inside> = for_ever(RwLock::new(Inside::default()));
         let writer = spawn(move || lock.write().unwrap().change());
         let reader = spawn(move || lock.read().unwrap().look());
         lock.write().unwrap().change();
         writer.join().unwrap();
         assert!(reader.join().unwrap() <= 2);
+        assert_eq!(lock.read().unwrap().look(), 2);
+    });
+}
+
+#[test]
+fn writers_exclude_everybody_and_readers_see_their_work() {
+    writers_and_a_reader(3);
+}
+
+/// Whoever is passed over is handed the lock the next time.
+#[test]
+fn a_lock_for_reading_and_writing_is_handed_to_whom_patience_left() {
+    clock::step(1_000_000_000);
+    writers_and_a_reader(3);
+}
+
+#[test]
+fn a_lock_for_reading_and_writing_whose_guard_is_left_early_is_caught() {
+    must_fail(|| {
+        leave_early();
+        writers_and_a_reader(3);
+    });
+}
+
+/// One that was woken to write finds readers inside.
+#[test]
+fn readers_and_a_writer_that_pass_one_another_over_all_get_in() {
+    explore(Some(2), || {
+        let lock: &RwLock<Inside> = for_ever(RwLock::new(Inside::default()));
+        let readers = [(); 2].map(|()| spawn(move || lock.read().unwrap().look()));
+        (0..2).for_each(|_| lock.write().unwrap().change());
+        readers.into_iter().for_each(|reader| assert!(reader.join().unwrap() <= 2));
         assert_eq!(lock.read().unwrap().look(), 2);
     });
 }

@@ -11,8 +11,11 @@
 //! | [`turn`] | `turn.rs` | a wait that does not compare, a look that does not acquire; relaxed orderings |
 //! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
 //! | [`pool`] | `pool.rs` | a head without a tag |
+//! | [`ordered`] | `orders/word.rs`, `inbox.rs`, `attention.rs` | an order after its message; a kill that leaves who is parked, a resume who stands still; an id that is not looked at; relaxed orderings |
+//! | [`told`] | `reflection/told.rs` | telling beside others, or saying it too early; a process that is started meanwhile; relaxed orderings |
 //! | [`bell`] | `bell/ring.rs` | a last look or a count at the wrong time, on either side; relaxed orderings |
 //! | [`locks`] | `sync/` | a guard that is left before its waiter is parked; relaxed orderings |
+//! | [`inheritance`] | `inherit/`, `sync/owned.rs`, `sync/raw_mutex.rs` | a home that is not told; chains without locks; relaxed orderings |
 //! | [`channels`] | `channel/`, and select's waits in `sync/wait.rs` | the same |
 //!
 //! `cargo test -p kyocho-microprocess --test models`: some seconds. Where three threads are too many, loom bounds preemptions: see [`explore`].
@@ -35,12 +38,17 @@ extern crate self as kyocho_sys;
 
 pub mod futex;
 pub mod prim;
+pub mod scheduling;
+pub mod task;
 
 mod bell;
 mod bias;
 mod claim;
 mod inbox;
+mod inheritance;
+mod ordered;
 mod pool;
+mod told;
 mod turn;
 
 mod channels;
@@ -52,10 +60,13 @@ mod guarded;
 mod inherit;
 mod kernel_thread;
 mod orders;
+#[path = "../../src/priority.rs"]
+mod priority;
 mod record;
 mod reflection;
 mod schedule;
 mod select;
+mod spin;
 mod sync;
 mod vp;
 

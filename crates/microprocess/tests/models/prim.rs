@@ -125,6 +125,15 @@ pub mod atomic {
             atomic!($name, $value);
 
             impl $name {
+                pub fn fetch_update(
+                    &self,
+                    good: Ordering,
+                    bad: Ordering,
+                    change: impl FnMut($value) -> Option<$value>,
+                ) -> Result<$value, $value> {
+                    self.word().fetch_update(kept(good), kept(bad), change)
+                }
+
                 pub fn fetch_or(&self, value: $value, ordering: Ordering) -> $value {
                     self.word().fetch_or(value, kept(ordering))
                 }
@@ -153,6 +162,7 @@ pub mod atomic {
     }
 
     atomic!(AtomicPtr<T>, *mut T);
+    integer!(AtomicU8, u8);
     integer!(AtomicU32, u32);
     integer!(AtomicU64, u64);
     integer!(AtomicUsize, usize);
@@ -160,7 +170,54 @@ pub mod atomic {
 
 /// Interior mutability: what guards it is what the models are about.
 pub mod cell {
+    use core::cell::OnceCell;
+    use core::fmt;
+
     pub use core::cell::UnsafeCell;
+
+    /// A cell that loom watches: a look that does not come after the last change, or a change that does not come after the last look,
+    /// fails the model.
+    pub struct Cell<T> {
+        first: T,
+        cell: OnceCell<loom::cell::UnsafeCell<T>>,
+    }
+
+    impl<T> fmt::Debug for Cell<T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("Cell").finish_non_exhaustive()
+        }
+    }
+
+    impl<T: Copy> Cell<T> {
+        pub const fn new(first: T) -> Self {
+            Self { first, cell: OnceCell::new() }
+        }
+
+        fn cell(&self) -> &loom::cell::UnsafeCell<T> {
+            self.cell.get_or_init(|| loom::cell::UnsafeCell::new(self.first))
+        }
+
+        pub fn get(&self) -> T {
+            if std::thread::panicking() {
+                // A failed execution, whose cells are gone, unwinds.
+                return self.first;
+            }
+            // SAFETY: loom checks it.
+            self.cell().with(|value| unsafe { *value })
+        }
+
+        pub fn set(&self, value: T) {
+            self.replace(value);
+        }
+
+        pub fn replace(&self, value: T) -> T {
+            if std::thread::panicking() {
+                return self.first;
+            }
+            // SAFETY: loom checks it.
+            self.cell().with_mut(|place| core::mem::replace(unsafe { &mut *place }, value))
+        }
+    }
 }
 
 /// Who waits for another thread lets it run.

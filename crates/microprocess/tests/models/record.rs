@@ -3,8 +3,11 @@
 use loom::sync::{Condvar, Mutex};
 
 use crate::for_ever;
-use crate::inherit::{Ranked, Wait};
-use crate::prim::atomic::AtomicU64;
+use crate::inherit::{Inheritance, propagate};
+use crate::prim::atomic::{AtomicU8, AtomicU64, Ordering};
+use crate::prim::cell::Cell;
+use crate::spin::SpinLock;
+use crate::vp::Vp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -34,75 +37,216 @@ pub(crate) enum Parked {
     TimedOut,
 }
 
+/// Bits of what is asked of a record.
+pub(crate) mod remote {
+    pub(crate) const CHANGED: u32 = 1;
+}
+
+/// As much of the real states as the real code asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Runnable,
+    Parked,
+    Blocked,
+    Suspended,
+}
+
+/// What others and the thread itself tell each other.
+#[derive(Debug)]
+struct Told {
+    parked: Parked,
+    /// Its level may have changed.
+    changed: bool,
+    /// It sleeps, and has done everything that it was told before.
+    asleep: bool,
+    ended: bool,
+}
+
+/// Who waits for its end.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    pub(crate) lock: SpinLock,
+    pub(crate) joiner: Cell<Option<&'static Record>>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Record {
-    parked: Mutex<Parked>,
+    told: Mutex<Told>,
     changes: Condvar,
     pub(crate) held_by: AtomicU64,
+    asked_level: AtomicU8,
+    /// Its thread's own, as what follows.
+    level: core::cell::Cell<u8>,
+    pub(crate) state: core::cell::Cell<State>,
+    pub(crate) inheritance: Inheritance,
+    pub(crate) completion: Completion,
+    vp: Vp,
 }
 
 impl Record {
-    fn new() -> Self {
-        let held_by = AtomicU64::new(0);
-        Self { parked: Mutex::new(Parked::No), changes: Condvar::new(), held_by }
+    /// One that asks for `level`.
+    pub(crate) fn at(level: u8) -> &'static Self {
+        let told = Told { parked: Parked::No, changed: false, asleep: false, ended: false };
+        let record = Self {
+            told: Mutex::new(told),
+            changes: Condvar::new(),
+            held_by: AtomicU64::new(0),
+            asked_level: AtomicU8::new(level),
+            level: core::cell::Cell::new(level),
+            state: core::cell::Cell::new(State::Runnable),
+            inheritance: Inheritance::new(),
+            completion: Completion { lock: SpinLock::new(), joiner: Cell::new(None) },
+            vp: Vp::new(),
+        };
+        // Its words' and cells' first use.
+        record.inheritance.forget();
+        record.effective_level();
+        record.completion.joiner.get();
+        record.completion.lock.release();
+        record.release_inheritance();
+        for_ever(record)
+    }
+
+    pub(crate) fn home(&'static self) -> &'static Vp {
+        &self.vp
+    }
+
+    /// The virtual processor of the calling thread; where an execution has failed and unwinds, whichever.
+    pub(crate) fn own_vp() -> &'static Vp {
+        static GONE: Vp = Vp::new();
+        if std::thread::panicking() { &GONE } else { MicroprocessRef::current().0.home() }
     }
 
     /// From here on a waker may end the wait.
     pub(crate) fn prepare_to_park(&self, limited: bool) {
-        *self.parked.lock().unwrap() = Parked::Yes { limited };
+        self.state.set(State::Parked);
+        self.told.lock().unwrap().parked = Parked::Yes { limited };
     }
 
-    /// Waits; how that ended.
-    pub(crate) fn park(&self) -> Parked {
-        let mut parked = self.parked.lock().unwrap();
-        while matches!(*parked, Parked::Yes { .. }) {
-            parked = self.changes.wait(parked).unwrap();
+    /// Waits, and does meanwhile what others ask; how that ended.
+    pub(crate) fn park(&'static self) -> Parked {
+        let mut told = self.told.lock().unwrap();
+        while matches!(told.parked, Parked::Yes { .. }) {
+            if told.changed {
+                drop(told);
+                self.serve();
+                told = self.told.lock().unwrap();
+                continue;
+            }
+            told.asleep = true;
+            self.changes.notify_all();
+            told = self.changes.wait(told).unwrap();
+            told.asleep = false;
         }
-        core::mem::replace(&mut *parked, Parked::No)
+        self.state.set(State::Runnable);
+        core::mem::replace(&mut told.parked, Parked::No)
+    }
+
+    /// Takes a new level over, if it was told of one, and carries it on. By its thread.
+    pub(crate) fn serve(&'static self) {
+        let changed = core::mem::take(&mut self.told.lock().unwrap().changed);
+        if changed {
+            self.vp.changed(self);
+            if self.state.get() == State::Parked {
+                propagate(&self.vp, self);
+            }
+        }
+    }
+
+    /// Asks it to do so.
+    pub(crate) fn post(&'static self, bits: u32) {
+        assert_eq!(bits, remote::CHANGED);
+        let mut told = self.told.lock().unwrap();
+        told.changed = true;
+        self.changes.notify_all();
+    }
+
+    /// Waits until it was asked to. By its thread.
+    pub(crate) fn await_change(&self) {
+        let mut told = self.told.lock().unwrap();
+        while !told.changed {
+            told = self.changes.wait(told).unwrap();
+        }
+    }
+
+    /// It never runs again.
+    pub(crate) fn end(&self) {
+        let mut told = self.told.lock().unwrap();
+        told.ended = true;
+        self.changes.notify_all();
+    }
+
+    /// Waits until it sleeps or has ended; whether it sleeps.
+    pub(crate) fn await_rest(&self) -> bool {
+        let mut told = self.told.lock().unwrap();
+        loop {
+            let sleeps = told.asleep && !told.changed && matches!(told.parked, Parked::Yes { .. });
+            if sleeps || told.ended {
+                return sleeps;
+            }
+            told = self.changes.wait(told).unwrap();
+        }
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn await_end(&self) {
+        let mut told = self.told.lock().unwrap();
+        while !told.ended {
+            told = self.changes.wait(told).unwrap();
+        }
     }
 
     /// Ends the wait; one that comes too late does nothing.
     pub(crate) fn wake(&self) {
-        if std::thread::panicking() {
-            return;
-        }
-        let mut parked = self.parked.lock().unwrap();
-        if matches!(*parked, Parked::Yes { .. }) {
-            *parked = Parked::Woken;
-            self.changes.notify_one();
-        }
+        self.end_as(Parked::Woken, |_| true);
     }
 
     /// The time of its wait is over, if it waits and has a limit.
     pub(crate) fn time_out(&self) {
-        let mut parked = self.parked.lock().unwrap();
-        if *parked == (Parked::Yes { limited: true }) {
-            *parked = Parked::TimedOut;
-            self.changes.notify_one();
+        self.end_as(Parked::TimedOut, |limited| limited);
+    }
+
+    fn end_as(&self, how: Parked, may_end: impl FnOnce(bool) -> bool) {
+        if std::thread::panicking() {
+            return;
+        }
+        let mut told = self.told.lock().unwrap();
+        if let Parked::Yes { limited } = told.parked
+            && may_end(limited)
+        {
+            told.parked = how;
+            self.changes.notify_all();
         }
     }
 
-    pub(crate) fn begin_wait(&self, _wait: &Wait<'_>) {}
-
-    pub(crate) fn end_wait(&self) {}
-
-    pub(crate) fn begin_ranked(&self, _ranked: &Ranked<'_>) {}
-
-    pub(crate) fn end_ranked(&self) {}
-
-    pub(crate) fn release_inheritance(&self) {}
-
-    pub(crate) fn effective_level(&self) -> u8 {
-        31
+    pub(crate) fn level(&self) -> u8 {
+        self.level.get()
     }
 
     pub(crate) fn asked_level(&self) -> u8 {
-        self.effective_level()
+        self.asked_level.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn take_asked_level(&self) {
+        self.level.set(self.effective_level());
+    }
+
+    /// `Microprocess::set_priority` of the caller's own.
+    pub(crate) fn set_level(&'static self, level: u8) {
+        self.asked_level.store(level, Ordering::SeqCst);
+        self.vp.changed(self);
+        propagate(&self.vp, self);
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct MicroprocessRef(pub(crate) &'static Record);
+
+impl core::fmt::Debug for MicroprocessRef {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("MicroprocessRef").finish_non_exhaustive()
+    }
+}
 
 impl PartialEq for MicroprocessRef {
     fn eq(&self, other: &Self) -> bool {
@@ -110,13 +254,21 @@ impl PartialEq for MicroprocessRef {
     }
 }
 
+/// What models ask for that know of no levels.
+const NORMAL: u8 = 31;
+
 loom::thread_local! {
-    static CURRENT: &'static Record = for_ever(Record::new());
+    static CURRENT: core::cell::Cell<&'static Record> = core::cell::Cell::new(Record::at(NORMAL));
 }
 
 impl MicroprocessRef {
     pub(crate) fn current() -> Self {
-        Self(CURRENT.with(|record| *record))
+        Self(CURRENT.with(core::cell::Cell::get))
+    }
+
+    /// From here on the calling thread is that microprocess.
+    pub(crate) fn become_current(self) {
+        CURRENT.with(|record| record.set(self.0));
     }
 
     pub(crate) fn holds_one_more(self) {}
@@ -128,7 +280,7 @@ impl MicroprocessRef {
     }
 
     pub(crate) fn priority(self) -> u8 {
-        self.0.effective_level()
+        self.0.level()
     }
 
     pub(crate) fn id(self) -> u64 {

@@ -1,13 +1,44 @@
-//! A virtual processor, of which each thread of a model has its own.
+//! A virtual processor, of which each microprocess of a model has its own: what others ask of it, it does.
+//!
+//! A mutant: while [`forget_changes`] is in force it does not.
 
+use core::cell::Cell;
+
+use crate::inherit::take_over;
+use crate::prim::atomic::Ordering;
 use crate::record::{MicroprocessRef, Record};
+
+thread_local! {
+    // Loom runs all its threads on one kernel thread.
+    static FORGETS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From here on nobody of this test takes a new level over.
+pub(crate) fn forget_changes() {
+    FORGETS.set(true);
+}
+
+pub(crate) mod attention {
+    pub(crate) const RECONSIDER: u32 = 1;
+}
 
 #[derive(Debug)]
 pub(crate) struct Vp {
     pub(crate) current: Current,
+    pub(crate) attention: Attention,
 }
 
-pub(crate) static VP: Vp = Vp { current: Current };
+impl Vp {
+    pub(crate) const fn new() -> Self {
+        Self { current: Current, attention: Attention }
+    }
+
+    pub(crate) fn changed(&self, record: &'static Record) {
+        if !FORGETS.get() {
+            take_over(record);
+        }
+    }
+}
 
 /// Who runs there: whoever asks.
 #[derive(Debug)]
@@ -17,4 +48,12 @@ impl Current {
     pub(crate) fn get(&self) -> Option<&'static Record> {
         Some(MicroprocessRef::current().0)
     }
+}
+
+/// Nobody else runs there, who could be more urgent.
+#[derive(Debug)]
+pub(crate) struct Attention;
+
+impl Attention {
+    pub(crate) fn fetch_or(&self, _bits: u32, _ordering: Ordering) {}
 }

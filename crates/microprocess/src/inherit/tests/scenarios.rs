@@ -187,7 +187,7 @@ fn a_ring_of_waits_ends_and_is_a_deadlock() {
 }
 
 /// Sleeps until `who` runs at `level`; gives up after long.
-fn await_level(who: &Microprocess, level: u8) {
+pub(super) fn await_level(who: &Microprocess, level: u8) {
     let end_ns = monotonic_ns() + GIVE_UP_NS;
     while who.effective_priority().level() != level {
         assert!(monotonic_ns() < end_ns, "{} instead of {level}", who.effective_priority().level());

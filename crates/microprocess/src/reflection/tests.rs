@@ -1,3 +1,5 @@
+//! What the host is told, on the host.
+
 use std::sync::Arc;
 use std::thread;
 
@@ -6,9 +8,9 @@ use kyocho_sys::scheduling::{nice, set_attributes};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
-use super::{BUSY, Told};
+use super::permitted;
+use super::told::{BUSY, Told};
 use crate::priority::Priority;
-use crate::reflection::permitted;
 
 const LOW: u8 = 3;
 

@@ -1,0 +1,87 @@
+//! Who leaves a virtual processor for another one: see [`balance`]. By the holder, masked.
+
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
+
+use super::{Vp, attention};
+use crate::balance::{self, TRAVELS};
+use crate::scheduler::Slice;
+
+impl Vp {
+    /// Somebody became runnable: if several are, and others are idle, the monitor is to see whether they are worth waking.
+    #[inline]
+    pub(crate) fn offer(&self) {
+        if self.offers.load(Ordering::Relaxed) && self.queue.count_up_to(2) == 2 {
+            self.offer_to_idle();
+        }
+    }
+
+    #[cold]
+    fn offer_to_idle(&self) {
+        if self.shared().idle.load(Ordering::Relaxed) != 0 {
+            self.offers.store(false, Ordering::Relaxed);
+            self.shared().monitor.poke();
+        }
+    }
+
+    /// Whether it has told the monitor so, and may not again.
+    pub(crate) fn has_offered(&self) -> bool {
+        !self.offers.load(Ordering::Relaxed)
+    }
+
+    /// Whether it may tell the monitor so from now on.
+    pub(crate) fn let_offer(&self, may: bool) {
+        let others = self.shared().vps().len() > 1;
+        self.offers.store(others && may, Ordering::Relaxed);
+    }
+
+    /// The holder has entered an object whose last user was virtual processor `from`. Where that happens all the time, those who use the objects are to be
+    /// together: the one of the higher number gives all it has to the other.
+    #[inline]
+    pub(crate) fn note_travel(&self, from: usize) {
+        let travels = self.counters.travels.bump();
+        if from < self.index && travels.is_multiple_of(TRAVELS) {
+            self.weigh_travels(from);
+        }
+    }
+
+    #[cold]
+    fn weigh_travels(&self, from: usize) {
+        let now_ns = monotonic_ns();
+        let took_ns = now_ns - self.travelled_ns.replace(now_ns);
+        if balance::travels_too_much(took_ns) && !self.queue.has_user() {
+            self.join_now(from);
+        }
+    }
+
+    /// Everybody who is here and may move goes to virtual processor `index`, if that runs, at the next scheduling point. By the holder, masked.
+    pub(crate) fn join_now(&self, index: usize) {
+        if let Some(other) = self.shared().vp(index) {
+            self.joins.set(Some(other));
+            self.attention.fetch_or(attention::GATHER, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives everybody who may move to the virtual processor that this one joins, if it does. By the holder, on the base.
+    pub(crate) fn gather(&'static self) {
+        let Some(other) = self.joins.take() else { return };
+        self.counters.gathered.bump();
+        while let Some(record) = self.queue.give() {
+            record.send_to(other);
+        }
+    }
+
+    /// Moves some of what is runnable here to virtual processors that are idle.
+    #[cold]
+    pub(crate) fn share(&self, slice: Slice) {
+        let vps = self.shared().vps();
+        let idle = vps.iter().filter(|vp| vp.is_free()).count();
+        let count = self.queue.surplus(idle, slice);
+        let heirs = vps.iter().filter(|vp| vp.is_free()).take(idle).cycle();
+        for (_, vp) in (0..count).zip(heirs) {
+            let Some(record) = self.queue.give() else { return };
+            self.counters.shared.bump();
+            record.send_to(vp);
+        }
+    }
+}

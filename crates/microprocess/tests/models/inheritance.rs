@@ -1,0 +1,193 @@
+//! Levels that travel along chains of waits while those wait, release, block elsewhere and change what they ask for: once everybody
+//! stands still, everybody has the level of the most urgent who waits for it, and nothing that anybody gave before.
+
+use loom::thread::spawn;
+
+use crate::guarded::may_be_tried;
+use crate::inherit::{Join, Ranked, Wait};
+use crate::prim::atomic::{forget_orderings, order_loads, order_stores};
+use crate::record::{MicroprocessRef, Record};
+use crate::spin::without_locks;
+use crate::sync::Mutex;
+use crate::vp::forget_changes;
+use crate::{explore, for_ever, must_fail};
+
+/// A microprocess that asks for `level` and runs `body`; and its end, when it has what it asked for and nothing else.
+fn microprocess(
+    level: u8,
+    body: impl FnOnce() + 'static,
+) -> (&'static Record, impl FnOnce() + 'static) {
+    let record = Record::at(level);
+    let thread = spawn(move || {
+        MicroprocessRef(record).become_current();
+        body();
+        record.end();
+    });
+    let ends = move || {
+        thread.join().unwrap();
+        assert_eq!(record.effective_level(), level);
+    };
+    (record, ends)
+}
+
+/// The calling thread as one that asks for `level`.
+fn become_one_at(level: u8) -> &'static Record {
+    let me = Record::at(level);
+    MicroprocessRef(me).become_current();
+    me
+}
+
+/// Does what it was told, and checks what that comes to.
+fn check_own(me: &'static Record, level: u8) {
+    me.serve();
+    assert_eq!((me.effective_level(), me.level()), (level, level));
+}
+
+/// One at 10 holds a first mutex, which one at 40 comes for, and begins to wait for a second one, which main holds at 5: it keeps the
+/// first one meanwhile, or has just released it.
+fn chain_of_two(keeps_the_first: bool) {
+    may_be_tried();
+    explore(Some(2), move || {
+        let [first, second] = [(); 2].map(|()| for_ever(Mutex::new(())));
+        let me = become_one_at(5);
+        let held = second.lock().unwrap();
+        let (middle, middle_ends) = microprocess(10, move || {
+            let outer = first.lock().unwrap();
+            let outer = keeps_the_first.then_some(outer);
+            drop(second.lock());
+            drop(outer);
+        });
+        let (urgent, urgent_ends) = microprocess(40, move || drop(first.lock()));
+        // The one in the middle waits for main.
+        me.await_change();
+        assert!(middle.await_rest());
+        let waits = keeps_the_first && urgent.await_rest();
+        if !keeps_the_first {
+            urgent.await_end();
+        }
+        let expected = if waits { 40 } else { 10 };
+        assert_eq!(middle.effective_level(), expected);
+        check_own(me, expected);
+        drop(held);
+        check_own(me, 5);
+        middle_ends();
+        urgent_ends();
+    });
+}
+
+#[test]
+fn a_level_goes_along_a_chain_that_grows_at_both_ends() {
+    chain_of_two(true);
+}
+
+#[test]
+fn who_comes_while_its_holder_releases_and_blocks_elsewhere_gives_nothing_there() {
+    chain_of_two(false);
+}
+
+#[test]
+fn chains_without_their_locks_are_caught() {
+    must_fail(|| {
+        without_locks();
+        chain_of_two(true);
+    });
+}
+
+/// A holder at 50 asks for 10 while somebody at 40 comes.
+fn lowered_holder() {
+    order_loads();
+    order_stores();
+    may_be_tried();
+    explore(Some(3), || {
+        let lock: &Mutex<()> = for_ever(Mutex::new(()));
+        let me = become_one_at(50);
+        let held = lock.lock().unwrap();
+        let (waiter, waiter_ends) = microprocess(40, move || drop(lock.lock()));
+        me.set_level(10);
+        assert!(waiter.await_rest());
+        check_own(me, 40);
+        drop(held);
+        check_own(me, 10);
+        waiter_ends();
+    });
+}
+
+#[test]
+fn a_holder_that_asks_for_less_while_somebody_comes_gets_that_ones_level() {
+    lowered_holder();
+}
+
+#[test]
+fn levels_whose_orderings_are_forgotten_are_caught() {
+    must_fail(|| {
+        forget_orderings();
+        lowered_holder();
+    });
+}
+
+#[test]
+fn a_home_that_takes_no_level_over_is_caught() {
+    must_fail(|| {
+        forget_changes();
+        lowered_holder();
+    });
+}
+
+/// `JoinHandle::join` of `src/spawn.rs`, written out again.
+fn join(joined: &'static Record) {
+    let me = MicroprocessRef::current().0;
+    me.prepare_to_park(false);
+    joined.completion.lock.acquire();
+    joined.completion.joiner.set(Some(me));
+    joined.completion.lock.release();
+    let join = Join::new(joined);
+    let wait = Wait { source: &join };
+    let ranked = Ranked { by: &join };
+    me.begin_ranked(&ranked);
+    if me.effective_level() > joined.asked_level() {
+        join.begin(me.home(), me, &wait);
+    }
+    me.park();
+    me.end_ranked();
+    join.end(me.home(), me);
+}
+
+/// Wakes who joins `me`.
+fn conclude(me: &'static Record) {
+    me.completion.lock.acquire();
+    let joiner = me.completion.joiner.replace(None);
+    me.completion.lock.release();
+    joiner.expect("it joins").wake();
+}
+
+/// One at 50 asks for 10 while somebody at 40 begins to wait for its end.
+fn lowered_while_joined() {
+    order_loads();
+    order_stores();
+    may_be_tried();
+    explore(Some(3), || {
+        let me = become_one_at(50);
+        let (_joiner, joiner_ends) = microprocess(40, move || join(me));
+        me.set_level(10);
+        while me.effective_level() != 40 {
+            me.await_change();
+            me.serve();
+        }
+        conclude(me);
+        joiner_ends();
+        check_own(me, 10);
+    });
+}
+
+#[test]
+fn who_asks_for_less_while_it_is_joined_gets_its_joiners_level() {
+    lowered_while_joined();
+}
+
+#[test]
+fn who_is_joined_and_takes_no_level_over_is_caught() {
+    must_fail(|| {
+        forget_changes();
+        lowered_while_joined();
+    });
+}

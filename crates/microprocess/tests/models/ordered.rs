@@ -1,0 +1,365 @@
+//! Orders to a microprocess that begins, parks, is woken, stands still and ends: a kill ends it wherever it is, a suspended one goes on
+//! once it is resumed, no wake is lost over it, and an order reaches nobody but whom it is for.
+//!
+//! Inbox, attention and order word are real; its virtual processor, which does with it what `dispatch.rs`, `orders.rs` and `schedule.rs` do, is
+//! written out again.
+
+#[path = "../../src/orders/word.rs"]
+mod word;
+
+use core::cell::Cell;
+
+use loom::thread::spawn;
+
+use crate::inbox::attention::{self, IDLE, INBOX, Sleeper, raise, rest, rise, take};
+use crate::inbox::real::{Inbox, Posted, answer, ask};
+use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings, order_stores};
+use crate::record::State;
+use crate::turn::Turn;
+use crate::{explore, for_ever, must_fail};
+use word::{Due, KILL, Orders, SUSPEND};
+
+/// Bits of messages.
+const WAKE: u32 = 2;
+const ORDERS: u32 = 4;
+
+const ID: u64 = 7;
+
+struct Record {
+    bits: AtomicU32,
+    next: AtomicPtr<Self>,
+    orders: Orders,
+    // The holder's.
+    state: Cell<State>,
+    queued: Cell<bool>,
+    /// A kill ended its wait.
+    timed_out: Cell<bool>,
+    has_waited: Cell<bool>,
+}
+
+impl Posted for Record {
+    fn bits(&self) -> &AtomicU32 {
+        &self.bits
+    }
+
+    fn next(&self) -> &AtomicPtr<Self> {
+        &self.next
+    }
+}
+
+/// How the microprocess ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    OfItself,
+    Killed,
+}
+
+/// A virtual processor, and the microprocess that runs there.
+struct Home {
+    inbox: Inbox<Record>,
+    attention: AtomicU32,
+    turn: Turn,
+    record: Record,
+    /// What the microprocess waits for: 0 until it waits (1) or a wake has come (2).
+    awaited: AtomicU32,
+    way: Way,
+}
+
+// SAFETY: cells are touched by the holder alone; loom runs all its threads on one kernel thread.
+unsafe impl Sync for Home {}
+
+/// How orders are given, and what the holder does about them.
+#[derive(Clone, Copy)]
+struct Way {
+    order: fn(&'static Home, u64, u64),
+    due: fn(&Orders, State) -> Due,
+}
+
+const REAL: Way = Way { order: Home::order, due: Orders::due };
+
+impl Home {
+    fn new(way: Way) -> &'static Self {
+        let word = || AtomicU32::new(0);
+        let record = Record {
+            bits: word(),
+            next: AtomicPtr::new(core::ptr::null_mut()),
+            orders: Orders::new(),
+            state: Cell::new(State::Runnable),
+            queued: Cell::new(true),
+            timed_out: Cell::new(false),
+            has_waited: Cell::new(false),
+        };
+        let (inbox, turn) = (Inbox::new(), Turn::new());
+        let home = Self { inbox, attention: word(), turn, record, awaited: word(), way };
+        // Their words' first use.
+        home.inbox.drain(|_| ());
+        take(&home.attention);
+        home.turn.renew();
+        home.record.orders.renew(ID);
+        home.record.next.load(Ordering::Relaxed);
+        for word in [&home.record.bits, &home.awaited] {
+            word.load(Ordering::Relaxed);
+        }
+        for_ever(home)
+    }
+
+    // ----- from outside
+
+    fn post(&'static self, bits: u32) {
+        if ask(&self.record, bits) {
+            self.inbox.put(&self.record);
+            if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
+                self.turn.rouse();
+            }
+        }
+    }
+
+    fn order(&'static self, set: u64, clear: u64) {
+        assert!(self.record.orders.change(ID, set, clear));
+        self.post(ORDERS);
+    }
+
+    fn wake(&'static self) {
+        if self.awaited.swap(2, Ordering::AcqRel) == 1 {
+            self.post(WAKE);
+        }
+    }
+
+    // ----- the holder
+
+    fn serve(&'static self) {
+        if take(&self.attention) & INBOX != 0 {
+            self.inbox.drain(|record| self.handle(answer(record)));
+        }
+    }
+
+    fn handle(&self, bits: u32) {
+        let Record { state, orders, timed_out, .. } = &self.record;
+        if bits & WAKE != 0 && state.get() == State::Parked {
+            self.make_runnable();
+        }
+        if bits & ORDERS != 0 {
+            match (self.way.due)(orders, state.get()) {
+                Due::GoesOn => self.make_runnable(),
+                Due::WaitEnds => {
+                    timed_out.set(true);
+                    self.make_runnable();
+                }
+                Due::CallEnds => unreachable!("it makes no call"),
+                Due::Nothing => {}
+            }
+        }
+    }
+
+    fn make_runnable(&self) {
+        self.record.state.set(State::Runnable);
+        assert!(!self.record.queued.replace(true), "it is queued once");
+    }
+
+    /// The base: serves, runs the microprocess when it is queued, and rests when it is not, until it ends.
+    fn dispatch(&'static self) -> End {
+        loop {
+            self.serve();
+            if let Some(end) = self.run_next() {
+                return end;
+            }
+        }
+    }
+
+    fn run_next(&'static self) -> Option<End> {
+        if !self.record.queued.replace(false) {
+            self.idle();
+            None
+        } else if self.record.orders.is_suspended() {
+            self.record.state.set(State::Suspended);
+            None
+        } else {
+            self.remind();
+            self.run()
+        }
+    }
+
+    fn idle(&self) {
+        if rest(&self.attention, IDLE) {
+            self.turn.idle(None);
+            rise(&self.attention, IDLE);
+        }
+    }
+
+    fn remind(&self) {
+        if self.record.orders.is_killed() {
+            self.attention.fetch_or(attention::ORDERS, Ordering::Relaxed);
+        }
+    }
+
+    /// Does what came up; whether the microprocess has to stand still.
+    fn attend(&'static self) -> bool {
+        self.serve();
+        self.remind();
+        let stands_still = self.record.orders.is_suspended();
+        if stands_still {
+            self.record.state.set(State::Suspended);
+        }
+        stands_still
+    }
+
+    /// A kill point; whether it ends here.
+    fn point(&self) -> bool {
+        self.attention.load(Ordering::Relaxed) & attention::ORDERS != 0
+            && self.record.orders.is_killed()
+    }
+
+    /// The microprocess: it waits once, and ends. `None`: it goes on later.
+    fn run(&'static self) -> Option<End> {
+        if self.attention.load(Ordering::Relaxed) != 0 && self.attend() {
+            return None;
+        }
+        if self.point() {
+            return Some(End::Killed);
+        }
+        if self.record.has_waited.get() {
+            assert!(!self.record.timed_out.get(), "only a kill ends a wait that has no time limit");
+            assert_eq!(
+                self.awaited.fetch_add(0, Ordering::AcqRel),
+                2,
+                "it goes on when it is woken"
+            );
+            return Some(End::OfItself);
+        }
+        self.record.has_waited.set(true);
+        self.record.state.set(State::Parked);
+        if self.awaited.swap(1, Ordering::AcqRel) == 2 {
+            self.awaited.swap(2, Ordering::AcqRel);
+            self.make_runnable();
+        }
+        None
+    }
+}
+
+/// Plays `others` beside the microprocess, each on a thread of its own; how it ended.
+fn play(way: Way, others: &'static [fn(&'static Home)], expected: End) {
+    order_stores();
+    explore(Some(2), move || {
+        let home = Home::new(way);
+        let others: Vec<_> = others.iter().map(|other| spawn(move || other(home))).collect();
+        assert_eq!(home.dispatch(), expected);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+}
+
+fn kill(home: &'static Home) {
+    (home.way.order)(home, KILL, SUSPEND);
+}
+
+fn suspend(home: &'static Home) {
+    (home.way.order)(home, SUSPEND, 0);
+}
+
+fn suspend_and_resume(home: &'static Home) {
+    suspend(home);
+    (home.way.order)(home, 0, SUSPEND);
+}
+
+fn suspend_and_kill(home: &'static Home) {
+    suspend(home);
+    kill(home);
+}
+
+fn killed_while_suspended_by_another(way: Way) {
+    play(way, &[kill, suspend_and_resume], End::Killed);
+}
+
+#[test]
+fn a_kill_ends_it_wherever_it_is() {
+    play(REAL, &[kill], End::Killed);
+}
+
+#[test]
+fn a_kill_ends_it_although_it_stands_still() {
+    play(REAL, &[suspend_and_kill], End::Killed);
+}
+
+#[test]
+fn a_kill_ends_it_although_another_suspends_and_resumes_it() {
+    killed_while_suspended_by_another(REAL);
+}
+
+#[test]
+fn who_is_resumed_goes_on_and_keeps_its_wake() {
+    play(REAL, &[suspend_and_resume, Home::wake], End::OfItself);
+}
+
+#[test]
+fn orders_whose_orderings_are_forgotten_are_caught() {
+    must_fail(|| {
+        forget_orderings();
+        killed_while_suspended_by_another(REAL);
+    });
+}
+
+/// Mutant: tells the holder, and says only then what of.
+fn orders_late(home: &'static Home, set: u64, clear: u64) {
+    home.post(ORDERS);
+    home.record.orders.change(ID, set, clear);
+}
+
+#[test]
+fn an_order_after_its_message_is_caught() {
+    must_fail(|| play(Way { order: orders_late, ..REAL }, &[kill], End::Killed));
+}
+
+/// Mutant: a kill is noticed where it runs alone.
+fn leaves_who_is_parked(orders: &Orders, state: State) -> Due {
+    if state == State::Parked { Due::Nothing } else { orders.due(state) }
+}
+
+#[test]
+fn a_kill_that_leaves_who_is_parked_is_caught() {
+    must_fail(|| play(Way { due: leaves_who_is_parked, ..REAL }, &[kill], End::Killed));
+}
+
+/// Mutant: who stands still is not looked at again.
+fn leaves_who_stands_still(orders: &Orders, state: State) -> Due {
+    if state == State::Suspended { Due::Nothing } else { orders.due(state) }
+}
+
+#[test]
+fn a_resume_that_leaves_who_stands_still_is_caught() {
+    let way = Way { due: leaves_who_stands_still, ..REAL };
+    must_fail(|| play(way, &[suspend_and_resume, Home::wake], End::OfItself));
+}
+
+/// Mutant: who is suspended goes on at once where it is parked.
+fn resumes_the_parked(orders: &Orders, state: State) -> Due {
+    if state == State::Parked { Due::GoesOn } else { orders.due(state) }
+}
+
+#[test]
+fn a_resume_that_ends_a_wait_is_caught() {
+    let way = Way { due: resumes_the_parked, ..REAL };
+    must_fail(|| play(way, &[suspend_and_resume, Home::wake], End::OfItself));
+}
+
+/// Somebody orders the last user of a record while that becomes another's.
+fn order_while_renewed(next_id: u64) {
+    order_stores();
+    explore(None, move || {
+        let orders: &Orders = for_ever(Orders::new());
+        orders.renew(ID);
+        let killer = spawn(move || orders.change(ID, KILL, 0));
+        orders.renew(next_id);
+        let came_in_time = killer.join().unwrap();
+        assert!(!orders.is_any(), "in time: {came_in_time}");
+        assert!(orders.change(next_id, SUSPEND, 0) && orders.is_suspended());
+    });
+}
+
+#[test]
+fn an_order_never_reaches_the_next_user_of_a_record() {
+    order_while_renewed(ID + 1);
+}
+
+#[test]
+fn a_word_that_does_not_tell_users_apart_is_caught() {
+    must_fail(|| order_while_renewed(ID));
+}

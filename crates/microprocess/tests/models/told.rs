@@ -1,0 +1,117 @@
+//! The monitor, the heir of a virtual processor and the thread itself, which starts a process: one at a time tells the host, the
+//! process is nobody special, and what the word says is what the host knows.
+
+use loom::thread::{spawn, yield_now};
+
+use crate::prim::atomic::{Ordering, forget_orderings, order_stores};
+use crate::prim::cell::Cell;
+use crate::priority::Priority;
+use crate::reflection::{BUSY, Means, Told, word};
+use crate::scheduling::{Attributes, set_attributes};
+use crate::task::ThreadId;
+use crate::{explore, for_ever, must_fail};
+
+const LOW: u8 = 3;
+const HIGH: u8 = 40;
+const NORMAL: u8 = Priority::NORMAL.level();
+
+/// How a thread is told of, and how it starts a process.
+#[derive(Clone, Copy)]
+struct Way {
+    tell: fn(&Told, ThreadId, u8),
+    untold: fn(&Told, ThreadId, &dyn Fn()),
+}
+
+const REAL: Way = Way {
+    tell: |told, thread, level| told.tell(Some(thread), level, Means),
+    untold: |told, thread, body| told.untold(thread, Means, body),
+};
+
+/// What the process that is started sees of its thread, from the beginning to the end of the start.
+fn start_a_process(thread: ThreadId) {
+    assert_eq!(thread.0.get(), NORMAL);
+    yield_now();
+    assert_eq!(thread.0.get(), NORMAL);
+}
+
+fn monitor_heir_and_starter(way: Way) {
+    order_stores();
+    explore(Some(3), move || {
+        let told: &Told = for_ever(Told::new());
+        let thread = ThreadId(for_ever(Cell::new(NORMAL)));
+        assert!(word(told).load(Ordering::Relaxed) == NORMAL && thread.0.get() == NORMAL);
+        let monitor = spawn(move || (way.tell)(told, thread, LOW));
+        let heir = spawn(move || (way.tell)(told, thread, HIGH));
+        (way.untold)(told, thread, &|| start_a_process(thread));
+        monitor.join().unwrap();
+        heir.join().unwrap();
+        assert_eq!(word(told).load(Ordering::Relaxed), thread.0.get(), "what was said is so");
+    });
+}
+
+#[test]
+fn one_at_a_time_tells_the_host_and_a_process_is_nobody_special() {
+    monitor_heir_and_starter(REAL);
+}
+
+#[test]
+fn forgotten_orderings_are_caught() {
+    must_fail(|| {
+        forget_orderings();
+        monitor_heir_and_starter(REAL);
+    });
+}
+
+fn tell_host(thread: ThreadId, level: u8) {
+    set_attributes(thread, Attributes { level }).unwrap();
+}
+
+/// Mutant: whether somebody else is telling does not matter.
+fn tells_beside_others(told: &Told, thread: ThreadId, level: u8) {
+    word(told).swap(BUSY, Ordering::Acquire);
+    tell_host(thread, level);
+    word(told).store(level, Ordering::Release);
+}
+
+#[test]
+fn who_tells_beside_others_is_caught() {
+    must_fail(|| monitor_heir_and_starter(Way { tell: tells_beside_others, ..REAL }));
+}
+
+/// Mutant: says what it is about to do.
+fn says_it_before(told: &Told, thread: ThreadId, level: u8) {
+    if word(told).swap(BUSY, Ordering::Acquire) != BUSY {
+        word(told).store(level, Ordering::Release);
+        tell_host(thread, level);
+    }
+}
+
+#[test]
+fn who_says_it_before_it_is_so_is_caught() {
+    must_fail(|| monitor_heir_and_starter(Way { tell: says_it_before, ..REAL }));
+}
+
+/// Mutant: starts the process although somebody is telling the host of its thread.
+fn starts_without_waiting(told: &Told, thread: ThreadId, body: &dyn Fn()) {
+    if word(told).swap(BUSY, Ordering::Acquire) != BUSY {
+        tell_host(thread, NORMAL);
+    }
+    body();
+    word(told).store(NORMAL, Ordering::Release);
+}
+
+#[test]
+fn a_process_that_does_not_wait_for_who_tells_is_caught() {
+    must_fail(|| monitor_heir_and_starter(Way { untold: starts_without_waiting, ..REAL }));
+}
+
+/// Mutant: the word is free again while the process is being started.
+fn starts_unguarded(told: &Told, thread: ThreadId, body: &dyn Fn()) {
+    told.untold(thread, Means, || ());
+    body();
+}
+
+#[test]
+fn a_process_during_whose_start_others_tell_is_caught() {
+    must_fail(|| monitor_heir_and_starter(Way { untold: starts_unguarded, ..REAL }));
+}
