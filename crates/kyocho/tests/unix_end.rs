@@ -68,7 +68,8 @@ fn signal(name: &str, targets: &[u32]) {
     assert!(Command::new("kill").arg(name).args(targets).status().unwrap().success());
 }
 
-/// Kills all of them at once: none sees another's end. Whoever would end another comes last.
+/// Kills all of them at once: none sees another's end. Whoever would end another comes last, and a parent behind its child: a stopped process that the end of its
+/// parent leaves alone is continued by the host.
 fn kill(targets: &[u32]) {
     signal("-STOP", targets);
     wait_until("all have stopped", || targets.iter().all(|target| has_stopped(*target)));
@@ -102,7 +103,7 @@ fn whoever_is_killed_of_an_instance_takes_it_along() {
         (&[WARDEN], "the warden was killed; what ran under it is", Some(125)),
         (&[COMMAND], "the command was killed; what ran under it is", None),
         (&[WARDEN, SERVER], "the server was killed; what ran under it is", Some(125)),
-        (&[COMMAND, SERVER], "command and server were killed; what ran under them is", None),
+        (&[SERVER, COMMAND], "command and server were killed; what ran under them is", None),
         (&[COMMAND, WARDEN], "the command was killed; what ran under it is", None),
     ] {
         let instance = Stubborn::start();
@@ -157,7 +158,9 @@ fn a_signal_to_the_command_reaches_the_program() {
     signal("-INT", &[child.id()]);
     signal("-USR1", &[child.id()]);
     assert_eq!(lines.next().unwrap().unwrap(), "asked");
-    signal("-TERM", &[child.id()]);
+    // As to every process of a service that is to end: server and warden outlive it.
+    let server = only_child(child.id());
+    signal("-TERM", &[server, only_child(server), child.id()]);
     assert_eq!(lines.next().unwrap().unwrap(), "told");
     assert_eq!(child.wait().unwrap().code(), Some(5));
 }

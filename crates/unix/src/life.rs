@@ -30,8 +30,19 @@ use std::sync::Arc;
 /// # Errors
 /// The host's.
 pub(crate) fn step_aside() -> Result<(), Errno> {
-    // Threads that the runtime starts inherit it. From a group in the background, writing to the terminal could stop the server.
-    set_delivery(Signal::TTOU, Delivery::Block)?;
+    // Threads that the runtime starts inherit it. From a group in the background, writing to the terminal could stop the server; the others are sent to
+    // every process of a service that is to end, of which the program is to have its time.
+    for signal in [
+        Signal::TTOU,
+        Signal::TERM,
+        Signal::HUP,
+        Signal::INT,
+        Signal::QUIT,
+        Signal::USR1,
+        Signal::USR2,
+    ] {
+        set_delivery(signal, Delivery::Block)?;
+    }
     rustix::process::setpgid(None, None).map_err(host)
 }
 
