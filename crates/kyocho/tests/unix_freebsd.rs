@@ -152,3 +152,29 @@ fn programs_of_the_other_system_are_refused_by_name() {
         "true: cannot execute: no FreeBSD program; run it without --personality freebsd\n";
     assert_eq!(output_of(&mut linux), (Some(126), expected.to_owned()));
 }
+
+#[test]
+fn a_hostile_program_gains_nothing_from_the_library_in_its_process() {
+    if !is_permitted("a_hostile_program_gains_nothing_from_the_library_in_its_process") {
+        return;
+    }
+    let folder = Folder::new();
+    let program = folder.path().join("hostile");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/unix/freebsd_hostile.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-static", "-nostdlib", "-fno-stack-protector", "-fno-pie", "-no-pie"]);
+    assert!(compiler.arg("-o").arg(&program).arg(source).status().unwrap().success());
+    // A C compiler of Linux says that its programs are Linux's.
+    const SYSTEM: usize = 7;
+    const FREEBSD: u8 = 9;
+    let mut bytes = std::fs::read(&program).unwrap();
+    bytes[SYSTEM] = FREEBSD;
+    std::fs::write(&program, bytes).unwrap();
+    let root = folder.path().to_str().unwrap();
+    let mut command =
+        inside(&["--root", root, "--personality", "freebsd", "--missing", "--", "/hostile"]);
+    let expected = "mprotect -1\nmunmap -1\nmmap -1\ntrapped -78\ngate 1\nopenat -2\nescape -2\nkill -3\n\
+        ptrace -38\nexecve -2\nscribbled 1\n\
+        kyocho unix: calls that are not there: ptrace (1), lio_listio (1)\n";
+    assert_eq!(output_of(&mut command), (Some(7), expected.to_owned()));
+}
