@@ -56,5 +56,5 @@ pub use memory::{Absent, Contents};
 pub use message::{BarrierKind, Message, Move, Update};
 pub use node::Node;
 pub use runtime::{
-    Dsm, Error, Hand, Placement, Seat, Settings, SharedArray, SharedCell, Statistics,
+    Checked, Dsm, Error, Hand, Placement, Seat, Settings, SharedArray, SharedCell, Statistics,
 };

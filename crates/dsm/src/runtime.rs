@@ -2,10 +2,12 @@
 
 mod array;
 mod cell;
+mod checked;
 mod core;
 mod crew;
 mod error;
 mod meeting;
+mod running;
 mod statistics;
 
 use ::core::cell::Cell;
@@ -17,25 +19,23 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use kyocho_sys::memory::PAGE_BYTES;
-use kyocho_sys::prim::thread::JoinHandle;
 use kyocho_sys::signal::AlternateStack;
-use kyocho_sys::thread;
 use kyocho_sys::two_views::TwoViews;
 
-use self::core::Core;
+use self::running::Running;
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
-use crate::interface::{Call, DsmError, Layout, Outcome, Patience, Subject, Who};
+use crate::interface::{Call, Layout, Outcome, Patience, Who};
 use crate::launch::Place;
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
-use crate::node::Node;
 use crate::transport::{Local, Tcp, TcpSettings, Transport};
-use crate::watch::{Detection, Guarded, WORDS_A_PAGE, Watch};
+use crate::watch::{Detection, WORDS_A_PAGE};
 use crew::handler_stack;
 
 pub use array::{Placement, SharedArray};
 pub use cell::SharedCell;
+pub use checked::Checked;
 pub use crew::{Hand, Seat};
 pub use error::Error;
 pub use statistics::Statistics;
@@ -43,7 +43,6 @@ pub use statistics::Statistics;
 /// Where all nodes of a program have shared memory, so that addresses in it mean the same everywhere: between what the kernel gives to
 /// programs at their begin and at their end.
 const BASE: usize = 0x0b00_0000_0000;
-const SERVICE_STACK_BYTES: usize = 1024 * 1024;
 
 /// What a program asks for when it joins; the same on all nodes.
 #[derive(Debug, Clone, Copy)]
@@ -85,16 +84,9 @@ impl Default for Settings {
 /// ```
 #[derive(Debug)]
 pub struct Dsm {
-    me: NodeId,
-    nodes: u16,
-    detection: Detection,
-    deadline: Duration,
+    running: Running,
     /// Bytes given out.
     used: usize,
-    core: Arc<Core>,
-    service: Option<JoinHandle<()>>,
-    views: Arc<TwoViews>,
-    _guarded: Guarded,
     _stack: Option<AlternateStack>,
     // Its memory's faults are answered on one thread.
     _thread: PhantomData<*mut ()>,
@@ -136,7 +128,7 @@ impl Dsm {
                 None
             }
         });
-        Self::start(me, layout, views, detection, transport, deadline, counters)
+        Self::of(Running::start(me, layout, views, detection, transport, deadline, counters)?)
     }
 
     /// One node of several in this process, on a thread of its own, for tests and for trying things out: the memory of each lies elsewhere.
@@ -151,67 +143,41 @@ impl Dsm {
     ) -> Result<Self, Error> {
         let views = Arc::new(TwoViews::new(layout.page_managers.len() * PAGE_BYTES, None)?);
         let deadline = Duration::from_secs(10);
-        Self::start(me, layout, views, detection, transport, deadline, None)
+        Self::of(Running::start(me, layout, views, detection, transport, deadline, None)?)
     }
 
-    fn start(
-        me: NodeId,
-        layout: Layout,
-        views: Arc<TwoViews>,
-        detection: Option<Detection>,
-        transport: Box<dyn Transport>,
-        deadline: Duration,
-        counters: Option<Counters>,
-    ) -> Result<Self, Error> {
-        let watch = match detection {
-            Some(detection) => Watch::new(&views, detection)?,
-            None => Watch::best(&views)?,
-        };
-        let (nodes, detection) = (layout.nodes, watch.detection());
-        let node = Node::new(me, layout.clone());
-        let core = Arc::new(Core::new(node, layout, watch, views.clone(), transport));
-        let stack = handler_stack()?;
-        let guarded = Guarded::new(views.program(), views.bytes(), core.clone())?;
-        let serving = core.clone();
-        let service =
-            thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(counters))?;
-        Ok(Self {
-            me,
-            nodes,
-            detection,
-            deadline,
-            used: 0,
-            core,
-            service: Some(service),
-            views,
-            _guarded: guarded,
-            _stack: stack,
-            _thread: PhantomData,
-        })
+    fn of(running: Running) -> Result<Self, Error> {
+        Ok(Self { running, used: 0, _stack: handler_stack()?, _thread: PhantomData })
+    }
+
+    /// The same node for an interpreter, which touches no shared memory by itself: every access is a call.
+    #[must_use]
+    pub fn checked(self) -> Checked {
+        Checked::new(self.running, self.used)
     }
 
     /// This node's rank.
     #[must_use]
     pub fn rank(&self) -> u16 {
-        self.me.0
+        self.running.me.0
     }
 
     /// How many nodes there are.
     #[must_use]
     pub fn nodes(&self) -> u16 {
-        self.nodes
+        self.running.nodes
     }
 
     /// How writes are noticed here.
     #[must_use]
     pub fn detection(&self) -> Detection {
-        self.detection
+        self.running.detection
     }
 
     /// Addresses of all shared memory here; the same on all nodes that joined by [`Self::join`].
     #[must_use]
     pub fn memory(&self) -> Range<usize> {
-        self.views.program()..self.views.program() + self.views.bytes()
+        self.running.views.program()..self.running.views.program() + self.running.views.bytes()
     }
 
     /// Allocates an array of zeros, on pages of its own. All nodes allocate the same, in the same order; crosses a barrier.
@@ -223,30 +189,7 @@ impl Dsm {
         length: usize,
         placement: Placement,
     ) -> Result<SharedArray<T>, Error> {
-        // Refused on all nodes alike, and before anything is given out: node 0 alone places pages, and the others would wait for it.
-        if let Placement::On(node) = placement
-            && node.0 >= self.nodes
-        {
-            return Err(DsmError::OutOfRange(Subject::Node(node)).into());
-        }
-        let left = self.views.bytes() - self.used;
-        let full = |bytes| Error::Full { bytes, left };
-        let bytes = length.checked_mul(size_of::<T>()).ok_or_else(|| full(usize::MAX))?;
-        let whole = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(|| full(bytes))?;
-        if whole > left {
-            return Err(full(bytes));
-        }
-        let array = SharedArray::new(self.used, length);
-        self.used += whole;
-        if self.me == NodeId(0) {
-            let pages = array.pages(0..length);
-            for (index, &page) in pages.iter().enumerate() {
-                let manager = placement.manager(index, pages.len(), self.nodes);
-                self.move_page(page, manager)?;
-            }
-        }
-        self.barrier(BarrierKind::Ordinary)?;
-        Ok(array)
+        self.running.allocate(ThreadId::FIRST, &mut self.used, length, placement)
     }
 
     /// The elements of an array. Reading or writing one may wait for its page; a page that is lost with its node ends the program,
@@ -263,7 +206,7 @@ impl Dsm {
         );
         // SAFETY: allocated here (asserted), mapped as long as `self` lives, used by this thread alone (`Dsm` is not `Send`, and lent to
         // its hands where there are any), and guarded.
-        unsafe { array.cells(self.views.program()) }
+        unsafe { array.cells(self.running.views.program()) }
     }
 
     /// Lets so many threads of this program share its node, instead of this one, until all seats are dropped: kernel threads or
@@ -296,7 +239,12 @@ impl Dsm {
     #[must_use]
     pub fn seats(&mut self, count: u16) -> Vec<Seat<'_>> {
         assert!(count < 1 << 15, "so many threads a node has numbers for");
-        Seat::all(&self.core, (self.me, self.nodes), (self.views.program(), self.used), count)
+        Seat::all(
+            &self.running.core,
+            (self.running.me, self.running.nodes),
+            (self.running.views.program(), self.used),
+            count,
+        )
     }
 
     /// Takes a lock; waits for it.
@@ -383,7 +331,7 @@ impl Dsm {
     /// # Errors
     /// [`Error::Protocol`]: a node is dead. Where touching the page would end the program, this only fails.
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
-        self.core.fetch(ThreadId::FIRST, page)??;
+        self.running.core.fetch(ThreadId::FIRST, page)??;
         Ok(())
     }
 
@@ -393,13 +341,13 @@ impl Dsm {
     /// # Errors
     /// [`Error::Host`].
     pub fn forget_writes(&mut self) -> Result<(), Error> {
-        Ok(self.core.forget()?)
+        Ok(self.running.core.forget()?)
     }
 
     /// What was counted here so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.core.statistics()
+        self.running.core.statistics()
     }
 
     /// Crosses a last barrier and leaves. Dropped instead, this node counts as dead.
@@ -408,7 +356,7 @@ impl Dsm {
     /// As for [`Self::barrier`].
     pub fn leave(mut self) -> Result<(), Error> {
         self.barrier(BarrierKind::Ordinary)?;
-        self.core.leave(self.deadline);
+        self.running.leave();
         Ok(())
     }
 
@@ -417,17 +365,7 @@ impl Dsm {
     }
 
     fn call(&mut self, call: Call, limit: Option<Duration>) -> Result<Outcome, Error> {
-        Ok(self.core.call(ThreadId::FIRST, call, limit)??)
-    }
-}
-
-impl Drop for Dsm {
-    fn drop(&mut self) {
-        self.core.end();
-        if let Some(service) = self.service.take() {
-            // It ends by a panic only where an assertion of the protocol broke, which it has told.
-            let _ended = service.join();
-        }
+        Ok(self.running.core.call(ThreadId::FIRST, call, limit)??)
     }
 }
 

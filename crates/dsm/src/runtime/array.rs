@@ -93,6 +93,16 @@ impl<T: Pod> SharedArray<T> {
         pages.map(|page| PageId(page as u32)).collect()
     }
 
+    /// The words of shared memory that one element is.
+    ///
+    /// # Panics
+    /// The index lies outside of the array.
+    pub(super) fn words(&self, index: usize) -> Range<usize> {
+        assert!(index < self.length, "outside of the array");
+        let first = (self.offset + index * size_of::<T>()) / 4;
+        first..first + size_of::<T>() / 4
+    }
+
     /// Whether it ends in the first `bytes` of shared memory.
     pub(super) fn is_within(&self, bytes: usize) -> bool {
         self.offset + self.length * size_of::<T>() <= bytes

@@ -186,6 +186,53 @@ impl Core {
         self.step_and_wait(state, thread, Call::Fetch(page), None)
     }
 
+    /// Reads words of a page from a given one on, once the page is here.
+    pub(super) fn read(
+        &self,
+        thread: ThreadId,
+        page: PageId,
+        first: usize,
+        words: &mut [u32],
+    ) -> Result<Result<(), DsmError>, Errno> {
+        let brought = self.with_page(thread, page, |state| {
+            let copy = state.node.copy(page).expect("it is here");
+            words.copy_from_slice(&copy[first..first + words.len()]);
+        });
+        Ok(brought?.map(drop))
+    }
+
+    /// Writes words of a page from a given one on, once the page is here.
+    pub(super) fn write(
+        &self,
+        thread: ThreadId,
+        page: PageId,
+        first: usize,
+        words: &[u32],
+    ) -> Result<Result<(), DsmError>, Errno> {
+        let words: Vec<(u32, u32)> = (first as u32..).zip(words.iter().copied()).collect();
+        let brought = self.with_page(thread, page, |state| {
+            state.node.touch(page);
+            state.node.write_words(page, &words).expect("it is here");
+            Pages::of(&self.views).put_words(page, &words);
+        });
+        Ok(brought?.map(drop))
+    }
+
+    /// Does something once a page is here.
+    fn with_page(&self, thread: ThreadId, page: PageId, act: impl FnOnce(&mut State)) -> Came {
+        loop {
+            let mut state = self.lock();
+            if state.node.copy(page).is_ok() {
+                act(&mut state);
+                return Ok(Ok(Outcome::Done));
+            }
+            state.statistics.read_faults += 1;
+            if let Err(why) = self.step_and_wait(state, thread, Call::Fetch(page), None)? {
+                return Ok(Err(why));
+            }
+        }
+    }
+
     /// Tells the node what the program has written since the last time.
     fn collect(&self, state: &mut State) -> Result<(), Errno> {
         let began = Instant::now();

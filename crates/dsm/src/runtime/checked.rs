@@ -1,0 +1,201 @@
+//! A node whose every access is a call, for interpreters: nothing is a fault, and what cannot be had is an error.
+//!
+//! Their threads move between kernel threads, and share the node as hands do ([`super::Hand`]), by numbers that the interpreter gives them.
+//! At a barrier one thread stands for the node; the others must leave shared memory alone until it is over.
+
+use core::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use bytemuck::Pod;
+use kyocho_sys::memory::PAGE_BYTES;
+
+use crate::address::{ConditionId, LockId, PageId, ThreadId};
+use crate::interface::{Call, Outcome, Patience, Who};
+use crate::lock::Mode;
+use crate::message::BarrierKind;
+use crate::runtime::array::{Placement, SharedArray};
+use crate::runtime::error::Error;
+use crate::runtime::running::Running;
+use crate::watch::WORDS_A_PAGE;
+
+/// A node of a program that is interpreted. Dropped without leaving, it counts as dead.
+#[derive(Debug)]
+pub struct Checked {
+    running: Running,
+    used: Mutex<usize>,
+}
+
+impl Checked {
+    pub(super) fn new(running: Running, used: usize) -> Self {
+        Self { running, used: Mutex::new(used) }
+    }
+
+    /// This node's rank.
+    #[must_use]
+    pub fn rank(&self) -> u16 {
+        self.running.me.0
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> u16 {
+        self.running.nodes
+    }
+
+    /// Allocates an array of zeros, as [`super::Dsm::allocate`] does; crosses a barrier.
+    ///
+    /// # Errors
+    /// Those of [`super::Dsm::allocate`].
+    pub fn allocate<T: Pod>(
+        &self,
+        thread: ThreadId,
+        length: usize,
+        placement: Placement,
+    ) -> Result<SharedArray<T>, Error> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        self.running.allocate(thread, &mut used, length, placement)
+    }
+
+    /// An element. Waits for its page where that is not here.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: a node is dead.
+    ///
+    /// # Panics
+    /// The index lies outside of the array.
+    pub fn get<T: Pod>(
+        &self,
+        thread: ThreadId,
+        array: &SharedArray<T>,
+        index: usize,
+    ) -> Result<T, Error> {
+        let mut value = T::zeroed();
+        let words = bytemuck::cast_slice_mut::<u8, u32>(bytemuck::bytes_of_mut(&mut value));
+        for (page, inside, part) in parts(array.words(index)) {
+            self.running.core.read(thread, page, inside, &mut words[part])??;
+        }
+        Ok(value)
+    }
+
+    /// Gives an element a value. Waits for its page where that is not here.
+    ///
+    /// # Errors
+    /// As for [`Self::get`].
+    ///
+    /// # Panics
+    /// The index lies outside of the array.
+    pub fn set<T: Pod>(
+        &self,
+        thread: ThreadId,
+        array: &SharedArray<T>,
+        index: usize,
+        value: T,
+    ) -> Result<(), Error> {
+        let words = bytemuck::cast_slice::<u8, u32>(bytemuck::bytes_of(&value));
+        for (page, inside, part) in parts(array.words(index)) {
+            self.running.core.write(thread, page, inside, &words[part])??;
+        }
+        Ok(())
+    }
+
+    /// Takes a lock; waits for it, and for another thread of this node that holds it. With patience to try only, whether it did.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range, held already, a node is dead.
+    pub fn acquire(
+        &self,
+        thread: ThreadId,
+        lock: LockId,
+        mode: Mode,
+        patience: Patience,
+    ) -> Result<bool, Error> {
+        let outcome = self.call(thread, Call::Acquire(lock, mode, patience))?;
+        Ok(outcome == Outcome::Done)
+    }
+
+    /// Gives a lock back.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: this thread does not hold it, a node is dead.
+    pub fn release(&self, thread: ThreadId, lock: LockId) -> Result<(), Error> {
+        self.call(thread, Call::Release(lock)).map(drop)
+    }
+
+    /// Gives an exclusive lock back, waits for a signal, and takes it again.
+    ///
+    /// # Errors
+    /// As for [`Self::release`].
+    pub fn wait(
+        &self,
+        thread: ThreadId,
+        lock: LockId,
+        condition: ConditionId,
+    ) -> Result<(), Error> {
+        self.call(thread, Call::WaitOn(lock, condition)).map(drop)
+    }
+
+    /// Signals who waits on a condition of a lock, which need not be held.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range, a node is dead.
+    pub fn signal(
+        &self,
+        thread: ThreadId,
+        lock: LockId,
+        condition: ConditionId,
+        who: Who,
+    ) -> Result<(), Error> {
+        self.call(thread, Call::Signal(lock, condition, who)).map(drop)
+    }
+
+    /// Crosses a barrier for this node.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: another thread of this node waits for something, a node is dead.
+    pub fn barrier(&self, thread: ThreadId, kind: BarrierKind) -> Result<(), Error> {
+        self.call(thread, Call::Barrier(kind)).map(drop)
+    }
+
+    /// Crosses a last barrier and says goodbye: nothing can be done with this node afterwards.
+    ///
+    /// # Errors
+    /// As for [`Self::barrier`].
+    pub fn leave(&self, thread: ThreadId) -> Result<(), Error> {
+        self.barrier(thread, BarrierKind::Ordinary)?;
+        self.running.leave();
+        Ok(())
+    }
+
+    fn call(&self, thread: ThreadId, call: Call) -> Result<Outcome, Error> {
+        Ok(self.running.core.call(thread, call, None)??)
+    }
+}
+
+/// Words of shared memory by page: the page, the first word in it, which of them.
+fn parts(words: Range<usize>) -> impl Iterator<Item = (PageId, usize, Range<usize>)> {
+    let mut at = words.start;
+    core::iter::from_fn(move || {
+        let (page, inside) = (at / WORDS_A_PAGE, at % WORDS_A_PAGE);
+        let end = words.end.min((page + 1) * WORDS_A_PAGE);
+        let part = at - words.start..end - words.start;
+        at = end;
+        (!part.is_empty()).then_some((PageId(page as u32), inside, part))
+    })
+}
+
+const _: () = assert!(WORDS_A_PAGE * 4 == PAGE_BYTES, "words of 4 bytes");
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+    use crate::address::PageId;
+
+    #[test]
+    fn an_element_that_lies_on_two_pages_has_two_parts() {
+        let found = |words| parts(words).collect::<Vec<_>>();
+        assert_eq!(found(5..8), [(PageId(0), 5, 0..3)]);
+        assert_eq!(found(1023..1026), [(PageId(0), 1023, 0..1), (PageId(1), 0, 1..3)]);
+        assert_eq!(found(1021..1024), [(PageId(0), 1021, 0..3)]);
+        assert_eq!(found(7..7), []);
+    }
+}
