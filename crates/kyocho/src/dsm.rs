@@ -15,6 +15,7 @@ use kyocho_dsm::watch::Detection;
 const EXAMPLES: &str = "\
 Examples:
   kyocho dsm run -n 4 ./sor 1024 1536          four nodes on this machine
+  kyocho dsm run -n 2 count.scm                a Scheme program, which imports (kyocho dsm)
   kyocho dsm run -n 8 --hosts hosts.txt ./sor  on the hosts of a file, by ssh
   kyocho dsm top                               what the nodes here do and wait for
   kyocho dsm check                             what this host offers

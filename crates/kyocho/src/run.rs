@@ -14,5 +14,11 @@ pub(crate) fn command(options: Options, file: &Path, arguments: Vec<String>) -> 
     if let Some(report) = &outcome.report {
         crate::terminal::complain(&report.to_string());
     }
+    if outcome.exit_code == 0
+        && let Err(why) = kyocho_lisp::shared::leave()
+    {
+        crate::terminal::complain(&format!("kyocho run: {why}"));
+        return ExitCode::FAILURE;
+    }
     ExitCode::from(outcome.exit_code)
 }

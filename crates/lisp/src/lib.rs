@@ -18,6 +18,7 @@ pub mod printer;
 pub mod raise;
 mod report;
 mod service;
+pub mod shared;
 pub mod symbol;
 pub mod syntax;
 pub mod system;

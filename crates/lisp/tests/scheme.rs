@@ -29,6 +29,7 @@ const PROGRAMS: &[&str] = &[
     "srfi-1",
     "threads",
     "gates",
+    "dsm",
     "hash-tables",
     "srfi-13",
     "srfi-14",

@@ -5,11 +5,13 @@
 
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
@@ -85,7 +87,7 @@ fn start(arguments: &RunArguments) -> Result<Vec<Child>, String> {
         let mut words = shell.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or("ssh"));
         command.args(words).arg(&seat.host).args(["kyocho", "dsm", "node", "--"]);
-        command.args(&arguments.program).stdin(Stdio::piped());
+        command.args(command_line(&arguments.program, "kyocho".into())).stdin(Stdio::piped());
         let mut child = command.spawn().map_err(|why| format!("cannot run {shell}: {why}"))?;
         let mut place = format!("{}={rank}\n", variable::RANK);
         variables.iter().for_each(|(name, value)| place.push_str(&format!("{name}={value}\n")));
@@ -104,14 +106,15 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Child>, String> {
         listeners.iter().map(TcpListener::local_addr).collect();
     let addresses = addresses.map_err(|why| why.to_string())?;
     let variables = common(arguments, &addresses)?;
+    let this = std::env::current_exe().map_err(|why| format!("cannot find myself: {why}"))?;
+    let words = command_line(&arguments.program, this.into());
     started(&listeners, |rank, listener| {
         let inherit = |to| {
             set_inheritance(listener.as_fd(), to)
                 .map_err(|why| format!("cannot hand a socket on: {why}"))
         };
-        let program = &arguments.program[0];
-        let mut command = Command::new(program);
-        command.args(&arguments.program[1..]).envs(variables.clone());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).envs(variables.clone());
         command.env(variable::RANK, rank.to_string());
         command.env(variable::LISTENER, listener.as_raw_fd().to_string());
         if rank > 0 {
@@ -119,10 +122,17 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Child>, String> {
         }
         inherit(Inheritance::Inherited)?;
         let child =
-            command.spawn().map_err(|why| format!("cannot run {}: {why}", program.display()));
+            command.spawn().map_err(|why| format!("cannot run {}: {why}", words[0].display()));
         inherit(Inheritance::Closed)?;
         child
     })
+}
+
+/// What a node is started by: a Scheme program is run by this command.
+fn command_line(program: &[OsString], this: OsString) -> Vec<OsString> {
+    let is_scheme = Path::new(&program[0]).extension().is_some_and(|kind| kind == "scm");
+    let before = if is_scheme { vec![this, "run".into()] } else { Vec::new() };
+    before.into_iter().chain(program.iter().cloned()).collect()
 }
 
 /// The standard input once more, from its begin, where it is a file; nothing otherwise.

@@ -60,7 +60,12 @@ pub(crate) fn procedures() -> impl Iterator<Item = (usize, &'static Procedure)> 
 }
 
 static PROCEDURES: LazyLock<Vec<&'static Procedure>> = LazyLock::new(|| {
-    let tables = [TABLE, crate::system::control::TABLE, crate::system::debugger::TABLE];
+    let tables = [
+        TABLE,
+        crate::system::control::TABLE,
+        crate::system::debugger::TABLE,
+        crate::shared::TABLE,
+    ];
     tables.into_iter().chain(crate::thread::TABLES).chain(crate::gate::TABLES).flatten().collect()
 });
 

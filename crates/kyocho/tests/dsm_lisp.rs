@@ -1,0 +1,57 @@
+//! `kyocho dsm run FILE.scm`: Scheme programs on several nodes.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What comes of a program on so many nodes: exit code, standard output, standard error.
+fn run(name: &str, nodes: &str, program: &str) -> (Option<i32>, String, String) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dsm-lisp");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(name).with_extension("scm");
+    let head = "(import (scheme base) (scheme write) (srfi 18) (kyocho dsm))\n";
+    fs::write(&file, format!("{head}{program}")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+    command.args(["dsm", "run", "-n", nodes]).arg(file).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn threads_of_all_nodes_count_in_one_vector() {
+    let program = "
+        (define sums (make-shared-vector 600 1))
+        (define (count n)
+          (if (> n 0)
+              (begin
+                (with-shared-lock 1
+                  (shared-vector-set! sums 350 (+ 1 (shared-vector-ref sums 350))))
+                (count (- n 1)))))
+        (define (spawn thunk) (thread-start! (make-thread thunk)))
+        (for-each thread-join! (map (lambda (i) (spawn (lambda () (count 40)))) '(1 2 3)))
+        (shared-vector-set! sums (shared-node) (* 1.5 (shared-node)))
+        (shared-barrier)
+        (if (= (shared-node) (- (shared-nodes) 1))
+            (begin
+              (write (map (lambda (i) (shared-vector-ref sums i)) '(0 1 2 3 350)))
+              (newline)))";
+    let (code, output, errors) = run("count", "3", program);
+    assert_eq!((code, output.trim()), (Some(0), "(0.0 1.5 3.0 1 361)"), "{errors}");
+}
+
+#[test]
+fn a_node_that_fails_is_an_exception_at_who_waits_for_it() {
+    let program = "
+        (define v (make-shared-vector 1 0))
+        (if (= (shared-node) 1) (error \"this node fails\"))
+        (display
+          (guard (e (#t (error-object-message e))) (shared-barrier) 'crossed))
+        (newline)
+        (display (shared-vector-ref v 0))";
+    let (code, output, errors) = run("fail", "2", program);
+    assert!(output.starts_with("shared-barrier: node 1 is dead"), "{output} {errors}");
+    assert!(output.ends_with("\n0"), "what is here can be read: {output}");
+    assert!(errors.contains("this node fails") && code != Some(0), "{code:?} {errors}");
+}

@@ -1,0 +1,72 @@
+;;; Shared memory across nodes (paper 3): vectors that all nodes of a program share, locks, conditions, barriers.
+;;;
+;;; `kyocho dsm run -n N FILE` runs a program on N nodes; each runs all of it. What is written under a lock is seen by who takes it next,
+;;; all the rest behind a barrier. Locks and conditions are numbers. One thread of a node crosses a barrier for it; its others must
+;;; leave shared vectors alone meanwhile.
+
+(define-library (kyocho dsm)
+  (import (scheme base)
+          (only (kyocho) shared-node shared-nodes shared-vector-place shared-vector-allocate! shared-vector? shared-vector-length
+                shared-vector-ref shared-vector-set! shared-acquire! shared-unlock! shared-wait!
+                shared-signal! shared-broadcast! shared-cross!))
+  (export
+   shared-node shared-nodes make-shared-vector shared-vector shared-vector? shared-vector-length
+   shared-vector-ref shared-vector-set! shared-vector->list shared-lock! shared-lock-try!
+   shared-snapshot! shared-unlock! shared-wait! shared-signal! shared-broadcast! shared-barrier
+   with-shared-lock with-shared-snapshot)
+  (begin
+
+    ;; All nodes make the same vectors in the same order; what node 0 gives them counts. Both cross barriers.
+    (define (make-shared-vector length . fill)
+      (let ((vector (shared-vector-allocate! (shared-vector-place) length)))
+        (if (pair? fill)
+            (begin
+              (if (= (shared-node) 0)
+                  (do ((i 0 (+ i 1))) ((= i length)) (shared-vector-set! vector i (car fill))))
+              (shared-barrier)))
+        vector))
+
+    (define (shared-vector . objects)
+      (let ((vector (make-shared-vector (length objects))))
+        (if (= (shared-node) 0)
+            (do ((i 0 (+ i 1)) (rest objects (cdr rest)))
+                ((null? rest))
+              (shared-vector-set! vector i (car rest))))
+        (shared-barrier)
+        vector))
+
+    (define (shared-vector->list vector)
+      (let loop ((i (- (shared-vector-length vector) 1)) (objects '()))
+        (if (< i 0)
+            objects
+            (loop (- i 1) (cons (shared-vector-ref vector i) objects)))))
+
+    (define (shared-lock! lock) (shared-acquire! lock #t #t) (if #f #f))
+    (define (shared-lock-try! lock) (shared-acquire! lock #t #f))
+    (define (shared-snapshot! lock) (shared-acquire! lock #f #t) (if #f #f))
+
+    (define (shared-barrier . kind)
+      (cond ((null? kind) (shared-cross! #f))
+            ((eq? (car kind) 'single-read-write) (shared-cross! #t))
+            ((eq? (car kind) 'ordinary) (shared-cross! #f))
+            (else (error "shared-barrier: ordinary or single-read-write" (car kind)))))
+
+    ;; However the body is left, the lock is given back; come back to, it is taken again.
+    (define-syntax with-shared-lock
+      (syntax-rules ()
+        ((_ lock body0 body ...)
+         (let ((number lock))
+           (dynamic-wind
+             (lambda () (shared-lock! number))
+             (lambda () body0 body ...)
+             (lambda () (shared-unlock! number)))))))
+
+    ;; The same for who only reads: it waits for who writes, and keeps no other node out.
+    (define-syntax with-shared-snapshot
+      (syntax-rules ()
+        ((_ lock body0 body ...)
+         (let ((number lock))
+           (dynamic-wind
+             (lambda () (shared-snapshot! number))
+             (lambda () body0 body ...)
+             (lambda () (shared-unlock! number)))))))))

@@ -1,0 +1,212 @@
+//! Shared memory across nodes, from Lisp (paper 3): the library `(kyocho dsm)` is made of these.
+//!
+//! ```text
+//!   (shared-vector-ref v i) ──> the node's copy, or its page is fetched ──> a value
+//!   (shared-acquire! lock ..) ─> the node asks the lock's manager: the thread is outside of Lisp meanwhile, others run
+//! ```
+//!
+//! The process is one node, joined when a program first needs it; its Lisp threads are the node's threads. A shared vector holds what means the
+//! same on all nodes: small exact integers, flonums, booleans, characters, the empty list.
+
+mod element;
+
+use crate::account::Bounds;
+use crate::heap::ForeignObject;
+use crate::machine::Machine;
+use crate::machine::access::Frame;
+use crate::machine::control::{Control, Procedure};
+use crate::raise::{Raise, Result};
+use crate::system::kernel::lock;
+use crate::value::Value;
+use core::fmt;
+use element::Element;
+use kyocho_dsm::{
+    BarrierKind, Checked, ConditionId, Dsm, Error, LockId, Mode, Patience, Placement, Settings,
+    SharedArray, ThreadId, Who,
+};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// The node that this process is.
+static NODE: Mutex<Option<Arc<Checked>>> = Mutex::new(None);
+
+/// Threads of a node have so many numbers; two Lisp threads that far apart would be taken for one.
+const THREADS: u64 = 1 << 15;
+
+/// A shared vector as Lisp holds it; none before it is allocated. Made first: a call that finds Lisp's memory full is made again, and
+/// shared memory must be given out once, as on all nodes.
+#[derive(Debug, Default)]
+struct SharedVector(OnceLock<SharedArray<Element>>);
+
+impl ForeignObject for SharedVector {}
+
+pub(crate) const TABLE: &[Procedure] = &[
+    Procedure::new("shared-node", 0, Some(0), |machine, _, _| {
+        let rank = node("shared-node", machine)?.rank();
+        Ok(Control::Value(Value::fixnum(rank.into())))
+    }),
+    Procedure::new("shared-nodes", 0, Some(0), |machine, _, _| {
+        let nodes = node("shared-nodes", machine)?.nodes();
+        Ok(Control::Value(Value::fixnum(nodes.into())))
+    }),
+    Procedure::new("shared-vector-place", 0, Some(0), |machine, _, _| {
+        let vector = Box::new(SharedVector::default());
+        Ok(Control::Value(machine.mutator.foreign(vector)?))
+    }),
+    Procedure::new("shared-vector-allocate!", 2, Some(2), allocate),
+    Procedure::new("shared-vector?", 1, Some(1), |_, frame, _| {
+        let is_one = frame.get(0).as_foreign::<SharedVector>().is_some();
+        Ok(Control::Value(Value::boolean(is_one)))
+    }),
+    Procedure::new("shared-vector-length", 1, Some(1), |_, frame, _| {
+        let length = vector("shared-vector-length", frame)?.len();
+        Ok(Control::Value(Value::fixnum(length as i64)))
+    }),
+    Procedure::new("shared-vector-ref", 2, Some(2), get),
+    Procedure::new("shared-vector-set!", 3, Some(3), set),
+    Procedure::new("shared-acquire!", 3, Some(3), acquire),
+    Procedure::new("shared-unlock!", 1, Some(1), |machine, frame, _| {
+        const WHO: &str = "shared-unlock!";
+        let lock = LockId(number(WHO, frame, 0)?);
+        call(WHO, machine, |node, thread| node.release(thread, lock))?;
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("shared-wait!", 2, Some(2), |machine, frame, _| {
+        const WHO: &str = "shared-wait!";
+        let (lock, condition) = (LockId(number(WHO, frame, 0)?), number(WHO, frame, 1)?);
+        call(WHO, machine, |node, thread| node.wait(thread, lock, ConditionId(condition)))?;
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("shared-signal!", 2, Some(2), |machine, frame, _| {
+        signal("shared-signal!", machine, frame, Who::One)
+    }),
+    Procedure::new("shared-broadcast!", 2, Some(2), |machine, frame, _| {
+        signal("shared-broadcast!", machine, frame, Who::All)
+    }),
+    Procedure::new("shared-cross!", 1, Some(1), |machine, frame, _| {
+        let single = frame.get(0).is_true();
+        let kind = if single { BarrierKind::SingleReadWrite } else { BarrierKind::Ordinary };
+        call("shared-barrier", machine, |node, thread| node.barrier(thread, kind))?;
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+];
+
+/// Leaves in good order, if this process is a node: at the end of a program that went well. Blocks until all nodes come to that.
+///
+/// # Errors
+/// In words: a node is dead.
+pub fn leave() -> core::result::Result<(), impl fmt::Display> {
+    let node = lock(&NODE).take();
+    node.map_or(Ok(()), |node| node.leave(ThreadId::FIRST))
+}
+
+fn allocate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    const WHO: &str = "make-shared-vector";
+    let length = number(WHO, frame, 1)? as usize;
+    let elements =
+        call(WHO, machine, |node, thread| node.allocate(thread, length, Placement::Blocks))?;
+    let vector = frame.get(0);
+    let place = vector.as_foreign::<SharedVector>().filter(|place| place.0.set(elements).is_ok());
+    place.ok_or_else(|| Raise::wrong_type(WHO, 1, "shared vector without memory", vector))?;
+    Ok(Control::Value(vector))
+}
+
+fn get(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    const WHO: &str = "shared-vector-ref";
+    let (elements, index) = place(WHO, frame)?;
+    let element = call(WHO, machine, |node, thread| node.get(thread, &elements, index))?;
+    element::value(&mut machine.mutator, element).map(Control::Value)
+}
+
+fn set(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    const WHO: &str = "shared-vector-set!";
+    let (elements, index) = place(WHO, frame)?;
+    let value = frame.get(2);
+    let expected = "exact integer of 61 bits, flonum, boolean, character or empty list";
+    let element = element::of(value).ok_or_else(|| Raise::wrong_type(WHO, 3, expected, value))?;
+    call(WHO, machine, |node, thread| node.set(thread, &elements, index, element))?;
+    Ok(Control::Value(Value::UNSPECIFIED))
+}
+
+/// `(shared-acquire! lock exclusive? wait?)`: whether it did.
+fn acquire(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    const WHO: &str = "shared-lock!";
+    let lock = LockId(number(WHO, frame, 0)?);
+    let mode = if frame.get(1).is_true() { Mode::Exclusive } else { Mode::NonExclusive };
+    let patience = if frame.get(2).is_true() { Patience::Wait } else { Patience::Try };
+    let has = call(WHO, machine, |node, thread| node.acquire(thread, lock, mode, patience))?;
+    Ok(Control::Value(Value::boolean(has)))
+}
+
+fn signal(who: &'static str, machine: &Machine, frame: Frame, whom: Who) -> Result<Control> {
+    let (lock, condition) = (LockId(number(who, frame, 0)?), number(who, frame, 1)?);
+    call(who, machine, |node, thread| node.signal(thread, lock, ConditionId(condition), whom))?;
+    Ok(Control::Value(Value::UNSPECIFIED))
+}
+
+/// The node that this process is; joins, the first time, and waits for all others.
+fn node(who: &'static str, machine: &Machine) -> Result<Arc<Checked>> {
+    let thread = machine.thread()?;
+    let Bounds { files, .. } = thread.session.account.bounds();
+    if !files {
+        let refusal = format!("{who}: this user may not share memory with other processes");
+        return Err(Raise::error(refusal, Vec::new()));
+    }
+    let joined = lock(&NODE).clone();
+    if let Some(node) = joined {
+        return Ok(node);
+    }
+    let joined = machine.kernel()?.threads.outside(thread, || {
+        let mut node = lock(&NODE);
+        if node.is_none() {
+            *node = Some(Arc::new(Dsm::join(Settings::default())?.checked()));
+        }
+        Ok(node.clone())
+    });
+    let node = joined.map_err(|error| failed(who, &error))?;
+    node.ok_or_else(|| Raise::error(format!("{who}: this program has left its node"), Vec::new()))
+}
+
+/// Does something as a thread of the node, outside of Lisp: it may take its time.
+fn call<T>(
+    who: &'static str,
+    machine: &Machine,
+    act: impl FnOnce(&Checked, ThreadId) -> core::result::Result<T, Error>,
+) -> Result<T> {
+    let node = node(who, machine)?;
+    let thread = machine.thread()?;
+    let number = ThreadId((thread.id % THREADS) as u16);
+    let done = machine.kernel()?.threads.outside(thread, || act(&node, number));
+    done.map_err(|error| failed(who, &error))
+}
+
+fn failed(who: &str, error: &Error) -> Raise {
+    Raise::error(format!("{who}: {error}"), Vec::new())
+}
+
+/// Argument 0: a shared vector.
+fn vector(who: &'static str, frame: Frame) -> Result<SharedArray<Element>> {
+    let value = frame.get(0);
+    let vector = value.as_foreign::<SharedVector>().and_then(|vector| vector.0.get().copied());
+    vector.ok_or_else(|| Raise::wrong_type(who, 1, "shared vector", value))
+}
+
+/// Arguments 0 and 1: a shared vector, and an index into it.
+fn place(who: &'static str, frame: Frame) -> Result<(SharedArray<Element>, usize)> {
+    let (elements, value) = (vector(who, frame)?, frame.get(1));
+    let index =
+        value.as_fixnum().ok_or_else(|| Raise::wrong_type(who, 2, "exact integer", value))?;
+    let inside = usize::try_from(index).ok().filter(|index| *index < elements.len());
+    let bound = || format!("0 <= index < {}", elements.len());
+    let index = inside.ok_or_else(|| Raise::out_of_range(who, 2, value, bound()))?;
+    Ok((elements, index))
+}
+
+/// Argument `i`: the number of a lock or a condition, or of elements.
+fn number(who: &'static str, frame: Frame, i: u16) -> Result<u32> {
+    let (value, position) = (frame.get(i), usize::from(i) + 1);
+    let number = value
+        .as_fixnum()
+        .ok_or_else(|| Raise::wrong_type(who, position, "exact integer", value))?;
+    let bound = || format!("0 <= number <= {}", u32::MAX);
+    u32::try_from(number).map_err(|_| Raise::out_of_range(who, position, value, bound()))
+}

@@ -1,0 +1,74 @@
+;;; Shared memory: on one node here; crates/kyocho/tests/dsm_lisp.rs runs programs on several.
+(import (scheme base) (scheme write) (scheme process-context) (srfi 18) (kyocho dsm))
+(include "harness.scm")
+
+(test 0 (shared-node)) (test 1 (shared-nodes))
+
+(define v (shared-vector 1 -2.5 #t #f #\x '() 1152921504606846975))
+(test #t (shared-vector? v)) (test #f (shared-vector? (vector 1))) (test 7 (shared-vector-length v))
+(test '(1 -2.5 #t #f #\x () 1152921504606846975) (shared-vector->list v))
+(test '(0 0 0) (shared-vector->list (make-shared-vector 3)))
+(test '(a b) (map (lambda (x) (if (= x 7) 'a 'b)) (list (shared-vector-ref (make-shared-vector 1000 7) 999) 1)))
+(shared-vector-set! v 0 9)
+(test 9 (shared-vector-ref v 0))
+(test 0 (shared-vector-length (shared-vector)))
+
+;; threads of one node exclude each other, and each waits by itself
+(define counter (make-shared-vector 1))
+(define (spawn thunk) (thread-start! (make-thread thunk)))
+(define (count n)
+  (if (> n 0)
+      (begin
+        (with-shared-lock 3
+          (shared-vector-set! counter 0 (+ 1 (shared-vector-ref counter 0))))
+        (count (- n 1)))))
+(define threads (map (lambda (i) (spawn (lambda () (count 200)))) '(1 2 3 4)))
+(for-each thread-join! threads)
+(test 800 (shared-vector-ref counter 0))
+
+(define flag (make-shared-vector 1 #f))
+(define waiter
+  (spawn (lambda ()
+           (with-shared-lock 5
+             (let loop ()
+               (if (not (shared-vector-ref flag 0))
+                   (begin (shared-wait! 5 0) (loop))))
+             'raised))))
+(with-shared-lock 5 (shared-vector-set! flag 0 #t))
+(shared-broadcast! 5 0)
+(test 'raised (thread-join! waiter))
+
+(shared-lock! 4)
+(test #f (thread-join! (spawn (lambda () (shared-lock-try! 4)))))
+(shared-unlock! 4)
+(test #t (shared-lock-try! 4))
+(shared-unlock! 4)
+(test 9 (with-shared-snapshot 4 (shared-vector-ref v 0)))
+
+;; a lock is given back however its section is left
+(test 'out (call/cc (lambda (k) (with-shared-lock 6 (k 'out)))))
+(test 'raised (guard (e (#t e)) (with-shared-lock 6 (raise 'raised))))
+(test #t (shared-lock-try! 6))
+(shared-unlock! 6)
+
+(shared-barrier)
+(shared-barrier 'single-read-write)
+
+;; bad input
+(test-error (shared-vector-ref v 7))
+(test-error (shared-vector-ref v -1))
+(test-error (shared-vector-ref v 'first))
+(test-error (shared-vector-ref (vector 1) 0))
+(test-error (shared-vector-set! v 0 "text"))
+(test-error (shared-vector-set! v 0 (list 1)))
+(test-error (shared-vector-set! v 0 1152921504606846976))
+(test-error (make-shared-vector -1))
+(test-error (make-shared-vector 4000000000))
+(test-error (shared-lock! 100000))
+(test-error (shared-lock! 'a))
+(test-error (shared-unlock! 1))
+(test-error (shared-wait! 1 0))
+(test-error (shared-barrier 'wide))
+(test-error (with-shared-lock 2 (with-shared-lock 2 1)))
+
+(finish)
