@@ -117,6 +117,12 @@ impl Lock {
         self.waiting.push((condition, request));
     }
 
+    /// Moves this thread of a node from its condition variable, if it waits on one, to the queue.
+    pub(crate) fn awaken(&mut self, node: NodeId, thread: ThreadId) {
+        let place = self.waiting.iter().position(|(_, request)| request.is_of(node, thread));
+        self.queue.extend(place.map(|place| self.waiting.remove(place).1));
+    }
+
     /// Moves one waiter, or all, from a condition variable to the queue.
     pub(crate) fn signal(&mut self, condition: ConditionId, all: bool) {
         while let Some(place) = self.waiting.iter().position(|(on, _)| *on == condition) {

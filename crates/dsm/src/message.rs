@@ -64,8 +64,10 @@ pub enum Message {
         /// Stamp of the newest update that the sender has.
         seen: u64,
     },
-    /// A thread of the sender waits no more.
+    /// A thread of the sender waits no more, and does without the lock.
     Cancel(LockId, ThreadId),
+    /// A thread of the sender waits on a condition no more, and takes the lock again.
+    Awaken(LockId, ThreadId),
     /// The lock is not to be had at once, or in time, by that thread of the receiver.
     Busy(LockId, ThreadId),
     /// The lock, and what was written under it.
@@ -164,6 +166,7 @@ impl Message {
         match self {
             Self::Acquire { .. } => "Acquire",
             Self::Cancel(..) => "Cancel",
+            Self::Awaken(..) => "Awaken",
             Self::Busy(..) => "Busy",
             Self::Grant { .. } => "Grant",
             Self::HandOn { .. } => "HandOn",

@@ -510,7 +510,11 @@ impl Node {
         let Some((&thread, waiting)) = waiting.find(|(_, waiting)| waiting.number == number) else {
             return;
         };
-        let Call::Acquire(lock, ..) = waiting.call else { return };
+        let (Call::Acquire(lock, ..) | Call::WaitOn(lock, _)) = waiting.call else { return };
+        if matches!(waiting.call, Call::WaitOn(..)) {
+            // It takes the lock again, as if it had been signalled.
+            return self.send(self.lock_manager(lock), Message::Awaken(lock, thread));
+        }
         let came = self.granted.get_mut(&lock).and_then(|granted| {
             let place = granted.iter().position(|granted| granted.thread == thread);
             place.and_then(|place| granted.remove(place))

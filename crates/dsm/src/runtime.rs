@@ -22,6 +22,7 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::signal::AlternateStack;
 use kyocho_sys::two_views::TwoViews;
 
+use self::core::Limit;
 use self::running::Running;
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
@@ -260,7 +261,7 @@ impl Dsm {
     /// # Errors
     /// As for [`Self::acquire`].
     pub fn try_acquire(&mut self, lock: LockId, mode: Mode) -> Result<bool, Error> {
-        let outcome = self.call(Call::Acquire(lock, mode, Patience::Try), None)?;
+        let outcome = self.call(Call::Acquire(lock, mode, Patience::Try), Limit::None)?;
         Ok(outcome == Outcome::Done)
     }
 
@@ -274,7 +275,7 @@ impl Dsm {
         mode: Mode,
         limit: Duration,
     ) -> Result<bool, Error> {
-        let outcome = self.call(Call::Acquire(lock, mode, Patience::Wait), Some(limit))?;
+        let outcome = self.call(Call::Acquire(lock, mode, Patience::Wait), Limit::After(limit))?;
         Ok(outcome == Outcome::Done)
     }
 
@@ -361,10 +362,10 @@ impl Dsm {
     }
 
     fn done(&mut self, call: Call) -> Result<(), Error> {
-        self.call(call, None).map(|_| ())
+        self.call(call, Limit::None).map(|_| ())
     }
 
-    fn call(&mut self, call: Call, limit: Option<Duration>) -> Result<Outcome, Error> {
+    fn call(&mut self, call: Call, limit: Limit<'_>) -> Result<Outcome, Error> {
         Ok(self.running.core.call(ThreadId::FIRST, call, limit)??)
     }
 }

@@ -73,9 +73,10 @@ impl Known<'_> {
     fn message(&self, message: &Message) -> bool {
         match message {
             Message::Acquire { lock, seen, .. } => self.lock(*lock) && counted(*seen),
-            Message::Cancel(lock, _) | Message::Busy(lock, _) | Message::Signal { lock, .. } => {
-                self.lock(*lock)
-            }
+            Message::Cancel(lock, _)
+            | Message::Awaken(lock, _)
+            | Message::Busy(lock, _)
+            | Message::Signal { lock, .. } => self.lock(*lock),
             Message::Grant { lock, stamp, time, updates, .. } => {
                 self.lock(*lock) && counted(*stamp) && counted(*time) && self.updates(updates)
             }

@@ -33,7 +33,7 @@ fn on_nodes(program: impl Fn(Checked) + Sync) {
 }
 
 fn acquire(node: &Checked, thread: ThreadId) {
-    assert!(node.acquire(thread, LOCK, Mode::Exclusive, Patience::Wait).unwrap());
+    assert!(node.acquire(thread, LOCK, Mode::Exclusive, Patience::Wait, &|| false).unwrap());
 }
 
 fn count(node: &Checked, thread: ThreadId, array: &SharedArray<Element>) {
@@ -75,10 +75,29 @@ fn a_thread_waits_on_a_condition_of_another_node() {
             node.set(FIRST, &flag, 0, [1, 0, 0]).unwrap();
         }
         while node.get(FIRST, &flag, 0).unwrap()[0] == 0 {
-            node.wait(FIRST, LOCK, ConditionId(0)).unwrap();
+            node.wait(FIRST, LOCK, ConditionId(0), &|| false).unwrap();
         }
         node.release(FIRST, LOCK).unwrap();
         node.signal(FIRST, LOCK, ConditionId(0), Who::All).unwrap();
+        node.leave(FIRST).unwrap();
+    });
+}
+
+#[test]
+fn who_waits_can_give_up() {
+    on_nodes(|node| {
+        if node.rank() == 0 {
+            acquire(&node, FIRST);
+        }
+        node.barrier(FIRST, BarrierKind::Ordinary).unwrap();
+        if node.rank() == 1 {
+            let has = node.acquire(FIRST, LOCK, Mode::Exclusive, Patience::Wait, &|| true);
+            assert!(!has.unwrap(), "the other has it");
+        } else {
+            // Nobody signals; it has the lock again afterwards.
+            node.wait(FIRST, LOCK, ConditionId(0), &|| true).unwrap();
+            node.release(FIRST, LOCK).unwrap();
+        }
         node.leave(FIRST).unwrap();
     });
 }

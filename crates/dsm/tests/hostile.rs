@@ -100,6 +100,7 @@ fn what_cannot_come_is_a_breach_and_changes_nothing() {
         (0, release(0), "Release"),
         (0, acquire(1), "Acquire"),
         (0, Message::Cancel(LockId(1), ThreadId::FIRST), "Cancel"),
+        (0, Message::Awaken(LockId(1), ThreadId::FIRST), "Awaken"),
         (
             0,
             Message::HandOn {
@@ -262,6 +263,7 @@ fn message() -> impl Strategy<Value = Message> {
             }
         ),
         (lock(), thread()).prop_map(|(lock, thread)| Message::Cancel(lock, thread)),
+        (lock(), thread()).prop_map(|(lock, thread)| Message::Awaken(lock, thread)),
         (lock(), thread()).prop_map(|(lock, thread)| Message::Busy(lock, thread)),
         (lock(), thread(), mode(), number.clone(), updates()).prop_map(
             |(lock, thread, mode, time, updates)| {

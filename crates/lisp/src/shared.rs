@@ -24,6 +24,7 @@ use kyocho_dsm::{
     BarrierKind, Checked, ConditionId, Dsm, Error, LockId, Mode, Patience, Placement, Settings,
     SharedArray, ThreadId, Who,
 };
+use kyocho_sys::prim::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The node that this process is.
@@ -40,12 +41,12 @@ struct SharedVector(OnceLock<SharedArray<Element>>);
 impl ForeignObject for SharedVector {}
 
 pub(crate) const TABLE: &[Procedure] = &[
-    Procedure::new("shared-node", 0, Some(0), |machine, _, _| {
-        let rank = node("shared-node", machine)?.rank();
+    Procedure::new("shared-node", 0, Some(0), |machine, frame, count| {
+        let rank = node("shared-node", machine, (frame, count))?.rank();
         Ok(Control::Value(Value::fixnum(rank.into())))
     }),
-    Procedure::new("shared-nodes", 0, Some(0), |machine, _, _| {
-        let nodes = node("shared-nodes", machine)?.nodes();
+    Procedure::new("shared-nodes", 0, Some(0), |machine, frame, count| {
+        let nodes = node("shared-nodes", machine, (frame, count))?.nodes();
         Ok(Control::Value(Value::fixnum(nodes.into())))
     }),
     Procedure::new("shared-vector-place", 0, Some(0), |machine, _, _| {
@@ -64,28 +65,31 @@ pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("shared-vector-ref", 2, Some(2), get),
     Procedure::new("shared-vector-set!", 3, Some(3), set),
     Procedure::new("shared-acquire!", 3, Some(3), acquire),
-    Procedure::new("shared-unlock!", 1, Some(1), |machine, frame, _| {
+    Procedure::new("shared-unlock!", 1, Some(1), |machine, frame, count| {
         const WHO: &str = "shared-unlock!";
         let lock = LockId(number(WHO, frame, 0)?);
-        call(WHO, machine, |node, thread| node.release(thread, lock))?;
+        call(WHO, machine, (frame, count), |node, thread| node.release(thread, lock))?;
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
-    Procedure::new("shared-wait!", 2, Some(2), |machine, frame, _| {
+    Procedure::new("shared-wait!", 2, Some(2), |machine, frame, count| {
         const WHO: &str = "shared-wait!";
         let (lock, condition) = (LockId(number(WHO, frame, 0)?), number(WHO, frame, 1)?);
-        call(WHO, machine, |node, thread| node.wait(thread, lock, ConditionId(condition)))?;
+        let given_up = given_up(machine)?;
+        call(WHO, machine, (frame, count), |node, thread| {
+            node.wait(thread, lock, ConditionId(condition), &given_up)
+        })?;
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
-    Procedure::new("shared-signal!", 2, Some(2), |machine, frame, _| {
-        signal("shared-signal!", machine, frame, Who::One)
+    Procedure::new("shared-signal!", 2, Some(2), |machine, frame, count| {
+        signal("shared-signal!", machine, (frame, count), Who::One)
     }),
-    Procedure::new("shared-broadcast!", 2, Some(2), |machine, frame, _| {
-        signal("shared-broadcast!", machine, frame, Who::All)
+    Procedure::new("shared-broadcast!", 2, Some(2), |machine, frame, count| {
+        signal("shared-broadcast!", machine, (frame, count), Who::All)
     }),
-    Procedure::new("shared-cross!", 1, Some(1), |machine, frame, _| {
+    Procedure::new("shared-cross!", 1, Some(1), |machine, frame, count| {
         let single = frame.get(0).is_true();
         let kind = if single { BarrierKind::SingleReadWrite } else { BarrierKind::Ordinary };
-        call("shared-barrier", machine, |node, thread| node.barrier(thread, kind))?;
+        call("shared-barrier", machine, (frame, count), |node, thread| node.barrier(thread, kind))?;
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
 ];
@@ -99,84 +103,109 @@ pub fn leave() -> core::result::Result<(), impl fmt::Display> {
     node.map_or(Ok(()), |node| node.leave(ThreadId::FIRST))
 }
 
-fn allocate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn allocate(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "make-shared-vector";
     let length = number(WHO, frame, 1)? as usize;
-    let elements =
-        call(WHO, machine, |node, thread| node.allocate(thread, length, Placement::Blocks))?;
+    let elements = call(WHO, machine, (frame, count), |node, thread| {
+        node.allocate(thread, length, Placement::Blocks)
+    })?;
     let vector = frame.get(0);
     let place = vector.as_foreign::<SharedVector>().filter(|place| place.0.set(elements).is_ok());
     place.ok_or_else(|| Raise::wrong_type(WHO, 1, "shared vector without memory", vector))?;
     Ok(Control::Value(vector))
 }
 
-fn get(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn get(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "shared-vector-ref";
     let (elements, index) = place(WHO, frame)?;
-    let element = call(WHO, machine, |node, thread| node.get(thread, &elements, index))?;
+    let element =
+        call(WHO, machine, (frame, count), |node, thread| node.get(thread, &elements, index))?;
     element::value(&mut machine.mutator, element).map(Control::Value)
 }
 
-fn set(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn set(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "shared-vector-set!";
     let (elements, index) = place(WHO, frame)?;
     let value = frame.get(2);
     let expected = "exact integer of 61 bits, flonum, boolean, character or empty list";
     let element = element::of(value).ok_or_else(|| Raise::wrong_type(WHO, 3, expected, value))?;
-    call(WHO, machine, |node, thread| node.set(thread, &elements, index, element))?;
+    call(WHO, machine, (frame, count), |node, thread| node.set(thread, &elements, index, element))?;
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-/// `(shared-acquire! lock exclusive? wait?)`: whether it did.
-fn acquire(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+/// `(shared-acquire! lock exclusive? wait?)`: whether it did; with `wait?` it does not where the thread is to stop or to end.
+fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "shared-lock!";
     let lock = LockId(number(WHO, frame, 0)?);
     let mode = if frame.get(1).is_true() { Mode::Exclusive } else { Mode::NonExclusive };
     let patience = if frame.get(2).is_true() { Patience::Wait } else { Patience::Try };
-    let has = call(WHO, machine, |node, thread| node.acquire(thread, lock, mode, patience))?;
+    let given_up = given_up(machine)?;
+    let has = call(WHO, machine, (frame, count), |node, thread| {
+        node.acquire(thread, lock, mode, patience, &given_up)
+    })?;
     Ok(Control::Value(Value::boolean(has)))
 }
 
-fn signal(who: &'static str, machine: &Machine, frame: Frame, whom: Who) -> Result<Control> {
+fn signal(
+    who: &'static str,
+    machine: &mut Machine,
+    (frame, count): (Frame, usize),
+    whom: Who,
+) -> Result<Control> {
     let (lock, condition) = (LockId(number(who, frame, 0)?), number(who, frame, 1)?);
-    call(who, machine, |node, thread| node.signal(thread, lock, ConditionId(condition), whom))?;
+    call(who, machine, (frame, count), |node, thread| {
+        node.signal(thread, lock, ConditionId(condition), whom)
+    })?;
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
 /// The node that this process is; joins, the first time, and waits for all others.
-fn node(who: &'static str, machine: &Machine) -> Result<Arc<Checked>> {
+fn node(
+    who: &'static str,
+    machine: &mut Machine,
+    (frame, count): (Frame, usize),
+) -> Result<Arc<Checked>> {
     let thread = machine.thread()?;
     let Bounds { files, .. } = thread.session.account.bounds();
     if !files {
         let refusal = format!("{who}: this user may not share memory with other processes");
         return Err(Raise::error(refusal, Vec::new()));
     }
-    let joined = lock(&NODE).clone();
+    // One that joins just now holds the lock for long.
+    let joined = NODE.try_lock().ok().and_then(|node| node.clone());
     if let Some(node) = joined {
         return Ok(node);
     }
-    let joined = machine.kernel()?.threads.outside(thread, || {
-        let mut node = lock(&NODE);
-        if node.is_none() {
-            *node = Some(Arc::new(Dsm::join(Settings::default())?.checked()));
-        }
-        Ok(node.clone())
-    });
-    let node = joined.map_err(|error| failed(who, &error))?;
-    node.ok_or_else(|| Raise::error(format!("{who}: this program has left its node"), Vec::new()))
+    machine.outside(frame, count, join)?.map_err(|error| failed(who, &error))
+}
+
+/// The node that this process is, or becomes now.
+fn join() -> core::result::Result<Arc<Checked>, Error> {
+    let mut node = lock(&NODE);
+    if let Some(node) = &*node {
+        return Ok(Arc::clone(node));
+    }
+    let joined = Arc::new(Dsm::join(Settings::default())?.checked());
+    Ok(Arc::clone(node.insert(joined)))
 }
 
 /// Does something as a thread of the node, outside of Lisp: it may take its time.
 fn call<T>(
     who: &'static str,
-    machine: &Machine,
+    machine: &mut Machine,
+    (frame, count): (Frame, usize),
     act: impl FnOnce(&Checked, ThreadId) -> core::result::Result<T, Error>,
 ) -> Result<T> {
-    let node = node(who, machine)?;
-    let thread = machine.thread()?;
-    let number = ThreadId((thread.id % THREADS) as u16);
-    let done = machine.kernel()?.threads.outside(thread, || act(&node, number));
+    let node = node(who, machine, (frame, count))?;
+    let number = ThreadId((machine.thread()?.id % THREADS) as u16);
+    let done = machine.outside(frame, count, || act(&node, number))?;
     done.map_err(|error| failed(who, &error))
+}
+
+/// Whether somebody wants the thread to stop or to end, which it does behind this call.
+fn given_up(machine: &Machine) -> Result<impl Fn() -> bool + use<>> {
+    let thread = Arc::clone(machine.thread()?);
+    Ok(move || thread.requests.load(Ordering::SeqCst) != 0)
 }
 
 fn failed(who: &str, error: &Error) -> Raise {

@@ -33,7 +33,9 @@ impl Node {
                 let known = self.locks.get(lock).is_some_and(|state| state.knows(from, *thread));
                 self.manages(*lock) && !known
             }
-            Message::Cancel(lock, _) | Message::Signal { lock, .. } => self.manages(*lock),
+            Message::Cancel(lock, _) | Message::Awaken(lock, _) | Message::Signal { lock, .. } => {
+                self.manages(*lock)
+            }
             Message::Busy(lock, thread) => {
                 self.lacks(*lock, *thread).is_some() && from == self.lock_manager(*lock)
             }

@@ -39,6 +39,10 @@ impl Node {
                     self.send(from, Message::Busy(lock, thread));
                 }
             }
+            Message::Awaken(lock, thread) => {
+                self.managed(lock).awaken(from, thread);
+                self.serve(lock);
+            }
             Message::Busy(_, thread) => self.done(thread, Outcome::Busy),
             Message::Grant { lock, thread, mode, stamp, time, updates } => {
                 self.granted(lock, Granted { thread, mode, stamp, time, updates });

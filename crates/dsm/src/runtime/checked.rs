@@ -14,6 +14,7 @@ use crate::interface::{Call, Outcome, Patience, Who};
 use crate::lock::Mode;
 use crate::message::BarrierKind;
 use crate::runtime::array::{Placement, SharedArray};
+use crate::runtime::core::Limit;
 use crate::runtime::error::Error;
 use crate::runtime::running::Running;
 use crate::watch::WORDS_A_PAGE;
@@ -98,7 +99,8 @@ impl Checked {
         Ok(())
     }
 
-    /// Takes a lock; waits for it, and for another thread of this node that holds it. With patience to try only, whether it did.
+    /// Takes a lock; waits for it, and for another thread of this node that holds it, until `given_up` says so, which is asked every 20 ms.
+    /// Whether it did.
     ///
     /// # Errors
     /// [`Error::Protocol`]: out of range, held already, a node is dead.
@@ -108,8 +110,10 @@ impl Checked {
         lock: LockId,
         mode: Mode,
         patience: Patience,
+        given_up: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
-        let outcome = self.call(thread, Call::Acquire(lock, mode, patience))?;
+        let call = Call::Acquire(lock, mode, patience);
+        let outcome = self.running.core.call(thread, call, Limit::When(given_up))??;
         Ok(outcome == Outcome::Done)
     }
 
@@ -121,7 +125,7 @@ impl Checked {
         self.call(thread, Call::Release(lock)).map(drop)
     }
 
-    /// Gives an exclusive lock back, waits for a signal, and takes it again.
+    /// Gives an exclusive lock back, waits for a signal, or until `given_up` says so, and takes it again.
     ///
     /// # Errors
     /// As for [`Self::release`].
@@ -130,8 +134,11 @@ impl Checked {
         thread: ThreadId,
         lock: LockId,
         condition: ConditionId,
+        given_up: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
-        self.call(thread, Call::WaitOn(lock, condition)).map(drop)
+        let call = Call::WaitOn(lock, condition);
+        self.running.core.call(thread, call, Limit::When(given_up))??;
+        Ok(())
     }
 
     /// Signals who waits on a condition of a lock, which need not be held.
@@ -167,7 +174,7 @@ impl Checked {
     }
 
     fn call(&self, thread: ThreadId, call: Call) -> Result<Outcome, Error> {
-        Ok(self.running.core.call(thread, call, None)??)
+        Ok(self.running.core.call(thread, call, Limit::None)??)
     }
 }
 

@@ -37,8 +37,30 @@ const EXIT_LOST: i32 = 75;
 const FETCHING_FIRST: u16 = 1 << 15;
 /// Protocol error, as Linux numbers it.
 const EPROTO: i32 = 71;
+/// Who may give up waiting is asked that often whether it does.
+const ASK_EVERY: Duration = Duration::from_millis(20);
 /// The service thread looks that often whether it is to end, should it not be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// When a thread waits no longer for a lock, or for a condition.
+#[derive(Clone, Copy)]
+pub(super) enum Limit<'a> {
+    None,
+    After(Duration),
+    /// Asked now and then.
+    When(&'a dyn Fn() -> bool),
+}
+
+impl Limit<'_> {
+    /// Time left to wait before this is called again; none left: enough.
+    fn left(self, began: Instant) -> Option<Duration> {
+        match self {
+            Self::None => None,
+            Self::After(limit) => Some(limit.saturating_sub(began.elapsed())),
+            Self::When(is_enough) => Some(if is_enough() { Duration::ZERO } else { ASK_EVERY }),
+        }
+    }
+}
 
 /// A node at work.
 #[derive(Debug)]
@@ -93,8 +115,8 @@ impl Core {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a call for a thread of the program; waits for its end, and with a `limit` gives an acquire up after it.
-    pub(super) fn call(&self, thread: ThreadId, call: Call, limit: Option<Duration>) -> Came {
+    /// Makes a call for a thread of the program; waits for its end, and at a `limit` gives an acquire up, or ends the wait for a condition.
+    pub(super) fn call(&self, thread: ThreadId, call: Call, limit: Limit<'_>) -> Came {
         let mut state = self.lock();
         if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
             self.collect(&mut state)?;
@@ -107,13 +129,13 @@ impl Core {
         mut state: MutexGuard<'_, State>,
         thread: ThreadId,
         call: Call,
-        limit: Option<Duration>,
+        limit: Limit<'_>,
     ) -> Came {
         state.calls += 1;
         let number = state.calls;
         self.step(&mut state, Event::Call(thread, call));
         let began = Instant::now();
-        let mut until = limit.map(|limit| began + limit);
+        let mut limit = limit;
         loop {
             if let Some(errno) = state.refused {
                 return Err(errno);
@@ -122,11 +144,10 @@ impl Core {
                 state.statistics.waited(call, began.elapsed());
                 return Ok(returned);
             }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            state = match left {
+            state = match limit.left(began) {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(left) if left.is_zero() => {
-                    until = None;
+                    limit = Limit::None;
                     self.step(&mut state, Event::TimeUp(number));
                     state
                 }
@@ -174,7 +195,7 @@ impl Core {
 
     fn cross(&self, mut state: MutexGuard<'_, State>, thread: ThreadId, kind: BarrierKind) -> Came {
         self.collect(&mut state)?;
-        self.step_and_wait(state, thread, Call::Barrier(kind), None)
+        self.step_and_wait(state, thread, Call::Barrier(kind), Limit::None)
     }
 
     /// Brings a page, unless it is here.
@@ -183,7 +204,7 @@ impl Core {
         if state.node.copy(page).is_ok() {
             return Ok(Ok(Outcome::Done));
         }
-        self.step_and_wait(state, thread, Call::Fetch(page), None)
+        self.step_and_wait(state, thread, Call::Fetch(page), Limit::None)
     }
 
     /// Reads words of a page from a given one on, once the page is here.
@@ -227,7 +248,7 @@ impl Core {
                 return Ok(Ok(Outcome::Done));
             }
             state.statistics.read_faults += 1;
-            if let Err(why) = self.step_and_wait(state, thread, Call::Fetch(page), None)? {
+            if let Err(why) = self.step_and_wait(state, thread, Call::Fetch(page), Limit::None)? {
                 return Ok(Err(why));
             }
         }
@@ -403,7 +424,7 @@ impl Core {
         // The handler does not know whose thread it is on.
         let mut fetching = (FETCHING_FIRST..=u16::MAX).map(ThreadId);
         let thread = fetching.find(|thread| !state.node.is_waiting(*thread)).ok_or(Errno::AGAIN)?;
-        self.step_and_wait(state, thread, Call::Fetch(page), None)
+        self.step_and_wait(state, thread, Call::Fetch(page), Limit::None)
     }
 }
 

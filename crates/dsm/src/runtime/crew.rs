@@ -24,7 +24,7 @@ use crate::lock::Mode;
 use crate::message::BarrierKind;
 use crate::runtime::array::SharedArray;
 use crate::runtime::cell::SharedCell;
-use crate::runtime::core::Core;
+use crate::runtime::core::{Core, Limit};
 use crate::runtime::error::Error;
 
 /// A handler of faults needs no more stack than that.
@@ -147,7 +147,7 @@ impl Hand<'_> {
     /// # Errors
     /// As for [`Self::acquire`].
     pub fn try_acquire(&mut self, lock: LockId, mode: Mode) -> Result<bool, Error> {
-        let outcome = self.call(Call::Acquire(lock, mode, Patience::Try), None)?;
+        let outcome = self.call(Call::Acquire(lock, mode, Patience::Try), Limit::None)?;
         Ok(outcome == Outcome::Done)
     }
 
@@ -161,7 +161,7 @@ impl Hand<'_> {
         mode: Mode,
         limit: Duration,
     ) -> Result<bool, Error> {
-        let outcome = self.call(Call::Acquire(lock, mode, Patience::Wait), Some(limit))?;
+        let outcome = self.call(Call::Acquire(lock, mode, Patience::Wait), Limit::After(limit))?;
         Ok(outcome == Outcome::Done)
     }
 
@@ -209,10 +209,10 @@ impl Hand<'_> {
     }
 
     fn done(&mut self, call: Call) -> Result<(), Error> {
-        self.call(call, None).map(|_| ())
+        self.call(call, Limit::None).map(|_| ())
     }
 
-    fn call(&mut self, call: Call, limit: Option<Duration>) -> Result<Outcome, Error> {
+    fn call(&mut self, call: Call, limit: Limit<'_>) -> Result<Outcome, Error> {
         Ok(self.place.core.call(self.place.thread, call, limit)??)
     }
 }

@@ -15,7 +15,7 @@ use crate::interface::{Call, DsmError, Layout, Subject};
 use crate::message::{BarrierKind, Move};
 use crate::node::Node;
 use crate::runtime::array::{Placement, SharedArray};
-use crate::runtime::core::Core;
+use crate::runtime::core::{Core, Limit};
 use crate::runtime::error::Error;
 use crate::transport::Transport;
 use crate::watch::{Detection, Guarded, Watch};
@@ -87,10 +87,10 @@ impl Running {
             let pages = array.pages(0..length);
             for (index, &page) in pages.iter().enumerate() {
                 let manager = placement.manager(index, pages.len(), self.nodes);
-                self.core.call(thread, Call::Move(Move::Page(page, manager)), None)??;
+                self.core.call(thread, Call::Move(Move::Page(page, manager)), Limit::None)??;
             }
         }
-        self.core.call(thread, Call::Barrier(BarrierKind::Ordinary), None)??;
+        self.core.call(thread, Call::Barrier(BarrierKind::Ordinary), Limit::None)??;
         Ok(array)
     }
 

@@ -264,7 +264,7 @@ impl World {
         if self.progress[process].ended.is_some() {
             return Ok(());
         }
-        if let Some(Call::Acquire(..)) = self.progress[process].calling {
+        if let Some(Call::Acquire(..) | Call::WaitOn(..)) = self.progress[process].calling {
             if self.random.percent(2) {
                 let call = self.progress[process].calls;
                 self.feed(process / self.threads, Event::TimeUp(call))?;

@@ -41,9 +41,10 @@
             objects
             (loop (- i 1) (cons (shared-vector-ref vector i) objects)))))
 
-    (define (shared-lock! lock) (shared-acquire! lock #t #t) (if #f #f))
+    ;; Who was interrupted meanwhile, and goes on, has not got it.
+    (define (shared-lock! lock) (if (not (shared-acquire! lock #t #t)) (shared-lock! lock)))
     (define (shared-lock-try! lock) (shared-acquire! lock #t #f))
-    (define (shared-snapshot! lock) (shared-acquire! lock #f #t) (if #f #f))
+    (define (shared-snapshot! lock) (if (not (shared-acquire! lock #f #t)) (shared-snapshot! lock)))
 
     (define (shared-barrier . kind)
       (cond ((null? kind) (shared-cross! #f))

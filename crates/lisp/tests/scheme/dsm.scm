@@ -54,6 +54,18 @@
 (shared-barrier)
 (shared-barrier 'single-read-write)
 
+;; who waits can be ended: for a lock, and for a condition, whose lock is given back behind it
+(shared-lock! 7)
+(define stuck (spawn (lambda () (shared-lock! 7))))
+(define hopeless (spawn (lambda () (with-shared-lock 8 (shared-wait! 8 0)))))
+(thread-sleep! 0.01)
+(thread-terminate! stuck) (thread-terminate! hopeless)
+(define (ended? thread) (guard (e ((terminated-thread-exception? e) #t)) (thread-join! thread)))
+(test '(#t #t) (list (ended? stuck) (ended? hopeless)))
+(shared-unlock! 7)
+(test #t (shared-lock-try! 7)) (test #t (shared-lock-try! 8))
+(shared-unlock! 7) (shared-unlock! 8)
+
 ;; bad input
 (test-error (shared-vector-ref v 7))
 (test-error (shared-vector-ref v -1))
