@@ -23,7 +23,9 @@ const FILES: &str = "
     echo hi > a; cat a; cp a b; mv b c; ln -s a l; cat l; readlink l; ln c d; mkdir -p x/y/z; cd x/y; cd ../..
     ls -l | wc -l; rm -rf x; chmod 600 a; ls -l a | cut -c 1-10; touch -t 200101010000 a; find . | sort
     umask; touch m; ls -l m | cut -c 1-10; (umask 077; echo z > q); ls -l q | cut -c 1-10; test -w a && echo writable; ls nothing 2>/dev/null || echo $?
-    echo ok > /dev/null; cat < /dev/null; head -c 3 /dev/zero | wc -c; rmdir x 2>/dev/null || echo gone; cat l/x 2>&1 | wc -l";
+    echo ok > /dev/null; cat < /dev/null; head -c 3 /dev/zero | wc -c; rmdir x 2>/dev/null || echo gone; cat l/x 2>&1 | wc -l
+    ln -s a/ slash; cat slash 2>/dev/null || echo no directory; ln -s slash twice; cat twice 2>/dev/null || echo neither; readlink slash
+    mkdir y; ln -s y/ to; echo t > to/t; cat y/t; ls to";
 
 const PROCESSES: &str = "
     printf '#!/bin/sh\\necho script $0 $*\\n' > s; chmod +x s; ./s 1 2; env ./s 3; sleep 0.01 & wait; kill -0 $$; (exit 7); echo $?

@@ -136,6 +136,8 @@ impl Server {
         let mut at = if path.starts_with(b"/") { b"/".to_vec() } else { base.to_vec() };
         let mut rest: VecDeque<Vec<u8>> = components(path).map(<[u8]>::to_vec).collect();
         let mut links = 0;
+        // A link at the end of the path says so of what it leads to.
+        let mut directory = false;
         let mut node = self.node(client, &at)?;
         while let Some(part) = rest.pop_front() {
             if node.kind != FileType::Directory {
@@ -164,6 +166,7 @@ impl Server {
                 continue;
             }
             let text = node.read_link()?;
+            directory |= rest.is_empty() && wants_directory(&text);
             if text.starts_with(b"/") {
                 at = b"/".to_vec();
             }
@@ -171,6 +174,9 @@ impl Server {
                 rest.push_front(part.to_vec());
             }
             node = self.node(client, &at)?;
+        }
+        if directory && node.kind != FileType::Directory {
+            return Err(NOT_A_DIRECTORY);
         }
         Ok(node)
     }
