@@ -24,6 +24,13 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
 /// Libraries that are read when they are first imported: name, source, text.
 pub(crate) const LIBRARIES: &[(&str, &str, &str)] = &[
     ("(kyocho dsm)", "prelude/dsm.sld", include_str!("prelude/dsm.sld")),
+    ("(kyocho json)", "prelude/kyocho/json.sld", include_str!("prelude/kyocho/json.sld")),
+    ("(kyocho mailbox)", "prelude/kyocho/mailbox.sld", include_str!("prelude/kyocho/mailbox.sld")),
+    (
+        "(kyocho supervisor)",
+        "prelude/kyocho/supervisor.sld",
+        include_str!("prelude/kyocho/supervisor.sld"),
+    ),
     ("(srfi 13)", "prelude/srfi/13.sld", include_str!("prelude/srfi/13.sld")),
     ("(srfi 14)", "prelude/srfi/14.sld", include_str!("prelude/srfi/14.sld")),
     (

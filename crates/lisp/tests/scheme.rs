@@ -30,6 +30,8 @@ const PROGRAMS: &[&str] = &[
     "threads",
     "gates",
     "dsm",
+    "mailbox",
+    "json",
     "hash-tables",
     "srfi-13",
     "srfi-14",
