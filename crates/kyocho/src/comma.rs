@@ -70,6 +70,13 @@ const COMMAS: &[Comma] = &[
     ),
     comma("ps", Takes::Nothing, ("(ps", ")"), "your threads"),
     comma("top", Takes::Maybe("SECONDS"), ("(top ", ")"), "what they do"),
+    comma(
+        "profile",
+        Takes::One("EXPR"),
+        ("(profile-report (profile (lambda () ", ")))"),
+        "evaluate, and say where the time went",
+    ),
+    comma("calls", Takes::Nothing, ("(system-calls", ")"), "what the system was asked for"),
     comma("kill", Takes::One("ID"), ("(kill ", ")"), "end one of them"),
     comma("suspend", Takes::One("ID"), ("(suspend ", ")"), "make one stand still"),
     comma("resume", Takes::One("ID"), ("(resume ", ")"), "let it go on"),

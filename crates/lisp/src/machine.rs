@@ -24,6 +24,7 @@ pub(crate) mod trace;
 use crate::heap::{Heap, Marker, Mutator};
 use crate::raise::Raise;
 use crate::syntax::core_form::Global;
+use crate::system::statistics::Counted;
 use crate::thread::ThreadContext;
 use crate::thread::wait::Wait;
 use crate::value::Value;
@@ -274,6 +275,7 @@ impl Machine {
         let (kernel, thread) = (self.kernel()?, self.thread()?);
         self.frame = frame;
         self.pending = Some(count);
+        kernel.calls.count(Counted::Host, 1);
         let result = kernel.threads.outside(thread, call);
         self.pending = None;
         Ok(result)

@@ -19,6 +19,7 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/gates.scm", include_str!("prelude/gates.scm")),
     ("prelude/threads.scm", include_str!("prelude/threads.scm")),
     ("prelude/debugger.scm", include_str!("prelude/debugger.scm")),
+    ("prelude/tools.scm", include_str!("prelude/tools.scm")),
 ];
 
 /// Libraries that are read when they are first imported: name, source, text.

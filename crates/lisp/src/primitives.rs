@@ -14,6 +14,7 @@ pub(crate) mod call;
 mod characters;
 mod equality;
 mod files;
+mod flame_graph;
 mod hash_tables;
 mod integers;
 mod list_parts;
@@ -78,6 +79,7 @@ const TABLES: &[&[Primitive]] = &[
     characters::TABLE,
     equality::TABLE,
     files::TABLE,
+    flame_graph::TABLE,
     hash_tables::TABLE,
     integers::TABLE,
     list_parts::TABLE,

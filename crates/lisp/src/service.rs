@@ -15,9 +15,10 @@ pub(crate) use shares::Shares;
 use crate::heap::OutOfMemory;
 use crate::heap::cells::CellWords;
 use crate::system::kernel::{Kernel, lock};
+use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
 use kyocho_microprocess::{Microprocess, park};
-use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -42,8 +43,6 @@ pub(crate) struct SystemCall {
     requests: Mutex<VecDeque<Request>>,
     microprocess: Mutex<Option<Microprocess>>,
     carried_by_caller: AtomicBool,
-    /// Requests served.
-    pub(crate) served: AtomicU64,
 }
 
 impl SystemCall {
@@ -79,7 +78,8 @@ impl SystemCall {
         words: &Arc<CellWords>,
         Ask { need, want }: Ask,
     ) -> Result<(), OutOfMemory> {
-        self.served.fetch_add(1, Ordering::Relaxed);
+        kernel.calls.count(Counted::Refills, 1);
+        kernel.calls.count(Counted::Cells, want);
         kernel.heap.refill_words(words, need, want)
     }
 

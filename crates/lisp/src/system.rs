@@ -14,6 +14,7 @@ pub(crate) mod debugger;
 pub(crate) mod kernel;
 pub(crate) mod lisp_session;
 pub mod session;
+pub(crate) mod statistics;
 #[cfg(test)]
 mod tests;
 

@@ -23,6 +23,7 @@ use crate::heap::Marker;
 use crate::machine::control::Procedure;
 use crate::system::kernel::Kernel;
 use crate::system::lisp_session::LispSession;
+use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::value::Value;
 use kyocho_sys::prim::atomic::Ordering;
@@ -101,6 +102,7 @@ impl ThreadContext {
             return call();
         };
         thread.kernel_thread.store(ThreadId::current().number(), Ordering::Release);
+        kernel.calls.count(Counted::Host, 1);
         let result = kernel.threads.outside(thread, call);
         thread.kernel_thread.store(0, Ordering::Release);
         result

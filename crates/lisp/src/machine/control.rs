@@ -65,9 +65,21 @@ static PROCEDURES: LazyLock<Vec<&'static Procedure>> = LazyLock::new(|| {
         crate::system::control::TABLE,
         crate::system::debugger::TABLE,
         crate::shared::TABLE,
+        crate::system::statistics::TABLE,
     ];
     tables.into_iter().chain(crate::thread::TABLES).chain(crate::gate::TABLES).flatten().collect()
 });
+
+/// The control procedures that are system calls, by number: all but the machine's own, and those that only the prelude calls.
+pub(crate) fn system_calls() -> impl Iterator<Item = (usize, &'static str)> {
+    let names = PROCEDURES.iter().map(|procedure| procedure.name).enumerate().skip(TABLE.len());
+    names.filter(|(_, name)| !name.starts_with('%'))
+}
+
+/// The number of a control procedure, where it has this index.
+pub(crate) fn number_of(index: usize) -> usize {
+    index - CONTROL_INDEX
+}
 
 /// The control procedure with this index.
 pub(crate) fn procedure_at(index: usize) -> Option<&'static Procedure> {

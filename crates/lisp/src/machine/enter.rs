@@ -122,6 +122,9 @@ impl Machine {
         if count < control.min.into() || control.max.is_some_and(|max| count > max.into()) {
             return Err(condition::wrong_arity(callee, count));
         }
+        if let Some(kernel) = &self.mutator.context.kernel {
+            kernel.calls.count_procedure(control::number_of(index));
+        }
         Ok(match (control.function)(self, frame, count)? {
             Control::Value(value) => Step::Go(self.give(frame, value)),
             Control::Call(frame, count) => Step::Again(frame, count),

@@ -74,7 +74,10 @@
     (define (since entry field)
       (let ((old (find (lambda (old) (eqv? (vector-ref old 0) (vector-ref entry 0))) before)))
         (- (vector-ref entry field) (if old (vector-ref old field) 0))))
-    (thread-sleep! seconds)
+    (dynamic-wind
+     (lambda () (%measure! 1))
+     (lambda () (thread-sleep! seconds))
+     (lambda () (%measure! -1)))
     (let ((rows (map (lambda (entry) (vector (since entry 4) (since entry 3) entry)) (%threads))))
       (display "    ID  CPU %      CELLS NAME\n")
       (for-each

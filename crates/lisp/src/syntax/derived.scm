@@ -55,3 +55,13 @@
         (lambda () (set! inside variable) ... (set! variable outside) ...))))
     ((_ (done ...) ((variable value) more ...) body ...)
      (%fluid-let (done ... (variable value inside outside)) (more ...) body ...))))
+
+;; Has procedures tell of each call; without names, lists those that do.
+(define-syntax trace
+  (syntax-rules ()
+    ((_) (%traced-names))
+    ((_ name ...) (begin (set! name (%trace 'name name)) ...))))
+
+(define-syntax untrace
+  (syntax-rules ()
+    ((_ name ...) (begin (set! name (%untrace name)) ...))))

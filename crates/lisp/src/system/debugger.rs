@@ -31,6 +31,12 @@ pub(crate) const TABLE: &[Procedure] = &[
         Ok(Control::Go(m.reinstate(frame.get(0), AGAIN)))
     }),
     Procedure::new("%backtrace", 1, Some(1), backtrace),
+    Procedure::new("%session-value", 0, Some(0), |m, _, _| {
+        Ok(Control::Value(m.thread()?.session.value()))
+    }),
+    Procedure::new("%keep-session-value!", 1, Some(1), |m, frame, _| {
+        Ok(Control::Value(m.thread()?.session.keep_value(frame.get(0))))
+    }),
 ];
 
 /// Callers that are listed.

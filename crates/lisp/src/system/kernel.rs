@@ -17,6 +17,7 @@ use crate::syntax::source;
 use crate::syntax::world::World;
 use crate::system::Options;
 use crate::system::lisp_session::{LispSession, Ports};
+use crate::system::statistics::Calls;
 use crate::thread::lisp_thread::LispThread;
 use crate::thread::safepoint::Threads;
 use crate::value::Value;
@@ -45,6 +46,7 @@ pub(crate) struct Kernel {
     pub(crate) system_call: SystemCall,
     pub(crate) collector: Collector,
     pub(crate) shares: Shares,
+    pub(crate) calls: Calls,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,
     /// All sessions that have not ended, by number.
@@ -135,6 +137,7 @@ impl Kernel {
             system_call: SystemCall::default(),
             collector: Collector::default(),
             shares,
+            calls: Calls::default(),
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
             next_session: AtomicU64::new(1),

@@ -59,6 +59,8 @@ pub(crate) struct LispSession {
     /// Somebody at a prompt may ask what failed.
     has_debugger: AtomicBool,
     failure: Mutex<Option<Failure>>,
+    /// What the tools at its prompt remember; false until they do.
+    value: Mutex<Value>,
     /// The environment of the text that runs.
     program: Mutex<Option<Arc<Environment>>>,
     /// Started threads that do not wait for another thread.
@@ -104,6 +106,7 @@ impl LispSession {
             interaction: Mutex::new(None),
             has_debugger: AtomicBool::new(false),
             failure: Mutex::new(None),
+            value: Mutex::new(Value::FALSE),
             program: Mutex::new(None),
             active: AtomicUsize::new(0),
             started: Mutex::new(0),
@@ -126,6 +129,7 @@ impl LispSession {
             marker.mark(failure.continuation);
             marker.mark(failure.object);
         }
+        marker.mark(self.value());
         self.globals.for_each(|global| marker.mark_word(global.word.load(Ordering::Relaxed)));
     }
 
@@ -228,6 +232,20 @@ impl LispSession {
         *lock(&self.failure) = None;
     }
 
+    /// What the tools at its prompt remember.
+    pub(crate) fn value(&self) -> Value {
+        *lock(&self.value)
+    }
+
+    /// Has it remembered from now on, unless something is already; what is.
+    pub(crate) fn keep_value(&self, value: Value) -> Value {
+        let mut kept = lock(&self.value);
+        if !kept.is_true() {
+            *kept = value;
+        }
+        *kept
+    }
+
     pub(crate) fn note_form(&self, place: Span) {
         *lock(&self.form) = Some(place);
     }
@@ -317,6 +335,7 @@ impl LispSession {
         // Code of the session may be garbage that is not collected yet; nobody runs it.
         self.globals.clear();
         self.forget_failure();
+        *lock(&self.value) = Value::FALSE;
         *lock(&self.held) = None;
         *lock(&self.program) = None;
         *lock(&self.interaction) = None;

@@ -3,6 +3,7 @@
 mod debugger;
 mod hostile;
 mod sessions;
+mod tools;
 
 use super::{CellCache, Completeness, Options, Report, Session, System, completeness};
 use core::time::Duration;

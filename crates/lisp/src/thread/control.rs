@@ -7,7 +7,9 @@ use crate::machine::control::{Control, Procedure};
 use crate::machine::{Exit, Machine};
 use crate::raise::{Raise, Result};
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, REQUEST_TERMINATE, Status, ThreadObject};
+use crate::thread::lisp_thread::{
+    LispThread, REQUEST_TERMINATE, RUNNING, STANDING, Status, ThreadObject,
+};
 use crate::thread::mutex::exception;
 use crate::thread::wait::{Wait, duration_of};
 use crate::thread::{ThreadContext, runner};
@@ -121,7 +123,7 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
 }
 
 /// `(%threads)`: the started threads of the caller's account, as vectors of number, thread, what it waits for, cells taken,
-/// nanoseconds run.
+/// nanoseconds run, whether it may run now.
 fn threads(machine: &mut Machine) -> Result {
     let (kernel, me) = (machine.kernel()?, machine.thread()?);
     let mut list = Value::NIL;
@@ -142,7 +144,9 @@ fn threads(machine: &mut Machine) -> Result {
             Value::fixnum(count.load(Ordering::Relaxed).min(i64::MAX as u64 >> 4) as i64)
         };
         let (taken, ran) = (number(&thread.taken), number(&thread.ran_ns));
-        let fields = [Value::fixnum(thread.id as i64), object, waits_for, taken, ran];
+        let runs = matches!(thread.state.load(Ordering::Acquire), RUNNING | STANDING);
+        let id = Value::fixnum(thread.id as i64);
+        let fields = [id, object, waits_for, taken, ran, Value::boolean(runs)];
         let entry = machine.mutator.vector_of(&fields)?;
         list = machine.mutator.cons(entry, list)?;
     }

@@ -28,12 +28,14 @@ pub(crate) const REQUEST_ABANDON: u32 = 1 << 4;
 /// Somebody wants to know what it is doing.
 pub(crate) const REQUEST_BACKTRACE: u32 = 1 << 5;
 
-/// It stands between two steps.
+/// It stands between two steps, and may run.
 pub(crate) const STANDING: u8 = 0;
 /// It runs a step.
 pub(crate) const RUNNING: u8 = 1;
 /// It runs a step, and is in a raw kernel call that touches nothing of Lisp.
 pub(crate) const SAFE: u8 = 2;
+/// It stands, and waits for something.
+pub(crate) const WAITING: u8 = 3;
 
 /// It has no request for cells.
 pub(crate) const NOT_ASKED: u8 = 0;
@@ -102,7 +104,7 @@ pub(crate) struct LispThread {
     pub(crate) refill: AtomicU8,
     /// What it has taken, in cells, as of its last refill or shortage.
     pub(crate) taken: AtomicU64,
-    /// How long its steps took, raw kernel calls aside; known of users' threads alone.
+    /// How long its steps took, raw kernel calls aside; of the process's own threads only while somebody measures.
     pub(crate) ran_ns: AtomicU64,
     /// How long it was in raw kernel calls.
     pub(crate) outside_ns: AtomicU64,
@@ -202,7 +204,9 @@ impl LispThread {
         self.trace_inner(marker);
         // SAFETY: the world is stopped, and the collector alone runs.
         if let Some(machine) = unsafe { self.machine() } {
-            let may_move = self.state.load(Ordering::Acquire) == STANDING;
+            // One that comes back from a raw call runs for a moment, before it sees that the world is stopped.
+            let state = self.state.load(Ordering::Acquire);
+            let may_move = matches!(state, STANDING | WAITING);
             machine.trace(marker, may_move);
         }
     }

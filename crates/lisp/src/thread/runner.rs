@@ -127,6 +127,9 @@ impl Stackless for Runner {
         if self.shares {
             return self.step_within_share(&thread);
         }
+        if self.kernel.calls.are_measured() {
+            return self.step_measured(&thread, monotonic_ns()).0;
+        }
         self.step_now(&thread)
     }
 
@@ -143,8 +146,19 @@ impl Runner {
             return Step::Park;
         }
         let step = self.advance(thread);
-        self.kernel.threads.leave(thread);
+        let waits = matches!(step, Step::Park | Step::ParkUntil(_));
+        self.kernel.threads.leave(thread, waits);
         step
+    }
+
+    /// A step, and how long it took, raw kernel calls aside.
+    fn step_measured(&mut self, thread: &Arc<LispThread>, begin_ns: u64) -> (Step, u64) {
+        let outside_ns = thread.outside_ns.load(Ordering::Relaxed);
+        let step = self.step_now(thread);
+        let outside_ns = thread.outside_ns.load(Ordering::Relaxed) - outside_ns;
+        let ran_ns = (monotonic_ns() - begin_ns).saturating_sub(outside_ns);
+        thread.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
+        (step, ran_ns)
     }
 
     /// A step that the thread's account is charged for.
@@ -156,12 +170,7 @@ impl Runner {
         if changes_place(account.priority_within_share(own, floor_ns)) {
             return Step::Yield;
         }
-        let outside_ns = thread.outside_ns.load(Ordering::Relaxed);
-        let step = self.step_now(thread);
-        let outside_ns = thread.outside_ns.load(Ordering::Relaxed) - outside_ns;
-        let now_ns = monotonic_ns();
-        let ran_ns = (now_ns - begin_ns).saturating_sub(outside_ns);
-        thread.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
+        let (step, ran_ns) = self.step_measured(thread, begin_ns);
         account.run(ran_ns, floor_ns);
         if matches!(step, Step::Park | Step::ParkUntil(_)) {
             // Its account may have lost its lead when it is woken: it must not lie behind the others until it can look.

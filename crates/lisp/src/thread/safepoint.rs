@@ -9,7 +9,7 @@
 //! collector when it comes back.
 
 use crate::system::kernel::lock;
-use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING};
+use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING, WAITING};
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,10 +70,10 @@ impl Threads {
         }
     }
 
-    /// Ends a step.
+    /// Ends a step; the thread may run on, or waits.
     #[inline]
-    pub(crate) fn leave(&self, thread: &LispThread) {
-        thread.state.store(STANDING, Ordering::Release);
+    pub(crate) fn leave(&self, thread: &LispThread, waits: bool) {
+        thread.state.store(if waits { WAITING } else { STANDING }, Ordering::Release);
     }
 
     /// The caller will be unparked after the next collection.

@@ -4,7 +4,7 @@ use super::sessions::{Page, eval, nap, number_of, open, two};
 use crate::system::Session;
 
 /// What a text displays.
-fn shown(session: &mut Session, page: &Page, text: &str) -> String {
+pub(super) fn shown(session: &mut Session, page: &Page, text: &str) -> String {
     let before = page.text().len();
     let message = eval(session, text);
     assert!(!message.starts_with("error"), "{text}: {message}");

@@ -1,0 +1,110 @@
+//! How often each system call went through, and how: in messages, from a cache, or in the caller's own step (paper 4, §3.1.1 and §5).
+//!
+//! Counters are kept by CPU: counting costs some nanoseconds, and moves no cache line between threads.
+
+use crate::machine::Machine;
+use crate::machine::access::Frame;
+use crate::machine::control::{self, Control, Procedure};
+use crate::raise::Result;
+use crate::symbol::Symbol;
+use crate::value::Value;
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use kyocho_tst::{PerCpu, TestAndSet};
+
+pub(crate) const TABLE: &[Procedure] = &[
+    Procedure::new("%system-calls", 0, Some(0), system_calls),
+    Procedure::new("%measure!", 1, Some(1), |m, frame, _| {
+        m.kernel()?.calls.measure(frame.get(0) == Value::fixnum(1));
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+];
+
+/// What there is a counter for beside the control procedures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counted {
+    /// Cells that were asked for; whether by message or by the caller, the system-call thread knows.
+    Refills,
+    /// Cells that came with them: each but the first of a refill came from a cache.
+    Cells,
+    /// Raw calls of the host, outside the collector's world.
+    Host,
+}
+
+const COUNTED: usize = 3;
+
+/// The counters of one system.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    counts: PerCpu<Box<[AtomicUsize]>>,
+    /// How many want to know how long threads run that share the processors with nobody.
+    measures: AtomicUsize,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        let numbers = COUNTED + control::procedures().count();
+        let piece = || (0..numbers).map(|_| AtomicUsize::new(0)).collect();
+        Self { counts: PerCpu::new(piece), measures: AtomicUsize::new(0) }
+    }
+}
+
+impl Calls {
+    fn add(&self, number: usize, count: usize) {
+        self.counts.with(|method, counts| method.fetch_add(&counts[number], count));
+    }
+
+    /// So much more of it.
+    pub(crate) fn count(&self, what: Counted, count: usize) {
+        self.add(what as usize, count);
+    }
+
+    /// One more call of a control procedure.
+    pub(crate) fn count_procedure(&self, number: usize) {
+        self.add(COUNTED + number, 1);
+    }
+
+    fn sum(&self, number: usize) -> usize {
+        self.counts
+            .iter()
+            .fold(0, |sum, counts| sum.wrapping_add(counts[number].load(Ordering::Relaxed)))
+    }
+
+    fn measure(&self, more: bool) {
+        if more {
+            self.measures.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.measures.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether somebody wants to know how long each thread runs.
+    pub(crate) fn are_measured(&self) -> bool {
+        self.measures.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// `(%system-calls)`: vectors of name, how it is carried, how often.
+fn system_calls(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
+    let kernel = machine.kernel()?;
+    let carried = kernel.system_call.is_carried_by_caller();
+    let refills = if carried { "caller" } else { "message" };
+    let of = |what: Counted| kernel.calls.sum(what as usize);
+    let (asked, cells) = (of(Counted::Refills), of(Counted::Cells));
+    let mut rows = vec![
+        ("cons", refills, asked),
+        ("cons", "cache", cells.saturating_sub(asked)),
+        ("collection", "message", kernel.heap.statistics().collections as usize),
+        ("host", "outside", of(Counted::Host)),
+    ];
+    for (number, name) in control::system_calls() {
+        rows.push((name, "step", kernel.calls.sum(COUNTED + number)));
+    }
+    let mut list = Value::NIL;
+    for (name, how, count) in rows.into_iter().rev() {
+        let symbol = |name| Value::symbol(Symbol::intern(name));
+        let fields = [symbol(name), symbol(how), Value::fixnum(count as i64)];
+        let row = machine.mutator.vector_of(&fields)?;
+        list = machine.mutator.cons(row, list)?;
+    }
+    Ok(Control::Value(list))
+}
