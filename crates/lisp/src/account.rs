@@ -30,8 +30,10 @@ pub struct Bounds {
     pub memory_bytes_max: usize,
     /// Threads that have been started and have not ended; those that evaluate what a session's user types do not count.
     pub threads_max: usize,
-    /// Ports over files that are open.
+    /// Ports over files that are open, programs that run.
     pub ports_max: usize,
+    /// Sockets at a time: those that listen, and connections.
+    pub sockets_max: usize,
     /// Sessions at a time.
     pub sessions_max: usize,
     /// The most urgent priority its threads may have.
@@ -48,6 +50,7 @@ impl Bounds {
         memory_bytes_max: usize::MAX,
         threads_max: usize::MAX,
         ports_max: usize::MAX,
+        sockets_max: usize::MAX,
         sessions_max: usize::MAX,
         priority_max: Priority::HIGHEST,
         share: 1,
@@ -62,6 +65,8 @@ pub enum Countable {
     Threads,
     /// Open ports over files.
     Ports,
+    /// Network sockets.
+    Sockets,
     /// Sessions.
     Sessions,
 }
@@ -71,6 +76,7 @@ impl fmt::Display for Countable {
         f.write_str(match self {
             Self::Threads => "threads",
             Self::Ports => "open ports",
+            Self::Sockets => "sockets",
             Self::Sessions => "sessions",
         })
     }
@@ -103,6 +109,8 @@ pub struct Usage {
     pub threads: usize,
     /// Open ports over files.
     pub ports: usize,
+    /// Network sockets.
+    pub sockets: usize,
     /// Sessions.
     pub sessions: usize,
 }
@@ -114,7 +122,7 @@ pub struct Account {
     bounds: Mutex<Bounds>,
     live_bytes: AtomicUsize,
     taken_bytes: AtomicUsize,
-    held: [AtomicUsize; 3],
+    held: [AtomicUsize; 4],
     /// Before this time on the monotonic clock it has no collection.
     collects_from_ns: AtomicU64,
     /// What its threads have run, by its share.
@@ -186,6 +194,7 @@ impl Account {
             taken_bytes: self.taken_bytes.load(Ordering::Relaxed),
             threads: held(Countable::Threads),
             ports: held(Countable::Ports),
+            sockets: held(Countable::Sockets),
             sessions: held(Countable::Sessions),
         }
     }
@@ -203,6 +212,7 @@ impl Account {
         let max = match what {
             Countable::Threads => bounds.threads_max,
             Countable::Ports => bounds.ports_max,
+            Countable::Sockets => bounds.sockets_max,
             Countable::Sessions => bounds.sessions_max,
         };
         let more = |held| (held < max).then_some(held + 1);

@@ -32,6 +32,7 @@ pub(crate) const LIBRARIES: &[(&str, &str, &str)] = &[
         "prelude/kyocho/supervisor.sld",
         include_str!("prelude/kyocho/supervisor.sld"),
     ),
+    ("(kyocho unix)", "prelude/kyocho/unix.sld", include_str!("prelude/kyocho/unix.sld")),
     ("(srfi 13)", "prelude/srfi/13.sld", include_str!("prelude/srfi/13.sld")),
     ("(srfi 14)", "prelude/srfi/14.sld", include_str!("prelude/srfi/14.sld")),
     (

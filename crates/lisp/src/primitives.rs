@@ -22,8 +22,10 @@ mod lists;
 mod numbers;
 mod ports;
 mod process;
+mod programs;
 mod reading;
 mod reals;
+mod sockets;
 mod string_case;
 mod string_search;
 mod strings;
@@ -87,8 +89,10 @@ const TABLES: &[&[Primitive]] = &[
     numbers::TABLE,
     ports::TABLE,
     process::TABLE,
+    programs::TABLE,
     reading::TABLE,
     reals::TABLE,
+    sockets::TABLE,
     string_case::TABLE,
     string_search::TABLE,
     strings::TABLE,

@@ -32,6 +32,8 @@ const PROGRAMS: &[&str] = &[
     "dsm",
     "mailbox",
     "json",
+    "unix",
+    "sockets",
     "hash-tables",
     "srfi-13",
     "srfi-14",

@@ -50,11 +50,15 @@ pub(crate) const DEFAULT: Bounds = Bounds {
     memory_bytes_max: 64 << 20,
     threads_max: 1000,
     ports_max: 32,
+    sockets_max: 0,
     sessions_max: 8,
     priority_max: Priority::NORMAL,
     share: 1,
     files: false,
 };
+
+/// Sockets of who runs the server, where there is no file.
+const OWNER_SOCKETS_MAX: usize = 32;
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -76,6 +80,7 @@ struct WrittenUser {
     memory_mib: Option<Spanned<usize>>,
     threads: Option<usize>,
     ports: Option<usize>,
+    sockets: Option<usize>,
     sessions: Option<usize>,
     priority: Option<Spanned<u8>>,
     share: Option<Spanned<u32>>,
@@ -88,6 +93,7 @@ struct WrittenLimits {
     memory_mib: Option<Spanned<usize>>,
     threads: Option<usize>,
     ports: Option<usize>,
+    sockets: Option<usize>,
     sessions: Option<usize>,
     priority: Option<Spanned<u8>>,
     share: Option<Spanned<u32>>,
@@ -123,7 +129,10 @@ type Complaint = (Range<usize>, String);
 impl Config {
     /// What holds without a file: the user who runs the server may come in.
     pub(crate) fn of_owner(uid: u32) -> Self {
-        let owner = User { uid: Some(uid), bounds: Bounds { files: true, ..DEFAULT } };
+        let owner = User {
+            uid: Some(uid),
+            bounds: Bounds { files: true, sockets_max: OWNER_SOCKETS_MAX, ..DEFAULT },
+        };
         let users = BTreeMap::from([("owner".to_owned(), owner)]);
         Self { listen: Vec::new(), telnet_user: Some("owner".to_owned()), users }
     }
@@ -176,8 +185,9 @@ impl Config {
 
 impl WrittenUser {
     fn limits(self) -> WrittenLimits {
-        let Self { uid: _, memory_mib, threads, ports, sessions, priority, share, files } = self;
-        WrittenLimits { memory_mib, threads, ports, sessions, priority, share, files }
+        let Self { uid: _, memory_mib, threads, ports, sockets, sessions, priority, share, files } =
+            self;
+        WrittenLimits { memory_mib, threads, ports, sockets, sessions, priority, share, files }
     }
 }
 
@@ -202,6 +212,7 @@ impl WrittenLimits {
         }
         bounds.threads_max = self.threads.unwrap_or(bounds.threads_max);
         bounds.ports_max = self.ports.unwrap_or(bounds.ports_max);
+        bounds.sockets_max = self.sockets.unwrap_or(bounds.sockets_max);
         bounds.sessions_max = self.sessions.unwrap_or(bounds.sessions_max);
         bounds.files = self.files.unwrap_or(bounds.files);
         Ok(bounds)

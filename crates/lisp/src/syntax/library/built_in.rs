@@ -5,6 +5,13 @@
 pub(super) const LIBRARIES: &[(&str, &[&str])] = &[
     ("(kyocho)", &[]),
     ("(kyocho gate)", &["gate-call gate-close! gate-connect gate-serve gate?"]),
+    (
+        "(kyocho socket)",
+        &[
+            "socket-accept socket-address socket-close! socket-end! socket-input-port",
+            "socket-output-port socket? tcp-connect tcp-listen unix-connect unix-listen",
+        ],
+    ),
     ("(scheme base)", BASE),
     ("(scheme case-lambda)", &["case-lambda"]),
     ("(scheme char)", CHAR),

@@ -6,6 +6,7 @@ use crate::port::SessionPorts;
 use crate::system::{Session, SessionHandle, System};
 use core::time::Duration;
 use kyocho_microprocess::Priority;
+use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::JoinHandle;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -40,6 +41,7 @@ const SMALL: Bounds = Bounds {
     memory_bytes_max: 32 << 20,
     threads_max: 20,
     ports_max: 4,
+    sockets_max: 3,
     sessions_max: 2,
     priority_max: Priority::NORMAL,
     share: 1,
@@ -370,8 +372,8 @@ fn a_suspended_thread_ends_with_its_session() {
 #[test]
 fn users_have_the_processors_in_proportion_to_their_shares() {
     const THREE: &str = "(do ((i 0 (+ i 1))) ((= i 3)) (spawn (lambda () (let loop () (loop)))))";
-    /// So much virtual time is fixed work: a second on a processor for a share of four.
-    const WORK_NS: u64 = 250_000_000;
+    /// What the second user has had when they are compared: many turns.
+    const WORK_NS: u64 = 1_000_000_000;
     within_watchdog(|| {
         let system = boot(on(1));
         let [one, four] = [1, 4].map(|share| Account::new("user", Bounds { share, ..SMALL }));
@@ -379,18 +381,55 @@ fn users_have_the_processors_in_proportion_to_their_shares() {
         eval(&mut a, THREE);
         let interrupt = b.handle();
         let looping = in_background(b, "(let loop () (loop))");
-        let both = || [one.virtual_ns(), four.virtual_ns()];
-        while four.virtual_ns() == 0 {
+        let ran_ns = |account: &Arc<Account>| {
+            let all = system.kernel.threads.started();
+            let own = all.iter().filter(|thread| Arc::ptr_eq(&thread.session.account, account));
+            own.map(|thread| thread.ran_ns.load(Ordering::Relaxed)).sum::<u64>()
+        };
+        while ran_ns(&four) == 0 {
             nap();
         }
-        let begin = both();
-        while both()[1] < begin[1] + WORK_NS {
+        let begin_ns = ran_ns(&one);
+        while ran_ns(&four) < WORK_NS {
             nap();
         }
-        let [little, much] = [0, 1].map(|user| both()[user] - begin[user]);
-        // By their shares they are the same; by their threads the first would be twelve times the second.
-        assert!(little < 3 * much, "{little} beside {much}");
-        assert!(little > much / 3, "{little} beside {much}");
+        let (little, much) = (ran_ns(&one) - begin_ns, ran_ns(&four));
+        // A quarter by their shares; thrice as much by their threads.
+        assert!(little < much, "{little} beside {much}");
+        assert!(little > much / 16, "{little} beside {much}");
         interrupted(&interrupt, looping);
+    });
+}
+
+#[test]
+fn sockets_and_programs_are_for_who_may_have_them() {
+    two(|system, ada, bob| {
+        let (mut a, _) = open(&system, &ada);
+        for text in ["(run \"true\")", "(import (kyocho unix)) (run \"true\")"] {
+            let message = eval(&mut a, text);
+            assert!(
+                message.contains("unbound") || message.contains("this user may not"),
+                "{message}"
+            );
+        }
+        assert!(eval(&mut a, "(unix-connect \"/tmp/none\")").contains("this user may not"));
+        let listen = "(let loop ((n 0)) (define l (tcp-listen \"127.0.0.1\" 0)) (loop (+ n 1)))";
+        let message = eval(&mut a, listen);
+        assert!(message.contains("too many sockets: ada may have 3"), "{message}");
+        assert_eq!(
+            eval(&mut a, "(gc) (socket-close! (tcp-listen \"127.0.0.1\" 0)) 'again"),
+            "again"
+        );
+        bob.set_bounds(Bounds { files: true, ports_max: 8, ..SMALL });
+        let (mut b, _) = open(&system, &bob);
+        let programs = "(import (kyocho unix))
+            (let loop () (start-programs '((\"sleep\" \"30\")) #f #f #f '()) (loop))";
+        let message = eval(&mut b, programs);
+        assert!(message.contains("too many open ports: bob may have 8"), "{message}");
+        assert_eq!(eval(&mut b, "(gc) (run/string \"printf\" \"again\")"), "\"again\"");
+        drop((a, b));
+        let (mut c, _) = open(&system, &ada);
+        eval(&mut c, "(gc)");
+        assert_eq!((ada.usage().sockets, bob.usage().ports), (0, 0));
     });
 }

@@ -1,0 +1,62 @@
+;;; (kyocho socket): streams over TCP and over sockets of this machine.
+(import (scheme base) (scheme write) (scheme process-context) (scheme file) (srfi 18) (kyocho socket))
+(include "harness.scm")
+
+(define (spawn thunk) (thread-start! (make-thread thunk)))
+(define (port-of listener) (let* ((text (socket-address listener)) (colon (let loop ((i (- (string-length text) 1))) (if (char=? (string-ref text i) #\:) i (loop (- i 1)))))) (string->number (substring text (+ colon 1) (string-length text)))))
+
+;; each line comes back, until the other side ends
+(define (echo socket)
+  (let ((in (socket-input-port socket)) (out (socket-output-port socket)))
+    (let loop ()
+      (let ((line (read-line in)))
+        (if (eof-object? line)
+            (socket-close! socket)
+            (begin (write-string line out) (newline out) (flush-output-port out) (loop)))))))
+(define (talk socket)
+  (let ((in (socket-input-port socket)) (out (socket-output-port socket)))
+    (write-string "one\ntwo é\n" out)
+    (flush-output-port out)
+    (let* ((one (read-line in)) (two (read-line in)))
+      (socket-end! socket)
+      (let ((end (read-line in)))
+        (socket-close! socket)
+        (list one two (eof-object? end))))))
+(define tcp (tcp-listen "127.0.0.1" 0))
+(define server (spawn (lambda () (let loop () (let ((s (socket-accept tcp))) (spawn (lambda () (echo s))) (loop))))))
+(test '("one" "two é" #t) (talk (tcp-connect "127.0.0.1" (port-of tcp))))
+(test '(("one" "two é" #t) ("one" "two é" #t) ("one" "two é" #t)) (map thread-join! (map (lambda (_) (spawn (lambda () (talk (tcp-connect "localhost" (port-of tcp)))))) '(1 2 3))))
+(thread-terminate! server)
+(test 'terminated (guard (e ((terminated-thread-exception? e) 'terminated)) (thread-join! server)))
+
+;; who waits in a socket that is closed is told
+(define reader (let ((s (tcp-connect "127.0.0.1" (port-of tcp)))) (cons s (spawn (lambda () (read-line (socket-input-port s)))))))
+(thread-sleep! 0.01)
+(socket-close! (car reader))
+(test #t (eof-object? (thread-join! (cdr reader))))
+(test-error (socket-input-port (car reader)))
+(define accepting (spawn (lambda () (guard (e ((file-error? e) (quote told))) (let loop () (socket-accept tcp) (loop))))))
+(thread-sleep! 0.01)
+(socket-close! tcp)
+(test (quote told) (thread-join! accepting))
+
+;; sockets of this machine
+(define path (string-append "/tmp/kyocho-socket-" (number->string (exact (round (* 1e6 (time->seconds (current-time)))))) ".sock"))
+(define local (unix-listen path))
+(test path (socket-address local))
+(define local-server (spawn (lambda () (echo (socket-accept local)))))
+(test '("one" "two é" #t) (talk (unix-connect path)))
+(thread-join! local-server)
+(define client (unix-connect path)) (define served (socket-accept local))
+(test #u8(0 255 10) (let ((out (socket-output-port client 'binary))) (write-bytevector #u8(0 255 10) out) (flush-output-port out) (read-bytevector 3 (socket-input-port served 'binary))))
+(test-error (unix-listen path))
+(socket-close! local) (delete-file path)
+
+;; what fails says so
+(test #t (guard (e ((file-error? e) #t)) (unix-connect path)))
+(test-error (tcp-connect "127.0.0.1" 65536)) (test-error (tcp-connect 'here 1)) (test-error (socket-accept 5)) (test-error (socket-input-port local))
+(test #t (let* ((l (tcp-listen "127.0.0.1" 0)) (n (port-of l))) (socket-close! l) (guard (e ((file-error? e) #t)) (tcp-connect "127.0.0.1" n))))
+(test-error (socket-accept (tcp-connect "127.0.0.1" 1)))
+(test '(#t #f) (list (socket? local) (socket? 5)))
+
+(finish)
