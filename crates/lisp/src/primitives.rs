@@ -18,6 +18,7 @@ mod flame_graph;
 mod hash_tables;
 mod integers;
 mod list_parts;
+mod list_search;
 mod lists;
 mod numbers;
 mod ports;
@@ -85,6 +86,7 @@ const TABLES: &[&[Primitive]] = &[
     hash_tables::TABLE,
     integers::TABLE,
     list_parts::TABLE,
+    list_search::TABLE,
     lists::TABLE,
     numbers::TABLE,
     ports::TABLE,

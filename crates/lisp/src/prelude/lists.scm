@@ -74,14 +74,25 @@
           ((same? x (car rest)) rest)
           (else (loop (cdr rest))))))
 
+;; `part` searches a part of a list: what it finds, #f, or how many elements it has looked at.
+(define (%search part who x list)
+  (let ((found (part x list)))
+    (if (exact-integer? found)
+        (begin
+          (if (circular-list? list) (%wrong-type who 2 "proper list" list))
+          (let loop ((rest (list-tail list found)))
+            (let ((found (part x rest)))
+              (if (exact-integer? found) (loop (list-tail rest found)) found))))
+        found)))
+
 (define member
   (case-lambda
-    ((x list) (%member x list))
+    ((x list) (%search %member-part 'member x list))
     ((x list same?) (%memp same? x list))))
 
 (define assoc
   (case-lambda
-    ((key list) (%assoc key list))
+    ((key list) (%search %assoc-part 'assoc key list))
     ((key list same?)
      (let loop ((rest list))
        (cond ((not (pair? rest)) (%check-list 'assoc 2 rest) #f)

@@ -4,7 +4,6 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::equality;
 use crate::heap::Mutator;
 use crate::raise::Result;
 use crate::value::Value;
@@ -34,13 +33,6 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("list-ref", 2, list_ref),
     Primitive::exactly("list-set!", 3, list_set),
     Primitive::exactly("list-copy", 1, list_copy),
-    Primitive::exactly("memq", 2, |_, a| member("memq", a, |x, y| x == y)),
-    Primitive::exactly("memv", 2, |_, a| member("memv", a, equality::eqv)),
-    Primitive::exactly("%member", 2, |_, a| member("member", a, equality::equal)),
-    Primitive::exactly("%case-memv", 2, |_, a| member("memv", a, equality::eqv)),
-    Primitive::exactly("assq", 2, |_, a| association("assq", a, |x, y| x == y)),
-    Primitive::exactly("assv", 2, |_, a| association("assv", a, equality::eqv)),
-    Primitive::exactly("%assoc", 2, |_, a| association("assoc", a, equality::equal)),
 ];
 
 /// The length of a proper list; none for an improper or circular one.
@@ -216,56 +208,4 @@ fn list_copy(m: &mut Mutator, arguments: &[Value]) -> Result {
         odd = !odd;
     }
     Ok(result.finish_with(rest))
-}
-
-/// The first tail whose car is the `same` as argument 0.
-fn member(who: &'static str, arguments: &[Value], same: fn(Value, Value) -> bool) -> Result {
-    let mut rest = arguments[1];
-    let mut slow = rest;
-    let mut odd = false;
-    while let Some((car, cdr)) = rest.uncons() {
-        if same(arguments[0], car) {
-            return Ok(rest);
-        }
-        rest = cdr;
-        if odd {
-            slow = slow.cdr().unwrap_or(Value::NIL);
-            if slow == rest {
-                break;
-            }
-        }
-        odd = !odd;
-    }
-    if rest.is_nil() {
-        Ok(Value::FALSE)
-    } else {
-        Err(Call::new(who, arguments).wrong(1, "proper list"))
-    }
-}
-
-/// The first pair of an association list whose car is the `same` as argument 0.
-fn association(who: &'static str, arguments: &[Value], same: fn(Value, Value) -> bool) -> Result {
-    let mut rest = arguments[1];
-    let mut slow = rest;
-    let mut odd = false;
-    while let Some((entry, cdr)) = rest.uncons() {
-        match entry.car() {
-            Some(key) if same(arguments[0], key) => return Ok(entry),
-            Some(_) => {}
-            None => return Err(Call::new(who, arguments).wrong(1, "association list")),
-        }
-        rest = cdr;
-        if odd {
-            slow = slow.cdr().unwrap_or(Value::NIL);
-            if slow == rest {
-                break;
-            }
-        }
-        odd = !odd;
-    }
-    if rest.is_nil() {
-        Ok(Value::FALSE)
-    } else {
-        Err(Call::new(who, arguments).wrong(1, "proper list"))
-    }
 }

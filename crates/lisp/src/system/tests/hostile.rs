@@ -170,3 +170,29 @@ fn what_leaves_a_session_by_no_way_reaches_no_other() {
         assert_eq!(eval(&mut a, "(k 41)"), "42");
     });
 }
+
+#[test]
+fn long_comparisons_hold_up_nobody() {
+    const LONG: &str = "
+        (define key (make-string 1000000 #\\a))
+        (define other (string-append key \"b\"))
+        (define wanted (string-append key \"c\"))
+        (define l (make-list 500000 other))
+        (define a (make-list 500000 (list other)))
+        'ready";
+    two(|system, ada, bob| {
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        assert_eq!(eval(&mut a, LONG), "ready");
+        for text in
+            ["(let loop () (member wanted l) (loop))", "(let loop () (assoc wanted a) (loop))"]
+        {
+            let interrupt = a.handle();
+            let running = in_background(a, text);
+            // Each collection has to wait for what cannot be interrupted.
+            for _ in 0..20 {
+                assert_eq!(eval(&mut b, "(gc) 'collected"), "collected", "beside {text}");
+            }
+            (a, _) = interrupted(&interrupt, running);
+        }
+    });
+}
