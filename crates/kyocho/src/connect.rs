@@ -38,7 +38,9 @@ fn connect(socket: Option<PathBuf>) -> Result<ExitCode, String> {
         Some(path) => path,
         None => match Address::of_user().map_err(|error| error.to_string())? {
             Address::Unix(path) => path,
-            Address::Telnet(address) => unreachable!("a user's own place is no {address}"),
+            Address::Telnet(address) | Address::Nrepl(address) => {
+                unreachable!("a user's own place is no {address}")
+            }
         },
     };
     let stream = UnixStream::connect(&path).map_err(|error| {

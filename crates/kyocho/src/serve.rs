@@ -9,14 +9,18 @@
 //! thread waits for signals: SIGHUP reads the configuration again, SIGTERM and SIGINT end.
 
 pub(crate) mod address;
+mod bencode;
 mod config;
 mod dialect;
+mod evaluation;
 pub(crate) mod frames;
 mod getty;
 mod network;
 mod notify;
+mod nrepl;
 mod register;
 mod telnet;
+mod wire;
 
 use crate::boot::{Voice, boot};
 use crate::{signals, terminal};

@@ -78,6 +78,12 @@ impl Report {
         self.is_closed_output
     }
 
+    /// Who called whom, the innermost first: `in NAME at PLACE`.
+    #[must_use]
+    pub fn callers(&self) -> &[String] {
+        &self.trace
+    }
+
     /// What happened, without place and callers.
     #[must_use]
     pub fn message(&self) -> &str {

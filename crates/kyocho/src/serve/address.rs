@@ -1,4 +1,4 @@
-//! Where a server listens: `unix:PATH`, `telnet:127.0.0.1:PORT`.
+//! Where a server listens: `unix:PATH`, `telnet:127.0.0.1:PORT`, `nrepl:127.0.0.1:PORT`.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -13,6 +13,8 @@ pub(crate) enum Address {
     Unix(PathBuf),
     /// A port of the loopback interface; nobody tells who connects.
     Telnet(SocketAddr),
+    /// The same, for editors.
+    Nrepl(SocketAddr),
 }
 
 impl Address {
@@ -30,6 +32,7 @@ impl fmt::Display for Address {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Telnet(address) => write!(f, "telnet:{address}"),
+            Self::Nrepl(address) => write!(f, "nrepl:{address}"),
         }
     }
 }
@@ -40,19 +43,24 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
-            Some(("telnet", address)) => {
-                let address: SocketAddr = address
-                    .parse()
-                    .map_err(|_| format!("{address} is no address, such as 127.0.0.1:2323"))?;
-                if !address.ip().is_loopback() {
-                    let message = "telnet carries no password and no cipher: only loopback, 127.0.0.1 or [::1]";
-                    return Err(message.to_owned());
-                }
-                Ok(Self::Telnet(address))
+            Some(("telnet", address)) => loopback("telnet", address).map(Self::Telnet),
+            Some(("nrepl", address)) => loopback("nrepl", address).map(Self::Nrepl),
+            _ => {
+                Err("expected unix:PATH, telnet:127.0.0.1:PORT or nrepl:127.0.0.1:PORT".to_owned())
             }
-            _ => Err("expected unix:PATH or telnet:127.0.0.1:PORT".to_owned()),
         }
     }
+}
+
+/// A port that only this machine reaches.
+fn loopback(what: &str, address: &str) -> Result<SocketAddr, String> {
+    let example = |_| format!("{address} is no address, such as 127.0.0.1:2323");
+    let address: SocketAddr = address.parse().map_err(example)?;
+    if !address.ip().is_loopback() {
+        let message = "carries no password and no cipher: only loopback, 127.0.0.1 or [::1]";
+        return Err(format!("{what} {message}"));
+    }
+    Ok(address)
 }
 
 #[cfg(test)]
@@ -61,11 +69,20 @@ mod tests {
 
     #[test]
     fn what_is_written_is_understood() {
-        for text in ["unix:/run/k.sock", "telnet:127.0.0.1:2323", "telnet:[::1]:1"] {
+        for text in
+            ["unix:/run/k.sock", "telnet:127.0.0.1:2323", "telnet:[::1]:1", "nrepl:127.0.0.1:7"]
+        {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
-        for text in ["", "unix:", "telnet:2323", "telnet:0.0.0.0:23", "ftp:x", "telnet:10.0.0.1:23"]
-        {
+        for text in [
+            "",
+            "unix:",
+            "telnet:2323",
+            "telnet:0.0.0.0:23",
+            "ftp:x",
+            "telnet:10.0.0.1:23",
+            "nrepl:10.0.0.1:7",
+        ] {
             text.parse::<Address>().unwrap_err();
         }
     }

@@ -3,6 +3,7 @@
 //! ```toml
 //! listen = ["unix:/run/kyocho/serve.sock", "telnet:127.0.0.1:2323"]
 //! telnet_user = "guest"
+//! nrepl_user = "ada"
 //!
 //! [limits]              # for everybody, where a user's own say nothing else
 //! memory_mib = 64
@@ -33,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) listen: Vec<String>,
     /// Whose account a telnet connection has.
     pub(crate) telnet_user: Option<String>,
+    /// Whose account an editor's connection has.
+    pub(crate) nrepl_user: Option<String>,
     /// By name.
     pub(crate) users: BTreeMap<String, User>,
 }
@@ -67,6 +70,7 @@ struct Written {
     #[serde(default)]
     listen: Vec<String>,
     telnet_user: Option<Spanned<String>>,
+    nrepl_user: Option<Spanned<String>>,
     #[serde(default)]
     limits: WrittenLimits,
     #[serde(default)]
@@ -134,7 +138,8 @@ impl Config {
             bounds: Bounds { files: true, sockets_max: OWNER_SOCKETS_MAX, ..DEFAULT },
         };
         let users = BTreeMap::from([("owner".to_owned(), owner)]);
-        Self { listen: Vec::new(), telnet_user: Some("owner".to_owned()), users }
+        let own = || Some("owner".to_owned());
+        Self { listen: Vec::new(), telnet_user: own(), nrepl_user: own(), users }
     }
 
     /// Reads and checks a file.
@@ -167,13 +172,14 @@ impl Config {
             let bounds = user.limits().bounds(defaults)?;
             users.insert(name.into_inner(), User { uid, bounds });
         }
-        if let Some(name) = &written.telnet_user
-            && !users.contains_key(name.get_ref())
-        {
-            return Err((name.span(), format!("there is no [user.{}]", name.get_ref())));
+        for name in [&written.telnet_user, &written.nrepl_user].into_iter().flatten() {
+            if !users.contains_key(name.get_ref()) {
+                return Err((name.span(), format!("there is no [user.{}]", name.get_ref())));
+            }
         }
         let telnet_user = written.telnet_user.map(Spanned::into_inner);
-        Ok(Self { listen: written.listen, telnet_user, users })
+        let nrepl_user = written.nrepl_user.map(Spanned::into_inner);
+        Ok(Self { listen: written.listen, telnet_user, nrepl_user, users })
     }
 
     /// The user with this number on the host.
@@ -251,6 +257,7 @@ mod tests {
         for (text, line, part) in [
             ("[user.a]\nuid = 1\n[user.b]\nuid = 1\n", 4, "uid 1 is a's already"),
             ("\ntelnet_user = 'nobody'\n", 2, "there is no [user.nobody]"),
+            ("nrepl_user = 'nobody'\n", 1, "there is no [user.nobody]"),
             ("[limits]\n\nmemory_mib = 1\n", 3, "at least 4"),
             ("[limits]\nthreads = -1\n", 2, ""),
             ("[user.a]\npriority = 64\n", 2, "0 to 63"),

@@ -54,9 +54,9 @@ pub(crate) trait Decode: Send {
 }
 
 /// What is shown, to bytes.
-pub(crate) trait Encode: Send {
+pub(crate) trait Encode: Send + Sync {
     /// Adds what the user's side is to receive.
-    fn encode(&mut self, shown: Shown<'_>, out: &mut Vec<u8>);
+    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>);
 }
 
 /// The longest text that is evaluated at a time, in bytes.

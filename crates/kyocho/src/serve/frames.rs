@@ -98,7 +98,7 @@ fn event(line: &[u8]) -> Result<Event, String> {
 pub(crate) struct Encoder;
 
 impl Encode for Encoder {
-    fn encode(&mut self, shown: Shown<'_>, out: &mut Vec<u8>) {
+    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
         let tell = match shown {
             Shown::Welcome(user) => Tell::Welcome { user: user.to_owned() },
             Shown::Refused(reason) => Tell::Refused { reason: reason.to_owned() },

@@ -3,7 +3,8 @@
 use super::address::Address;
 use super::getty::{self, Connection};
 use super::register::Register;
-use super::{frames, telnet};
+use super::wire::Wire;
+use super::{frames, nrepl, telnet};
 use core::time::Duration;
 use kyocho_lisp::account::Account;
 use kyocho_lisp::system::System;
@@ -28,6 +29,7 @@ const STACK_BYTES: usize = 1 << 20;
 pub(crate) enum Listener {
     Unix(UnixListener),
     Telnet(TcpListener),
+    Nrepl(TcpListener),
 }
 
 impl Listener {
@@ -36,6 +38,7 @@ impl Listener {
         match self {
             Self::Unix(_) => None,
             Self::Telnet(listener) => listener.local_addr().ok().map(Address::Telnet),
+            Self::Nrepl(listener) => listener.local_addr().ok().map(Address::Nrepl),
         }
     }
 }
@@ -65,6 +68,7 @@ pub(crate) fn listen(address: &Address) -> io::Result<(Listener, Option<SocketFi
             Ok((Listener::Unix(listener), Some(SocketFile(path.clone()))))
         }
         Address::Telnet(address) => Ok((Listener::Telnet(TcpListener::bind(address)?), None)),
+        Address::Nrepl(address) => Ok((Listener::Nrepl(TcpListener::bind(address)?), None)),
     }
 }
 
@@ -88,6 +92,9 @@ pub(crate) fn serve(system: &Arc<System>, register: &Arc<Register>, listener: &L
             Listener::Telnet(listener) => {
                 listener.accept().and_then(|(stream, _)| telnet(system, register, stream))
             }
+            Listener::Nrepl(listener) => {
+                listener.accept().and_then(|(stream, _)| nrepl(system, register, stream))
+            }
         };
         if let Err(error) = let_in
             && error.kind() != ErrorKind::ConnectionAborted
@@ -108,7 +115,7 @@ fn unix(system: &Arc<System>, register: &Register, stream: UnixStream) -> io::Re
         reader: Box::new(stream),
         writer: Box::new(writer),
         decode: Box::new(frames::Decoder::default()),
-        encode: Box::new(frames::Encoder),
+        encode: Arc::new(frames::Encoder),
     };
     begin(system, account.ok_or_else(refusal), connection)
 }
@@ -120,10 +127,25 @@ fn telnet(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::R
         reader: Box::new(stream),
         writer: Box::new(writer),
         decode: Box::new(telnet::Decoder::default()),
-        encode: Box::new(telnet::Encoder),
+        encode: Arc::new(telnet::Encoder),
     };
     let refusal = || "the configuration names no telnet_user".to_owned();
     begin(system, register.account_of_telnet().ok_or_else(refusal), connection)
+}
+
+/// Serves an editor; one who may not come in is hung up on.
+fn nrepl(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Result<()> {
+    let Some(account) = register.account_of_nrepl() else {
+        crate::terminal::complain("kyocho: nrepl: the configuration names no nrepl_user");
+        return Ok(());
+    };
+    let writer = std::net::TcpStream::from(stream.as_fd().try_clone_to_owned()?);
+    writer.set_write_timeout(Some(PATIENCE))?;
+    // Answers are small, and come one after the other.
+    writer.set_nodelay(true)?;
+    let (system, wire) = (Arc::clone(system), Wire::new(Box::new(writer)));
+    let builder = Builder::new().name("nrepl").stack_bytes(STACK_BYTES);
+    builder.spawn(move || nrepl::serve(&system, &account, Box::new(stream), wire)).map(drop)
 }
 
 /// Starts a getty, or says why there is none.

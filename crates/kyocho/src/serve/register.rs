@@ -49,6 +49,13 @@ impl Register {
         let name = state.config.telnet_user.clone()?;
         state.account(&name)
     }
+
+    /// The account of who comes with an editor.
+    pub(crate) fn account_of_nrepl(&self) -> Option<Arc<Account>> {
+        let mut state = self.lock();
+        let name = state.config.nrepl_user.clone()?;
+        state.account(&name)
+    }
 }
 
 impl State {

@@ -83,7 +83,7 @@ impl Decoder {
 pub(crate) struct Encoder;
 
 impl Encode for Encoder {
-    fn encode(&mut self, shown: Shown<'_>, out: &mut Vec<u8>) {
+    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
         match shown {
             Shown::Welcome(user) => {
                 text(&format!("Kyocho: {user}'s session; ,help lists commands\n> "), out);

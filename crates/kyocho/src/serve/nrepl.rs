@@ -1,0 +1,419 @@
+//! nREPL: what editors speak (bencode over TCP; the operations of nREPL 1.0 and cider's `complete`, `info`, `stacktrace`).
+//!
+//! ```text
+//!  connection ──► nrepl (a microprocess) ── clone, close, interrupt, describe, ls-sessions: answered where they arrive
+//!                    │  requests                ▲ Wire
+//!                    └──► nrepl-session (one a session): eval, load-file, completions, lookup, stacktrace, in order
+//! ```
+//!
+//! Each nREPL session is a session of the server, with its own environment, threads and limits, and ends with its connection.
+
+use super::bencode::{Bencode, Decoder};
+use super::evaluation::{Interrupt, evaluate};
+use super::wire::Wire;
+use kyocho_lisp::account::Account;
+use kyocho_lisp::port::SessionPorts;
+use kyocho_lisp::system::{Report, Session, SessionHandle, System};
+use kyocho_microprocess::Builder;
+use kyocho_microprocess::channel::{self, Receiver, Sender};
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Requests that wait for the evaluation before them; then the connection does.
+const REQUESTS_MAX: usize = 16;
+const READ_BYTES: usize = 16 * 1024;
+/// Names that a completion lists.
+const NAMES_MAX: usize = 500;
+/// Only touched pages of a stack are memory.
+const STACK_BYTES: usize = 1 << 20;
+/// What names are in: there are no namespaces.
+const NAMESPACE: &str = "kyocho";
+
+/// The operations, for `describe`.
+const OPERATIONS: &[&str] = &[
+    "clone",
+    "close",
+    "complete",
+    "completions",
+    "describe",
+    "eval",
+    "info",
+    "interrupt",
+    "load-file",
+    "lookup",
+    "ls-sessions",
+    "stacktrace",
+];
+
+/// A request, as far as its answers repeat it.
+#[derive(Clone, Debug, Default)]
+struct Heading {
+    id: Option<String>,
+    session: Option<String>,
+}
+
+impl Heading {
+    fn of(request: &Bencode) -> Self {
+        let text = |key| request.text(key).map(str::to_owned);
+        Self { id: text("id"), session: text("session") }
+    }
+
+    /// A message under it.
+    fn message<'a>(&self, entries: impl IntoIterator<Item = (&'a str, Bencode)>) -> Bencode {
+        let own = [("id", &self.id), ("session", &self.session)];
+        let own = own.into_iter().filter_map(|(key, text)| Some((key, text.clone()?.into())));
+        Bencode::dictionary(own.chain(entries))
+    }
+}
+
+/// The way to the client.
+#[derive(Clone)]
+struct Voice(Wire);
+
+impl Voice {
+    fn say<'a>(
+        &self,
+        heading: &Heading,
+        entries: impl IntoIterator<Item = (&'a str, Bencode)>,
+    ) -> io::Result<()> {
+        self.0.send(|out| heading.message(entries).write(out))
+    }
+
+    /// The last answer to a request.
+    fn done<'a>(
+        &self,
+        heading: &Heading,
+        entries: impl IntoIterator<Item = (&'a str, Bencode)>,
+        status: &[&str],
+    ) -> io::Result<()> {
+        let status = Bencode::texts(status.iter().copied().chain(["done"]));
+        self.say(heading, entries.into_iter().chain([("status", status)]))
+    }
+}
+
+/// What the connection's reader and a session's microprocess know of each other.
+struct Desk {
+    handle: SessionHandle,
+    requests: Sender<Bencode>,
+    state: Arc<State>,
+}
+
+/// The request that is served in a session.
+#[derive(Debug, Default)]
+struct State {
+    current: Mutex<Option<Heading>>,
+    interrupt: Interrupt,
+}
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, Option<Heading>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a session writes, under the request that it is about.
+struct Output {
+    voice: Voice,
+    state: Arc<State>,
+    session: String,
+    /// `out` or `err`.
+    key: &'static str,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let session = Heading { id: None, session: Some(self.session.clone()) };
+        let heading = self.state.lock().clone().unwrap_or(session);
+        self.voice.0.write(bytes, |text, out| heading.message([(self.key, text.into())]).write(out))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.voice.0.flush()
+    }
+}
+
+/// A client's connection.
+struct Connection<'a> {
+    system: &'a Arc<System>,
+    account: &'a Arc<Account>,
+    voice: Voice,
+    desks: BTreeMap<String, Desk>,
+    /// The session of requests that name none, once there was one.
+    default: Option<String>,
+}
+
+/// The number of the next session, on any connection.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// The body: serves until the client has gone, then ends his sessions.
+pub(crate) fn serve(
+    system: &Arc<System>,
+    account: &Arc<Account>,
+    mut reader: Box<dyn Read + Send>,
+    wire: Wire,
+) {
+    let voice = Voice(wire);
+    let mut connection =
+        Connection { system, account, voice, desks: BTreeMap::new(), default: None };
+    let mut decoder = Decoder::default();
+    let mut buffer = vec![0; READ_BYTES];
+    while let Ok(count @ 1..) = reader.read(&mut buffer) {
+        decoder.feed(&buffer[..count]);
+        if connection.serve_all(&mut decoder).is_err() {
+            break;
+        }
+    }
+    for desk in connection.desks.into_values() {
+        desk.requests.close();
+        desk.handle.end();
+    }
+    connection.voice.0.hang_up();
+}
+
+impl Connection<'_> {
+    fn serve_all(&mut self, decoder: &mut Decoder) -> io::Result<()> {
+        loop {
+            match decoder.next() {
+                Ok(Some(request)) => self.serve(request)?,
+                Ok(None) => return Ok(()),
+                Err(reason) => {
+                    self.voice.done(&Heading::default(), [("err", reason.into())], &["error"])?;
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+            }
+        }
+    }
+
+    fn serve(&mut self, request: Bencode) -> io::Result<()> {
+        let heading = Heading::of(&request);
+        match request.text("op") {
+            Some("clone") => match self.open() {
+                Ok(name) => self.voice.done(&heading, [("new-session", name.into())], &[]),
+                Err(reason) => self.voice.done(&heading, [("err", reason.into())], &["error"]),
+            },
+            Some("close") => self.close(&heading),
+            Some("interrupt") => self.interrupt(&heading, request.text("interrupt-id")),
+            Some("ls-sessions") => {
+                let names = Bencode::texts(self.desks.keys().map(String::as_str));
+                self.voice.done(&heading, [("sessions", names)], &[])
+            }
+            Some("describe") => self.describe(&heading),
+            Some(operation) if OPERATIONS.contains(&operation) => self.pass_on(heading, request),
+            _ => self.voice.done(&heading, [], &["error", "unknown-op"]),
+        }
+    }
+
+    /// Opens a session; its name, or why there is none.
+    fn open(&mut self) -> Result<String, String> {
+        let name = format!("kyocho-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let state = Arc::new(State::default());
+        let output = |key| {
+            let (voice, state, session) = (self.voice.clone(), Arc::clone(&state), name.clone());
+            Box::new(Output { voice, state, session, key })
+        };
+        let ports = SessionPorts { output: output("out"), error: output("err") };
+        let session =
+            self.system.open_session(self.account, ports).map_err(|error| error.to_string())?;
+        let handle = session.handle();
+        let (requests, inbox) = channel::bounded(REQUESTS_MAX);
+        let (voice, served) = (self.voice.clone(), Arc::clone(&state));
+        let body = move || {
+            // Who has gone needs no answer.
+            let _ = Worker { session, voice, state: served, failed: None }.run(&inbox);
+        };
+        let builder = Builder::new().name("nrepl-session").stack_bytes(STACK_BYTES);
+        builder.spawn(body).map_err(|error| error.to_string())?;
+        self.desks.insert(name.clone(), Desk { handle, requests, state });
+        Ok(name)
+    }
+
+    fn close(&mut self, heading: &Heading) -> io::Result<()> {
+        match heading.session.as_ref().and_then(|name| self.desks.remove(name)) {
+            Some(desk) => {
+                desk.requests.close();
+                desk.handle.end();
+                self.voice.done(heading, [], &["session-closed"])
+            }
+            None => self.voice.done(heading, [], &["error", "unknown-session"]),
+        }
+    }
+
+    /// Stops what a session evaluates; only the request with this id, where one is said.
+    fn interrupt(&self, heading: &Heading, id: Option<&str>) -> io::Result<()> {
+        let name = heading.session.as_ref().or(self.default.as_ref());
+        let Some(desk) = name.and_then(|name| self.desks.get(name)) else {
+            return self.voice.done(heading, [], &["error", "unknown-session"]);
+        };
+        let current = desk.state.lock().clone();
+        let status: &[&str] = match current {
+            None => &["session-idle"],
+            Some(current) if id.is_some() && current.id.as_deref() != id => {
+                &["error", "interrupt-id-mismatch"]
+            }
+            Some(_) => {
+                desk.state.interrupt.raise(&desk.handle, || desk.state.lock().is_some());
+                &[]
+            }
+        };
+        self.voice.done(heading, [], status)
+    }
+
+    fn describe(&self, heading: &Heading) -> io::Result<()> {
+        let none = || Bencode::Dictionary(BTreeMap::new());
+        let operations = Bencode::dictionary(OPERATIONS.iter().map(|&name| (name, none())));
+        let version = |text: &str| Bencode::dictionary([("version-string", text.into())]);
+        let versions =
+            [("kyocho", version(env!("CARGO_PKG_VERSION"))), ("nrepl", version("1.0.0"))];
+        let entries = [("ops", operations), ("versions", Bencode::dictionary(versions))];
+        self.voice.done(heading, entries, &[])
+    }
+
+    /// Gives a request to its session; to the connection's own where it names none.
+    fn pass_on(&mut self, mut heading: Heading, request: Bencode) -> io::Result<()> {
+        if heading.session.is_none() && self.default.is_none() {
+            match self.open() {
+                Ok(name) => self.default = Some(name),
+                Err(reason) => {
+                    return self.voice.done(&heading, [("err", reason.into())], &["error"]);
+                }
+            }
+        }
+        heading.session = heading.session.or_else(|| self.default.clone());
+        let desk = heading.session.as_ref().and_then(|name| self.desks.get(name));
+        // One that `exit` has ended takes no more.
+        if desk.is_some_and(|desk| desk.requests.send(request).is_ok()) {
+            return Ok(());
+        }
+        self.voice.done(&heading, [], &["error", "unknown-session"])
+    }
+}
+
+/// Serves the requests of one session, one after the other.
+struct Worker {
+    session: Session,
+    voice: Voice,
+    state: Arc<State>,
+    failed: Option<Report>,
+}
+
+impl Worker {
+    fn run(&mut self, requests: &Receiver<Bencode>) -> io::Result<()> {
+        for request in requests.iter() {
+            let heading = Heading::of(&request);
+            self.state.interrupt.clear();
+            *self.state.lock() = Some(heading.clone());
+            let served = self.serve(&heading, &request);
+            *self.state.lock() = None;
+            served?;
+            if self.session.exit_code().is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, heading: &Heading, request: &Bencode) -> io::Result<()> {
+        let text = |key| request.text(key);
+        match text("op") {
+            Some("eval") => match text("code") {
+                Some(code) => self.evaluate(heading, code, text("file").unwrap_or("nrepl")),
+                None => self.voice.done(heading, [], &["error", "no-code"]),
+            },
+            Some("load-file") => match text("file") {
+                Some(code) => {
+                    let name = text("file-path").or(text("file-name")).unwrap_or("nrepl");
+                    self.evaluate(heading, code, name)
+                }
+                None => self.voice.done(heading, [], &["error", "no-file"]),
+            },
+            Some("completions" | "complete") => {
+                self.complete(heading, text("prefix").or(text("symbol")).unwrap_or(""))
+            }
+            Some("lookup" | "info") => self.look_up(heading, text("sym").or(text("symbol"))),
+            _ => self.tell_failure(heading),
+        }
+    }
+
+    fn evaluate(&mut self, heading: &Heading, code: &str, source: &str) -> io::Result<()> {
+        let result = evaluate(&mut self.session, code, source, &self.state.interrupt);
+        self.session.flush_output();
+        match result {
+            Ok(evaluation) => {
+                for value in evaluation.values {
+                    self.voice.say(heading, [("value", value.into()), ("ns", NAMESPACE.into())])?;
+                }
+                self.voice.done(heading, [], &[])
+            }
+            Err(report) => {
+                let text = format!("{report}\n");
+                self.voice.say(heading, [("err", text.into())])?;
+                let class = || Bencode::from(report.message());
+                let status = match report.message() {
+                    "interrupted" => "interrupted",
+                    _ => "eval-error",
+                };
+                let entries = [("ex", class()), ("root-ex", class())];
+                self.failed = Some(report);
+                self.voice.done(heading, entries, &[status])
+            }
+        }
+    }
+
+    fn complete(&self, heading: &Heading, prefix: &str) -> io::Result<()> {
+        let names = self.session.names(prefix).into_iter().take(NAMES_MAX);
+        let candidate = |name: String| {
+            let kind = ("type", "var".into());
+            Bencode::dictionary([("candidate", name.into()), ("ns", NAMESPACE.into()), kind])
+        };
+        let candidates = Bencode::List(names.map(candidate).collect());
+        self.voice.done(heading, [("completions", candidates)], &[])
+    }
+
+    /// What a name stands for, printed; nothing is evaluated but the name.
+    fn look_up(&mut self, heading: &Heading, name: Option<&str>) -> io::Result<()> {
+        let known = name.filter(|name| self.session.names(name).iter().any(|known| known == name));
+        let Some(name) = known else {
+            let none = Bencode::Dictionary(BTreeMap::new());
+            return self.voice.done(heading, [("info", none)], &["no-info"]);
+        };
+        let value = evaluate(&mut self.session, name, "nrepl", &self.state.interrupt);
+        let meaning = match value {
+            Ok(evaluation) => evaluation.values.join(" "),
+            // A word of the syntax.
+            Err(report) => report.message().to_owned(),
+        };
+        let info = [("name", name.into()), ("ns", NAMESPACE.into()), ("doc", meaning.into())];
+        self.voice.done(heading, [("info", Bencode::dictionary(info))], &[])
+    }
+
+    /// Who called whom in what failed last.
+    fn tell_failure(&self, heading: &Heading) -> io::Result<()> {
+        let Some(report) = &self.failed else {
+            return self.voice.done(heading, [], &["no-error"]);
+        };
+        let frames = report.callers().iter().map(|caller| frame(caller));
+        let message = Bencode::from(report.message());
+        let entries = [
+            ("class", "error".into()),
+            ("message", message),
+            ("stacktrace", Bencode::List(frames.collect())),
+        ];
+        self.voice.done(heading, entries, &[])
+    }
+}
+
+/// A caller as the report writes it, `in NAME at FILE:LINE:COLUMN`, in parts.
+fn frame(caller: &str) -> Bencode {
+    let caller = caller.strip_prefix("in ").unwrap_or(caller);
+    let (name, place) = caller.split_once(" at ").unwrap_or((caller, ""));
+    let mut parts = place.rsplitn(3, ':');
+    let (_column, line) = (parts.next(), parts.next().and_then(|line| line.parse().ok()));
+    let file = parts.next().unwrap_or(place);
+    Bencode::dictionary([
+        ("name", name.into()),
+        ("file", file.into()),
+        ("line", Bencode::Integer(line.unwrap_or(0))),
+    ])
+}

@@ -1,0 +1,334 @@
+//! An editor's connection: `kyocho serve --listen nrepl:..`, by a client of the test's own.
+#![expect(
+    clippy::unwrap_used,
+    reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
+)]
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// No wait below is meant to last; this only keeps a broken server from hanging the test run.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// A server that ends with the test, and where it listens.
+struct Server {
+    process: Child,
+    address: String,
+    _lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().expect("it is ours");
+        self.process.wait().expect("it is ours");
+    }
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+        command.args(["serve", "--listen", "nrepl:127.0.0.1:0"]).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the command runs");
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("nrepl:") {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "it says where it listens");
+        }
+        let address = line.split("nrepl:").nth(1).unwrap().trim().to_owned();
+        Self { process, address, _lines: lines }
+    }
+
+    fn connect(&self) -> Client {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        Client { stream, reader, next: 0 }
+    }
+}
+
+/// What a client gets: dictionaries of texts, lists and dictionaries; numbers as text.
+#[derive(Clone, Debug, PartialEq)]
+enum Data {
+    Text(String),
+    List(Vec<Self>),
+    Dictionary(BTreeMap<String, Self>),
+}
+
+impl Data {
+    fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Dictionary(entries) => entries.get(key),
+            _ => None,
+        }
+    }
+
+    fn text(&self, key: &str) -> &str {
+        match self.get(key) {
+            Some(Self::Text(text)) => text,
+            other => panic!("{key} is {other:?} in {self:?}"),
+        }
+    }
+
+    fn items(&self, key: &str) -> &[Self] {
+        match self.get(key) {
+            Some(Self::List(items)) => items,
+            other => panic!("{key} is {other:?} in {self:?}"),
+        }
+    }
+}
+
+/// A client that speaks bencode by hand.
+struct Client {
+    stream: TcpStream,
+    reader: BufReader<TcpStream>,
+    next: u32,
+}
+
+impl Client {
+    fn until(&mut self, end: u8) -> String {
+        let mut bytes = Vec::new();
+        self.reader.read_until(end, &mut bytes).unwrap();
+        assert_eq!(bytes.pop(), Some(end), "the server has hung up");
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// The values up to the bracket that closes.
+    fn values(&mut self) -> Vec<Data> {
+        core::iter::from_fn(|| self.value()).collect()
+    }
+
+    /// The next value; none where the bracket closes.
+    fn value(&mut self) -> Option<Data> {
+        let first = self.reader.fill_buf().unwrap()[0];
+        if first.is_ascii_digit() {
+            let length = self.until(b':').parse().unwrap();
+            let mut bytes = vec![0; length];
+            self.reader.read_exact(&mut bytes).unwrap();
+            return Some(Data::Text(String::from_utf8(bytes).unwrap()));
+        }
+        self.reader.consume(1);
+        match first {
+            b'i' => Some(Data::Text(self.until(b'e'))),
+            b'l' => Some(Data::List(self.values())),
+            b'd' => {
+                let parts = self.values();
+                let entry = |pair: &[Data]| match pair {
+                    [Data::Text(key), value] => (key.clone(), value.clone()),
+                    other => panic!("{other:?} is no entry"),
+                };
+                Some(Data::Dictionary(parts.chunks(2).map(entry).collect()))
+            }
+            b'e' => None,
+            other => panic!("{other} begins no value"),
+        }
+    }
+
+    /// Sends a request; its number.
+    fn send(&mut self, entries: &[(&str, &str)]) -> String {
+        self.next += 1;
+        let id = self.next.to_string();
+        let all = entries.iter().copied().chain([("id", id.as_str())]);
+        let mut text = String::from("d");
+        for (key, value) in all {
+            text += &format!("{}:{key}{}:{value}", key.len(), value.len());
+        }
+        self.stream.write_all(format!("{text}e").as_bytes()).unwrap();
+        id
+    }
+
+    /// What comes up to the end of the request with this number.
+    fn answers(&mut self, id: &str) -> Vec<Data> {
+        let mut answers = Vec::new();
+        loop {
+            let answer = self.value().unwrap();
+            assert_eq!(answer.text("id"), id);
+            answers.push(answer);
+            let last = answers.last().unwrap();
+            if last.get("status").is_some() && status(last).contains(&"done".to_owned()) {
+                return answers;
+            }
+        }
+    }
+
+    fn ask(&mut self, entries: &[(&str, &str)]) -> Vec<Data> {
+        let id = self.send(entries);
+        self.answers(&id)
+    }
+
+    /// The one answer to a request.
+    fn one(&mut self, entries: &[(&str, &str)]) -> Data {
+        let mut answers = self.ask(entries);
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        answers.remove(0)
+    }
+
+    fn open(&mut self) -> String {
+        self.one(&[("op", "clone")]).text("new-session").to_owned()
+    }
+
+    /// The values of a text.
+    fn eval(&mut self, session: &str, code: &str) -> Vec<String> {
+        let answers = self.ask(&[("op", "eval"), ("code", code), ("session", session)]);
+        let values = answers.iter().filter(|answer| answer.get("value").is_some());
+        values.map(|answer| answer.text("value").to_owned()).collect()
+    }
+}
+
+fn status(answer: &Data) -> Vec<String> {
+    let text = |item: &Data| match item {
+        Data::Text(text) => text.clone(),
+        other => panic!("{other:?} is no status"),
+    };
+    answer.items("status").iter().map(text).collect()
+}
+
+#[test]
+fn an_editor_evaluates_in_sessions_of_its_own() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let (one, two) = (client.open(), client.open());
+    assert_eq!(client.eval(&one, "(define x 42) x (* 2 x)"), ["42", "84"]);
+    let answers = client.ask(&[("op", "eval"), ("code", "x"), ("session", &two)]);
+    let [told, done] = &answers[..] else { panic!("{answers:?}") };
+    assert!(told.text("err").contains("unbound variable: x"), "{told:?}");
+    assert_eq!(status(done), ["eval-error", "done"]);
+    assert!(done.text("ex").starts_with("unbound variable"));
+    let answers =
+        client.ask(&[("op", "eval"), ("code", "(display \"né\") (newline) 'v"), ("session", &one)]);
+    let written: Vec<&str> = answers
+        .iter()
+        .filter(|answer| answer.get("out").is_some())
+        .map(|a| a.text("out"))
+        .collect();
+    assert_eq!(written.concat(), "né\n");
+    assert_eq!(answers[answers.len() - 2].text("value"), "v");
+    assert_eq!(client.one(&[("op", "ls-sessions")]).items("sessions").len(), 2);
+    assert_eq!(
+        status(&client.one(&[("op", "close"), ("session", &two)])),
+        ["session-closed", "done"]
+    );
+    let gone = client.one(&[("op", "eval"), ("code", "1"), ("session", &two)]);
+    assert_eq!(status(&gone), ["error", "unknown-session", "done"]);
+    // Without a session there is one for the connection.
+    client.ask(&[("op", "eval"), ("code", "(define y 7)")]);
+    let answers = client.ask(&[("op", "eval"), ("code", "y")]);
+    assert_eq!(answers[0].text("value"), "7");
+    let mut other = server.connect();
+    assert!(other.ask(&[("op", "eval"), ("code", "y")])[0].text("err").contains("unbound"));
+}
+
+#[test]
+fn what_runs_is_interrupted() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let session = client.open();
+    let idle = client.one(&[("op", "interrupt"), ("session", &session)]);
+    assert_eq!(status(&idle), ["session-idle", "done"]);
+    let code = "(display 'on) (newline) (let loop () (loop))";
+    let running = client.send(&[("op", "eval"), ("code", code), ("session", &session)]);
+    let begun = client.value().unwrap();
+    assert_eq!((begun.text("out"), begun.text("id")), ("on\n", running.as_str()));
+    let other = client.one(&[("op", "interrupt"), ("session", &session), ("interrupt-id", "none")]);
+    assert_eq!(status(&other), ["error", "interrupt-id-mismatch", "done"]);
+    client.send(&[("op", "interrupt"), ("session", &session), ("interrupt-id", &running)]);
+    // The interrupt is answered, and the evaluation ends, in any order.
+    let mut ends = Vec::new();
+    while ends.len() < 2 {
+        let answer = client.value().unwrap();
+        if answer.get("status").is_some() {
+            ends.push((answer.text("id").to_owned(), status(&answer)));
+        }
+    }
+    assert!(
+        ends.contains(&(running, vec!["interrupted".to_owned(), "done".to_owned()])),
+        "{ends:?}"
+    );
+    assert_eq!(client.eval(&session, "'still-there"), ["still-there"]);
+}
+
+#[test]
+fn an_editor_loads_completes_looks_up_and_sees_who_called() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let session = client.open();
+    let file = "(define (inner x) (+ 1 (car x)))\n(define (outer x) (list (inner x)))\n'loaded";
+    let request = [
+        ("op", "load-file"),
+        ("file", file),
+        ("file-path", "/home/ada/f.scm"),
+        ("session", &*session),
+    ];
+    assert_eq!(client.ask(&request)[0].text("value"), "loaded");
+    assert_eq!(
+        status(&client.one(&[("op", "stacktrace"), ("session", &session)])),
+        ["no-error", "done"]
+    );
+    client.eval(&session, "(list (outer 5))");
+    let failed = client.one(&[("op", "stacktrace"), ("session", &session)]);
+    assert!(failed.text("message").starts_with("car: first argument must be a pair"));
+    let frames = failed.items("stacktrace");
+    let places: Vec<_> =
+        frames.iter().take(2).map(|f| (f.text("name"), f.text("file"), f.text("line"))).collect();
+    assert_eq!(places, [("inner", "/home/ada/f.scm", "1"), ("outer", "/home/ada/f.scm", "2")]);
+    let names = client.one(&[("op", "completions"), ("prefix", "oute"), ("session", &session)]);
+    let names: Vec<&str> = names.items("completions").iter().map(|n| n.text("candidate")).collect();
+    assert_eq!(names, ["outer"]);
+    let known = client.one(&[("op", "lookup"), ("sym", "outer"), ("session", &session)]);
+    assert_eq!(known.get("info").unwrap().text("doc"), "#<procedure outer>");
+    let evil = client.one(&[("op", "lookup"), ("sym", "(exit 3)"), ("session", &session)]);
+    assert_eq!(status(&evil), ["no-info", "done"]);
+    let described = client.one(&[("op", "describe")]);
+    assert!(described.get("ops").unwrap().get("eval").is_some(), "{described:?}");
+    assert_eq!(status(&client.one(&[("op", "no-such-op")])), ["error", "unknown-op", "done"]);
+    assert_eq!(
+        status(&client.one(&[("op", "eval"), ("session", &session)])),
+        ["error", "no-code", "done"]
+    );
+}
+
+#[test]
+fn garbage_and_lost_connections_hurt_nobody() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let session = client.open();
+    for garbage in
+        [&b"GET / HTTP/1.0\r\n\r\n"[..], b"d2:op", b"li1e", b"99999999999:", b"i-e", b"de"]
+    {
+        let mut bad = server.connect();
+        bad.stream.write_all(garbage).unwrap();
+        bad.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        bad.reader.read_to_end(&mut rest).unwrap();
+        assert_eq!(client.eval(&session, "'unhurt"), ["unhurt"], "beside {garbage:?}");
+    }
+    // As many sessions as a user may have, again and again: each ends with its connection.
+    for _ in 0..20 {
+        let mut other = server.connect();
+        let own = other.open();
+        other.send(&[("op", "eval"), ("code", "(let loop () (loop))"), ("session", &own)]);
+    }
+    while client.ask(&[("op", "clone")])[0].get("new-session").is_none() {}
+    assert!(Path::new("/proc").join(server.process.id().to_string()).exists());
+}
+
+/// An unmodified client library, where it is installed.
+#[test]
+fn a_client_library_evaluates() {
+    let probe = Command::new("python3").args(["-c", "import nrepl"]).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped a_client_library_evaluates: python3 has no module nrepl");
+        return;
+    }
+    let server = Server::start();
+    let program = format!(
+        "import nrepl\nc = nrepl.connect('nrepl://{}')\nc.write({{'op': 'eval', 'code': '(* 6 7)'}})\nprint(c.read()['value'])",
+        server.address
+    );
+    let output = Command::new("python3").args(["-c", &program]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "42", "{output:?}");
+}
