@@ -18,6 +18,7 @@ const PROGRAMS: &[&str] = &[
     "equivalence",
     "numbers",
     "lists",
+    "lists-long",
     "characters",
     "strings",
     "vectors",
