@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// These end the program, leave files behind, sleep as long as they are told to, run what they are given outside the handlers that
-/// are in force here, or go on with an evaluation that failed before.
+/// are in force here, go on with an evaluation that failed before, or leave threads behind that look at all others for as long as they
+/// are told to: dozens of those would share the memory that calls here run out of.
 const LEFT_OUT: &[&str] = &[
     "exit",
     "emergency-exit",
@@ -27,6 +28,8 @@ const LEFT_OUT: &[&str] = &[
     "create-temp-file",
     "use-value",
     "retry",
+    "profile",
+    "profile-start!",
 ];
 
 const POOL: &str = r#"

@@ -86,6 +86,8 @@
 (define (profile-start! . interval)
   (let ((profiler (%make-profiler (make-hash-table equal?) #t #f))
         (interval (if (null? interval) 0.001 (car interval))))
+    (if (not (and (real? interval) (> interval 0)))
+        (%wrong-type 'profile-start! 1 "positive number of seconds" interval))
     (%set-profiler-thread! profiler
       (spawn (lambda ()
                (let loop ()

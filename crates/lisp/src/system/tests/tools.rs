@@ -58,6 +58,10 @@ fn profiles_that_are_none_are_told_so() {
     two(|system, ada, _| {
         let (mut a, _) = open(&system, &ada);
         assert!(eval(&mut a, "(profile-stop! 5)").contains("profiler"));
+        for interval in ["0", "-1", "'often", "+nan.0"] {
+            let message = eval(&mut a, &format!("(profile-start! {interval})"));
+            assert!(message.contains("positive number of seconds"), "{message}");
+        }
         assert!(eval(&mut a, "(profile->svg '())").starts_with("error profile->svg: "));
         let message = eval(&mut a, "(profile (lambda () (car 5)))");
         assert!(message.contains("car: first argument must be a pair"), "{message}");
