@@ -47,10 +47,15 @@ fn raw_sleep() {
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
 }
 
-/// A sleeper and its neighbour on `vp`, beside the hog, until that has hit often enough; how often each of them went on.
-fn sleep_beside(hits: &AtomicUsize) -> [usize; 2] {
+/// A sleeper and its neighbour on `vp`, beside the hog, until that has hit often enough, both have gone on, and the virtual processor was taken
+/// from the sleeper.
+fn sleep_beside(hits: &AtomicUsize) {
     let [slept, turns] = [(); 2].map(|()| AtomicUsize::new(0));
-    let is_over = || hits.load(Ordering::SeqCst) >= TIMES;
+    let has_gone_on = |count: &AtomicUsize| count.load(Ordering::SeqCst) > 0;
+    let is_over = || {
+        let all_went_on = has_gone_on(&slept) && has_gone_on(&turns);
+        hits.load(Ordering::SeqCst) >= TIMES && all_went_on && statistics().blocked > 0
+    };
     scope(|scope| {
         scope.spawn(|| {
             while !is_over() {
@@ -67,7 +72,6 @@ fn sleep_beside(hits: &AtomicUsize) -> [usize; 2] {
             }
         });
     });
-    [slept.into_inner(), turns.into_inner()]
 }
 
 #[test]
@@ -91,11 +95,10 @@ fn who_is_put_aside_in_the_middle_of_taking_loses_nobody() {
             set_class(ThreadId::current(), Class::Fifo(50)).unwrap();
             hog(vp, hits, stopped);
         });
-        let [slept, turns] = sleep_beside(hits);
+        sleep_beside(hits);
         stopped.store(true, Ordering::SeqCst);
         hogs.join().unwrap();
         let counted = statistics();
-        assert!(slept > 0 && turns > 0 && counted.blocked > 0);
         assert_eq!(counted.blocked, counted.unblocked, "who was taken from came back: {counted:?}");
     };
     under_watchdog(NAME, || runtime.run(run).unwrap());
