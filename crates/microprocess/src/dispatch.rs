@@ -49,9 +49,12 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
         if let Some(record) = vp.exiting.take() {
             spawn::conclude(vp, record);
         }
-        if vp.attention.load(Ordering::Relaxed) != 0 && vp.serve() & attention::STOP != 0 {
-            retire(vp);
-            return None;
+        if vp.attention.load(Ordering::Relaxed) != 0 {
+            vp.current.set(None);
+            if vp.serve() & attention::STOP != 0 {
+                retire(vp);
+                return None;
+            }
         }
         vp.gather();
         let Some(record) = vp.chosen.take().or_else(|| vp.queue.pop()) else {

@@ -4,7 +4,7 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 
 use super::{Vp, attention};
-use crate::balance::{self, TRAVELS};
+use crate::balance::{self, COUNTED_MAX, TRAVELS};
 use crate::scheduler::Slice;
 
 impl Vp {
@@ -76,12 +76,52 @@ impl Vp {
     pub(crate) fn share(&self, slice: Slice) {
         let vps = self.shared().vps();
         let idle = vps.iter().filter(|vp| vp.is_free()).count();
-        let count = self.queue.surplus(idle, slice);
+        let count = self.surplus(idle, slice);
         let heirs = vps.iter().filter(|vp| vp.is_free()).take(idle).cycle();
         for (_, vp) in (0..count).zip(heirs) {
             let Some(record) = self.queue.give() else { return };
             self.counters.shared.bump();
             record.send_to(vp);
         }
+    }
+
+    /// How many to give to `idle` virtual processors.
+    ///
+    /// Where nobody runs, one stays, whatever the scheduler says: two virtual processors that ask each other for work would hand it to and fro and
+    /// never run it.
+    fn surplus(&self, idle: usize, slice: Slice) -> usize {
+        let kept = usize::from(self.current.get().is_none());
+        let runnable = self.queue.count_up_to(COUNTED_MAX);
+        self.queue.surplus(idle, slice).min(runnable.saturating_sub(kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ptr;
+
+    use super::super::Vp;
+    use crate::record::Record;
+    use crate::schedule::mask;
+    use crate::scheduler::{Arrival, Slice};
+    use crate::slot;
+
+    #[test]
+    fn the_only_one_stays_where_nobody_runs() {
+        let section = mask();
+        let vp = Box::leak(Box::new(Vp::new(0, ptr::null_mut())));
+        let fresh = |id| -> &'static Record {
+            let record = slot::refill(slot::STACKLESS).expect("memory for a record");
+            record.renew(vp, id, 16, kyocho_arch::Context::NULL);
+            record
+        };
+        let (waiting, running) = (fresh(1), fresh(2));
+        vp.queue.push(waiting, Arrival::Woken);
+        let surplus = [Some(running), None].map(|current| {
+            vp.current.set(current);
+            vp.surplus(1, Slice::Over)
+        });
+        section.leave();
+        assert_eq!(surplus, [1, 0]);
     }
 }
