@@ -6,6 +6,7 @@ mod checked;
 mod core;
 mod crew;
 mod error;
+mod lock_calls;
 mod meeting;
 mod running;
 mod statistics;
@@ -33,6 +34,7 @@ use crate::message::{BarrierKind, Move};
 use crate::transport::{Local, Tcp, TcpSettings, Transport};
 use crate::watch::{Detection, WORDS_A_PAGE};
 use crew::handler_stack;
+use lock_calls::lock_calls;
 
 pub use array::{Placement, SharedArray};
 pub use cell::SharedCell;
@@ -248,60 +250,7 @@ impl Dsm {
         )
     }
 
-    /// Takes a lock; waits for it.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`]: out of range, held already, a node is dead.
-    pub fn acquire(&mut self, lock: LockId, mode: Mode) -> Result<(), Error> {
-        self.done(Call::Acquire(lock, mode, Patience::Wait))
-    }
-
-    /// Takes a lock if nobody has it; whether it did.
-    ///
-    /// # Errors
-    /// As for [`Self::acquire`].
-    pub fn try_acquire(&mut self, lock: LockId, mode: Mode) -> Result<bool, Error> {
-        let outcome = self.call(Call::Acquire(lock, mode, Patience::Try), Limit::None)?;
-        Ok(outcome == Outcome::Done)
-    }
-
-    /// Takes a lock, waits at most so long; whether it did.
-    ///
-    /// # Errors
-    /// As for [`Self::acquire`].
-    pub fn acquire_within(
-        &mut self,
-        lock: LockId,
-        mode: Mode,
-        limit: Duration,
-    ) -> Result<bool, Error> {
-        let outcome = self.call(Call::Acquire(lock, mode, Patience::Wait), Limit::After(limit))?;
-        Ok(outcome == Outcome::Done)
-    }
-
-    /// Gives a lock back.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`]: not held, a node is dead.
-    pub fn release(&mut self, lock: LockId) -> Result<(), Error> {
-        self.done(Call::Release(lock))
-    }
-
-    /// Gives an exclusive lock back, waits for a signal, and takes it again.
-    ///
-    /// # Errors
-    /// As for [`Self::release`].
-    pub fn wait(&mut self, lock: LockId, condition: ConditionId) -> Result<(), Error> {
-        self.done(Call::WaitOn(lock, condition))
-    }
-
-    /// Signals who waits on a condition of a lock, which need not be held.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`]: out of range, a node is dead.
-    pub fn signal(&mut self, lock: LockId, condition: ConditionId, who: Who) -> Result<(), Error> {
-        self.done(Call::Signal(lock, condition, who))
-    }
+    lock_calls!();
 
     /// Waits for all nodes; then everybody sees everything written before.
     ///
@@ -359,10 +308,6 @@ impl Dsm {
         self.barrier(BarrierKind::Ordinary)?;
         self.running.leave();
         Ok(())
-    }
-
-    fn done(&mut self, call: Call) -> Result<(), Error> {
-        self.call(call, Limit::None).map(|_| ())
     }
 
     fn call(&mut self, call: Call, limit: Limit<'_>) -> Result<Outcome, Error> {

@@ -26,6 +26,7 @@ use crate::runtime::array::SharedArray;
 use crate::runtime::cell::SharedCell;
 use crate::runtime::core::{Core, Limit};
 use crate::runtime::error::Error;
+use crate::runtime::lock_calls::lock_calls;
 
 /// A handler of faults needs no more stack than that.
 const HANDLER_BYTES_MIN: usize = 48 * 1024;
@@ -134,60 +135,7 @@ impl Hand<'_> {
         unsafe { array.shared_cells(self.place.base) }
     }
 
-    /// Takes a lock; waits for it, and for another thread of this node that holds it.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`]: out of range, held already, a node is dead.
-    pub fn acquire(&mut self, lock: LockId, mode: Mode) -> Result<(), Error> {
-        self.done(Call::Acquire(lock, mode, Patience::Wait))
-    }
-
-    /// Takes a lock if nobody has it; whether it did.
-    ///
-    /// # Errors
-    /// As for [`Self::acquire`].
-    pub fn try_acquire(&mut self, lock: LockId, mode: Mode) -> Result<bool, Error> {
-        let outcome = self.call(Call::Acquire(lock, mode, Patience::Try), Limit::None)?;
-        Ok(outcome == Outcome::Done)
-    }
-
-    /// Takes a lock, waits at most so long; whether it did.
-    ///
-    /// # Errors
-    /// As for [`Self::acquire`].
-    pub fn acquire_within(
-        &mut self,
-        lock: LockId,
-        mode: Mode,
-        limit: Duration,
-    ) -> Result<bool, Error> {
-        let outcome = self.call(Call::Acquire(lock, mode, Patience::Wait), Limit::After(limit))?;
-        Ok(outcome == Outcome::Done)
-    }
-
-    /// Gives a lock back.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`]: this thread does not hold it, a node is dead.
-    pub fn release(&mut self, lock: LockId) -> Result<(), Error> {
-        self.done(Call::Release(lock))
-    }
-
-    /// Gives an exclusive lock back, waits for a signal, and takes it again.
-    ///
-    /// # Errors
-    /// As for [`Self::release`].
-    pub fn wait(&mut self, lock: LockId, condition: ConditionId) -> Result<(), Error> {
-        self.done(Call::WaitOn(lock, condition))
-    }
-
-    /// Signals who waits on a condition of a lock, which need not be held.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`]: out of range, a node is dead.
-    pub fn signal(&mut self, lock: LockId, condition: ConditionId, who: Who) -> Result<(), Error> {
-        self.done(Call::Signal(lock, condition, who))
-    }
+    lock_calls!();
 
     /// Waits for all threads of all nodes; then everybody sees everything written before. It is a single-read-write barrier if all threads
     /// asked for one.
@@ -206,10 +154,6 @@ impl Hand<'_> {
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
         self.place.core.fetch(self.place.thread, page)??;
         Ok(())
-    }
-
-    fn done(&mut self, call: Call) -> Result<(), Error> {
-        self.call(call, Limit::None).map(|_| ())
     }
 
     fn call(&mut self, call: Call, limit: Limit<'_>) -> Result<Outcome, Error> {
