@@ -1,5 +1,8 @@
 //! A microprocess: a thread of the model, and what it parks on.
 
+#[path = "../../src/record/reason.rs"]
+mod reason;
+
 use loom::sync::{Condvar, Mutex};
 
 use crate::for_ever;
@@ -9,24 +12,7 @@ use crate::prim::cell::Cell;
 use crate::spin::SpinLock;
 use crate::vp::Vp;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Mutex,
-    SpinMutex,
-    RwLock,
-    Condvar,
-    Semaphore,
-    Barrier,
-    Send,
-    Receive,
-    Select,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reason {
-    pub(crate) kind: Kind,
-    pub(crate) object: usize,
-}
+pub(crate) use reason::{Kind, Reason};
 
 /// How a wait stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
