@@ -9,6 +9,7 @@
 //!
 //! `bench/run --part gates` sets them beside each other; the baseline is the Unix stream socket. A server is this program again, as `gates serve ...`.
 
+mod arguments;
 mod death;
 mod many;
 mod pair;
@@ -16,44 +17,20 @@ mod systems;
 mod timing;
 mod urgent;
 
-use systems::{SYSTEMS, System};
+use arguments::{find, number, serve_or_call, usage};
+
+const USAGE: &str = "gates call SYSTEM same|other SIZE [CALLS] | many SYSTEM CALLERS [CALLS] | death | urgent HOGS [CALLS]";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["serve", system, path, cpu, size] => {
-            (find(system).serve)(path.as_ref(), number(cpu), number(size))
-        }
-        ["call", system, place, size] => pair::call(find(system), place, number(size), 20_000),
-        ["call", system, place, size, calls] => {
-            pair::call(find(system), place, number(size), number(calls))
-        }
         ["many", system, callers] => many::run(find(system), number(callers), 100_000),
         ["many", system, callers, calls] => many::run(find(system), number(callers), number(calls)),
         ["death"] => death::run(),
         ["urgent", hogs] => urgent::run(number(hogs), 2_000),
         ["urgent", hogs, calls] => urgent::run(number(hogs), number(calls)),
+        _ if serve_or_call(&words) => {}
         _ => usage(),
     }
-}
-
-fn find(name: &str) -> &'static System {
-    SYSTEMS.iter().find(|system| system.name == name).unwrap_or_else(|| usage())
-}
-
-fn number(text: &str) -> usize {
-    text.parse().unwrap_or_else(|_| usage())
-}
-
-/// Ends the program with status 2 and how to call it.
-pub fn usage() -> ! {
-    eprintln!(
-        "usage: gates call SYSTEM same|other SIZE [CALLS] | many SYSTEM CALLERS [CALLS] | death | urgent HOGS [CALLS]"
-    );
-    eprintln!(
-        "systems: {}",
-        SYSTEMS.iter().map(|system| system.name).collect::<Vec<_>>().join(", ")
-    );
-    std::process::exit(2)
 }

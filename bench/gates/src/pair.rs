@@ -74,7 +74,7 @@ pub fn call(system: &System, place: &str, size: usize, calls: usize) {
     let there = match place {
         "same" => here,
         "other" if cpus.len() > 1 => cpus[1],
-        _ => crate::usage(),
+        _ => crate::arguments::usage(),
     };
     let server = Server::start(system, there, size);
     stay_on(here);

@@ -13,41 +13,20 @@
 //!
 //! A crate of its own, so that nobody needs these to build anything else. `bench/run --part gates --peers all` runs it beside the others.
 
+#[path = "../../src/arguments.rs"]
+mod arguments;
 #[path = "../../src/pair.rs"]
 mod pair;
 mod systems;
 #[path = "../../src/timing.rs"]
 mod timing;
 
-use systems::{SYSTEMS, System};
+const USAGE: &str = "gates-peers call SYSTEM same|other SIZE [CALLS]";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words[..] {
-        ["serve", system, path, cpu, size] => {
-            (find(system).serve)(path.as_ref(), number(cpu), number(size))
-        }
-        ["call", system, place, size] => pair::call(find(system), place, number(size), 20_000),
-        ["call", system, place, size, calls] => {
-            pair::call(find(system), place, number(size), number(calls))
-        }
-        _ => usage(),
+    if !arguments::serve_or_call(&words) {
+        arguments::usage();
     }
-}
-
-fn find(name: &str) -> &'static System {
-    SYSTEMS.iter().find(|system| system.name == name).unwrap_or_else(|| usage())
-}
-
-fn number(text: &str) -> usize {
-    text.parse().unwrap_or_else(|_| usage())
-}
-
-/// Ends the program with status 2 and how to call it.
-pub fn usage() -> ! {
-    eprintln!("usage: gates-peers call SYSTEM same|other SIZE [CALLS]");
-    let names: Vec<_> = SYSTEMS.iter().map(|system| system.name).collect();
-    eprintln!("systems: {}", names.join(", "));
-    std::process::exit(2)
 }

@@ -1,0 +1,35 @@
+//! The command line of `gates` and of `gates-peers`: each knows systems of its own.
+
+use crate::USAGE;
+use crate::pair;
+use crate::systems::{SYSTEMS, System};
+
+/// Serves, or times calls, where that is what the words ask for; whether it is.
+pub fn serve_or_call(words: &[&str]) -> bool {
+    match *words {
+        ["serve", system, path, cpu, size] => {
+            (find(system).serve)(path.as_ref(), number(cpu), number(size))
+        }
+        ["call", system, place, size] => pair::call(find(system), place, number(size), 20_000),
+        ["call", system, place, size, calls] => {
+            pair::call(find(system), place, number(size), number(calls))
+        }
+        _ => return false,
+    }
+    true
+}
+
+pub fn find(name: &str) -> &'static System {
+    SYSTEMS.iter().find(|system| system.name == name).unwrap_or_else(|| usage())
+}
+
+pub fn number(text: &str) -> usize {
+    text.parse().unwrap_or_else(|_| usage())
+}
+
+/// Ends the program with status 2 and how to call it.
+pub fn usage() -> ! {
+    let names: Vec<_> = SYSTEMS.iter().map(|system| system.name).collect();
+    eprintln!("usage: {USAGE}\nsystems: {}", names.join(", "));
+    std::process::exit(2)
+}
