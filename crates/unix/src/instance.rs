@@ -302,19 +302,23 @@ impl First {
                 directory: directory.file.as_fd(),
                 limits: &options.limits(),
             };
-            let started = begin(&confined, shared_memory);
-            let last = match started {
-                Err(errno) => News::Failed(errno.number()),
+            let tell = |last| tell_last(last, &front, shared_memory);
+            match begin(&confined, shared_memory) {
+                Err(errno) => tell(News::Failed(errno.number())),
                 Ok(started) => {
                     self.server.keep(started.process, self.program);
-                    life::serve(Arc::new(self.server), started, options, &front)
+                    life::serve(Arc::new(self.server), started, options, &front, tell)
                 }
-            };
-            if last.tell(front.as_fd(), &[]).is_err() {
-                life::complain("kyocho unix: the command was killed; what ran under it is ended\n");
-                let _ = std::fs::remove_dir_all(shared_memory);
             }
         })
+    }
+}
+
+/// Tells the front the last news; the user, where the front is gone.
+fn tell_last(last: News, front: &OwnedFd, shared_memory: &Path) {
+    if last.tell(front.as_fd(), &[]).is_err() {
+        life::complain("kyocho unix: the command was killed; what ran under it is ended\n");
+        let _ = std::fs::remove_dir_all(shared_memory);
     }
 }
 

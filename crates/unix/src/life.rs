@@ -14,9 +14,10 @@ use crate::processes;
 use crate::server::{Server, host};
 use crate::trace::Trace;
 use crate::warden::{Outcome, Started, Warden};
+use core::convert::Infallible;
 use core::time::Duration;
-use kyocho_microprocess::Builder;
 use kyocho_microprocess::io::descriptor;
+use kyocho_microprocess::{Builder, Reflection, Runtime};
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::Interest;
 use kyocho_sys::seccomp::Listener;
@@ -46,18 +47,22 @@ pub(crate) fn step_aside() -> Result<(), Errno> {
     rustix::process::setpgid(None, None).map_err(host)
 }
 
-/// Serves until the first process ends, and the others with it: what the front is told last.
+/// Serves until the first process ends, and the others with it; then calls `last` with what the front is to be told, and ends this process. The runtime is
+/// not stopped: the host takes its kernel threads back at once, where each would have to be waited for.
 pub(crate) fn serve(
     server: Arc<Server>,
     started: Started,
     options: &Options,
     front: &Arc<OwnedFd>,
-) -> News {
+    last: impl FnOnce(News) + Send,
+) -> ! {
     let Started { warden, process, listener } = started;
     let listener = Arc::new(listener);
-    let (ended, front) = (Arc::clone(&server), Arc::clone(front));
-    let cpu_max = options.cpu_max;
-    let outcome = kyocho_microprocess::run(move || {
+    let front = Arc::clone(front);
+    let (cpu_max, names_missing) = (options.cpu_max, options.name_missing || options.trace);
+    // Nothing here is more urgent than the rest.
+    let runtime = Runtime::builder().reflection(Reflection::Off).build();
+    let never = runtime.run(move || -> Infallible {
         let (receiving, hearing) = (Arc::clone(&server), Arc::clone(&server));
         drop(kyocho_microprocess::spawn(move || receive(&receiving, &listener)));
         let channel = Arc::clone(&front);
@@ -73,13 +78,13 @@ pub(crate) fn serve(
             processes::end_descendants();
         }
         warden.bury();
-        outcome
+        let summary = server.trace.as_ref().map(Trace::summary).unwrap_or_default();
+        let missing = server.missing_line().filter(|_| names_missing);
+        complain(&(summary + &missing.unwrap_or_default()));
+        last(outcome.map_or(News::Lost, News::Ended));
+        std::process::exit(0)
     });
-    let summary = ended.trace.as_ref().map(Trace::summary).unwrap_or_default();
-    let missing = ended.missing_line().filter(|_| options.name_missing || options.trace);
-    complain(&(summary + &missing.unwrap_or_default()));
-    let outcome = outcome.expect("a microprocess that waits for a process is no deadlock");
-    outcome.map_or(News::Lost, News::Ended)
+    match never.expect("a microprocess that waits for a process is no deadlock") {}
 }
 
 /// Ends the first process, and thus all, when the front has ended.
