@@ -137,6 +137,9 @@ impl Listener {
 
     /// Gives a copy of `descriptor` to the caller of `id`, which sleeps on: its number there.
     ///
+    /// A caller that shall go on with this number is answered with it behind this. The host offers both in one (`SECCOMP_ADDFD_FLAG_SEND`): interrupted in
+    /// between, be it by the work that a ring has for this thread or by a host that goes to sleep, that one ends the caller's call with 0.
+    ///
     /// # Errors
     /// `MFILE`: it has no more descriptors. `NOENT`: it is gone.
     pub fn give(
@@ -159,23 +162,6 @@ impl Listener {
         // SAFETY: the kernel reads one such structure.
         unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_ADDFD as usize, address) }
             .map(|number| number as i64)
-    }
-
-    /// Gives a copy of `descriptor` to the caller of `id`, and ends the call with its number there.
-    ///
-    /// Two calls of the host's, although it offers both in one (`SECCOMP_ADDFD_FLAG_SEND`): interrupted in between, be it by the work that
-    /// a ring has for this thread, that one ends the caller's call with 0.
-    ///
-    /// # Errors
-    /// `MFILE`: it has no more descriptors; the call is not ended. `NOENT`: it is gone.
-    pub fn answer_with(
-        &self,
-        id: u64,
-        descriptor: BorrowedFd<'_>,
-        inherited: Inherited,
-    ) -> Result<(), Errno> {
-        let number = self.give(id, descriptor, inherited)?;
-        self.answer(id, Ok(number))
     }
 
     /// # Safety

@@ -127,9 +127,11 @@ impl Server {
         let id = asked.id;
         let _ = match answer {
             Ok(Answer::Value(value)) => listener.answer(id, Ok(value)),
+            // Ours is closed before the caller goes on, which wants this core.
             Ok(Answer::Descriptor(file, inherited)) => {
-                let given = listener.answer_with(id, file.as_fd(), inherited);
-                given.or_else(|errno| listener.answer(id, Err(errno)))
+                let given = listener.give(id, file.as_fd(), inherited);
+                drop(file);
+                listener.answer(id, given)
             }
             Ok(Answer::LetThrough) => listener.let_through(id),
             Ok(Answer::Given) => Ok(()),

@@ -4,7 +4,7 @@
 //! ([`Server::node`]). A link met on the way is read and its text walked in turn. So `..` is text, mounts are text, and no host path is ever
 //! resolved by the host across a border: `openat2` with `BENEATH` and `NO_SYMLINKS` refuses what changed in between.
 //!
-//! Most paths have neither links nor `..`: they take one host call.
+//! Most paths have neither links nor `..`: they take one host call. Where there is a link, what stands behind it is tried in one again.
 
 use crate::client::Client;
 use crate::mounts::{self, Source};
@@ -78,6 +78,30 @@ fn wants_directory(path: &[u8]) -> bool {
     path.ends_with(b"/") || path.ends_with(b"/.") || path == b"."
 }
 
+/// A path that is being walked.
+struct Walk {
+    /// The canonical path of the directory where it stands.
+    at: Vec<u8>,
+    /// The components that are left.
+    rest: VecDeque<Vec<u8>>,
+    /// How many links were followed.
+    links: usize,
+    /// Only a directory will do, as the path says, or a link at its end.
+    wants_directory: bool,
+}
+
+impl Walk {
+    fn new(base: &[u8], path: &[u8]) -> Self {
+        let start = if path.starts_with(b"/") { b"/" } else { base };
+        Self {
+            at: start.to_vec(),
+            rest: components(path).map(<[u8]>::to_vec).collect(),
+            links: 0,
+            wants_directory: wants_directory(path),
+        }
+    }
+}
+
 impl Server {
     /// The node that `path` names, seen from directory `base`.
     ///
@@ -93,92 +117,94 @@ impl Server {
         if path.is_empty() {
             return Err(NOT_FOUND);
         }
-        let directory = wants_directory(path);
-        let last = if directory { Last::Follow } else { last };
-        let node = match self.walk_straight(client, base, path, last) {
-            Err(THROUGH_LINK) => self.walk_links(client, base, path, last),
-            other => other,
-        }?;
-        if directory && node.kind != FileType::Directory {
+        let mut walk = Walk::new(base, path);
+        let last = if walk.wants_directory { Last::Follow } else { last };
+        let node = loop {
+            let arrived = match self.straight(client, &walk) {
+                Ok(node) if node.kind == FileType::Symlink && last == Last::Follow => {
+                    walk.at = mounts::parent(&node.path).to_vec();
+                    walk.rest.clear();
+                    self.follow(&mut walk, node)?
+                }
+                Err(THROUGH_LINK) => self.over_link(client, &mut walk, last)?,
+                other => Some(other?),
+            };
+            if let Some(node) = arrived {
+                break node;
+            }
+        };
+        if walk.wants_directory && node.kind != FileType::Directory {
             return Err(NOT_A_DIRECTORY);
         }
         Ok(node)
     }
 
-    /// The walk of a path without links; `THROUGH_LINK` where there are some, or a `..`.
-    fn walk_straight(
-        &self,
-        client: &Client,
-        base: &[u8],
-        path: &[u8],
-        last: Last,
-    ) -> Result<Node, Errno> {
-        if components(path).any(|part| part == b"..") {
+    /// All that is left of a walk, in one step; `THROUGH_LINK` where it leads over a link, or a `..`.
+    fn straight(&self, client: &Client, walk: &Walk) -> Result<Node, Errno> {
+        if walk.rest.iter().any(|part| part == b"..") {
             return Err(THROUGH_LINK);
         }
-        let start = if path.starts_with(b"/") { b"/" } else { base };
-        let all = components(path).fold(start.to_vec(), |at, part| mounts::child(&at, part));
-        let node = self.node(client, &all)?;
-        if node.kind == FileType::Symlink && last == Last::Follow {
-            return Err(THROUGH_LINK);
-        }
-        Ok(node)
+        let all = walk.rest.iter().fold(walk.at.clone(), |at, part| mounts::child(&at, part));
+        self.node(client, &all)
     }
 
-    /// The walk of any path, a component at a time.
-    fn walk_links(
+    /// Goes on, a component at a time, until it has followed a link; the node at the end where there is none.
+    fn over_link(
         &self,
         client: &Client,
-        base: &[u8],
-        path: &[u8],
+        walk: &mut Walk,
         last: Last,
-    ) -> Result<Node, Errno> {
-        let mut at = if path.starts_with(b"/") { b"/".to_vec() } else { base.to_vec() };
-        let mut rest: VecDeque<Vec<u8>> = components(path).map(<[u8]>::to_vec).collect();
-        let mut links = 0;
-        // A link at the end of the path says so of what it leads to.
-        let mut directory = false;
-        let mut node = self.node(client, &at)?;
-        while let Some(part) = rest.pop_front() {
-            if node.kind != FileType::Directory {
+    ) -> Result<Option<Node>, Errno> {
+        let mut here = None;
+        while let Some(part) = walk.rest.pop_front() {
+            if here.as_ref().is_some_and(|node: &Node| node.kind != FileType::Directory) {
                 return Err(NOT_A_DIRECTORY);
             }
             if part == b".." {
-                at = mounts::parent(&at).to_vec();
-                node = self.node(client, &at)?;
+                walk.at = mounts::parent(&walk.at).to_vec();
+                here = None;
                 continue;
             }
-            let next = mounts::child(&at, &part);
-            node = self.node(client, &next)?;
+            let next = mounts::child(&walk.at, &part);
+            let node = self.node(client, &next)?;
             let follow =
-                node.kind == FileType::Symlink && (last == Last::Follow || !rest.is_empty());
-            if !follow {
-                at = next;
-                continue;
+                node.kind == FileType::Symlink && (last == Last::Follow || !walk.rest.is_empty());
+            if follow {
+                return self.follow(walk, node);
             }
-            links += 1;
-            if links > LINKS_MAX {
-                return Err(TOO_MANY_LINKS);
-            }
-            if let Link::Object(_, object) = node.link {
-                node = self.node_of(object)?;
-                at.clone_from(&node.path);
-                continue;
-            }
-            let text = node.read_link()?;
-            directory |= rest.is_empty() && wants_directory(&text);
-            if text.starts_with(b"/") {
-                at = b"/".to_vec();
-            }
-            for part in components(&text).rev() {
-                rest.push_front(part.to_vec());
-            }
-            node = self.node(client, &at)?;
+            walk.at = next;
+            here = Some(node);
         }
-        if directory && node.kind != FileType::Directory {
-            return Err(NOT_A_DIRECTORY);
+        here.map_or_else(|| self.node(client, &walk.at), Ok).map(Some)
+    }
+
+    /// Puts what a link in the directory where `walk` stands says in front of what is left; the node that it is, where that is the end.
+    fn follow(&self, walk: &mut Walk, link: Node) -> Result<Option<Node>, Errno> {
+        walk.links += 1;
+        if walk.links > LINKS_MAX {
+            return Err(TOO_MANY_LINKS);
         }
-        Ok(node)
+        if let Link::Object(_, object) = link.link {
+            let node = self.node_of(object)?;
+            return match node.kind {
+                _ if walk.rest.is_empty() => Ok(Some(node)),
+                FileType::Directory if node.path.is_empty() => Err(NOT_FOUND),
+                FileType::Directory => {
+                    walk.at = node.path;
+                    Ok(None)
+                }
+                _ => Err(NOT_A_DIRECTORY),
+            };
+        }
+        let text = link.read_link()?;
+        walk.wants_directory |= walk.rest.is_empty() && wants_directory(&text);
+        if text.starts_with(b"/") {
+            walk.at = b"/".to_vec();
+        }
+        for part in components(&text).rev() {
+            walk.rest.push_front(part.to_vec());
+        }
+        Ok(None)
     }
 
     /// The directory and the name at the end of `path`. A link there is not followed.
@@ -278,3 +304,6 @@ fn without_slashes(path: &[u8]) -> &[u8] {
     let kept = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
     &path[..kept]
 }
+
+#[cfg(test)]
+mod tests;
