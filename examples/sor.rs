@@ -33,8 +33,9 @@ fn sweep(colour: usize, to: Grid<'_>, from: Grid<'_>, rows: Range<usize>, column
 }
 
 /// The upper border is hot, the inside of some temperature that differs from place to place.
-fn heat(grid: Grid<'_>, columns: usize) {
-    for (place, element) in grid.iter().enumerate() {
+fn heat(grid: Grid<'_>, rows: Range<usize>, columns: usize) {
+    let places = rows.start * columns..rows.end * columns;
+    for (place, element) in places.clone().zip(&grid[places]) {
         let noise = (place * 7919 % 1009) as f32 / 1009.0;
         element.set(if place < columns { 1.0 } else { noise });
     }
@@ -53,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The sequential program.
     let (red, black) = (vec![Cell::new(0.0); elements], vec![Cell::new(0.0); elements]);
-    [&red, &black].into_iter().for_each(|grid| heat(grid, columns));
+    [&red, &black].into_iter().for_each(|grid| heat(grid, 0..rows, columns));
     let begun = Instant::now();
     for _ in 0..rounds {
         sweep(0, &red, &black, 1..rows - 1, columns);
@@ -64,12 +65,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut dsm = Dsm::join(Settings { memory_bytes: 8 * elements + (1 << 20), locks: 1 })?;
     let shared_red = dsm.allocate::<f32>(elements, Placement::Blocks)?;
     let shared_black = dsm.allocate::<f32>(elements, Placement::Blocks)?;
-    if dsm.rank() == 0 {
-        [&shared_red, &shared_black].into_iter().for_each(|grid| heat(dsm.cells(grid), columns));
+    let (me, nodes) = (usize::from(dsm.rank()), usize::from(dsm.nodes()));
+    let part = rows * me / nodes..rows * (me + 1) / nodes;
+    for grid in [&shared_red, &shared_black] {
+        heat(dsm.cells(grid), part.clone(), columns);
     }
     dsm.barrier(kind)?;
-    let (me, nodes) = (usize::from(dsm.rank()), usize::from(dsm.nodes()));
-    let mine = (rows * me / nodes).max(1)..(rows * (me + 1) / nodes).min(rows - 1);
+    let mine = part.start.max(1)..part.end.min(rows - 1);
     let before = dsm.statistics();
     let begun = Instant::now();
     for _ in 0..rounds {

@@ -6,10 +6,13 @@
 mod credit;
 mod handshake;
 mod local;
+mod readiness;
 mod tcp;
 
 use core::fmt;
 use core::time::Duration;
+
+use kyocho_sys::prim::clock::Instant;
 
 use crate::address::NodeId;
 
@@ -66,14 +69,42 @@ pub struct Traffic {
     pub bytes_received: u64,
 }
 
+/// Who waits for what comes: one thread of each kind at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiter {
+    /// A thread of the program, in a call that is not answered yet.
+    Caller,
+    /// The thread that is there for messages nobody waits for.
+    Service,
+}
+
 /// One node's connections to all others.
 pub trait Transport: Send + Sync + fmt::Debug {
     /// Sends a message. Never blocks; a peer that is lost or has left gets nothing, and of a peer that takes nothing more
     /// [`Arrival::Lost`] tells.
     fn send(&self, to: NodeId, message: &[u8]);
 
-    /// Waits for what comes, at most for `timeout`. One thread at a time.
-    fn receive(&self, timeout: Duration) -> Vec<Arrival>;
+    /// Waits until [`Self::take`] may have something, at most for `timeout`; whether the connections were not closed here. Of a thread that calls and
+    /// one that serves, both waiting, the first alone is woken.
+    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool;
+
+    /// Takes what has come. Never blocks. Who calls this has waited before, or will look again: what a wait found is found once.
+    fn take(&self) -> Vec<Arrival>;
+
+    /// Ends the wait of the thread that calls, or its next one.
+    fn rouse(&self);
+
+    /// Waits for what comes, at most for `timeout`.
+    fn receive(&self, timeout: Duration) -> Vec<Arrival> {
+        let until = Instant::now() + timeout;
+        loop {
+            let arrivals = self.take();
+            let left = until.saturating_duration_since(Instant::now());
+            if !arrivals.is_empty() || left.is_zero() || !self.wait(Waiter::Service, left) {
+                return arrivals;
+            }
+        }
+    }
 
     /// Tells all peers that nobody needs this node any more. Messages sent before arrive before.
     fn leave(&self);

@@ -5,11 +5,13 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::thread;
+use std::time::Instant;
 
 use kyocho_dsm::NodeId;
 use kyocho_dsm::transport::{
-    Arrival, Cause, Cluster, JoinError, Local, Secret, Tcp, TcpSettings, Transport,
+    Arrival, Cause, Cluster, JoinError, Local, Secret, Tcp, TcpSettings, Transport, Waiter,
 };
 use kyocho_dsm::wire::VERSION;
 
@@ -140,6 +142,56 @@ fn who_goes_without_a_word_is_lost() {
         for node in &mesh {
             assert_eq!(receive(&**node, 1), [Arrival::Lost(NodeId(1), Cause::Closed)]);
         }
+    }
+}
+
+#[test]
+fn two_kinds_of_threads_that_wait_get_everything_once_and_in_order() {
+    const COUNT: u32 = 2000;
+    for mesh in meshes(2) {
+        // Taken and kept under one lock, as whoever handles messages must.
+        let heard = Mutex::new(Vec::new());
+        let hear = |waiter| {
+            loop {
+                {
+                    let mut heard = heard.lock().unwrap();
+                    heard.extend(mesh[0].take());
+                    if heard.len() == COUNT as usize {
+                        return mesh[0].close();
+                    }
+                }
+                if !mesh[0].wait(waiter, WATCHDOG) {
+                    return;
+                }
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| hear(Waiter::Caller));
+            scope.spawn(|| hear(Waiter::Service));
+            for number in 0..COUNT {
+                mesh[1].send(NodeId(0), &number.to_le_bytes());
+            }
+        });
+        let sent =
+            (0..COUNT).map(|number| Arrival::Message(NodeId(1), number.to_le_bytes().into()));
+        assert!(heard.into_inner().unwrap().into_iter().eq(sent), "{:?}", mesh[0]);
+    }
+}
+
+#[test]
+fn rousing_ends_the_wait_of_a_caller_and_of_one_that_comes_later() {
+    for mesh in meshes(2) {
+        // What may be there in the beginning: sockets that can be written to.
+        mesh[0].wait(Waiter::Caller, Duration::ZERO);
+        let begun = Instant::now();
+        mesh[0].rouse();
+        assert!(mesh[0].wait(Waiter::Caller, WATCHDOG));
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| mesh[0].wait(Waiter::Caller, WATCHDOG));
+            mesh[0].rouse();
+            assert!(waiting.join().unwrap());
+        });
+        assert!(begun.elapsed() < WATCHDOG, "it waited to the end");
     }
 }
 

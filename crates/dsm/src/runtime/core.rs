@@ -3,8 +3,12 @@
 //! ```text
 //!   program's threads: call ─> collect written pages ─> step ─┐                      ┌─> send
 //!   their faults:        hidden page ─> step(Fetch) ────────────┤─> node ─> actions ───┼─> show, hide, own, disown pages
-//!   service thread:    receive ─> step(Message) ──────────────┘   (one lock)         └─> return: wake the program's thread
+//!   who receives:      take ─> step(Message) ──────────────────┘   (one lock)         └─> return: wake the program's thread
 //! ```
+//!
+//! Who waits for its call's return receives messages itself, so that the answer needs no hand-over: one thread of the program at a time. The
+//! service thread receives what comes while nobody waits ([`Waiter`]). What is taken from the transport is handled under the same lock, so
+//! messages of one peer keep their order, whoever takes them.
 //!
 //! The node's copy of a page is what the program saw when the page was last watched. Before a call that ends an interval, what
 //! differs from it was written by the program, and is told to the node.
@@ -27,7 +31,7 @@ use crate::message::BarrierKind;
 use crate::node::Node;
 use crate::runtime::meeting::{Came, Meeting};
 use crate::runtime::statistics::Statistics;
-use crate::transport::{Arrival, Transport};
+use crate::transport::{Arrival, Transport, Waiter};
 use crate::watch::{Answer, Fault, Faulting, Pages, Watch};
 use crate::wire;
 
@@ -39,7 +43,7 @@ const FETCHING_FIRST: u16 = 1 << 15;
 const EPROTO: i32 = 71;
 /// Who may give up waiting is asked that often whether it does.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// The service thread looks that often whether it is to end, should it not be told.
+/// Who waits for no set time looks that often whether all is as it was, should it not be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// When a thread waits no longer for a lock, or for a condition.
@@ -79,6 +83,8 @@ struct State {
     watch: Watch,
     /// Calls that have returned, and whose threads do not know it.
     returned: BTreeMap<ThreadId, Result<Outcome, DsmError>>,
+    /// The program's thread that receives.
+    receiving: Option<ThreadId>,
     /// Numbers calls as the node does.
     calls: u64,
     left: usize,
@@ -101,6 +107,7 @@ impl Core {
             node,
             watch,
             returned: BTreeMap::new(),
+            receiving: None,
             calls: 0,
             left: 0,
             meeting: Meeting::default(),
@@ -124,9 +131,9 @@ impl Core {
         self.step_and_wait(state, thread, call, limit)
     }
 
-    fn step_and_wait(
-        &self,
-        mut state: MutexGuard<'_, State>,
+    fn step_and_wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
         thread: ThreadId,
         call: Call,
         limit: Limit<'_>,
@@ -144,19 +151,34 @@ impl Core {
                 state.statistics.waited(call, began.elapsed());
                 return Ok(returned);
             }
-            state = match limit.left(began) {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(left) if left.is_zero() => {
-                    limit = Limit::None;
-                    self.step(&mut state, Event::TimeUp(number));
-                    state
-                }
-                Some(left) => {
-                    let waited = self.changed.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let left = limit.left(began);
+            if left.is_some_and(|left| left.is_zero()) {
+                limit = Limit::None;
+                self.step(&mut state, Event::TimeUp(number));
+            } else {
+                state = self.wait(state, thread, left.unwrap_or(LOOK_EVERY));
+            }
         }
+    }
+
+    /// Waits at most so long for whatever happens, and lets it happen: one thread of the program receives, the others wait for it.
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: ThreadId,
+        left: Duration,
+    ) -> MutexGuard<'a, State> {
+        if state.receiving.is_some() {
+            let waited = self.changed.wait_timeout(state, left);
+            return waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.receiving = Some(thread);
+        drop(state);
+        self.transport.wait(Waiter::Caller, left);
+        let mut state = self.lock();
+        state.receiving = None;
+        self.take(&mut state);
+        state
     }
 
     /// So many threads stand for the node's one from now on, each until it is excused.
@@ -293,9 +315,15 @@ impl Core {
             if let Err(errno) = self.act(state, actions, &mut events) {
                 // Whoever calls is told; nobody else could do anything about it.
                 state.refused = Some(errno);
-                self.changed.notify_all();
+                self.tell();
             }
         }
+    }
+
+    /// Something happened that threads of the program may wait for.
+    fn tell(&self) {
+        self.changed.notify_all();
+        self.transport.rouse();
     }
 
     fn act(
@@ -332,20 +360,23 @@ impl Core {
         state.watch.show(&shown)?;
         state.watch.hide(&hidden)?;
         state.watch.open(&owned)?;
-        if !returned.is_empty() {
-            state.returned.extend(returned);
+        let for_receiver = returned.iter().any(|(thread, _)| state.receiving == Some(*thread));
+        if for_receiver {
+            self.transport.rouse();
+        }
+        if returned.len() > usize::from(for_receiver) {
             self.changed.notify_all();
         }
+        state.returned.extend(returned);
         Ok(())
     }
 
-    /// Handles what comes until this node ends: the service thread's work. Shows what it counts, if it is to be seen.
+    /// Handles what comes while nobody waits, until this node ends: the service thread's work. Shows what it counts, if it is to be seen.
     pub(super) fn serve(&self, mut counters: Option<Counters>) {
         let _told = TellOfPanic(self);
         while !self.lock().ended {
-            for arrival in self.transport.receive(LOOK_EVERY) {
-                self.arrived(arrival);
-            }
+            self.transport.wait(Waiter::Service, LOOK_EVERY);
+            self.take(&mut self.lock());
             if let Some(counted) = counters.as_mut().filter(|counters| counters.are_due())
                 && let Err(why) = self.show_counters(counted)
             {
@@ -367,22 +398,29 @@ impl Core {
         counters.write(&figures, waits_for)
     }
 
-    fn arrived(&self, arrival: Arrival) {
-        let mut state = self.lock();
+    /// Handles what has come.
+    fn take(&self, state: &mut State) {
+        for arrival in self.transport.take() {
+            self.arrived(state, arrival);
+        }
+    }
+
+    fn arrived(&self, state: &mut State, arrival: Arrival) {
         match arrival {
             Arrival::Message(from, bytes) => match wire::decode(&bytes, &self.layout) {
-                Ok((epoch, message)) => {
-                    self.step(&mut state, Event::Message(from, epoch, message));
-                }
-                Err(nonsense) => self.step(&mut state, Event::Nonsense(from, nonsense)),
+                Ok((epoch, message)) => self.step(state, Event::Message(from, epoch, message)),
+                Err(nonsense) => self.step(state, Event::Nonsense(from, nonsense)),
             },
             Arrival::Lost(node, _) => {
                 state.left += 1;
-                self.step(&mut state, Event::PeerLost(node));
+                self.step(state, Event::PeerLost(node));
             }
             Arrival::Left(_) => state.left += 1,
         }
-        self.changed.notify_all();
+        // Who meets the node's other threads, or takes leave, waits for no call.
+        if state.left > 0 || state.node.lost(Subject::Barrier).is_some() {
+            self.changed.notify_all();
+        }
     }
 
     /// Says goodbye, and waits until everybody has, at most for `limit`.
@@ -450,7 +488,7 @@ impl Drop for TellOfPanic<'_> {
     fn drop(&mut self) {
         if kyocho_sys::prim::thread::panicking() {
             self.0.lock().refused = Some(Errno::new(EPROTO));
-            self.0.changed.notify_all();
+            self.0.tell();
             self.0.transport.close();
         }
     }

@@ -5,20 +5,24 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::address::NodeId;
-use crate::transport::{Arrival, Cause, Traffic, Transport};
+use crate::transport::{Arrival, Cause, Traffic, Transport, Waiter};
 
 #[derive(Debug, Default)]
 struct Inbox {
     arrivals: VecDeque<Arrival>,
     closed: bool,
     left: bool,
+    /// Whether a thread that calls waits, and whether it is to end that.
+    caller_waits: bool,
+    roused: bool,
     traffic: Traffic,
 }
 
 #[derive(Debug, Default)]
 struct Place {
     inbox: Mutex<Inbox>,
-    arrived: Condvar,
+    for_caller: Condvar,
+    for_service: Condvar,
 }
 
 impl Place {
@@ -30,7 +34,7 @@ impl Place {
         let mut inbox = self.lock();
         if !inbox.closed {
             inbox.arrivals.push_back(arrival);
-            self.arrived.notify_all();
+            if inbox.caller_waits { &self.for_caller } else { &self.for_service }.notify_all();
         }
     }
 }
@@ -73,11 +77,26 @@ impl Transport for Local {
         self.places[usize::from(to.0)].put(Arrival::Message(self.me, message.to_vec()));
     }
 
-    fn receive(&self, timeout: Duration) -> Vec<Arrival> {
+    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
         let here = self.here();
-        let nothing = |inbox: &mut Inbox| inbox.arrivals.is_empty() && !inbox.closed;
-        let waited = here.arrived.wait_timeout_while(here.lock(), timeout, nothing);
+        let mut inbox = here.lock();
+        let (condition, is_caller) = match waiter {
+            Waiter::Caller => (&here.for_caller, true),
+            Waiter::Service => (&here.for_service, false),
+        };
+        inbox.caller_waits |= is_caller;
+        let waited = condition.wait_timeout_while(inbox, timeout, |inbox| {
+            inbox.arrivals.is_empty() && !inbox.closed && !(is_caller && inbox.roused)
+        });
         let (mut inbox, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if is_caller {
+            (inbox.caller_waits, inbox.roused) = (false, false);
+        }
+        !inbox.closed
+    }
+
+    fn take(&self) -> Vec<Arrival> {
+        let mut inbox = self.here().lock();
         let arrivals: Vec<_> = inbox.arrivals.drain(..).collect();
         for arrival in &arrivals {
             if let Arrival::Message(_, bytes) = arrival {
@@ -86,6 +105,11 @@ impl Transport for Local {
             }
         }
         arrivals
+    }
+
+    fn rouse(&self) {
+        self.here().lock().roused = true;
+        self.here().for_caller.notify_all();
     }
 
     fn leave(&self) {
@@ -97,7 +121,8 @@ impl Transport for Local {
     fn close(&self) {
         let mut here = self.here().lock();
         let (closed, left) = (core::mem::replace(&mut here.closed, true), here.left);
-        self.here().arrived.notify_all();
+        self.here().for_caller.notify_all();
+        self.here().for_service.notify_all();
         drop(here);
         if !closed && !left {
             self.others().for_each(|place| place.put(Arrival::Lost(self.me, Cause::Closed)));

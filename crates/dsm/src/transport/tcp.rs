@@ -1,26 +1,26 @@
-//! TCP: one connection a pair, sent to by whoever has something to say, received from by one thread.
+//! TCP: one connection a pair, sent to by whoever has something to say, received from by one thread at a time.
 //!
 //! ```text
-//!   send: queue ── as much as the socket takes ──> socket          receive: poll ── readable ──> messages, credit
-//!            └── the rest, when poll says writable ──^                           └─ nothing for long ──> Lost
+//!   send: queue ── as much as the socket takes ──> socket          take: readable ──> messages, credit
+//!            └── the rest, when writable ──^                └─ nothing for long ──> Lost
 //! ```
 //!
 //! **Lock order:** the receiver, then one peer's queue; a sender takes a queue alone.
 
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::Instant;
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::address::NodeId;
 use crate::transport::credit::{Incoming, Outgoing, Received};
-use crate::transport::{Arrival, Cause, Cluster, JoinError, Traffic, Transport};
+use crate::transport::readiness::Readiness;
+use crate::transport::{Arrival, Cause, Cluster, JoinError, Traffic, Transport, Waiter};
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -99,9 +99,10 @@ struct Hearing {
 
 #[derive(Debug)]
 struct Receiver {
-    poll: Poll,
-    events: Events,
     hearing: Vec<Hearing>,
+    /// At these something happened.
+    ready: BTreeSet<usize>,
+    look_next: Instant,
     buffer: Vec<u8>,
 }
 
@@ -112,14 +113,13 @@ pub struct Tcp {
     /// By rank: the place in `peers`.
     places: Vec<Option<usize>>,
     settings: TcpSettings,
+    readiness: Readiness,
     receiver: Mutex<Receiver>,
-    waker: Waker,
+    /// There is a peer whose death was noticed in sending.
+    congested: AtomicBool,
     closed: AtomicBool,
     traffic: [AtomicU64; 4],
 }
-
-/// The token of the waker: behind all peers.
-const WAKER: Token = Token(usize::MAX);
 
 impl Tcp {
     /// Listens at this node's own address and takes its place.
@@ -143,16 +143,13 @@ impl Tcp {
         listener: &TcpListener,
     ) -> Result<Self, JoinError> {
         let streams = cluster.connect(listener)?;
-        let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKER)?;
+        let readiness = Readiness::new()?;
         let mut peers = Vec::new();
         let mut places = vec![None; cluster.addresses.len()];
         let now = Instant::now();
         for (node, stream) in streams {
             stream.set_nonblocking(true)?;
-            let mut stream = TcpStream::from_std(stream);
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            poll.registry().register(&mut stream, Token(peers.len()), interest)?;
+            readiness.add(peers.len(), &stream)?;
             let out = Outgoing::new(settings.queue_bytes_max);
             let queue = Mutex::new(Queue { out, spoke: now, over: false, untold: None });
             places[usize::from(node.0)] = Some(peers.len());
@@ -164,14 +161,16 @@ impl Tcp {
             over: false,
         });
         let hearing = hearing.collect();
-        let events = Events::with_capacity(64);
-        let receiver = Receiver { poll, events, hearing, buffer: vec![0; READ_BYTES] };
+        // What came with the handshake's last bytes.
+        let ready = (0..peers.len()).collect();
+        let receiver = Receiver { hearing, ready, look_next: now, buffer: vec![0; READ_BYTES] };
         Ok(Self {
             peers,
             places,
             settings,
+            readiness,
             receiver: Mutex::new(receiver),
-            waker,
+            congested: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             traffic: Default::default(),
         })
@@ -185,6 +184,15 @@ impl Tcp {
         let place = self.places.get(usize::from(node.0)).copied().flatten();
         let place = place.ok_or(io::ErrorKind::NotFound)?;
         self.peers[place].stream.peer_addr()
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, Receiver> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the clock is looked at: twice between two signs of life.
+    fn look_every(&self) -> Duration {
+        self.settings.deadline / 8
     }
 
     fn count(&self, which: usize, amount: u64) {
@@ -250,22 +258,25 @@ impl Tcp {
     /// Reads what peers still send, until they end as well. A socket that is closed with unread bytes makes the peer forget
     /// what it has not read, which may say who died first.
     fn linger(&self) {
-        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
-        let receiver = &mut *receiver;
+        let mut receiver = self.receiver();
         let until = Instant::now() + LINGER;
         let mut unheeded = Vec::new();
         while receiver.hearing.iter().any(|hearing| !hearing.over) && Instant::now() < until {
-            (0..self.peers.len()).for_each(|place| self.hear(receiver, place, &mut unheeded));
+            (0..self.peers.len()).for_each(|place| self.hear(&mut receiver, place, &mut unheeded));
             unheeded.clear();
             let left = until.saturating_duration_since(Instant::now());
-            // Interrupted, or nothing came: all are looked at in either case.
-            let _polled = receiver.poll.poll(&mut receiver.events, Some(left.min(LINGER / 10)));
+            // All are looked at, whatever it tells.
+            self.readiness.wait(Waiter::Caller, left.min(LINGER / 10), |_| {});
         }
     }
 
     /// Gives signs of life, and notices where there are none.
     fn look_at_clock(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
         let now = Instant::now();
+        if now < receiver.look_next && !self.congested.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        receiver.look_next = now + self.look_every();
         let deadline = self.settings.deadline;
         for (peer, hearing) in self.peers.iter().zip(&mut receiver.hearing) {
             let untold = peer.breathe(now, deadline / 4);
@@ -292,43 +303,44 @@ impl Transport for Tcp {
         }
         if queue.out.message(message).is_err() {
             (queue.over, queue.untold) = (true, Some(Cause::Congested));
-            // Not being able to wake means that nobody receives.
-            let _woken = self.waker.wake();
-            return;
+            self.congested.store(true, Ordering::Release);
+            return self.readiness.rouse(Waiter::Service);
         }
         self.count(0, 1);
         self.count(1, message.len() as u64);
         peer.push(&mut queue);
     }
 
-    fn receive(&self, timeout: Duration) -> Vec<Arrival> {
-        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
-        let receiver = &mut *receiver;
-        let mut arrivals = Vec::new();
-        let until = Instant::now() + timeout;
-        while arrivals.is_empty() && !self.closed.load(Ordering::Acquire) {
-            let left = until.saturating_duration_since(Instant::now());
-            let wait = left.min(self.settings.deadline / 4);
-            // Interrupted, or nothing came: the clock is looked at in either case.
-            let _polled = receiver.poll.poll(&mut receiver.events, Some(wait));
-            let ready: Vec<_> = receiver
-                .events
-                .iter()
-                .filter(|event| event.token() != WAKER)
-                .map(|event| event.token().0)
-                .collect();
-            for place in ready {
-                self.hear(receiver, place, &mut arrivals);
-                let peer = &self.peers[place];
-                peer.push(&mut peer.queue());
-            }
-            self.look_at_clock(receiver, &mut arrivals);
-            if left.is_zero() {
-                break;
-            }
+    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
+        let timeout = match waiter {
+            Waiter::Caller => timeout,
+            Waiter::Service => timeout.min(self.look_every()),
+        };
+        let mut ready = BTreeSet::new();
+        if !self.closed.load(Ordering::Acquire) {
+            self.readiness.wait(waiter, timeout, |place| ready.extend([place]));
         }
+        if !ready.is_empty() {
+            self.receiver().ready.append(&mut ready);
+        }
+        !self.closed.load(Ordering::Acquire)
+    }
+
+    fn take(&self) -> Vec<Arrival> {
+        let mut receiver = self.receiver();
+        let mut arrivals = Vec::new();
+        for place in core::mem::take(&mut receiver.ready) {
+            self.hear(&mut receiver, place, &mut arrivals);
+            let peer = &self.peers[place];
+            peer.push(&mut peer.queue());
+        }
+        self.look_at_clock(&mut receiver, &mut arrivals);
         // What this node ended itself is no news.
         if self.closed.load(Ordering::Acquire) { Vec::new() } else { arrivals }
+    }
+
+    fn rouse(&self) {
+        self.readiness.rouse(Waiter::Caller);
     }
 
     fn leave(&self) {
@@ -350,8 +362,9 @@ impl Transport for Tcp {
             // It fails where the connection has ended, which is as well.
             let _ended = peer.stream.shutdown(Shutdown::Write);
         }
-        // Not being able to wake means that nobody receives.
-        let _woken = self.waker.wake();
+        [Waiter::Caller, Waiter::Service]
+            .into_iter()
+            .for_each(|waiter| self.readiness.rouse(waiter));
         self.linger();
     }
 
