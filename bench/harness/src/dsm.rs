@@ -1,7 +1,10 @@
 //! Paper 3: what shared memory across nodes costs: locks by both schemes, pages, barriers, and the two programs of its figures 4 and 5.
 //!
 //! `bench/dsm` times the first, each beside its baseline in the same run. The programs are run by `kyocho dsm run`, compute alone as well, and compare
-//! bit for bit before they say how much faster they were. A round runs everything once.
+//! bit for bit before they say how much faster they were. A round runs everything once. With `--namespaces` the programs run a second time, on hosts with
+//! network stacks of their own (`bench/namespaces`), where that is permitted.
+
+mod plot;
 
 use crate::lisp::build_kyocho;
 use crate::progress::Progress;
@@ -17,7 +20,7 @@ const RUN_SECONDS_MAX: u32 = 300;
 /// A line of the report: the figure, what it is, its unit, its mark.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
-const LINES: [Line; 30] = [
+const LINES: [Line; 33] = [
     ("figure-1-worker", "figure 1 (1), a worker manages: old scheme over new", "ratio", ">= 1.6"),
     ("figure-1-worker-us", "an increment by the new", "us", ""),
     ("figure-1-worker-messages", "its messages", "", "<= 4"),
@@ -68,6 +71,9 @@ const LINES: [Line; 30] = [
     ("sor-ordinary-traps-share", "of its time spent noticing writes (the paper: 49)", "%", ""),
     ("sor-single-traps", "the same with the single-read-write barrier", "ratio", ""),
     ("sor-single-traps-share", "of its time spent noticing writes (the paper: 9)", "%", "<= 9"),
+    ("water-hosts", "figure 4 on two hosts: sequential over this", "ratio", ""),
+    ("sor-ordinary-hosts", "figure 5 on two hosts, ordinary barrier", "ratio", ""),
+    ("sor-single-hosts", "figure 5 on two hosts, single-read-write barrier", "ratio", ""),
 ];
 
 /// A program of the paper's figures: how its figures are called, options of `kyocho dsm run`, the program and its words.
@@ -85,6 +91,13 @@ const RUNS: [Run; 5] = [
     ("sor-single-traps", &["--detection", "protect"], &["sor", "1024", "1536", "100", "single"]),
 ];
 
+/// The same on hosts.
+const RUNS_ON_HOSTS: [(&str, &[&str]); 3] = [
+    ("water-hosts", &["water", "1728", "2"]),
+    ("sor-ordinary-hosts", &["sor", "1024", "1536", "100", "ordinary"]),
+    ("sor-single-hosts", &["sor", "1024", "1536", "100", "single"]),
+];
+
 /// What is measured, built.
 struct Programs {
     locks_and_pages: PathBuf,
@@ -99,7 +112,8 @@ struct Programs {
 pub fn run(options: &Options) -> Result<Part, String> {
     let programs = Programs::build(&options.build_into())?;
     let turns = if options.quick { "200" } else { "2000" };
-    let mut progress = Progress::new(options.rounds() * (1 + RUNS.len()));
+    let on_hosts = if options.namespaces { &RUNS_ON_HOSTS[..] } else { &[] };
+    let mut progress = Progress::new(options.rounds() * (1 + RUNS.len() + on_hosts.len()));
     let mut figures: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for round in 1..=options.rounds() {
         progress.step(&format!("round {round}: locks and pages"));
@@ -108,6 +122,10 @@ pub fn run(options: &Options) -> Result<Part, String> {
             progress.step(&format!("round {round}: {name}"));
             all.extend(programs.nodes(name, how, words)?);
         }
+        for (name, words) in on_hosts {
+            progress.step(&format!("round {round}: {name}"));
+            all.extend(programs.hosts(name, words)?);
+        }
         all.into_iter().for_each(|(name, value)| figures.entry(name).or_default().push(value));
     }
     drop(progress);
@@ -115,7 +133,11 @@ pub fn run(options: &Options) -> Result<Part, String> {
     let host = &options.host;
     let markdown = markdown(host, options.rounds(), &lines);
     let json = json!({ "host": host, "rounds": options.rounds(), "lines": lines });
-    Ok(Part { name: "dsm", json, markdown, plots: Vec::new() })
+    let medians = figures
+        .iter()
+        .filter_map(|(name, values)| Some((name.as_str(), Spread::of(values)?.median)));
+    let plots = plot::all(&medians.collect()).map_err(|failure| failure.to_string())?;
+    Ok(Part { name: "dsm", json, markdown, plots })
 }
 
 impl Programs {
@@ -159,12 +181,30 @@ impl Programs {
         let mut command = process::limited(&self.kyocho, RUN_SECONDS_MAX);
         command.args(["dsm", "run", "-n", "2"]).args(how).arg("--");
         let run = process::run(command.arg(self.examples.join(words[0])).args(&words[1..]))?;
-        let faster = number_before(&run.output, " times as fast as one");
-        let faster = faster.ok_or_else(|| format!("{name} did not say how fast it was"))?;
         let share = number_before(&run.output, " % noticing writes");
         let share = share.map(|share| (format!("{name}-share"), share));
-        Ok([(name.to_owned(), faster)].into_iter().chain(share).collect())
+        Ok([(name.to_owned(), faster(name, &run.output)?)].into_iter().chain(share).collect())
     }
+
+    /// The same on two hosts; nothing where this machine does not permit them, which is said.
+    fn hosts(&self, name: &str, words: &[&str]) -> Result<Option<(String, f64)>, String> {
+        let mut command = process::limited(Path::new("bench/namespaces"), RUN_SECONDS_MAX);
+        command.arg("2").arg(self.examples.join(words[0])).args(&words[1..]);
+        match process::run(&mut command) {
+            Ok(run) => Ok(Some((name.to_owned(), faster(name, &run.output)?))),
+            Err(why) if why.contains("skipped namespaces") => {
+                eprintln!("bench: {name}: {why}");
+                Ok(None)
+            }
+            Err(why) => Err(why),
+        }
+    }
+}
+
+/// How many times as fast as one node a program says it was.
+fn faster(name: &str, output: &str) -> Result<f64, String> {
+    let said = number_before(output, " times as fast as one");
+    said.ok_or_else(|| format!("{name} did not say how fast it was"))
 }
 
 /// The number that stands in `text` right before some words.

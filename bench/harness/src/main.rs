@@ -52,6 +52,9 @@ pub struct Options {
     /// Rounds; the default is 5, with --quick 2
     #[arg(long)]
     rounds: Option<usize>,
+    /// dsm: SOR and WATER also on two hosts with network stacks of their own, where this machine permits that
+    #[arg(long)]
+    namespaces: bool,
     /// Print the report as JSON instead of Markdown
     #[arg(long)]
     json: bool,
