@@ -145,29 +145,25 @@ fn who_goes_without_a_word_is_lost() {
     }
 }
 
+/// Takes what comes until so many have, and keeps it, both under one lock, as whoever handles messages must.
+fn hear(transport: &dyn Transport, waiter: Waiter, heard: &Mutex<Vec<Arrival>>, count: usize) {
+    let heard_all = || {
+        let mut heard = heard.lock().unwrap();
+        heard.extend(transport.take());
+        heard.len() == count
+    };
+    while !heard_all() && transport.wait(waiter, WATCHDOG) {}
+    transport.close();
+}
+
 #[test]
 fn two_kinds_of_threads_that_wait_get_everything_once_and_in_order() {
     const COUNT: u32 = 2000;
     for mesh in meshes(2) {
-        // Taken and kept under one lock, as whoever handles messages must.
         let heard = Mutex::new(Vec::new());
-        let hear = |waiter| {
-            loop {
-                {
-                    let mut heard = heard.lock().unwrap();
-                    heard.extend(mesh[0].take());
-                    if heard.len() == COUNT as usize {
-                        return mesh[0].close();
-                    }
-                }
-                if !mesh[0].wait(waiter, WATCHDOG) {
-                    return;
-                }
-            }
-        };
         thread::scope(|scope| {
-            scope.spawn(|| hear(Waiter::Caller));
-            scope.spawn(|| hear(Waiter::Service));
+            scope.spawn(|| hear(&*mesh[0], Waiter::Caller, &heard, COUNT as usize));
+            scope.spawn(|| hear(&*mesh[0], Waiter::Service, &heard, COUNT as usize));
             for number in 0..COUNT {
                 mesh[1].send(NodeId(0), &number.to_le_bytes());
             }
