@@ -108,6 +108,7 @@ fn whoever_is_killed_of_an_instance_takes_it_along() {
     ] {
         let instance = Stubborn::start();
         let command = instance.command.id();
+        let folders = folders_of(command);
         let server = only_child(command);
         let all = [command, server, only_child(server)];
         let targets: Vec<u32> = killed.iter().map(|who| all[*who]).collect();
@@ -115,9 +116,38 @@ fn whoever_is_killed_of_an_instance_takes_it_along() {
         let (ended, complaint) = instance.end();
         assert_eq!(complaint, format!("kyocho unix: {missed} ended\n"), "{killed:?}");
         assert_eq!(ended.code(), status, "{killed:?}");
-        let folder = format!("/dev/shm/kyocho-unix-{command}");
-        assert!(!std::path::Path::new(&folder).exists(), "{killed:?}: {folder} is left behind");
+        assert_eq!(folders_of(command) + 1, folders, "{killed:?}: a folder is left behind");
     }
+}
+
+/// How many folders for shared memory there are of a command with this number: its own, and those of others who had the number before and were killed whole.
+fn folders_of(command: u32) -> usize {
+    let own = format!("kyocho-unix-{command}");
+    let is_one = |name: &str| name == own || name.starts_with(&format!("{own}-"));
+    let entries = std::fs::read_dir("/dev/shm").unwrap().flatten();
+    entries.filter(|entry| entry.file_name().to_str().is_some_and(is_one)).count()
+}
+
+#[test]
+fn the_first_program_ends_where_all_three_are_killed() {
+    if !is_permitted("the_first_program_ends_where_all_three_are_killed") {
+        return;
+    }
+    let mut command = inside(&["sh", "-c", "echo ready; exec sleep 1000"]);
+    let mut command = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(command.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let server = only_child(command.id());
+    kill(&[only_child(server), server, command.id()]);
+    command.wait().unwrap();
+    // It held the other end.
+    let (tell, told) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || tell.send(output.read(&mut [0]).unwrap()).unwrap());
+    assert_eq!(told.recv_timeout(WATCHDOG), Ok(0), "the program lives on");
+    reading.join().unwrap();
+    // Nobody was left to do it.
+    let _ = std::fs::remove_dir_all(format!("/dev/shm/kyocho-unix-{}", command.id()));
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub struct Started {
     pub listener: Listener,
 }
 
-/// Starts `what`. Call it while there is one kernel thread.
+/// Starts `what`. Call it while there is one kernel thread; the process is killed when that ends.
 ///
 /// # Errors
 /// `INVAL`: the kernel is older than 5.19. `PERM`, `NOSYS`: the host permits no filters. What `fork` says. Injected ones.
@@ -149,6 +149,7 @@ impl Child<'_> {
             limit(resource, most)?;
         }
         reset_signals();
+        end_with_parent()?;
         drop_capabilities();
         let listener = seccomp::listen(self.what.filter)?;
         self.report(channel, i64::from(listener));
@@ -197,6 +198,15 @@ fn limit(resource: u32, most: u64) -> Result<(), Errno> {
     let address = (&raw const limits).addr();
     // SAFETY: the kernel reads one such structure.
     unsafe { call(libc::SYS_prlimit64, [0, resource as usize, address, 0]) }.map(drop)
+}
+
+/// The host ends the calling process when its parent ends, however that comes about; not its children.
+///
+/// A parent that has ended already closed the channel, and nobody lets this process go on.
+fn end_with_parent() -> Result<(), Errno> {
+    let arguments = [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0, 0];
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_prctl, arguments) }.map(drop)
 }
 
 /// The library that Rust programs start with ignores broken pipes; a new program expects the default.

@@ -8,6 +8,7 @@ use crate::mounts::{Mount, Mounts, Source};
 use crate::news::News;
 use crate::policy::filter;
 use crate::server::{Network, Server, host};
+use crate::shared_memory::SharedMemory;
 use crate::trace::Trace;
 use crate::walk::{Last, NOT_FOUND};
 use crate::warden::{self, Outcome, Started};
@@ -112,32 +113,6 @@ impl fmt::Display for StartError {
 
 impl core::error::Error for StartError {}
 
-/// A private directory that `/dev/shm` is, removed when dropped.
-#[derive(Debug)]
-struct SharedMemory {
-    path: PathBuf,
-}
-
-impl SharedMemory {
-    fn new() -> Result<Self, StartError> {
-        use std::os::unix::fs::DirBuilderExt;
-        let path = PathBuf::from(format!("/dev/shm/kyocho-unix-{}", std::process::id()));
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
-            let errno = Errno::new(error.raw_os_error().unwrap_or(libc::EIO));
-            StartError::Mount(path.clone(), errno)
-        })?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for SharedMemory {
-    fn drop(&mut self) {
-        // What is left there belonged to the instance.
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
 /// Runs `program` with `arguments` (the first is its name) and `environment` as the first process of an instance, until it ends; what it leaves
 /// running is ended. Blocks. The server runs in a child, in front of which this process stands: it stops and is continued with the first process, and
 /// passes `TERM`, `HUP`, `USR1` and `USR2` on to it. Call it while the process has one kernel thread; one instance at a time.
@@ -150,7 +125,7 @@ pub fn run(
     environment: &[(OsString, OsString)],
 ) -> Result<Outcome, StartError> {
     let shared_memory = SharedMemory::new()?;
-    let mounts = mounts_of(options, &shared_memory.path)?;
+    let mounts = mounts_of(options, shared_memory.path())?;
     let admission = Admission::new(options.tasks_max);
     let trace = options.trace.then(Trace::default);
     let server = Server::new(mounts, options.network, options.personality, trace, admission);
@@ -170,7 +145,7 @@ pub fn run(
         environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
     let pairs: Vec<CString> = pairs.filter_map(|pair| CString::new(pair).ok()).collect();
     let first = First { server, program: found, base, arguments: words, environment: pairs };
-    first.run(options, &shared_memory.path)
+    first.run(options, shared_memory.path())
 }
 
 /// Where programs are looked for when the environment does not say.

@@ -49,6 +49,7 @@ mod policy;
 mod proc;
 mod processes;
 mod server;
+mod shared_memory;
 mod sockets;
 mod trace;
 mod walk;
