@@ -110,6 +110,9 @@ pub struct Watch {
     access: Vec<Access>,
     /// Pages whose write was a fault.
     faulted: Vec<usize>,
+    /// Where the kernel is asked for written pages, as long as no page's rights change: a lock is taken more often than that, and memory may be
+    /// thousands of pages.
+    asked: Option<Vec<Range<usize>>>,
 }
 
 /// What a fault was.
@@ -133,7 +136,7 @@ impl Watch {
             Detection::Protect => Box::new(Protect::new(views.clone())),
         };
         let access = vec![Access::Hidden; views.bytes() / PAGE_BYTES];
-        Ok(Self { detector, detection, access, faulted: Vec::new() })
+        Ok(Self { detector, detection, access, faulted: Vec::new(), asked: None })
     }
 
     /// The best way that this host permits.
@@ -184,6 +187,9 @@ impl Watch {
     fn set(&mut self, pages: &[PageId], access: Access) -> Result<(), Errno> {
         let now = |page: &PageId| self.access[page.0 as usize];
         let alike = |one: &PageId, next: &PageId| one.0 + 1 == next.0 && now(one) == now(next);
+        if !pages.is_empty() {
+            self.asked = None;
+        }
         let runs: Vec<_> = pages.chunk_by(alike).map(|run| (run, now(&run[0]))).collect();
         for (run, before) in runs {
             let range = run[0].0 as usize..run[0].0 as usize + run.len();
@@ -222,10 +228,12 @@ impl Watch {
     /// The host's.
     pub fn take_written(&mut self) -> Result<Vec<PageId>, Errno> {
         if self.detection == Detection::Scan {
+            let asked = self.asked.take().unwrap_or_else(|| self.watched_runs());
             let mut written = Vec::new();
-            for run in self.watched_runs() {
-                written.extend(self.detector.take_written(run)?);
+            for run in &asked {
+                written.extend(self.detector.take_written(run.clone())?);
             }
+            self.asked = Some(asked);
             return Ok(written.into_iter().map(|page| PageId(page as u32)).collect());
         }
         let mut written = core::mem::take(&mut self.faulted);

@@ -44,7 +44,7 @@ const EPROTO: i32 = 71;
 /// Who may give up waiting is asked that often whether it does.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 /// Who waits for no set time looks that often whether all is as it was, should it not be told.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// When a thread waits no longer for a lock, or for a condition.
 #[derive(Clone, Copy)]
