@@ -12,6 +12,19 @@ pub(crate) enum Voice {
     Quiet,
 }
 
+/// Boots the system with the world that the options name, or says why it could not.
+pub(crate) fn boot_world(options: Options, voice: Voice) -> Option<System> {
+    let image = options.image.clone();
+    let mut system = boot(options, voice)?;
+    if let Some(image) = image
+        && let Err(report) = system.load_image(&image)
+    {
+        terminal::complain(&format!("kyocho: {}", report.message()));
+        return None;
+    }
+    Some(system)
+}
+
 /// Boots the system, or says why it could not.
 pub(crate) fn boot(options: Options, voice: Voice) -> Option<System> {
     let mut say = |line: &kyocho_lisp::system::ServiceLine| {

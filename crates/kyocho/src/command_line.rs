@@ -265,6 +265,9 @@ pub(crate) struct SystemArguments {
     /// A folder to look for libraries in, as (a b) in DIR/a/b.sld; may be given several times.
     #[arg(short = 'L', long = "library-path", value_name = "DIR", global = true)]
     library_path: Vec<PathBuf>,
+    /// A world that `(save-image FILE)` has saved, to begin with.
+    #[arg(long, value_name = "FILE", global = true)]
+    image: Option<PathBuf>,
 }
 
 /// The engines by name.
@@ -298,6 +301,7 @@ impl SystemArguments {
             memory_max_bytes: self.memory as usize * 1024 * 1024,
             virtual_processors: self.virtual_processors.map(usize::from),
             library_path: self.library_path.clone(),
+            image: self.image.clone(),
             control: true,
             ..Options::default()
         }

@@ -1,6 +1,6 @@
 //! The prompt. Where standard input is no terminal, the forms on it are evaluated in silence.
 
-use crate::boot::{Voice, boot};
+use crate::boot::{Voice, boot_world};
 use crate::comma::{self, Typed};
 use crate::editor::{Prompt, PromptHelper};
 use crate::{signals, terminal};
@@ -18,11 +18,11 @@ use std::rc::Rc;
 /// `kyocho` without a command.
 pub(crate) fn command(options: Options) -> ExitCode {
     if std::io::stdin().is_terminal() {
-        let Some(system) = boot(options, Voice::Services) else { return ExitCode::FAILURE };
+        let Some(system) = boot_world(options, Voice::Services) else { return ExitCode::FAILURE };
         let session = system.session();
         interact(&system, session)
     } else {
-        let Some(system) = boot(options, Voice::Quiet) else { return ExitCode::FAILURE };
+        let Some(system) = boot_world(options, Voice::Quiet) else { return ExitCode::FAILURE };
         evaluate_standard_input(&system)
     }
 }

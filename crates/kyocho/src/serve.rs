@@ -21,6 +21,7 @@ mod nrepl;
 mod register;
 mod telnet;
 mod wire;
+mod worlds;
 
 use crate::boot::{Voice, boot};
 use crate::{signals, terminal};
@@ -54,7 +55,7 @@ fn serve(
 ) -> Result<ExitCode, String> {
     let config = read(path.as_deref())?;
     let addresses = addresses(&config, listen)?;
-    let register = Arc::new(Register::new(config));
+    let register = Arc::new(Register::new(config, options.image.clone()));
     let options = Options { integer_bits_max: INTEGER_BITS_MAX, ..options };
     let Some(system) = boot(options, Voice::Services) else { return Ok(ExitCode::FAILURE) };
     let system = Arc::new(system);

@@ -360,3 +360,37 @@ fn a_threads_error_is_raised_where_it_is_joined_and_not_reported() {
     let (output, _) = run_program("heard", source, &[]);
     assert_eq!((text(&output.stdout), text(&output.stderr)), ("raised".into(), String::new()));
 }
+
+#[test]
+fn a_world_that_was_saved_is_there_in_the_next_system() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
+    // Left over from an earlier run.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the test's folder can be made");
+    let image = folder.join("world.image");
+    let run = |name: &str, source: String, image: Option<&Path>| {
+        let mut command = kyocho();
+        command.arg("run").arg(program(name, source.as_bytes()));
+        if let Some(image) = image {
+            command.arg("--image").arg(image);
+        }
+        command.env("XDG_STATE_HOME", &folder).output().expect("kyocho starts")
+    };
+    let source = format!("(define (twice x) (* 2 x)) (define n 20) (save-image {image:?})");
+    let saved = run("image-save", source, None);
+    assert_eq!(saved.status.code(), Some(0), "{}", text(&saved.stderr));
+    let key = std::fs::metadata(folder.join("kyocho/image.key")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777, 0o600);
+    for round in 1..=2 {
+        let source = "(set! n (+ n 1)) (display (twice n)) (save-image)";
+        let loaded = run("image-load", source.to_owned(), Some(&image));
+        assert_eq!(text(&loaded.stdout), (40 + 2 * round).to_string(), "{}", text(&loaded.stderr));
+    }
+    let mut bytes = std::fs::read(&image).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&image, &bytes).unwrap();
+    let refused = run("image-refused", "(display 'reached)".to_owned(), Some(&image));
+    assert_eq!((text(&refused.stdout).as_str(), refused.status.code()), ("", Some(1)));
+    assert!(text(&refused.stderr).contains("or was changed since"), "{}", text(&refused.stderr));
+}

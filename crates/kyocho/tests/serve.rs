@@ -259,3 +259,39 @@ fn connect_edits_completes_and_interrupts() {
 fn uid() -> u32 {
     kyocho_sys::peer::own_user()
 }
+
+#[test]
+fn a_server_comes_back_with_its_users_worlds() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("worlds-kept");
+    // Left over from an earlier run.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let uid =
+        std::fs::metadata(&folder).map(|own| std::os::unix::fs::MetadataExt::uid(&own)).unwrap();
+    let config = format!("worlds = {:?}\n[user.ada]\nuid = {uid}\n", folder.display().to_string());
+    let server = Server::start("worlds", Some(&config), &[]);
+    let mut client = server.connect();
+    client.line();
+    let done = |values: &str| format!(r#"{{"show":"done","values":[{values}]}}"#);
+    assert_eq!(
+        client.eval("(define (f x) (* x n)) (define n 6) (save-image)"),
+        r#"{"show":"done"}"#
+    );
+    assert_eq!(client.eval("(set! n 7) (f 6)"), done(r#""42""#));
+    drop((client, server));
+    let server = Server::start("worlds", Some(&config), &[]);
+    let (mut one, mut other) = (server.connect(), server.connect());
+    one.line();
+    other.line();
+    assert_eq!(one.eval("(set! n (+ n 1)) (f 6)"), done(r#""42""#));
+    assert_eq!(other.eval("(f 6)"), done(r#""36""#));
+    assert!(one.eval("(save-image 'x)").contains("must be a string"));
+    drop((one, other));
+    std::fs::write(folder.join("ada.image"), "nonsense").unwrap();
+    let mut client = server.connect();
+    client.line();
+    assert!(client.line().contains("your world cannot be had"));
+    assert!(client.eval("n").contains("unbound variable"));
+    assert!(client.eval("(save-image)").contains("which file"));
+    assert_eq!(std::fs::read(folder.join("ada.image")).unwrap(), b"nonsense");
+}

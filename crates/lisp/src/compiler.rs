@@ -30,6 +30,7 @@ use core::fmt;
 use generator::Shared;
 use inline::Builtins;
 use std::collections::HashMap;
+pub(crate) use verify::verify;
 
 /// Variables that a closure may hold: it lies in its thread's cell cache, where no object is large.
 const CAPTURED_MAX: usize = 1000;
@@ -114,8 +115,10 @@ pub(crate) fn compile(
 
 /// Puts code into the heap.
 fn make_code(mutator: &mut Mutator, code: Code) -> Result<Value, CompileError> {
-    if cfg!(debug_assertions) {
-        verify::verify(&code);
+    if cfg!(debug_assertions)
+        && let Err(fault) = verify(&code)
+    {
+        panic!("the compiler is wrong at {}: {}: {code:?}", fault.at, fault.what);
     }
     Ok(mutator.foreign(Box::new(code))?)
 }

@@ -116,6 +116,18 @@ pub(crate) fn equivalence(table: Value) -> Option<Equivalence> {
     EQUIVALENCES.get(table.field_at(EQUIVALENCE).as_fixnum()? as usize).copied()
 }
 
+impl Equivalence {
+    /// The equivalence with this number.
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        EQUIVALENCES.get(usize::from(number)).copied()
+    }
+}
+
+/// Gives a new table what `make` could not be given yet.
+pub(crate) fn set_procedures(table: Value, procedures: Value) {
+    table.set_field_at(PROCEDURES, procedures);
+}
+
 /// What `make` was given besides.
 pub(crate) fn procedures(table: Value) -> Value {
     table.field(PROCEDURES).unwrap_or(Value::FALSE)

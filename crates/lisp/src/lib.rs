@@ -9,6 +9,7 @@ pub mod fuzz;
 mod gate;
 pub mod hash_table;
 pub mod heap;
+mod image;
 mod machine;
 pub mod number;
 pub mod port;

@@ -56,6 +56,11 @@ enum End {
 }
 
 impl Port {
+    /// Whether both are the same port.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(crate) fn of_input(name: impl Into<String>, content: Content, input: Input) -> Self {
         let end = End::Input(Mutex::new(input));
         Self(Arc::new(Body { name: name.into(), content, end }))

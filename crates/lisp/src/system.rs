@@ -67,6 +67,8 @@ pub struct Options {
     pub control: bool,
     /// Folders where libraries are looked for.
     pub library_path: Vec<PathBuf>,
+    /// The world to begin with: [`System::load_image`] of it.
+    pub image: Option<PathBuf>,
     /// For tests: collections that only a count asks for.
     pub torture: Option<Torture>,
     /// The program, for `command-line`.
@@ -86,6 +88,7 @@ impl Default for Options {
             integer_bits_max: INTEGER_BITS_MAX,
             control: false,
             library_path: Vec::new(),
+            image: None,
             torture: None,
             script: None,
             arguments: Vec::new(),
@@ -126,7 +129,7 @@ impl core::error::Error for BootError {}
 /// A booted system. It lives until the process ends.
 #[derive(Debug)]
 pub struct System {
-    kernel: Arc<Kernel>,
+    pub(crate) kernel: Arc<Kernel>,
     jobs: mpsc::Sender<Job>,
 }
 
@@ -189,7 +192,8 @@ impl System {
                 world.add_library_folder(folder);
             }
             let first = data.front().and_then(|datum| datum.as_ref().ok());
-            world.program_environment(first)
+            let made = || world.program_environment(first);
+            self.kernel.base.restored().unwrap_or_else(made)
         };
         let ended = boot::evaluate(&self.jobs, &self.kernel.base, Text::program(environment, data));
         let outcome = match ended {
@@ -207,6 +211,21 @@ impl System {
                 report: Some(Report::outside(format!("output was lost: {error}"))),
             },
             _ => outcome,
+        }
+    }
+
+    /// Gives the process's own session the world that an image holds; `(save-image)` saves there. Waits in the kernel.
+    ///
+    /// # Errors
+    /// The file is no image, or not this user's, or this build's: the report says so. The system is as before.
+    pub fn load_image(&mut self, path: &Path) -> Result<(), Report> {
+        let base = &self.kernel.base;
+        match boot::evaluate(&self.jobs, base, Text::image(base, path)) {
+            Ended::Report(report) => Err(report),
+            Ended::Values(_) | Ended::Exit(_) => {
+                base.set_image(path);
+                Ok(())
+            }
         }
     }
 

@@ -136,6 +136,14 @@ impl Value {
         }
     }
 
+    /// The immediate with this word, where there is one.
+    pub(crate) fn immediate_of_word(word: u64) -> Option<Self> {
+        let value = Self(word);
+        let is_known = value.as_character().is_some()
+            || (Self::NIL.0..=Self::ABSENT.0).step_by(1 << 8).any(|known| known == word);
+        is_known.then_some(value)
+    }
+
     /// A symbol.
     #[inline]
     #[must_use]

@@ -4,6 +4,7 @@
 //! listen = ["unix:/run/kyocho/serve.sock", "telnet:127.0.0.1:2323"]
 //! telnet_user = "guest"
 //! nrepl_user = "ada"
+//! worlds = "/var/lib/kyocho"   # users' worlds: (save-image) keeps one there, his next session begins with it
 //!
 //! [limits]              # for everybody, where a user's own say nothing else
 //! memory_mib = 64
@@ -24,7 +25,7 @@ use kyocho_lisp::account::Bounds;
 use kyocho_microprocess::Priority;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 /// A configuration that was checked.
@@ -36,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) telnet_user: Option<String>,
     /// Whose account an editor's connection has.
     pub(crate) nrepl_user: Option<String>,
+    /// The folder of users' worlds.
+    pub(crate) worlds: Option<PathBuf>,
     /// By name.
     pub(crate) users: BTreeMap<String, User>,
 }
@@ -71,6 +74,7 @@ struct Written {
     listen: Vec<String>,
     telnet_user: Option<Spanned<String>>,
     nrepl_user: Option<Spanned<String>>,
+    worlds: Option<PathBuf>,
     #[serde(default)]
     limits: WrittenLimits,
     #[serde(default)]
@@ -139,7 +143,7 @@ impl Config {
         };
         let users = BTreeMap::from([("owner".to_owned(), owner)]);
         let own = || Some("owner".to_owned());
-        Self { listen: Vec::new(), telnet_user: own(), nrepl_user: own(), users }
+        Self { listen: Vec::new(), telnet_user: own(), nrepl_user: own(), worlds: None, users }
     }
 
     /// Reads and checks a file.
@@ -163,6 +167,10 @@ impl Config {
         let mut users = BTreeMap::new();
         let mut uids = BTreeMap::new();
         for (name, user) in written.user {
+            if written.worlds.is_some() && !is_file_name(name.get_ref()) {
+                let message = "with `worlds`, a user's name is letters, digits, `_`, `-` and `.`";
+                return Err((name.span(), message.to_owned()));
+            }
             if let Some(uid) = &user.uid
                 && let Some(other) = uids.insert(*uid.get_ref(), name.get_ref().clone())
             {
@@ -179,7 +187,8 @@ impl Config {
         }
         let telnet_user = written.telnet_user.map(Spanned::into_inner);
         let nrepl_user = written.nrepl_user.map(Spanned::into_inner);
-        Ok(Self { listen: written.listen, telnet_user, nrepl_user, users })
+        let (listen, worlds) = (written.listen, written.worlds);
+        Ok(Self { listen, telnet_user, nrepl_user, worlds, users })
     }
 
     /// The user with this number on the host.
@@ -187,6 +196,12 @@ impl Config {
         let user = self.users.iter().find(|(_, user)| user.uid == Some(uid));
         user.map(|(name, _)| name.as_str())
     }
+}
+
+/// Whether a user's world may be called so in its folder.
+fn is_file_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)
 }
 
 impl WrittenUser {
@@ -264,6 +279,7 @@ mod tests {
             ("[user.a]\nfiles = true\nshare = 0\n", 3, "share must be 1 to 1000"),
             ("[user.a]\nmemory = 64\n", 2, "unknown field `memory`"),
             ("[user.a\n", 1, ""),
+            ("worlds = '/tmp'\n[user.'../../etc/x']\n", 2, "a user's name is letters"),
         ] {
             let (found, message) = line_and_message(text);
             assert_eq!(found, line, "{text}: {message}");

@@ -1,6 +1,6 @@
 //! One evaluation after the other in a session, as a microprocess waits for it; and the interrupt that may come at any time.
 
-use kyocho_lisp::system::{Evaluation, Report, Session, SessionHandle};
+use kyocho_lisp::system::{Evaluation, Report, Session, SessionHandle, Unread};
 use kyocho_microprocess::{Microprocess, park};
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,20 +34,31 @@ pub(crate) fn evaluate(
     source_name: &str,
     interrupt: &Interrupt,
 ) -> Result<Evaluation, Report> {
+    let begin = |on_end| session.begin(text, source_name, on_end);
+    let ended = await_end(begin, &session.handle(), interrupt);
+    session.finish(ended)
+}
+
+/// Begins something, and waits for its end.
+pub(super) fn await_end(
+    begin: impl FnOnce(Box<dyn FnOnce(Unread) + Send>),
+    handle: &SessionHandle,
+    interrupt: &Interrupt,
+) -> Unread {
     let me = Microprocess::current();
     let slot = Arc::new(Mutex::new(None));
     let filled = Arc::clone(&slot);
-    session.begin(text, source_name, move |ended| {
+    begin(Box::new(move |ended| {
         *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         me.unpark();
-    });
+    }));
     if interrupt.0.swap(false, Ordering::SeqCst) {
-        session.handle().interrupt();
+        handle.interrupt();
     }
     loop {
         let ended = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ended) = ended {
-            return session.finish(ended);
+            return ended;
         }
         park();
     }

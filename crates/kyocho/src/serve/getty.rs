@@ -12,6 +12,7 @@
 use super::dialect::{Decode, Encode, Event, Outcome, Shown, TEXT_BYTES_MAX};
 use super::evaluation::{Interrupt, evaluate};
 use super::wire::{Outlet, Wire};
+use super::worlds::World;
 use crate::comma::{self, Typed};
 use kyocho_lisp::account::Account;
 use kyocho_lisp::port::SessionPorts;
@@ -71,7 +72,12 @@ impl Write for Screen {
 }
 
 /// The body: serves until the user has gone.
-pub(crate) fn serve(system: &System, account: &Arc<Account>, connection: Connection) {
+pub(crate) fn serve(
+    system: &System,
+    account: &Arc<Account>,
+    world: &World,
+    connection: Connection,
+) {
     let Connection { reader, writer, decode, encode } = connection;
     let screen = Screen { wire: Wire::new(writer), encode };
     let ports = SessionPorts { output: Box::new(screen.clone()), error: Box::new(screen.clone()) };
@@ -95,8 +101,11 @@ pub(crate) fn serve(system: &System, account: &Arc<Account>, connection: Connect
         Ok(_) => {
             // Where the user has gone, so has the loop's reason: it ends.
             let screen = screen.clone();
-            let _ = Loop { session, screen, calls, partial: String::new() }
-                .run(account.name(), &events);
+            let _ = Loop { session, screen, calls, partial: String::new() }.run(
+                account.name(),
+                world,
+                &events,
+            );
         }
         Err(error) => {
             let _ = screen.show(Shown::Refused(&format!("no memory: {error}")));
@@ -177,8 +186,12 @@ struct Loop {
 }
 
 impl Loop {
-    fn run(&mut self, user: &str, events: &Receiver<Event>) -> io::Result<()> {
+    fn run(&mut self, user: &str, world: &World, events: &Receiver<Event>) -> io::Result<()> {
+        let entered = world.enter(&mut self.session);
         self.screen.show(Shown::Welcome(user))?;
+        if let Err(reason) = entered {
+            self.screen.show(Shown::Output(&format!("your world cannot be had: {reason}\n")))?;
+        }
         for event in events.iter() {
             match event {
                 Event::Text(text) => self.evaluate(&text)?,

@@ -117,7 +117,7 @@ fn unix(system: &Arc<System>, register: &Register, stream: UnixStream) -> io::Re
         decode: Box::new(frames::Decoder::default()),
         encode: Arc::new(frames::Encoder),
     };
-    begin(system, account.ok_or_else(refusal), connection)
+    begin(system, register, account.ok_or_else(refusal), connection)
 }
 
 fn telnet(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Result<()> {
@@ -130,7 +130,7 @@ fn telnet(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::R
         encode: Arc::new(telnet::Encoder),
     };
     let refusal = || "the configuration names no telnet_user".to_owned();
-    begin(system, register.account_of_telnet().ok_or_else(refusal), connection)
+    begin(system, register, register.account_of_telnet().ok_or_else(refusal), connection)
 }
 
 /// Serves an editor; one who may not come in is hung up on.
@@ -144,21 +144,23 @@ fn nrepl(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Re
     // Answers are small, and come one after the other.
     writer.set_nodelay(true)?;
     let (system, wire) = (Arc::clone(system), Wire::new(Box::new(writer)));
+    let world = register.world_of(account.name());
     let builder = Builder::new().name("nrepl").stack_bytes(STACK_BYTES);
-    builder.spawn(move || nrepl::serve(&system, &account, Box::new(stream), wire)).map(drop)
+    builder.spawn(move || nrepl::serve(&system, &account, world, Box::new(stream), wire)).map(drop)
 }
 
 /// Starts a getty, or says why there is none.
 fn begin(
     system: &Arc<System>,
+    register: &Register,
     account: Result<Arc<Account>, String>,
     connection: Connection,
 ) -> io::Result<()> {
     match account {
         Ok(account) => {
-            let system = Arc::clone(system);
+            let (system, world) = (Arc::clone(system), register.world_of(account.name()));
             let builder = Builder::new().name("getty").stack_bytes(STACK_BYTES);
-            builder.spawn(move || getty::serve(&system, &account, connection)).map(drop)
+            builder.spawn(move || getty::serve(&system, &account, &world, connection)).map(drop)
         }
         Err(reason) => {
             connection.refuse(&reason);

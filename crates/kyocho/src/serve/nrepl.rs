@@ -11,6 +11,7 @@
 use super::bencode::{Bencode, Decoder};
 use super::evaluation::{Interrupt, evaluate};
 use super::wire::Wire;
+use super::worlds::World;
 use kyocho_lisp::account::Account;
 use kyocho_lisp::port::SessionPorts;
 use kyocho_lisp::system::{Report, Session, SessionHandle, System};
@@ -138,6 +139,7 @@ impl Write for Output {
 struct Connection<'a> {
     system: &'a Arc<System>,
     account: &'a Arc<Account>,
+    world: World,
     voice: Voice,
     desks: BTreeMap<String, Desk>,
     /// The session of requests that name none, once there was one.
@@ -151,12 +153,13 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 pub(crate) fn serve(
     system: &Arc<System>,
     account: &Arc<Account>,
+    world: World,
     mut reader: Box<dyn Read + Send>,
     wire: Wire,
 ) {
     let voice = Voice(wire);
     let mut connection =
-        Connection { system, account, voice, desks: BTreeMap::new(), default: None };
+        Connection { system, account, world, voice, desks: BTreeMap::new(), default: None };
     let mut decoder = Decoder::default();
     let mut buffer = vec![0; READ_BYTES];
     while let Ok(count @ 1..) = reader.read(&mut buffer) {
@@ -214,8 +217,9 @@ impl Connection<'_> {
             Box::new(Output { voice, state, session, key })
         };
         let ports = SessionPorts { output: output("out"), error: output("err") };
-        let session =
+        let mut session =
             self.system.open_session(self.account, ports).map_err(|error| error.to_string())?;
+        self.world.enter(&mut session)?;
         let handle = session.handle();
         let (requests, inbox) = channel::bounded(REQUESTS_MAX);
         let (voice, served) = (self.voice.clone(), Arc::clone(&state));

@@ -1,8 +1,10 @@
 //! Who is known, and each one's account, which outlives a change of the configuration.
 
 use super::config::Config;
+use super::worlds::World;
 use kyocho_lisp::account::Account;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The users of a server.
@@ -12,13 +14,22 @@ pub(crate) struct Register(Mutex<State>);
 #[derive(Debug)]
 struct State {
     config: Config,
+    /// The world of who has none.
+    first_world: Option<PathBuf>,
     /// By name; one that is not in the configuration any more has those sessions that it has.
     accounts: HashMap<String, Arc<Account>>,
 }
 
 impl Register {
-    pub(crate) fn new(config: Config) -> Self {
-        Self(Mutex::new(State { config, accounts: HashMap::new() }))
+    pub(crate) fn new(config: Config, first_world: Option<PathBuf>) -> Self {
+        Self(Mutex::new(State { config, first_world, accounts: HashMap::new() }))
+    }
+
+    /// Where a user's sessions find their world.
+    pub(crate) fn world_of(&self, name: &str) -> World {
+        let state = self.lock();
+        let own = state.config.worlds.as_ref().map(|folder| folder.join(format!("{name}.image")));
+        World { own, first: state.first_world.clone() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

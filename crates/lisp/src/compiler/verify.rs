@@ -1,57 +1,75 @@
 //! Checks that code keeps what the machine takes for granted: every slot lies in the frame, every
 //! jump meets the beginning of an instruction, every literal is one. Runs in debug builds, where
-//! every test goes through it.
+//! every test goes through it, and on code that comes from an image.
 
 use crate::compiler::code::{Code, PROLOGUE_WORDS, STUB_RETURN};
 use crate::compiler::instruction::{Instruction, Opcode, Role};
 
-/// # Panics
-/// When the code breaks an invariant: the compiler is wrong.
-pub(super) fn verify(code: &Code) {
+/// What the machine must not be given.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The position in the code.
+    pub(crate) at: usize,
+    pub(crate) what: &'static str,
+}
+
+fn ensure(holds: bool, at: usize, what: &'static str) -> Result<(), Fault> {
+    if holds { Ok(()) } else { Err(Fault { at, what }) }
+}
+
+/// The first invariant that the code breaks.
+pub(crate) fn verify(code: &Code) -> Result<(), Fault> {
     let end = code.instructions_end;
+    ensure(end <= code.words.len() && end > PROLOGUE_WORDS, end, "the end is outside the code")?;
     let mut starts = vec![false; end];
     let mut at = PROLOGUE_WORDS;
     while at < end {
         starts[at] = true;
         at += Instruction(code.words[at]).length();
     }
-    assert!(at == end, "the last instruction ends with the code: {code:?}");
-    assert!(Instruction(code.words[STUB_RETURN]).opcode() == Some(Opcode::Raised), "{code:?}");
+    ensure(at == end, at, "the last instruction does not end with the code")?;
+    let stub = Instruction(code.words[STUB_RETURN]).opcode();
+    ensure(stub == Some(Opcode::Raised), STUB_RETURN, "there is no stub")?;
     for entry in &code.entries {
-        assert!(starts[entry.at], "an entry is an instruction: {code:?}");
+        ensure(is_start(&starts, entry.at), entry.at, "an entry is no instruction")?;
     }
-    for at in (PROLOGUE_WORDS..end).filter(|&at| starts[at]) {
-        let instruction = Instruction(code.words[at]);
-        let Some(opcode) = instruction.opcode() else { panic!("no opcode at {at}: {code:?}") };
-        let shape = opcode.shape();
-        for (role, field) in
-            [(shape.a, instruction.a()), (shape.b, instruction.b()), (shape.c, instruction.c())]
-        {
-            let good = match role {
-                Role::Read | Role::Write => usize::from(field) < code.frame_slots,
-                Role::Base => usize::from(field) + calls(instruction, opcode) <= code.frame_slots,
-                _ => true,
-            };
-            assert!(good, "slot {field} of {instruction:?} at {at} is outside the frame: {code:?}");
+    (PROLOGUE_WORDS..end).filter(|&at| starts[at]).try_for_each(|at| verify_at(code, &starts, at))
+}
+
+fn verify_at(code: &Code, starts: &[bool], at: usize) -> Result<(), Fault> {
+    let instruction = Instruction(code.words[at]);
+    let opcode = instruction.opcode().ok_or(Fault { at, what: "no such instruction" })?;
+    let shape = opcode.shape();
+    for (role, field) in
+        [(shape.a, instruction.a()), (shape.b, instruction.b()), (shape.c, instruction.c())]
+    {
+        let good = match role {
+            Role::Read | Role::Write => usize::from(field) < code.frame_slots,
+            Role::Base => usize::from(field) + calls(instruction, opcode) <= code.frame_slots,
+            _ => true,
+        };
+        ensure(good, at, "a slot outside the frame")?;
+    }
+    let target = |offset: i64| usize::try_from(at as i64 + offset).unwrap_or(usize::MAX);
+    match (shape.b, shape.c) {
+        (Role::Far, _) => {
+            let meets = is_start(starts, target(instruction.bc().into()));
+            ensure(meets, at, "a jump to no instruction")
         }
-        let target = |offset: i64| usize::try_from(at as i64 + offset).unwrap_or(usize::MAX);
-        match (shape.b, shape.c) {
-            (Role::Far, _) => {
-                assert!(is_start(&starts, target(instruction.bc().into())), "{code:?}");
-            }
-            (_, Role::Near) => {
-                assert!(is_start(&starts, target(instruction.c_signed().into())), "{code:?}");
-            }
-            (Role::Literal, _) => {
-                let literal = target(instruction.bc().into());
-                let own = matches!(
-                    opcode,
-                    Opcode::CallSelf | Opcode::CallSelfGlobal | Opcode::TailCallSelfGlobal
-                );
-                assert!(literal < code.words.len() && (own || literal >= end), "{code:?}");
-            }
-            _ => {}
+        (_, Role::Near) => {
+            let meets = is_start(starts, target(instruction.c_signed().into()));
+            ensure(meets, at, "a jump to no instruction")
         }
+        (Role::Literal, _) => {
+            let literal = target(instruction.bc().into());
+            let own = matches!(
+                opcode,
+                Opcode::CallSelf | Opcode::CallSelfGlobal | Opcode::TailCallSelfGlobal
+            );
+            let is_one = literal < code.words.len() && (own || literal >= starts.len());
+            ensure(is_one, at, "a literal that is none")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -328,10 +328,23 @@ impl Mutator {
     /// When the heap's limit is reached; the object is dropped.
     pub fn foreign(&mut self, object: Box<dyn ForeignObject>) -> Result<Value, OutOfMemory> {
         self.charge(object.held_bytes())?;
-        let value = self.object(Kind::Foreign, 0, 1)?;
-        word::initialise(value.address() + WORD_BYTES, word::foreign_into_word(object));
-        self.heap.register_foreign(value);
+        let value = self.reserve_foreign()?;
+        self.complete_foreign(value, object);
         Ok(value)
+    }
+
+    /// A place for a Rust object that refers to its own place, or to others that do.
+    pub(crate) fn reserve_foreign(&mut self) -> Result<Value, OutOfMemory> {
+        let value = self.object(Kind::Foreign, 0, 1)?;
+        word::initialise(value.address() + WORD_BYTES, 0);
+        Ok(value)
+    }
+
+    /// Puts a Rust object, charged already, into the place reserved for it.
+    pub(crate) fn complete_foreign(&mut self, place: Value, object: Box<dyn ForeignObject>) {
+        debug_assert!(place.payload_word(0) == 0, "a place holds one object");
+        word::publish(place.address() + WORD_BYTES, word::foreign_into_word(object));
+        self.heap.register_foreign(place);
     }
 }
 

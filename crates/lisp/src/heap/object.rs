@@ -110,6 +110,13 @@ const KINDS: [Kind; 26] = [
     Kind::Segment,
 ];
 
+impl Kind {
+    /// The kind with this code.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        KINDS.into_iter().find(|&kind| kind as u8 == code)
+    }
+}
+
 /// A bignum is negative.
 pub const FLAG_NEGATIVE: u8 = 1 << 0;
 /// A buffer has four bytes a character.

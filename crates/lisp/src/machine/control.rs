@@ -66,6 +66,7 @@ static PROCEDURES: LazyLock<Vec<&'static Procedure>> = LazyLock::new(|| {
         crate::system::debugger::TABLE,
         crate::shared::TABLE,
         crate::system::statistics::TABLE,
+        crate::image::TABLE,
     ];
     tables.into_iter().chain(crate::thread::TABLES).chain(crate::gate::TABLES).flatten().collect()
 });

@@ -172,3 +172,13 @@
            (display (vector-ref entry 0))
            (newline))))
    (system-call-statistics)))
+
+;; Images. Hashes that programs compute may be of addresses: those tables are filled again.
+
+(define (%enter-image file)
+  (for-each
+    (lambda (table)
+      (let ((associations (hash-table->alist table)))
+        (hash-table-clear! table)
+        (for-each (lambda (entry) (hash-table-set! table (car entry) (cdr entry))) associations)))
+    (%load-image file)))

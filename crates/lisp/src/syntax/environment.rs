@@ -36,6 +36,11 @@ impl Globals {
         global
     }
 
+    /// Every location made so far, in the order in which they were made.
+    pub(crate) fn all(&self) -> Vec<&'static Global> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Forgets every value: nobody runs code any more that may look.
     pub(crate) fn clear(&self) {
         self.for_each(|global| global.word.store(Value::UNBOUND.to_word(), Ordering::Relaxed));
@@ -186,6 +191,16 @@ impl Environment {
             _ => None,
         });
         public.collect()
+    }
+
+    /// Every name that it has itself, and what it means.
+    pub(crate) fn bindings(&self) -> Vec<(Identifier, Binding)> {
+        self.table().iter().map(|(name, binding)| (name.clone(), binding.clone())).collect()
+    }
+
+    /// Whether what it does not name itself means what the system has.
+    pub(crate) fn is_over_system(&self) -> bool {
+        self.base.is_some()
     }
 
     /// Takes a definition back.

@@ -26,11 +26,11 @@ const CHAIN_MAX: usize = 100;
 
 type Result<T> = core::result::Result<T, SyntaxError>;
 /// What a library exports, in the order of its names.
-type Exports = Vec<(Symbol, Binding)>;
+pub(crate) type Exports = Vec<(Symbol, Binding)>;
 
 /// A library, known by its written name.
 #[derive(Debug)]
-pub(super) enum Library {
+pub(crate) enum Library {
     /// Exports these names of the system environment; all of them where there are none.
     BuiltIn(&'static [&'static str]),
     /// In Scheme, as this source with this text has it; not read yet.
@@ -40,7 +40,7 @@ pub(super) enum Library {
     /// Being expanded: an import of it now is circular.
     Loading,
     /// Expanded; `ready` once its body has run.
-    Loaded { exports: Exports, definition: Datum, ready: bool, _environment: Arc<Environment> },
+    Loaded { exports: Exports, definition: Datum, ready: bool, environment: Arc<Environment> },
 }
 
 /// Makes the built-in libraries known.
@@ -59,6 +59,19 @@ impl World {
         if let Some(Library::Loaded { ready, .. }) = self.libraries.get_mut(name) {
             *ready = true;
         }
+    }
+
+    /// The libraries that are not there from the start.
+    pub(crate) fn own_libraries(&self) -> Vec<(&str, &Library)> {
+        let is_own =
+            |library: &Library| !matches!(library, Library::BuiltIn(_) | Library::Text(..));
+        let own = self.libraries.iter().filter(|(_, library)| is_own(library));
+        own.map(|(name, library)| (&**name, library)).collect()
+    }
+
+    /// Has a library as it was in another world.
+    pub(crate) fn adopt_library(&mut self, name: Arc<str>, library: Library) {
+        self.libraries.insert(name, library);
     }
 
     /// The built-in library that exports `name`, the first by name where several do: what to tell
@@ -311,7 +324,7 @@ impl Expander<'_> {
                     exports: exports.clone(),
                     definition,
                     ready: false,
-                    _environment: environment,
+                    environment,
                 };
                 world.libraries.insert(Arc::clone(&written), library);
                 world.queued.insert(Arc::clone(&written));

@@ -24,6 +24,16 @@ const SHAPE: &str = "(syntax-rules (literal ...) (pattern template) ...)";
 pub(crate) struct Macro {
     home: Home,
     rules: Vec<Rule>,
+    /// What it was compiled from.
+    written: Datum,
+    name: Option<Symbol>,
+}
+
+impl Macro {
+    /// What [`compile`] was given to make it.
+    pub(crate) fn source(&self) -> (&Datum, Home, Option<Symbol>) {
+        (&self.written, self.home, self.name)
+    }
 }
 
 #[derive(Debug)]
@@ -106,7 +116,7 @@ pub(crate) fn compile(
     expander.charge(rules.len() as u64, spec.span)?;
     let words = Words { expander, home, literals, ellipsis };
     let rules = rules.iter().map(|rule| compile_rule(rule, &words)).collect::<Result<_, _>>()?;
-    Ok(Macro { home, rules })
+    Ok(Macro { home, rules, written: spec.clone(), name })
 }
 
 fn compile_rule(rule: &Datum, words: &Words<'_, '_>) -> Result<Rule, SyntaxError> {

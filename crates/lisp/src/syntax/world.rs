@@ -233,7 +233,7 @@ impl World {
         self.reads_files || self.library_path.iter().any(lies_in)
     }
 
-    pub(super) fn environment(&self, number: u64) -> Option<Arc<Environment>> {
+    pub(crate) fn environment(&self, number: u64) -> Option<Arc<Environment>> {
         if number == 0 {
             return Some(Arc::clone(&self.system));
         }

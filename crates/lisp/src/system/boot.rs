@@ -4,7 +4,8 @@ use crate::heap::{Heap, Limits, Mutator};
 use crate::prelude;
 use crate::raise;
 use crate::report::Report;
-use crate::syntax::datum::Datum;
+use crate::symbol::Symbol;
+use crate::syntax::datum::{Datum, DatumKind, Span};
 use crate::syntax::environment::Environment;
 use crate::syntax::error::SyntaxError;
 use crate::system::kernel::{Ended, Kernel, Source, lock, read_all};
@@ -17,6 +18,7 @@ use core::time::Duration;
 use kyocho_microprocess::{Builder, JoinHandle, Microprocess, Priority, Runtime, park, sleep};
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 
 /// The definition of the procedure that runs all other texts.
@@ -48,6 +50,16 @@ impl Text {
     /// A program: its forms' values are nobody's business.
     pub(super) fn program(environment: Arc<Environment>, data: Data) -> Self {
         Self { environment, data, runner: "%run-program" }
+    }
+
+    /// What gives a session the world of an image.
+    pub(super) fn image(session: &LispSession, path: &Path) -> Self {
+        let nowhere = Span::default();
+        let name = Datum::symbol(Symbol::intern("%enter-image"), nowhere);
+        let path = Datum::new(DatumKind::String(path.to_string_lossy().into_owned()), nowhere);
+        let call = Datum::pair(name, Datum::pair(path, Datum::nil(nowhere), nowhere), nowhere);
+        let system = Arc::clone(lock(&session.world).system());
+        Self::program(system, Data::from([Ok(call)]))
     }
 
     /// A text at a prompt.
@@ -163,6 +175,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     say("gc", format!("mark-region, stops the world; heap up to {mib} MiB"));
     serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
     load_prelude(&kernel).map_err(BootError::Prelude)?;
+    kernel.note_booted();
     for folder in &kernel.options.library_path {
         lock(&kernel.base.world).add_library_folder(folder);
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// An environment as Lisp holds it.
 #[derive(Debug)]
-struct EnvironmentObject(Arc<Environment>);
+pub(crate) struct EnvironmentObject(pub(crate) Arc<Environment>);
 
 impl ForeignObject for EnvironmentObject {}
 

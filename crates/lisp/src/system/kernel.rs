@@ -4,6 +4,7 @@ use crate::account::{Account, Bounds, Exceeded};
 use crate::compiler;
 use crate::compiler::inline::Builtins;
 use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
+use crate::image::SystemObjects;
 use crate::machine::{Hooks, condition, control};
 use crate::raise::{Cause, Raise, Result};
 use crate::report::Report;
@@ -25,7 +26,7 @@ use core::fmt;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Threads that the report of a deadlock lists.
 const DEADLOCK_LINES_MAX: usize = 20;
@@ -52,6 +53,11 @@ pub(crate) struct Kernel {
     /// All sessions that have not ended, by number.
     sessions: Mutex<BTreeMap<u64, Arc<LispSession>>>,
     next_session: AtomicU64,
+    system_environment: Arc<Environment>,
+    /// What images need not hold; known when booting is done.
+    system_objects: OnceLock<SystemObjects>,
+    /// Locations that booting has made.
+    system_globals: OnceLock<usize>,
     /// For those who are no Lisp thread; used under `Threads::as_outsider`.
     pub(crate) mutator: Mutex<Mutator>,
 }
@@ -98,6 +104,7 @@ impl Kernel {
     /// A kernel whose system environment holds every primitive.
     pub(crate) fn new(heap: Arc<Heap>, options: Options, mut mutator: Mutator) -> Result<Self> {
         let world = World::new();
+        let system_environment = Arc::clone(world.system());
         let mut builtins = Builtins::default();
         let mut define = |name: &str, index: usize| -> Result<_> {
             let global = world.system().define_name(name);
@@ -141,6 +148,9 @@ impl Kernel {
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
             next_session: AtomicU64::new(1),
+            system_environment,
+            system_objects: OnceLock::new(),
+            system_globals: OnceLock::new(),
             mutator: Mutex::new(mutator),
         })
     }
@@ -204,6 +214,21 @@ impl Kernel {
             // All it had is garbage. The collector looks at accounts that have sessions.
             ended.account.settle(0);
         }
+    }
+
+    /// Booting is done: the locations made so far are the system's.
+    pub(crate) fn note_booted(&self) {
+        let _ = self.system_globals.set(self.base.globals().all().len());
+    }
+
+    /// What every system of this build has, by number. Called by a Lisp thread, in one step.
+    pub(crate) fn system_objects(&self) -> &SystemObjects {
+        self.system_objects.get_or_init(|| {
+            let mut globals = self.base.globals().all();
+            globals.truncate(self.system_globals.get().copied().unwrap_or(0));
+            // A world beside knows the same system environment as the base's, which its caller may have locked.
+            SystemObjects::of(&self.system_environment, globals)
+        })
     }
 
     /// The value of one of the system's own procedures.

@@ -26,6 +26,7 @@ use core::fmt;
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 /// How long the threads of a session that ends may run what `dynamic-wind` has them run.
@@ -61,6 +62,10 @@ pub(crate) struct LispSession {
     failure: Mutex<Option<Failure>>,
     /// What the tools at its prompt remember; false until they do.
     value: Mutex<Value>,
+    /// Where `(save-image)` saves to.
+    image: Mutex<Option<PathBuf>>,
+    /// The environment of an image that it was given.
+    restored: Mutex<Option<Arc<Environment>>>,
     /// The environment of the text that runs.
     program: Mutex<Option<Arc<Environment>>>,
     /// Started threads that do not wait for another thread.
@@ -107,6 +112,8 @@ impl LispSession {
             has_debugger: AtomicBool::new(false),
             failure: Mutex::new(None),
             value: Mutex::new(Value::FALSE),
+            image: Mutex::new(None),
+            restored: Mutex::new(None),
             program: Mutex::new(None),
             active: AtomicUsize::new(0),
             started: Mutex::new(0),
@@ -142,6 +149,36 @@ impl LispSession {
 
     pub(crate) fn set_interaction(&self, environment: &Arc<Environment>) {
         *lock(&self.interaction) = Some(Arc::clone(environment));
+    }
+
+    /// The environment of the text that runs.
+    pub(crate) fn program(&self) -> Option<Arc<Environment>> {
+        lock(&self.program).clone()
+    }
+
+    /// Where `(save-image)` saves to.
+    pub(crate) fn image(&self) -> Option<PathBuf> {
+        lock(&self.image).clone()
+    }
+
+    pub(crate) fn set_image(&self, path: &Path) {
+        *lock(&self.image) = Some(path.to_path_buf());
+    }
+
+    /// Its names are those of an image from now on.
+    pub(crate) fn enter_image(&self, environment: &Arc<Environment>) {
+        self.set_interaction(environment);
+        *lock(&self.restored) = Some(Arc::clone(environment));
+    }
+
+    /// The environment of an image that it was given.
+    pub(crate) fn restored(&self) -> Option<Arc<Environment>> {
+        lock(&self.restored).clone()
+    }
+
+    /// All its locations.
+    pub(crate) fn globals(&self) -> &Globals {
+        &self.globals
     }
 
     /// The bound name that an unbound one was most likely meant to be.
@@ -338,6 +375,7 @@ impl LispSession {
         *lock(&self.value) = Value::FALSE;
         *lock(&self.held) = None;
         *lock(&self.program) = None;
+        *lock(&self.restored) = None;
         *lock(&self.interaction) = None;
         *lock(&self.main) = None;
     }

@@ -9,6 +9,7 @@ use crate::syntax::source;
 use crate::system::boot::{self, Job, Text};
 use crate::system::kernel::{Ended, Kernel, lock, read_all};
 use crate::system::lisp_session::LispSession;
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 /// A user's session.
@@ -92,7 +93,8 @@ impl Session {
         jobs: mpsc::Sender<Job>,
         session: Arc<LispSession>,
     ) -> Self {
-        let environment = lock(&session.world).interaction_environment();
+        let made = || lock(&session.world).interaction_environment();
+        let environment = session.restored().unwrap_or_else(made);
         session.set_interaction(&environment);
         session.begin_debugging();
         Self { kernel, jobs, session, environment, exit_code: None }
@@ -123,6 +125,17 @@ impl Session {
         self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
     }
 
+    /// Begins, as [`begin`](Self::begin), to give the session the world that an image holds.
+    pub fn begin_image(&self, path: &Path, on_end: impl FnOnce(Unread) + Send + 'static) {
+        let text = Text::image(&self.session, path);
+        self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
+    }
+
+    /// Where `(save-image)` saves to from now on.
+    pub fn set_image(&self, path: &Path) {
+        self.session.set_image(path);
+    }
+
     /// What an evaluation that [`begin`](Self::begin) began gave.
     ///
     /// # Errors
@@ -132,6 +145,9 @@ impl Session {
     }
 
     fn outcome(&mut self, ended: Ended) -> Result<Evaluation, Report> {
+        if let Some(restored) = self.session.restored() {
+            self.environment = restored;
+        }
         match ended {
             Ended::Values(values) => Ok(Evaluation { values }),
             Ended::Report(report) => Err(report),

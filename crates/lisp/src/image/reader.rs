@@ -1,0 +1,415 @@
+//! From an image to the heap: every object is made first, then filled, for they refer to one another in circles.
+//!
+//! What may fail for want of memory comes before anything that the session could see: such a load is made again after a collection.
+
+use super::ImageError;
+use super::syntax_in::Syntax;
+use super::system::SystemObjects;
+use super::wire::{In, at};
+use super::writer::{OWN, SYSTEM, tag, target};
+use crate::compiler;
+use crate::compiler::code::{Code, Entry, Local, PROLOGUE_WORDS};
+use crate::hash_table::{self, Equivalence, Table};
+use crate::heap::object::{FLAG_LOCKED, Kind};
+use crate::heap::{ForeignObject, Mutator};
+use crate::machine::control;
+use crate::port::Role;
+use crate::symbol::Symbol;
+use crate::syntax::core_form::Global;
+use crate::syntax::datum::Span;
+use crate::syntax::environment::Environment;
+use crate::syntax::source;
+use crate::syntax::world::World;
+use crate::system::control::EnvironmentObject;
+use crate::system::kernel::{Kernel, lock};
+use crate::system::lisp_session::LispSession;
+use crate::value::Value;
+use kyocho_sys::prim::atomic::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+type Result<T> = core::result::Result<T, ImageError>;
+
+const UNKNOWN: ImageError = ImageError::Damaged("a thing of no kind");
+
+/// What numbers of names stand for.
+pub(super) struct Names {
+    symbols: Vec<Symbol>,
+    sources: Vec<u32>,
+    system: Vec<&'static Global>,
+    globals: Vec<&'static Global>,
+}
+
+impl Names {
+    pub(super) fn symbol(&self, input: &mut In<'_>) -> Result<Symbol> {
+        at(&self.symbols, input.number()?).copied()
+    }
+
+    pub(super) fn span(&self, input: &mut In<'_>) -> Result<Span> {
+        let source = *at(&self.sources, input.number()?)?;
+        Ok(Span { source, line: input.small()?, column: input.small()? })
+    }
+
+    pub(super) fn global(&self, input: &mut In<'_>) -> Result<&'static Global> {
+        match input.byte()? {
+            OWN => at(&self.globals, input.number()?).copied(),
+            SYSTEM => at(&self.system, input.number()?).copied(),
+            _ => Err(UNKNOWN),
+        }
+    }
+}
+
+/// Code whose words are known, but for the addresses among them.
+struct Draft {
+    code: Code,
+    object: Value,
+}
+
+/// An object that has been made, and how it is filled.
+enum Made {
+    Pair,
+    Whole,
+    /// So many words, each a value.
+    Fields(usize),
+    Closure(usize),
+    /// So many associations.
+    Table(usize),
+    /// The draft with this number.
+    Code(usize),
+}
+
+struct Reader<'a> {
+    system: &'a SystemObjects,
+    names: Names,
+    objects: Vec<Value>,
+    made: Vec<Made>,
+    drafts: Vec<Draft>,
+    draft_numbers: HashMap<Value, usize>,
+    /// Of hash tables: table, key, value.
+    associations: Vec<(Value, Value, Value)>,
+    ports: Vec<Value>,
+}
+
+/// Gives the session the world of an image; the list of its hash tables whose hashes are the program's own.
+pub(super) fn restore(
+    kernel: &Kernel,
+    session: &LispSession,
+    m: &mut Mutator,
+    contents: &[u8],
+) -> Result<Value> {
+    let mut input = In(contents);
+    let input = &mut input;
+    let system = kernel.system_objects();
+    if input.number()? != system.globals.len() || input.number()? != system.objects.len() {
+        return Err(ImageError::OtherBuild);
+    }
+    let symbols = symbols(input)?;
+    let count = input.length()?;
+    let sources = (0..count).map(|_| Ok(source::register(input.text()?))).collect::<Result<_>>()?;
+    let globals = Vec::new();
+    let names = Names { symbols, sources, system: system.globals.clone(), globals };
+    let mut world = lock(&session.world);
+    let mut environments = vec![Arc::clone(world.system())];
+    for _ in 1..input.length()? {
+        environments.push(match input.flag()? {
+            true => world.interaction_environment(),
+            false => world.empty_environment(),
+        });
+    }
+    let mut reader = Reader {
+        system,
+        names,
+        objects: Vec::new(),
+        made: Vec::new(),
+        drafts: Vec::new(),
+        draft_numbers: HashMap::new(),
+        associations: Vec::new(),
+        ports: Vec::new(),
+    };
+    for role in [Role::Input, Role::Output, Role::Error] {
+        reader.ports.push(m.foreign(Box::new(session.port(role)))?);
+    }
+    for _ in 0..input.length()? {
+        reader.make(m, input, &environments)?;
+    }
+    let tables = reader.custom_tables(m)?;
+    reader.locations(&world, input)?;
+    reader.fill_all(input)?;
+    reader.finish(m)?;
+    let syntax = Syntax::read(input, &reader.names, &environments, &mut world)?;
+    let main = Arc::clone(at(&environments, input.number()?)?);
+    for environment in &environments[1..] {
+        syntax.bindings(input, &world, environment)?;
+    }
+    let libraries = syntax.libraries(input, &world)?;
+    input.end()?;
+    libraries.into_iter().for_each(|(name, library)| world.adopt_library(name, library));
+    drop(world);
+    session.enter_image(&main);
+    Ok(tables)
+}
+
+fn symbols(input: &mut In<'_>) -> Result<Vec<Symbol>> {
+    let count = input.length()?;
+    let symbol = |_| {
+        let (is_interned, name) = (input.flag()?, input.text()?);
+        Ok(if is_interned { Symbol::intern(name) } else { Symbol::uninterned(name) })
+    };
+    (0..count).map(symbol).collect()
+}
+
+impl Reader<'_> {
+    /// Makes the next object, empty.
+    fn make(
+        &mut self,
+        m: &mut Mutator,
+        input: &mut In<'_>,
+        environments: &[Arc<Environment>],
+    ) -> Result<()> {
+        let kind = input.byte()?;
+        if kind == 0 {
+            let pair = m.cons(Value::NIL, Value::NIL)?;
+            self.add(pair, Made::Pair);
+            return Ok(());
+        }
+        let flags = input.byte()? & !FLAG_LOCKED;
+        let kind = Kind::of_code(kind).ok_or(UNKNOWN)?;
+        let (object, made) = match kind {
+            Kind::Flonum => (m.flonum(f64::from_bits(input.word()?))?, Made::Whole),
+            Kind::Bignum => (bignum(m, flags, input)?, Made::Whole),
+            Kind::String => (m.string(input.text()?)?, Made::Whole),
+            Kind::Bytevector => (m.bytevector(input.bytes()?)?, Made::Whole),
+            Kind::Vector => {
+                let words = input.length()?;
+                (m.vector(words, Value::FALSE)?, Made::Fields(words))
+            }
+            Kind::Ratio
+            | Kind::Cell
+            | Kind::Record
+            | Kind::RecordType
+            | Kind::Promise
+            | Kind::Parameter
+            | Kind::Values
+            | Kind::Condition => {
+                let words = input.length()?;
+                (empty(m, kind, flags, words)?, Made::Fields(words))
+            }
+            Kind::Closure => {
+                let words = input.length()?;
+                if words < 2 {
+                    return Err(ImageError::Damaged("a closure without code"));
+                }
+                (empty(m, kind, flags, words)?, Made::Closure(words))
+            }
+            Kind::HashTable => {
+                let equivalence = Equivalence::of_number(input.byte()?).ok_or(UNKNOWN)?;
+                let count = input.length()?;
+                let table = hash_table::make(m, equivalence, Value::FALSE, count);
+                (table.map_err(|_| ImageError::OutOfMemory)?, Made::Table(count))
+            }
+            Kind::Foreign if input.flag()? => {
+                let environment = Arc::clone(at(environments, input.number()?)?);
+                (m.foreign(Box::new(EnvironmentObject(environment)))?, Made::Whole)
+            }
+            Kind::Foreign => {
+                let object = m.reserve_foreign()?;
+                let code = self.draft(input)?;
+                m.charge(code.held_bytes())?;
+                self.draft_numbers.insert(object, self.drafts.len());
+                self.drafts.push(Draft { code, object });
+                (object, Made::Code(self.drafts.len() - 1))
+            }
+            _ => return Err(UNKNOWN),
+        };
+        object.set_flags(flags);
+        self.add(object, made);
+        Ok(())
+    }
+
+    fn add(&mut self, object: Value, made: Made) {
+        self.objects.push(object);
+        self.made.push(made);
+    }
+
+    fn draft(&self, input: &mut In<'_>) -> Result<Code> {
+        let (instructions_end, frame_slots) = (input.number()?, input.number()?);
+        let name = if input.flag()? { Some(self.names.symbol(input)?) } else { None };
+        let entry = |input: &mut In<'_>| {
+            Ok(Entry { required: input.number()?, rest: input.flag()?, at: input.number()? })
+        };
+        let entries = many(input, entry)?;
+        let spans = many(input, |input| Ok((input.small()?, self.names.span(input)?)))?;
+        let local = |input: &mut In<'_>| {
+            let (name, source, celled) = (self.names.symbol(input)?, input.small()?, input.flag()?);
+            Ok(Local { name, source, celled, from: input.small()?, until: input.small()? })
+        };
+        let locals = many(input, local)?;
+        let words = many(input, |input| input.word())?;
+        let inside = |at: usize| (PROLOGUE_WORDS..instructions_end).contains(&at);
+        if instructions_end > words.len() || !entries.iter().all(|entry| inside(entry.at)) {
+            return Err(ImageError::Damaged("code that begins or ends outside itself"));
+        }
+        let constants = Box::default();
+        Ok(Code { words, instructions_end, name, entries, frame_slots, constants, spans, locals })
+    }
+
+    /// The tables that Lisp must fill again, for their hashes may be of addresses.
+    fn custom_tables(&self, m: &mut Mutator) -> Result<Value> {
+        let is_custom =
+            |&table: &Value| hash_table::equivalence(table) == Some(Equivalence::Custom);
+        let custom: Vec<_> = self.objects.iter().copied().filter(is_custom).collect();
+        Ok(m.list(&custom)?)
+    }
+
+    fn value(&self, input: &mut In<'_>) -> Result<Value> {
+        match input.byte()? {
+            tag::FIXNUM => {
+                let n = input.count()?;
+                let n = (n >> 1) as i64 ^ -((n & 1) as i64);
+                Value::fixnum_checked(n).ok_or(ImageError::Damaged("no small integer"))
+            }
+            tag::IMMEDIATE => Value::immediate_of_word(input.count()?).ok_or(UNKNOWN),
+            tag::SYMBOL => Ok(Value::symbol(self.names.symbol(input)?)),
+            tag::OBJECT => at(&self.objects, input.number()?).copied(),
+            tag::SYSTEM => at(&self.system.objects, input.number()?).copied(),
+            tag::PORT => at(&self.ports, input.byte()?.into()).copied(),
+            _ => Err(UNKNOWN),
+        }
+    }
+
+    /// The locations and their values.
+    fn locations(&mut self, world: &World, input: &mut In<'_>) -> Result<()> {
+        for _ in 0..input.length()? {
+            let global = world.globals().make(self.names.symbol(input)?);
+            global.word.store(self.value(input)?.to_word(), Ordering::Release);
+            self.names.globals.push(global);
+        }
+        Ok(())
+    }
+
+    fn fill_all(&mut self, input: &mut In<'_>) -> Result<()> {
+        (0..self.objects.len()).try_for_each(|number| self.fill(number, input))
+    }
+
+    fn fill(&mut self, number: usize, input: &mut In<'_>) -> Result<()> {
+        let object = self.objects[number];
+        match self.made[number] {
+            Made::Whole => {}
+            Made::Pair => {
+                let _ = object.set_car(self.value(input)?) && object.set_cdr(self.value(input)?);
+            }
+            Made::Fields(words) => {
+                for i in 0..words {
+                    object.set_field_at(i, self.value(input)?);
+                }
+            }
+            Made::Closure(words) => {
+                let code = self.value(input)?;
+                let entry = self.entry(code, input.number()?)?;
+                object.set_field_at(0, code);
+                object.set_payload_word(1, entry);
+                for i in 2..words {
+                    object.set_field_at(i, self.value(input)?);
+                }
+            }
+            Made::Table(count) => self.fill_table(object, count, input)?,
+            Made::Code(draft) => self.fill_code(draft, input)?,
+        }
+        Ok(())
+    }
+
+    /// The address of an entry, of code that is the system's or is being read.
+    fn entry(&self, code: Value, at: usize) -> Result<u64> {
+        let draft = self.draft_numbers.get(&code).map(|&number| &self.drafts[number].code);
+        let code = draft
+            .or_else(|| code.as_foreign())
+            .ok_or(ImageError::Damaged("a closure without code"))?;
+        if at >= code.instructions_end {
+            return Err(ImageError::Damaged("code that begins outside itself"));
+        }
+        Ok(code.address_of(at))
+    }
+
+    /// Reads what is in a table; it is put in when its keys are whole.
+    fn fill_table(&mut self, table: Value, count: usize, input: &mut In<'_>) -> Result<()> {
+        let procedures = self.value(input)?;
+        hash_table::set_procedures(table, procedures);
+        for _ in 0..count {
+            let (key, value) = (self.value(input)?, self.value(input)?);
+            self.associations.push((table, key, value));
+        }
+        Ok(())
+    }
+
+    fn fill_code(&mut self, draft: usize, input: &mut In<'_>) -> Result<()> {
+        let count = input.length()?;
+        let mut constants = Vec::new();
+        for _ in 0..count {
+            let position = input.number()?;
+            let word = self.target(input, &mut constants)?;
+            let words = &mut self.drafts[draft].code.words;
+            *words.get_mut(position).ok_or(ImageError::Damaged("a word outside its code"))? = word;
+        }
+        self.drafts[draft].code.constants = constants.into_boxed_slice();
+        Ok(())
+    }
+
+    /// A word that is an address; the value there is one of the code's constants.
+    fn target(&self, input: &mut In<'_>, constants: &mut Vec<Value>) -> Result<u64> {
+        match input.byte()? {
+            target::VALUE => {
+                let value = self.value(input)?;
+                constants.extend(Some(value).filter(|value| value.is_pair() || value.is_object()));
+                Ok(value.to_word())
+            }
+            target::GLOBAL => {
+                let global = self.names.global(input)?;
+                Ok(core::ptr::from_ref(global).expose_provenance() as u64)
+            }
+            target::PRIMITIVE => {
+                let primitive = *at(control::primitives(), input.number()?)?;
+                Ok(core::ptr::from_ref(primitive).expose_provenance() as u64)
+            }
+            target::ENTRY => {
+                let code = self.value(input)?;
+                self.entry(code, input.number()?)
+            }
+            _ => Err(UNKNOWN),
+        }
+    }
+
+    /// Code and tables, whole.
+    fn finish(&mut self, m: &mut Mutator) -> Result<()> {
+        for Draft { code, object } in core::mem::take(&mut self.drafts) {
+            compiler::verify(&code)
+                .map_err(|_| ImageError::Damaged("code that the machine must not run"))?;
+            m.complete_foreign(object, Box::new(code));
+        }
+        for (table, key, value) in core::mem::take(&mut self.associations) {
+            let set = Table::lock(table).map_or(Ok(()), |mut table| table.set(m, key, value));
+            set.map_err(|_| ImageError::OutOfMemory)?;
+        }
+        Ok(())
+    }
+}
+
+fn many<T>(input: &mut In<'_>, mut item: impl FnMut(&mut In<'_>) -> Result<T>) -> Result<Box<[T]>> {
+    let count = input.length()?;
+    (0..count).map(|_| item(input)).collect()
+}
+
+/// An object of values that are still to come.
+fn empty(m: &mut Mutator, kind: Kind, flags: u8, words: usize) -> Result<Value> {
+    let object = m.object(kind, flags, words)?;
+    (0..words).for_each(|i| object.set_field_at(i, Value::FALSE));
+    Ok(object)
+}
+
+fn bignum(m: &mut Mutator, flags: u8, input: &mut In<'_>) -> Result<Value> {
+    let words = input.length()?;
+    let number = m.object(Kind::Bignum, flags, words)?;
+    for i in 0..words {
+        number.set_payload_word(i, input.word()?);
+    }
+    Ok(number)
+}

@@ -1,0 +1,86 @@
+//! What every system of this build has, by number: the prelude's locations, and the objects that they lead to.
+//!
+//! Booting is deterministic and nothing assigns the prelude's locations afterwards. So a walk over what never changes in them (code, its
+//! constants, what closures hold) meets the same objects in the same order in each process, and their numbers may be written.
+
+use crate::compiler::code::Code;
+use crate::heap::Kind;
+use crate::symbol::Symbol;
+use crate::syntax::core_form::Global;
+use crate::syntax::environment::{Binding, Environment};
+use crate::syntax::rules::Macro;
+use crate::value::Value;
+use kyocho_sys::prim::atomic::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The numbering. Its objects are alive as long as the system: it needs no tracing.
+#[derive(Debug)]
+pub(crate) struct SystemObjects {
+    pub(super) globals: Vec<&'static Global>,
+    global_numbers: HashMap<usize, usize>,
+    pub(super) objects: Vec<Value>,
+    object_numbers: HashMap<Value, usize>,
+    macro_names: HashMap<usize, Symbol>,
+}
+
+fn address(global: &'static Global) -> usize {
+    core::ptr::from_ref(global).addr()
+}
+
+impl SystemObjects {
+    /// Numbers what these locations, the first `count` of all, lead to.
+    pub(crate) fn of(environment: &Environment, globals: Vec<&'static Global>) -> Self {
+        let global_numbers =
+            globals.iter().enumerate().map(|(i, &global)| (address(global), i)).collect();
+        let mut system = Self {
+            globals,
+            global_numbers,
+            objects: Vec::new(),
+            object_numbers: HashMap::new(),
+            macro_names: HashMap::new(),
+        };
+        for i in 0..system.globals.len() {
+            let word = system.globals[i].word.load(Ordering::Relaxed);
+            system.walk(Value::from_word(word));
+        }
+        for (name, binding) in environment.public_bindings() {
+            if let Binding::Macro(rules) = binding {
+                system.macro_names.insert(Arc::as_ptr(&rules).addr(), name);
+            }
+        }
+        system
+    }
+
+    fn walk(&mut self, root: Value) {
+        let mut pending = vec![root];
+        while let Some(value) = pending.pop() {
+            if !(value.is_pair() || value.is_object()) || self.object_numbers.contains_key(&value) {
+                continue;
+            }
+            self.object_numbers.insert(value, self.objects.len());
+            self.objects.push(value);
+            if value.is_kind(Kind::Closure) {
+                pending.push(value.field_at(0));
+                pending.extend((2..value.size_words()).map(|i| value.field_at(i)));
+            } else if let Some(code) = value.as_foreign::<Code>() {
+                pending.extend_from_slice(&code.constants);
+            }
+        }
+    }
+
+    /// The number of an object of the system's.
+    pub(super) fn object(&self, value: Value) -> Option<usize> {
+        self.object_numbers.get(&value).copied()
+    }
+
+    /// The number of a location of the system's.
+    pub(super) fn global(&self, address: usize) -> Option<usize> {
+        self.global_numbers.get(&address).copied()
+    }
+
+    /// The name of a macro of the system's.
+    pub(super) fn macro_name(&self, rules: &Arc<Macro>) -> Option<Symbol> {
+        self.macro_names.get(&Arc::as_ptr(rules).addr()).copied()
+    }
+}
