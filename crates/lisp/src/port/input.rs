@@ -99,7 +99,8 @@ impl Input {
         &self.buffer[self.next..]
     }
 
-    /// Runs an operation of several reads. If it is interrupted, all it took is put back.
+    /// Runs an operation of several reads. If it is interrupted, or has no memory for what it took, all of that is put back: the
+    /// operation is made again.
     pub(crate) fn attempt<T>(
         &mut self,
         operation: impl FnOnce(&mut Self) -> io::Result<T>,
@@ -113,7 +114,7 @@ impl Input {
         let result = operation(self);
         let kept = self.kept.take().unwrap_or(self.next);
         if let Err(error) = &result
-            && error.kind() == ErrorKind::Interrupted
+            && matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::OutOfMemory)
         {
             self.next = kept;
             (self.line, self.column) = place;

@@ -235,6 +235,34 @@ struct Started {
     error_end: Option<OwnedFd>,
 }
 
+/// Where what is to be started will be held: made before anything is, for a call that finds no memory is made again.
+struct Places {
+    programs: Vec<Value>,
+    /// Input, output, errors: those that there will be.
+    ports: [Value; 3],
+    all: Value,
+}
+
+impl Places {
+    fn reserve(m: &mut Mutator, order: &Order) -> Result<Self> {
+        let mut list = Builder::new();
+        let mut programs = Vec::new();
+        for words in &order.pipeline {
+            m.charge(size_of::<Program>() + words[0].len())?;
+            programs.push(m.reserve_foreign()?);
+            list.push(m, programs[programs.len() - 1])?;
+        }
+        let mut ports = [Value::FALSE; 3];
+        let wanted = [order.takes_input, true, order.splits_errors];
+        for (port, _) in ports.iter_mut().zip(wanted).filter(|(_, wanted)| *wanted) {
+            m.charge(size_of::<Port>())?;
+            *port = m.reserve_foreign()?;
+        }
+        let [input, output, errors] = ports;
+        Ok(Self { programs, ports, all: m.list(&[list.finish(), input, output, errors])? })
+    }
+}
+
 /// `(start-programs pipeline input? errors? folder environment)`: `(programs input output errors)`; the ports are binary.
 fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("start-programs", arguments);
@@ -242,40 +270,36 @@ fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     permit(m, call.who(), &order.pipeline[0][0])?;
     // Counted before anything is started: each program, and each end of a pipe that Lisp holds.
     let ends = 1 + usize::from(order.takes_input) + usize::from(order.splits_errors);
-    let places = order.pipeline.len() + ends;
-    let mut held = (0..places).map(|_| count(m, call.who())).collect::<Result<Vec<_>>>()?;
+    let count_all = order.pipeline.len() + ends;
+    let mut held = (0..count_all).map(|_| count(m, call.who())).collect::<Result<Vec<_>>>()?;
+    let places = Places::reserve(m, &order)?;
     let started = waiting(m, || {
         bury();
         order.start()
     });
     let started = started.map_err(|(name, error)| file_error(call.who(), &name, &error))?;
     let mut take = || held.pop().flatten();
-    let mut programs = Builder::new();
-    for (child, words) in started.children.into_iter().zip(&order.pipeline) {
+    let programs = started.children.into_iter().zip(&order.pipeline).zip(places.programs);
+    for ((child, words), place) in programs {
         let id = child.id();
         let ended = process::open(id).map_err(|e| file_error(call.who(), &words[0], &e.into()))?;
         let state = Mutex::new(State::Started { child, _held: take() });
         let program = Program { name: words[0].clone(), id, ended, state };
-        let program = m.foreign(Box::new(program))?;
-        programs.push(m, program)?;
+        m.complete_foreign(place, Box::new(program));
     }
     let name = &order.pipeline[0][0];
-    let mut input = |m: &mut Mutator, end: Option<OwnedFd>| match end {
-        None => Ok(Value::FALSE),
-        Some(end) => {
+    let [input, output, errors] = places.ports;
+    for (end, place) in [(started.output, output), (started.errors, errors)] {
+        if let Some(end) = end {
             let input = Input::of_file(end).counted(take());
-            Ok::<_, Raise>(m.foreign(Box::new(Port::of_input(name, Content::Binary, input)))?)
+            m.complete_foreign(place, Box::new(Port::of_input(name, Content::Binary, input)));
         }
-    };
-    let (output, errors) = (input(m, started.output)?, input(m, started.errors)?);
-    let input = match started.input {
-        None => Value::FALSE,
-        Some(end) => {
-            let output = Output::of_file(end, Flush::WhenFull).counted(take());
-            m.foreign(Box::new(Port::of_output(name, Content::Binary, output)))?
-        }
-    };
-    Ok(m.list(&[programs.finish(), input, output, errors])?)
+    }
+    if let Some(end) = started.input {
+        let output = Output::of_file(end, Flush::WhenFull).counted(take());
+        m.complete_foreign(input, Box::new(Port::of_output(name, Content::Binary, output)));
+    }
+    Ok(places.all)
 }
 
 /// `(program-wait program)`: what it exited with; 128 and the signal's number where one ended it.

@@ -10,7 +10,7 @@ use crate::syntax::error::SyntaxError;
 use crate::syntax::reader::{ReadError, Reader};
 use crate::text::bytes;
 use crate::value::Value;
-use std::io;
+use std::io::{self, ErrorKind};
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("read-char", 0, 1, |m, a| {
@@ -22,9 +22,9 @@ pub(super) const TABLE: &[Primitive] = &[
         character(on_text(m, Call::new("peek-char", a), 0, peek)?)
     }),
     Primitive::between("read-line", 0, 1, |m, a| {
-        let read = |input: &mut Input, m: &Mutator| input.read_line(m);
-        let line = on_text(m, Call::new("read-line", a), 0, read)?;
-        string(m, line)
+        let call = Call::new("read-line", a);
+        let port = input_port(m, call, 0, Content::Textual)?;
+        on_whole(m, call, &port, |input, m| input.read_line(m), string)
     }),
     Primitive::between("read-string", 1, 2, read_string),
     Primitive::between("char-ready?", 0, 1, |m, a| {
@@ -85,6 +85,31 @@ fn on_input<T>(
     operation(&mut input, m).map_err(|error| port.refused(call.who(), &error))
 }
 
+/// The same for what is stored: where there is no memory for it, nothing was read.
+fn on_whole<T>(
+    m: &mut Mutator,
+    call: Call<'_>,
+    port: &Port,
+    operation: impl FnOnce(&mut Input, &Mutator) -> io::Result<T>,
+    store: impl FnOnce(&mut Mutator, T) -> Result,
+) -> Result {
+    let Some(mut input) = port.input(m) else {
+        return Err(Raise::error(format!("{}: not an input port", call.who()), Vec::new()));
+    };
+    if !input.is_open() {
+        return Err(closed(call, port));
+    }
+    let mut stored = Ok(Value::EOF);
+    let read = input.attempt(|input| {
+        stored = operation(input, m).map(|read| store(m, read))?;
+        match &stored {
+            Err(raise) if raise.is_out_of_memory() => Err(ErrorKind::OutOfMemory.into()),
+            _ => Ok(()),
+        }
+    });
+    stored.and_then(|value| read.map(|()| value).map_err(|error| port.refused(call.who(), &error)))
+}
+
 #[cold]
 pub(super) fn closed(call: Call<'_>, port: &Port) -> Raise {
     Raise::error(format!("{}: the port is closed: {}", call.who(), port.name()), Vec::new())
@@ -128,31 +153,29 @@ fn read_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("read-string", arguments);
     let count = call.count_at(0)?;
     let port = input_port(m, call, 1, Content::Textual)?;
-    let text = on_input(m, call, &port, |input, m| input.read_string(m, count))?;
-    string(m, text)
-}
-
-/// Up to `count` bytes; none at the end.
-fn take_bytes(m: &Mutator, call: Call<'_>, i: usize, count: usize) -> Result<Option<Vec<u8>>> {
-    let port = input_port(m, call, i, Content::Binary)?;
-    let all = on_input(m, call, &port, |input, m| input.read_bytes(m, count))?;
-    Ok((!all.is_empty() || count == 0).then_some(all))
+    on_whole(m, call, &port, |input, m| input.read_string(m, count), string)
 }
 
 fn read_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("read-bytevector", arguments);
     let count = call.count_at(0)?;
-    match take_bytes(m, call, 1, count)? {
-        Some(bytes) => Ok(m.bytevector(&bytes)?),
-        None => Ok(Value::EOF),
-    }
+    let port = input_port(m, call, 1, Content::Binary)?;
+    let read = |input: &mut Input, m: &Mutator| input.read_bytes(m, count);
+    on_whole(m, call, &port, read, |m, bytes| match bytes.is_empty() && count > 0 {
+        true => Ok(Value::EOF),
+        false => Ok(m.bytevector(&bytes)?),
+    })
 }
 
 fn read_bytevector_into(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("read-bytevector!", arguments);
     let length = super::bytevectors::mutable(call, 0)?;
     let range = call.range(2, length)?;
-    let Some(read) = take_bytes(m, call, 1, range.len())? else { return Ok(Value::EOF) };
+    let port = input_port(m, call, 1, Content::Binary)?;
+    let read = on_input(m, call, &port, |input, m| input.read_bytes(m, range.len()))?;
+    if read.is_empty() && !range.is_empty() {
+        return Ok(Value::EOF);
+    }
     bytes::write(super::bytevectors::address(arguments[0]) + range.start, &read);
     Ok(Value::fixnum(read.len() as i64))
 }
@@ -160,25 +183,23 @@ fn read_bytevector_into(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn read(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("read", arguments);
     let port = input_port(m, call, 0, Content::Textual)?;
-    let datum = on_input(m, call, &port, |input, m| {
+    let read = |input: &mut Input, m: &Mutator| {
         let source = input.source_number(port.name());
         let (line, column) = input.place();
-        input.attempt(|input| {
-            let characters = Characters { m, input, error: None };
-            let mut reader = Reader::new(characters, source).at(line, column);
-            let datum = reader.read();
-            let characters = reader.into_characters();
-            if let Ok(None) = datum {
-                characters.input.report_end();
-            }
-            characters.error.map_or(Ok(datum), Err)
-        })
-    })?;
-    match datum {
+        let characters = Characters { m, input, error: None };
+        let mut reader = Reader::new(characters, source).at(line, column);
+        let datum = reader.read();
+        let characters = reader.into_characters();
+        if let Ok(None) = datum {
+            characters.input.report_end();
+        }
+        characters.error.map_or(Ok(datum), Err)
+    };
+    on_whole(m, call, &port, read, |m, datum| match datum {
         Ok(Some(datum)) => Ok(m.literal(&datum)?),
         Ok(None) => Ok(Value::EOF),
         Err(ReadError::Incomplete(error) | ReadError::Wrong(error)) => Err(read_error(&error)),
-    }
+    })
 }
 
 #[cold]
