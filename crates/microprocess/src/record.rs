@@ -140,7 +140,7 @@ pub(crate) struct Record {
     pin: AtomicUsize,
     /// Size class of its slot.
     pub(crate) class: Cell<u8>,
-    /// Whose end it waits for, while it does.
+    /// Whose end it waits for, while it does; the next magazine of free slots.
     pub(crate) joins: Cell<Option<&'static Self>>,
     /// It unwound when it last suspended together with its kernel thread.
     pub(crate) is_unwinding: Cell<bool>,

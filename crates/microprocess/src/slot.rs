@@ -14,11 +14,10 @@
 //! records of neighbouring slots to different cache lines of their page; without it all of them would compete for
 //! the same few sets of the cache.
 //!
-//! Free slots are kept last in, first out by each virtual processor, whose caches they are warm in; a virtual processor that has
-//! [`LOCAL_MAX`] free ones gives the rest to everybody.
+//! Free slots are kept last in, first out by each virtual processor, whose caches they are warm in, in two magazines; full ones change hands
+//! ([`free`]).
 #![expect(unsafe_code, reason = "cuts memory into slots")]
 
-use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
@@ -27,6 +26,10 @@ use kyocho_sys::prim::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::record::{Record, State};
 use crate::spin::AlwaysLock;
+
+pub(crate) mod free;
+use free::Depot;
+pub(crate) use free::FreeLists;
 
 /// Size classes: usable stack bytes, with the closure and the record on top.
 const STACK_BYTES: [usize; CLASSES] = [0, 64 << 10, 256 << 10, 1 << 20, 8 << 20];
@@ -76,61 +79,6 @@ const RESERVE_BYTES_MAX: usize = 4 << 30;
 const RESERVE_BYTES_MIN: usize = 32 << 20;
 /// How many reservations a class may have: 4 million stacks of 64 KiB.
 const RESERVATIONS_MAX: usize = 64;
-/// Free slots of one class that a virtual processor keeps.
-const LOCAL_MAX: u32 = 4096;
-
-/// The free slots of one virtual processor, by class. Touched by its holder, masked.
-pub(crate) struct FreeLists {
-    first: [Cell<Option<&'static Record>>; CLASSES],
-    count: [Cell<u32>; CLASSES],
-}
-
-impl FreeLists {
-    pub(crate) const fn new() -> Self {
-        Self {
-            first: [const { Cell::new(None) }; CLASSES],
-            count: [const { Cell::new(0) }; CLASSES],
-        }
-    }
-
-    #[inline]
-    pub(crate) fn take(&self, class: u8) -> Option<&'static Record> {
-        let class = usize::from(class);
-        let record = self.first[class].get()?;
-        self.first[class].set(record.link.get());
-        self.count[class].set(self.count[class].get() - 1);
-        Some(record)
-    }
-
-    #[inline]
-    pub(crate) fn put(&self, record: &'static Record) {
-        let class = usize::from(record.class.get());
-        record.link.set(self.first[class].get());
-        self.first[class].set(Some(record));
-        let count = self.count[class].get() + 1;
-        self.count[class].set(count);
-        if count > LOCAL_MAX {
-            self.give_back(class, LOCAL_MAX / 2);
-        }
-    }
-
-    /// Gives `count` slots of a class to everybody.
-    #[cold]
-    fn give_back(&self, class: usize, count: u32) {
-        let mut arena = ARENAS[class].lock.acquire();
-        for _ in 0..count {
-            let Some(record) = self.take(class as u8) else { break };
-            arena.put(record);
-        }
-    }
-
-    /// Gives all slots to everybody: the virtual processor ends.
-    pub(crate) fn give_all_back(&self) {
-        for class in 0..CLASSES {
-            self.give_back(class, u32::MAX);
-        }
-    }
-}
 
 /// One reservation, cut up to `used` slots.
 struct Reservation {
@@ -139,33 +87,15 @@ struct Reservation {
     slots_used: AtomicUsize,
 }
 
-/// What [`Arena::lock`] protects.
-struct Common {
-    free: Option<&'static Record>,
-}
-
-impl Common {
-    fn put(&mut self, record: &'static Record) {
-        record.link.set(self.free);
-        self.free = Some(record);
-    }
-
-    fn take(&mut self) -> Option<&'static Record> {
-        let record = self.free?;
-        self.free = record.link.get();
-        Some(record)
-    }
-}
-
 /// All slots of one class.
 struct Arena {
-    lock: AlwaysLock<Common>,
+    free: AlwaysLock<Depot>,
     reservations: [Reservation; RESERVATIONS_MAX],
 }
 
 static ARENAS: [Arena; CLASSES] = [const {
     Arena {
-        lock: AlwaysLock::new(Common { free: None }),
+        free: AlwaysLock::new(Depot::new()),
         reservations: [const {
             Reservation {
                 address: AtomicPtr::new(ptr::null_mut()),
@@ -206,16 +136,16 @@ pub(crate) const LAYOUT: ArenaLayout = ArenaLayout {
 
 /// A free slot from those of everybody, or a new one; `None` when there is no memory for more.
 #[cold]
-pub(crate) fn refill(class: u8) -> Option<&'static Record> {
+pub(crate) fn make(class: u8) -> Option<&'static Record> {
     let arena = &ARENAS[usize::from(class)];
-    let mut common = arena.lock.acquire();
-    common.take().or_else(|| arena.cut(usize::from(class)))
+    let mut depot = arena.free.acquire();
+    depot.take().or_else(|| arena.cut(usize::from(class)))
 }
 
 /// Gives one slot back to everybody, from a kernel thread without a virtual processor.
 pub(crate) fn give_back(record: &'static Record) {
     record.state.set(State::Free);
-    ARENAS[usize::from(record.class.get())].lock.acquire().put(record);
+    ARENAS[usize::from(record.class.get())].free.acquire().put(record);
 }
 
 impl Arena {

@@ -44,7 +44,7 @@ use crate::scheduler::Slice;
 use crate::sentinel::Sentinel;
 use crate::shared::Shared;
 use crate::shown::Current;
-use crate::slot::{self, FreeLists};
+use crate::slot::FreeLists;
 use crate::space::Listing;
 use crate::statistics::Counters;
 use crate::trace::{Trace, What};
@@ -414,10 +414,10 @@ impl Vp {
         self.inbox.drain(|record| self.handle(record));
     }
 
-    /// Takes a free slot of `class`.
+    /// Takes a free slot of `class`; `None` when there is no memory for more.
     #[inline]
     pub(crate) fn take_slot(&self, class: u8) -> Option<&'static Record> {
-        self.free.take(class).or_else(|| slot::refill(class))
+        self.free.take(class)
     }
 
     /// Gives the slot of a microprocess back that nobody will ask for any more.

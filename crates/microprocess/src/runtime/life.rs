@@ -34,7 +34,7 @@ pub(super) fn install_schedulers(shared: &'static Shared, factory: &Factory) {
 /// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
 pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
     let vp = shared.vps()[0];
-    let record = slot::refill(slot::LARGEST).expect("memory for the main stack");
+    let record = slot::make(slot::LARGEST).expect("memory for the main stack");
     let level = Priority::NORMAL.level();
     let context = spawn_main(record, body);
     record.renew(vp, vp.new_id(), level, context);

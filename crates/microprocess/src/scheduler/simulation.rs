@@ -161,7 +161,7 @@ impl Simulation {
 
     fn fresh_record(&mut self) -> &'static Record {
         let section = mask();
-        let record = slot::refill(slot::STACKLESS).expect("memory for a record");
+        let record = slot::make(slot::STACKLESS).expect("memory for a record");
         section.leave();
         let level = self.random.below(64) as u8;
         let id = self.members.len() as u64;

@@ -132,7 +132,7 @@ impl Simulation {
 
     fn spawn(&mut self, number: usize) {
         let section = mask();
-        let record = slot::refill(slot::STACKLESS).expect("memory for a record");
+        let record = slot::make(slot::STACKLESS).expect("memory for a record");
         section.leave();
         let (home, level) = (self.random.index(2), self.random.below(LEVELS) as u8);
         let vp = self.processors[home].vp;

@@ -111,7 +111,7 @@ mod tests {
         let section = mask();
         let vp = Box::leak(Box::new(Vp::new(0, ptr::null_mut())));
         let fresh = |id| -> &'static Record {
-            let record = slot::refill(slot::STACKLESS).expect("memory for a record");
+            let record = slot::make(slot::STACKLESS).expect("memory for a record");
             record.renew(vp, id, 16, kyocho_arch::Context::NULL);
             record
         };
