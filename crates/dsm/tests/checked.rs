@@ -93,7 +93,10 @@ fn who_waits_can_give_up() {
         if node.rank() == 1 {
             let has = node.acquire(FIRST, LOCK, Mode::Exclusive, Patience::Wait, &|| true);
             assert!(!has.unwrap(), "the other has it");
-        } else {
+        }
+        // Who waits on a condition lets the lock go meanwhile.
+        node.barrier(FIRST, BarrierKind::Ordinary).unwrap();
+        if node.rank() == 0 {
             // Nobody signals; it has the lock again afterwards.
             node.wait(FIRST, LOCK, ConditionId(0), &|| true).unwrap();
             node.release(FIRST, LOCK).unwrap();
