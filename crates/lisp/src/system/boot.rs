@@ -174,6 +174,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     let mib = kernel.options.memory_max_bytes >> 20;
     say("gc", format!("mark-region, stops the world; heap up to {mib} MiB"));
     serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
+    say("shares", "who runs for more than his share runs behind others".to_owned());
     load_prelude(&kernel).map_err(BootError::Prelude)?;
     kernel.note_booted();
     for folder in &kernel.options.library_path {
