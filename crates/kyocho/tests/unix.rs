@@ -27,6 +27,15 @@ const FILES: &str = "
     ln -s a/ slash; cat slash 2>/dev/null || echo no directory; ln -s slash twice; cat twice 2>/dev/null || echo neither; readlink slash
     mkdir y; ln -s y/ to; echo t > to/t; cat y/t; ls to";
 
+const COREUTILS: &str = "
+    exec 2>&1; export LC_ALL=C TZ=UTC
+    seq 1 300 > n; dd if=n of=d bs=100 count=2 skip=1 status=none; cksum d; sha256sum < n; split -l 100 n part.; ls part.*; tac part.aa | head -n 2
+    mkdir -p t/u; ln -s t/u far; echo x > far/f; realpath --relative-to=. far/f far/../u/f; readlink -f far/none | tail -c 9; readlink -e far/none || echo $?
+    cp -a t copy; cmp t/u/f copy/u/f && echo same; install -m 751 n bin; stat -c '%a %s %F %N' bin far t; mv -T copy moved; du -a --apparent-size moved | wc -l
+    mkfifo p; (echo through > p &); cat p; truncate -s 10000 n; stat -c %s n; touch -d @86400 n; date -r n +%F; ln n hard; stat -c %h n; unlink hard
+    mktemp -d made.XXXXXX | wc -c; timeout 0.01 sleep 100; echo $?; env -i A=b env; nice -n 1 nice; nproc --all | wc -l; df . > /dev/null && echo space
+    chmod -R a-w t; touch -c t/u/f; chmod -R u+w t; rm -r t; cat far/f; test -L far && echo dangling; pwd -P | wc -l; shuf -i 1-9 | sort | tr -d '\\n'; tee a b < part.ac | wc -l";
+
 const PROCESSES: &str = "
     printf '#!/bin/sh\\necho script $0 $*\\n' > s; chmod +x s; ./s 1 2; env ./s 3; sleep 0.01 & wait; kill -0 $$; (exit 7); echo $?
     sh -c 'kill -TERM $$'; echo $?; ./nothing 2>/dev/null; echo $?; echo text > t; ./t 2>/dev/null; echo $?
@@ -44,6 +53,16 @@ fn a_shell_uses_files_as_outside() {
 }
 
 #[test]
+fn coreutils_do_as_outside() {
+    if !is_permitted("coreutils_do_as_outside") {
+        return;
+    }
+    if is_installed("coreutils_do_as_outside", "shuf") {
+        same_inside(&["sh"], COREUTILS);
+    }
+}
+
+#[test]
 fn a_shell_uses_processes_as_outside() {
     if !is_permitted("a_shell_uses_processes_as_outside") {
         return;
@@ -52,12 +71,12 @@ fn a_shell_uses_processes_as_outside() {
 }
 
 #[test]
-fn bash_and_busybox_run_scripts() {
-    if !is_permitted("bash_and_busybox_run_scripts") {
+fn other_shells_run_scripts() {
+    if !is_permitted("other_shells_run_scripts") {
         return;
     }
-    for shell in [&["bash"][..], &["busybox", "sh"]] {
-        if is_installed("bash_and_busybox_run_scripts", shell[0]) {
+    for shell in [&["bash"][..], &["busybox", "sh"], &["dash"]] {
+        if is_installed("other_shells_run_scripts", shell[0]) {
             same_inside(shell, FILES);
             same_inside(
                 shell,
