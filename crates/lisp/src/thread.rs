@@ -45,6 +45,8 @@ pub struct ThreadContext {
     pub handlers: Value,
     /// What `parameterize` has bound: a list of `(parameter . value)`, innermost first.
     pub parameters: Value,
+    /// What a primitive has made already and needs after it was outside: collections go on meanwhile.
+    pub(crate) held: Value,
     /// The system, where there is one: primitives run without in tests.
     pub(crate) kernel: Option<Arc<Kernel>>,
 }
@@ -56,6 +58,7 @@ impl Default for ThreadContext {
             winders: Value::NIL,
             handlers: Value::NIL,
             parameters: Value::NIL,
+            held: Value::FALSE,
             kernel: None,
         }
     }
@@ -115,7 +118,7 @@ impl ThreadContext {
     }
 
     pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
-        for value in [self.thread, self.winders, self.handlers, self.parameters] {
+        for value in [self.thread, self.winders, self.handlers, self.parameters, self.held] {
             marker.mark(value);
         }
     }

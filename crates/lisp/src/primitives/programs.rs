@@ -273,10 +273,12 @@ fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     let count_all = order.pipeline.len() + ends;
     let mut held = (0..count_all).map(|_| count(m, call.who())).collect::<Result<Vec<_>>>()?;
     let places = Places::reserve(m, &order)?;
+    m.context.held = places.all;
     let started = waiting(m, || {
         bury();
         order.start()
     });
+    m.context.held = Value::FALSE;
     let started = started.map_err(|(name, error)| file_error(call.who(), &name, &error))?;
     let mut take = || held.pop().flatten();
     let programs = started.children.into_iter().zip(&order.pipeline).zip(places.programs);

@@ -18,6 +18,16 @@
 (test "" (parameterize ((program-input much)) (run/string "true")))
 (test #t (string=? (string-append much "\n") (run/string "sh" "-c" "i=0; while [ $i -lt 1000 ]; do printf '%01000d' 0; i=$((i+1)); done | tr 0 x; echo; echo much >&2")))
 
+;; what they will be held by lives while they start, whoever collects
+(define (allocate-until stop?) (let loop ((kept '())) (if (not (stop?)) (loop (list 'garbage)))))
+(test '("a\n" "a\n" "a\n" "a\n" "a\n" "a\n" "a\n" "a\n")
+  (let* ((done #f)
+         (other (thread-start! (make-thread (lambda () (allocate-until (lambda () done))))))
+         (said (let loop ((n 8) (said '())) (if (= n 0) said (loop (- n 1) (cons (pipeline/string '("echo" "a") '("cat")) said))))))
+    (set! done #t)
+    (thread-join! other)
+    said))
+
 ;; where they run, what they find
 (test "/\n" (parameterize ((program-directory "/")) (run/string "pwd")))
 (test "here\n" (parameterize ((program-environment '(("KYOCHO_TEST" . "here")))) (run/string "sh" "-c" "echo $KYOCHO_TEST")))
