@@ -56,7 +56,7 @@ pub(crate) enum Exit {
     Uncaught(Value),
     /// The program ends with this code.
     Quit(i32),
-    /// A frame returned where none may: the machine is wrong.
+    /// A frame returned where none may, or a primitive panicked: the machine is wrong.
     Broken,
 }
 

@@ -18,10 +18,12 @@ use crate::thread::lisp_thread::{
 use crate::thread::mutex;
 use crate::thread::wait::withdraw;
 use crate::value::Value;
+use core::panic::AssertUnwindSafe;
 use kyocho_microprocess::{Builder, Deadline, Microprocess, Priority, Stackless, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use std::io;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 /// What the scheduler steps.
@@ -217,7 +219,8 @@ impl Runner {
             {
                 return step;
             }
-            let exit = machine.run();
+            // What a panic leaves of a machine is not run again, but its thread comes to an end that others hear of.
+            let exit = catch_unwind(AssertUnwindSafe(|| machine.run())).unwrap_or(Exit::Broken);
             if exit != Exit::Exhausted {
                 self.exhausted = 0;
                 machine.out_of_memory_is_final = false;

@@ -17,6 +17,39 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
 
+/// A thread in a raw kernel call, until it returns or unwinds.
+struct Outside<'a> {
+    threads: &'a Threads,
+    thread: &'a LispThread,
+    begin_ns: u64,
+}
+
+impl<'a> Outside<'a> {
+    fn go(threads: &'a Threads, thread: &'a LispThread) -> Self {
+        thread.state.store(SAFE, Ordering::SeqCst);
+        Self { threads, thread, begin_ns: monotonic_ns() }
+    }
+}
+
+impl Drop for Outside<'_> {
+    fn drop(&mut self) {
+        let Self { threads, thread, begin_ns } = *self;
+        thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
+        loop {
+            thread.state.store(RUNNING, Ordering::SeqCst);
+            if !threads.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            thread.state.store(SAFE, Ordering::SeqCst);
+            let mut held = lock(&threads.held);
+            while threads.stopping.load(Ordering::SeqCst) {
+                held =
+                    threads.resumed.wait(held).unwrap_or_else(std::sync::PoisonError::into_inner);
+            }
+        }
+    }
+}
+
 /// The threads of one system.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
@@ -83,21 +116,8 @@ impl Threads {
 
     /// Runs `call`, which touches nothing of Lisp and may block in the kernel.
     pub(crate) fn outside<T>(&self, thread: &LispThread, call: impl FnOnce() -> T) -> T {
-        thread.state.store(SAFE, Ordering::SeqCst);
-        let begin_ns = monotonic_ns();
-        let result = call();
-        thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
-        loop {
-            thread.state.store(RUNNING, Ordering::SeqCst);
-            if !self.stopping.load(Ordering::SeqCst) {
-                return result;
-            }
-            thread.state.store(SAFE, Ordering::SeqCst);
-            let mut held = lock(&self.held);
-            while self.stopping.load(Ordering::SeqCst) {
-                held = self.resumed.wait(held).unwrap_or_else(std::sync::PoisonError::into_inner);
-            }
-        }
+        let _comes_back = Outside::go(self, thread);
+        call()
     }
 
     /// Runs `body`, which handles Lisp values outside any Lisp thread: no collection meanwhile.

@@ -138,6 +138,37 @@ fn each_session_has_its_own_output() {
     });
 }
 
+/// Panics when something is written, once.
+struct Trap(bool);
+
+impl Write for Trap {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if core::mem::replace(&mut self.0, false) {
+            std::panic::resume_unwind(Box::new("the port of a test"));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_ends_the_thread_it_came_up_in_and_nobody_else() {
+    two(|system, ada, bob| {
+        let ports = SessionPorts { output: Box::new(Trap(true)), error: Box::new(Page::default()) };
+        let mut a = system.open_session(&ada, ports).unwrap();
+        let (mut b, _) = open(&system, &bob);
+        assert_eq!(eval(&mut a, "(begin (display 1) (newline))"), "error internal error: Broken");
+        // No collection waits for it.
+        let storm =
+            "(let loop ((n 0)) (if (< n 1000000) (begin (make-vector 10 n) (loop (+ n 1))) n))";
+        assert_eq!(eval(&mut b, storm), "1000000");
+        assert_eq!(eval(&mut a, "(+ 1 2)"), "3");
+    });
+}
+
 #[test]
 fn sessions_evaluate_side_by_side() {
     two(|system, ada, bob| {
