@@ -16,7 +16,7 @@ pub(crate) mod lisp_session;
 pub mod session;
 pub(crate) mod statistics;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use crate::heap::{CellCache, Collection, Torture};
 pub use crate::report::Report;

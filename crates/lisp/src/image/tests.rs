@@ -1,31 +1,10 @@
 //! Worlds there and back; and files that are no images, or not whole, or not one's own.
 
 use super::{ImageError, reader, seal, writer};
-use crate::system::{Options, Session, System};
-use core::time::Duration;
+use crate::system::Session;
+use crate::system::tests::{boot, on, within_watchdog};
 use proptest::prelude::*;
 use std::path::PathBuf;
-use std::sync::mpsc;
-
-const WATCHDOG: Duration = Duration::from_secs(240);
-
-fn within_watchdog<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, wait) = mpsc::channel();
-    let started = kyocho_sys::thread::start("test", 1 << 20, move || done.send(body()).unwrap());
-    let handle = started.unwrap();
-    match wait.recv_timeout(WATCHDOG) {
-        Ok(value) => value,
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("the watchdog bites"),
-        Err(mpsc::RecvTimeoutError::Disconnected) => {
-            std::panic::resume_unwind(handle.join().unwrap_err())
-        }
-    }
-}
-
-fn boot() -> System {
-    System::boot(Options { virtual_processors: Some(1), ..Options::default() }, &mut |_| {})
-        .unwrap()
-}
 
 fn file(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("kyocho-image-{}-{name}", std::process::id()))
@@ -42,11 +21,11 @@ fn shown(session: &mut Session, text: &str) -> String {
 fn check(name: &'static str, before: &'static str, after: &'static [(&str, &str)]) {
     within_watchdog(move || {
         let path = file(name);
-        let mut session = boot().session();
+        let mut session = boot(on(1)).session();
         session.eval(before, "test").unwrap();
         let saved = shown(&mut session, &format!("(save-image {:?})", path.display().to_string()));
         assert_eq!(saved, "", "{name}");
-        let mut system = boot();
+        let mut system = boot(on(1));
         system.load_image(&path).unwrap();
         let mut session = system.session();
         for (text, expected) in after {
@@ -54,7 +33,7 @@ fn check(name: &'static str, before: &'static str, after: &'static [(&str, &str)
         }
         // What was loaded can be saved again, where it came from.
         assert_eq!(shown(&mut session, "(save-image)"), "", "{name}: again");
-        let mut system = boot();
+        let mut system = boot(on(1));
         system.load_image(&path).unwrap();
         let mut session = system.session();
         let (text, expected) = *after.last().unwrap();
@@ -179,7 +158,7 @@ fn what_cannot_be_kept_is_named() {
     within_watchdog(|| {
         let path = file("refused");
         let save = format!("(save-image {:?})", path.display().to_string());
-        let mut session = boot().session();
+        let mut session = boot(on(1)).session();
         let held = [
             ("(define held (list 1 (spawn (lambda () 1))))", "a thread"),
             ("(define held (vector (open-input-string \"x\")))", "a port"),
@@ -198,7 +177,7 @@ fn what_cannot_be_kept_is_named() {
         // The session's own ports mean the same wherever an image is loaded.
         session.eval("(define held (current-output-port))", "test").unwrap();
         assert_eq!(shown(&mut session, &save), "");
-        let mut system = boot();
+        let mut system = boot(on(1));
         system.load_image(&path).unwrap();
         assert_eq!(shown(&mut system.session(), "(eq? held (current-output-port))"), "#f");
         assert_eq!(shown(&mut system.session(), "(output-port? held)"), "#t");
@@ -213,7 +192,7 @@ fn a_file_that_is_no_image_leaves_the_system_as_it_was() {
     within_watchdog(|| {
         let path = file("none");
         std::fs::write(&path, "(define x 1)").unwrap();
-        let mut system = boot();
+        let mut system = boot(on(1));
         let report = system.load_image(&path).unwrap_err();
         assert!(report.message().contains("this is no image"), "{report}");
         let missing = system.load_image(&file("missing")).unwrap_err();
@@ -275,7 +254,7 @@ const EVERYTHING: &str = "
 #[test]
 fn sealed_nonsense_is_an_error_and_harms_nobody() {
     within_watchdog(|| {
-        let system = boot();
+        let system = boot(on(1));
         let mut session = system.session();
         session.eval(EVERYTHING, "test").unwrap();
         let kernel = &system.kernel;

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 /// A test that takes longer hangs, also where ten others want each processor.
 const WATCHDOG: Duration = Duration::from_secs(240);
 
-fn within_watchdog<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) fn within_watchdog<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = mpsc::channel();
     let started = kyocho_sys::thread::start("test", 1 << 20, move || done.send(body()).unwrap());
     let handle = started.unwrap();
@@ -25,11 +25,11 @@ fn within_watchdog<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static)
     }
 }
 
-fn boot(options: Options) -> System {
+pub(crate) fn boot(options: Options) -> System {
     System::boot(options, &mut |_| {}).unwrap()
 }
 
-fn on(virtual_processors: usize) -> Options {
+pub(crate) fn on(virtual_processors: usize) -> Options {
     Options { virtual_processors: Some(virtual_processors), ..Options::default() }
 }
 
