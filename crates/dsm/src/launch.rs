@@ -2,6 +2,7 @@
 //!
 //! | variable | |
 //! |---|---|
+//! | `KYOCHO_DSM_TRANSPORT` | `mpi`: rank and nodes are those of the MPI job, and the next four variables are not read; else `tcp` |
 //! | `KYOCHO_DSM_RANK` | this node's rank; without it, the program is a cluster of one |
 //! | `KYOCHO_DSM_NODES` | where each node listens, by rank: `10.0.0.1:7000,10.0.0.2:7000` |
 //! | `KYOCHO_DSM_SECRET` | 64 hexadecimal digits that all know |
@@ -29,6 +30,8 @@ use crate::watch::Detection;
 
 /// Names of the variables.
 pub mod variable {
+    /// What carries messages.
+    pub const TRANSPORT: &str = "KYOCHO_DSM_TRANSPORT";
     /// The rank.
     pub const RANK: &str = "KYOCHO_DSM_RANK";
     /// The addresses.
@@ -48,7 +51,7 @@ pub mod variable {
 }
 
 /// Time for all nodes to come together.
-const JOIN_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const JOIN_WITHIN: Duration = Duration::from_secs(30);
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A variable that says what cannot be.
@@ -68,12 +71,22 @@ impl fmt::Display for BadVariable {
 
 impl core::error::Error for BadVariable {}
 
+/// How this node reaches the others.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// There are none.
+    Alone,
+    /// By connections; a socket listens already, or the node binds its own.
+    Tcp(Cluster, Option<TcpListener>),
+    /// By the job that started it.
+    #[cfg(feature = "mpi")]
+    Mpi,
+}
+
 /// What the environment says.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// None: a cluster of one.
-    pub(crate) cluster: Option<Cluster>,
-    pub(crate) listener: Option<TcpListener>,
+    pub(crate) way: Way,
     pub(crate) detection: Option<Detection>,
     pub(crate) scheme: Scheme,
     pub(crate) deadline: Duration,
@@ -94,29 +107,44 @@ impl Place {
         if deadline.is_zero() {
             return Err(bad(variable::DEADLINE_MS, "milliseconds, more than 0"));
         }
-        let rank: Option<u16> = parsed(&get, variable::RANK, "a rank below the number of nodes")?;
         let run = get(variable::RUN);
         if run.as_deref().is_some_and(|name| !counters::is_run(name)) {
             return Err(bad(variable::RUN, "1 to 64 letters, digits and hyphens"));
         }
-        let Some(rank) = rank else {
-            return Ok(Self { cluster: None, listener: None, detection, scheme, deadline, run });
+        let way = match get(variable::TRANSPORT).as_deref() {
+            None | Some("tcp") => by_tcp(get)?,
+            #[cfg(feature = "mpi")]
+            Some("mpi") => Way::Mpi,
+            #[cfg(not(feature = "mpi"))]
+            Some("mpi") => {
+                return Err(bad(
+                    variable::TRANSPORT,
+                    "tcp, as this program was built without MPI (feature `mpi`)",
+                ));
+            }
+            Some(_) => return Err(bad(variable::TRANSPORT, "tcp or mpi")),
         };
-        let wanted = "addresses like 10.0.0.1:7000,10.0.0.2:7000, one for each node";
-        let nodes = get(variable::NODES).ok_or_else(|| bad(variable::NODES, wanted))?;
-        let addresses: Result<Vec<SocketAddr>, _> = nodes.split(',').map(str::parse).collect();
-        let addresses = addresses.map_err(|_| bad(variable::NODES, wanted))?;
-        if usize::from(rank) >= addresses.len() {
-            return Err(bad(variable::RANK, "a rank below the number of nodes"));
-        }
-        let secret = get(variable::SECRET).and_then(|digits| Secret::from_hex(&digits));
-        let secret = secret.ok_or_else(|| bad(variable::SECRET, "64 hexadecimal digits"))?;
-        let me = NodeId(rank);
-        let (layout, join_within) = ([0; 4], JOIN_WITHIN);
-        let cluster = Some(Cluster { me, addresses, secret, layout, join_within });
-        let listener = listener(parsed(&get, variable::LISTENER, "a descriptor's number")?)?;
-        Ok(Self { cluster, listener, detection, scheme, deadline, run })
+        Ok(Self { way, detection, scheme, deadline, run })
     }
+}
+
+fn by_tcp(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
+    let rank: Option<u16> = parsed(&get, variable::RANK, "a rank below the number of nodes")?;
+    let Some(rank) = rank else { return Ok(Way::Alone) };
+    let wanted = "addresses like 10.0.0.1:7000,10.0.0.2:7000, one for each node";
+    let nodes = get(variable::NODES).ok_or_else(|| bad(variable::NODES, wanted))?;
+    let addresses: Result<Vec<SocketAddr>, _> = nodes.split(',').map(str::parse).collect();
+    let addresses = addresses.map_err(|_| bad(variable::NODES, wanted))?;
+    if usize::from(rank) >= addresses.len() {
+        return Err(bad(variable::RANK, "a rank below the number of nodes"));
+    }
+    let secret = get(variable::SECRET).and_then(|digits| Secret::from_hex(&digits));
+    let secret = secret.ok_or_else(|| bad(variable::SECRET, "64 hexadecimal digits"))?;
+    let me = NodeId(rank);
+    let (layout, join_within) = ([0; 4], JOIN_WITHIN);
+    let cluster = Cluster { me, addresses, secret, layout, join_within };
+    let listener = listener(parsed(&get, variable::LISTENER, "a descriptor's number")?)?;
+    Ok(Way::Tcp(cluster, listener))
 }
 
 fn bad(name: &'static str, expected: &'static str) -> BadVariable {
@@ -144,7 +172,7 @@ fn listener(number: Option<u32>) -> Result<Option<TcpListener>, BadVariable> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadVariable, Place, variable};
+    use super::{BadVariable, Place, Way, variable};
     use crate::interface::Scheme;
     use crate::watch::Detection;
 
@@ -159,7 +187,7 @@ mod tests {
     fn without_a_rank_a_program_is_a_cluster_of_one() {
         let place =
             read(&[(variable::DETECTION, "protect"), (variable::SCHEME, "holder")]).unwrap();
-        assert!(place.cluster.is_none());
+        assert!(matches!(place.way, Way::Alone), "{place:?}");
         assert_eq!(place.detection, Some(Detection::Protect));
         assert_eq!(place.scheme, Scheme::LogAtLastHolder);
     }
@@ -172,7 +200,7 @@ mod tests {
             (variable::NODES, "127.0.0.1:7000,[::1]:7001"),
             (variable::SECRET, secret.as_str()),
         ];
-        let place = read(&good).unwrap().cluster.unwrap();
+        let Way::Tcp(place, None) = read(&good).unwrap().way else { panic!("a place by TCP") };
         assert_eq!((place.me.0, place.addresses.len()), (1, 2));
         for (name, value) in [
             (variable::RANK, "2"),
@@ -183,6 +211,7 @@ mod tests {
             (variable::SCHEME, "both"),
             (variable::DEADLINE_MS, "0"),
             (variable::RUN, "../elsewhere"),
+            (variable::TRANSPORT, "pigeon"),
             (variable::LISTENER, "1"),
             (variable::LISTENER, "536870912"),
         ] {
@@ -193,5 +222,15 @@ mod tests {
             assert!(why.to_string().contains(name));
         }
         assert_eq!(read(&good[..1]).unwrap_err().name, variable::NODES);
+    }
+
+    #[test]
+    fn a_program_without_mpi_says_so() {
+        let place = read(&[(variable::TRANSPORT, "mpi")]);
+        if cfg!(feature = "mpi") {
+            assert!(place.is_ok(), "{place:?}");
+        } else {
+            assert!(place.unwrap_err().to_string().contains("built without MPI"));
+        }
     }
 }

@@ -28,10 +28,10 @@ use self::running::Running;
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
 use crate::interface::{Call, Layout, Outcome, Patience, Who};
-use crate::launch::Place;
+use crate::launch::{Place, Way};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
-use crate::transport::{Local, Tcp, TcpSettings, Transport};
+use crate::transport::{JoinError, Local, Tcp, TcpSettings, Transport};
 use crate::watch::{Detection, WORDS_A_PAGE};
 use crew::handler_stack;
 use lock_calls::lock_calls;
@@ -102,24 +102,14 @@ impl Dsm {
     /// # Errors
     /// [`Error::Join`], [`Error::Environment`], [`Error::Size`], [`Error::Host`].
     pub fn join(settings: Settings) -> Result<Self, Error> {
-        let Place { cluster, listener, detection, scheme, deadline, run } =
+        let Place { way, detection, scheme, deadline, run } =
             Place::read(|name| std::env::var(name).ok())?;
         let pages = pages_of(settings)?;
-        let nodes = cluster.as_ref().map_or(1, |cluster| cluster.addresses.len() as u16);
-        let me = cluster.as_ref().map_or(NodeId(0), |cluster| cluster.me);
-        let layout = layout(nodes, pages, settings.locks, scheme);
         let bound = 8 * pages * PAGE_BYTES + (1 << 20);
         let limits = TcpSettings { deadline, message_bytes_max: bound, queue_bytes_max: 2 * bound };
-        let transport: Box<dyn Transport> = match cluster {
-            None => Box::new(Local::mesh(1).remove(0)),
-            Some(mut cluster) => {
-                cluster.layout = [pages as u64, u64::from(settings.locks), scheme as u64, 0];
-                Box::new(match listener {
-                    Some(listener) => Tcp::join_by(&cluster, limits, &listener)?,
-                    None => Tcp::join(&cluster, limits)?,
-                })
-            }
-        };
+        let agreed = [pages as u64, u64::from(settings.locks), scheme as u64, 0];
+        let (transport, me, nodes) = connect(way, agreed, limits)?;
+        let layout = layout(nodes, pages, settings.locks, scheme);
         let views = Arc::new(TwoViews::new(pages * PAGE_BYTES, Some(BASE))?);
         let counters = run.and_then(|run| match Counters::new(&run, me, nodes) {
             Ok(counters) => Some(counters),
@@ -312,6 +302,31 @@ impl Dsm {
 
     fn call(&mut self, call: Call, limit: Limit<'_>) -> Result<Outcome, Error> {
         Ok(self.running.core.call(ThreadId::FIRST, call, limit)??)
+    }
+}
+
+/// Reaches the other nodes, which must have `agreed` to the same; this node's rank, and how many there are.
+fn connect(
+    way: Way,
+    agreed: [u64; 4],
+    limits: TcpSettings,
+) -> Result<(Box<dyn Transport>, NodeId, u16), JoinError> {
+    match way {
+        Way::Alone => Ok((Box::new(Local::mesh(1).remove(0)), NodeId(0), 1)),
+        Way::Tcp(mut cluster, listener) => {
+            cluster.layout = agreed;
+            let tcp = match listener {
+                Some(listener) => Tcp::join_by(&cluster, limits, &listener)?,
+                None => Tcp::join(&cluster, limits)?,
+            };
+            Ok((Box::new(tcp), cluster.me, cluster.addresses.len() as u16))
+        }
+        #[cfg(feature = "mpi")]
+        Way::Mpi => {
+            let mpi = crate::transport::Mpi::join(agreed, crate::launch::JOIN_WITHIN, limits)?;
+            let (me, nodes) = (mpi.rank(), mpi.nodes());
+            Ok((Box::new(mpi), me, nodes))
+        }
     }
 }
 

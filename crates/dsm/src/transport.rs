@@ -1,11 +1,13 @@
 //! Carrying messages between nodes: in order, none lost, or the peer is.
 //!
 //! [`Tcp`] connects processes on any machines, [`Local`] the nodes inside one process. Both hold to the suite in
-//! `tests/transport.rs`.
+//! `tests/transport.rs`. `Mpi` (feature `mpi`) connects the processes of an MPI job.
 
 mod credit;
 mod handshake;
 mod local;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod readiness;
 mod tcp;
 
@@ -18,6 +20,8 @@ use crate::address::NodeId;
 
 pub use handshake::{Cluster, JoinError, Refusal, Secret};
 pub use local::Local;
+#[cfg(feature = "mpi")]
+pub use mpi::Mpi;
 pub use tcp::{Tcp, TcpSettings};
 
 /// What a transport brings.

@@ -17,6 +17,8 @@ Examples:
   kyocho dsm run -n 4 ./sor 1024 1536          four nodes on this machine
   kyocho dsm run -n 2 count.scm                a Scheme program, which imports (kyocho dsm)
   kyocho dsm run -n 8 --hosts hosts.txt ./sor  on the hosts of a file, by ssh
+  mpirun -n 8 kyocho dsm run --transport mpi ./sor
+                                               as the processes of an MPI job
   kyocho dsm top                               what the nodes here do and wait for
   kyocho dsm check                             what this host offers
 
@@ -24,7 +26,7 @@ A file of hosts has one a line: NAME[:PORT] [SLOTS]. Nodes fill the slots in ord
 from PORT on (7700). The program and kyocho must be installed on each, at the same paths.
 
 Node 0 gets the standard input, and so do all on this machine where it is a file. Exit code: the greatest of all nodes', which for one that a signal
-ended is 128 and the signal's number.";
+ended is 128 and the signal's number. With MPI all of that is mpirun's.";
 
 /// Shared memory across nodes.
 #[derive(Debug, Subcommand)]
@@ -60,9 +62,9 @@ pub(crate) struct TopArguments {
 /// How nodes are started.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArguments {
-    /// How many nodes.
-    #[arg(short, long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=4096))]
-    pub(crate) nodes: u16,
+    /// How many nodes; default: 2, and with mpi as many as mpirun or srun has started.
+    #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) nodes: Option<u16>,
     /// A file of hosts; without it all nodes run here.
     #[arg(long, value_name = "FILE")]
     pub(crate) hosts: Option<PathBuf>,
@@ -88,6 +90,8 @@ pub(crate) struct RunArguments {
 pub(crate) enum Carrier {
     /// A TCP connection a pair.
     Tcp,
+    /// MPI, among the processes that mpirun or srun has started.
+    Mpi,
 }
 
 /// Who keeps a lock's log.

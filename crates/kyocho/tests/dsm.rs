@@ -263,6 +263,8 @@ fn mistakes_of_the_command_line_are_named() {
         (&["run", "-n", "2", "--hosts", hosts, "true"], 1, "1 slots for 2 nodes"),
         (&["run", "-n", "0", "true"], 2, "0 is not in 1..=4096"),
         (&["run", "--transport", "pigeon", "true"], 2, "possible values: tcp"),
+        (&["run", "--transport", "mpi", "true"], 1, "no MPI job has started this: mpirun -n N"),
+        (&["run", "--transport", "mpi", "-n", "2", "true"], 1, "leave out --nodes and --hosts"),
         (&["run", "--detection", "magic", "true"], 2, "use scan, userfault or protect"),
         (&["run"], 2, "<PROGRAM>"),
         (&["node", "true"], 0, ""),

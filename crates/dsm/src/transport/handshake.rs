@@ -128,6 +128,8 @@ pub enum JoinError {
     Listen(SocketAddr, io::Error),
     /// There must be 1 to 4,096 nodes, and this one among them.
     Size(usize),
+    /// MPI was initialised before in this process, or cannot be called by several threads.
+    Mpi,
     /// The host's.
     Io(io::Error),
 }
@@ -169,6 +171,10 @@ impl fmt::Display for JoinError {
             Self::Size(nodes) => write!(
                 f,
                 "a cluster of {nodes} nodes: 1 to 4096 are possible, each with a rank below that"
+            ),
+            Self::Mpi => f.write_str(
+                "MPI was initialised before in this process, or cannot be called by several threads: \
+                 a program joins once, and leaves MPI to that",
             ),
             Self::Io(why) => why.fmt(f),
         }

@@ -1,7 +1,7 @@
 //! `kyocho dsm run`: starts the nodes, waits for them, leaves none behind.
 //!
 //! On this host each node gets a socket that listens already, so no port can be taken in between. On others it binds the port that
-//! the file of hosts gives it.
+//! the file of hosts gives it. Under MPI, `mpirun` has started this command once for each node, and it becomes the program.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -24,7 +24,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::dsm::hosts::{Seat, seats};
-use crate::dsm::{Keeper, RunArguments};
+use crate::dsm::{Carrier, Keeper, RunArguments};
 use crate::terminal::complain;
 
 /// Runs programs on other hosts; as with ssh, a host and a command line are added.
@@ -34,7 +34,16 @@ const GRACE: Duration = Duration::from_secs(5);
 /// So often nodes are asked whether they have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// Nodes, where nobody says how many.
+const NODES_USUAL: u16 = 2;
+/// Variables that tell who was started by MPI: Open MPI's and MPICH's `mpirun`, Slurm's `srun`.
+const STARTED_BY_MPI: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID"];
+
 pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
+    if arguments.transport == Carrier::Mpi {
+        complain(&format!("kyocho dsm run: {}", become_program(arguments)));
+        return ExitCode::FAILURE;
+    }
     match start(arguments) {
         Ok(nodes) => ExitCode::from(watch(nodes, Duration::from_millis(arguments.deadline_ms))),
         Err(why) => {
@@ -44,6 +53,42 @@ pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
     }
 }
 
+/// Replaces this process by the program, as the node that MPI says; why that cannot be.
+fn become_program(arguments: &RunArguments) -> String {
+    if arguments.nodes.is_some() || arguments.hosts.is_some() {
+        return "with --transport mpi, mpirun says how many nodes there are and where: leave out --nodes and --hosts".to_owned();
+    }
+    if STARTED_BY_MPI.iter().all(|name| std::env::var_os(name).is_none()) {
+        return "no MPI job has started this: mpirun -n N kyocho dsm run --transport mpi PROGRAM"
+            .to_owned();
+    }
+    let this = match std::env::current_exe() {
+        Ok(this) => this,
+        Err(why) => return format!("cannot find myself: {why}"),
+    };
+    let words = command_line(&arguments.program, this.into());
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).envs(how(arguments)).env(variable::TRANSPORT, "mpi");
+    // The processes of a job on one host have one parent.
+    command.env(variable::RUN, run_name(std::os::unix::process::parent_id()));
+    format!("cannot run {}: {}", words[0].display(), command.exec())
+}
+
+/// The variables that say how nodes work.
+fn how(arguments: &RunArguments) -> Vec<(&'static str, String)> {
+    let scheme = match arguments.scheme {
+        Keeper::Manager => "manager",
+        Keeper::Holder => "holder",
+    };
+    let mut variables = vec![
+        (variable::SCHEME, scheme.to_owned()),
+        (variable::DEADLINE_MS, arguments.deadline_ms.to_string()),
+    ];
+    let detection = arguments.detection.map(|way| (variable::DETECTION, way.to_string()));
+    variables.extend(detection);
+    variables
+}
+
 /// The variables that all nodes get.
 fn common(
     arguments: &RunArguments,
@@ -51,35 +96,28 @@ fn common(
 ) -> Result<Vec<(&'static str, String)>, String> {
     let secret = Secret::random().map_err(|why| format!("no random numbers: {why}"))?;
     let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
-    let scheme = match arguments.scheme {
-        Keeper::Manager => "manager",
-        Keeper::Holder => "holder",
-    };
     let mut variables = vec![
         (variable::NODES, list.join(",")),
         (variable::SECRET, secret.to_hex()),
-        (variable::SCHEME, scheme.to_owned()),
-        (variable::DEADLINE_MS, arguments.deadline_ms.to_string()),
-        (variable::RUN, run_name()),
+        (variable::RUN, run_name(std::process::id())),
     ];
-    let detection = arguments.detection.map(|way| (variable::DETECTION, way.to_string()));
-    variables.extend(detection);
+    variables.extend(how(arguments));
     Ok(variables)
 }
 
-/// What the counters of all nodes are found under: this host's name, as far as such a name may be, and this process's number.
-fn run_name() -> String {
+/// What the counters of all nodes are found under: this host's name, as far as such a name may be, and the number of the process that starts them.
+fn run_name(starter: u32) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
     let host: String = host.chars().filter(plain).take(40).collect();
-    format!("{host}-{}", std::process::id())
+    format!("{host}-{starter}")
 }
 
 fn start(arguments: &RunArguments) -> Result<Vec<Child>, String> {
     let Some(file) = &arguments.hosts else { return start_here(arguments) };
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
-    let seats =
-        seats(&text, arguments.nodes).map_err(|why| format!("{}: {why}", file.display()))?;
+    let seats = seats(&text, arguments.nodes.unwrap_or(NODES_USUAL))
+        .map_err(|why| format!("{}: {why}", file.display()))?;
     let addresses: Vec<_> = seats.iter().map(Seat::address).collect::<Result<_, _>>()?;
     let variables = common(arguments, &addresses)?;
     let shell = std::env::var(REMOTE_SHELL).unwrap_or_else(|_| "ssh".to_owned());
@@ -99,8 +137,9 @@ fn start(arguments: &RunArguments) -> Result<Vec<Child>, String> {
 }
 
 fn start_here(arguments: &RunArguments) -> Result<Vec<Child>, String> {
-    let bound: std::io::Result<Vec<_>> =
-        (0..arguments.nodes).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+    let bound: std::io::Result<Vec<_>> = (0..arguments.nodes.unwrap_or(NODES_USUAL))
+        .map(|_| TcpListener::bind("127.0.0.1:0"))
+        .collect();
     let listeners = bound.map_err(|why| format!("no port for a node: {why}"))?;
     let addresses: std::io::Result<Vec<_>> =
         listeners.iter().map(TcpListener::local_addr).collect();

@@ -1,0 +1,394 @@
+//! MPI: the processes of one job, started by `mpirun` or Slurm, over whatever network MPI was built for. Feature `mpi`.
+//!
+//! ```text
+//!   send: frames that credit has paid for ──> MPI_Isend       take: MPI_Improbe ──> messages, credit
+//!            └── the rest, when credit comes ──^                  └─ nothing for long ──> Lost
+//! ```
+//!
+//! Frames, credit and signs of life are TCP's. MPI tells nobody that something has come: a thread that calls looks all the time, for it has nothing
+//! else to do; the thread that serves looks now and then, and not at all while another does. MPI knows no connections either: a peer's death shows as
+//! silence, or `mpirun` ends the job first, as it does unless told otherwise.
+
+mod port;
+
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, Ordering};
+use kyocho_sys::prim::clock::Instant;
+use kyocho_sys::prim::thread;
+
+use crate::address::NodeId;
+use crate::transport::credit::{FRAME_MAX, Incoming, Outgoing, Received};
+use crate::transport::handshake::NODES_MAX;
+use crate::transport::{Arrival, Cause, JoinError, TcpSettings, Traffic, Transport, Waiter};
+use crate::wire::VERSION;
+use port::{Kind, Port};
+
+/// Bytes of a stream in one message of MPI at most.
+const PIECE_MAX: usize = 2 * FRAME_MAX;
+/// Who calls looks without a pause for so long; then with one.
+const LOOK_HARD: Duration = Duration::from_millis(2);
+const CALLER_PAUSE: Duration = Duration::from_micros(50);
+/// Pauses of who serves, longer each time that nothing has come.
+const SERVICE_PAUSES: [Duration; 2] = [Duration::from_micros(10), Duration::from_micros(200)];
+/// Who closes gives so long to what is still being sent.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What every process says first.
+type Hello = [u64; 5];
+
+#[derive(Debug)]
+struct Peer {
+    node: NodeId,
+    out: Outgoing,
+    input: Incoming,
+    spoke: Instant,
+    heard: Instant,
+    /// It gets nothing any more.
+    deaf: bool,
+    /// How it ended.
+    over: Option<Arrival>,
+}
+
+#[derive(Debug)]
+struct State {
+    port: Port,
+    /// By rank, without this process.
+    peers: Vec<Peer>,
+    /// What is to be told with the next arrivals.
+    untold: Vec<Arrival>,
+    traffic: Traffic,
+    look_next: Instant,
+    left: bool,
+}
+
+/// One process of an MPI job.
+#[derive(Debug)]
+pub struct Mpi {
+    me: NodeId,
+    nodes: u16,
+    settings: TcpSettings,
+    state: Mutex<State>,
+    caller_waits: AtomicBool,
+    roused: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl Mpi {
+    /// Takes this process's place in its job; started without `mpirun`, it is a job of one. Once in a process's life, and on the thread that leaves.
+    /// Blocks until all are there, `join_within` at most.
+    ///
+    /// # Errors
+    /// [`JoinError::Mpi`], [`JoinError::Size`]; [`JoinError::Missing`], [`JoinError::Version`] or [`JoinError::Layout`] of a peer.
+    pub fn join(
+        layout: [u64; 4],
+        join_within: Duration,
+        settings: TcpSettings,
+    ) -> Result<Self, JoinError> {
+        let (port, rank, size) = Port::begin().ok_or(JoinError::Mpi)?;
+        if size as usize > NODES_MAX {
+            return Err(JoinError::Size(size as usize));
+        }
+        let (me, nodes, now) = (NodeId(rank as u16), size as u16, Instant::now());
+        let peer = |node| Peer {
+            node,
+            out: Outgoing::new(settings.queue_bytes_max),
+            input: Incoming::new(settings.message_bytes_max),
+            spoke: now,
+            heard: now,
+            deaf: false,
+            over: None,
+        };
+        let peers = (0..nodes).map(NodeId).filter(|node| *node != me).map(peer).collect();
+        let mut state = State {
+            port,
+            peers,
+            untold: Vec::new(),
+            traffic: Traffic::default(),
+            look_next: now,
+            left: false,
+        };
+        let [pages, locks, scheme, other] = layout;
+        state.greet([u64::from(VERSION), pages, locks, scheme, other], now + join_within)?;
+        Ok(Self {
+            me,
+            nodes,
+            settings,
+            state: Mutex::new(state),
+            caller_waits: AtomicBool::new(false),
+            roused: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// This process's rank.
+    #[must_use]
+    pub fn rank(&self) -> NodeId {
+        self.me
+    }
+
+    /// How many processes there are.
+    #[must_use]
+    pub fn nodes(&self) -> u16 {
+        self.nodes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// How often the clock is looked at: twice between two signs of life.
+    fn look_every(&self) -> Duration {
+        self.settings.deadline / 8
+    }
+
+    /// Whether it is time to look for what has come: another thread may be at it.
+    fn is_mine(&self, waiter: Waiter) -> bool {
+        waiter == Waiter::Caller || !self.caller_waits.load(Ordering::Acquire)
+    }
+
+    fn wait_for_news(&self, waiter: Waiter, timeout: Duration) -> bool {
+        let begun = Instant::now();
+        let [mut pause, pause_max] = SERVICE_PAUSES;
+        loop {
+            let is_roused = waiter == Waiter::Caller && self.roused.swap(false, Ordering::AcqRel);
+            if self.is_closed() || is_roused || self.is_mine(waiter) && self.lock().has_news() {
+                return !self.is_closed();
+            }
+            let waited = begun.elapsed();
+            if waited >= timeout {
+                return true;
+            }
+            match waiter {
+                Waiter::Caller if waited < LOOK_HARD => thread::yield_now(),
+                Waiter::Caller => thread::park_timeout(CALLER_PAUSE),
+                Waiter::Service => {
+                    thread::park_timeout(pause);
+                    pause = (2 * pause).min(pause_max);
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Tells all others who this is, and hears it of them.
+    fn greet(&mut self, mine: Hello, until: Instant) -> Result<(), JoinError> {
+        let bytes: Vec<u8> = mine.iter().flat_map(|number| number.to_le_bytes()).collect();
+        for peer in &self.peers {
+            self.port.send(peer.node, Kind::Hello, &bytes);
+        }
+        let mut missing: Vec<_> = self.peers.iter().map(|peer| peer.node).collect();
+        let mut wrong = None;
+        while !missing.is_empty() || !self.port.settle() {
+            match self.port.receive() {
+                // Who was faster has sent more: it is heard when all are there.
+                Some((from, Some(Kind::Stream), bytes)) => self.hear(from, &bytes),
+                Some((from, kind, theirs)) => {
+                    missing.retain(|node| *node != from);
+                    wrong = wrong.or(mistake(from, kind, &bytes, &theirs));
+                }
+                None if Instant::now() >= until => return Err(JoinError::Missing(missing, None)),
+                None => thread::yield_now(),
+            }
+        }
+        wrong.map_or(Ok(()), Err)
+    }
+
+    fn peer(&mut self, node: NodeId) -> Option<&mut Peer> {
+        self.peers.iter_mut().find(|peer| peer.node == node)
+    }
+
+    fn has_news(&self) -> bool {
+        !self.untold.is_empty() || self.port.has_more()
+    }
+
+    /// Sends to a peer what credit has paid for.
+    fn push(&mut self, to: NodeId) {
+        let Self { port, peers, .. } = self;
+        let Some(peer) = peers.iter_mut().find(|peer| peer.node == to && !peer.deaf) else {
+            return;
+        };
+        while !peer.out.ready().is_empty() {
+            let ready = peer.out.ready();
+            let bytes = ready.len().min(PIECE_MAX);
+            port.send(to, Kind::Stream, &ready[..bytes]);
+            peer.out.sent(bytes);
+            peer.spoke = Instant::now();
+        }
+    }
+
+    /// Takes in what a peer's stream brought.
+    fn hear(&mut self, from: NodeId, bytes: &[u8]) {
+        let (mut arrivals, mut credit, mut goodbye) = (Vec::new(), 0_usize, false);
+        let Some(peer) = self.peer(from).filter(|peer| peer.over.is_none()) else { return };
+        peer.heard = Instant::now();
+        let taken = peer.input.take(bytes, |received| match received {
+            Received::Message(message) => arrivals.push(Arrival::Message(from, message)),
+            Received::Credit(bytes) => credit = credit.saturating_add(bytes),
+            Received::Goodbye => goodbye = true,
+        });
+        peer.out.credited(credit);
+        let owed = peer.input.owed();
+        owed.into_iter().for_each(|bytes| peer.out.give_credit(bytes));
+        for arrival in &arrivals {
+            let Arrival::Message(_, message) = arrival else { continue };
+            self.traffic.messages_received += 1;
+            self.traffic.bytes_received += message.len() as u64;
+        }
+        self.untold.append(&mut arrivals);
+        if taken.is_err() {
+            self.over(from, Arrival::Lost(from, Cause::Nonsense));
+        } else if goodbye {
+            self.over(from, Arrival::Left(from));
+        }
+        self.push(from);
+    }
+
+    /// Nothing comes from a peer any more.
+    fn over(&mut self, node: NodeId, how: Arrival) {
+        let Some(peer) = self.peer(node).filter(|peer| peer.over.is_none()) else { return };
+        // Who has left may still wait for goodbyes.
+        peer.deaf |= matches!(how, Arrival::Lost(..));
+        peer.over = Some(how.clone());
+        self.untold.push(how);
+    }
+
+    /// Takes in all that has come.
+    fn receive(&mut self) {
+        while let Some((from, kind, bytes)) = self.port.receive() {
+            match kind {
+                Some(Kind::Stream) => self.hear(from, &bytes),
+                Some(Kind::Closed) => self.over(from, Arrival::Lost(from, Cause::Closed)),
+                Some(Kind::Hello) | None => self.over(from, Arrival::Lost(from, Cause::Nonsense)),
+            }
+        }
+        self.port.settle();
+    }
+
+    /// Gives signs of life, and notices where there are none.
+    fn look_at_clock(&mut self, now: Instant, deadline: Duration) {
+        let mut speak = Vec::new();
+        let mut silent = Vec::new();
+        for peer in self.peers.iter_mut().filter(|peer| !peer.deaf) {
+            if now.saturating_duration_since(peer.spoke) >= deadline / 4 {
+                peer.out.alive();
+                speak.push(peer.node);
+            }
+            if peer.over.is_none() && now.saturating_duration_since(peer.heard) > deadline {
+                silent.push(peer.node);
+            }
+        }
+        speak.into_iter().for_each(|node| self.push(node));
+        silent.into_iter().for_each(|node| self.over(node, Arrival::Lost(node, Cause::Silent)));
+    }
+
+    /// Whether everybody has said goodbye.
+    fn all_left(&self) -> bool {
+        self.peers.iter().all(|peer| matches!(peer.over, Some(Arrival::Left(_))))
+    }
+}
+
+/// What is wrong with a peer that said this first.
+fn mistake(from: NodeId, kind: Option<Kind>, mine: &[u8], theirs: &[u8]) -> Option<JoinError> {
+    if kind != Some(Kind::Hello) {
+        return Some(JoinError::Missing(vec![from], None));
+    }
+    let version = theirs.first_chunk().map(|version| u64::from_le_bytes(*version));
+    match version {
+        Some(version) if version == u64::from(VERSION) => {
+            (mine != theirs).then_some(JoinError::Layout(from))
+        }
+        other => Some(JoinError::Version(from, other.unwrap_or(0) as u16)),
+    }
+}
+
+impl Transport for Mpi {
+    fn send(&self, to: NodeId, message: &[u8]) {
+        let mut state = self.lock();
+        let Some(peer) = state.peer(to).filter(|peer| !peer.deaf) else { return };
+        if peer.out.message(message).is_err() {
+            return state.over(to, Arrival::Lost(to, Cause::Congested));
+        }
+        state.traffic.messages_sent += 1;
+        state.traffic.bytes_sent += message.len() as u64;
+        state.push(to);
+    }
+
+    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
+        match waiter {
+            Waiter::Caller => {
+                self.caller_waits.store(true, Ordering::Release);
+                let is_open = self.wait_for_news(waiter, timeout);
+                self.caller_waits.store(false, Ordering::Release);
+                is_open
+            }
+            Waiter::Service => self.wait_for_news(waiter, timeout.min(self.look_every())),
+        }
+    }
+
+    fn take(&self) -> Vec<Arrival> {
+        let mut state = self.lock();
+        state.receive();
+        let now = Instant::now();
+        if now >= state.look_next {
+            state.look_next = now + self.look_every();
+            state.look_at_clock(now, self.settings.deadline);
+        }
+        let arrivals = core::mem::take(&mut state.untold);
+        // What this node ended itself is no news.
+        if self.is_closed() { Vec::new() } else { arrivals }
+    }
+
+    fn rouse(&self) {
+        self.roused.store(true, Ordering::Release);
+    }
+
+    fn leave(&self) {
+        let mut state = self.lock();
+        if core::mem::replace(&mut state.left, true) {
+            return;
+        }
+        state.peers.iter_mut().for_each(|peer| peer.out.goodbye());
+        for at in 0..state.peers.len() {
+            let node = state.peers[at].node;
+            state.push(node);
+        }
+    }
+
+    fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut state = self.lock();
+        if !state.left {
+            for at in 0..state.peers.len() {
+                let node = state.peers[at].node;
+                state.port.send(node, Kind::Closed, &[]);
+            }
+        }
+        // What others send meanwhile must go somewhere, or their sends and these wait for each other.
+        let until = Instant::now() + LINGER;
+        while !state.port.settle() && Instant::now() < until {
+            state.receive();
+            thread::yield_now();
+        }
+        let together = state.left && state.all_left();
+        state.port.end(together);
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.lock().traffic
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
