@@ -1,73 +1,146 @@
-//! Molecules that attract and repel each other, in the shape of SPLASH's WATER (paper 3, figure 4): each node computes the pairs of its
-//! molecules with half of all others, adds forces up under a lock a molecule, and moves its own.
+//! Molecules of water, in the shape of SPLASH's WATER (paper 3, figure 4): each node computes the pairs of its molecules with half of all others, nine
+//! distances a pair, adds forces up under a lock a molecule, and moves its own.
 //!
 //! ```text
 //! kyocho dsm run -n 2 water [MOLECULES STEPS]
 //! ```
-//! The order of additions to a force differs from run to run, so forces are whole numbers (as fixed-point machines have them): the
-//! result is that of the sequential program, bit for bit.
+//! Node 0 computes it alone and by as many kernel threads as there are nodes as well, and compares. The order of additions to a force differs from run
+//! to run, so forces are whole numbers (as fixed-point machines have them): all results are equal, bit for bit.
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
-use core::cell::Cell;
 use core::error::Error;
 use core::ops::Range;
-use std::time::Instant;
+use std::sync::{Barrier, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use kyocho::dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Settings};
 
-/// Position and velocity, in parts of the box and of a step.
-type State = [f64; 6];
-type Force = [i64; 3];
-/// Forces are multiples of 2^-40.
+/// Where a molecule's oxygen and its two hydrogens are, in parts of the box; or how fast, in parts of a step.
+type Atoms = [[f64; 3]; 3];
+/// On each of them, in multiples of 2^-40.
+type Force = [[i64; 3]; 3];
+
 const SCALE: f64 = 1_099_511_627_776.0;
+const CHARGES: [f64; 3] = [-0.8, 0.4, 0.4];
+/// Where the hydrogens are, beside the oxygen.
+const SHAPE: Atoms = [[0.0, 0.0, 0.0], [0.012, 0.009, 0.0], [-0.012, 0.009, 0.0]];
+/// Atoms of a molecule that keep their distance, and which.
+const BONDS: [(usize, usize, f64); 3] = [(0, 1, 0.015), (0, 2, 0.015), (1, 2, 0.024)];
 
 /// Molecules on a lattice, a little out of place.
-fn begin(index: usize, molecules: usize) -> State {
+fn begin(index: usize, molecules: usize) -> Atoms {
     let side = (molecules as f64).cbrt().ceil() as usize;
     let place = |axis: usize| {
         let noise = ((index * 3 + axis) * 7919 % 1009) as f64 / 1009.0;
         ((index / side.pow(axis as u32) % side) as f64 + 0.5 + 0.2 * noise) / side as f64
     };
-    [place(0), place(1), place(2), 0.0, 0.0, 0.0]
+    SHAPE.map(|atom| [0, 1, 2].map(|axis| place(axis) + atom[axis]))
 }
 
-/// What `other` does to `one`, through the nearest border of the box.
-fn force(one: &State, other: &State) -> Force {
-    let mut between = [0, 1, 2].map(|axis| one[axis] - other[axis]);
-    between.iter_mut().for_each(|distance| *distance -= distance.round());
-    let square = between.iter().map(|distance| distance * distance).sum::<f64>() + 0.01;
-    let strength = 1e-6 / (square * square) - 1e-4 / square;
-    between.map(|distance| (strength * distance * SCALE) as i64)
+/// What two molecules do to each other, through the nearest border of the box.
+fn pair(one: &Atoms, other: &Atoms) -> [Force; 2] {
+    let around = [0, 1, 2].map(|axis| (one[0][axis] - other[0][axis]).round());
+    let mut forces = [[[0; 3]; 3]; 2];
+    for (a, from) in one.iter().enumerate() {
+        for (b, to) in other.iter().enumerate() {
+            let between = [0, 1, 2].map(|axis| from[axis] - to[axis] - around[axis]);
+            let square = between.iter().map(|part| part * part).sum::<f64>() + 1e-4;
+            let distance = square.sqrt();
+            let mut strength = 1e-6 * CHARGES[a] * CHARGES[b] / (square * distance);
+            if (a, b) == (0, 0) {
+                strength += 1e-2 * (-50.0 * distance).exp() / distance;
+            }
+            for axis in 0..3 {
+                let part = (strength * between[axis] * SCALE) as i64;
+                forces[0][a][axis] += part;
+                forces[1][b][axis] -= part;
+            }
+        }
+    }
+    forces
 }
 
-fn add(to: &Cell<Force>, what: Force, sign: i64) {
-    let sum = to.get();
-    to.set([0, 1, 2].map(|axis| sum[axis] + sign * what[axis]));
+fn add(to: &mut Force, what: &Force) {
+    to.iter_mut().flatten().zip(what.iter().flatten()).for_each(|(sum, part)| *sum += part);
 }
 
-/// The forces of the pairs of `mine` with the half of all that follows each, into `sums`.
-fn forces(states: &[Cell<State>], mine: Range<usize>, sums: &[Cell<Force>]) {
-    let count = states.len();
+/// The forces of the pairs of `mine` with the half of all that follows each.
+fn forces(at: impl Fn(usize) -> Atoms, molecules: usize, mine: Range<usize>) -> Vec<Force> {
+    let mut sums = vec![Force::default(); molecules];
     for one in mine {
-        let here = states[one].get();
-        let half = count / 2 - usize::from(count.is_multiple_of(2) && one >= count / 2);
-        for other in (1..=half).map(|step| (one + step) % count) {
-            let force = force(&here, &states[other].get());
-            add(&sums[one], force, 1);
-            add(&sums[other], force, -1);
+        let here = at(one);
+        let half = molecules / 2 - usize::from(molecules.is_multiple_of(2) && one >= molecules / 2);
+        for other in (1..=half).map(|step| (one + step) % molecules) {
+            let [on_one, on_other] = pair(&here, &at(other));
+            add(&mut sums[one], &on_one);
+            add(&mut sums[other], &on_other);
         }
     }
+    sums
 }
 
-fn step(states: &[Cell<State>], sums: &[Cell<Force>], mine: Range<usize>) {
-    for molecule in mine {
-        let (mut state, sum) = (states[molecule].get(), sums[molecule].replace([0; 3]));
+/// Where a molecule is a step later.
+fn step(atoms: Atoms, speeds: &mut Atoms, sum: &Force) -> Atoms {
+    let mut pull = sum.map(|atom| atom.map(|part| part as f64 / SCALE));
+    for (a, b, length) in BONDS {
+        let between = [0, 1, 2].map(|axis| atoms[b][axis] - atoms[a][axis]);
+        let distance = between.iter().map(|part| part * part).sum::<f64>().sqrt();
         for axis in 0..3 {
-            state[axis + 3] += sum[axis] as f64 / SCALE * 1e-3;
-            state[axis] = (state[axis] + state[axis + 3]).rem_euclid(1.0);
+            let part = 1e-3 * (distance - length) * between[axis] / distance;
+            pull[a][axis] += part;
+            pull[b][axis] -= part;
         }
-        states[molecule].set(state);
     }
+    let speed = |atom: usize, axis: usize| speeds[atom][axis] + pull[atom][axis];
+    *speeds = [0, 1, 2].map(|atom| [0, 1, 2].map(|axis| speed(atom, axis)));
+    let moved = [0, 1, 2].map(|atom| [0, 1, 2].map(|axis| atoms[atom][axis] + speeds[atom][axis]));
+    // A molecule is where its oxygen is.
+    moved.map(|atom| [0, 1, 2].map(|axis| atom[axis] - moved[0][axis].floor()))
+}
+
+/// What one of several takes.
+fn part(which: usize, of: usize, molecules: usize) -> Range<usize> {
+    molecules * which / of..molecules * (which + 1) / of
+}
+
+/// All molecules, beginning with `first`: who begins elsewhere meets nobody.
+fn all_from(first: usize, molecules: usize) -> impl Iterator<Item = usize> {
+    (0..molecules).map(move |step| (first + step) % molecules)
+}
+
+/// By kernel threads of this process alone, and how long that takes.
+fn by_threads(threads: usize, molecules: usize, steps: usize) -> (Vec<Atoms>, Duration) {
+    let places =
+        RwLock::new((0..molecules).map(|index| begin(index, molecules)).collect::<Vec<_>>());
+    let totals: Vec<_> = (0..molecules).map(|_| Mutex::new(Force::default())).collect();
+    let total = |index: usize| totals[index].lock().unwrap_or_else(PoisonError::into_inner);
+    let all = Barrier::new(threads);
+    let work = |which: usize| {
+        let mine = part(which, threads, molecules);
+        let mut speeds = vec![Atoms::default(); molecules];
+        for _ in 0..steps {
+            let sums = {
+                let places = places.read().unwrap_or_else(PoisonError::into_inner);
+                forces(|index| places[index], molecules, mine.clone())
+            };
+            all_from(mine.start, molecules).for_each(|index| add(&mut total(index), &sums[index]));
+            all.wait();
+            let mut places = places.write().unwrap_or_else(PoisonError::into_inner);
+            for index in mine.clone() {
+                let sum = core::mem::take(&mut *total(index));
+                places[index] = step(places[index], &mut speeds[index], &sum);
+            }
+            drop(places);
+            all.wait();
+        }
+    };
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let work = &work;
+        (0..threads).for_each(|which| drop(scope.spawn(move || work(which))));
+    });
+    let time = begun.elapsed();
+    (places.into_inner().unwrap_or_else(PoisonError::into_inner), time)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -75,58 +148,58 @@ fn main() -> Result<(), Box<dyn Error>> {
     let number =
         |place: usize, usual: usize| words.get(place).map_or(Ok(usual), |word| word.parse());
     let (molecules, steps) = (number(0, 1728)?, number(1, 3)?);
-    let all: Vec<_> = (0..molecules).map(|index| Cell::new(begin(index, molecules))).collect();
-    let sums = vec![Cell::new([0; 3]); molecules];
-    let begun = Instant::now();
-    for _ in 0..steps {
-        forces(&all, 0..molecules, &sums);
-        step(&all, &sums, 0..molecules);
-    }
-    let alone = begun.elapsed();
 
     let mut dsm =
-        Dsm::join(Settings { memory_bytes: 100 * molecules + (1 << 20), locks: molecules as u32 })?;
-    let shared = dsm.allocate::<State>(molecules, Placement::Blocks)?;
+        Dsm::join(Settings { memory_bytes: 150 * molecules + (1 << 20), locks: molecules as u32 })?;
+    let shared = dsm.allocate::<Atoms>(molecules, Placement::Blocks)?;
     let totals = dsm.allocate::<Force>(molecules, Placement::Blocks)?;
     let (me, nodes) = (usize::from(dsm.rank()), usize::from(dsm.nodes()));
-    let mine = molecules * me / nodes..molecules * (me + 1) / nodes;
+    // The others wait at the barrier below.
+    let alone =
+        (me == 0).then(|| [by_threads(1, molecules, steps), by_threads(nodes, molecules, steps)]);
+    let mine = part(me, nodes, molecules);
+    let mut speeds = vec![Atoms::default(); molecules];
     for index in mine.clone() {
         dsm.cells(&shared)[index].set(begin(index, molecules));
-    }
-    // Who moves a molecule takes its lock without a message.
-    for index in mine.clone() {
+        // Who moves a molecule takes its lock without a message.
         dsm.move_lock(LockId(index as u32), NodeId(dsm.rank()))?;
     }
     dsm.barrier(BarrierKind::Ordinary)?;
     let begun = Instant::now();
     for _ in 0..steps {
-        // Sums of this node first: one lock a molecule and step, as WATER has it; each node begins with its own.
-        let own = vec![Cell::new([0; 3]); molecules];
-        forces(dsm.cells(&shared), mine.clone(), &own);
-        let all = (0..molecules).map(|step| (mine.start + step) % molecules);
-        for (index, sum) in all.map(|index| (index, &own[index])) {
-            if sum.get() == [0; 3] {
-                continue;
-            }
+        // Sums of this node first: one lock a molecule and step, as WATER has it.
+        let places = dsm.cells(&shared);
+        let sums = forces(|index| places[index].get(), molecules, mine.clone());
+        for index in all_from(mine.start, molecules).filter(|index| sums[*index] != [[0; 3]; 3]) {
             dsm.acquire(LockId(index as u32), Mode::Exclusive)?;
-            add(&dsm.cells(&totals)[index], sum.get(), 1);
+            let total = &dsm.cells(&totals)[index];
+            let mut sum = total.get();
+            add(&mut sum, &sums[index]);
+            total.set(sum);
             dsm.release(LockId(index as u32))?;
         }
         dsm.barrier(BarrierKind::Ordinary)?;
-        step(dsm.cells(&shared), dsm.cells(&totals), mine.clone());
+        let (places, totals) = (dsm.cells(&shared), dsm.cells(&totals));
+        for index in mine.clone() {
+            let sum = totals[index].replace(Force::default());
+            places[index].set(step(places[index].get(), &mut speeds[index], &sum));
+        }
         dsm.barrier(BarrierKind::Ordinary)?;
     }
     let (together, counted) = (begun.elapsed(), dsm.statistics());
-    let bits = |state: State| state.map(f64::to_bits);
-    if !dsm.cells(&shared).iter().zip(&all).all(|(one, other)| bits(one.get()) == bits(other.get()))
-    {
-        return Err("the molecules are not where the sequential program has them".into());
-    }
-    if me == 0 {
+    if let Some([(expected, one), (by_threads, threads)]) = alone {
+        let bits = |atoms: &Atoms| atoms.map(|atom| atom.map(f64::to_bits));
+        let found = dsm.cells(&shared).iter().map(|atoms| bits(&atoms.get()));
+        if !found.eq(expected.iter().map(bits))
+            || !by_threads.iter().map(bits).eq(expected.iter().map(bits))
+        {
+            return Err("the molecules are not where the sequential program has them".into());
+        }
         println!(
-            "water, {molecules} molecules, {steps} steps on {nodes} nodes, writes by {}: {:.2} times as fast as one, {} messages, {} bytes, {} locks, equal bit for bit",
+            "water, {molecules} molecules, {steps} steps on {nodes} nodes, writes by {}: {:.2} times as fast as one, {:.2} times as fast as {nodes} kernel threads, {} messages, {} bytes, {} locks, equal bit for bit",
             dsm.detection(),
-            alone.as_secs_f64() / together.as_secs_f64(),
+            one.as_secs_f64() / together.as_secs_f64(),
+            threads.as_secs_f64() / together.as_secs_f64(),
             counted.traffic.messages_sent,
             counted.traffic.bytes_sent,
             counted.locks,
