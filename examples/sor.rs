@@ -91,11 +91,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     if me == 0 {
         let share = (after.detecting() - before.detecting()).as_secs_f64() / together.as_secs_f64();
         println!(
-            "sor {rows}x{} on {nodes} nodes, {} barrier, writes by {}: {:.2} times as fast as one, {} messages, {} bytes, {:.1} % noticing writes, equal bit for bit",
+            "sor {rows}x{} on {nodes} nodes, {} barrier, writes by {}: {:.2} times as fast as one, {:.1} us a round, {} messages, {} bytes, {:.1} % noticing writes, equal bit for bit",
             2 * columns,
             if kind == BarrierKind::Ordinary { "ordinary" } else { "single-read-write" },
             dsm.detection(),
             alone.as_secs_f64() / together.as_secs_f64(),
+            together.as_secs_f64() * 1e6 / rounds as f64,
             after.traffic.messages_sent - before.traffic.messages_sent,
             after.traffic.bytes_sent - before.traffic.bytes_sent,
             100.0 * share,

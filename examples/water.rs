@@ -10,8 +10,9 @@
 
 use core::error::Error;
 use core::ops::Range;
+use core::time::Duration;
 use std::sync::{Barrier, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kyocho::dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Settings};
 

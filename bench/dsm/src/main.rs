@@ -3,12 +3,14 @@
 //!
 //! ```text
 //! dsm [all|locks|pages] [TURNS]
+//! kyocho dsm run -n 2 dsm node [TURNS]      barrier, and lock and increment, by nodes that are processes, over whatever carries their messages
 //! ```
 //! Prints a figure a line, as JSON: its name, and its value. Figures 4 and 5 are programs, `examples/water.rs` and `examples/sor.rs`; `bench/run --part dsm`
 //! runs all of it in rounds.
 
 mod cluster;
 mod locks;
+mod node;
 mod pages;
 
 /// Prints a figure.
@@ -20,6 +22,9 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let turns = words.get(1).map_or(1000, |word| word.parse().expect("TURNS is a number"));
     let wanted = |name: &str| words.first().is_none_or(|word| word == name || word == "all");
+    if words.first().is_some_and(|word| word == "node") {
+        return node::run(turns);
+    }
     if wanted("locks") {
         locks::run(turns);
     }

@@ -4,6 +4,7 @@
 //! bit for bit before they say how much faster they were. A round runs everything once. With `--namespaces` the programs run a second time, on hosts with
 //! network stacks of their own (`bench/namespaces`), where that is permitted.
 
+mod mpi;
 mod plot;
 
 use crate::lisp::build_kyocho;
@@ -20,7 +21,7 @@ const RUN_SECONDS_MAX: u32 = 300;
 /// A line of the report: the figure, what it is, its unit, its mark.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
-const LINES: [Line; 33] = [
+const LINES: [Line; 43] = [
     ("figure-1-worker", "figure 1 (1), a worker manages: old scheme over new", "ratio", ">= 1.6"),
     ("figure-1-worker-us", "an increment by the new", "us", ""),
     ("figure-1-worker-messages", "its messages", "", "<= 4"),
@@ -53,6 +54,7 @@ const LINES: [Line; 33] = [
     ("page-fetch", "a page fetched over the 4 KiB echo", "ratio", "<= 1.5"),
     ("barrier", "a barrier of two nodes over the round trip", "ratio", ""),
     ("water", "figure 4, 1728 molecules on 2 nodes: sequential over this", "ratio", ""),
+    ("water-threads", "2 kernel threads over this", "ratio", ">= 0.8"),
     (
         "sor-ordinary",
         "figure 5, SOR 1024 x 1536 on 2 nodes, ordinary barrier: sequential over this",
@@ -71,6 +73,20 @@ const LINES: [Line; 33] = [
     ("sor-ordinary-traps-share", "of its time spent noticing writes (the paper: 49)", "%", ""),
     ("sor-single-traps", "the same with the single-read-write barrier", "ratio", ""),
     ("sor-single-traps-share", "of its time spent noticing writes (the paper: 9)", "%", "<= 9"),
+    ("mpi-barrier-us", "MPI's barrier of two processes, over TCP", "us", ""),
+    ("mpi-barrier", "a barrier of two nodes over it", "ratio", "<= 1.5"),
+    ("mpi-lock-us", "lock and increment in MPI's window, over TCP", "us", ""),
+    ("mpi-lock", "a turn of two nodes over it", "ratio", ""),
+    ("mpi-sor", "SOR in MPI, over TCP: sequential over this", "ratio", ""),
+    (
+        "mpi-sor-nodes",
+        "SOR in MPI over that on 2 nodes, single-read-write barrier",
+        "ratio",
+        ">= 0.9",
+    ),
+    ("mpi-memory-barrier-us", "MPI's barrier, over shared memory", "us", ""),
+    ("mpi-memory-barrier", "a barrier of two nodes by MPI over it", "ratio", "<= 1.5"),
+    ("mpi-memory-lock", "a turn of two nodes by MPI over MPI's window", "ratio", ""),
     ("water-hosts", "figure 4 on two hosts: sequential over this", "ratio", ""),
     ("sor-ordinary-hosts", "figure 5 on two hosts, ordinary barrier", "ratio", ""),
     ("sor-single-hosts", "figure 5 on two hosts, single-read-write barrier", "ratio", ""),
@@ -101,6 +117,8 @@ const RUNS_ON_HOSTS: [(&str, &[&str]); 3] = [
 /// What is measured, built.
 struct Programs {
     locks_and_pages: PathBuf,
+    /// Where there is one to compare with.
+    mpi: Option<mpi::Mpi>,
     kyocho: PathBuf,
     examples: PathBuf,
 }
@@ -113,7 +131,8 @@ pub fn run(options: &Options) -> Result<Part, String> {
     let programs = Programs::build(&options.build_into())?;
     let turns = if options.quick { "200" } else { "2000" };
     let on_hosts = if options.namespaces { &RUNS_ON_HOSTS[..] } else { &[] };
-    let mut progress = Progress::new(options.rounds() * (1 + RUNS.len() + on_hosts.len()));
+    let steps = 1 + RUNS.len() + on_hosts.len() + usize::from(programs.mpi.is_some());
+    let mut progress = Progress::new(options.rounds() * steps);
     let mut figures: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for round in 1..=options.rounds() {
         progress.step(&format!("round {round}: locks and pages"));
@@ -125,6 +144,10 @@ pub fn run(options: &Options) -> Result<Part, String> {
         for (name, words) in on_hosts {
             progress.step(&format!("round {round}: {name}"));
             all.extend(programs.hosts(name, words)?);
+        }
+        if let Some(mpi) = &programs.mpi {
+            progress.step(&format!("round {round}: MPI"));
+            all.extend(programs.beside(mpi, turns, &all)?);
         }
         all.into_iter().for_each(|(name, value)| figures.entry(name).or_default().push(value));
     }
@@ -153,22 +176,19 @@ impl Programs {
             "--example",
             "water",
         ]))?;
+        let mpi = mpi::Mpi::build(&into);
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet", "--release", "--manifest-path", "bench/dsm/Cargo.toml"]);
+        cargo.args(mpi.is_some().then_some("--features=mpi"));
         build::finish(cargo.arg("--target-dir").arg(&into))?;
         let examples = into.join("kyocho/release/examples");
-        Ok(Self { locks_and_pages: into.join("release/dsm"), kyocho, examples })
+        Ok(Self { locks_and_pages: into.join("release/dsm"), mpi, kyocho, examples })
     }
 
     /// The figures of one run of `bench/dsm`.
     fn locks_and_pages(&self, turns: &str) -> Result<Vec<(String, f64)>, String> {
         let mut command = process::limited(&self.locks_and_pages, RUN_SECONDS_MAX);
-        let run = process::run(command.args(["all", turns]))?;
-        let lines = run.output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let figures = lines.filter_map(|line| {
-            Some((line["figure"].as_str()?.to_owned(), line["value"].as_f64()?))
-        });
-        Ok(figures.collect())
+        Ok(figures_of(&process::run(command.args(["all", turns]))?.output))
     }
 
     /// The figures of a program on two nodes: how many times as fast as alone, and the share of time noticing writes where it tells.
@@ -181,9 +201,44 @@ impl Programs {
         let mut command = process::limited(&self.kyocho, RUN_SECONDS_MAX);
         command.args(["dsm", "run", "-n", "2"]).args(how).arg("--");
         let run = process::run(command.arg(self.examples.join(words[0])).args(&words[1..]))?;
-        let share = number_before(&run.output, " % noticing writes");
-        let share = share.map(|share| (format!("{name}-share"), share));
-        Ok([(name.to_owned(), faster(name, &run.output)?)].into_iter().chain(share).collect())
+        let told = [
+            ("share", " % noticing writes"),
+            ("threads", " times as fast as 2 kernel threads"),
+            ("round-us", " us a round"),
+        ];
+        let told = told.into_iter().filter_map(|(part, words)| {
+            Some((format!("{name}-{part}"), number_before(&run.output, words)?))
+        });
+        Ok([(name.to_owned(), faster(name, &run.output)?)].into_iter().chain(told).collect())
+    }
+
+    /// What MPI takes for the same, and how many times as long nodes do; `all` has what was measured before in this round.
+    fn beside(
+        &self,
+        mpi: &mpi::Mpi,
+        turns: &str,
+        all: &[(String, f64)],
+    ) -> Result<Vec<(String, f64)>, String> {
+        let node = [self.locks_and_pages.as_os_str(), "node".as_ref(), turns.as_ref()];
+        let mut command = process::limited(&self.kyocho, RUN_SECONDS_MAX);
+        let run = process::run(command.args(["dsm", "run", "-n", "2", "--"]).args(node))?;
+        let (tcp, by_tcp) = (mpi.alone(mpi::Network::Tcp, turns)?, figures_of(&run.output));
+        let memory = mpi.alone(mpi::Network::Memory, turns)?;
+        let by_mpi = mpi.nodes(&self.kyocho, &node)?;
+        let sor = value(all, "sor-single-round-us").zip(value(&tcp, "mpi-sor-round-us"));
+        let over = |nodes: &[_], mpi: &[_], what: &str| {
+            Some(value(nodes, &format!("node-{what}-us"))? / value(mpi, &format!("mpi-{what}-us"))?)
+        };
+        let ratios = [
+            ("mpi-barrier", over(&by_tcp, &tcp, "barrier")),
+            ("mpi-lock", over(&by_tcp, &tcp, "lock")),
+            ("mpi-sor-nodes", sor.map(|(nodes, mpi)| mpi / nodes)),
+            ("mpi-memory-barrier-us", value(&memory, "mpi-barrier-us")),
+            ("mpi-memory-barrier", over(&by_mpi, &memory, "barrier")),
+            ("mpi-memory-lock", over(&by_mpi, &memory, "lock")),
+        ];
+        let ratios = ratios.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Ok(tcp.iter().cloned().chain(ratios).collect())
     }
 
     /// The same on two hosts; nothing where this machine does not permit them, which is said.
@@ -199,6 +254,17 @@ impl Programs {
             Err(why) => Err(why),
         }
     }
+}
+
+/// The figures that a program printed, a line of JSON each.
+fn figures_of(output: &str) -> Vec<(String, f64)> {
+    let lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let figure = |line: Value| Some((line["figure"].as_str()?.to_owned(), line["value"].as_f64()?));
+    lines.filter_map(figure).collect()
+}
+
+fn value(figures: &[(String, f64)], name: &str) -> Option<f64> {
+    figures.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
 }
 
 /// How many times as fast as one node a program says it was.
