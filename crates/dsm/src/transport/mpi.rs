@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, Ordering};
 use kyocho_sys::prim::clock::Instant;
-use kyocho_sys::prim::thread;
+use kyocho_sys::prim::{hint, thread};
 
 use crate::address::NodeId;
 use crate::transport::credit::{FRAME_MAX, Incoming, Outgoing, Received};
@@ -27,8 +27,10 @@ use port::{Kind, Port};
 
 /// Bytes of a stream in one message of MPI at most.
 const PIECE_MAX: usize = 2 * FRAME_MAX;
-/// Who calls looks without a pause for so long; then with one.
+/// Who calls looks without a pause for so long, letting others run now and then; then with one.
 const LOOK_HARD: Duration = Duration::from_millis(2);
+/// Looks between two times that others may run: some 20 µs. The host may give them milliseconds.
+const LOOKS_A_YIELD: u32 = 100;
 const CALLER_PAUSE: Duration = Duration::from_micros(50);
 /// Pauses of who serves, longer each time that nothing has come.
 const SERVICE_PAUSES: [Duration; 2] = [Duration::from_micros(10), Duration::from_micros(200)];
@@ -155,7 +157,7 @@ impl Mpi {
     fn wait_for_news(&self, waiter: Waiter, timeout: Duration) -> bool {
         let begun = Instant::now();
         let [mut pause, pause_max] = SERVICE_PAUSES;
-        loop {
+        for look in 1_u32.. {
             let is_roused = waiter == Waiter::Caller && self.roused.swap(false, Ordering::AcqRel);
             if self.is_closed() || is_roused || self.is_mine(waiter) && self.lock().has_news() {
                 return !self.is_closed();
@@ -165,6 +167,9 @@ impl Mpi {
                 return true;
             }
             match waiter {
+                Waiter::Caller if waited < LOOK_HARD && !look.is_multiple_of(LOOKS_A_YIELD) => {
+                    hint::spin_loop();
+                }
                 Waiter::Caller if waited < LOOK_HARD => thread::yield_now(),
                 Waiter::Caller => thread::park_timeout(CALLER_PAUSE),
                 Waiter::Service => {
@@ -173,6 +178,7 @@ impl Mpi {
                 }
             }
         }
+        true
     }
 }
 
