@@ -58,7 +58,7 @@ pub(crate) enum Command {
         /// Who may come in and what each may have (docs/serve.md); without, only you.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Where to listen: unix:PATH or telnet:127.0.0.1:PORT; may be given several times.
+        /// Where to listen: unix:PATH, ssh:ADDRESS:PORT, telnet: or nrepl:127.0.0.1:PORT; may be given several times.
         #[arg(long, value_name = "WHERE")]
         listen: Vec<Address>,
     },
@@ -67,6 +67,9 @@ pub(crate) enum Command {
         /// The server's socket; by default where `kyocho serve` listens.
         #[arg(value_name = "PATH")]
         socket: Option<PathBuf>,
+        /// The connection is standard input, the terminal standard output: how the SSH service starts this.
+        #[arg(long, hide = true, conflicts_with = "socket")]
+        handed: bool,
     },
     /// What concerns address spaces that run already.
     #[command(flatten)]

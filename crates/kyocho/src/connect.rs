@@ -12,6 +12,7 @@ use crate::{editor, signals, terminal};
 use kyocho_lisp::system::{Completeness, completeness};
 use rustyline::error::ReadlineError;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,9 +23,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LINE_BYTES_MAX: u64 = 1 << 30;
 const STACK_BYTES: usize = 1 << 20;
 
+/// Where the server is.
+pub(crate) enum Server {
+    /// Behind this socket, or the user's own.
+    At(Option<PathBuf>),
+    /// It has handed the connection over, and a terminal.
+    Handed,
+}
+
 /// `kyocho connect`.
-pub(crate) fn command(socket: Option<PathBuf>) -> ExitCode {
-    match connect(socket) {
+pub(crate) fn command(server: Server) -> ExitCode {
+    match connect(server) {
         Ok(code) => code,
         Err(message) => {
             terminal::complain(&format!("kyocho: {message}"));
@@ -33,19 +42,11 @@ pub(crate) fn command(socket: Option<PathBuf>) -> ExitCode {
     }
 }
 
-fn connect(socket: Option<PathBuf>) -> Result<ExitCode, String> {
-    let path = match socket {
-        Some(path) => path,
-        None => match Address::of_user().map_err(|error| error.to_string())? {
-            Address::Unix(path) => path,
-            Address::Telnet(address) | Address::Nrepl(address) => {
-                unreachable!("a user's own place is no {address}")
-            }
-        },
+fn connect(server: Server) -> Result<ExitCode, String> {
+    let stream = match server {
+        Server::At(socket) => knock(socket)?,
+        Server::Handed => take_over().map_err(|error| format!("the terminal: {error}"))?,
     };
-    let stream = UnixStream::connect(&path).map_err(|error| {
-        format!("{}: {error} (is `kyocho serve` running there?)", path.display())
-    })?;
     let lost = |error: io::Error| format!("the connection: {error}");
     let client = Client::new(stream).map_err(lost)?;
     let Answer::Welcome(user) = client.answer().map_err(lost)? else {
@@ -53,6 +54,27 @@ fn connect(socket: Option<PathBuf>) -> Result<ExitCode, String> {
     };
     if io::stdin().is_terminal() { interact(&client, &user) } else { evaluate_input(&client) }
         .map_err(lost)
+}
+
+fn knock(socket: Option<PathBuf>) -> Result<UnixStream, String> {
+    let path = match socket {
+        Some(path) => path,
+        None => match Address::of_user().map_err(|error| error.to_string())? {
+            Address::Unix(path) => path,
+            other => unreachable!("a user's own place is no {other}"),
+        },
+    };
+    UnixStream::connect(&path)
+        .map_err(|error| format!("{}: {error} (is `kyocho serve` running there?)", path.display()))
+}
+
+/// The connection is standard input; the terminal, standard output, becomes this process's own and its standard input.
+fn take_over() -> io::Result<UnixStream> {
+    let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    rustix::process::setsid()?;
+    rustix::process::ioctl_tiocsctty(io::stdout())?;
+    rustix::stdio::dup2_stdin(io::stdout())?;
+    Ok(stream)
 }
 
 /// What the server answers, output aside.

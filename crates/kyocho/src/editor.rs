@@ -1,7 +1,7 @@
 //! Line editing: history kept between runs, completion of bound names, forms over several lines. What names there are,
 //! and what a whole form is, the caller knows.
 
-use crate::terminal;
+use crate::{state, terminal};
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 const HISTORY_LINES_MAX: usize = 10_000;
 
-/// A prompt at a terminal. Its history is kept when it is dropped.
+/// A prompt at a terminal.
 pub(crate) struct Prompt {
     editor: Editor<PromptHelper, DefaultHistory>,
     history: Option<PathBuf>,
@@ -44,29 +44,27 @@ impl Prompt {
     /// # Errors
     /// The user leaves, or the terminal fails.
     pub(crate) fn line(&mut self) -> rustyline::Result<String> {
-        self.editor.readline("> ")
+        let line = self.editor.readline("> ")?;
+        self.keep_history();
+        Ok(line)
     }
-}
 
-impl Drop for Prompt {
-    fn drop(&mut self) {
+    /// Line by line: a terminal may go at any time, and other prompts write to the same file.
+    fn keep_history(&mut self) {
         if let Some(path) = &self.history
-            && let Err(error) = self.editor.save_history(path)
+            && let Err(error) = self.editor.append_history(path)
         {
             terminal::complain(&format!("kyocho: history not kept in {}: {error}", path.display()));
+            // Told once.
+            self.history = None;
         }
     }
 }
 
-/// `$XDG_STATE_HOME/kyocho/history`, or `~/.local/state/kyocho/history`.
+/// `$KYOCHO_HISTORY`, or the file `history` among what is kept between runs.
 fn history_path() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| std::env::home_dir().map(|home| home.join(".local/state")))?;
-    let folder = state.join("kyocho");
-    std::fs::create_dir_all(&folder).ok()?;
-    Some(folder.join("history"))
+    let named = std::env::var_os("KYOCHO_HISTORY").map(PathBuf::from);
+    named.or_else(|| Some(state::folder()?.join("history")))
 }
 
 /// Gives the names that begin so.

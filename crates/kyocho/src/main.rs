@@ -15,6 +15,7 @@ mod ps;
 mod run;
 mod serve;
 mod signals;
+mod state;
 mod terminal;
 mod top;
 mod tour;
@@ -23,6 +24,7 @@ mod unix;
 
 use clap::Parser;
 use command_line::{Command, CommandLine, Control};
+use connect::Server;
 use kyocho_lisp::system::Engine;
 use kyocho_microprocess::control::protocol::Request;
 use std::process::ExitCode;
@@ -38,7 +40,9 @@ fn main() -> ExitCode {
     let command = match line.command {
         Some(Command::Control(command)) => return control(command),
         Some(Command::Dsm(command)) => return dsm::command(&command),
-        Some(Command::Connect { socket }) => return connect::command(socket),
+        Some(Command::Connect { socket, handed }) => {
+            return connect::command(if handed { Server::Handed } else { Server::At(socket) });
+        }
         command => command,
     };
     if options.engine == Engine::Deep {

@@ -19,6 +19,7 @@ mod network;
 mod notify;
 mod nrepl;
 mod register;
+mod ssh;
 mod telnet;
 mod wire;
 mod worlds;
@@ -62,7 +63,7 @@ fn serve(
     let mut names = Vec::new();
     for address in addresses {
         let (listener, name) =
-            network::listen(&address).map_err(|error| format!("{address}: {error}"))?;
+            network::listen(&address, &register).map_err(|error| format!("{address}: {error}"))?;
         // Where a port was left open, the host has chosen one.
         let address = listener.address().unwrap_or(address);
         let (inner, register) = (Arc::clone(&system), Arc::clone(&register));

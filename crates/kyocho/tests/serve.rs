@@ -4,76 +4,19 @@
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
 )]
 
-use core::time::Duration;
+#[path = "serve/server.rs"]
+mod server;
+
 use rexpect::session::{PtySession, spawn_command};
+use server::{Server, WATCHDOG};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-/// No wait below is meant to last; this only keeps a broken server from hanging the test run.
-const WATCHDOG: Duration = Duration::from_secs(60);
-
-/// A server that ends with the test.
-struct Server {
-    process: Child,
-    lines: BufReader<std::process::ChildStdout>,
-    folder: PathBuf,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.process.kill().expect("it is ours");
-        self.process.wait().expect("it is ours");
-    }
-}
-
-impl Server {
-    /// A server with this configuration, which has come up: it has told so as systemd is told.
-    fn start(name: &str, config: Option<&str>, listen: &[&str]) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // Left over from an earlier run.
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).expect("the test's folder can be made");
-        let notified = std::os::unix::net::UnixDatagram::bind(folder.join("notify")).unwrap();
-        notified.set_read_timeout(Some(WATCHDOG)).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
-        command.arg("serve").arg("--listen").arg(format!("unix:{}/s", folder.display()));
-        if let Some(text) = config {
-            std::fs::write(folder.join("config"), text).unwrap();
-            command.arg("--config").arg(folder.join("config"));
-        }
-        for place in listen {
-            command.args(["--listen", place]);
-        }
-        command.env("NOTIFY_SOCKET", folder.join("notify")).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("the command runs");
-        let lines = BufReader::new(process.stdout.take().unwrap());
-        let mut message = [0; 64];
-        let length = notified.recv(&mut message).expect("the server says that it is ready");
-        assert_eq!(&message[..length], b"READY=1");
-        Self { process, lines, folder }
-    }
-
-    fn connect(&self) -> Client {
-        Client::new(UnixStream::connect(self.folder.join("s")).unwrap())
-    }
-
-    fn signal(&self, name: &str) {
-        let number = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &number]).status().unwrap().success());
-    }
-
-    /// Reads the server's lines up to one with this in it.
-    fn await_line(&mut self, part: &str) -> String {
-        let mut line = String::new();
-        while !line.contains(part) {
-            line.clear();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it says {part} before it ends");
-        }
-        line
-    }
+fn connect(server: &Server) -> Client {
+    Client::new(UnixStream::connect(server.folder.join("s")).unwrap())
 }
 
 /// A client that speaks the protocol by hand.
@@ -114,7 +57,7 @@ impl Client {
 #[test]
 fn sessions_are_separate_and_end_with_their_connections() {
     let server = Server::start("separate", None, &[]);
-    let (mut one, mut other) = (server.connect(), server.connect());
+    let (mut one, mut other) = (connect(&server), connect(&server));
     assert_eq!(one.line(), r#"{"show":"welcome","user":"owner"}"#);
     other.line();
     assert_eq!(one.eval("(define x 42) x"), r#"{"show":"done","values":["42"]}"#);
@@ -134,16 +77,16 @@ fn sessions_are_separate_and_end_with_their_connections() {
 fn a_user_who_goes_takes_his_threads_with_him() {
     let config = format!("[user.eva]\nuid = {}\nthreads = 5\nsessions = 1\n", uid());
     let server = Server::start("goes", Some(&config), &[]);
-    let mut first = server.connect();
+    let mut first = connect(&server);
     first.line();
     first.eval("(spawn (lambda () (let loop () (loop))))");
-    let mut second = server.connect();
+    let mut second = connect(&server);
     assert_eq!(second.line(), r#"{"show":"refused","reason":"too many sessions: eva may have 1"}"#);
     first.send(r#"{"do":"eval","text":"(let loop () (loop))"}"#);
     drop(first);
     // The session is over when another one may begin.
     let mut again = loop {
-        let mut client = server.connect();
+        let mut client = connect(&server);
         if client.line().contains("welcome") {
             break client;
         }
@@ -154,11 +97,11 @@ fn a_user_who_goes_takes_his_threads_with_him() {
 #[test]
 fn garbage_and_silence_hurt_nobody() {
     let server = Server::start("garbage", None, &["telnet:127.0.0.1:0"]);
-    let mut good = server.connect();
+    let mut good = connect(&server);
     good.line();
-    let _silent: Vec<Client> = (0..5).map(|_| server.connect()).collect();
+    let _silent: Vec<Client> = (0..5).map(|_| connect(&server)).collect();
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b"{\"do\":", b"\n\n\n"] {
-        let mut bad = server.connect();
+        let mut bad = connect(&server);
         // It may hang up before all is written.
         let _ = bad.stream.write_all(bytes);
         let _ = bad.stream.shutdown(std::net::Shutdown::Write);
@@ -172,14 +115,14 @@ fn garbage_and_silence_hurt_nobody() {
 fn an_unknown_user_is_told_so() {
     let server = Server::start("unknown", Some("[user.eva]\nuid = 4000000\n"), &[]);
     let reason = format!("user {} is not known here", uid());
-    assert_eq!(server.connect().line(), format!(r#"{{"show":"refused","reason":"{reason}"}}"#));
+    assert_eq!(connect(&server).line(), format!(r#"{{"show":"refused","reason":"{reason}"}}"#));
 }
 
 #[test]
 fn the_configuration_is_read_again() {
     let config = format!("[user.eva]\nuid = {}\nthreads = 0\n", uid());
     let mut server = Server::start("reload", Some(&config), &[]);
-    let mut client = server.connect();
+    let mut client = connect(&server);
     client.line();
     let spawn = "(thread-join! (spawn (lambda () 1)))";
     assert!(client.eval(spawn).contains("too many threads: eva may have 0"));
@@ -270,7 +213,7 @@ fn a_server_comes_back_with_its_users_worlds() {
         std::fs::metadata(&folder).map(|own| std::os::unix::fs::MetadataExt::uid(&own)).unwrap();
     let config = format!("worlds = {:?}\n[user.ada]\nuid = {uid}\n", folder.display().to_string());
     let server = Server::start("worlds", Some(&config), &[]);
-    let mut client = server.connect();
+    let mut client = connect(&server);
     client.line();
     let done = |values: &str| format!(r#"{{"show":"done","values":[{values}]}}"#);
     assert_eq!(
@@ -280,7 +223,7 @@ fn a_server_comes_back_with_its_users_worlds() {
     assert_eq!(client.eval("(set! n 7) (f 6)"), done(r#""42""#));
     drop((client, server));
     let server = Server::start("worlds", Some(&config), &[]);
-    let (mut one, mut other) = (server.connect(), server.connect());
+    let (mut one, mut other) = (connect(&server), connect(&server));
     one.line();
     other.line();
     assert_eq!(one.eval("(set! n (+ n 1)) (f 6)"), done(r#""42""#));
@@ -288,10 +231,11 @@ fn a_server_comes_back_with_its_users_worlds() {
     assert!(one.eval("(save-image 'x)").contains("must be a string"));
     drop((one, other));
     std::fs::write(folder.join("ada.image"), "nonsense").unwrap();
-    let mut client = server.connect();
+    let mut client = connect(&server);
     client.line();
     assert!(client.line().contains("your world cannot be had"));
     assert!(client.eval("n").contains("unbound variable"));
     assert!(client.eval("(save-image)").contains("which file"));
     assert_eq!(std::fs::read(folder.join("ada.image")).unwrap(), b"nonsense");
+    assert!(server.state.join("kyocho/image.key").exists(), "what it keeps is where it was told");
 }

@@ -1,4 +1,4 @@
-//! Where a server listens: `unix:PATH`, `telnet:127.0.0.1:PORT`, `nrepl:127.0.0.1:PORT`.
+//! Where a server listens: `unix:PATH`, `ssh:ADDRESS:PORT`, `telnet:127.0.0.1:PORT`, `nrepl:127.0.0.1:PORT`.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -11,6 +11,8 @@ use std::path::PathBuf;
 pub(crate) enum Address {
     /// A socket of this machine; the kernel tells who connects.
     Unix(PathBuf),
+    /// A port; who connects proves to have a user's key.
+    Ssh(SocketAddr),
     /// A port of the loopback interface; nobody tells who connects.
     Telnet(SocketAddr),
     /// The same, for editors.
@@ -31,6 +33,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Ssh(address) => write!(f, "ssh:{address}"),
             Self::Telnet(address) => write!(f, "telnet:{address}"),
             Self::Nrepl(address) => write!(f, "nrepl:{address}"),
         }
@@ -43,11 +46,14 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
+            Some(("ssh", address)) => address.parse().map(Self::Ssh).map_err(|_| {
+                format!("{address} is no address and port, such as 0.0.0.0:2222 or [::]:2222")
+            }),
             Some(("telnet", address)) => loopback("telnet", address).map(Self::Telnet),
             Some(("nrepl", address)) => loopback("nrepl", address).map(Self::Nrepl),
-            _ => {
-                Err("expected unix:PATH, telnet:127.0.0.1:PORT or nrepl:127.0.0.1:PORT".to_owned())
-            }
+            _ => Err("expected unix:PATH, ssh:ADDRESS:PORT, telnet:127.0.0.1:PORT or \
+                      nrepl:127.0.0.1:PORT"
+                .to_owned()),
         }
     }
 }
@@ -69,15 +75,22 @@ mod tests {
 
     #[test]
     fn what_is_written_is_understood() {
-        for text in
-            ["unix:/run/k.sock", "telnet:127.0.0.1:2323", "telnet:[::1]:1", "nrepl:127.0.0.1:7"]
-        {
+        for text in [
+            "unix:/run/k.sock",
+            "ssh:0.0.0.0:2222",
+            "ssh:[::]:22",
+            "telnet:127.0.0.1:2323",
+            "telnet:[::1]:1",
+            "nrepl:127.0.0.1:7",
+        ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
         for text in [
             "",
             "unix:",
             "telnet:2323",
+            "ssh:2222",
+            "ssh:localhost",
             "telnet:0.0.0.0:23",
             "ftp:x",
             "telnet:10.0.0.1:23",

@@ -11,18 +11,24 @@
 //!
 //! [user.ada]
 //! uid = 1000            # who comes through the Unix socket
+//! keys = ["ssh-ed25519 AAAA... ada@home"]   # who comes by SSH
 //! memory_mib = 512
 //! files = true
 //!
 //! [user.guest]
+//!
+//! [ssh]
+//! connections = 1000
 //! ```
 //!
 //! Without a file there is one user: whoever runs the server.
 
 use core::fmt;
 use core::ops::Range;
+use core::time::Duration;
 use kyocho_lisp::account::Bounds;
 use kyocho_microprocess::Priority;
+use russh::keys::{Algorithm, PublicKey};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,6 +47,25 @@ pub(crate) struct Config {
     pub(crate) worlds: Option<PathBuf>,
     /// By name.
     pub(crate) users: BTreeMap<String, User>,
+    pub(crate) ssh: SshLimits,
+}
+
+/// How many SSH connections there may be, and for how long without a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SshLimits {
+    pub(crate) connections_max: usize,
+    pub(crate) connections_an_address_max: usize,
+    pub(crate) login: Duration,
+}
+
+impl Default for SshLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 1000,
+            connections_an_address_max: 100,
+            login: Duration::from_secs(20),
+        }
+    }
 }
 
 /// A user.
@@ -48,6 +73,8 @@ pub(crate) struct Config {
 pub(crate) struct User {
     /// His number on the host, where he has one.
     pub(crate) uid: Option<u32>,
+    /// Public keys of his, for SSH.
+    pub(crate) keys: Vec<PublicKey>,
     pub(crate) bounds: Bounds,
 }
 
@@ -78,6 +105,8 @@ struct Written {
     #[serde(default)]
     limits: WrittenLimits,
     #[serde(default)]
+    ssh: WrittenSsh,
+    #[serde(default)]
     user: BTreeMap<Spanned<String>, WrittenUser>,
 }
 
@@ -85,6 +114,8 @@ struct Written {
 #[serde(deny_unknown_fields)]
 struct WrittenUser {
     uid: Option<Spanned<u32>>,
+    #[serde(default)]
+    keys: Vec<Spanned<String>>,
     memory_mib: Option<Spanned<usize>>,
     threads: Option<usize>,
     ports: Option<usize>,
@@ -107,6 +138,17 @@ struct WrittenLimits {
     share: Option<Spanned<u32>>,
     files: Option<bool>,
 }
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSsh {
+    connections: Option<usize>,
+    connections_an_address: Option<usize>,
+    login_seconds: Option<Spanned<u64>>,
+}
+
+/// The longest that a client may take to prove who it is.
+const LOGIN_SECONDS_MAX: u64 = 3600;
 
 /// The least memory that a session does something useful with.
 const MEMORY_MIB_MIN: usize = 4;
@@ -139,11 +181,19 @@ impl Config {
     pub(crate) fn of_owner(uid: u32) -> Self {
         let owner = User {
             uid: Some(uid),
+            keys: Vec::new(),
             bounds: Bounds { files: true, sockets_max: OWNER_SOCKETS_MAX, ..DEFAULT },
         };
         let users = BTreeMap::from([("owner".to_owned(), owner)]);
         let own = || Some("owner".to_owned());
-        Self { listen: Vec::new(), telnet_user: own(), nrepl_user: own(), worlds: None, users }
+        Self {
+            listen: Vec::new(),
+            telnet_user: own(),
+            nrepl_user: own(),
+            worlds: None,
+            users,
+            ssh: SshLimits::default(),
+        }
     }
 
     /// Reads and checks a file.
@@ -167,8 +217,10 @@ impl Config {
         let mut users = BTreeMap::new();
         let mut uids = BTreeMap::new();
         for (name, user) in written.user {
-            if written.worlds.is_some() && !is_file_name(name.get_ref()) {
-                let message = "with `worlds`, a user's name is letters, digits, `_`, `-` and `.`";
+            let has_files = written.worlds.is_some() || !user.keys.is_empty();
+            if has_files && !is_file_name(name.get_ref()) {
+                let message =
+                    "with `worlds` or `keys`, a user's name is letters, digits, `_`, `-` and `.`";
                 return Err((name.span(), message.to_owned()));
             }
             if let Some(uid) = &user.uid
@@ -177,8 +229,9 @@ impl Config {
                 return Err((uid.span(), format!("uid {} is {other}'s already", uid.get_ref())));
             }
             let uid = user.uid.as_ref().map(|uid| *uid.get_ref());
+            let keys = user.keys.iter().map(public_key).collect::<Result<_, _>>()?;
             let bounds = user.limits().bounds(defaults)?;
-            users.insert(name.into_inner(), User { uid, bounds });
+            users.insert(name.into_inner(), User { uid, keys, bounds });
         }
         for name in [&written.telnet_user, &written.nrepl_user].into_iter().flatten() {
             if !users.contains_key(name.get_ref()) {
@@ -188,7 +241,8 @@ impl Config {
         let telnet_user = written.telnet_user.map(Spanned::into_inner);
         let nrepl_user = written.nrepl_user.map(Spanned::into_inner);
         let (listen, worlds) = (written.listen, written.worlds);
-        Ok(Self { listen, telnet_user, nrepl_user, worlds, users })
+        let ssh = written.ssh.limits()?;
+        Ok(Self { listen, telnet_user, nrepl_user, worlds, users, ssh })
     }
 
     /// The user with this number on the host.
@@ -198,7 +252,21 @@ impl Config {
     }
 }
 
-/// Whether a user's world may be called so in its folder.
+/// A line as `ssh-keygen` writes it into a `.pub` file.
+fn public_key(line: &Spanned<String>) -> Result<PublicKey, Complaint> {
+    let wrong = |message: String| (line.span(), message);
+    let key = PublicKey::from_openssh(line.get_ref())
+        .map_err(|error| wrong(format!("no public key as in a .pub file: {error}")))?;
+    if matches!(key.algorithm(), Algorithm::Rsa { .. } | Algorithm::Dsa) {
+        let name = key.algorithm();
+        return Err(wrong(format!(
+            "{name} keys are not taken: make one with ssh-keygen -t ed25519"
+        )));
+    }
+    Ok(key)
+}
+
+/// Whether files of a user's may be called so: his world, his history.
 fn is_file_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)
@@ -206,9 +274,36 @@ fn is_file_name(name: &str) -> bool {
 
 impl WrittenUser {
     fn limits(self) -> WrittenLimits {
-        let Self { uid: _, memory_mib, threads, ports, sockets, sessions, priority, share, files } =
-            self;
+        let Self {
+            uid: _,
+            keys: _,
+            memory_mib,
+            threads,
+            ports,
+            sockets,
+            sessions,
+            priority,
+            share,
+            files,
+        } = self;
         WrittenLimits { memory_mib, threads, ports, sockets, sessions, priority, share, files }
+    }
+}
+
+impl WrittenSsh {
+    fn limits(self) -> Result<SshLimits, Complaint> {
+        let mut limits = SshLimits::default();
+        if let Some(seconds) = self.login_seconds {
+            if !(1..=LOGIN_SECONDS_MAX).contains(seconds.get_ref()) {
+                let message = format!("login_seconds must be 1 to {LOGIN_SECONDS_MAX}");
+                return Err((seconds.span(), message));
+            }
+            limits.login = Duration::from_secs(*seconds.get_ref());
+        }
+        limits.connections_max = self.connections.unwrap_or(limits.connections_max);
+        limits.connections_an_address_max =
+            self.connections_an_address.unwrap_or(limits.connections_an_address_max);
+        Ok(limits)
     }
 }
 
@@ -280,6 +375,10 @@ mod tests {
             ("[user.a]\nmemory = 64\n", 2, "unknown field `memory`"),
             ("[user.a\n", 1, ""),
             ("worlds = '/tmp'\n[user.'../../etc/x']\n", 2, "a user's name is letters"),
+            ("[user.a]\nkeys = [\n'ssh-ed25519 AAAA x']\n", 3, "no public key as in a .pub file"),
+            ("[user.'a/b']\nkeys = ['']\n", 1, "a user's name is letters"),
+            ("[ssh]\nlogin_seconds = 0\n", 2, "login_seconds must be 1 to 3600"),
+            ("[ssh]\nconnection = 1\n", 2, "unknown field `connection`"),
         ] {
             let (found, message) = line_and_message(text);
             assert_eq!(found, line, "{text}: {message}");

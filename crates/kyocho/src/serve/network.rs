@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::getty::{self, Connection};
 use super::register::Register;
+use super::ssh::{Arrival, Door};
 use super::wire::Wire;
 use super::{frames, nrepl, telnet};
 use core::time::Duration;
@@ -12,7 +13,7 @@ use kyocho_microprocess::Builder;
 use kyocho_microprocess::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use kyocho_sys::peer::Peer;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ const STACK_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) enum Listener {
     Unix(UnixListener),
+    Ssh(Door),
     Telnet(TcpListener),
     Nrepl(TcpListener),
 }
@@ -37,6 +39,7 @@ impl Listener {
     pub(crate) fn address(&self) -> Option<Address> {
         match self {
             Self::Unix(_) => None,
+            Self::Ssh(door) => Some(Address::Ssh(door.address())),
             Self::Telnet(listener) => listener.local_addr().ok().map(Address::Telnet),
             Self::Nrepl(listener) => listener.local_addr().ok().map(Address::Nrepl),
         }
@@ -58,7 +61,10 @@ impl Drop for SocketFile {
 ///
 /// # Errors
 /// The host's; a socket where a server listens already.
-pub(crate) fn listen(address: &Address) -> io::Result<(Listener, Option<SocketFile>)> {
+pub(crate) fn listen(
+    address: &Address,
+    register: &Arc<Register>,
+) -> io::Result<(Listener, Option<SocketFile>)> {
     match address {
         Address::Unix(path) => {
             clear(path)?;
@@ -67,6 +73,7 @@ pub(crate) fn listen(address: &Address) -> io::Result<(Listener, Option<SocketFi
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
             Ok((Listener::Unix(listener), Some(SocketFile(path.clone()))))
         }
+        Address::Ssh(address) => Ok((Listener::Ssh(Door::open(*address, register)?), None)),
         Address::Telnet(address) => Ok((Listener::Telnet(TcpListener::bind(address)?), None)),
         Address::Nrepl(address) => Ok((Listener::Nrepl(TcpListener::bind(address)?), None)),
     }
@@ -89,6 +96,7 @@ pub(crate) fn serve(system: &Arc<System>, register: &Arc<Register>, listener: &L
             Listener::Unix(listener) => {
                 listener.accept().and_then(|stream| unix(system, register, stream))
             }
+            Listener::Ssh(door) => door.accept().and_then(|arrival| ssh(system, register, arrival)),
             Listener::Telnet(listener) => {
                 listener.accept().and_then(|(stream, _)| telnet(system, register, stream))
             }
@@ -109,15 +117,27 @@ fn unix(system: &Arc<System>, register: &Register, stream: UnixStream) -> io::Re
     let peer = Peer::of(stream.as_fd())?;
     let account = register.account_of_uid(peer.user);
     let refusal = || format!("user {} is not known here", peer.user);
+    begin(system, register, account.ok_or_else(refusal), in_frames(stream)?)
+}
+
+/// Serves who has proved to the SSH door who he is.
+fn ssh(system: &Arc<System>, register: &Register, arrival: Arrival) -> io::Result<()> {
+    let Arrival { user, stream } = arrival;
+    // The configuration may have changed meanwhile.
+    let refusal = || format!("user {user} is not known here");
+    let account = register.account_of(&user).ok_or_else(refusal);
+    begin(system, register, account, in_frames(OwnedFd::from(stream).into())?)
+}
+
+fn in_frames(stream: UnixStream) -> io::Result<Connection> {
     let writer = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
     writer.set_write_timeout(Some(PATIENCE))?;
-    let connection = Connection {
+    Ok(Connection {
         reader: Box::new(stream),
         writer: Box::new(writer),
         decode: Box::new(frames::Decoder::default()),
         encode: Arc::new(frames::Encoder),
-    };
-    begin(system, register, account.ok_or_else(refusal), connection)
+    })
 }
 
 fn telnet(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Result<()> {

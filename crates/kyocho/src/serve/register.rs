@@ -1,8 +1,9 @@
 //! Who is known, and each one's account, which outlives a change of the configuration.
 
-use super::config::Config;
+use super::config::{Config, SshLimits};
 use super::worlds::World;
 use kyocho_lisp::account::Account;
+use russh::keys::PublicKey;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,28 @@ impl Register {
         let mut state = self.lock();
         let name = state.config.user_of(uid)?.to_owned();
         state.account(&name)
+    }
+
+    /// The account of a user who has proved to be he.
+    pub(crate) fn account_of(&self, name: &str) -> Option<Arc<Account>> {
+        self.lock().account(name)
+    }
+
+    /// Whether it is one of this user's keys.
+    pub(crate) fn knows_key(&self, name: &str, key: &PublicKey) -> bool {
+        let state = self.lock();
+        let keys = state.config.users.get(name).map_or(&[][..], |user| &user.keys);
+        keys.iter().any(|own| own.key_data() == key.key_data())
+    }
+
+    /// Whether anybody has a key.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.lock().config.users.values().any(|user| !user.keys.is_empty())
+    }
+
+    /// How many SSH connections there may be.
+    pub(crate) fn ssh_limits(&self) -> SshLimits {
+        self.lock().config.ssh
     }
 
     /// The account of who comes by telnet.

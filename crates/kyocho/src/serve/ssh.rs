@@ -1,0 +1,187 @@
+//! The SSH door: who proves to have a user's key is let in, with a terminal, or to have a text evaluated.
+//!
+//! ```text
+//!   ssh ──TCP──► kernel thread "ssh" (tokio, russh) ──pair of sockets──► getty of the user
+//!                        │ with a terminal                                  ▲
+//!                        └──pseudo-terminal──► kyocho connect ──────────────┘
+//! ```
+//!
+//! The protocol has one kernel thread of its own, outside of the runtime: russh wants tokio's tasks and timers, and what ciphers cost no
+//! virtual processor pays. What it lets in is a connection like that of `kyocho connect`, in the same dialect ([`frames`](super::frames)), so
+//! a session knows nothing of SSH. A terminal's lines are edited by `kyocho connect` itself, a process on a pseudo-terminal.
+
+mod channel;
+mod host_key;
+mod limits;
+mod login;
+mod terminal;
+
+use super::config::SshLimits;
+use super::register::Register;
+use crate::terminal as console;
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use kyocho_microprocess::block_on;
+use limits::Places;
+use login::Login;
+use russh::server::{Config, run_stream};
+use russh::{MethodKind, MethodSet};
+use std::io;
+use std::net::{Shutdown, TcpListener as StdListener, TcpStream as StdStream};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+/// Users who were let in and whom no getty serves yet; then the door waits.
+const ARRIVALS_MAX: usize = 16;
+const STACK_BYTES: usize = 2 << 20;
+/// What a client may send before it is read, a channel.
+const WINDOW_BYTES: u32 = 128 * 1024;
+/// Its messages that nobody has read; then the connection waits.
+const MESSAGES_MAX: usize = 16;
+/// A client that says nothing is asked so often whether it is there, and is gone after the third silence.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+/// Keys that a client may try.
+const ATTEMPTS_MAX: usize = 10;
+/// How long nobody is let in after the host had no descriptors for one more.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A user who was let in, and his connection.
+pub(super) struct Arrival {
+    pub(super) user: String,
+    pub(super) stream: UnixStream,
+}
+
+/// A port that is listened at.
+#[derive(Debug)]
+pub(super) struct Door {
+    address: SocketAddr,
+    arrivals: Mutex<Receiver<Arrival>>,
+}
+
+impl Door {
+    /// Listens, with a host key that is made on first use.
+    ///
+    /// # Errors
+    /// The host's; a key that cannot be used.
+    pub(super) fn open(address: SocketAddr, register: &Arc<Register>) -> io::Result<Self> {
+        let key = host_key::get()?;
+        console::line(&format!("{:<20} {}", "host key", host_key::fingerprint(&key)));
+        if !register.has_keys() {
+            console::complain(
+                "kyocho: ssh: the configuration gives nobody a key: nobody can come in",
+            );
+        }
+        let listener = StdListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
+        let config = Config {
+            methods: MethodSet::from(&[MethodKind::PublicKey][..]),
+            auth_rejection_time_initial: Some(Duration::ZERO),
+            keys: vec![key],
+            window_size: WINDOW_BYTES,
+            channel_buffer_size: MESSAGES_MAX,
+            max_auth_attempts: ATTEMPTS_MAX,
+            inactivity_timeout: None,
+            keepalive_interval: Some(KEEPALIVE),
+            nodelay: true,
+            ..Config::default()
+        };
+        let host = Host {
+            config: Arc::new(config),
+            register: Arc::clone(register),
+            arrivals: sender,
+            places: Arc::default(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        kyocho_sys::thread::start("ssh", STACK_BYTES, move || {
+            runtime.block_on(host.accept(listener));
+        })?;
+        Ok(Self { address, arrivals: Mutex::new(arrivals) })
+    }
+
+    /// Where it listens, as the host tells.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits for the next user, as a microprocess.
+    ///
+    /// # Errors
+    /// The door's kernel thread is gone.
+    pub(super) fn accept(&self) -> io::Result<Arrival> {
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        block_on(arrivals.recv()).ok_or_else(|| io::Error::other("the SSH door is closed"))
+    }
+}
+
+/// What all connections share.
+#[derive(Clone)]
+struct Host {
+    config: Arc<Config>,
+    register: Arc<Register>,
+    arrivals: Sender<Arrival>,
+    places: Arc<Places>,
+}
+
+impl Host {
+    async fn accept(self, listener: StdListener) {
+        let listener = match TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => return console::complain(&format!("kyocho: ssh: {error}")),
+        };
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => self.let_in(stream, peer.ip()),
+                Err(error) => {
+                    console::complain(&format!("kyocho: ssh: {error}"));
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a connection in a task of its own. Who is too many is hung up on without a word: he costs nothing then.
+    fn let_in(&self, stream: TcpStream, address: IpAddr) {
+        let limits = self.register.ssh_limits();
+        if let Some(place) = self.places.take(address, &limits) {
+            let served = self.clone().serve(stream, limits);
+            tokio::spawn(async move {
+                let _place = place;
+                // A connection that fails is its client's matter.
+                let _ = served.await;
+            });
+        }
+    }
+
+    /// One connection, to its end.
+    async fn serve(self, stream: TcpStream, limits: SshLimits) -> Result<(), russh::Error> {
+        let deadline = Instant::now() + limits.login;
+        let stream = stream.into_std()?;
+        let end = stream.try_clone()?;
+        let (told, logged_in) = oneshot::channel();
+        let config = Arc::clone(&self.config);
+        let login = Login::new(self, told);
+        let stream = TcpStream::from_std(stream)?;
+        let mut running = timeout_at(deadline, run_stream(config, stream, login)).await??;
+        tokio::select! {
+            result = &mut running => return result,
+            logged_in = timeout_at(deadline, logged_in) => {
+                hang_up_unless(matches!(logged_in, Ok(Ok(()))), end);
+            }
+        }
+        running.await
+    }
+}
+
+/// Ends a connection, whatever it waits for, of a client that has not proved in time who it is.
+fn hang_up_unless(is_in: bool, stream: StdStream) {
+    if !is_in {
+        // The client was quicker.
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}

@@ -1,0 +1,67 @@
+//! How many connections there may be: from one address, and in all.
+
+use crate::serve::config::SshLimits;
+use core::net::IpAddr;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The connections that there are.
+#[derive(Debug, Default)]
+pub(super) struct Places(Mutex<HashMap<IpAddr, usize>>);
+
+/// A connection's place: free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Places>, IpAddr);
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more connection from there; none where it is too many.
+    pub(super) fn take(self: &Arc<Self>, address: IpAddr, limits: &SshLimits) -> Option<Place> {
+        let mut taken = self.lock();
+        let all: usize = taken.values().sum();
+        let here = taken.get(&address).copied().unwrap_or(0);
+        if all >= limits.connections_max || here >= limits.connections_an_address_max {
+            return None;
+        }
+        taken.insert(address, here + 1);
+        Some(Place(Arc::clone(self), address))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.0.lock();
+        if let Some(count) = taken.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Places;
+    use crate::serve::config::SshLimits;
+    use core::net::IpAddr;
+    use std::sync::Arc;
+
+    #[test]
+    fn places_are_counted_by_address_and_in_all() {
+        let limits =
+            SshLimits { connections_max: 3, connections_an_address_max: 2, ..SshLimits::default() };
+        let places = Arc::new(Places::default());
+        let [one, other, third] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
+        let first = places.take(one, &limits).unwrap();
+        let _second = places.take(one, &limits).unwrap();
+        assert!(places.take(one, &limits).is_none(), "two an address");
+        let _third = places.take(other, &limits).unwrap();
+        assert!(places.take(third, &limits).is_none(), "three in all");
+        drop(first);
+        assert!(places.take(third, &limits).is_some(), "a place that is free again");
+    }
+}

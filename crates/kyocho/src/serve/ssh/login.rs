@@ -1,0 +1,177 @@
+//! Who a client is, and what channels it opens.
+
+use super::Host;
+use super::channel::{self, Visitor};
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use russh::keys::PublicKey;
+use russh::server::{
+    Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey,
+};
+use russh::{Channel, ChannelId, ChannelOpenFailure, Pty};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Sessions of one connection: a client may share it.
+const CHANNELS_MAX: usize = 10;
+
+/// One connection's state.
+pub(super) struct Login {
+    host: Host,
+    /// Told once the client is in.
+    told: Option<oneshot::Sender<()>>,
+    user: Option<String>,
+    channels: Arc<AtomicUsize>,
+}
+
+impl Login {
+    pub(super) fn new(host: Host, told: oneshot::Sender<()>) -> Self {
+        Self { host, told: Some(told), user: None, channels: Arc::default() }
+    }
+
+    fn judge(&self, user: &str, key: &PublicKey) -> Auth {
+        if self.host.register.knows_key(user, key) { Auth::Accept } else { Auth::reject() }
+    }
+}
+
+/// A channel's place among its connection's.
+struct ChannelPlace(Arc<AtomicUsize>);
+
+impl ChannelPlace {
+    fn take(channels: &Arc<AtomicUsize>) -> Option<Self> {
+        let place = Self(Arc::clone(channels));
+        (channels.fetch_add(1, Ordering::SeqCst) < CHANNELS_MAX).then_some(place)
+    }
+}
+
+impl Drop for ChannelPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Handler for Login {
+    type Error = russh::Error;
+
+    async fn auth_publickey_offered(
+        &mut self,
+        user: &str,
+        offer: PublicKeyOffer<'_>,
+    ) -> Result<Auth, Self::Error> {
+        Ok(self.judge(user, offer.public_key))
+    }
+
+    async fn auth_publickey(
+        &mut self,
+        user: &str,
+        key: VerifiedPublicKey<'_>,
+    ) -> Result<Auth, Self::Error> {
+        let judged = self.judge(user, key.public_key);
+        if judged == Auth::Accept {
+            self.user = Some(user.to_owned());
+        }
+        Ok(judged)
+    }
+
+    async fn auth_succeeded(&mut self, _: &mut Session) -> Result<(), Self::Error> {
+        if let Some(told) = self.told.take() {
+            // Who waited for it has hung up on the client.
+            let _ = told.send(());
+        }
+        Ok(())
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        channel: Channel<Msg>,
+        reply: ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<(), Self::Error> {
+        let (Some(user), Some(place)) = (&self.user, ChannelPlace::take(&self.channels)) else {
+            reply.reject(ChannelOpenFailure::ResourceShortage).await;
+            return Ok(());
+        };
+        let visitor = Visitor { user: user.clone(), arrivals: self.host.arrivals.clone() };
+        reply.accept().await;
+        tokio::spawn(async move {
+            let _place = place;
+            channel::serve(channel, visitor).await;
+        });
+        Ok(())
+    }
+
+    // What is asked for goes to the channel's task; here it is only confirmed, in the order in which the client asks.
+
+    async fn pty_request(
+        &mut self,
+        channel: ChannelId,
+        _term: &str,
+        _columns: u32,
+        _rows: u32,
+        _width: u32,
+        _height: u32,
+        _modes: &[(Pty, u32)],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn shell_request(
+        &mut self,
+        channel: ChannelId,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn exec_request(
+        &mut self,
+        channel: ChannelId,
+        _: &[u8],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn window_change_request(
+        &mut self,
+        channel: ChannelId,
+        _columns: u32,
+        _rows: u32,
+        _width: u32,
+        _height: u32,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_success(channel)
+    }
+
+    async fn subsystem_request(
+        &mut self,
+        channel: ChannelId,
+        _: &str,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_failure(channel)
+    }
+
+    async fn env_request(
+        &mut self,
+        channel: ChannelId,
+        _: &str,
+        _: &str,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_failure(channel)
+    }
+
+    async fn x11_request(
+        &mut self,
+        channel: ChannelId,
+        _: bool,
+        _: &str,
+        _: &str,
+        _: u32,
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        session.channel_failure(channel)
+    }
+}

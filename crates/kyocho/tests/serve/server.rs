@@ -1,0 +1,70 @@
+//! A server of `kyocho serve` for tests of its doors.
+
+use core::time::Duration;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// No wait is meant to last; this only keeps a broken server from hanging the test run.
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// A server that ends with the test.
+pub(crate) struct Server {
+    pub(crate) process: Child,
+    pub(crate) lines: BufReader<std::process::ChildStdout>,
+    pub(crate) folder: PathBuf,
+    /// What it keeps between runs, as for a test's next server of the same name.
+    pub(crate) state: PathBuf,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().expect("it is ours");
+        self.process.wait().expect("it is ours");
+    }
+}
+
+impl Server {
+    /// A server with this configuration, which has come up: it has told so as systemd is told.
+    pub(crate) fn start(name: &str, config: Option<&str>, listen: &[&str]) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-state"));
+        // Left over from an earlier run.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("the test's folder can be made");
+        let notified = std::os::unix::net::UnixDatagram::bind(folder.join("notify")).unwrap();
+        notified.set_read_timeout(Some(WATCHDOG)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+        command.arg("serve").arg("--listen").arg(format!("unix:{}/s", folder.display()));
+        if let Some(text) = config {
+            std::fs::write(folder.join("config"), text).unwrap();
+            command.arg("--config").arg(folder.join("config"));
+        }
+        for place in listen {
+            command.args(["--listen", place]);
+        }
+        command.env("NOTIFY_SOCKET", folder.join("notify")).env("XDG_STATE_HOME", &state);
+        command.stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the command runs");
+        let lines = BufReader::new(process.stdout.take().unwrap());
+        let mut message = [0; 64];
+        let length = notified.recv(&mut message).expect("the server says that it is ready");
+        assert_eq!(&message[..length], b"READY=1");
+        Self { process, lines, folder, state }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let number = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &number]).status().unwrap().success());
+    }
+
+    /// Reads the server's lines up to one with this in it.
+    pub(crate) fn await_line(&mut self, part: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it says {part} before it ends");
+        }
+        line
+    }
+}

@@ -1,0 +1,268 @@
+//! The SSH door of `kyocho serve`, as the plain client of OpenSSH sees it.
+#![expect(
+    clippy::unwrap_used,
+    reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
+)]
+
+#[path = "serve/server.rs"]
+mod server;
+
+use rexpect::session::{PtySession, spawn_command};
+use server::{Server, WATCHDOG};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The client's program, where it is installed.
+fn is_installed(test: &str) -> bool {
+    let is_here = ["ssh", "ssh-keygen"].iter().all(|program| {
+        Command::new(program).arg("-?").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    });
+    if !is_here {
+        kyocho_sys::skip::skip(test, "ssh and ssh-keygen are not installed (openssh-client)");
+    }
+    is_here
+}
+
+/// Keys of users, in a folder of the test's.
+struct Keys(PathBuf);
+
+impl Keys {
+    fn new(test: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-keys"));
+        // Left over from an earlier run.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    /// Makes a key; its public half as it goes into a configuration.
+    fn make(&self, name: &str) -> String {
+        let mut command = Command::new("ssh-keygen");
+        command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(self.0.join(name));
+        assert!(command.status().unwrap().success());
+        let text = std::fs::read_to_string(self.0.join(format!("{name}.pub"))).unwrap();
+        text.trim().to_owned()
+    }
+}
+
+/// A server with an SSH door, and a client's way to it.
+struct Door {
+    server: Server,
+    keys: Keys,
+    port: String,
+}
+
+impl Door {
+    fn open(test: &str, config: &str, keys: Keys) -> Self {
+        let mut server = Server::start(test, Some(config), &["ssh:127.0.0.1:0"]);
+        let line = server.await_line("ssh:127.0.0.1:");
+        let port = line.rsplit_once(':').unwrap().1.trim().to_owned();
+        Self { server, keys, port }
+    }
+
+    /// The client with a user's key; nothing of this machine's configuration counts.
+    fn client(&self, user: &str, key: &str) -> Command {
+        let mut command = Command::new("ssh");
+        let option = |name: &str, path: &Path| format!("{name}={}", path.display());
+        command.args(["-F", "none", "-p", &self.port, "-i"]).arg(self.keys.0.join(key));
+        command.args(["-o", &option("UserKnownHostsFile", &self.keys.0.join("known_hosts"))]);
+        for words in [
+            "StrictHostKeyChecking=accept-new",
+            "GlobalKnownHostsFile=none",
+            "IdentitiesOnly=yes",
+            "IdentityAgent=none",
+            "BatchMode=yes",
+            "LogLevel=ERROR",
+        ] {
+            command.args(["-o", words]);
+        }
+        command.arg(format!("{user}@127.0.0.1")).env_remove("NO_COLOR").env("TERM", "xterm");
+        command
+    }
+
+    fn evaluate(&self, user: &str, key: &str, text: &str) -> Output {
+        self.client(user, key).arg(text).stdin(Stdio::null()).output().unwrap()
+    }
+
+    fn prompt(&self, user: &str) -> PtySession {
+        let mut command = self.client(user, user);
+        command.arg("-tt");
+        spawn_command(command, Some(WATCHDOG.as_millis() as u64)).expect("a pseudo-terminal opens")
+    }
+}
+
+fn config_of(users: &[(&str, &str)]) -> String {
+    users.iter().map(|(name, key)| format!("[user.{name}]\nkeys = ['{key}']\n")).collect()
+}
+
+/// A door where ada has a key of her name.
+fn door_of_ada(test: &str) -> Option<Door> {
+    if !is_installed(test) {
+        return None;
+    }
+    let keys = Keys::new(test);
+    let config = config_of(&[("ada", &keys.make("ada"))]);
+    Some(Door::open(test, &config, keys))
+}
+
+fn text(bytes: &[u8]) -> &str {
+    core::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_text_is_evaluated_and_its_status_comes_back() {
+    let Some(door) = door_of_ada("a_text_is_evaluated_and_its_status_comes_back") else { return };
+    let output = door.evaluate("ada", "ada", "(display \"sum: \") (+ 1 2)");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "sum: 3\n"));
+    let output = door.evaluate("ada", "ada", "(car 1)");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), ""));
+    assert!(text(&output.stderr).contains("car: first argument must be a pair"), "{output:?}");
+    assert_eq!(door.evaluate("ada", "ada", "(exit 7)").status.code(), Some(7));
+    let mut client = door.client("ada", "ada");
+    let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    client.stdin.take().unwrap().write_all(b"(define (f x)\n (* x 2))\n(f 21)\n").unwrap();
+    let output = client.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "42\n"));
+    let key = door.server.state.join("kyocho/ssh_host_ed25519_key");
+    assert_eq!(std::fs::metadata(key).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn who_proves_nothing_is_not_let_in() {
+    let Some(mut door) = door_of_ada("who_proves_nothing_is_not_let_in") else { return };
+    door.keys.make("eve");
+    for (user, key) in [("ada", "eve"), ("eve", "eve"), ("nobody", "ada")] {
+        let output = door.evaluate(user, key, "(+ 1 2)");
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(255), ""), "{user} {key}");
+        assert!(text(&output.stderr).contains("Permission denied (publickey)"), "{output:?}");
+    }
+    assert!(door.evaluate("ada", "ada", "1").status.success());
+    let config = door.server.folder.join("config");
+    std::fs::write(&config, "[user.ada]\n").unwrap();
+    door.server.signal("HUP");
+    door.server.await_line("the configuration was read again");
+    let output = door.evaluate("ada", "ada", "1");
+    assert!(text(&output.stderr).contains("Permission denied (publickey)"), "{output:?}");
+}
+
+#[test]
+fn the_host_key_is_kept() {
+    let Some(door) = door_of_ada("the_host_key_is_kept") else { return };
+    assert!(door.evaluate("ada", "ada", "1").status.success());
+    let state = &door.server.state;
+    let path = state.join("kyocho/ssh_host_ed25519_key");
+    let before = std::fs::read(&path).unwrap();
+    let start = |listen: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+        command.args(["serve", "--listen", listen]).env("XDG_STATE_HOME", state);
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    // The port is taken, which is noticed after the key was looked at.
+    let again = start(&format!("ssh:127.0.0.1:{}", door.port));
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = start("ssh:127.0.0.1:0");
+    assert_eq!(refused.status.code(), Some(1));
+    let message = text(&refused.stderr);
+    assert!(
+        message.contains("ssh_host_ed25519_key: others than its owner may read it"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_prompt_edits_completes_and_interrupts() {
+    let Some(door) = door_of_ada("a_prompt_edits_completes_and_interrupts") else { return };
+    let listening = "\x1b[?2004h";
+    let enter = |session: &mut PtySession, keys: &str, answer: &str| {
+        session.exp_string(listening).unwrap();
+        session.send(keys).unwrap();
+        session.flush().unwrap();
+        session.exp_string(answer).unwrap_or_else(|error| panic!("{answer}: {error}"));
+    };
+    let mut session = door.prompt("ada");
+    session.exp_string("ada's session").unwrap();
+    enter(&mut session, "(define (twice x)\r (* 2 x)) (twice 21)\r", "42");
+    enter(&mut session, "(twi\t 4)\r", "8");
+    enter(&mut session, "(begin (display 'begun) (newline) (let loop () (loop)))\r", "begun\r\n");
+    session.send_control('c').unwrap();
+    session.exp_string("interrupted").unwrap();
+    session.exp_string(listening).unwrap();
+    session.send_control('d').unwrap();
+    session.exp_eof().unwrap();
+    // What was typed comes back by the arrow key in the next session.
+    let mut session = door.prompt("ada");
+    enter(&mut session, "'of-\x1b[A\x1b[A\x01(quote \x05)\r", "(twi");
+    session.send_control('d').unwrap();
+}
+
+#[test]
+fn the_window_s_size_reaches_the_line_editor() {
+    let Some(door) = door_of_ada("the_window_s_size_reaches_the_line_editor") else { return };
+    let mut session = door.prompt("ada");
+    session.exp_string("\x1b[?2004h").unwrap();
+    let resize = |session: &PtySession, columns: u16| {
+        let size =
+            rustix::termios::Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(session.process().get_file_handle().unwrap(), size).unwrap();
+    };
+    session.send(&"x".repeat(40)).unwrap();
+    session.flush().unwrap();
+    session.exp_string(&"x".repeat(40)).unwrap();
+    // The editor shows the line again, in three rows; its beginning is two rows up.
+    resize(&session, 20);
+    session.exp_string(&"x".repeat(40)).unwrap();
+    session.send_control('e').unwrap();
+    session.send_control('a').unwrap();
+    session.exp_string("\x1b[2A").unwrap();
+}
+
+#[test]
+fn garbage_and_silence_at_the_port_hurt_nobody() {
+    let test = "garbage_and_silence_at_the_port_hurt_nobody";
+    if !is_installed(test) {
+        return;
+    }
+    let keys = Keys::new(test);
+    let limits = "[ssh]\nconnections_an_address = 8\nlogin_seconds = 2\n";
+    let config = config_of(&[("ada", &keys.make("ada"))]) + limits;
+    let door = Door::open(test, &config, keys);
+    let knock = || {
+        let stream = TcpStream::connect(format!("127.0.0.1:{}", door.port)).unwrap();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        stream
+    };
+    let rest = |mut stream: TcpStream| {
+        let mut rest = Vec::new();
+        // Who writes garbage may be hung up on while he writes.
+        let _ = stream.read_to_end(&mut rest);
+        rest
+    };
+    for bytes in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b"SSH-2.0-x\r\n\xff\xff\xff\xff\xff\xff"]
+    {
+        let mut stream = knock();
+        let _ = stream.write_all(bytes);
+        rest(stream);
+    }
+    // Who says nothing, or stops in the middle, is hung up on after the time for a login.
+    let mut silent: Vec<TcpStream> = (0..8).map(|_| knock()).collect();
+    silent[0].write_all(b"SSH-2.0-half-open\r\n").unwrap();
+    silent[1].write_all(b"SSH-2.0-").unwrap();
+    let one_more = rest(knock());
+    assert_eq!(one_more, b"", "nine from one address are too many");
+    for stream in silent {
+        let told = rest(stream);
+        assert!(told.starts_with(b"SSH-2.0-"), "{told:?}");
+    }
+    // Places are free again when the server has noticed that they are.
+    let mut output = door.evaluate("ada", "ada", "'unhurt");
+    while !output.status.success() {
+        output = door.evaluate("ada", "ada", "'unhurt");
+    }
+    assert_eq!(text(&output.stdout), "unhurt\n");
+}
