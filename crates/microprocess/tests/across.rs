@@ -31,8 +31,10 @@ struct Spinner {
     answers: BufReader<ChildStdout>,
 }
 
-/// Rounds that take many time slices: in so long a time the host lets every process run that wants to.
-const MUCH: u64 = 100_000_000;
+/// Rounds that take many time slices, some 50 ms: in so long a time the host lets every process run that wants to.
+const MUCH: u64 = 10_000_000;
+/// How long one stands aside at most where it must not starve: many times as long as [`MUCH`] takes, also on a slow and busy machine.
+const ASIDE_MAX_MS: u64 = 1_000;
 
 /// What a spinner has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,7 +260,7 @@ fn nobody_starves() {
     let meeting = Meeting::new("starve");
     under_watchdog("starve", || {
         let mut urgent = meeting.spinner(63, FOR_EVER_MS);
-        let mut other = meeting.spinner(0, 500);
+        let mut other = meeting.spinner(0, ASIDE_MAX_MS);
         for _ in 0..3 {
             other.await_aside(&mut urgent);
             other.await_progress();
