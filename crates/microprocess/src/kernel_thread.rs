@@ -17,15 +17,14 @@ use kyocho_arch::{
     Context, current_thread_word, current_vp_word, set_current_thread_word, set_current_vp,
 };
 use kyocho_sys::error::Errno;
-use kyocho_sys::prim::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use kyocho_sys::scheduling::set_timer_slack_ns;
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use kyocho_sys::signal::use_alternate_stack;
-use kyocho_sys::task::{Asleep, SystemCallReader, ThreadId, raise_descriptor_limit};
+use kyocho_sys::task::{SystemCallReader, ThreadId};
 use kyocho_sys::thread::{OnStack, start_on};
 
 use crate::claim::Hold;
 use crate::condemned::Strikes;
-use crate::detect::{View, ViewWords};
+use crate::detect::ViewWords;
 use crate::event::Registers;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
@@ -35,6 +34,9 @@ use crate::turn::Turn;
 use crate::vp::Vp;
 
 mod cpus;
+mod observed;
+
+use observed::{NO_FILE, open_reader};
 
 /// Not pinned.
 pub(crate) const ANY_CPU: usize = usize::MAX;
@@ -54,10 +56,13 @@ pub(crate) struct KernelThread {
     tid: AtomicU32,
     /// Where it keeps the word that restartable sequences ask for the processor.
     vp_word: AtomicPtr<AtomicPtr<()>>,
-    /// Tells where it sleeps; null where the kernel does not let us look.
-    reader: AtomicPtr<SystemCallReader>,
+    /// The file that tells where it sleeps, or [`NO_FILE`] where the kernel does not let us look. Not in a box: a new thread's first
+    /// allocation takes as long as all else it begins with.
+    reader: AtomicI32,
     /// What the host's scheduler writes about it; null where nobody has it do that.
     view: AtomicPtr<ViewWords>,
+    /// The host ends its sleeps without slack.
+    is_exact: Cell<bool>,
     /// It runs where it likes for now, and is to be pinned afterwards.
     roams: AtomicBool,
     /// The CPU it is pinned to, or [`ANY_CPU`].
@@ -101,8 +106,9 @@ impl KernelThread {
             registers: Cell::new(Registers { instruction: 0, stack: 0 }),
             tid: AtomicU32::new(0),
             vp_word: AtomicPtr::new(ptr::null_mut()),
-            reader: AtomicPtr::new(ptr::null_mut()),
+            reader: AtomicI32::new(NO_FILE),
             view: AtomicPtr::new(ptr::null_mut()),
+            is_exact: Cell::new(false),
             roams: AtomicBool::new(false),
             cpu: Cell::new(ANY_CPU),
             told: Told::new(),
@@ -184,69 +190,12 @@ impl KernelThread {
         }
     }
 
-    fn set_reader(&self, reader: SystemCallReader) {
-        let fresh = Box::into_raw(Box::new(reader));
-        let none = ptr::null_mut();
-        let set =
-            self.reader.compare_exchange(none, fresh, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if !set {
-            // SAFETY: made just now, and nobody else knows it.
-            drop(unsafe { Box::from_raw(fresh) });
-        }
-    }
-
-    /// Makes it possible to look where the thread sleeps, if that was refused when it began: it may be granted now. Allocates.
-    pub(crate) fn ensure_reader(&self) {
-        if !self.reader.load(Ordering::Acquire).is_null() {
-            return;
-        }
-        // Refused again: then later.
-        if let Some(reader) = self.id().and_then(|id| SystemCallReader::open(id).ok()) {
-            self.set_reader(reader);
-        }
-    }
-
-    /// Stops watching the thread. Nobody looks any more.
-    pub(crate) fn close_reader(&self) {
-        let reader = self.reader.swap(ptr::null_mut(), Ordering::AcqRel);
-        if !reader.is_null() {
-            // SAFETY: made by `into_raw` in `become_current`; the swap took the only copy.
-            drop(unsafe { Box::from_raw(reader) });
-        }
-    }
-
     /// Its number, once it runs.
     pub(crate) fn id(&self) -> Option<ThreadId> {
         match self.tid.load(Ordering::Acquire) {
             0 => None,
             number => Some(ThreadId::new(number)),
         }
-    }
-
-    /// What the host's scheduler writes about it.
-    pub(crate) fn view(&self) -> Option<View> {
-        // SAFETY: null or set by `set_view` to words that live for ever.
-        unsafe { self.view.load(Ordering::Acquire).as_ref() }.map(View::new)
-    }
-
-    /// Sets what the host's scheduler writes about it to, for ever.
-    pub(crate) fn set_view(&self, words: &'static ViewWords) {
-        self.view.store(ptr::from_ref(words).cast_mut(), Ordering::Release);
-    }
-
-    /// Where it sleeps in the kernel; `None` while it runs or wants to, or where we may not look.
-    pub(crate) fn asleep(&self) -> Option<Asleep> {
-        match self.view() {
-            Some(view) if view.is_known() && !view.is_asleep() => None,
-            Some(view) if view.is_known() => view.asleep().or_else(|| self.asleep_by_reader()),
-            _ => self.asleep_by_reader(),
-        }
-    }
-
-    fn asleep_by_reader(&self) -> Option<Asleep> {
-        // SAFETY: null or made by `become_current`; closed once nobody looks any more.
-        let reader = unsafe { self.reader.load(Ordering::Acquire).as_ref() }?;
-        reader.asleep().ok()?
     }
 
     /// The processor it holds. Events must be masked.
@@ -459,18 +408,9 @@ impl KernelThread {
         self.tid.store(0, Ordering::Relaxed);
         self.vp_word.store(ptr::null_mut(), Ordering::Relaxed);
         self.cpu.set(ANY_CPU);
+        self.is_exact.set(false);
         self.ended.store(0, Ordering::Release);
         unused().push(self);
-    }
-}
-
-/// Opens the file that tells where the calling thread sleeps. Where descriptors run out, the process takes those that it may have
-/// but did not ask for: a shell gives 1,024, and a thousand sleepers are nothing unusual.
-fn open_reader() -> Option<SystemCallReader> {
-    let open = || SystemCallReader::open(ThreadId::current());
-    match open() {
-        Err(Errno::MFILE) if raise_descriptor_limit().is_ok() => open().ok(),
-        opened => opened.ok(),
     }
 }
 
@@ -487,8 +427,6 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
         thread.pin(vp.cpu());
         spin::wake(vp);
     }
-    // An idle holder sleeps until its earliest timer. Refused: 50 µs longer.
-    let _late = set_timer_slack_ns(1);
     // SAFETY: the memory is this thread's until it is joined. Refused: an overflow ends the process without a word.
     let _mute = unsafe { use_alternate_stack(stack.handlers(), kernel_stack::HANDLER_BYTES) };
     if role == Role::Spare {

@@ -16,7 +16,7 @@ use kyocho_sys::scheduling::set_timer_slack_ns;
 use crate::balance::{Pace, Trials};
 use crate::preempt;
 use crate::runtime::Detection;
-use crate::sentinel::take_from_sleeper;
+use crate::sentinel::{Expected, take_from_sleeper};
 use crate::shared::Shared;
 use crate::space::{Account, Suspicion};
 use crate::vp::{NEVER_NS, Vp, attention};
@@ -208,7 +208,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         vp.holder().ensure_reader();
     }
     let look_ns = longest_ns.map_or(NEVER_NS, |longest_ns| {
-        now_ns + watch.next_look(may_take && take_from_sleeper(vp), longest_ns)
+        now_ns + watch.next_look(may_take && take_from_sleeper(vp, Expected::Nothing), longest_ns)
     });
     if vp.bell.has_changed() {
         // Reaps; what is urgent then gets the processor.

@@ -39,7 +39,7 @@ use std::process;
 pub use std::process::{ExitStatus, Output, Stdio};
 
 use kyocho_sys::poll::Interest;
-use kyocho_sys::scheduling::{affinity, set_timer_slack_ns};
+use kyocho_sys::scheduling::affinity;
 use kyocho_sys::task::ThreadId;
 
 use crate::io::{File, descriptor::ready};
@@ -311,9 +311,7 @@ fn with_the_process_s_cpus<T>(body: impl FnOnce() -> T) -> T {
     if ours == theirs {
         return body();
     }
-    // Refused, both: then the child has fewer CPUs, and is woken more exactly, than it might.
-    let _exact = set_timer_slack_ns(0);
-    let value = KernelThread::current().with_cpus(&theirs, &ours, body);
-    let _late = set_timer_slack_ns(1);
-    value
+    let thread = KernelThread::current();
+    thread.be_as_exact_as_others();
+    thread.with_cpus(&theirs, &ours, body)
 }

@@ -20,7 +20,7 @@
 //! of its run queue, so the stores it made before are visible to us and our claim will be to it.
 //!
 //! A claim delays a holder that runs, so the watchers look before they claim as well. A thread that comes back from the kernel does
-//! not: it runs on the holder's core, so the holder does not.
+//! not: it runs on the holder's core, so the holder does not. Nor does a sentinel that has just given the core to a holder and has it back.
 //!
 //! The paper's kernel upcalls at the moment of sleep (§3.1.2). Linux offers no such upcall to an unprivileged program; being
 //! the next one in line for the core comes close.
@@ -102,12 +102,14 @@ fn follow(vp: &'static Vp, cpu: &mut usize) {
 fn run(vp: &'static Vp) {
     let shared = vp.shared();
     let asleep = &vp.sentinel.asleep;
-    let (mut idle_looks, mut vain_looks, mut cpu) = (0, 0, ANY_CPU);
+    let (mut idle_looks, mut vain_looks, mut cpu) = (0, 1, ANY_CPU);
     while !shared.stopping.load(Ordering::SeqCst) {
         follow(vp, &mut cpu);
         if !vp.rests() {
             idle_looks = 0;
-            vain_looks = if take_from_sleeper(vp) { 0 } else { vain_looks + 1 };
+            // Whom it gave the core to has left it, if that was the last thing it did.
+            let expected = if vain_looks == 0 { Expected::Asleep } else { Expected::Nothing };
+            vain_looks = if take_from_sleeper(vp, expected) { 0 } else { vain_looks + 1 };
             if vain_looks >= LOOKS && vp.reflected.asks_for_pauses() {
                 vain_looks = 0;
                 pause(PAUSE_NS);
@@ -125,14 +127,25 @@ fn run(vp: &'static Vp) {
     }
 }
 
+/// What a look would find, most likely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Nothing,
+    /// The holder sleeps: a look before the claim would say so, and take as long as the one behind it, some 2 µs.
+    Asleep,
+}
+
 /// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked.
-pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
+pub(crate) fn take_from_sleeper(vp: &'static Vp, expected: Expected) -> bool {
     let heir = exclusively(&vp.taking, || {
-        if vp.holder().is_masked() || sleeps(vp.holder()).is_none() {
+        let is_asleep = || sleeps(vp.holder()).is_some();
+        if vp.holder().is_masked() || expected == Expected::Nothing && !is_asleep() {
             return None;
         }
         let Some(spare) = vp.take_spare() else {
-            vp.shared().maker.ask(vp);
+            if expected == Expected::Nothing || is_asleep() {
+                vp.shared().maker.ask(vp);
+            }
             return None;
         };
         if take(vp).is_none() {

@@ -6,7 +6,8 @@
 
 use core::cell::Cell;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::Write as _;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 use crate::error::Errno;
@@ -218,6 +219,21 @@ impl SystemCallReader {
     }
 }
 
+impl IntoRawFd for SystemCallReader {
+    fn into_raw_fd(self) -> RawFd {
+        self.0.into_raw_fd()
+    }
+}
+
+impl FromRawFd for SystemCallReader {
+    /// # Safety
+    /// The descriptor is open, one that [`open`](Self::open) made, and nobody else's.
+    unsafe fn from_raw_fd(descriptor: RawFd) -> Self {
+        // SAFETY: as promised.
+        Self(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+}
+
 /// Where in its own code a thread entered the kernel to sleep there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asleep {
@@ -272,10 +288,13 @@ fn parse_system_call(text: &[u8]) -> InKernel {
     }
 }
 
-/// Opens a file of a thread of this process. Allocates.
+/// Opens a file of a thread of this process. Does not allocate: the first allocation of a thread is dear.
 fn open_task_file(thread: ThreadId, file: &str) -> Result<OwnedFd, Errno> {
     fault::check(Call::Open)?;
-    let path = format!("/proc/self/task/{}/{file}\0", thread.number());
+    let mut path = [0; PATH_BYTES];
+    // Of a number and a name of ours there is room for more.
+    let written = write!(&mut path[..PATH_BYTES - 1], "/proc/self/task/{}/{file}", thread.number());
+    debug_assert!(written.is_ok(), "the path fits");
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
     let arguments = [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags];
     // SAFETY: the path ends in a zero byte and lives during the call.
@@ -283,6 +302,9 @@ fn open_task_file(thread: ThreadId, file: &str) -> Result<OwnedFd, Errno> {
     // SAFETY: the kernel has just made it, for us.
     Ok(unsafe { event::owned(descriptor) })
 }
+
+/// Room for the path of a thread's file and the zero byte behind it.
+const PATH_BYTES: usize = 48;
 
 /// Reads a `/proc` file afresh.
 fn read_from_start<'a>(file: &OwnedFd, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {

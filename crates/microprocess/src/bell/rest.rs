@@ -55,6 +55,9 @@ impl Vp {
     }
 
     fn sleep(&self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
+        if deadline_ns.is_some() {
+            thread.be_exact();
+        }
         let counter = || self.bell.hung().map(|(hall, number)| hall.counter(number));
         let again_ns = match self.bell.lend(deadline_ns) {
             Lending::Done => return,

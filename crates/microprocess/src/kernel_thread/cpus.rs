@@ -1,7 +1,7 @@
-//! On which CPUs a kernel thread may run: its processor's, or for a while any.
+//! What the host knows of a kernel thread: on which CPUs it may run, and how exactly its sleeps end.
 
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::scheduling::{CpuSet, set_affinity};
+use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
 use kyocho_sys::task::ThreadId;
 
 use super::{ANY_CPU, KernelThread};
@@ -39,6 +39,23 @@ impl KernelThread {
         let _narrower = set_affinity(me, pinned.as_ref().unwrap_or(before));
         section.leave();
         value
+    }
+
+    /// The calling thread's sleeps end in time from here on, and not up to 50 µs later. For who sleeps until the next timer: what a program
+    /// sleeps in the kernel by itself may end together with others' sleeps, as it does in any program.
+    pub(crate) fn be_exact(&self) {
+        if !self.is_exact.replace(true) {
+            // Refused: then timers are late.
+            let _late = set_timer_slack_ns(1);
+        }
+    }
+
+    /// The calling thread, and those that start as its copies, sleep as the process's first one does.
+    pub(crate) fn be_as_exact_as_others(&self) {
+        if self.is_exact.replace(false) {
+            // Refused: then a child is woken more exactly than it might.
+            let _exact = set_timer_slack_ns(0);
+        }
     }
 }
 
