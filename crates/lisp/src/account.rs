@@ -42,6 +42,8 @@ pub struct Bounds {
     pub share: u32,
     /// Whether it may touch the host's files and see the process's environment.
     pub files: bool,
+    /// Whether it may decide for all: install policies of the scheduler and the collector.
+    pub operator: bool,
 }
 
 impl Bounds {
@@ -55,6 +57,7 @@ impl Bounds {
         priority_max: Priority::HIGHEST,
         share: 1,
         files: true,
+        operator: true,
     };
 }
 

@@ -23,6 +23,7 @@ pub mod marker;
 mod marks;
 pub mod mutator;
 pub mod object;
+mod orders;
 mod space;
 pub(crate) mod word;
 
@@ -32,6 +33,7 @@ pub use foreign::ForeignObject;
 pub use marker::Marker;
 pub use mutator::Mutator;
 pub use object::Kind;
+pub(crate) use orders::Orders;
 
 use crate::account::Account;
 use crate::raise::Raise;
@@ -41,6 +43,7 @@ use core::fmt;
 use kyocho_sys::mapping::Mapping;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use marks::BLOCK_BYTES;
+use orders::Standing;
 use space::Space;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -148,6 +151,8 @@ pub struct Heap {
     caches: Mutex<Caches>,
     space: Mutex<Space>,
     wanted: AtomicBool,
+    /// What a policy has ordered that lasts.
+    standing: Standing,
     statistics: Mutex<Statistics>,
 }
 
@@ -175,6 +180,7 @@ impl Heap {
             caches: Mutex::default(),
             space: Mutex::new(Space::new(mapping, &limits)),
             wanted: AtomicBool::new(false),
+            standing: Standing::default(),
             statistics: Mutex::new(Statistics { trigger_bytes: trigger, ..Statistics::default() }),
         }))
     }

@@ -18,6 +18,7 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/hash_tables.scm", include_str!("prelude/hash_tables.scm")),
     ("prelude/gates.scm", include_str!("prelude/gates.scm")),
     ("prelude/threads.scm", include_str!("prelude/threads.scm")),
+    ("prelude/policies.scm", include_str!("prelude/policies.scm")),
     ("prelude/debugger.scm", include_str!("prelude/debugger.scm")),
     ("prelude/tools.scm", include_str!("prelude/tools.scm")),
 ];

@@ -1,4 +1,5 @@
-//! The services that are threads (paper 4, §3.1): the system-call thread, the collector, and the keeper of [`shares`].
+//! The services that are threads (paper 4, §3.1): the system-call thread, the collector, the keeper of [`shares`], and the watchdog of
+//! [policies](policy).
 //!
 //! ```text
 //! thread: cache empty --request--> system-call thread: refill --unpark--> thread runs on
@@ -8,6 +9,7 @@
 //!
 //! Each may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was.
 
+pub(crate) mod policy;
 mod shares;
 
 pub(crate) use shares::Shares;
@@ -19,6 +21,7 @@ use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
 use kyocho_microprocess::{Microprocess, park};
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
+use kyocho_sys::prim::clock::Instant;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -132,7 +135,9 @@ impl Collector {
                 park();
                 continue;
             }
+            let begin = Instant::now();
             kernel.threads.stop_the_world(|threads| collect(kernel, threads));
+            kernel.policies.collected(kernel, begin.elapsed());
         }
     }
 }

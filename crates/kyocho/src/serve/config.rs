@@ -14,6 +14,7 @@
 //! keys = ["ssh-ed25519 AAAA... ada@home"]   # who comes by SSH
 //! memory_mib = 512
 //! files = true
+//! operator = true       # may install policies of the system
 //!
 //! [user.guest]
 //!
@@ -88,6 +89,7 @@ pub(crate) const DEFAULT: Bounds = Bounds {
     priority_max: Priority::NORMAL,
     share: 1,
     files: false,
+    operator: false,
 };
 
 /// Sockets of who runs the server, where there is no file.
@@ -124,6 +126,8 @@ struct WrittenUser {
     priority: Option<Spanned<u8>>,
     share: Option<Spanned<u32>>,
     files: Option<bool>,
+    #[serde(default)]
+    operator: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -182,7 +186,12 @@ impl Config {
         let owner = User {
             uid: Some(uid),
             keys: Vec::new(),
-            bounds: Bounds { files: true, sockets_max: OWNER_SOCKETS_MAX, ..DEFAULT },
+            bounds: Bounds {
+                files: true,
+                operator: true,
+                sockets_max: OWNER_SOCKETS_MAX,
+                ..DEFAULT
+            },
         };
         let users = BTreeMap::from([("owner".to_owned(), owner)]);
         let own = || Some("owner".to_owned());
@@ -230,7 +239,8 @@ impl Config {
             }
             let uid = user.uid.as_ref().map(|uid| *uid.get_ref());
             let keys = user.keys.iter().map(public_key).collect::<Result<_, _>>()?;
-            let bounds = user.limits().bounds(defaults)?;
+            let operator = user.operator;
+            let bounds = Bounds { operator, ..user.limits().bounds(defaults)? };
             users.insert(name.into_inner(), User { uid, keys, bounds });
         }
         for name in [&written.telnet_user, &written.nrepl_user].into_iter().flatten() {
@@ -274,18 +284,8 @@ fn is_file_name(name: &str) -> bool {
 
 impl WrittenUser {
     fn limits(self) -> WrittenLimits {
-        let Self {
-            uid: _,
-            keys: _,
-            memory_mib,
-            threads,
-            ports,
-            sockets,
-            sessions,
-            priority,
-            share,
-            files,
-        } = self;
+        let Self { memory_mib, threads, ports, sockets, sessions, priority, share, files, .. } =
+            self;
         WrittenLimits { memory_mib, threads, ports, sockets, sessions, priority, share, files }
     }
 }
@@ -349,14 +349,14 @@ mod tests {
     fn users_inherit_the_limits_of_everybody() {
         let config = Config::parse(
             "listen = ['unix:/tmp/s']\ntelnet_user = 'guest'\n[limits]\nmemory_mib = 16\n\
-             [user.ada]\nuid = 7\nthreads = 3\nshare = 4\nfiles = true\n[user.guest]\n",
+             [user.ada]\nuid = 7\nthreads = 3\nshare = 4\nfiles = true\noperator = true\n[user.guest]\n",
         )
         .unwrap();
         let limits = Bounds { memory_bytes_max: 16 << 20, ..DEFAULT };
         assert_eq!(config.users["guest"].bounds, limits);
         assert_eq!(
             config.users["ada"].bounds,
-            Bounds { threads_max: 3, share: 4, files: true, ..limits }
+            Bounds { threads_max: 3, share: 4, files: true, operator: true, ..limits }
         );
         assert_eq!(config.user_of(7), Some("ada"));
         assert_eq!(config.user_of(8), None);

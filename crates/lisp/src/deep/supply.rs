@@ -5,7 +5,7 @@
 //! real time is what passed, system time what passed between a request and its answer, user time
 //! the rest, so that user and system are real.
 
-use crate::heap::cache_size::CacheSize;
+use crate::heap::cache_size::{self, CacheSize};
 use crate::heap::{CellCache, Cells, Collection, Kind, OutOfMemory};
 use crate::value::Value;
 use core::fmt;
@@ -102,7 +102,7 @@ impl Supply {
         let now_ns = self.started.elapsed().as_nanos() as u64;
         let given = self.last_given;
         let used = given.saturating_sub(self.given_back + cells.remaining() as u64);
-        self.size.next(now_ns, used as usize)
+        self.size.next(now_ns, used as usize, cache_size::INTERVAL_NS)
     }
 
     fn exchange_timed(&mut self, want: usize) -> Result<(), OutOfMemory> {

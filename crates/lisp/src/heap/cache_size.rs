@@ -11,9 +11,9 @@
 pub const CELLS_MIN: usize = 16;
 /// The largest.
 pub const CELLS_MAX: usize = 32 * 1024;
-/// A refill costs one or two microseconds, message included; asking at this interval makes that one
-/// or two percent.
-const INTERVAL_NS: u64 = 100_000;
+/// Between refills, unless a policy says otherwise. A refill costs one or two microseconds, message included; asking at this
+/// interval makes that one or two percent.
+pub const INTERVAL_NS: u64 = 100_000;
 /// A rate older than this counts for less than half.
 const MEMORY_NS: u64 = 1_000_000;
 /// The least weight of a new sample: a growing thread reaches its size in a few refills, however
@@ -35,16 +35,16 @@ impl CacheSize {
     }
 
     /// The cache is empty again at `now_ns`, after `used_cells` since the last time: how many cells
-    /// to ask for, `CELLS_MIN..=CELLS_MAX`.
+    /// to ask for, `CELLS_MIN..=CELLS_MAX`, so that they last for `interval_ns`.
     #[must_use]
-    pub fn next(&mut self, now_ns: u64, used_cells: usize) -> usize {
+    pub fn next(&mut self, now_ns: u64, used_cells: usize, interval_ns: u64) -> usize {
         // A clock's step back, or two refills within its resolution, count as one nanosecond.
         let elapsed_ns = now_ns.saturating_sub(self.last_refill_ns).max(1);
         self.last_refill_ns = self.last_refill_ns.max(now_ns);
         let sample = used_cells as f64 / elapsed_ns as f64;
         let age = elapsed_ns as f64 / (elapsed_ns as f64 + MEMORY_NS as f64);
         self.cells_per_ns += (sample - self.cells_per_ns) * age.max(WEIGHT_MIN);
-        ((self.cells_per_ns * INTERVAL_NS as f64) as usize).clamp(CELLS_MIN, CELLS_MAX)
+        ((self.cells_per_ns * interval_ns as f64) as usize).clamp(CELLS_MIN, CELLS_MAX)
     }
 }
 

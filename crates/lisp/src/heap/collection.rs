@@ -94,7 +94,8 @@ impl Heap {
         if self.limits.torture.is_some() {
             space.poison_free();
         }
-        space.discard_surplus();
+        let kept_bytes = self.kept_bytes(space.budget_bytes);
+        space.discard_surplus(kept_bytes);
         let budget = space.budget_bytes;
         drop(space);
         self.wanted.store(false, Ordering::Relaxed);

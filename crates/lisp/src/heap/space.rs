@@ -94,9 +94,14 @@ impl Space {
     pub(crate) fn set_budget(&mut self, limits: &Limits, held_bytes: usize) {
         self.held_bytes = held_bytes;
         let growth = held_bytes / 100 * limits.growth_percent.saturating_sub(100);
+        self.order_budget(limits, growth.max(limits.first_collection_bytes));
+    }
+
+    /// So much may be handed out before the next collection, as far as the limit allows.
+    pub(crate) fn order_budget(&mut self, limits: &Limits, bytes: usize) {
         let least = limits.bytes_max / LEAST_BUDGET_FRACTION;
-        let headroom = (limits.bytes_max.saturating_sub(held_bytes) / 2).max(least);
-        self.budget_bytes = growth.max(limits.first_collection_bytes).min(headroom);
+        let headroom = (limits.bytes_max.saturating_sub(self.held_bytes) / 2).max(least);
+        self.budget_bytes = bytes.min(headroom);
     }
 
     pub(crate) const fn base(&self) -> usize {
@@ -331,10 +336,10 @@ impl Space {
 
 /// What becomes of free memory.
 impl Space {
-    /// Gives free blocks beyond the coming budget back to the host. `free` is in ascending order
+    /// Gives free blocks beyond so many bytes back to the host. `free` is in ascending order
     /// from its end, so the highest addresses go.
-    pub(crate) fn discard_surplus(&mut self) {
-        let keep = self.budget_bytes / BLOCK_BYTES + 1;
+    pub(crate) fn discard_surplus(&mut self, keep_bytes: usize) {
+        let keep = keep_bytes / BLOCK_BYTES + 1;
         let surplus = self.free.len().saturating_sub(keep);
         let mut i = 0;
         while i < surplus {

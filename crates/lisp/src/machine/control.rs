@@ -67,6 +67,7 @@ static PROCEDURES: LazyLock<Vec<&'static Procedure>> = LazyLock::new(|| {
         crate::shared::TABLE,
         crate::system::statistics::TABLE,
         crate::image::TABLE,
+        crate::service::policy::TABLE,
     ];
     tables.into_iter().chain(crate::thread::TABLES).chain(crate::gate::TABLES).flatten().collect()
 });

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!  a thread's step: charges its account, takes its place in the queues     (account::share says which)
-//!  every TICK:      the floor of virtual times is found anew, and what runs comes to a safepoint: so its step ends
+//!  every TICK:      the floor of virtual times is found anew, and what runs comes to a safepoint: so its step ends;
+//!                   where a policy in Lisp places threads, it is told what has happened
 //! ```
 //!
 //! Without it a thread that is more urgent than all others would run one step for ever, and never be charged. It ticks only while
-//! threads of users take steps: an idle system uses no processor time.
+//! threads of users take steps, or any while a policy places them: an idle system uses no processor time.
 
 use crate::account::share;
 use crate::system::kernel::{Kernel, lock};
@@ -45,10 +46,15 @@ impl Shares {
         if let Some(place) = self.stepping.get(virtual_processor()) {
             *lock(place) = Some(Microprocess::current());
         }
+        self.keep_ticking();
+        self.floor_ns.load(Ordering::Relaxed)
+    }
+
+    /// There is one more tick at least.
+    pub(super) fn keep_ticking(&self) {
         if !self.is_ticking.swap(true, Ordering::AcqRel) {
             super::wake(&self.microprocess);
         }
-        self.floor_ns.load(Ordering::Relaxed)
     }
 
     /// The service's body, until the process ends.
@@ -63,6 +69,7 @@ impl Shares {
             let active_ns = kernel.active_virtual_times_ns();
             let before_ns = self.floor_ns.load(Ordering::Relaxed);
             self.floor_ns.store(share::floor(before_ns, active_ns.into_iter()), Ordering::Relaxed);
+            kernel.policies.tick();
             if !self.interrupt() {
                 self.is_ticking.swap(false, Ordering::AcqRel);
                 // A step that began meanwhile may have found it ticking still.

@@ -175,6 +175,8 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     say("gc", format!("mark-region, stops the world; heap up to {mib} MiB"));
     serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
     say("shares", "who runs for more than his share runs behind others".to_owned());
+    serve("policies", &kernel, |kernel| kernel.policies.run(kernel))?;
+    say("policies", "of scheduler and collector; one in Lisp is watched".to_owned());
     load_prelude(&kernel).map_err(BootError::Prelude)?;
     kernel.note_booted();
     for folder in &kernel.options.library_path {
@@ -250,7 +252,8 @@ pub(super) fn keep(
     };
     let mut running = start()?;
     let keeper = Builder::new().name(format!("init: {name}")).stack_bytes(SERVICE_STACK_BYTES);
-    let keeper = keeper.spawn(move || {
+    // It does nothing but start it: nobody who is urgent shall keep a dead service dead.
+    let keeper = keeper.priority(Priority::HIGHEST).spawn(move || {
         while running.join().is_err() {
             running = again(&start);
         }

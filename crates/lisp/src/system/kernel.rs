@@ -8,6 +8,7 @@ use crate::image::SystemObjects;
 use crate::machine::{Hooks, condition, control};
 use crate::raise::{Cause, Raise, Result};
 use crate::report::Report;
+use crate::service::policy::Policies;
 use crate::service::{Collector, Shares, SystemCall};
 use crate::syntax::datum::{Datum, Span};
 use crate::syntax::environment::Environment;
@@ -47,6 +48,7 @@ pub(crate) struct Kernel {
     pub(crate) system_call: SystemCall,
     pub(crate) collector: Collector,
     pub(crate) shares: Shares,
+    pub(crate) policies: Policies,
     pub(crate) calls: Calls,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,
@@ -129,7 +131,8 @@ impl Kernel {
             condition::make(&mut mutator, condition::OUT_OF_MEMORY, "out of memory", &[])
                 .ok_or_else(Raise::out_of_memory)?;
         let account = Account::new("the process", Bounds::NONE);
-        let base = LispSession::new(0, account, world, None)
+        let policies = Policies::default();
+        let base = LispSession::new(0, account, world, None, &policies.notes)
             .map_err(|error| Raise::error(error.to_string(), Vec::new()))?;
         let base = Arc::new(base);
         // Booting has put down how many there are.
@@ -144,6 +147,7 @@ impl Kernel {
             system_call: SystemCall::default(),
             collector: Collector::default(),
             shares,
+            policies,
             calls: Calls::default(),
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
@@ -191,7 +195,8 @@ impl Kernel {
     ) -> core::result::Result<Arc<LispSession>, Exceeded> {
         let id = self.next_session.fetch_add(1, Ordering::Relaxed);
         let world = lock(&self.base.world).beside(account.bounds().files);
-        let session = LispSession::new(id, Arc::clone(account), world, Some(ports))?;
+        let session =
+            LispSession::new(id, Arc::clone(account), world, Some(ports), &self.policies.notes)?;
         let session = Arc::new(session);
         lock(&self.sessions).insert(id, Arc::clone(&session));
         Ok(session)

@@ -14,6 +14,7 @@ use crate::heap::{Marker, Mutator};
 use crate::machine::resume::Failure;
 use crate::port::{Port, Role};
 use crate::raise;
+use crate::service::policy::Notes;
 use crate::syntax::datum::Span;
 use crate::syntax::environment::{Environment, Globals};
 use crate::syntax::world::World;
@@ -47,6 +48,8 @@ pub(crate) struct LispSession {
     globals: Arc<Globals>,
     /// The process's own where there are none.
     ports: Option<Ports>,
+    /// What a policy of the scheduler is told of.
+    pub(crate) notes: Arc<Notes>,
     /// The thread that somebody waits for: a program, or an evaluation at a prompt.
     main: Mutex<Option<Arc<LispThread>>>,
     reply: Mutex<Option<Reply>>,
@@ -95,6 +98,7 @@ impl LispSession {
         account: Arc<Account>,
         world: World,
         ports: Option<Ports>,
+        notes: &Arc<Notes>,
     ) -> Result<Self, Exceeded> {
         let held = account.hold(Countable::Sessions)?;
         Ok(Self {
@@ -103,6 +107,7 @@ impl LispSession {
             globals: Arc::clone(world.globals()),
             world: Mutex::new(world),
             ports,
+            notes: Arc::clone(notes),
             main: Mutex::new(None),
             reply: Mutex::new(None),
             exiting: AtomicBool::new(false),

@@ -69,7 +69,8 @@ impl Calls {
             .fold(0, |sum, counts| sum.wrapping_add(counts[number].load(Ordering::Relaxed)))
     }
 
-    fn measure(&self, more: bool) {
+    /// One more wants to know how long threads run, or one less.
+    pub(crate) fn measure(&self, more: bool) {
         if more {
             self.measures.fetch_add(1, Ordering::Relaxed);
         } else {

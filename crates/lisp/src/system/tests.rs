@@ -2,6 +2,7 @@
 
 mod debugger;
 mod hostile;
+mod policies;
 mod sessions;
 mod tools;
 

@@ -46,6 +46,9 @@ pub(super) const TABLE: &[Procedure] = &[
         }
         Ok(Control::Value(object))
     }),
+    Procedure::new("thread-number", 1, Some(1), |_, frame, _| {
+        Ok(Control::Value(Value::fixnum(argument("thread-number", frame)?.id as i64)))
+    }),
     Procedure::new("thread-name", 1, Some(1), |_, frame, _| {
         Ok(Control::Value(lock(&argument("thread-name", frame)?.inner).name))
     }),
@@ -95,9 +98,17 @@ fn time(machine: &mut Machine, ns: u64) -> Result<Control> {
 }
 
 fn argument(who: &'static str, frame: Frame) -> Result<&'static Arc<LispThread>> {
-    let value = frame.get(0);
+    thread_of(who, 1, frame.get(0))
+}
+
+/// The thread that stands at this place among the arguments.
+pub(crate) fn thread_of(
+    who: &'static str,
+    place: usize,
+    value: Value,
+) -> Result<&'static Arc<LispThread>> {
     let thread = value.as_foreign::<ThreadObject>().map(|object| &object.0);
-    thread.ok_or_else(|| Raise::wrong_type(who, 1, "thread", value))
+    thread.ok_or_else(|| Raise::wrong_type(who, place, "thread", value))
 }
 
 /// `(make-thread thunk [name])`.
@@ -162,7 +173,11 @@ fn order(
     Ok(Control::Value(Value::boolean(given)))
 }
 
-fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<()> {
+/// Starts a thread.
+///
+/// # Errors
+/// It was started before; or there is no memory, or no room in its account, for it.
+pub(crate) fn start(machine: &mut Machine, thread: &Arc<LispThread>) -> Result<()> {
     let kernel = machine.kernel()?;
     let (thunk, object) = {
         let inner = lock(&thread.inner);
@@ -188,9 +203,7 @@ fn set_priority(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control
         return Err(Raise::out_of_range("thread-priority-set!", 2, frame.get(1), bound));
     };
     lock(&thread.inner).priority = priority;
-    if let Some(microprocess) = thread.microprocess.get() {
-        microprocess.set_priority(priority);
-    }
+    thread.take_place();
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 

@@ -46,6 +46,9 @@ pub(crate) const GRANTED: u8 = 2;
 /// There were none.
 pub(crate) const STARVED: u8 = 3;
 
+/// No policy has placed it.
+const UNPLACED: u8 = u8::MAX;
+
 /// How far a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -82,6 +85,8 @@ pub(crate) struct Inner {
     pub(crate) callers: Option<Vec<String>>,
     /// What it waits for, in words; for the report of a deadlock.
     pub(crate) waits_for: Option<&'static str>,
+    /// What its user is told when it has ended.
+    pub(crate) last_words: Option<String>,
     pub(crate) priority: Priority,
 }
 
@@ -108,6 +113,14 @@ pub(crate) struct LispThread {
     pub(crate) ran_ns: AtomicU64,
     /// How long it was in raw kernel calls.
     pub(crate) outside_ns: AtomicU64,
+    /// What `ran_ns` was when a policy was last told of it.
+    told_ns: AtomicU64,
+    /// The level that a policy of the scheduler has placed it at, or `UNPLACED`.
+    placed: AtomicU8,
+    /// A policy is to be told of it.
+    pub(crate) noted: AtomicBool,
+    /// Somebody has woken it, and it has not run since.
+    pub(crate) woken: AtomicBool,
     /// The host's number of the kernel thread that it blocks in a raw call.
     pub(crate) kernel_thread: AtomicU32,
 }
@@ -157,6 +170,7 @@ impl LispThread {
                 watchers: Vec::new(),
                 callers: None,
                 waits_for: None,
+                last_words: None,
                 priority: Priority::NORMAL,
             }),
             machine: UnsafeCell::new(None),
@@ -164,6 +178,10 @@ impl LispThread {
             taken: AtomicU64::new(0),
             ran_ns: AtomicU64::new(0),
             outside_ns: AtomicU64::new(0),
+            told_ns: AtomicU64::new(0),
+            placed: AtomicU8::new(UNPLACED),
+            noted: AtomicBool::new(false),
+            woken: AtomicBool::new(false),
             kernel_thread: AtomicU32::new(0),
         }
     }
@@ -211,8 +229,48 @@ impl LispThread {
         }
     }
 
+    /// The priority of the policies' threads: only services are more urgent.
+    pub(crate) const POLICY: Priority = Priority::new(62).expect("it is below 64");
+
+    /// Whether it is a policy's.
+    pub(crate) fn is_policy(&self) -> bool {
+        self.placed.load(Ordering::Acquire) == Self::POLICY.level()
+    }
+
+    /// It becomes a policy's, or is none any more.
+    pub(crate) fn make_policy(&self, is_policy: bool) {
+        self.place(is_policy.then_some(Self::POLICY));
+    }
+
+    /// Places it at this priority; at its own again where there is none.
+    pub(crate) fn place(&self, priority: Option<Priority>) {
+        let level = priority.map_or(UNPLACED, Priority::level);
+        if self.placed.swap(level, Ordering::AcqRel) != level {
+            self.take_place();
+        }
+    }
+
+    /// The priority that it has before its account's share is looked at: where it was placed, else its own.
+    pub(crate) fn standing(&self) -> Priority {
+        let placed = Priority::new(self.placed.load(Ordering::Acquire));
+        placed.unwrap_or_else(|| lock(&self.inner).priority)
+    }
+
+    /// Goes to the queue of its standing.
+    pub(crate) fn take_place(&self) {
+        if let Some(microprocess) = self.microprocess.get() {
+            microprocess.set_priority(self.standing());
+        }
+    }
+
+    /// How long it has run since this was asked last.
+    pub(crate) fn untold_ns(&self) -> u64 {
+        let ran_ns = self.ran_ns.load(Ordering::Relaxed);
+        ran_ns.saturating_sub(self.told_ns.swap(ran_ns, Ordering::Relaxed))
+    }
+
     /// Makes the thread look at its requests soon, whatever it does.
-    pub(crate) fn request(&self, request: u32) {
+    pub(crate) fn request(self: &Arc<Self>, request: u32) {
         self.requests.fetch_or(request, Ordering::Release);
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.poll_word().store(1, Ordering::Release);
@@ -222,7 +280,11 @@ impl LispThread {
     }
 
     /// Ends the thread's wait, or its next one.
-    pub(crate) fn wake(&self) {
+    pub(crate) fn wake(self: &Arc<Self>) {
+        if self.session.notes.are_wanted() {
+            self.woken.store(true, Ordering::Release);
+            self.session.notes.note(self);
+        }
         if self.parked.swap(false, Ordering::AcqRel) {
             self.session.activate();
         }

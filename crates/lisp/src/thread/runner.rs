@@ -1,5 +1,7 @@
 //! The step function of a Lisp thread: runs its machine, serves what it stopped for.
 
+mod place;
+
 use crate::account::{Countable, Exceeded};
 use crate::heap::cache_size::CacheSize;
 use crate::heap::{CellCache, OutOfMemory};
@@ -19,7 +21,7 @@ use crate::thread::mutex;
 use crate::thread::wait::withdraw;
 use crate::value::Value;
 use core::panic::AssertUnwindSafe;
-use kyocho_microprocess::{Builder, Deadline, Microprocess, Priority, Stackless, Step};
+use kyocho_microprocess::{Builder, Deadline, Microprocess, Stackless, Step};
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use std::io;
@@ -63,11 +65,12 @@ const SHORT_CELLS: usize = 64;
 /// # Errors
 /// When the host has no memory for the microprocess.
 pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Result<()> {
-    let (priority, name) = {
+    let name = {
         let mut inner = lock(&thread.inner);
         inner.status = Status::Started;
-        (inner.priority, inner.name)
+        inner.name
     };
+    let priority = thread.standing();
     let name = match name.is_true().then(|| to_text(name, Style::Display)) {
         Some(Ok(name)) => name,
         _ => format!("thread {}", thread.id),
@@ -110,16 +113,6 @@ fn retire(kernel: &Kernel, thread: &LispThread) {
     *lock(&thread.held) = None;
 }
 
-/// Gives the running thread another place in the queues, where this is another one than it has; whether it is.
-fn changes_place(priority: Priority) -> bool {
-    let me = Microprocess::current();
-    let changes = me.priority() != priority;
-    if changes {
-        me.set_priority(priority);
-    }
-    changes
-}
-
 impl Stackless for Runner {
     fn step(&mut self) -> Step {
         let thread = Arc::clone(&self.thread);
@@ -129,10 +122,7 @@ impl Stackless for Runner {
         if self.shares {
             return self.step_within_share(&thread);
         }
-        if self.kernel.calls.are_measured() {
-            return self.step_measured(&thread, monotonic_ns()).0;
-        }
-        self.step_now(&thread)
+        self.step_unshared(&thread)
     }
 
     /// Killed from outside Lisp: it ends as by `thread-terminate!`.
@@ -153,34 +143,6 @@ impl Runner {
         step
     }
 
-    /// A step, and how long it took, raw kernel calls aside.
-    fn step_measured(&mut self, thread: &Arc<LispThread>, begin_ns: u64) -> (Step, u64) {
-        let outside_ns = thread.outside_ns.load(Ordering::Relaxed);
-        let step = self.step_now(thread);
-        let outside_ns = thread.outside_ns.load(Ordering::Relaxed) - outside_ns;
-        let ran_ns = (monotonic_ns() - begin_ns).saturating_sub(outside_ns);
-        thread.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
-        (step, ran_ns)
-    }
-
-    /// A step that the thread's account is charged for.
-    fn step_within_share(&mut self, thread: &Arc<LispThread>) -> Step {
-        let begin_ns = monotonic_ns();
-        let floor_ns = self.kernel.shares.begin_step();
-        let account = &thread.session.account;
-        let own = lock(&thread.inner).priority;
-        if changes_place(account.priority_within_share(own, floor_ns)) {
-            return Step::Yield;
-        }
-        let (step, ran_ns) = self.step_measured(thread, begin_ns);
-        account.run(ran_ns, floor_ns);
-        if matches!(step, Step::Park | Step::ParkUntil(_)) {
-            // Its account may have lost its lead when it is woken: it must not lie behind the others until it can look.
-            changes_place(lock(&thread.inner).priority);
-        }
-        step
-    }
-
     #[expect(unsafe_code, reason = "this is the step that owns the machine")]
     fn advance(&mut self, thread: &Arc<LispThread>) -> Step {
         // SAFETY: this is the thread's own step, between `enter` and `leave`.
@@ -189,6 +151,8 @@ impl Runner {
         if thread.microprocess.get().is_none() {
             let me = thread.microprocess.get_or_init(Microprocess::current);
             machine.poll_on(me.poll_word());
+            // It may have been placed before it was known to whoever places it.
+            thread.take_place();
             machine.out_of_memory_is_final = false;
             machine.mutator.spends_reserve = false;
         }
@@ -366,7 +330,9 @@ impl Runner {
         let mut want = match kernel.options.cell_cache {
             CellCache::Off => cells,
             CellCache::Fixed(size) => cells.max(size as usize),
-            CellCache::Auto => cells.max(self.cache_size.next(monotonic_ns(), used)),
+            CellCache::Auto => {
+                cells.max(self.cache_size.next(monotonic_ns(), used, kernel.heap.refill_ns()))
+            }
         };
         if kernel.is_exhausted(thread) {
             thread.session.forget_failure();
@@ -450,11 +416,17 @@ impl Runner {
         if let (Exit::Uncaught(object), Some(_), false) = (exit, &ended, self.terminating) {
             thread.session.keep_failure(|| self.failure(machine, object));
         }
-        let joiners = {
+        if thread.is_policy() {
+            kernel.policies.ended(&kernel, thread);
+        }
+        let (joiners, last_words) = {
             let mut inner = lock(&thread.inner);
             inner.status = status;
-            core::mem::take(&mut inner.joiners)
+            (core::mem::take(&mut inner.joiners), inner.last_words.take())
         };
+        if let Some(words) = last_words {
+            kernel.threads.outside(thread, || thread.session.port(Role::Error).tell(&words));
+        }
         for joiner in joiners {
             joiner.wake();
         }

@@ -79,6 +79,11 @@ impl Threads {
         lock(&self.started).remove(&thread.id);
     }
 
+    /// The started thread with this number.
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<LispThread>> {
+        lock(&self.started).get(&id).cloned()
+    }
+
     pub(crate) fn started(&self) -> Vec<Arc<LispThread>> {
         let mut threads: Vec<_> = lock(&self.started).values().cloned().collect();
         threads.sort_unstable_by_key(|thread| thread.id);

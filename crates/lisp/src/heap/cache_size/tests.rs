@@ -1,11 +1,11 @@
-use super::{CELLS_MAX, CELLS_MIN, CacheSize};
+use super::{CELLS_MAX, CELLS_MIN, CacheSize, INTERVAL_NS};
 
 /// Runs a thread that uses a cell every `ns_per_cell`, refill after refill; its last size.
 fn settle(size: &mut CacheSize, now_ns: &mut u64, ns_per_cell: u64, refills: usize) -> usize {
     let mut cells = CELLS_MIN;
     for _ in 0..refills {
         *now_ns += cells as u64 * ns_per_cell;
-        cells = size.next(*now_ns, cells);
+        cells = size.next(*now_ns, cells, INTERVAL_NS);
     }
     cells
 }
@@ -37,13 +37,13 @@ fn a_long_sleep_makes_the_cache_small_at_once() {
     let (mut size, mut now) = (CacheSize::new(0), 0);
     let busy = settle(&mut size, &mut now, 10, 40);
     now += 1_000_000_000;
-    let after = size.next(now, busy);
+    let after = size.next(now, busy, INTERVAL_NS);
     assert!(after < busy / 100, "{busy} then {after}");
 }
 
 #[test]
 fn a_clock_that_steps_back_is_survived() {
     let mut size = CacheSize::new(1_000_000);
-    assert!((CELLS_MIN..=CELLS_MAX).contains(&size.next(0, 500)));
-    assert!((CELLS_MIN..=CELLS_MAX).contains(&size.next(1_000_100, 500)));
+    assert!((CELLS_MIN..=CELLS_MAX).contains(&size.next(0, 500, INTERVAL_NS)));
+    assert!((CELLS_MIN..=CELLS_MAX).contains(&size.next(1_000_100, 500, INTERVAL_NS)));
 }

@@ -46,6 +46,7 @@ const SMALL: Bounds = Bounds {
     priority_max: Priority::NORMAL,
     share: 1,
     files: false,
+    operator: false,
 };
 
 pub(super) fn open(system: &System, account: &Arc<Account>) -> (Session, Page) {

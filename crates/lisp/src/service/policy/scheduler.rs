@@ -1,0 +1,141 @@
+//! What a policy of the scheduler is told and may order.
+//!
+//! The mechanism stays: the most urgent runnable threads run, those of one priority take turns, users' shares hold. A policy decides
+//! which priority each thread runs at in place of its own.
+
+use crate::account::Account;
+use crate::raise::{Raise, Result};
+use crate::system::kernel::{Kernel, lock};
+use crate::thread::lisp_thread::{LispThread, WAITING};
+use crate::value::Value;
+use kyocho_microprocess::Priority;
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Threads that one question tells of.
+const ROWS_MAX: usize = 1024;
+/// Threads that wait to be told of. What happens to others while there are so many is told when they run next.
+const NOTES_MAX: usize = 1 << 16;
+/// Orders in one answer: more than there can be of use, less than a circular list has.
+const ORDERS_MAX: usize = 1 << 20;
+
+/// What is told of a thread: one row, whatever has happened since the last question.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) number: u64,
+    pub(super) account: Arc<Account>,
+    pub(super) state: &'static str,
+    /// How long it has run since it was last told of.
+    pub(super) ran_ns: u64,
+    /// Its own priority, which the policy's stands in place of.
+    pub(super) own: Priority,
+}
+
+/// Threads that something has happened to: they became ready, blocked, ran, or ended.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    wanted: AtomicBool,
+    threads: Mutex<Vec<Arc<LispThread>>>,
+}
+
+impl Notes {
+    pub(super) fn want(&self, wanted: bool) {
+        self.wanted.store(wanted, Ordering::Release);
+        for thread in core::mem::take(&mut *lock(&self.threads)) {
+            thread.noted.store(false, Ordering::Release);
+        }
+    }
+
+    /// Whether a policy is told.
+    #[inline]
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.threads).is_empty()
+    }
+
+    /// Something has happened to the thread.
+    pub(crate) fn note(&self, thread: &Arc<LispThread>) {
+        if thread.is_policy() || thread.noted.load(Ordering::Acquire) {
+            return;
+        }
+        let mut threads = lock(&self.threads);
+        if threads.len() < NOTES_MAX && !thread.noted.swap(true, Ordering::AcqRel) {
+            threads.push(Arc::clone(thread));
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<Row> {
+        let mut threads = lock(&self.threads);
+        let count = threads.len().min(ROWS_MAX);
+        let told: Vec<_> = threads.drain(..count).collect();
+        drop(threads);
+        told.iter().map(Row::of).collect()
+    }
+}
+
+impl Row {
+    fn of(thread: &Arc<LispThread>) -> Self {
+        // What happens from here on is noted again.
+        thread.noted.store(false, Ordering::Release);
+        let (ended, own) = {
+            let inner = lock(&thread.inner);
+            (inner.status.has_ended(), inner.priority)
+        };
+        let waits = thread.state.load(Ordering::Acquire) == WAITING;
+        let state = match waits && !thread.woken.load(Ordering::Acquire) {
+            _ if ended => "ended",
+            true => "blocked",
+            false => "ready",
+        };
+        let (ran_ns, account) = (thread.untold_ns(), Arc::clone(&thread.session.account));
+        Self { number: thread.id, account, state, ran_ns, own }
+    }
+}
+
+/// A thread's number, and the priority that it gets; its own again where there is none.
+pub(super) type Order = (u64, Option<Priority>);
+
+/// The orders of an answer: `((number . priority) ...)`.
+pub(super) fn orders(mut answer: Value) -> Result<Vec<Order>> {
+    let mut orders = Vec::new();
+    let wrong =
+        |value| Raise::wrong_type("scheduler policy", 1, "list of (number . priority)", value);
+    while let Some((order, rest)) = answer.uncons() {
+        orders.push(one(order).ok_or_else(|| wrong(order))?);
+        if orders.len() > ORDERS_MAX {
+            let message =
+                format!("scheduler policy: more than {ORDERS_MAX} orders, or a circular list");
+            return Err(Raise::error(message, Vec::new()));
+        }
+        answer = rest;
+    }
+    if answer.is_nil() { Ok(orders) } else { Err(wrong(answer)) }
+}
+
+fn one(order: Value) -> Option<Order> {
+    let (number, level) = order.uncons()?;
+    let number = u64::try_from(number.as_fixnum()?).ok()?;
+    if !level.is_true() {
+        return Some((number, None));
+    }
+    let level = u8::try_from(level.as_fixnum()?).ok()?;
+    // What is above is the policies' own, and the services'.
+    let priority = Priority::new(level).filter(|&priority| priority < LispThread::POLICY)?;
+    Some((number, Some(priority)))
+}
+
+/// Threads that have ended meanwhile are passed over.
+pub(super) fn carry_out(kernel: &Kernel, orders: &[Order]) {
+    for &(number, priority) in orders {
+        if let Some(thread) = kernel.threads.find(number).filter(|thread| !thread.is_policy()) {
+            thread.place(priority);
+        }
+    }
+    if !kernel.policies.notes.is_empty() {
+        // What came while the policy thought is told at the next tick.
+        kernel.shares.keep_ticking();
+    }
+}

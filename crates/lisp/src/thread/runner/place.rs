@@ -1,0 +1,69 @@
+//! How long steps take, and where their thread stands in the queues.
+
+use super::Runner;
+use crate::thread::lisp_thread::LispThread;
+use kyocho_microprocess::{Microprocess, Priority, Step};
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
+use std::sync::Arc;
+
+/// Gives the running thread another place in the queues, where this is another one than it has; whether it is.
+fn changes_place(priority: Priority) -> bool {
+    let me = Microprocess::current();
+    let changes = me.priority() != priority;
+    if changes {
+        me.set_priority(priority);
+    }
+    changes
+}
+
+impl Runner {
+    /// A step, and how long it took, raw kernel calls aside.
+    pub(super) fn step_measured(&mut self, thread: &Arc<LispThread>, begin_ns: u64) -> (Step, u64) {
+        let notes = &thread.session.notes;
+        thread.woken.store(false, Ordering::Release);
+        let outside_ns = thread.outside_ns.load(Ordering::Relaxed);
+        let step = self.step_now(thread);
+        let outside_ns = thread.outside_ns.load(Ordering::Relaxed) - outside_ns;
+        let ran_ns = (monotonic_ns() - begin_ns).saturating_sub(outside_ns);
+        thread.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
+        if notes.are_wanted() {
+            notes.note(thread);
+        }
+        (step, ran_ns)
+    }
+
+    /// A step of a thread that shares the processors with no other user's. While somebody places threads, it ends at the next tick.
+    pub(super) fn step_unshared(&mut self, thread: &Arc<LispThread>) -> Step {
+        if !self.kernel.calls.are_measured() {
+            return self.step_now(thread);
+        }
+        if thread.session.notes.are_wanted() && !thread.is_policy() {
+            self.kernel.shares.begin_step();
+        }
+        self.step_measured(thread, monotonic_ns()).0
+    }
+
+    /// A step that the thread's account is charged for.
+    pub(super) fn step_within_share(&mut self, thread: &Arc<LispThread>) -> Step {
+        let begin_ns = monotonic_ns();
+        let floor_ns = self.kernel.shares.begin_step();
+        let account = &thread.session.account;
+        let standing = thread.standing();
+        // A policy is urgent whatever its account has had: it is asked for all.
+        let place = match thread.is_policy() {
+            true => standing,
+            false => account.priority_within_share(standing, floor_ns),
+        };
+        if changes_place(place) {
+            return Step::Yield;
+        }
+        let (step, ran_ns) = self.step_measured(thread, begin_ns);
+        account.run(ran_ns, floor_ns);
+        if matches!(step, Step::Park | Step::ParkUntil(_)) {
+            // Its account may have lost its lead when it is woken: it must not lie behind the others until it can look.
+            changes_place(thread.standing());
+        }
+        step
+    }
+}

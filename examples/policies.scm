@@ -1,0 +1,40 @@
+;; Paper 4: the scheduler's and the collector's decisions, in Lisp, in a running system.
+;;   kyocho run examples/policies.scm
+
+;; Feedback in levels: who has run for long since the last question sinks, who waits for something comes back to its own priority.
+;; An event is #(number user state nanoseconds-run own-priority); an order is (number . priority), or (number . #f) for its own.
+(define levels (make-hash-table eqv?))
+(define (feedback events)
+  (map (lambda (event)
+         (let* ((number (vector-ref event 0))
+                (own (vector-ref event 4))
+                (level (hash-table-ref/default levels number own)))
+           (if (and (eq? (vector-ref event 2) 'ready) (> (vector-ref event 3) 5000000))
+               (let ((lower (max (- own 8) (- level 1) 0)))
+                 (hash-table-set! levels number lower)
+                 (cons number lower))
+               (begin (hash-table-delete! levels number)
+                      (cons number #f)))))
+       (remove (lambda (event) (> (vector-ref event 4) 61)) events)))
+
+;; As much garbage as there is alive, 8 MiB at least; free memory goes back to the host.
+(define (frugal collection)
+  (let ((live (cdr (assq 'live-bytes collection))))
+    (list (cons 'budget-bytes (max live (* 8 1024 1024)))
+          (cons 'keep-bytes 0))))
+
+(install-policy! 'scheduler feedback)
+(install-policy! 'collector frugal)
+
+;; A thread that computes, and one that answers: the first has sunk when the second asks.
+(define stop #f)
+(define hog (spawn (lambda () (let loop ((n 0)) (if stop n (loop (+ n 1))))) 'hog))
+(let wait ()
+  (if (not (hash-table-exists? levels (thread-number hog)))
+      (begin (thread-sleep! 0.01) (wait))))
+(display "the hog has sunk\n")
+(set! stop #t)
+(thread-join! hog)
+
+(for-each remove-policy! '(scheduler collector))
+(for-each (lambda (seat) (write seat) (newline)) (policies))
