@@ -4,20 +4,8 @@
 #[path = "unix/support.rs"]
 mod support;
 
-use std::process::{Command, Stdio};
-use support::{Folder, inside, is_installed, is_permitted, output_of};
-
-/// Runs `script` with `shell` natively and inside, in folders of their own; what both print must be equal.
-fn same_inside(shell: &[&str], script: &str) {
-    let runs = [false, true].map(|within| {
-        let folder = Folder::new();
-        let mut command = if within { inside(&[]) } else { Command::new(shell[0]) };
-        command.args(if within { shell } else { &shell[1..] });
-        command.args(["-c", script]).current_dir(folder.path()).stdin(Stdio::null());
-        output_of(&mut command)
-    });
-    assert_eq!(runs[1], runs[0]);
-}
+use std::process::Stdio;
+use support::{Folder, inside, is_installed, is_permitted, output_of, same_inside};
 
 const FILES: &str = "
     echo hi > a; cat a; cp a b; mv b c; ln -s a l; cat l; readlink l; ln c d; mkdir -p x/y/z; cd x/y; cd ../..

@@ -52,6 +52,8 @@ pub mod skip;
 pub mod sleep;
 #[cfg(not(loom))]
 pub mod status;
+#[cfg(not(loom))]
+pub mod sysv;
 pub mod task;
 #[cfg(not(loom))] // models start threads of their own
 pub mod thread;

@@ -67,6 +67,38 @@ pub fn send(
     usize::try_from(sent).map_err(|_| Errno::last())
 }
 
+/// Sends `bytes` as one message to the address that `name` describes (none where it is empty), with the control messages of `control`. Never blocks, and
+/// is never a signal. The kernel checks all of it.
+///
+/// # Errors
+/// `AGAIN`: the socket, or the one it goes to, is full. What else the socket says. Injected ones.
+pub fn send_as(
+    socket: BorrowedFd<'_>,
+    name: &[u8],
+    bytes: &[u8],
+    control: &[u8],
+    flags: i32,
+) -> Result<usize, Errno> {
+    fault::check(Call::Write)?;
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: as in `send`.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    if !name.is_empty() {
+        message.msg_name = name.as_ptr().cast_mut().cast();
+        message.msg_namelen = name.len() as u32;
+    }
+    if !control.is_empty() {
+        message.msg_control = control.as_ptr().cast_mut().cast();
+        message.msg_controllen = control.len();
+    }
+    let flags = flags | libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the kernel reads what `message` describes: `name`, `bytes` and `control`.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
+    usize::try_from(sent).map_err(|_| Errno::last())
+}
+
 /// Receives one message into `bytes`; its length, and what descriptors came with it, which programs that are executed do not
 /// inherit. A length of 0 is the end. Blocks as the socket does. Allocates.
 ///

@@ -35,6 +35,25 @@ pub fn signal(process: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     unsafe { call(libc::SYS_pidfd_send_signal, arguments) }.map(drop)
 }
 
+/// Bytes of a `siginfo_t`.
+pub const INFORMATION_BYTES: usize = size_of::<libc::siginfo_t>();
+
+/// Sends signal `number` to the process with what it brings, as a `siginfo_t`.
+///
+/// # Errors
+/// As for [`signal`]; `PERM` also for what only the kernel may say, `INVAL` for one that says another number.
+pub fn signal_with(
+    process: BorrowedFd<'_>,
+    number: i32,
+    information: &[u8; INFORMATION_BYTES],
+) -> Result<(), Errno> {
+    fault::check(Call::Kill)?;
+    let information = information.as_ptr().addr();
+    let arguments = [process.as_raw_fd() as usize, number as usize, information, 0];
+    // SAFETY: the kernel reads so many bytes.
+    unsafe { call(libc::SYS_pidfd_send_signal, arguments) }.map(drop)
+}
+
 /// Starts a child that is a copy of this process, runs `body` and exits with what it returns, or with 101 when it panics. Both get `given`: the child for
 /// `body`, the caller back, with the child's number. Nothing else of the caller's is dropped in the child.
 ///

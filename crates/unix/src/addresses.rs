@@ -7,7 +7,7 @@
 //! ```
 //!
 //! **Invariant:** what the host keeps leads back to what it means inside: `getsockname` and `getpeername` are served for that. `accept` and messages bring the
-//! host's own text; as an address, it is understood where it is a name without a file.
+//! host's own text; as an address, it is understood.
 
 use crate::server::{Answer, DONE, Request, Server, host};
 use crate::walk::Node;
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Longest address that is read.
-const ADDRESS_BYTES_MAX: usize = 128;
+pub(crate) const ADDRESS_BYTES_MAX: usize = 128;
 /// Most directories that are kept open for the sockets in them. Names in others are shown as the host keeps them.
 const HOMES_MAX: usize = 256;
 const KEY_BYTES: usize = 8;
@@ -35,6 +35,8 @@ pub(crate) enum Address {
     Abstract(Vec<u8>),
     /// No name yet: the host would choose one.
     Unnamed,
+    /// The host's own network: port and groups.
+    Netlink(u32, u32),
     /// Undoes a connection.
     Unspecified,
 }
@@ -42,7 +44,7 @@ pub(crate) enum Address {
 impl Address {
     /// # Errors
     /// `INVAL`: too short for its family. `AFNOSUPPORT`: of no family that is there.
-    fn read(bytes: &[u8]) -> Result<Self, Errno> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Errno> {
         let family = bytes.first_chunk().ok_or(Errno::INVAL)?;
         match i32::from(u16::from_le_bytes(*family)) {
             libc::AF_INET => v4(bytes),
@@ -52,6 +54,7 @@ impl Address {
                 [0, name @ ..] => Self::Abstract(name.to_vec()),
                 path => Self::Named(path.split(|byte| *byte == 0).next().unwrap_or(path).to_vec()),
             }),
+            libc::AF_NETLINK => netlink(bytes),
             libc::AF_UNSPEC => Ok(Self::Unspecified),
             _ => Err(NO_FAMILY),
         }
@@ -78,6 +81,12 @@ fn v6(bytes: &[u8]) -> Result<Address, Errno> {
     let port = u16::from_be_bytes([port_high, port_low]);
     let octets = Ipv6Addr::from(*octets);
     Ok(Address::Internet(SocketAddrV6::new(octets, port, u32::from_be_bytes(*flow), scope).into()))
+}
+
+fn netlink(bytes: &[u8]) -> Result<Address, Errno> {
+    let word = |at: usize| bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes);
+    let (port, groups) = word(4).zip(word(8)).ok_or(Errno::INVAL)?;
+    Ok(Address::Netlink(port, groups))
 }
 
 /// What an instance knows of its sockets' names.
@@ -149,6 +158,11 @@ impl Server {
     pub(crate) fn without_file(&self, name: &[u8]) -> Result<SocketAddrUnix, Errno> {
         let hidden = self.state().sockets.hidden(name);
         SocketAddrUnix::new_abstract_name(&hidden).map_err(|_| Errno::INVAL)
+    }
+
+    /// The path inside of a socket whose path a message brought as the host keeps it.
+    pub(crate) fn socket_path(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.state().sockets.path_inside(path)
     }
 
     /// A name for a socket that is bound to none, such as the host would choose.

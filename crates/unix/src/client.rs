@@ -109,11 +109,23 @@ impl Client {
         status_field(self.thread, "Umask:", 8)
     }
 
-    /// A copy of one of its descriptors.
+    /// A copy of one of its descriptors that is for more than naming.
     ///
     /// # Errors
     /// `BADF`: it has no such.
     pub(crate) fn descriptor(&self, number: i32) -> Result<OwnedFd, Errno> {
+        let copy = self.any_descriptor(number)?;
+        if rustix::fs::fcntl_getfl(&copy).map_err(host)?.contains(OFlags::PATH) {
+            return Err(Errno::new(libc::EBADF));
+        }
+        Ok(copy)
+    }
+
+    /// A copy of one of its descriptors.
+    ///
+    /// # Errors
+    /// `BADF`: it has no such.
+    pub(crate) fn any_descriptor(&self, number: i32) -> Result<OwnedFd, Errno> {
         let bad = Errno::new(libc::EBADF);
         if number < 0 {
             return Err(bad);

@@ -10,6 +10,7 @@ use crate::server::{Answer, Request};
 use crate::trace::{By, Trace};
 use kyocho_arch::launcher::{LOAD, RETURN};
 use kyocho_sys::error::Errno;
+use kyocho_sys::sysv::Kind;
 use libc::{AT_FDCWD, c_long};
 
 impl Request<'_> {
@@ -30,6 +31,7 @@ impl Request<'_> {
             .or_else(|| self.on_extended_attributes())
             .or_else(|| self.on_processes())
             .or_else(|| self.on_sockets())
+            .or_else(|| self.on_objects())
             .unwrap_or_else(|| self.server.missing(Personality::Linux, self.asked.number))
     }
 
@@ -145,6 +147,10 @@ impl Request<'_> {
             libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone => self.make_task(),
             libc::SYS_kill => self.kill(),
             libc::SYS_tgkill => self.signal_thread(self.int(0), self.int(1), self.int(2)),
+            libc::SYS_rt_sigqueueinfo => self.queue_signal(),
+            libc::SYS_rt_tgsigqueueinfo => self.queue_thread_signal(),
+            libc::SYS_pidfd_open => self.open_process(),
+            libc::SYS_pidfd_send_signal => self.signal_by_descriptor(),
             libc::SYS_tkill => self.signal_thread(0, self.int(0), self.int(1)),
             libc::SYS_fcntl => self.own_descriptor(),
             libc::SYS_prlimit64 => self.limits(),
@@ -164,10 +170,27 @@ impl Request<'_> {
             libc::SYS_connect => self.connect(),
             libc::SYS_bind => self.bind(),
             libc::SYS_sendto => self.send_to(),
+            libc::SYS_sendmsg => self.send_message(),
+            libc::SYS_sendmmsg => self.send_messages(),
             libc::SYS_ioctl => self.interfaces(),
             libc::SYS_getsockname => self.name_of_socket(End::Own),
             libc::SYS_getpeername => self.name_of_socket(End::Peer),
             libc::SYS_socketpair => Err(Errno::new(libc::EPROTONOSUPPORT)),
+            _ => return None,
+        })
+    }
+
+    fn on_objects(&self) -> Option<Result<Answer, Errno>> {
+        Some(match self.number() {
+            libc::SYS_shmget => self.get_object(Kind::Memory),
+            libc::SYS_shmat => self.attach(),
+            libc::SYS_shmctl => self.control_object(Kind::Memory),
+            libc::SYS_semget => self.get_object(Kind::Semaphores),
+            libc::SYS_semop | libc::SYS_semtimedop => self.use_object(Kind::Semaphores),
+            libc::SYS_semctl => self.control_object(Kind::Semaphores),
+            libc::SYS_msgget => self.get_object(Kind::Messages),
+            libc::SYS_msgsnd | libc::SYS_msgrcv => self.use_object(Kind::Messages),
+            libc::SYS_msgctl => self.control_object(Kind::Messages),
             _ => return None,
         })
     }

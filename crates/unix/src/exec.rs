@@ -12,6 +12,7 @@
 use crate::client::Client;
 use crate::elf::{Elf, HEADERS_BYTES_MAX, Unfit};
 use crate::launcher;
+use crate::naming;
 use crate::plan::Plan;
 use crate::server::{Answer, Request, Server, host};
 use crate::walk::{Last, Node};
@@ -30,7 +31,7 @@ const LINE_BYTES_MAX: usize = 255;
 /// Most arguments that are moved for a script.
 const ARGUMENTS_MAX: usize = 128 * 1024;
 /// Bytes below the stack pointer that belong to the running function.
-const RED_ZONE: u64 = 128;
+pub(crate) const RED_ZONE: u64 = 128;
 /// Where programs go that lie anywhere, and their interpreters; a random distance is added.
 const PROGRAM_AT: u64 = 0x5555_0000_0000;
 const INTERPRETER_AT: u64 = 0x7000_0000_0000;
@@ -53,6 +54,25 @@ pub(crate) struct Program {
 pub(crate) struct Found {
     pub(crate) program: Program,
     pub(crate) prefix: Vec<Vec<u8>>,
+}
+
+/// A thread that is diverted.
+#[derive(Debug)]
+pub(crate) struct Diverted {
+    /// What it gets back.
+    registers: Registers,
+    then: Then,
+}
+
+/// What a diverted call ends with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Then {
+    /// Its own answer.
+    Answer,
+    /// The number of a descriptor, or an error, which stands at this address.
+    Number(u64),
+    /// The directory that has this number is entered.
+    Enter(u64),
 }
 
 /// Why a file cannot be entered.
@@ -212,7 +232,7 @@ impl Request<'_> {
             registers.rdi = launcher::PATH_ADDRESS as u64;
             registers.rsi = arguments;
             registers.rdx = environment;
-            Ok(())
+            Ok(Then::Answer)
         });
         if diverted.is_err() {
             self.server.state().loading.remove(&process);
@@ -241,14 +261,17 @@ impl Request<'_> {
     /// Lets the calling thread return from its call with other registers, and keeps those it has. `change` failing, the call fails.
     pub(crate) fn divert(
         &self,
-        change: impl FnOnce(&mut Registers) -> Result<(), Errno>,
+        change: impl FnOnce(&mut Registers) -> Result<Then, Errno>,
     ) -> Result<Answer, Errno> {
         let (thread, id) = (self.asked.thread, self.asked.id);
         let release = || self.listener.answer(id, Ok(0));
         remote::divert(thread, release, |registers| {
             let saved = *registers;
             match change(registers) {
-                Ok(()) => drop(self.server.state().diverted.insert(thread, saved)),
+                Ok(then) => {
+                    let diverted = Diverted { registers: saved, then };
+                    self.server.state().diverted.insert(thread, diverted);
+                }
                 Err(errno) => {
                     *registers = saved;
                     registers.rax = i64::from(-errno.number()) as u64;
@@ -261,19 +284,39 @@ impl Request<'_> {
     /// The end of a diverted call: the thread gets its registers back, with the call's result.
     pub(crate) fn come_back(&self) -> Result<Answer, Errno> {
         let thread = self.asked.thread;
-        let Some(saved) = self.server.state().diverted.remove(&thread) else {
+        let Some(diverted) = self.server.state().diverted.remove(&thread) else {
             return self.end_hostile();
         };
-        let result = self.word(0);
         if let Ok(process) = self.client.process() {
             self.server.state().loading.remove(&process);
         }
+        let Diverted { registers: saved, then } = diverted;
+        let result = self.end_of(then, self.word(0));
         let release = || self.listener.answer(self.asked.id, Ok(0));
         remote::divert(thread, release, |registers| {
+            if let (Then::Enter(_), Some(number)) = (then, u32::try_from(result).ok()) {
+                naming::call(registers, libc::SYS_fchdir, [u64::from(number), 0, 0]);
+                let diverted = Diverted { registers: saved, then: Then::Answer };
+                self.server.state().diverted.insert(thread, diverted);
+                return;
+            }
             *registers = saved;
-            registers.rax = result;
+            registers.rax = result as u64;
         })?;
         Ok(Answer::Given)
+    }
+
+    /// What a diverted call whose own answer is `answer` ends with.
+    fn end_of(&self, then: Then, answer: u64) -> i64 {
+        let answer = answer as i64;
+        match then {
+            Then::Number(at) | Then::Enter(at) if answer >= 0 => {
+                let mut number = [0; 4];
+                let read = self.client.read(at, &mut number);
+                read.map_or(-i64::from(libc::EFAULT), |()| i32::from_le_bytes(number).into())
+            }
+            _ => answer,
+        }
     }
 
     /// A fresh launcher asks what to do.

@@ -1,7 +1,7 @@
 //! Opening files, and asking about them.
 
 use crate::server::{Answer, DONE, Request, host};
-use crate::walk::{Last, Node};
+use crate::walk::{Last, NOT_A_DIRECTORY, Node};
 use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::Inherited;
 use kyocho_sys::status;
@@ -32,8 +32,31 @@ impl Request<'_> {
         let flags = OFlags::from_bits_retain(flags as u32);
         let inherited =
             if flags.contains(OFlags::CLOEXEC) { Inherited::No } else { Inherited::Yes };
+        if flags.contains(OFlags::PATH) {
+            return self.open_naming(&base, &path, flags, inherited);
+        }
         let file = self.open_at(&base, &path, flags, mode as u32)?;
         Ok(Answer::Descriptor(file, inherited))
+    }
+
+    /// `open` with `O_PATH`, of which two other flags mean something.
+    fn open_naming(
+        &self,
+        base: &[u8],
+        path: &[u8],
+        flags: OFlags,
+        inherited: Inherited,
+    ) -> Result<Answer, Errno> {
+        let last = if flags.contains(OFlags::NOFOLLOW) { Last::Stay } else { Last::Follow };
+        let node = self.server.walk(&self.client, base, path, last)?;
+        if flags.contains(OFlags::DIRECTORY) && node.kind != FileType::Directory {
+            return Err(NOT_A_DIRECTORY);
+        }
+        // Those of `/proc` are links of the host's, whose text is not what it says here.
+        if node.kind == FileType::Symlink && self.server.is_synthetic(&node.path) {
+            return Err(Errno::new(libc::ELOOP));
+        }
+        self.give_naming(node.file.as_fd(), inherited)
     }
 
     fn open_at(
@@ -64,9 +87,6 @@ impl Request<'_> {
 
     /// Opens what is there.
     fn open_node(&self, node: &Node, flags: OFlags, mode: u32) -> Result<OwnedFd, Errno> {
-        // The host hands over no descriptor that is for naming alone: who wants one gets one for reading.
-        let naming = OFlags::CLOEXEC | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        let flags = if flags.contains(OFlags::PATH) { flags & naming } else { flags };
         match node.kind {
             FileType::Symlink => return Err(Errno::new(libc::ELOOP)),
             FileType::Socket => return Err(Errno::new(libc::ENXIO)),

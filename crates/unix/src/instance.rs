@@ -1,14 +1,15 @@
 //! Starting an instance: from the command line's options to its first process.
 
 use crate::admission::Admission;
+use crate::belongings::Belongings;
 use crate::client::Client;
 use crate::exec::{Found, Program, Refusal};
 use crate::front;
+use crate::ipc::Objects;
 use crate::mounts::{Mount, Mounts, Source};
 use crate::news::News;
 use crate::policy::filter;
 use crate::server::{Network, Server, host};
-use crate::shared_memory::SharedMemory;
 use crate::trace::Trace;
 use crate::walk::{Last, NOT_FOUND};
 use crate::warden::{self, Outcome, Started};
@@ -124,11 +125,13 @@ pub fn run(
     arguments: &[OsString],
     environment: &[(OsString, OsString)],
 ) -> Result<Outcome, StartError> {
-    let shared_memory = SharedMemory::new()?;
-    let mounts = mounts_of(options, shared_memory.path())?;
+    let belongings = Belongings::new()?;
+    let mounts = mounts_of(options, belongings.shared_memory.path())?;
     let admission = Admission::new(options.tasks_max);
     let trace = options.trace.then(Trace::default);
-    let server = Server::new(mounts, options.network, options.personality, trace, admission);
+    let objects = Objects::new(Arc::clone(&belongings.objects));
+    let server =
+        Server::new(mounts, options.network, options.personality, trace, admission, objects);
     server.note_first_terminals();
     let base = own_directory(&server);
     let variable = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
@@ -145,7 +148,7 @@ pub fn run(
         environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
     let pairs: Vec<CString> = pairs.filter_map(|pair| CString::new(pair).ok()).collect();
     let first = First { server, program: found, base, arguments: words, environment: pairs };
-    first.run(options, shared_memory.path())
+    first.run(options, &belongings)
 }
 
 /// Where programs are looked for when the environment does not say.
@@ -257,7 +260,7 @@ struct First {
 
 impl First {
     /// Runs it under a server, in front of which this process stands.
-    fn run(self, options: &Options, shared_memory: &Path) -> Result<Outcome, StartError> {
+    fn run(self, options: &Options, belongings: &Belongings) -> Result<Outcome, StartError> {
         let image = launcher::image(options.personality).map_err(|error| {
             StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
         })?;
@@ -277,8 +280,8 @@ impl First {
                 directory: directory.file.as_fd(),
                 limits: &options.limits(),
             };
-            let tell = |last| tell_last(last, &front, shared_memory);
-            match begin(&confined, shared_memory) {
+            let tell = |last| tell_last(last, &front, belongings);
+            match begin(&confined, belongings) {
                 Err(errno) => tell(News::Failed(errno.number())),
                 Ok(started) => {
                     self.server.keep(started.process, self.program);
@@ -290,17 +293,17 @@ impl First {
 }
 
 /// Tells the front the last news; the user, where the front is gone.
-fn tell_last(last: News, front: &OwnedFd, shared_memory: &Path) {
+fn tell_last(last: News, front: &OwnedFd, belongings: &Belongings) {
     if last.tell(front.as_fd(), &[]).is_err() {
         life::complain("kyocho unix: the command was killed; what ran under it is ended\n");
-        let _ = std::fs::remove_dir_all(shared_memory);
+        belongings.remove();
     }
 }
 
 /// Starts the first process, on its way to the launcher, and steps aside.
-fn begin(confined: &Confined<'_>, shared_memory: &Path) -> Result<Started, Errno> {
+fn begin(confined: &Confined<'_>, belongings: &Belongings) -> Result<Started, Errno> {
     front::adopt_orphans()?;
-    let started = warden::start(confined, shared_memory)?;
+    let started = warden::start(confined, belongings)?;
     // Behind the start, since the first client has the user's. Requests bring the permissions that they want, less the client's own mask.
     rustix::process::umask(Mode::empty());
     life::step_aside()?;

@@ -227,9 +227,7 @@ pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_pkey_mprotect, &[AtLeast(0, GUARD)]),
     refused(libc::SYS_pkey_mprotect, libc::EPERM),
     native(libc::SYS_sendto, &[Is(4, 0), NoBits(3, libc::MSG_FASTOPEN as u32)]),
-    native(libc::SYS_sendmsg, &[NoBits(2, libc::MSG_FASTOPEN as u32)]),
-    native(libc::SYS_sendmmsg, &[NoBits(3, libc::MSG_FASTOPEN as u32)]),
-    native(libc::SYS_socketpair, &[OneOf(0, &[libc::AF_UNIX as u32]), OneOf(1, STREAM_KINDS)]),
+    native(libc::SYS_socketpair, &[OneOf(0, &[libc::AF_UNIX as u32])]),
     native(libc::SYS_arch_prctl, &[OneOf(0, ARCH_REQUESTS)]),
     refused(libc::SYS_arch_prctl, libc::EINVAL),
     native(libc::SYS_prctl, &[OneOf(0, SELF_DESCRIPTION)]),
@@ -241,20 +239,6 @@ pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_sched_setattr, &[Is(0, 0)]),
     native(libc::SYS_setpriority, &[Is(0, 0), Is(1, 0)]),
 ];
-
-/// Connected kinds: their messages reach nobody but the other end. A datagram socket takes an address with each message.
-const STREAM_KINDS: &[u32] = &{
-    const FLAGS: [i32; 4] =
-        [0, libc::SOCK_CLOEXEC, libc::SOCK_NONBLOCK, libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK];
-    let mut kinds = [0; 8];
-    let mut index = 0;
-    while index < FLAGS.len() {
-        kinds[2 * index] = (libc::SOCK_STREAM | FLAGS[index]) as u32;
-        kinds[2 * index + 1] = (libc::SOCK_SEQPACKET | FLAGS[index]) as u32;
-        index += 1;
-    }
-    kinds
-};
 
 /// Calls that are native with any arguments.
 #[rustfmt::skip]
@@ -277,6 +261,8 @@ pub(crate) const NATIVE: &[c_long] = &[
     // Memory.
     libc::SYS_brk, libc::SYS_mincore, libc::SYS_msync, libc::SYS_mlock, libc::SYS_mlock2, libc::SYS_munlock,
     libc::SYS_mlockall, libc::SYS_munlockall, libc::SYS_membarrier, libc::SYS_pkey_alloc, libc::SYS_pkey_free,
+    // Undoes a mapping of `shmat`; nothing else.
+    libc::SYS_shmdt,
     // Processes and threads of its own.
     libc::SYS_exit, libc::SYS_exit_group, libc::SYS_wait4, libc::SYS_waitid,
     libc::SYS_getpid, libc::SYS_getppid, libc::SYS_gettid, libc::SYS_getuid, libc::SYS_geteuid, libc::SYS_getgid,

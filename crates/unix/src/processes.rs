@@ -1,14 +1,17 @@
 //! Directories, signals and limits of processes.
 
 use crate::client::{generation, is_client, status_field};
-use crate::launcher;
+use crate::exec::Then;
+use crate::naming;
 use crate::server::{Answer, DONE, Request, host};
 use crate::walk::{Last, NOT_A_DIRECTORY};
 use core::time::Duration;
 use kyocho_sys::error::Errno;
+use kyocho_sys::process::INFORMATION_BYTES;
 use kyocho_sys::seccomp::Inherited;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
-use std::os::fd::AsFd;
+use rustix::process::{Pid, PidfdFlags};
+use std::os::fd::{AsFd, AsRawFd};
 
 impl Request<'_> {
     /// `chdir`: the directory is found here and entered there, by descriptor. Thus the host keeps it, for threads and children, too.
@@ -22,15 +25,16 @@ impl Request<'_> {
         let shown = node.shown();
         rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(host)?;
-        // The host hands over no descriptor that is for naming alone: a directory must be readable to be entered.
+        // Most can be read, and need no message.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(shown.as_str(), flags, Mode::empty()).map_err(host)?;
+        let directory = match rustix::fs::open(shown.as_str(), flags, Mode::empty()) {
+            Err(rustix::io::Errno::ACCESS) => return self.enter(node.file.as_fd()),
+            other => other.map_err(host)?,
+        };
         let number = self.listener.give(self.asked.id, directory.as_fd(), Inherited::No)?;
         self.divert(|registers| {
-            registers.rip = launcher::address(|launcher| launcher.chdir);
-            registers.rax = libc::SYS_fchdir as u64;
-            registers.rdi = number as u64;
-            Ok(())
+            naming::call(registers, libc::SYS_fchdir, [number as u64, 0, 0]);
+            Ok(Then::Answer)
         })
     }
 
@@ -78,6 +82,71 @@ impl Request<'_> {
         }
         // Another process of the instance: to its leader, which is who is named nearly always.
         if named == thread as u32 { send(named, signal).and(DONE) } else { Err(Errno::PERM) }
+    }
+
+    /// `rt_sigqueueinfo`: a signal that brings a word.
+    pub(crate) fn queue_signal(&self) -> Result<Answer, Errno> {
+        let (target, signal) = (self.int(0), self.int(1));
+        if target == self.client.process()? as i32 {
+            return Ok(Answer::LetThrough);
+        }
+        let information = self.information(2)?;
+        let handle = kyocho_sys::process::open(target as u32)?;
+        if !is_client(target as u32) {
+            return Err(Errno::SRCH);
+        }
+        kyocho_sys::process::signal_with(handle.as_fd(), signal, &information).and(DONE)
+    }
+
+    /// `rt_tgsigqueueinfo`: the same for a thread of the caller's process.
+    pub(crate) fn queue_thread_signal(&self) -> Result<Answer, Errno> {
+        let own = self.client.process()?;
+        let there = status_field(self.word(1) as u32, "Tgid:", 10)?;
+        if self.int(0) == own as i32 && there == own {
+            Ok(Answer::LetThrough)
+        } else {
+            Err(Errno::PERM)
+        }
+    }
+
+    /// What a signal brings: as its sender wrote it, which the host checks.
+    fn information(&self, place: usize) -> Result<[u8; INFORMATION_BYTES], Errno> {
+        let mut bytes = [0; INFORMATION_BYTES];
+        self.client.read(self.word(place), &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// `pidfd_open`, for processes of the instance.
+    pub(crate) fn open_process(&self) -> Result<Answer, Errno> {
+        let flags = PidfdFlags::from_bits(self.word(1) as u32).ok_or(Errno::INVAL)?;
+        let process = Some(self.int(0)).filter(|number| *number > 0).and_then(Pid::from_raw);
+        let process = process.ok_or(Errno::INVAL)?;
+        let handle = rustix::process::pidfd_open(process, flags).map_err(host)?;
+        if !is_client(process.as_raw_pid() as u32) {
+            return Err(Errno::SRCH);
+        }
+        Ok(Answer::Descriptor(handle, Inherited::No))
+    }
+
+    /// `pidfd_send_signal`. A descriptor may come from elsewhere, as that of a socket's other end: it must name a process of the instance.
+    pub(crate) fn signal_by_descriptor(&self) -> Result<Answer, Errno> {
+        if self.word(3) != 0 {
+            return Err(Errno::INVAL);
+        }
+        let handle = self.client.descriptor(self.int(0))?;
+        let shown = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
+        let text = std::fs::read_to_string(shown).map_err(|_| Errno::new(libc::EBADF))?;
+        let number = text.lines().find_map(|line| line.strip_prefix("Pid:"));
+        let number: i32 =
+            number.and_then(|n| n.trim().parse().ok()).ok_or(Errno::new(libc::EBADF))?;
+        if number <= 0 || !is_client(number as u32) {
+            return Err(Errno::SRCH);
+        }
+        if self.word(2) == 0 {
+            return kyocho_sys::process::signal(handle.as_fd(), self.int(1)).and(DONE);
+        }
+        let information = self.information(2)?;
+        kyocho_sys::process::signal_with(handle.as_fd(), self.int(1), &information).and(DONE)
     }
 
     /// `F_SETOWN` of `fcntl`: who gets `SIGIO` about a descriptor. Nobody but the caller.
@@ -181,7 +250,7 @@ pub(crate) fn end_descendants() {
 }
 
 /// The children of this process.
-fn children() -> Vec<rustix::process::Pid> {
+fn children() -> Vec<Pid> {
     let own = std::process::id();
     let numbers: Vec<u32> =
         match std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")) {
@@ -191,5 +260,5 @@ fn children() -> Vec<rustix::process::Pid> {
             // A host built without it.
             Err(_) => processes().filter(|process| generation(*process) == Some(1)).collect(),
         };
-    numbers.iter().filter_map(|child| rustix::process::Pid::from_raw(*child as i32)).collect()
+    numbers.iter().filter_map(|child| Pid::from_raw(*child as i32)).collect()
 }

@@ -11,14 +11,14 @@
 use crate::addresses::Names;
 use crate::admission::Admission;
 use crate::client::Client;
-use crate::exec::Program;
+use crate::exec::{Diverted, Program};
 use crate::instance::Personality;
+use crate::ipc::Objects;
 use crate::mounts::Mounts;
 use crate::names;
 use crate::trace::Trace;
 use core::panic::AssertUnwindSafe;
 use kyocho_sys::error::Errno;
-use kyocho_sys::remote::Registers;
 use kyocho_sys::seccomp::{Inherited, Listener, Notification};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -45,6 +45,7 @@ pub(crate) struct Server {
     pub(crate) personality: Personality,
     pub(crate) trace: Option<Trace>,
     pub(crate) admission: Admission,
+    pub(crate) objects: Objects,
     state: Mutex<State>,
 }
 
@@ -53,8 +54,8 @@ pub(crate) struct Server {
 pub(crate) struct State {
     /// Programs that processes are about to become, by process.
     pub(crate) loading: HashMap<u32, Program>,
-    /// Registers of threads that are diverted, by thread.
-    pub(crate) diverted: HashMap<u32, Registers>,
+    /// Threads that are diverted, by number.
+    pub(crate) diverted: HashMap<u32, Diverted>,
     /// Pseudo-terminals that clients made.
     pub(crate) terminals: HashSet<u32>,
     /// What its sockets are called.
@@ -100,6 +101,7 @@ impl Server {
         personality: Personality,
         trace: Option<Trace>,
         admission: Admission,
+        objects: Objects,
     ) -> Self {
         let state = State {
             loading: HashMap::new(),
@@ -108,7 +110,7 @@ impl Server {
             sockets: Names::new(),
             missing: BTreeMap::new(),
         };
-        Self { mounts, network, personality, trace, admission, state: Mutex::new(state) }
+        Self { mounts, network, personality, trace, admission, objects, state: Mutex::new(state) }
     }
 
     /// The state. Held for a few instructions, never across a call that sleeps or suspends.

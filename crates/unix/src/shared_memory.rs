@@ -44,12 +44,16 @@ impl SharedMemory {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    pub(crate) fn remove(&self) {
+        // What is left there belonged to the instance.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
 }
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // What is left there belonged to the instance.
-        let _ = std::fs::remove_dir_all(&self.path);
+        self.remove();
     }
 }
 

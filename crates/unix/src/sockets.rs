@@ -1,20 +1,19 @@
 //! Sockets: made and addressed here, used by clients without us.
 //!
-//! Datagram sockets of the host's own names (`AF_UNIX`) are not there: each of their messages could name any socket of the host.
+//! A message may name where it goes: those are sent by `messages`.
 //! On the loopback network a socket is bound to the interface before a client has it; only a privileged process could undo that.
 
 use crate::addresses::{Address, NO_FAMILY};
 use crate::server::{Answer, DONE, Network, Request, host};
-use crate::walk::{Last, NOT_FOUND};
+use crate::walk::NOT_FOUND;
 use core::num::NonZeroU32;
 use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::Inherited;
-use rustix::fs::FileType;
-use rustix::net::{AddressFamily, Protocol, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::fs::Mode;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, Protocol, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::OwnedFd;
 
-/// Longest datagram that is sent to an address.
-const DATAGRAM_BYTES_MAX: u64 = 64 * 1024;
 /// How often a name that somebody has by chance is chosen again.
 const CHOICES_MAX: usize = 16;
 
@@ -22,15 +21,15 @@ impl Request<'_> {
     pub(crate) fn socket(&self) -> Result<Answer, Errno> {
         const FLAGS: i32 = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         let (family, kind) = (self.int(0), self.int(1) & !FLAGS);
-        let stream = matches!(kind, libc::SOCK_STREAM | libc::SOCK_SEQPACKET);
         match family {
-            libc::AF_UNIX if !stream => return Err(Errno::new(libc::EPROTONOSUPPORT)),
             libc::AF_UNIX => {}
             libc::AF_INET | libc::AF_INET6 if self.server.network == Network::None => {
                 return Err(NO_FAMILY);
             }
             libc::AF_INET | libc::AF_INET6 if kind == libc::SOCK_RAW => return Err(Errno::PERM),
             libc::AF_INET | libc::AF_INET6 => {}
+            // Asking about the network that is shared with the host; changing it is refused in `messages`, and by the host to a client that sends by itself.
+            libc::AF_NETLINK if self.is_about_routes() => {}
             _ => return Err(NO_FAMILY),
         }
         let flags = SocketFlags::from_bits_retain(self.int(1) as u32 & libc::SOCK_NONBLOCK as u32);
@@ -42,7 +41,9 @@ impl Request<'_> {
             protocol,
         )
         .map_err(host)?;
-        if family != libc::AF_UNIX && self.server.network == Network::Loopback {
+        if matches!(family, libc::AF_INET | libc::AF_INET6)
+            && self.server.network == Network::Loopback
+        {
             let bound = socket2::SockRef::from(&file).bind_device(Some(b"lo"));
             bound.map_err(|_| Errno::new(libc::ENETDOWN))?;
         }
@@ -51,7 +52,12 @@ impl Request<'_> {
         Ok(Answer::Descriptor(file, inherited))
     }
 
-    fn base_for(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+    /// Whether a socket of `AF_NETLINK` is wanted that only tells of interfaces and routes, which the instance shares.
+    fn is_about_routes(&self) -> bool {
+        self.server.network == Network::Host && self.int(2) == libc::NETLINK_ROUTE
+    }
+
+    pub(crate) fn base_for(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
         if path.starts_with(b"/") { Ok(Vec::new()) } else { self.base_of(libc::AT_FDCWD) }
     }
 
@@ -59,17 +65,16 @@ impl Request<'_> {
         let socket = self.client.descriptor(self.int(0))?;
         match self.address(1, 2)? {
             Address::Internet(address) => rustix::net::connect(&socket, &address),
+            Address::Netlink(port, groups) => {
+                rustix::net::connect(&socket, &SocketAddrNetlink::new(port, groups))
+            }
             Address::Unspecified => rustix::net::connect_unspec(&socket),
             Address::Unnamed => return Err(Errno::INVAL),
             Address::Abstract(name) => {
                 rustix::net::connect(&socket, &self.server.without_file(&name)?)
             }
             Address::Named(path) => {
-                let base = self.base_for(&path)?;
-                let node = self.server.walk(&self.client, &base, &path, Last::Follow)?;
-                if node.kind != FileType::Socket {
-                    return Err(Errno::new(libc::ECONNREFUSED));
-                }
+                let node = self.socket_at(&path)?;
                 let shown = node.shown();
                 let address = SocketAddrUnix::new(shown.as_str()).map_err(host)?;
                 rustix::net::connect(&socket, &address)
@@ -83,6 +88,9 @@ impl Request<'_> {
         let socket = self.client.descriptor(self.int(0))?;
         match self.address(1, 2)? {
             Address::Internet(address) => rustix::net::bind(&socket, &address).map_err(host)?,
+            Address::Netlink(port, groups) => {
+                rustix::net::bind(&socket, &SocketAddrNetlink::new(port, groups)).map_err(host)?;
+            }
             Address::Unspecified => return Err(Errno::INVAL),
             Address::Unnamed => self.bind_anywhere(&socket)?,
             Address::Abstract(name) => {
@@ -94,13 +102,23 @@ impl Request<'_> {
                 slot.directory.must_be_writable()?;
                 self.open_directory(&slot.directory)?;
                 let address = self.server.in_directory(&slot.directory, &slot.name)?;
-                rustix::net::bind(&socket, &address).map_err(|errno| match errno {
-                    rustix::io::Errno::NOENT => NOT_FOUND,
-                    other => host(other),
-                })?;
+                self.bind_to_path(&socket, &address)?;
             }
         }
         DONE
+    }
+
+    /// Binds a socket to a path. The file gets the socket's own permissions, less this server's mask, which is none: the client's is taken from them before.
+    fn bind_to_path(&self, socket: &OwnedFd, address: &SocketAddrUnix) -> Result<(), Errno> {
+        let mode = rustix::fs::fstat(socket).map_err(host)?.st_mode & 0o777;
+        let masked = Mode::from_raw_mode(mode & !self.client.umask()?);
+        rustix::fs::fchmod(socket, masked).map_err(host)?;
+        let bound = rustix::net::bind(socket, address);
+        rustix::fs::fchmod(socket, Mode::from_raw_mode(mode)).map_err(host)?;
+        bound.map_err(|errno| match errno {
+            rustix::io::Errno::NOENT => NOT_FOUND,
+            other => host(other),
+        })
     }
 
     /// Binds a socket to a name that is free.
@@ -121,21 +139,5 @@ impl Request<'_> {
             Network::Host => Ok(Answer::LetThrough),
             Network::None | Network::Loopback => Err(Errno::new(libc::ENODEV)),
         }
-    }
-
-    /// `sendto` with an address.
-    pub(crate) fn send_to(&self) -> Result<Answer, Errno> {
-        let socket = self.client.descriptor(self.int(0))?;
-        let Address::Internet(address) = self.address(4, 5)? else {
-            return Err(NO_FAMILY);
-        };
-        if self.word(2) > DATAGRAM_BYTES_MAX {
-            return Err(Errno::new(libc::EMSGSIZE));
-        }
-        let mut bytes = vec![0; self.word(2) as usize];
-        self.client.read(self.word(1), &mut bytes)?;
-        let flags = SendFlags::from_bits_truncate(self.word(3) as u32) | SendFlags::NOSIGNAL;
-        let sent = rustix::net::sendto(&socket, &bytes, flags, &address).map_err(host)?;
-        Ok(Answer::Value(sent as i64))
     }
 }

@@ -13,6 +13,7 @@
 //! **Invariant:** where tasks have a limit, ending all comes to an end: making one is a served call then, and with the server gone the host answers served
 //! calls with an error. Where they have none, the warden races with programs that fork faster than they can be ended, as any killer does.
 
+use crate::belongings::Belongings;
 use crate::front::adopt_orphans;
 use crate::life::complain;
 use crate::news::{self, News};
@@ -29,7 +30,6 @@ use kyocho_sys::seccomp::Listener;
 use kyocho_sys::signal::{AllBlocked, Signal};
 use rustix::process::{Pid, WaitOptions, WaitStatus};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 
 /// How the first program of an instance ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +56,12 @@ pub(crate) struct Started {
     pub(crate) listener: Listener,
 }
 
-/// Starts a warden, and under it the first client. When the server is killed, the warden also removes the folder `left_behind`. Call it while there is one
+/// Starts a warden, and under it the first client. When the server is killed, the warden also removes `left_behind`. Call it while there is one
 /// kernel thread. Blocks.
 ///
 /// # Errors
 /// What [`confined::start`] and [`process::fork`] say.
-pub(crate) fn start(what: &Confined<'_>, left_behind: &Path) -> Result<Started, Errno> {
+pub(crate) fn start(what: &Confined<'_>, left_behind: &Belongings) -> Result<Started, Errno> {
     let front = rustix::process::getppid();
     let (warden, (channel, theirs)) = process::fork(news::channel()?, |(ours, channel)| {
         drop(ours);
@@ -101,8 +101,8 @@ impl Warden {
 
 /// What is left to do for the last one of an instance.
 struct Last<'a> {
-    /// A folder to be removed.
-    left_behind: &'a Path,
+    /// What is to be removed.
+    left_behind: &'a Belongings,
     /// Who tells the user; nobody, where it is gone, too.
     front: Option<Pid>,
 }
@@ -131,7 +131,7 @@ impl Last<'_> {
     #[expect(clippy::disallowed_methods, reason = "a change of parents is told to nobody")]
     fn clear_up(&self, server: Option<Pid>) {
         const LOOK_AGAIN: Duration = Duration::from_millis(1);
-        let _ = std::fs::remove_dir_all(self.left_behind);
+        self.left_behind.remove();
         // A front that lives becomes the parent, tells the user, and ends this process.
         while [server, self.front].contains(&rustix::process::getppid()) {
             std::thread::sleep(LOOK_AGAIN);

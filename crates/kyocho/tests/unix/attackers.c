@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,10 +14,14 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,7 +59,7 @@ static void forbidden_calls(void) {
                                   SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_bpf, SYS_perf_event_open,
                                   SYS_userfaultfd, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_keyctl, SYS_add_key,
                                   SYS_init_module, SYS_reboot, SYS_swapon, SYS_sethostname, SYS_pidfd_open, SYS_pidfd_getfd,
-                                  SYS_pidfd_send_signal, SYS_kcmp, SYS_shmget, SYS_shmat, SYS_remap_file_pages, SYS_io_setup,
+                                  SYS_pidfd_send_signal, SYS_kcmp, SYS_remap_file_pages, SYS_io_setup,
                                   425 /* io_uring_setup */, SYS_iopl, SYS_ioperm, SYS_acct, SYS_quotactl, SYS_seccomp,
                                   SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_move_pages, SYS_process_madvise};
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -71,10 +77,24 @@ static void forbidden_calls(void) {
     REFUSED_AS(EPERM, setxattr("/tmp", "trusted.name", buffer, 1, 0));
     REFUSED_AS(ENODATA, getxattr("/tmp", "trusted.name", buffer, sizeof buffer));
     REFUSED_AS(EACCES, inotify_add_watch(inotify_init(), "/dev", IN_CREATE));
-    REFUSED(socket(AF_NETLINK, SOCK_RAW, 0));
-    REFUSED(socket(AF_UNIX, SOCK_DGRAM, 0));
+    REFUSED(socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT));
+    REFUSED(socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT));
     REFUSED(socket(AF_PACKET, SOCK_RAW, 0));
-    REFUSED(socketpair(AF_UNIX, SOCK_DGRAM, 0, (int *)buffer));
+    /* Asks to take the loopback interface down: alone, behind a question, and by itself. */
+    struct {
+        struct nlmsghdr header;
+        struct ifinfomsg message;
+    } asks[2] = {{{sizeof *asks, RTM_GETLINK, NLM_F_REQUEST}}, {{sizeof *asks, RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK}, {.ifi_index = 1, .ifi_change = IFF_UP}}};
+    struct sockaddr_nl host = {.nl_family = AF_NETLINK};
+    int netlink = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+    REFUSED_AS(EPERM, sendto(netlink, &asks[1], sizeof *asks, 0, (void *)&host, sizeof host));
+    REFUSED_AS(EPERM, sendto(netlink, asks, sizeof asks, 0, (void *)&host, sizeof host));
+    REFUSED(sendto(netlink, asks, 7, 0, (void *)&host, sizeof host));
+    struct {
+        struct nlmsghdr header;
+        struct nlmsgerr error;
+    } answer;
+    if (write(netlink, &asks[1], sizeof *asks) < 0 || read(netlink, &answer, sizeof answer) < 0 || answer.error.error != -EPERM) exit(1);
 }
 
 static void strangers(void) {
@@ -245,6 +265,15 @@ static void loopback(void) {
     fcntl(other, F_SETFL, O_NONBLOCK);
     REFUSED(connect(other, (void *)&far, sizeof far));
     REFUSED(socket(AF_INET, SOCK_RAW, 1));
+    /* A packet that names another interface. */
+    struct {
+        struct cmsghdr header;
+        struct in_pktinfo information;
+    } control = {{sizeof control.header + sizeof control.information, IPPROTO_IP, IP_PKTINFO}, {.ipi_ifindex = 2}};
+    struct iovec part = {"x", 1};
+    struct msghdr message = {&far, sizeof far, &part, 1, &control, sizeof control};
+    REFUSED_AS(EINVAL, sendmsg(datagrams, &message, 0));
+    REFUSED_AS(EAFNOSUPPORT, socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE));
 }
 
 static void memory(void) {
@@ -333,6 +362,90 @@ static void spin_in_others(int orphans) {
     }
 }
 
+/* Numbers of the host's: a segment, a set of semaphores, a queue. */
+static void objects(char **numbers) {
+    int memory = atoi(numbers[0]), semaphores = atoi(numbers[1]), messages = atoi(numbers[2]);
+    long buffer[64] = {1};
+    struct sembuf up = {0, 1, IPC_NOWAIT};
+    REFUSED_AS(EINVAL, shmat(memory, 0, 0));
+    REFUSED_AS(EINVAL, semop(semaphores, &up, 1));
+    REFUSED_AS(EINVAL, msgsnd(messages, buffer, 8, IPC_NOWAIT));
+    REFUSED_AS(EINVAL, msgrcv(messages, buffer, 8, 0, IPC_NOWAIT));
+    static const int commands[] = {IPC_RMID, IPC_STAT, IPC_SET, IPC_INFO, SHM_STAT, SHM_INFO, SEM_STAT, SEM_INFO, MSG_STAT, MSG_INFO, GETALL, SETALL, 15, 20};
+    for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++) {
+        REFUSED_AS(EINVAL, shmctl(memory, commands[i], (void *)buffer));
+        REFUSED_AS(EINVAL, semctl(semaphores, 0, commands[i], buffer));
+        REFUSED_AS(EINVAL, msgctl(messages, commands[i], (void *)buffer));
+    }
+    /* Its own, but where the launcher stands; too many; and of a kind that it is not. */
+    int own = shmget(IPC_PRIVATE, 4096, 0600), made = 0, set[1024];
+    if (own < 0) exit(1);
+    REFUSED_AS(EINVAL, shmat(own, (void *)LAUNCHER, SHM_REMAP));
+    REFUSED_AS(EINVAL, shmat(own, (void *)(LAUNCHER + 1), SHM_REMAP | SHM_RND));
+    REFUSED_AS(EINVAL, shmdt((void *)LAUNCHER));
+    REFUSED_AS(EFAULT, shmctl(own, IPC_STAT, (void *)8));
+    while (made < 1024 && (set[made] = semget(IPC_PRIVATE, 1, 0600)) >= 0) made++;
+    if (made == 1024 || errno != ENOSPC) exit(1);
+    REFUSED_AS(EINVAL, msgsnd(set[0] == own ? set[1] : set[0], buffer, 8, IPC_NOWAIT));
+    while (made > 0)
+        if (semctl(set[--made], 0, IPC_RMID)) exit(1);
+    if (semget(IPC_PRIVATE, 1, 0600) < 0) exit(1);
+}
+
+static struct msghdr racing;
+static struct sockaddr_un raced;
+
+static void *turn(void *unused) {
+    while (!stop) {
+        racing.msg_name = &raced;
+        raced.sun_path[1] = '-';
+        racing.msg_name = 0;
+        raced.sun_path[1] = secret[0];
+    }
+    return 0;
+}
+
+/* The name is that of a socket of the host's. */
+static void datagrams(void) {
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t length = 3 + strlen(secret), own_length = sizeof raced;
+    strcpy(name.sun_path + 1, secret);
+    int from = socket(AF_UNIX, SOCK_DGRAM, 0), pair[2];
+    struct iovec part = {"x", 1};
+    length--;
+    struct msghdr message = {.msg_name = &name, .msg_namelen = length, .msg_iov = &part, .msg_iovlen = 1};
+    struct mmsghdr many = {message};
+    REFUSED_AS(ECONNREFUSED, sendto(from, "x", 1, 0, (void *)&name, length));
+    REFUSED_AS(ECONNREFUSED, sendmsg(from, &message, 0));
+    REFUSED_AS(ECONNREFUSED, sendmmsg(from, &many, 1, 0));
+    REFUSED_AS(ECONNREFUSED, connect(from, (void *)&name, length));
+    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair)) exit(1);
+    REFUSED_AS(ECONNREFUSED, sendmsg(pair[0], &message, 0));
+    /* Nonsense in place of a message. */
+    struct msghdr bad = message;
+    REFUSED_AS(EFAULT, sendmsg(from, (void *)8, 0));
+    bad.msg_iov = (void *)8;
+    REFUSED_AS(EFAULT, sendmsg(from, &bad, 0));
+    bad = message, bad.msg_iovlen = 1ul << 40;
+    REFUSED_AS(EMSGSIZE, sendmsg(from, &bad, 0));
+    struct iovec long_parts[2] = {{"x", ~0ul >> 1}, {"x", ~0ul >> 1}};
+    bad = message, bad.msg_name = 0, bad.msg_iov = long_parts, bad.msg_iovlen = 2;
+    REFUSED(sendmsg(pair[0], &bad, 0));
+    bad = message, bad.msg_name = 0, bad.msg_control = "1234567890123456", bad.msg_controllen = 16;
+    REFUSED_AS(EINVAL, sendmsg(pair[0], &bad, 0));
+    bad.msg_controllen = 1ul << 40;
+    REFUSED_AS(ENOBUFS, sendmsg(pair[0], &bad, 0));
+    bad = message, bad.msg_namelen = ~0u;
+    REFUSED_AS(EINVAL, sendmsg(from, &bad, 0));
+    /* A message whose name changes under the server's eyes. */
+    raced = name, racing = message;
+    pthread_t thread;
+    pthread_create(&thread, 0, turn, 0);
+    for (int i = 0; i < 2000; i++) REFUSED(sendmsg(from, &racing, MSG_DONTWAIT));
+    stop = 1;
+    pthread_join(thread, 0);
+}
+
 int main(int count, char **words) {
     const char *attack = words[1];
     secret = words[2];
@@ -346,6 +459,8 @@ int main(int count, char **words) {
     else if (!strcmp(attack, "races")) races();
     else if (!strcmp(attack, "no-network")) no_network();
     else if (!strcmp(attack, "loopback")) loopback();
+    else if (!strcmp(attack, "objects")) objects(words + 2);
+    else if (!strcmp(attack, "datagrams")) datagrams();
     else if (!strcmp(attack, "memory")) memory();
     else if (!strcmp(attack, "outlive")) outlive();
     else if (!strcmp(attack, "stay")) stay();

@@ -24,6 +24,18 @@ pub(crate) fn output_of(command: &mut Command) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&text).into_owned())
 }
 
+/// Runs `script` with `shell` natively and inside, in folders of their own; what both print must be equal.
+pub(crate) fn same_inside(shell: &[&str], script: &str) {
+    let runs = [false, true].map(|within| {
+        let folder = Folder::new();
+        let mut command = if within { inside(&[]) } else { Command::new(shell[0]) };
+        command.args(if within { shell } else { &shell[1..] });
+        command.args(["-c", script]).current_dir(folder.path()).stdin(Stdio::null());
+        output_of(&mut command)
+    });
+    assert_eq!(runs[1], runs[0]);
+}
+
 /// Whether this host permits an instance at all; else the test is named as skipped, with what is missing.
 pub(crate) fn is_permitted(test: &str) -> bool {
     const NO_INSTANCE: i32 = 125;

@@ -4,6 +4,7 @@ use super::Last;
 use crate::admission::Admission;
 use crate::client::Client;
 use crate::instance::Personality;
+use crate::ipc::{Left, Objects};
 use crate::mounts::{Mount, Mounts, Source};
 use crate::server::{Network, Server, host};
 use kyocho_sys::error::Errno;
@@ -45,7 +46,9 @@ impl Tree {
         let path = self.path.clone().into_os_string().into_encoded_bytes();
         let source = Source::Host { root: self.open(), path };
         let mounts = Mounts::new(vec![Mount { at: b"/".to_vec(), source, writable: true }]);
-        Server::new(mounts, Network::Host, Personality::Linux, None, Admission::new(None))
+        let (admission, objects) =
+            (Admission::new(None), Objects::new(Left::new().unwrap().into()));
+        Server::new(mounts, Network::Host, Personality::Linux, None, admission, objects)
     }
 }
 
