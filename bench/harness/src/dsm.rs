@@ -21,7 +21,7 @@ const RUN_SECONDS_MAX: u32 = 300;
 /// A line of the report: the figure, what it is, its unit, its mark.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
-const LINES: [Line; 43] = [
+const LINES: [Line; 47] = [
     ("figure-1-worker", "figure 1 (1), a worker manages: old scheme over new", "ratio", ">= 1.6"),
     ("figure-1-worker-us", "an increment by the new", "us", ""),
     ("figure-1-worker-messages", "its messages", "", "<= 4"),
@@ -87,6 +87,15 @@ const LINES: [Line; 43] = [
     ("mpi-memory-barrier-us", "MPI's barrier, over shared memory", "us", ""),
     ("mpi-memory-barrier", "a barrier of two nodes by MPI over it", "ratio", "<= 1.5"),
     ("mpi-memory-lock", "a turn of two nodes by MPI over MPI's window", "ratio", ""),
+    ("water-mpi", "figure 4, nodes connected by MPI over shared memory", "ratio", ""),
+    ("water-mpi-threads", "2 kernel threads over this", "ratio", ">= 0.8"),
+    (
+        "sor-single-mpi",
+        "figure 5, single-read-write barrier, nodes connected by MPI",
+        "ratio",
+        ">= 1.8",
+    ),
+    ("sor-single-mpi-share", "of its time spent noticing writes", "%", "<= 3"),
     ("water-hosts", "figure 4 on two hosts: sequential over this", "ratio", ""),
     ("sor-ordinary-hosts", "figure 5 on two hosts, ordinary barrier", "ratio", ""),
     ("sor-single-hosts", "figure 5 on two hosts, single-read-write barrier", "ratio", ""),
@@ -105,6 +114,12 @@ const RUNS: [Run; 5] = [
         &["sor", "1024", "1536", "100", "ordinary"],
     ),
     ("sor-single-traps", &["--detection", "protect"], &["sor", "1024", "1536", "100", "single"]),
+];
+
+/// The same connected by MPI.
+const RUNS_BY_MPI: [(&str, &[&str]); 2] = [
+    ("water-mpi", &["water", "1728", "2"]),
+    ("sor-single-mpi", &["sor", "1024", "1536", "100", "single"]),
 ];
 
 /// The same on hosts.
@@ -168,15 +183,11 @@ impl Programs {
         let into = into.canonicalize().map_err(|failure| failure.to_string())?;
         let kyocho = build_kyocho(&into)?;
         eprintln!("bench: building dsm");
+        let mpi = mpi::Mpi::build(&into);
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet", "--release", "-p", "kyocho", "--target-dir"]);
-        build::finish(cargo.arg(into.join("kyocho")).args([
-            "--example",
-            "sor",
-            "--example",
-            "water",
-        ]))?;
-        let mpi = mpi::Mpi::build(&into);
+        cargo.arg(into.join("kyocho")).args(mpi.is_some().then_some("--features=mpi"));
+        build::finish(cargo.args(["--example", "sor", "--example", "water"]))?;
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet", "--release", "--manifest-path", "bench/dsm/Cargo.toml"]);
         cargo.args(mpi.is_some().then_some("--features=mpi"));
@@ -201,15 +212,7 @@ impl Programs {
         let mut command = process::limited(&self.kyocho, RUN_SECONDS_MAX);
         command.args(["dsm", "run", "-n", "2"]).args(how).arg("--");
         let run = process::run(command.arg(self.examples.join(words[0])).args(&words[1..]))?;
-        let told = [
-            ("share", " % noticing writes"),
-            ("threads", " times as fast as 2 kernel threads"),
-            ("round-us", " us a round"),
-        ];
-        let told = told.into_iter().filter_map(|(part, words)| {
-            Some((format!("{name}-{part}"), number_before(&run.output, words)?))
-        });
-        Ok([(name.to_owned(), faster(name, &run.output)?)].into_iter().chain(told).collect())
+        told(name, &run.output)
     }
 
     /// What MPI takes for the same, and how many times as long nodes do; `all` has what was measured before in this round.
@@ -224,7 +227,7 @@ impl Programs {
         let run = process::run(command.args(["dsm", "run", "-n", "2", "--"]).args(node))?;
         let (tcp, by_tcp) = (mpi.alone(mpi::Network::Tcp, turns)?, figures_of(&run.output));
         let memory = mpi.alone(mpi::Network::Memory, turns)?;
-        let by_mpi = mpi.nodes(&self.kyocho, &node)?;
+        let by_mpi = figures_of(&mpi.nodes(&self.kyocho, &node)?);
         let sor = value(all, "sor-single-round-us").zip(value(&tcp, "mpi-sor-round-us"));
         let over = |nodes: &[_], mpi: &[_], what: &str| {
             Some(value(nodes, &format!("node-{what}-us"))? / value(mpi, &format!("mpi-{what}-us"))?)
@@ -238,7 +241,14 @@ impl Programs {
             ("mpi-memory-lock", over(&by_mpi, &memory, "lock")),
         ];
         let ratios = ratios.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        Ok(tcp.iter().cloned().chain(ratios).collect())
+        let mut figures: Vec<_> = tcp.iter().cloned().chain(ratios).collect();
+        for (name, words) in RUNS_BY_MPI {
+            let program = self.examples.join(words[0]);
+            let words = words[1..].iter().map(AsRef::as_ref);
+            let line: Vec<_> = [program.as_os_str()].into_iter().chain(words).collect();
+            figures.extend(told(name, &mpi.nodes(&self.kyocho, &line)?)?);
+        }
+        Ok(figures)
     }
 
     /// The same on two hosts; nothing where this machine does not permit them, which is said.
@@ -254,6 +264,19 @@ impl Programs {
             Err(why) => Err(why),
         }
     }
+}
+
+/// What a program says of itself: how many times as fast as alone it was, and whatever else.
+fn told(name: &str, output: &str) -> Result<Vec<(String, f64)>, String> {
+    let told = [
+        ("share", " % noticing writes"),
+        ("threads", " times as fast as 2 kernel threads"),
+        ("round-us", " us a round"),
+    ];
+    let told = told.into_iter().filter_map(|(part, words)| {
+        Some((format!("{name}-{part}"), number_before(&output, words)?))
+    });
+    Ok([(name.to_owned(), faster(name, &output)?)].into_iter().chain(told).collect())
 }
 
 /// The figures that a program printed, a line of JSON each.
