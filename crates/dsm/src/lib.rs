@@ -33,6 +33,7 @@
 mod address;
 mod barrier;
 pub mod counters;
+mod directory;
 mod interface;
 pub mod launch;
 mod link;

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::address::{Address, PageId};
+use crate::directory::Directory;
 use crate::interface::Action;
 use crate::message::Update;
 use crate::words::Words;
@@ -31,8 +32,8 @@ fn by_page(updates: &[Update]) -> impl Iterator<Item = (PageId, &[Update])> {
 /// The shared memory that one node sees.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    copies: BTreeMap<PageId, Contents>,
-    masters: BTreeMap<PageId, Contents>,
+    copies: Directory<Contents>,
+    masters: Directory<Contents>,
     owned: BTreeSet<PageId>,
     /// Writes since the last synchronisation, in their order.
     dirty: Vec<(Address, u32)>,
@@ -70,12 +71,12 @@ impl Memory {
 
     /// The copy of a page.
     pub(crate) fn copy(&self, page: PageId) -> Result<&Contents, Absent> {
-        self.copies.get(&page).ok_or(Absent(page))
+        self.copies.get(page).ok_or(Absent(page))
     }
 
     /// Writes words of a page, by number and value.
     pub(crate) fn write(&mut self, page: PageId, words: &[(u32, u32)]) -> Result<(), Absent> {
-        let copy = self.copies.get_mut(&page).ok_or(Absent(page))?;
+        let copy = self.copies.get_mut(page).ok_or(Absent(page))?;
         let copy = Arc::make_mut(copy);
         words.iter().for_each(|&(word, value)| copy[word as usize] = value);
         if !self.owned.contains(&page) {
@@ -105,7 +106,7 @@ impl Memory {
         for (page, of_page) in by_page(updates) {
             let mut news = Vec::new();
             self.latest.record_newer(page, of_page, |word, value| news.push((word, value)));
-            let Some(copy) = self.copies.get_mut(&page).filter(|_| !news.is_empty()) else {
+            let Some(copy) = self.copies.get_mut(page).filter(|_| !news.is_empty()) else {
                 continue;
             };
             let copy = Arc::make_mut(copy);
@@ -128,14 +129,14 @@ impl Memory {
 
     /// The master of a managed page.
     pub(crate) fn master(&self, page: PageId) -> Option<&Contents> {
-        self.masters.get(&page)
+        self.masters.get(page)
     }
 
     /// Ends an epoch at the manager: of each word the latest update wins.
     pub(crate) fn merge<'a>(&mut self, updates: impl Iterator<Item = &'a [Update]>) {
         let mut latest = self.latest.empty();
         for (page, of_page) in updates.flat_map(by_page) {
-            let master = self.masters.get_mut(&page).expect("updates go to the manager");
+            let master = self.masters.get_mut(page).expect("updates go to the manager");
             let master = Arc::make_mut(master);
             latest.record_newer(page, of_page, |word, value| master[word as usize] = value);
         }
@@ -143,7 +144,7 @@ impl Memory {
 
     /// Forgets a copy that is out of date.
     pub(crate) fn drop_copy(&mut self, page: PageId) {
-        self.copies.remove(&page);
+        self.copies.remove(page);
         self.changed.insert(page, Changed::Whole);
     }
 
@@ -154,7 +155,7 @@ impl Memory {
 
     /// Makes the copy of a managed page its master again.
     pub(crate) fn refresh(&mut self, page: PageId) {
-        if let Some(master) = self.masters.get(&page) {
+        if let Some(master) = self.masters.get(page) {
             self.copies.insert(page, master.clone());
             self.changed.insert(page, Changed::Whole);
         }
@@ -162,7 +163,7 @@ impl Memory {
 
     /// Gives the master of a page away.
     pub(crate) fn give_master(&mut self, page: PageId) -> Option<Contents> {
-        self.masters.remove(&page)
+        self.masters.remove(page)
     }
 
     /// Takes the master of a page over.
@@ -196,7 +197,7 @@ impl Memory {
     /// What the program is to see of the pages whose copy has changed otherwise than by its own writes.
     pub(crate) fn take_changed(&mut self) -> Vec<Action> {
         let changed = core::mem::take(&mut self.changed).into_iter();
-        let action = |(page, changed)| match (changed, self.copies.get(&page)) {
+        let action = |(page, changed)| match (changed, self.copies.get(page)) {
             (_, None) => Action::Hide(page),
             (Changed::Whole, Some(copy)) => Action::Show(page, copy.clone()),
             (Changed::Words(words), Some(_)) => Action::Update(page, words),

@@ -3,9 +3,8 @@
 //! Dense by page, because a program that writes to a page mostly writes to much of it: a page that is known at all costs 12
 //! bytes a word.
 
-use std::collections::BTreeMap;
-
 use crate::address::{Address, PageId};
+use crate::directory::Directory;
 use crate::message::Update;
 
 #[derive(Debug)]
@@ -48,21 +47,22 @@ impl PageWords {
 #[derive(Debug)]
 pub(crate) struct Words {
     words_a_page: usize,
-    pages: BTreeMap<PageId, PageWords>,
+    pages: Directory<PageWords>,
 }
 
 impl Words {
     pub(crate) fn new(words_a_page: u32) -> Self {
-        Self { words_a_page: words_a_page as usize, pages: BTreeMap::new() }
+        Self { words_a_page: words_a_page as usize, pages: Directory::new() }
     }
 
     /// Nothing known yet, of pages of the same size.
     pub(crate) fn empty(&self) -> Self {
-        Self { words_a_page: self.words_a_page, pages: BTreeMap::new() }
+        Self { words_a_page: self.words_a_page, pages: Directory::new() }
     }
 
     fn page(&mut self, page: PageId) -> &mut PageWords {
-        self.pages.entry(page).or_insert_with(|| PageWords::new(self.words_a_page))
+        let words = self.words_a_page;
+        self.pages.entry(page, || PageWords::new(words))
     }
 
     /// Notes what this node has written: by its own time nothing is later.
@@ -88,7 +88,7 @@ impl Words {
 
     /// What is known of a page, in order.
     pub(crate) fn of_page(&self, page: PageId) -> impl Iterator<Item = (usize, u32)> {
-        let words = self.pages.get(&page).into_iter();
+        let words = self.pages.get(page).into_iter();
         words.flat_map(|words| {
             let known = words.times.iter().zip(&words.values).enumerate();
             known.filter(|(_, (time, _))| **time > 0).map(|(word, (_, value))| (word, *value))
@@ -98,7 +98,7 @@ impl Words {
     /// What this node wrote last of all, in order, for each page where there is something.
     pub(crate) fn own(&self) -> impl Iterator<Item = (PageId, impl Iterator<Item = Update>)> {
         let some = self.pages.iter().filter(|(_, words)| words.own.iter().any(|bits| *bits != 0));
-        some.map(|(&page, words)| {
+        some.map(|(page, words)| {
             let own = (0..words.times.len()).filter(|&word| words.is_own(word));
             let update = move |word: usize| {
                 let address = Address { page, word: word as u32 };

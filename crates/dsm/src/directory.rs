@@ -1,0 +1,165 @@
+//! What is known of pages, by page: a page table, whose frames are places in a slab.
+//!
+//! A look-up is mostly one cache line of the table, and the slab. Pages may lie anywhere in the space; those of which nothing is known cost nothing.
+
+use kyocho_pagetable::{ClusteredLine, FrameNumber, PageNumber, PageTable, Rights};
+
+use crate::address::PageId;
+
+/// A value for each of some pages.
+#[derive(Debug)]
+pub(crate) struct Directory<T> {
+    table: ClusteredLine,
+    slab: Vec<Option<T>>,
+    free: Vec<usize>,
+}
+
+fn number(page: PageId) -> PageNumber {
+    PageNumber::new(page.0.into()).expect("52 bits hold 32")
+}
+
+impl<T> Directory<T> {
+    /// Nothing known.
+    pub(crate) fn new() -> Self {
+        Self { table: ClusteredLine::new(), slab: Vec::new(), free: Vec::new() }
+    }
+
+    fn place(&self, page: PageId) -> Option<usize> {
+        self.table.lookup(number(page)).map(|found| found.frame.get() as usize)
+    }
+
+    /// What is known of a page.
+    pub(crate) fn get(&self, page: PageId) -> Option<&T> {
+        self.slab[self.place(page)?].as_ref()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn get_mut(&mut self, page: PageId) -> Option<&mut T> {
+        let place = self.place(page)?;
+        self.slab[place].as_mut()
+    }
+
+    /// What is known of a page; what `new` makes, where nothing is.
+    pub(crate) fn entry(&mut self, page: PageId, new: impl FnOnce() -> T) -> &mut T {
+        let place = self.place(page).unwrap_or_else(|| self.put(page, new()));
+        self.slab[place].as_mut().expect("the table names places that are taken")
+    }
+
+    /// Makes this all that is known of a page.
+    pub(crate) fn insert(&mut self, page: PageId, value: T) {
+        match self.place(page) {
+            Some(place) => self.slab[place] = Some(value),
+            None => drop(self.put(page, value)),
+        }
+    }
+
+    /// Takes a page that is not there in; its place.
+    fn put(&mut self, page: PageId, value: T) -> usize {
+        let place = self.free.pop().unwrap_or(self.slab.len());
+        if place == self.slab.len() {
+            self.slab.push(None);
+        }
+        self.slab[place] = Some(value);
+        let frame = FrameNumber::new(place as u64).expect("43 bits hold what memory does");
+        let mapped = self.table.map(number(page), frame, Rights::NONE);
+        mapped.expect("it reaches all pages, and has nodes for 2^32 of them");
+        place
+    }
+
+    /// Forgets a page; what was known of it.
+    pub(crate) fn remove(&mut self, page: PageId) -> Option<T> {
+        let place = self.table.unmap(number(page))?.frame.get() as usize;
+        self.free.push(place);
+        self.slab[place].take()
+    }
+
+    /// All pages of which something is known, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, &T)> {
+        let mut places = Vec::with_capacity(self.slab.len() - self.free.len());
+        self.table.for_each(PageNumber::FIRST..=PageNumber::LAST, |page, found| {
+            places.push((PageId(page.get() as u32), found.frame.get() as usize));
+        });
+        places.into_iter().filter_map(|(page, place)| Some((page, self.slab[place].as_ref()?)))
+    }
+
+    /// Forgets all pages.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new();
+    }
+}
+
+impl<T> FromIterator<(PageId, T)> for Directory<T> {
+    fn from_iter<I: IntoIterator<Item = (PageId, T)>>(pages: I) -> Self {
+        let mut directory = Self::new();
+        pages.into_iter().for_each(|(page, value)| directory.insert(page, value));
+        directory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::Directory;
+    use crate::address::PageId;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Insert(u32, u8),
+        Add(u32),
+        Remove(u32),
+        Clear,
+    }
+
+    /// Pages in islands, far apart, and at both ends.
+    fn page() -> impl Strategy<Value = u32> {
+        prop_oneof![0..20_u32, 1 << 20..(1 << 20) + 20_u32, u32::MAX - 20..=u32::MAX]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => (page(), any::<u8>()).prop_map(|(page, value)| Step::Insert(page, value)),
+            8 => page().prop_map(Step::Add),
+            8 => page().prop_map(Step::Remove),
+            1 => Just(Step::Clear),
+        ]
+    }
+
+    fn take(step: &Step, directory: &mut Directory<u8>, model: &mut BTreeMap<u32, u8>) {
+        match *step {
+            Step::Insert(page, value) => {
+                directory.insert(PageId(page), value);
+                model.insert(page, value);
+            }
+            Step::Add(page) => {
+                let value = directory.entry(PageId(page), || 7);
+                *value = value.wrapping_add(1);
+                let value = model.entry(page).or_insert(7);
+                *value = value.wrapping_add(1);
+            }
+            Step::Remove(page) => assert_eq!(directory.remove(PageId(page)), model.remove(&page)),
+            Step::Clear => {
+                directory.clear();
+                model.clear();
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_as_an_ordered_map(steps in prop::collection::vec(step(), 1..200)) {
+            let (mut directory, mut model) = (Directory::new(), BTreeMap::new());
+            for step in &steps {
+                take(step, &mut directory, &mut model);
+                let all: Vec<_> = directory.iter().map(|(page, value)| (page.0, *value)).collect();
+                prop_assert_eq!(all, model.clone().into_iter().collect::<Vec<_>>());
+            }
+            for (page, value) in model {
+                prop_assert_eq!(directory.get(PageId(page)), Some(&value));
+                prop_assert_eq!(directory.get_mut(PageId(page)).copied(), Some(value));
+            }
+        }
+    }
+}
