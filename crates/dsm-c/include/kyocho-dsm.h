@@ -93,6 +93,10 @@ int kyocho_dsm_try_acquire(uint32_t lock, int mode);
 int kyocho_dsm_acquire_within(uint32_t lock, int mode, uint64_t limit_ns);
 int kyocho_dsm_release(uint32_t lock);
 
+/* Counts all that this node knows since the last barrier, whoever wrote it, as written under an exclusive lock that it holds: who takes the lock
+ * next sees it. Costs as much as all that goes with the lock then. */
+int kyocho_dsm_publish(uint32_t lock);
+
 /* Gives an exclusive lock back, waits for a signal, and takes it again. Who signals need not hold it. */
 int kyocho_dsm_wait(uint32_t lock, uint32_t condition);
 int kyocho_dsm_signal(uint32_t lock, uint32_t condition);
@@ -153,7 +157,7 @@ void kyocho_dsm_unlock(const kyocho_dsm_lock_t *lock);
 /* Of all processes: `processes` (0: not said) must be their number. */
 void kyocho_dsm_barrier_of(long processes);
 
-/* A word that processes wait for. It makes itself visible, not what was written before. */
+/* A word that processes wait for. Who has waited sees what was written before it was set, since the last barrier and by whomever. */
 void kyocho_dsm_flag_init(kyocho_dsm_flag_t *flag);
 void kyocho_dsm_flag_set(kyocho_dsm_flag_t *flag, uint32_t value);
 void kyocho_dsm_flag_wait(kyocho_dsm_flag_t *flag, uint32_t value);

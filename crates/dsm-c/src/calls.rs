@@ -170,6 +170,11 @@ extern "C" fn kyocho_dsm_release(lock: u32) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_publish(lock: u32) -> c_int {
+    answer(|| with(|dsm| Ok(dsm.publish(LockId(lock))?)))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_wait(lock: u32, condition: u32) -> c_int {
     answer(|| with(|dsm| Ok(dsm.wait(LockId(lock), ConditionId(condition))?)))
 }

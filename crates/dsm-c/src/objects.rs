@@ -150,12 +150,18 @@ unsafe extern "C" fn kyocho_dsm_flag_set(place: *mut Flag, value: u32) {
     or_end(|| {
         // SAFETY: C's promise.
         let (lock, set) = unsafe { parts_of(place) }?;
+        lock.acquire()?;
         // SAFETY: a word of the flag.
-        lock.under(|| unsafe { ptr::write_volatile(set, value) })?;
+        unsafe { ptr::write_volatile(set, value) };
         if is_shared()? {
-            with(|dsm| Ok(dsm.signal(lock.id()?, CHANGED, Who::All)?))?;
+            let id = lock.id()?;
+            if value != 0 {
+                // Who waits for a flag expects all that was written before.
+                with(|dsm| Ok(dsm.publish(id)?))?;
+            }
+            with(|dsm| Ok(dsm.signal(id, CHANGED, Who::All)?))?;
         }
-        Ok(())
+        lock.release()
     });
 }
 

@@ -153,6 +153,22 @@ fn the_example_adds_up() {
 }
 
 #[test]
+fn what_was_written_before_a_flag_is_seen_by_who_waited_for_it() {
+    let test = "what_was_written_before_a_flag_is_seen_by_who_waited_for_it";
+    if !have("cc") || !have("m4") {
+        return skip(test, "cc or m4 is not installed");
+    }
+    let prefix = Prefix::new("relay");
+    let program = prefix.compile(&prefix.expand("relay.C"), Linkage::Dynamic);
+    for nodes in [1_u16, 2, 4] {
+        let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
+        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        // 1,000 places, four rounds of all processes.
+        assert_eq!(said, format!("sum {}, 0 wrong\n", 4000 * nodes), "{errors}");
+    }
+}
+
+#[test]
 fn a_program_in_parmacs_macros_comes_to_what_one_process_comes_to() {
     let test = "a_program_in_parmacs_macros_comes_to_what_one_process_comes_to";
     if !have("cc") || !have("m4") {

@@ -57,6 +57,8 @@ pub enum Call {
     Acquire(LockId, Mode, Patience),
     /// Gives it back.
     Release(LockId),
+    /// Counts all that this node knows of this epoch as written under a lock that it holds exclusively.
+    Publish(LockId),
     /// Gives an exclusive lock back, waits for a signal, and takes it again.
     WaitOn(LockId, ConditionId),
     /// Signals who waits; the lock need not be held.
@@ -75,6 +77,7 @@ impl Call {
         match self {
             Self::Acquire(lock, ..)
             | Self::Release(lock)
+            | Self::Publish(lock)
             | Self::WaitOn(lock, _)
             | Self::Signal(lock, ..)
             | Self::Move(Move::Lock(lock, _)) => Subject::Lock(lock),

@@ -100,6 +100,11 @@ impl Memory {
         self.latest.own()
     }
 
+    /// The latest write that is known of each word in this epoch, by whomever.
+    pub(crate) fn known(&self) -> impl Iterator<Item = Update> {
+        self.latest.all()
+    }
+
     /// Brings what came with a lock into the copies; keeps it for those that are absent. What is older than what is known
     /// of a word is passed over: a lock may bring what was written under another one held with it, and overwritten since.
     pub(crate) fn receive(&mut self, updates: &[Update]) {

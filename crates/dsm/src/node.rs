@@ -280,6 +280,7 @@ impl Node {
         match call {
             Call::Acquire(lock, mode, patience) => self.acquire(thread, lock, mode, patience),
             Call::Release(lock) => self.release(thread, lock, None),
+            Call::Publish(lock) => self.publish(thread, lock),
             Call::WaitOn(lock, condition) => self.release(thread, lock, Some(condition)),
             Call::Signal(lock, condition, who) => {
                 let all = who == Who::All;
@@ -332,7 +333,9 @@ impl Node {
         match call {
             Call::Acquire(lock, ..) if mode_of(lock).is_some() => Err(DsmError::AlreadyHeld(lock)),
             Call::Release(lock) if mode_of(lock).is_none() => Err(DsmError::NotHeld(lock)),
-            Call::WaitOn(lock, _) if mode_of(lock) != Some(Mode::Exclusive) => {
+            Call::WaitOn(lock, _) | Call::Publish(lock)
+                if mode_of(lock) != Some(Mode::Exclusive) =>
+            {
                 Err(DsmError::NotHeld(lock))
             }
             _ => Ok(()),
@@ -398,6 +401,14 @@ impl Node {
             self.done(thread, Outcome::Done);
         }
         self.next_granted(lock);
+    }
+
+    /// What others wrote, as far as it came here, goes on to whoever takes the lock: order is kept from hand to hand.
+    fn publish(&mut self, thread: ThreadId, lock: LockId) {
+        self.end_interval();
+        let known = self.memory.known().map(|update| (update.address, update));
+        self.held.get_mut(&lock).expect("checked before").writes.extend(known);
+        self.done(thread, Outcome::Done);
     }
 
     /// Gives a lock that came to its thread, once no other thread here holds it.

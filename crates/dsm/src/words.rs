@@ -95,6 +95,17 @@ impl Words {
         })
     }
 
+    /// All that is known, in order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Update> {
+        self.pages.iter().flat_map(|(page, words)| {
+            let known = words.times.iter().zip(&words.values).enumerate();
+            known.filter(|(_, (time, _))| **time > 0).map(move |(word, (time, value))| {
+                let address = Address { page, word: word as u32 };
+                Update { address, time: time - 1, value: *value }
+            })
+        })
+    }
+
     /// What this node wrote last of all, in order, for each page where there is something.
     pub(crate) fn own(&self) -> impl Iterator<Item = (PageId, impl Iterator<Item = Update>)> {
         let some = self.pages.iter().filter(|(_, words)| words.own.iter().any(|bits| *bits != 0));

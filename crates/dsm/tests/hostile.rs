@@ -312,6 +312,7 @@ fn call() -> impl Strategy<Value = Call> {
         (lock(), mode()).prop_map(|(lock, mode)| Call::Acquire(lock, mode, Patience::Wait)),
         lock().prop_map(Call::Release),
         lock().prop_map(|lock| Call::WaitOn(lock, ConditionId(0))),
+        lock().prop_map(Call::Publish),
         lock().prop_map(|lock| Call::Signal(lock, ConditionId(0), Who::All)),
         kind().prop_map(Call::Barrier),
         page().prop_map(Call::Fetch),

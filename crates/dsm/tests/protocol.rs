@@ -120,6 +120,30 @@ fn both() -> [Cluster; 2] {
 }
 
 #[test]
+fn what_is_published_under_a_lock_is_seen_by_who_takes_it_whoever_wrote_it() {
+    const OTHER: LockId = LockId(1);
+    let take_other = Call::Acquire(OTHER, Mode::Exclusive, Patience::Wait);
+    for mut cluster in both() {
+        assert_eq!(
+            cluster.call(0, Call::Publish(LOCK)),
+            Some(Err(DsmError::NotHeld(LOCK))),
+            "nobody could be told"
+        );
+        cluster.write(0, 7);
+        cluster.must(0, TAKE);
+        cluster.must(0, Call::Publish(LOCK));
+        cluster.must(0, Call::Release(LOCK));
+        cluster.must(1, TAKE);
+        cluster.must(1, take_other);
+        assert_eq!(cluster.read(1), 7, "written before the lock was taken");
+        cluster.must(1, Call::Publish(OTHER));
+        cluster.must(1, Call::Release(OTHER));
+        cluster.must(2, take_other);
+        assert_eq!(cluster.read(2), 7, "written by somebody else");
+    }
+}
+
+#[test]
 fn lock_and_increment_takes_three_messages_by_the_new_scheme_and_four_by_the_old() {
     for (mut cluster, later) in both().into_iter().zip([3, 4]) {
         for node in 0..2 {

@@ -21,6 +21,7 @@ static void mistakes(void) {
     void *nowhere;
     CHECK(kyocho_dsm_join(NULL) == EISCONN);
     CHECK(kyocho_dsm_release(3) == EPERM);
+    CHECK(kyocho_dsm_publish(3) == EPERM);
     CHECK(kyocho_dsm_error(words, sizeof words) == strlen("lock 3 is not held: acquire it first"));
     CHECK(strcmp(words, "lock 3 is not held: acquire it first") == 0);
     CHECK(kyocho_dsm_error(few, sizeof few) == strlen(words) && strcmp(few, "lock") == 0);

@@ -42,6 +42,16 @@ macro_rules! lock_calls {
             self.done(Call::Release(lock))
         }
 
+        /// Counts all that this node knows of this epoch, by whomever it was written, as written under a lock that it holds exclusively: who takes
+        /// the lock next sees it, as under release consistency. Costs as much as all that goes with the lock then. Pages that this node alone wrote
+        /// to before a single-read-write barrier are not in it, but for what is written to them while a lock is held.
+        ///
+        /// # Errors
+        /// As for [`Self::release`].
+        pub fn publish(&mut self, lock: LockId) -> Result<(), Error> {
+            self.done(Call::Publish(lock))
+        }
+
         /// Gives an exclusive lock back, waits for a signal, and takes it again.
         ///
         /// # Errors

@@ -47,7 +47,7 @@ impl Statistics {
                 self.at_barriers += time;
             }
             Call::Fetch(_) => self.fetching += time,
-            Call::Release(_) | Call::Signal(..) | Call::Move(_) => {}
+            Call::Release(_) | Call::Publish(_) | Call::Signal(..) | Call::Move(_) => {}
         }
     }
 
