@@ -13,11 +13,13 @@ mod output;
 mod standard;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub(crate) use input::{Characters, Input};
 pub(crate) use output::{Flush, Output};
 pub use standard::{Role, current, flush_all};
 pub(crate) use standard::{parameter, port as of_process};
+pub(crate) use tls::Tls;
 
 use crate::account::{Countable, Held};
 use crate::heap::{ForeignObject, Mutator};

@@ -33,6 +33,7 @@ mod strings;
 mod symbols;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod vectors;
 mod writing;
 
@@ -99,6 +100,7 @@ const TABLES: &[&[Primitive]] = &[
     string_search::TABLE,
     strings::TABLE,
     symbols::TABLE,
+    tls::TABLE,
     vectors::TABLE,
     writing::TABLE,
 ];

@@ -1,7 +1,7 @@
 //! The reading end: a buffer before a file or before nothing.
 
 use super::decode::{Decoded, decode};
-use super::{BUFFER_BYTES, Role, standard, waiting};
+use super::{BUFFER_BYTES, Role, Tls, standard, waiting};
 use crate::account::Held;
 use crate::heap::Mutator;
 use crate::syntax::reader;
@@ -10,6 +10,7 @@ use kyocho_sys::descriptor;
 use kyocho_sys::error::Errno;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 /// Where bytes come from.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ enum Source {
     Memory,
     /// A file, a pipe, a terminal.
     File(OwnedFd),
+    Tls(Arc<Tls>),
     /// The process's standard input.
     Standard(OwnedFd),
 }
@@ -77,6 +79,10 @@ impl Input {
 
     pub(crate) fn of_file(file: OwnedFd) -> Self {
         Self::new(Source::File(file), Vec::new())
+    }
+
+    pub(crate) fn of_tls(tls: Arc<Tls>) -> Self {
+        Self::new(Source::Tls(tls), Vec::new())
     }
 
     pub(super) fn of_standard(file: OwnedFd) -> Self {
@@ -301,6 +307,7 @@ impl Input {
             || self.at_end
             || match &self.source {
                 None | Some(Source::Memory) => true,
+                Some(Source::Tls(tls)) => tls.is_ready(),
                 // Where polling fails, reading will say why, and not wait.
                 Some(Source::File(file) | Source::Standard(file)) => {
                     descriptor::is_readable(file.as_fd()).unwrap_or(true)
@@ -324,6 +331,7 @@ impl Source {
     fn read(&mut self, buffer: &mut [u8], is_cut: impl Fn() -> bool) -> io::Result<usize> {
         let file = match self {
             Self::Memory => return Ok(0),
+            Self::Tls(tls) => return tls.read(buffer, &is_cut),
             Self::File(file) => file,
             Self::Standard(file) => {
                 // A prompt without a newline should be seen before the answer is awaited. Where that

@@ -1,12 +1,13 @@
 //! The writing end: a buffer before a file, or a growing text in memory.
 
-use super::{BUFFER_BYTES, waiting};
+use super::{BUFFER_BYTES, Tls, waiting};
 use crate::account::Held;
 use crate::heap::Mutator;
 use core::fmt;
 use kyocho_sys::descriptor;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 /// Where bytes go.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ enum Sink {
     Memory,
     /// A file, a pipe, a terminal.
     File(OwnedFd),
+    Tls(Arc<Tls>),
     /// The user of a session, wherever he is.
     User(User),
 }
@@ -53,10 +55,11 @@ pub(crate) struct Output {
 }
 
 impl Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, bytes: &[u8], is_cut: &dyn Fn() -> bool) -> io::Result<usize> {
         match self {
             Self::Memory => Ok(bytes.len()),
             Self::File(file) => descriptor::write(file.as_fd(), bytes).map_err(Into::into),
+            Self::Tls(tls) => tls.write(bytes, is_cut),
             Self::User(user) => user.0.write(bytes),
         }
     }
@@ -73,6 +76,10 @@ impl Output {
 
     pub(crate) fn of_file(file: OwnedFd, flush: Flush) -> Self {
         Self::new(Sink::File(file), flush)
+    }
+
+    pub(crate) fn of_tls(tls: Arc<Tls>, flush: Flush) -> Self {
+        Self::new(Sink::Tls(tls), flush)
     }
 
     pub(super) fn of_user(user: Box<dyn Write + Send>) -> Self {
@@ -97,7 +104,7 @@ impl Output {
     }
 
     pub(crate) fn is_file(&self) -> bool {
-        matches!(self.sink, Some(Sink::File(_)))
+        matches!(self.sink, Some(Sink::File(_) | Sink::Tls(_)))
     }
 
     pub(crate) fn is_at_line_start(&self) -> bool {
@@ -184,7 +191,7 @@ impl Output {
         let Some(sink) = &mut self.sink else { return Ok(()) };
         let mut done = 0;
         while done < self.buffer.len() {
-            match sink.write(&self.buffer[done..]) {
+            match sink.write(&self.buffer[done..], &is_cut) {
                 Ok(count) => done += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted && !is_cut() => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {

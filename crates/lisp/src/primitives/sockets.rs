@@ -7,26 +7,29 @@ use super::Primitive;
 use super::call::Call;
 use crate::account::{Countable, Held};
 use crate::heap::{ForeignObject, Mutator};
-use crate::port::{Content, Flush, Input, Output, Port, file_error, permit, waiting};
+use crate::port::{Content, Flush, Input, Output, Port, Tls, file_error, permit, waiting};
 use crate::raise::{Cause, Raise, Result};
 use crate::value::Value;
 use core::net::SocketAddr;
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::{self, Interest};
+use rustls::{ServerConfig, ServerConnection};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("tcp-connect", 2, |m, a| {
         let call = Call::new("tcp-connect", a);
-        connect(m, call, &tcp_addresses(m, call)?)
+        let addresses = tcp_addresses(m, call)?;
+        connect(m, call, &addresses)
     }),
     Primitive::exactly("tcp-listen", 2, |m, a| {
         let call = Call::new("tcp-listen", a);
-        listen(m, call, &tcp_addresses(m, call)?)
+        let addresses = tcp_addresses(m, call)?;
+        listen(m, call, &addresses, Layer::Listener)
     }),
     Primitive::exactly("unix-connect", 1, |m, a| {
         let call = Call::new("unix-connect", a);
@@ -34,7 +37,8 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
     Primitive::exactly("unix-listen", 1, |m, a| {
         let call = Call::new("unix-listen", a);
-        listen(m, call, &[unix_address(m, call)?])
+        let address = unix_address(m, call)?;
+        listen(m, call, &[address], Layer::Listener)
     }),
     Primitive::exactly("socket-accept", 1, accept),
     Primitive::exactly("socket?", 1, |_, a| {
@@ -50,17 +54,25 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
     Primitive::exactly("socket-end!", 1, |_, a| {
         let socket = socket(Call::new("socket-end!", a))?;
+        socket.announce_end();
         // The other side was quicker, or nobody is there.
         let _ = socket.lock().0.as_ref().map(|socket| socket.shutdown(Shutdown::Write));
         Ok(Value::UNSPECIFIED)
     }),
     Primitive::between("socket-input-port", 1, 2, |m, a| {
         let (name, end, content) = end(Call::new("socket-input-port", a))?;
-        Ok(m.foreign(Box::new(Port::of_input(name, content, Input::of_file(end))))?)
+        let input = match end {
+            End::Plain(end) => Input::of_file(end),
+            End::Tls(tls) => Input::of_tls(tls),
+        };
+        Ok(m.foreign(Box::new(Port::of_input(name, content, input)))?)
     }),
     Primitive::between("socket-output-port", 1, 2, |m, a| {
         let (name, end, content) = end(Call::new("socket-output-port", a))?;
-        let output = Output::of_file(end, Flush::WhenFull);
+        let output = match end {
+            End::Plain(end) => Output::of_file(end, Flush::WhenFull),
+            End::Tls(tls) => Output::of_tls(tls, Flush::WhenFull),
+        };
         Ok(m.foreign(Box::new(Port::of_output(name, content, output)))?)
     }),
 ];
@@ -68,12 +80,28 @@ pub(super) const TABLE: &[Primitive] = &[
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
+/// What a socket is for.
+#[derive(Debug)]
+pub(super) enum Layer {
+    Listener,
+    /// Who is accepted speaks TLS.
+    TlsListener(Arc<ServerConfig>),
+    Stream,
+    Tls(Arc<Tls>),
+}
+
+/// Where a port of a connection reads or writes.
+enum End {
+    Plain(OwnedFd),
+    Tls(Arc<Tls>),
+}
+
 /// A socket as Lisp holds it.
 #[derive(Debug)]
 struct SocketObject {
     /// Its own address where it listens, else the other side's.
     address: String,
-    listens: bool,
+    layer: Layer,
     /// None once closed; its place among its account's sockets.
     socket: Mutex<(Option<Socket>, Option<Held>)>,
 }
@@ -87,10 +115,22 @@ impl SocketObject {
 
     /// Ends the connection, also for its ports; who waits in them is told.
     fn close(&self) {
+        self.announce_end();
         if let (Some(socket), _) = core::mem::take(&mut *self.lock()) {
             // The other side was quicker, or nobody is there.
             let _ = socket.shutdown(Shutdown::Both);
         }
+    }
+
+    /// Has the other side know that this is the end, not a cut.
+    fn announce_end(&self) {
+        if let Layer::Tls(tls) = &self.layer {
+            tls.announce_end();
+        }
+    }
+
+    fn listens(&self) -> bool {
+        matches!(self.layer, Layer::Listener | Layer::TlsListener(_))
     }
 
     /// Another descriptor of the same.
@@ -113,7 +153,7 @@ fn hold(m: &Mutator, who: &'static str) -> Result<Option<Held>> {
 }
 
 /// Where argument 0, a host's name or number, and argument 1, a port's number, lead.
-fn tcp_addresses(m: &Mutator, call: Call<'_>) -> Result<Vec<SockAddr>> {
+pub(super) fn tcp_addresses(m: &Mutator, call: Call<'_>) -> Result<Vec<SockAddr>> {
     let host = call.string(0)?;
     let port = u16::try_from(call.fixnum(1)?).map_err(|_| call.outside(1, "0 <= port <= 65535"))?;
     let found = waiting(m, || (host.as_str(), port).to_socket_addrs());
@@ -147,31 +187,40 @@ fn await_ready(m: &Mutator, socket: &Socket, interest: Interest) -> io::Result<(
     }
 }
 
-fn refused(call: Call<'_>, what: &str, error: &io::Error) -> Raise {
+pub(super) fn refused(call: Call<'_>, what: &str, error: &io::Error) -> Raise {
     if error.kind() == ErrorKind::Interrupted {
         return Raise::new(Cause::Interrupted);
     }
     file_error(call.who(), what, error)
 }
 
-fn store(
+pub(super) fn store(
     m: &mut Mutator,
     socket: Socket,
     address: String,
-    listens: bool,
+    layer: Layer,
     held: Option<Held>,
 ) -> Result {
     let socket = Mutex::new((Some(socket), held));
-    Ok(m.foreign(Box::new(SocketObject { address, listens, socket }))?)
+    Ok(m.foreign(Box::new(SocketObject { address, layer, socket }))?)
 }
 
-/// Connects to the first address that answers.
 fn connect(m: &mut Mutator, call: Call<'_>, addresses: &[SockAddr]) -> Result {
+    let (socket, address, held) = reach(m, call, addresses)?;
+    store(m, socket, address, Layer::Stream, held)
+}
+
+/// Connects to the first address that answers: the socket, where it leads, its place among the account's sockets.
+pub(super) fn reach(
+    m: &Mutator,
+    call: Call<'_>,
+    addresses: &[SockAddr],
+) -> Result<(Socket, String, Option<Held>)> {
     let held = hold(m, call.who())?;
     let mut failed = io::Error::from(ErrorKind::AddrNotAvailable);
     for address in addresses {
         match connected(m, address) {
-            Ok(socket) => return store(m, socket, shown(address), false, held),
+            Ok(socket) => return Ok((socket, shown(address), held)),
             Err(error) if error.kind() == ErrorKind::Interrupted => {
                 return Err(refused(call, "", &error));
             }
@@ -197,7 +246,12 @@ fn connected(m: &Mutator, address: &SockAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn listen(m: &mut Mutator, call: Call<'_>, addresses: &[SockAddr]) -> Result {
+pub(super) fn listen(
+    m: &mut Mutator,
+    call: Call<'_>,
+    addresses: &[SockAddr],
+    layer: Layer,
+) -> Result {
     let held = hold(m, call.who())?;
     let Some(address) = addresses.first() else {
         return Err(refused(call, "", &ErrorKind::AddrNotAvailable.into()));
@@ -216,14 +270,14 @@ fn listen(m: &mut Mutator, call: Call<'_>, addresses: &[SockAddr]) -> Result {
         Ok((socket, shown(&own)))
     };
     let (socket, own) = made().map_err(|error| refused(call, &shown(address), &error))?;
-    store(m, socket, own, true, held)
+    store(m, socket, own, layer, held)
 }
 
 /// `(socket-accept listener)`: waits for a connection.
 fn accept(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("socket-accept", arguments);
     let listener = socket(call)?;
-    if !listener.listens {
+    if !listener.listens() {
         return Err(call.wrong(0, "socket that listens"));
     }
     let held = hold(m, call.who())?;
@@ -238,13 +292,25 @@ fn accept(m: &mut Mutator, arguments: &[Value]) -> Result {
         }
     };
     let (socket, address) = accepted().map_err(|error| refused(call, &listener.address, &error))?;
-    store(m, socket, shown(&address), false, held)
+    let layer = match &listener.layer {
+        Layer::TlsListener(config) => {
+            let begun = || {
+                let connection =
+                    ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+                Tls::new(socket.try_clone()?, connection.into())
+            };
+            // The handshake is made by who first reads or writes: a slow one holds up nobody who waits to be accepted.
+            Layer::Tls(Arc::new(begun().map_err(|error| refused(call, &listener.address, &error))?))
+        }
+        _ => Layer::Stream,
+    };
+    store(m, socket, shown(&address), layer, held)
 }
 
-/// A descriptor for a port of argument 0; textual unless argument 1 is the symbol `binary`.
-fn end(call: Call<'_>) -> Result<(String, OwnedFd, Content)> {
+/// What a port of argument 0 reads or writes; textual unless argument 1 is the symbol `binary`.
+fn end(call: Call<'_>) -> Result<(String, End, Content)> {
     let socket = socket(call)?;
-    if socket.listens {
+    if socket.listens() {
         return Err(call.wrong(0, "socket that is connected"));
     }
     let content = match call.optional(1) {
@@ -253,5 +319,9 @@ fn end(call: Call<'_>) -> Result<(String, OwnedFd, Content)> {
         Some(_) => return Err(call.outside(1, "binary")),
     };
     let end = socket.end().map_err(|error| refused(call, &socket.address, &error))?;
-    Ok((socket.address.clone(), end.into(), content))
+    let end = match &socket.layer {
+        Layer::Tls(tls) => End::Tls(Arc::clone(tls)),
+        _ => End::Plain(end.into()),
+    };
+    Ok((socket.address.clone(), end, content))
 }

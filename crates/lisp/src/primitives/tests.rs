@@ -143,6 +143,8 @@ fn no_argument_makes_a_primitive_panic() {
         "unix-listen",
         "tcp-connect",
         "tcp-listen",
+        "tls-connect",
+        "tls-listen",
     ];
     let is_about_files =
         |primitive: &super::Primitive| super::files::TABLE.iter().any(|p| p.name == primitive.name);

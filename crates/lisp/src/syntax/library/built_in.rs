@@ -13,6 +13,7 @@ pub(super) const LIBRARIES: &[(&str, &[&str])] = &[
             "socket-output-port socket? tcp-connect tcp-listen unix-connect unix-listen",
         ],
     ),
+    ("(kyocho tls)", &["tls-connect tls-listen"]),
     ("(scheme base)", BASE),
     ("(scheme case-lambda)", &["case-lambda"]),
     ("(scheme char)", CHAR),
