@@ -20,6 +20,8 @@ use kyocho_sys::skip::skip;
 mod kinds;
 #[path = "support/late_page.rs"]
 mod late_page;
+#[path = "support/lookup.rs"]
+mod lookup;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 use kinds::{Kind, all};

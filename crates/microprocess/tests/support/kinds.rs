@@ -13,6 +13,7 @@ use kyocho_arch::restartable;
 use kyocho_sys::task::{SystemCallReader, ThreadId};
 
 use super::late_page::LatePage;
+use super::lookup::Lookup;
 
 /// A way to sleep, again and again; times are counted from 0.
 pub(crate) trait Kind: Send + Sync {
@@ -40,6 +41,7 @@ pub(crate) fn all(times: usize) -> Vec<(&'static str, Option<Box<dyn Kind>>)> {
         ("flock", some(FileLock::new())),
         ("wait4", some(Child::new(times))),
         ("stream of the C library", some(Stream::new())),
+        ("name of the C library's resolver", some(Lookup::new())),
         ("page fault", pages.and_then(|pages| some(PageFault(pages)))),
     ]
 }
