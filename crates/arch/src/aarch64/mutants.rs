@@ -3,7 +3,7 @@
 
 use core::arch::{asm, global_asm};
 
-use super::call;
+use super::restartable::call;
 use crate::restartable::Outcome;
 
 /// `brk #0`.
