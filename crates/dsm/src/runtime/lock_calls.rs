@@ -43,8 +43,8 @@ macro_rules! lock_calls {
         }
 
         /// Counts all that this node knows of this epoch, by whomever it was written, as written under a lock that it holds exclusively: who takes
-        /// the lock next sees it, as under release consistency. Costs as much as all that goes with the lock then. Pages that this node alone wrote
-        /// to before a single-read-write barrier are not in it, but for what is written to them while a lock is held.
+        /// the lock next sees it, as under release consistency. Costs as much as all that goes with the lock then. Snapshots of other locks, which that
+        /// node has, may change by it.
         ///
         /// # Errors
         /// As for [`Self::release`].

@@ -30,7 +30,8 @@ fn simulate(
 ) -> Result<Report, String> {
     let mut random = Random(seed);
     let scheme = if random.percent(50) { Scheme::LogAtManager } else { Scheme::LogAtLastHolder };
-    let program = Program::generate(&mut random, nodes, true, phases);
+    let snapshots = random.percent(67);
+    let program = Program::generate(&mut random, nodes, snapshots, phases);
     run(World::new(random, program, 1, scheme, trouble, mutant))
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum Role {
     Lock(LockId),
     Private(NodeId),
     ReadOnly,
-    /// Written by one node for another, under a lock.
+    /// Written by one node for another, under a lock, or before and published.
     Handed,
 }
 
@@ -132,7 +132,14 @@ impl Program {
         self.steps[usize::from(node.0)].push(step);
     }
 
-    /// One node waits until another has written a word.
+    /// Some words that this node alone may touch in this phase. Beside snapshots nothing is published: those do not keep then (`docs/dsm-model.md`).
+    fn published(&self, node: NodeId) -> Vec<Address> {
+        let roles = self.roles.last().expect("a phase has begun").iter();
+        let own = roles.filter(|(_, role)| **role == Role::Private(node)).map(|(word, _)| *word);
+        own.take(if self.snapshots { 0 } else { 3 }).collect()
+    }
+
+    /// One node waits until another has written a word, and reads what that one wrote before under no lock, and published.
     fn hand_over(&mut self, random: &mut Random) {
         let lock = self.some_lock(random);
         let (from, to) = (self.some_node(random), self.some_node(random));
@@ -146,17 +153,20 @@ impl Program {
         }
         // Nobody else touches the word in this phase.
         *role = Role::Handed;
+        let published = self.published(from);
+        for &word in &published {
+            self.roles.last_mut().expect("a phase has begun").insert(word, Role::Handed);
+            self.values += 1;
+            self.step(from, Step::Write(word, self.values));
+        }
         self.values += 1;
         let (value, condition) = (self.values, ConditionId(random.below(2) as u32));
         let exclusive = Call::Acquire(lock, Mode::Exclusive, Patience::Wait);
-        for step in [
-            Step::Call(exclusive),
-            Step::Write(word, value),
-            Step::Call(Call::Release(lock)),
-            Step::Call(Call::Signal(lock, condition, Who::All)),
-        ] {
-            self.step(from, step);
-        }
+        let publish = (!published.is_empty()).then_some(Step::Call(Call::Publish(lock)));
+        let section = [Step::Call(exclusive), Step::Write(word, value)].into_iter().chain(publish);
+        let end =
+            [Step::Call(Call::Release(lock)), Step::Call(Call::Signal(lock, condition, Who::All))];
+        section.chain(end).for_each(|step| self.step(from, step));
         for step in [
             Step::Call(exclusive),
             Step::Await(lock, condition, word, value),
@@ -164,6 +174,7 @@ impl Program {
         ] {
             self.step(to, step);
         }
+        published.into_iter().for_each(|word| self.step(to, Step::Read(word)));
     }
 
     /// Touches to some words of a role.
