@@ -9,10 +9,11 @@ use crate::errno::Errno;
 use crate::files::{self, HERE, at_flags};
 use crate::frame::Context;
 use crate::host::{Answer, DONE, address_of, number, pass};
+use crate::kqueue::Layout;
 use crate::{
     deliver, kqueue, masks, processes, report, same, signals, sockets, space, start, stat, sysctl,
 };
-use crate::{threads, time, user};
+use crate::{threads, time, user, volumes};
 
 /// In the register of flags: the call failed.
 const CARRY: u64 = 1;
@@ -102,6 +103,9 @@ impl Call<'_> {
             551 => stat::of_file(a, b),
             552 => stat::of_path(a, b, c, d),
             554 => stat::entries(a, b, c, d),
+            555 => volumes::of_path(a, b),
+            556 => volumes::of_file(a, b),
+            557 => volumes::all(a, b),
             559 => stat::make_node(a, b, c, d),
             _ => return None,
         })
@@ -128,7 +132,8 @@ impl Call<'_> {
             244 => by_value(time::sleep(a, b, c, d)),
             253 => DONE,
             362 => kqueue::create(),
-            560 => kqueue::wait(&self.words),
+            363 => kqueue::wait(Layout::Old, &self.words),
+            560 => kqueue::wait(Layout::New, &self.words),
             431 => threads::end(a, self.context),
             432 => threads::own_number(a),
             433 => processes::send_to_thread(a, b),

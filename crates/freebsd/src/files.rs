@@ -2,6 +2,7 @@
 
 use crate::errno::Errno;
 use crate::host::{Answer, DONE, address, address_of, number, pass};
+use crate::terminals;
 use crate::user::{self, plain};
 
 /// The directory that relative paths begin in; the same number on both.
@@ -141,7 +142,7 @@ fn lock(file: u64, command: u64, place: u64) -> Answer {
     DONE
 }
 
-/// `ioctl`: the requests that have the same structures. A terminal's own settings are not among them.
+/// `ioctl`: a terminal's settings, and the requests that have the same structures.
 pub(crate) fn request(file: u64, request: u64, word: u64) -> Answer {
     const REQUESTS: [(u32, u64); 12] = [
         (0x2000_6601, 0x5451), // FIOCLEX
@@ -157,6 +158,9 @@ pub(crate) fn request(file: u64, request: u64, word: u64) -> Answer {
         (0x2000_7471, 0x5422), // TIOCNOTTY
         (0x4004_7473, 0x5411), // TIOCOUTQ
     ];
+    if let Some(answer) = terminals::request(file, request as u32, word) {
+        return answer;
+    }
     let known = REQUESTS.iter().find(|(ours, _)| *ours == request as u32);
     let (_, host) = known.ok_or(Errno::NOTTY)?;
     pass(number::IOCTL, &[file, *host, word])

@@ -68,7 +68,8 @@ pub(crate) mod number {
         MKNODAT = 259 as SYS_mknodat, FCHOWNAT = 260 as SYS_fchownat, NEWFSTATAT = 262 as SYS_newfstatat, UNLINKAT = 263 as SYS_unlinkat,
         LINKAT = 265 as SYS_linkat, READ = 0 as SYS_read, WRITE = 1 as SYS_write, LSEEK = 8 as SYS_lseek,
         PPOLL = 271 as SYS_ppoll, UTIMENSAT = 280 as SYS_utimensat, FALLOCATE = 285 as SYS_fallocate, ACCEPT4 = 288 as SYS_accept4,
-        EVENTFD2 = 290 as SYS_eventfd2, EPOLL_CREATE1 = 291 as SYS_epoll_create1, DUP3 = 292 as SYS_dup3, PIPE2 = 293 as SYS_pipe2,
+        STATFS = 137 as SYS_statfs, FSTATFS = 138 as SYS_fstatfs,
+        TIMERFD_CREATE = 283 as SYS_timerfd_create, TIMERFD_SETTIME = 286 as SYS_timerfd_settime, EVENTFD2 = 290 as SYS_eventfd2, EPOLL_CREATE1 = 291 as SYS_epoll_create1, DUP3 = 292 as SYS_dup3, PIPE2 = 293 as SYS_pipe2,
         PRLIMIT64 = 302 as SYS_prlimit64, FCHMODAT2 = 452 as SYS_fchmodat2, CLOSE_RANGE = 436 as SYS_close_range,
         FACCESSAT2 = 439 as SYS_faccessat2, EPOLL_PWAIT2 = 441 as SYS_epoll_pwait2,
     }

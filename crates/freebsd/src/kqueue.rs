@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   kqueue ─► epoll descriptor ─ registered: descriptors, with their number; the queue's bell, an eventfd, for events of the program's own (EVFILT_USER)
+//!   kqueue ─► a descriptor that becomes readable when it is due, for each event of time (EVFILT_TIMER)
 //!   QUEUES[k]  which descriptor, bell, notes ─► one note a descriptor: what the program attached to its reading and its writing
 //! ```
 //!
@@ -9,11 +10,13 @@
 //! filter of the same descriptor at a time get one of the two orders for each word.
 
 mod notes;
+mod timers;
 
 use crate::errno::Errno;
 use crate::host::{Answer, address, address_of, number, pass};
 use crate::user::{self, plain};
 use notes::{Filter, Note, Queue, State};
+use timers::TIMERS;
 
 /// FreeBSD's `struct kevent`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,6 +35,7 @@ plain!(Event);
 
 const READ: i16 = -1;
 const WRITE: i16 = -2;
+const TIMER: i16 = -7;
 const USER: i16 = -11;
 
 const ADD: u16 = 0x1;
@@ -115,24 +119,75 @@ pub(crate) fn close(file: u64) -> Answer {
 
 /// Where events are told, and how many were.
 struct Told {
+    layout: Layout,
     place: u64,
     room: u64,
     count: u64,
 }
 
 impl Told {
+    fn has_room(&self) -> bool {
+        self.count < self.room
+    }
+
     /// Tells `event`: whether there was room for it.
     fn put(&mut self, event: &Event) -> Result<bool, Errno> {
-        let has_room = self.count < self.room;
+        let has_room = self.has_room();
         if has_room {
-            user::write(self.place + self.count * EVENT_BYTES, event)?;
+            self.layout.write(self.place, self.count, event)?;
             self.count += 1;
         }
         Ok(has_room)
     }
 }
 
-const EVENT_BYTES: u64 = size_of::<Event>() as u64;
+/// How events lie in the program's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Without the last words, as before version 12.
+    Old,
+    New,
+}
+
+/// The old layout's words.
+type OldEvent = [u64; 4];
+
+impl Layout {
+    /// Where the event at `index` of the list at `place` lies.
+    fn address(self, place: u64, index: u64) -> u64 {
+        let bytes = match self {
+            Self::Old => size_of::<OldEvent>(),
+            Self::New => size_of::<Event>(),
+        };
+        place.wrapping_add(index * bytes as u64)
+    }
+
+    fn read(self, place: u64, index: u64) -> Result<Event, Errno> {
+        let at = self.address(place, index);
+        match self {
+            Self::New => user::read(at),
+            Self::Old => user::read(at).map(|[ident, words, data, user]: OldEvent| Event {
+                ident,
+                filter_flags: words as u32,
+                filter_words: (words >> 32) as u32,
+                data,
+                user,
+                more: [0; 4],
+            }),
+        }
+    }
+
+    fn write(self, place: u64, index: u64, event: &Event) -> Result<(), Errno> {
+        let at = self.address(place, index);
+        match self {
+            Self::New => user::write(at, event),
+            Self::Old => {
+                let words = u64::from(event.filter_flags) | u64::from(event.filter_words) << 32;
+                user::write(at, &[event.ident, words, event.data, event.user])
+            }
+        }
+    }
+}
 
 /// A count that the host reads as an `int`; less than none is none.
 fn count(word: u64) -> u64 {
@@ -140,12 +195,12 @@ fn count(word: u64) -> u64 {
 }
 
 /// `kevent`: makes the changes, then waits for events.
-pub(crate) fn wait(words: &[u64; 6]) -> Answer {
+pub(crate) fn wait(layout: Layout, words: &[u64; 6]) -> Answer {
     let [file, changes, changes_count, events, room, limit] = *words;
     let queue = Queue::find(file as i32).ok_or(Errno::BADF)?;
-    let mut told = Told { place: events, room: count(room), count: 0 };
+    let mut told = Told { layout, place: events, room: count(room), count: 0 };
     for index in 0..count(changes_count) {
-        let change: Event = user::read(changes + index * EVENT_BYTES)?;
+        let change = layout.read(changes, index)?;
         let made = queue.apply(file, &change);
         if made.is_ok() && change.flags() & RECEIPT == 0 {
             continue;
@@ -167,6 +222,7 @@ impl Queue {
     fn apply(&self, file: u64, change: &Event) -> Result<(), Errno> {
         match change.filter() {
             READ | WRITE => self.apply_to_descriptor(file, change),
+            TIMER => self.apply_to_timer(file, change),
             USER => self.apply_to_user(change),
             _ => Err(Errno::INVAL),
         }
@@ -236,6 +292,7 @@ impl Queue {
     fn tell(&self, file: u64, &[bits, word, _]: &HostEvent, told: &mut Told) -> Result<(), Errno> {
         match word {
             BELL => self.hear_bell(told),
+            place if place & TIMERS != 0 => self.tell_timer(file, (place & !TIMERS) as usize, told),
             descriptor => self.tell_descriptor(file, descriptor as i32, bits, told),
         }
     }

@@ -38,9 +38,11 @@ mod space;
 mod start;
 mod stat;
 mod sysctl;
+mod terminals;
 mod threads;
 mod time;
 mod user;
+mod volumes;
 
 use frame::{Context, Info};
 

@@ -118,6 +118,13 @@ fn programs_start_programs_of_freebsd() {
 }
 
 #[test]
+fn time_disks_and_terminals_are_told_as_on_freebsd() {
+    let expected = "1 7 true 1 no such file or directory\ntrue true 1 true no such file or directory\n\
+        errno 0 errno 0 true 0 true\ninappropriate ioctl for device | bad address | bad address\n";
+    succeeds("time_disks_and_terminals_are_told_as_on_freebsd", &["system"], expected);
+}
+
+#[test]
 fn bad_addresses_are_errors_and_what_is_not_there_is_named() {
     let expected = "bad address | bad address | function not implemented\n\
         kyocho unix: calls that are not there: pdfork (1)\n";

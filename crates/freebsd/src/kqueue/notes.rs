@@ -1,6 +1,7 @@
 //! Where queues keep what programs attach to events. Words that are read and written as a whole.
 #![expect(unsafe_code, reason = "a table in memory from the host")]
 
+use super::timers::{TIMERS_MAX, Timer};
 use crate::errno::Errno;
 use crate::host::{address_of, number, pass};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -13,7 +14,7 @@ const USER_NOTES_MAX: usize = 8;
 const DESCRIPTORS_MAX: usize = 1 << 16;
 const NOTES_BYTES: u64 = (DESCRIPTORS_MAX * size_of::<Note>()) as u64;
 /// No descriptor.
-const NONE: i32 = -1;
+pub(super) const NONE: i32 = -1;
 
 /// How a filter was registered: the program's flags, and whether it is there, and active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    const fn none() -> Self {
+    pub(super) const fn none() -> Self {
         Self { state: AtomicU32::new(0), user: AtomicU64::new(0) }
     }
 
@@ -138,6 +139,7 @@ pub(super) struct Queue {
     /// Where its notes are: `DESCRIPTORS_MAX` of them. They stay for the next queue at this place.
     notes: AtomicU64,
     users: [UserNote; USER_NOTES_MAX],
+    timers: [Timer; TIMERS_MAX],
 }
 
 static QUEUES: [Queue; QUEUES_MAX] = [const {
@@ -146,6 +148,7 @@ static QUEUES: [Queue; QUEUES_MAX] = [const {
         bell: AtomicI32::new(NONE),
         notes: AtomicU64::new(0),
         users: [const { UserNote::none() }; USER_NOTES_MAX],
+        timers: [const { Timer::none() }; TIMERS_MAX],
     }
 }; QUEUES_MAX];
 
@@ -180,6 +183,9 @@ impl Queue {
     }
 
     pub(super) fn give_back(&self) {
+        for timer in &self.timers {
+            timer.forget();
+        }
         let bell = self.bell.swap(NONE, Relaxed);
         self.file.store(NONE, Relaxed);
         // Nobody else knows of it.
@@ -230,6 +236,10 @@ impl Queue {
 
     pub(super) fn user_notes(&self) -> impl Iterator<Item = &UserNote> {
         self.users.iter()
+    }
+
+    pub(super) fn timers(&self) -> &[Timer; TIMERS_MAX] {
+        &self.timers
     }
 
     /// Makes the queue's bell readable.

@@ -1,11 +1,15 @@
 use super::{
-    ADD, CLEAR, DELETE, DISABLE, ENABLE, END, ERROR, Event, ONCE, READ, RECEIPT, TRIGGER, USER,
-    WRITE,
+    ADD, CLEAR, DELETE, DISABLE, ENABLE, END, ERROR, Event, ONCE, READ, RECEIPT, TIMER, TRIGGER,
+    USER, WRITE,
 };
-use super::{close, create, wait};
+use super::{Layout, close, create};
 use crate::errno::Errno;
 use crate::files::duplicate;
 use crate::host::{Answer, address, address_of, number, pass};
+
+fn wait(words: &[u64; 6]) -> Answer {
+    super::wait(Layout::New, words)
+}
 
 struct Kqueue(u64);
 
@@ -17,6 +21,15 @@ impl Kqueue {
     fn change(&self, changes: &[Event]) -> Answer {
         let at = changes.as_ptr().expose_provenance() as u64;
         wait(&[self.0, at, changes.len() as u64, 0, 0, 0])
+    }
+
+    /// The next, which has two minutes to come.
+    fn next(&self) -> Event {
+        let mut event = Event::default();
+        let watchdog = [120_u64, 0];
+        let words = [self.0, 0, 0, address(&mut event), 1, address_of(&watchdog)];
+        assert_eq!(wait(&words), Ok(1));
+        event
     }
 
     /// What is there now; at most `room`.
@@ -172,11 +185,12 @@ fn the_program_triggers_events_of_its_own() {
 #[test]
 fn errors_are_told_where_there_is_room_and_receipts_where_they_are_wanted() {
     const NO_DESCRIPTOR: u64 = 60_000;
+    const NO_FILTER: i16 = -99;
     let (queue, [reader, writer]) = (Kqueue::new(), pipe());
     let changes = [
         Event::new(reader, READ, ADD | RECEIPT, 0, 1),
         Event::new(NO_DESCRIPTOR, READ, ADD, 0, 2),
-        Event::new(1, -7, ADD, 0, 3),
+        Event::new(1, NO_FILTER, ADD, 0, 3),
     ];
     let mut events = [Event::default(); 4];
     let count = wait(&[queue.0, address_of(&changes), 3, address(&mut events), 4, 0]);
@@ -189,4 +203,82 @@ fn errors_are_told_where_there_is_room_and_receipts_where_they_are_wanted() {
     for file in [reader, writer] {
         close(file).unwrap();
     }
+}
+
+fn timer(ident: u64, flags: u16, units: u32, time: u64) -> Event {
+    Event { filter_words: units, ..Event::new(ident, TIMER, flags, time, ident + 70) }
+}
+
+const NANOSECONDS: u32 = 8;
+const SECONDS: u32 = 1;
+
+#[test]
+fn a_timer_comes_again_until_it_is_deleted_and_one_of_one_time_does_not() {
+    let queue = Kqueue::new();
+    queue.change(&[timer(1, ADD, NANOSECONDS, 1000)]).unwrap();
+    for _ in 0..3 {
+        let event = queue.next();
+        assert_eq!(shown(&[event]), [(1, TIMER, CLEAR, 71)]);
+        assert!(event.data >= 1);
+    }
+    queue.change(&[timer(1, DELETE, 0, 0), timer(2, ADD | ONCE, 0, 1)]).unwrap();
+    assert_eq!(shown(&[queue.next()]), [(2, TIMER, CLEAR | ONCE, 72)]);
+    assert_eq!(queue.look(4), []);
+    for ident in [1, 2, 3] {
+        assert_eq!(queue.change(&[timer(ident, DELETE, 0, 0)]), Err(Errno::NOENT), "{ident}");
+    }
+}
+
+#[test]
+fn a_timer_that_is_disabled_counts_on_and_one_of_an_hour_does_not_come() {
+    let queue = Kqueue::new();
+    queue.change(&[timer(1, ADD | DISABLE, NANOSECONDS, 1000)]).unwrap();
+    queue.change(&[timer(2, ADD, SECONDS, 3600)]).unwrap();
+    queue.change(&[timer(3, ADD | ONCE, NANOSECONDS, 1)]).unwrap();
+    assert_eq!(queue.next().ident, 3);
+    assert_eq!(queue.look(4), []);
+    queue.change(&[timer(1, ENABLE, 0, 0)]).unwrap();
+    assert_eq!(queue.next().ident, 1);
+    // Set again, the one of an hour is another.
+    queue.change(&[timer(1, DELETE, 0, 0), timer(2, ADD, 0, 0)]).unwrap();
+    assert_eq!(queue.next().ident, 2);
+}
+
+#[test]
+fn a_moment_that_is_over_has_come() {
+    const ABSOLUTE: u32 = 0x10;
+    let queue = Kqueue::new();
+    queue.change(&[timer(1, ADD, SECONDS | ABSOLUTE, 1_000_000_000)]).unwrap();
+    assert_eq!(shown(&[queue.next()]), [(1, TIMER, CLEAR, 71)]);
+    assert_eq!(queue.look(4), []);
+    for (units, time) in [(SECONDS, u64::MAX), (SECONDS | NANOSECONDS, 1), (0x100, 1)] {
+        assert_eq!(queue.change(&[timer(9, ADD, units, time)]), Err(Errno::INVAL));
+    }
+}
+
+#[test]
+fn timers_are_many_and_leave_no_descriptors() {
+    let queue = Kqueue::new();
+    let made =
+        (1..100).take_while(|ident| queue.change(&[timer(*ident, ADD, SECONDS, 3600)]).is_ok());
+    assert_eq!(made.count(), super::timers::TIMERS_MAX);
+    // One that is there can be set however many there are.
+    assert_eq!(queue.change(&[timer(1, ADD | ONCE, NANOSECONDS, 1)]), Ok(0));
+    assert_eq!(queue.next().ident, 1);
+    assert_eq!(queue.change(&[timer(100, ADD, SECONDS, 3600)]), Ok(0));
+}
+
+#[test]
+fn events_of_old_programs_are_shorter() {
+    let queue = Kqueue::new();
+    let words = |ident: u64, flags: u16| {
+        let head = u64::from(USER as u16) | u64::from(flags) << 16 | u64::from(TRIGGER) << 32;
+        [ident, head, 0, ident + 70]
+    };
+    let changes = [words(1, ADD | CLEAR), words(2, ADD | CLEAR)];
+    let mut events = [[0_u64; 4]; 3];
+    let all = [queue.0, address_of(&changes), 2, address(&mut events), 2, 0];
+    assert_eq!(super::wait(Layout::Old, &all), Ok(2));
+    let head = u64::from(USER as u16) | u64::from(CLEAR) << 16;
+    assert_eq!(events, [[1, head, 0, 71], [2, head, 0, 72], [0; 4]]);
 }

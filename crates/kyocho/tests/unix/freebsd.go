@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 func must(err error) {
@@ -291,6 +292,47 @@ func execute() {
 	fmt.Println(ended.Load())
 }
 
+// What a queue tells of time, a disk of itself, and a terminal of its settings.
+func system() {
+	queue, err := syscall.Kqueue()
+	must(err)
+	changes := []syscall.Kevent_t{
+		{Ident: 7, Filter: syscall.EVFILT_TIMER, Flags: syscall.EV_ADD | syscall.EV_ONESHOT, Data: 1},
+		{Ident: 8, Filter: syscall.EVFILT_TIMER, Flags: syscall.EV_ADD, Fflags: 1, Data: 3600},
+	}
+	events := make([]syscall.Kevent_t, 4)
+	count, err := syscall.Kevent(queue, changes, events, nil)
+	must(err)
+	_, err = syscall.Kevent(queue, []syscall.Kevent_t{{Ident: 7, Filter: syscall.EVFILT_TIMER, Flags: syscall.EV_DELETE}}, nil, nil)
+	fmt.Println(count, events[0].Ident, events[0].Filter == syscall.EVFILT_TIMER, events[0].Data, err)
+	var volume syscall.Statfs_t
+	must(syscall.Statfs(".", &volume))
+	here, err := os.Open(".")
+	must(err)
+	var same syscall.Statfs_t
+	must(syscall.Fstatfs(int(here.Fd()), &same))
+	volumes := make([]syscall.Statfs_t, 4)
+	count, err = syscall.Getfsstat(volumes, 1)
+	must(err)
+	fmt.Println(volume.Blocks > 0, volume.Blocks == same.Blocks, count, volumes[0].Mntonname[0] == '/', syscall.Statfs("nothing", &volume))
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	must(err)
+	settings := make([]uint32, 11)
+	request := func(file *os.File, number, place uintptr) syscall.Errno {
+		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, file.Fd(), number, place)
+		return errno
+	}
+	place := uintptr(unsafe.Pointer(&settings[0]))
+	first := request(terminal, syscall.TIOCGETA, place)
+	echoes := settings[3]&syscall.ECHO != 0
+	settings[3] &^= syscall.ECHO | syscall.ICANON
+	second := request(terminal, syscall.TIOCSETA, place)
+	settings[3] = 0
+	request(terminal, syscall.TIOCGETA, place)
+	fmt.Println(first, second, echoes, settings[3]&(syscall.ECHO|syscall.ICANON), settings[3]&syscall.ISIG != 0)
+	fmt.Println(request(here, syscall.TIOCGETA, place), "|", request(terminal, syscall.TIOCGETA, 8), "|", request(terminal, syscall.TIOCSETA, 8))
+}
+
 func main() {
 	switch os.Args[1] {
 	case "hello":
@@ -303,6 +345,8 @@ func main() {
 		signals()
 	case "crash":
 		crash()
+	case "system":
+		system()
 	case "bad":
 		bad()
 	case "echo":
