@@ -153,6 +153,8 @@ void kyocho_dsm_end(void);
 void kyocho_dsm_lock_init(kyocho_dsm_lock_t *lock);
 void kyocho_dsm_lock(const kyocho_dsm_lock_t *lock);
 void kyocho_dsm_unlock(const kyocho_dsm_lock_t *lock);
+/* The same, publishing: who takes the lock next sees all that this process knows, and not only what was written under the lock. */
+void kyocho_dsm_unlock_all(const kyocho_dsm_lock_t *lock);
 
 /* Of all processes: `processes` (0: not said) must be their number. */
 void kyocho_dsm_barrier_of(long processes);

@@ -6,7 +6,8 @@ dnl     cc *.c $(pkg-config --cflags --libs kyocho-dsm) -lm -o water
 dnl     kyocho dsm run -n 4 ./water <input                                   as many nodes as the program has processes
 dnl
 dnl CREATE(f) and WAIT_FOR_END(n) as in SPLASH and SPLASH-2; CREATE(f, n) as in SPLASH-3: n - 1 processes beside the caller, which
-dnl runs f as well. A macro of a statement may stand with a semicolon after it or without.
+dnl runs f as well. With m4 -DRELEASE_CONSISTENCY, locks hand on all that was written before they are given back, and not only what was written
+dnl under them: for programs that put work into queues under a lock, and what it is about elsewhere. It costs as much as is written. A macro of a statement may stand with a semicolon after it or without.
 
 define(MAIN_ENV, `
 #include <stdio.h>
@@ -41,7 +42,7 @@ define(NU_FREE, `((void)($1))')
 define(LOCKDEC, `kyocho_dsm_lock_t $1;')
 define(LOCKINIT, `{ kyocho_dsm_lock_init(&($1)); }')
 define(LOCK, `{ kyocho_dsm_lock(&($1)); }')
-define(UNLOCK, `{ kyocho_dsm_unlock(&($1)); }')
+define(UNLOCK, ifdef(`RELEASE_CONSISTENCY', ``{ kyocho_dsm_unlock_all(&($1)); }'', ``{ kyocho_dsm_unlock(&($1)); }''))
 
 define(NLOCKDEC, `LOCKDEC($1)')
 define(NLOCKINIT, `LOCKINIT($1)')
@@ -55,7 +56,7 @@ define(ALOCKINIT, `{
         kyocho_dsm_lock_init(&($1)[kyocho_dsm_index]);
 }')
 define(ALOCK, `{ kyocho_dsm_lock(&($1)[$2]); }')
-define(AULOCK, `{ kyocho_dsm_unlock(&($1)[$2]); }')
+define(AULOCK, `UNLOCK(($1)[$2])')
 define(AUNLOCK, `AULOCK($1, $2)')
 
 define(BARDEC, `kyocho_dsm_barrier_t $1;')

@@ -61,6 +61,12 @@ impl Lock {
         if is_shared()? { with(|dsm| Ok(dsm.release(id)?)) } else { Ok(()) }
     }
 
+    /// All that is known here goes with the lock.
+    fn publish(self) -> Result<()> {
+        let id = self.id()?;
+        if is_shared()? { with(|dsm| Ok(dsm.publish(id)?)) } else { Ok(()) }
+    }
+
     /// Does something under the lock.
     fn under<T>(self, body: impl FnOnce() -> T) -> Result<T> {
         self.acquire()?;
@@ -119,6 +125,16 @@ unsafe extern "C" fn kyocho_dsm_unlock(place: *const Lock) {
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_unlock_all(place: *const Lock) {
+    or_end(|| {
+        // SAFETY: C's promise.
+        let lock = unsafe { read(place) }?;
+        lock.publish()?;
+        lock.release()
+    });
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_barrier_of(processes: c_long) {
     or_end(|| barrier(processes));
 }
@@ -153,13 +169,12 @@ unsafe extern "C" fn kyocho_dsm_flag_set(place: *mut Flag, value: u32) {
         lock.acquire()?;
         // SAFETY: a word of the flag.
         unsafe { ptr::write_volatile(set, value) };
+        if value != 0 {
+            // Who waits for a flag expects all that was written before.
+            lock.publish()?;
+        }
         if is_shared()? {
-            let id = lock.id()?;
-            if value != 0 {
-                // Who waits for a flag expects all that was written before.
-                with(|dsm| Ok(dsm.publish(id)?))?;
-            }
-            with(|dsm| Ok(dsm.signal(id, CHANGED, Who::All)?))?;
+            with(|dsm| Ok(dsm.signal(lock.id()?, CHANGED, Who::All)?))?;
         }
         lock.release()
     });

@@ -45,8 +45,13 @@ impl Prefix {
 
     /// What PARMACS macros in a file of `tests/c` come to.
     fn expand(&self, name: &str) -> PathBuf {
+        self.expand_with(&[], name)
+    }
+
+    /// The same with options of m4.
+    fn expand_with(&self, options: &[&str], name: &str) -> PathBuf {
         let mut m4 = Command::new("m4");
-        m4.arg(self.0.join("share/kyocho/parmacs.m4"));
+        m4.args(options).arg(self.0.join("share/kyocho/parmacs.m4"));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(name);
         let expanded = self.0.join(name).with_extension("c");
         fs::write(&expanded, succeed(m4.arg(source)).stdout).unwrap();
@@ -165,6 +170,22 @@ fn what_was_written_before_a_flag_is_seen_by_who_waited_for_it() {
         assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
         // 1,000 places, four rounds of all processes.
         assert_eq!(said, format!("sum {}, 0 wrong\n", 4000 * nodes), "{errors}");
+    }
+}
+
+#[test]
+fn locks_hand_on_all_that_was_written_where_a_program_wants_release_consistency() {
+    let test = "locks_hand_on_all_that_was_written_where_a_program_wants_release_consistency";
+    if !have("cc") || !have("m4") {
+        return skip(test, "cc or m4 is not installed");
+    }
+    let prefix = Prefix::new("queue");
+    let source = prefix.expand_with(&["-DRELEASE_CONSISTENCY"], "queue.C");
+    let program = prefix.compile(&source, Linkage::Dynamic);
+    for nodes in [1_u16, 2, 4] {
+        let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
+        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        assert_eq!(said, "last 60, 0 wrong\n", "{nodes} nodes: {errors}");
     }
 }
 
