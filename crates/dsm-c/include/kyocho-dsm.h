@@ -140,6 +140,7 @@ typedef struct { uint32_t number; } kyocho_dsm_lock_t;
 typedef struct { uint32_t processes; } kyocho_dsm_barrier_t;
 typedef struct { kyocho_dsm_lock_t lock; uint32_t set; } kyocho_dsm_flag_t;
 typedef struct { kyocho_dsm_lock_t lock; uint32_t unused; long next; } kyocho_dsm_counter_t;
+typedef struct { uint32_t number; kyocho_dsm_lock_t lock; } kyocho_dsm_condition_t;
 
 /* Joins, with at least 64 MiB. */
 void kyocho_dsm_start(size_t bytes);
@@ -163,6 +164,12 @@ void kyocho_dsm_barrier_of(long processes);
 void kyocho_dsm_flag_init(kyocho_dsm_flag_t *flag);
 void kyocho_dsm_flag_set(kyocho_dsm_flag_t *flag, uint32_t value);
 void kyocho_dsm_flag_wait(kyocho_dsm_flag_t *flag, uint32_t value);
+
+/* Gives the lock back, publishing; waits for a signal; takes the lock again. One lock goes with a condition variable as long as somebody waits. */
+void kyocho_dsm_condition_init(kyocho_dsm_condition_t *condition);
+void kyocho_dsm_condition_wait(kyocho_dsm_condition_t *condition, const kyocho_dsm_lock_t *lock);
+/* Wakes who has waited longest, or all. The caller has held the lock since they began to wait, or wakes nobody. */
+void kyocho_dsm_condition_signal(const kyocho_dsm_condition_t *condition, int all);
 
 /* 0 to `last`, each once; then, when all of `processes` have come for more, -1 for each, and the next round. */
 void kyocho_dsm_counter_init(kyocho_dsm_counter_t *counter);

@@ -84,6 +84,13 @@ define(WAITPAUSE, `{ kyocho_dsm_flag_wait(&($1), 1); }')
 define(PAUSE, `WAITPAUSE($1)')
 define(EVENT, `;')
 
+dnl As in SPLASH-3. A process that signals has held the lock since the other began to wait, as it must to change what that one waits for.
+define(CONDVARDEC, `kyocho_dsm_condition_t $1;')
+define(CONDVARINIT, `{ kyocho_dsm_condition_init(&($1)); }')
+define(CONDVARWAIT, `{ kyocho_dsm_condition_wait(&($1), &($2)); }')
+define(CONDVARSIGNAL, `{ kyocho_dsm_condition_signal(&($1), 0); }')
+define(CONDVARBCAST, `{ kyocho_dsm_condition_signal(&($1), 1); }')
+
 dnl Of simulators and other machines.
 define(ENV, `')
 define(GET_HOME, `{ ($1) = kyocho_dsm_rank(); }')

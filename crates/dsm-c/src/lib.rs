@@ -3,7 +3,7 @@
 //! ```text
 //!   C caller ──► calls: every error a number, its words kept ──────────────┐
 //!   C program in PARMACS macros (include/parmacs.m4)                       ├──► node: this thread's `Dsm` ──► kyocho-dsm
-//!            ──► program, objects: an error ends the program by its words ─┘
+//!            ──► program, objects, conditions: an error ends it by words ──┘
 //! ```
 //!
 //! A PARMACS program allocates and initialises on one process and then creates others like it. Here every node runs the whole
@@ -15,6 +15,7 @@
 //! **Invariant:** only what `kyocho-dsm.h` declares is exported, under the same name (`tests/header.rs`).
 
 mod calls;
+mod conditions;
 mod node;
 mod objects;
 mod output;

@@ -10,9 +10,9 @@ use crate::node::{Failure, Result, or_end, with};
 use crate::program::{barrier, is_shared, new_lock};
 
 /// `kyocho_dsm_lock_t`; number 0 is none.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-struct Lock {
+pub(crate) struct Lock {
     number: u32,
 }
 
@@ -37,11 +37,13 @@ struct Counter {
 const CHANGED: ConditionId = ConditionId(0);
 
 impl Lock {
+    pub(crate) const NONE: Self = Self { number: 0 };
+
     fn new() -> Result<Self> {
         Ok(Self { number: new_lock()? })
     }
 
-    fn id(self) -> Result<LockId> {
+    pub(crate) fn id(self) -> Result<LockId> {
         if self.number == 0 {
             return Err(Failure::Invalid(
                 "a lock that was not initialised: LOCKINIT comes first".to_owned(),
@@ -62,7 +64,7 @@ impl Lock {
     }
 
     /// All that is known here goes with the lock.
-    fn publish(self) -> Result<()> {
+    pub(crate) fn publish(self) -> Result<()> {
         let id = self.id()?;
         if is_shared()? { with(|dsm| Ok(dsm.publish(id)?)) } else { Ok(()) }
     }
@@ -85,7 +87,7 @@ fn null() -> Failure {
 ///
 /// # Safety
 /// `place` is null or leads to a value.
-unsafe fn read<T: Copy>(place: *const T) -> Result<T> {
+pub(crate) unsafe fn read<T: Copy>(place: *const T) -> Result<T> {
     if place.is_null() {
         return Err(null());
     }
@@ -97,7 +99,7 @@ unsafe fn read<T: Copy>(place: *const T) -> Result<T> {
 ///
 /// # Safety
 /// `place` is null or has room for a value.
-unsafe fn write<T>(place: *mut T, value: T) -> Result<()> {
+pub(crate) unsafe fn write<T>(place: *mut T, value: T) -> Result<()> {
     if place.is_null() {
         return Err(null());
     }

@@ -14,6 +14,8 @@ use kyocho_dsm_c as _; // has the libraries built
 use kyocho_sys::descriptor::{Inheritance, set_inheritance};
 use kyocho_sys::skip::skip;
 
+/// Longer than any program may run.
+const WATCHDOG_SECONDS: &str = "120";
 const STRICT: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1"];
 
 fn root() -> PathBuf {
@@ -97,8 +99,11 @@ impl Prefix {
         let secret = Secret::random().unwrap().to_hex();
         let start = |(listener, rank): (&TcpListener, u16)| {
             set_inheritance(listener.as_fd(), Inheritance::Inherited).unwrap();
-            let mut node = Command::new(program);
-            node.args(arguments)
+            // A lost signal is a test that fails, and not one that hangs.
+            let mut node = Command::new("timeout");
+            node.arg(WATCHDOG_SECONDS)
+                .arg(program)
+                .args(arguments)
                 .env("LD_LIBRARY_PATH", self.0.join("lib"))
                 .env(variable::RANK, rank.to_string())
                 .env(variable::NODES, addresses.join(","))
@@ -186,6 +191,22 @@ fn locks_hand_on_all_that_was_written_where_a_program_wants_release_consistency(
         let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
         assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
         assert_eq!(said, "last 60, 0 wrong\n", "{nodes} nodes: {errors}");
+    }
+}
+
+#[test]
+fn processes_wait_on_condition_variables_for_each_other() {
+    let test = "processes_wait_on_condition_variables_for_each_other";
+    if !have("cc") || !have("m4") {
+        return skip(test, "cc or m4 is not installed");
+    }
+    let prefix = Prefix::new("buffer");
+    let program = prefix.compile(&prefix.expand("buffer.C"), Linkage::Dynamic);
+    for nodes in [2_u16, 4] {
+        let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
+        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        // 1 to 200 of each that puts in.
+        assert_eq!(said, format!("sum {}, 0 left\n", 20_100 * u32::from(nodes) / 2), "{errors}");
     }
 }
 

@@ -1,0 +1,66 @@
+//! Condition variables of PARMACS programs: a number, and the lock of those who wait, which whoever signals has held since.
+#![expect(unsafe_code, reason = "exports symbols and touches objects of C")]
+
+use core::ffi::c_int;
+
+use kyocho_dsm::{ConditionId, Who};
+
+use crate::node::{Failure, or_end, with};
+use crate::objects::{Lock, read, write};
+use crate::program::{is_shared, new_lock};
+
+/// `kyocho_dsm_condition_t`; number 0 is none.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Condition {
+    number: u32,
+    /// None: nobody has waited.
+    lock: Lock,
+}
+
+impl Condition {
+    fn id(self) -> Result<ConditionId, Failure> {
+        let missing = "a condition variable that was not initialised: CONDVARINIT comes first";
+        let id = (self.number != 0).then_some(ConditionId(self.number));
+        id.ok_or_else(|| Failure::Invalid(missing.to_owned()))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_condition_init(place: *mut Condition) {
+    // SAFETY: C's promise.
+    or_end(|| unsafe { write(place, Condition { number: new_lock()?, lock: Lock::NONE }) });
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_condition_wait(place: *mut Condition, lock: *const Lock) {
+    or_end(|| {
+        // SAFETY: C's promise.
+        let (condition, lock) = (unsafe { read(place) }?, unsafe { read(lock) }?);
+        let (id, lock_id) = (condition.id()?, lock.id()?);
+        if !is_shared()? {
+            let alone = "a process waits for a signal before there is another to give it";
+            return Err(Failure::Invalid(alone.to_owned()));
+        }
+        if condition.lock != lock {
+            // SAFETY: C's promise; the lock is held, so who signals sees it.
+            unsafe { write(place, Condition { lock, ..condition }) }?;
+        }
+        lock.publish()?;
+        with(|dsm| Ok(dsm.wait(lock_id, id)?))
+    });
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_condition_signal(place: *const Condition, all: c_int) {
+    or_end(|| {
+        // SAFETY: C's promise.
+        let condition = unsafe { read(place) }?;
+        let (id, who) = (condition.id()?, if all == 0 { Who::One } else { Who::All });
+        if condition.lock == Lock::NONE || !is_shared()? {
+            return Ok(());
+        }
+        let lock = condition.lock.id()?;
+        with(|dsm| Ok(dsm.signal(lock, id, who)?))
+    });
+}
