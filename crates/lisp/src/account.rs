@@ -273,10 +273,10 @@ impl Account {
         let _ = self.taken_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// A collection has found so much alive. The world is stopped.
-    pub(crate) fn settle(&self, live_bytes: usize) {
+    /// A collection has found so much alive of what was there when `taken_bytes` were taken. The world is stopped.
+    pub(crate) fn settle(&self, live_bytes: usize, taken_bytes: usize) {
         self.live_bytes.store(live_bytes, Ordering::Relaxed);
-        self.taken_bytes.store(0, Ordering::Relaxed);
+        self.refund(taken_bytes);
     }
 
     /// Whether its memory has a bound of its own.

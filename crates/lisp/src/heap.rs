@@ -5,18 +5,23 @@
 //! ```
 //!
 //! Blocks of 32 KiB, lines of 128 bytes; free runs of lines are what a thread's cache takes
-//! (paper 4, §5: the cached system call is the taking of cells). The collector runs while every
-//! Lisp thread stands at a safepoint; allocation itself never collects.
+//! (paper 4, §5: the cached system call is the taking of cells). A collection begins and ends while every
+//! Lisp thread stands at a safepoint; between, marking goes on beside them ([`cycle`]), unless memory is short or the heap
+//! small: then they stand throughout. Allocation itself never collects.
 //!
 //! **Invariant:** outside `word`, no code turns an address into a pointer.
+//! **Invariant:** who takes a value out of a place that the marker looks at, in the heap or in a foreign object, calls
+//! [`barrier::overwrite`] before. Roots, a thread's stack among them, are noted at a cycle's beginning, and need none.
 //! **Invariant:** only the owner of a `Cells`, or who it waits for, touches its runs; the collector
 //! does while the world is stopped.
-//! Lock order: `caches`, `space`, `foreign`, `statistics`; none is held while Lisp runs.
+//! Lock order: `next_marks`, `caches`, `space`, `foreign`, `statistics`; none is held while Lisp runs.
 
+pub(crate) mod barrier;
 mod bytes;
 pub mod cache_size;
 pub mod cells;
 mod collection;
+mod cycle;
 pub mod foreign;
 mod literal;
 pub mod marker;
@@ -28,7 +33,9 @@ mod space;
 pub(crate) mod word;
 
 pub use cells::Cells;
+pub(crate) use collection::Dead;
 pub use collection::{Collection, Statistics};
+pub(crate) use cycle::Cycle;
 pub use foreign::ForeignObject;
 pub use marker::Marker;
 pub use mutator::Mutator;
@@ -42,7 +49,7 @@ use cells::CellWords;
 use core::fmt;
 use kyocho_sys::mapping::Mapping;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
-use marks::BLOCK_BYTES;
+use marks::{BLOCK_BYTES, Marks};
 use orders::Standing;
 use space::Space;
 use std::io;
@@ -104,11 +111,13 @@ pub struct Torture {
     pub every: u64,
     /// How many takings go before the count begins, so that runs differ in which ones they hit.
     pub phase: u64,
+    /// Whether collections go on beside the threads.
+    pub beside: bool,
 }
 
 impl Torture {
     /// A collection at each taking.
-    pub const ALWAYS: Self = Self { every: 1, phase: 0 };
+    pub const ALWAYS: Self = Self { every: 1, phase: 0, beside: false };
 }
 
 impl Limits {
@@ -150,7 +159,11 @@ pub struct Heap {
     foreign: Mutex<Vec<Value>>,
     caches: Mutex<Caches>,
     space: Mutex<Space>,
+    /// Those of the cycle that goes on.
+    next_marks: Mutex<Marks>,
     wanted: AtomicBool,
+    /// Collections that nobody waits for go on beside the threads.
+    beside: AtomicBool,
     /// What a policy has ordered that lasts.
     standing: Standing,
     statistics: Mutex<Statistics>,
@@ -179,7 +192,9 @@ impl Heap {
             foreign: Mutex::default(),
             caches: Mutex::default(),
             space: Mutex::new(Space::new(mapping, &limits)),
+            next_marks: Mutex::default(),
             wanted: AtomicBool::new(false),
+            beside: AtomicBool::new(limits.torture.is_some_and(|torture| torture.beside)),
             standing: Standing::default(),
             statistics: Mutex::new(Statistics { trigger_bytes: trigger, ..Statistics::default() }),
         }))
@@ -320,7 +335,9 @@ impl Heap {
                 .is_some_and(|n| n.is_multiple_of(torture.every))
         };
         let tortured = self.limits.torture.is_some_and(due);
-        if failed || tortured || space.taken_bytes >= space.budget_bytes {
+        // What is taken while a cycle goes on is the next one's.
+        let due = space.fresh.is_none() && (tortured || space.taken_bytes >= space.budget_bytes);
+        if failed || due {
             self.wanted.store(true, Ordering::Relaxed);
         }
     }

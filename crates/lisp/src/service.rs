@@ -4,14 +4,16 @@
 //! ```text
 //! thread: cache empty --request--> system-call thread: refill --unpark--> thread runs on
 //!                                   | a collection is wanted
-//! thread: --request--> collector: stops the world, collects, lets it go on
+//! thread: --request--> collector: marks beside the threads, or with the world stopped where somebody waits for memory
 //! ```
 //!
 //! Each may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was.
 
+mod collector;
 pub(crate) mod policy;
 mod shares;
 
+pub(crate) use collector::Collector;
 pub(crate) use shares::Shares;
 
 use crate::heap::OutOfMemory;
@@ -21,7 +23,6 @@ use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
 use kyocho_microprocess::{Microprocess, park};
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
-use kyocho_sys::prim::clock::Instant;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -107,48 +108,9 @@ impl SystemCall {
     }
 }
 
-/// The collector thread.
-#[derive(Debug, Default)]
-pub(crate) struct Collector {
-    wanted: AtomicBool,
-    microprocess: Mutex<Option<Microprocess>>,
-}
-
-impl Collector {
-    /// Asks for a collection soon.
-    pub(crate) fn request(&self) {
-        self.wanted.store(true, Ordering::Release);
-        wake(&self.microprocess);
-    }
-
-    /// Who collects.
-    #[cfg(test)]
-    pub(crate) fn microprocess(&self) -> Microprocess {
-        (*lock(&self.microprocess)).expect("the system is booted")
-    }
-
-    /// The thread's body: collects when asked, until the process ends.
-    pub(crate) fn run(&self, kernel: &Kernel) {
-        *lock(&self.microprocess) = Some(Microprocess::current());
-        loop {
-            if !self.wanted.swap(false, Ordering::AcqRel) {
-                park();
-                continue;
-            }
-            let begin = Instant::now();
-            kernel.threads.stop_the_world(|threads| collect(kernel, threads));
-            kernel.policies.collected(kernel, begin.elapsed());
-        }
-    }
-}
-
 /// Wakes a service; one that is just being started again looks at its work first.
 fn wake(microprocess: &Mutex<Option<Microprocess>>) {
     if let Some(microprocess) = lock(microprocess).as_ref() {
         microprocess.unpark();
     }
-}
-
-fn collect(kernel: &Kernel, threads: &[Arc<LispThread>]) {
-    kernel.heap.collect(|marker| kernel.trace(threads, marker));
 }

@@ -76,13 +76,16 @@ fn nothing_is_lost_when_every_allocation_collects() {
         std::process::exit(3);
     });
     // On one virtual processor cells come by message, on two the caller takes them.
-    for (every, phase, cells, virtual_processors) in [
-        (1, 0, CellCache::Off, 1),
-        (1, 0, CellCache::Fixed(16), 2),
-        (2, 0, CellCache::Fixed(64), 1),
-        (2, 1, CellCache::Fixed(64), 2),
+    // The world is stopped for each, or marking goes on all the time beside the threads.
+    for (every, phase, beside, cells, virtual_processors) in [
+        (1, 0, false, CellCache::Off, 1),
+        (1, 0, false, CellCache::Fixed(16), 2),
+        (2, 0, false, CellCache::Fixed(64), 1),
+        (2, 1, false, CellCache::Fixed(64), 2),
+        (2, 0, true, CellCache::Fixed(64), 1),
+        (2, 0, true, CellCache::Fixed(16), 2),
     ] {
-        let failed = failures(Torture { every, phase }, cells, virtual_processors);
+        let failed = failures(Torture { every, phase, beside }, cells, virtual_processors);
         assert!(failed.is_empty(), "these programs fail: {failed:#?}");
     }
 }

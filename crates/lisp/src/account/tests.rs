@@ -38,7 +38,7 @@ fn what_handlers_need_is_kept_for_them() {
     account.charge(15_200, false).unwrap();
     account.charge(500, false).unwrap_err();
     account.charge(500, true).unwrap();
-    account.settle(15_700);
+    account.settle(15_700, usize::MAX);
     assert!(account.is_exhausted(), "after the first refusal");
 }
 
@@ -46,10 +46,10 @@ fn what_handlers_need_is_kept_for_them() {
 fn a_collection_tells_what_is_alive() {
     let account = account(1000);
     account.charge(1000, true).unwrap();
-    account.settle(300);
+    account.settle(300, usize::MAX);
     assert_eq!(account.room_bytes(), 700);
     assert!(!account.is_exhausted());
-    account.settle(990);
+    account.settle(990, usize::MAX);
     assert!(account.is_exhausted());
 }
 

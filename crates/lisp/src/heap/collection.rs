@@ -6,12 +6,13 @@
 use crate::heap::foreign::ForeignObject;
 use crate::heap::marker::Marker;
 use crate::heap::object::GRANULE_BYTES;
-use crate::heap::space::Swept;
+use crate::heap::space::{Space, Swept};
 use crate::heap::word;
 use crate::heap::{Caches, Heap, lock};
 use core::time::Duration;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::Instant;
+use std::sync::MutexGuard;
 
 /// What one collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,9 +56,18 @@ pub struct Statistics {
     pub last: Collection,
 }
 
+/// Rust objects that nothing refers to: dropping them may take long, and needs no lock.
+pub(crate) struct Dead(Vec<Box<dyn ForeignObject>>);
+
+impl Dead {
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
 impl Caches {
     /// Empties every thread's cache; how many cells lay in them.
-    fn take_back(&self) -> usize {
+    pub(super) fn take_back(&self) -> usize {
         let mut bytes = 0;
         for words in self.slots.iter().flatten() {
             words.drain(|run| bytes += run.bytes());
@@ -77,7 +87,7 @@ impl Heap {
         done.stranded_cells = caches.take_back();
         drop(caches);
         let taken_bytes = space.taken_bytes;
-        space.forget_runs();
+        space.taken_bytes = 0;
         space.marks.clear();
         let base = space.base();
         let mut marker = Marker::new(&mut space.marks, base, self.limits.mark_stack_max);
@@ -85,12 +95,30 @@ impl Heap {
         marker.run();
         done.live_bytes = marker.marked_bytes;
         done.mark_overflows = marker.overflows;
-        let dead = self.take_dead_foreign(&marker);
-        done.foreign_dropped = dead.len();
+        let dead = self.take_dead_foreign(&marker, usize::MAX);
+        done.foreign_dropped = dead.count();
+        self.sweep_and_note(space, &mut done, taken_bytes, |done| {
+            done.pause = begin.elapsed();
+            done.pause
+        });
+        drop(dead);
+        done
+    }
+
+    /// After marking: sorts blocks, sets the next budget, and notes what was done. `pause` says how long the world stood, in all.
+    pub(super) fn sweep_and_note(
+        &self,
+        mut space: MutexGuard<'_, Space>,
+        done: &mut Collection,
+        taken_bytes: usize,
+        pause: impl FnOnce(&mut Collection) -> Duration,
+    ) {
+        space.forget_runs();
         let Swept { live_bytes: held, freed_blocks } = space.sweep();
         done.held_bytes = held;
         done.freed_bytes = freed_blocks * crate::heap::marks::BLOCK_BYTES;
         space.set_budget(&self.limits, held);
+        self.choose_manner(held);
         if self.limits.torture.is_some() {
             space.poison_free();
         }
@@ -99,30 +127,30 @@ impl Heap {
         let budget = space.budget_bytes;
         drop(space);
         self.wanted.store(false, Ordering::Relaxed);
-        done.pause = begin.elapsed();
+        let stood = pause(done);
         let mut sums = lock(&self.statistics);
         sums.collections += 1;
-        sums.pause_total += done.pause;
+        sums.pause_total += stood;
         sums.pause_max = sums.pause_max.max(done.pause);
         sums.stranded_cells += done.stranded_cells as u64;
         sums.taken_bytes += taken_bytes as u64;
         sums.trigger_bytes = budget;
-        sums.last = done;
-        drop(sums);
-        drop(dead);
-        done
+        sums.last = *done;
     }
 
-    fn take_dead_foreign(&self, marker: &Marker<'_>) -> Vec<Box<dyn ForeignObject>> {
+    /// Of the first `count` Rust objects, those that nothing refers to.
+    pub(super) fn take_dead_foreign(&self, marker: &Marker<'_>, count: usize) -> Dead {
         let mut dead = Vec::new();
+        let mut looked = 0;
         lock(&self.foreign).retain(|&value| {
-            let live = marker.is_marked(value);
+            looked += 1;
+            let live = looked > count || marker.is_marked(value);
             if !live {
                 dead.extend(word::foreign_take(value.payload_word(0)));
             }
             live
         });
-        dead
+        Dead(dead)
     }
 
     /// What is known so far; bytes used, resident and taken as of now.

@@ -19,6 +19,10 @@ const PIECE_WORDS: usize = 256;
 pub struct Marker<'a> {
     marks: &'a mut Marks,
     base: usize,
+    /// What lies from here on, from the base, needs no mark: it is younger than the cycle. All, while roots are noted.
+    frontier: usize,
+    /// Roots that were noted, not marked; `None` where they are marked as they come.
+    noted: Option<Vec<Value>>,
     stack: Vec<Value>,
     /// Objects longer than a piece, and the payload word to go on from.
     partial: Vec<(Value, usize)>,
@@ -42,6 +46,8 @@ impl<'a> Marker<'a> {
         Self {
             marks,
             base,
+            frontier: usize::MAX,
+            noted: None,
             stack: Vec::with_capacity(stack_max.min(4096)),
             partial: Vec::new(),
             stack_max,
@@ -50,6 +56,36 @@ impl<'a> Marker<'a> {
             marked_bytes: 0,
             held_bytes: 0,
         }
+    }
+
+    /// One that notes the roots it is given, until [`note_no_more`](Self::note_no_more).
+    pub(crate) fn beside(marks: &'a mut Marks, base: usize, stack_max: usize) -> Self {
+        Self { frontier: 0, noted: Some(Vec::new()), ..Self::new(marks, base, stack_max) }
+    }
+
+    /// The roots noted since the last time, and the bytes outside the heap that were counted.
+    pub(crate) fn take_noted(&mut self) -> (Vec<Value>, usize) {
+        let roots = self.noted.as_mut().map(core::mem::take).unwrap_or_default();
+        (roots, core::mem::take(&mut self.held_bytes))
+    }
+
+    /// From now on roots are marked.
+    pub(crate) fn note_no_more(&mut self) {
+        self.noted = None;
+        self.frontier = self.marks.reach_bytes();
+    }
+
+    /// The marks that were made.
+    pub(crate) fn into_marks(self) -> &'a mut Marks {
+        self.marks
+    }
+
+    #[cold]
+    fn beyond(&mut self, value: Value) -> bool {
+        if let Some(noted) = &mut self.noted {
+            noted.push(value);
+        }
+        false
     }
 
     /// Marks a root.
@@ -83,7 +119,11 @@ impl<'a> Marker<'a> {
             return false;
         }
         debug_assert!(value.address() >= self.base, "a root outside the heap: {value:?}");
-        self.marks.set(value.address() - self.base)
+        let offset = value.address() - self.base;
+        if offset >= self.frontier {
+            return self.beyond(value);
+        }
+        self.marks.set(offset)
     }
 
     #[inline(always)]
@@ -120,6 +160,20 @@ impl<'a> Marker<'a> {
                 return;
             }
         }
+    }
+
+    /// Marks on, up to so many scans and one more list; whether all is marked.
+    pub(crate) fn run_for(&mut self, scans: usize) -> bool {
+        for _ in 0..scans {
+            if let Some(value) = self.stack.pop() {
+                self.scan(value);
+            } else if let Some((value, from)) = self.partial.pop() {
+                self.scan_piece(value, from);
+            } else {
+                return !self.rescan_overflowed();
+            }
+        }
+        false
     }
 
     #[inline]

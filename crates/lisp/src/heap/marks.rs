@@ -19,6 +19,14 @@ pub(crate) const LINES: usize = BLOCK_BYTES / LINE_BYTES;
 const STARTS_WORDS: usize = BLOCK_BYTES / GRANULE_BYTES / 64;
 const COVERED_WORDS: usize = LINES / 64;
 
+/// By byte of the word: whether any of its bits is set.
+fn bytes_set(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    // The high bit of each byte says whether the byte is not zero; the product gathers them in the highest byte.
+    let high = (((word & LOW) + LOW) | word) & !LOW;
+    (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
 /// Marks of all blocks that were ever used.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
@@ -31,6 +39,11 @@ impl Marks {
     pub(crate) fn extend_to(&mut self, blocks: usize) {
         self.starts.resize(blocks * STARTS_WORDS, 0);
         self.covered.resize(blocks * COVERED_WORDS, 0);
+    }
+
+    /// How many bytes of the heap the tables reach.
+    pub(crate) fn reach_bytes(&self) -> usize {
+        self.starts.len() / STARTS_WORDS * BLOCK_BYTES
     }
 
     /// Forgets all marks.
@@ -71,6 +84,15 @@ impl Marks {
         }
     }
 
+    /// Covers every line that these bytes touch.
+    pub(crate) fn cover_all(&mut self, offset: usize, bytes: usize) {
+        if bytes > 0 {
+            let first = offset / LINE_BYTES;
+            self.covered[first / 64] |= 1 << (first % 64);
+            self.cover(offset, bytes);
+        }
+    }
+
     /// Whether nothing marked lies in the block: no object starts there, and none reaches into it from
     /// the block before, as one may that was cut from a run of several blocks.
     pub(crate) fn block_is_empty(&self, block: usize) -> bool {
@@ -94,7 +116,14 @@ impl Marks {
 
     /// How many lines of the block are free.
     pub(crate) fn free_line_count(&self, block: usize) -> usize {
-        (0..LINES).filter(|&line| self.line_is_free(block, line)).count()
+        let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
+        let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
+        let used = |word: usize| {
+            let lines = (starts[8 * word..][..8].iter().enumerate())
+                .fold(0, |lines, (i, &starts)| lines | bytes_set(starts) << (8 * i));
+            (lines | covered[word]).count_ones() as usize
+        };
+        LINES - (0..COVERED_WORDS).map(used).sum::<usize>()
     }
 
     /// Offsets of the marked objects of a block.

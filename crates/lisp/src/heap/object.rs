@@ -14,6 +14,7 @@
 //! it reads. A kind's low three bits are `111`, a tag no value has: the first word of a granule
 //! tells a header from the car of a pair, so marked memory can be walked.
 
+use crate::heap::barrier;
 use crate::heap::word::{self, WORD_BYTES};
 use crate::symbol::Symbol;
 use crate::value::Value;
@@ -235,6 +236,7 @@ impl Value {
     #[must_use]
     pub fn set_car(self, new: Self) -> bool {
         if self.is_pair() {
+            overwrite(self.address());
             word::publish(self.address(), new.to_word());
         }
         self.is_pair()
@@ -245,6 +247,7 @@ impl Value {
     #[must_use]
     pub fn set_cdr(self, new: Self) -> bool {
         if self.is_pair() {
+            overwrite(self.address() + WORD_BYTES);
             word::publish(self.address() + WORD_BYTES, new.to_word());
         }
         self.is_pair()
@@ -263,6 +266,12 @@ impl Value {
     pub fn is_nil(self) -> bool {
         self == Self::NIL
     }
+}
+
+/// A value's place in the heap is about to be overwritten.
+#[inline(always)]
+fn overwrite(address: usize) {
+    barrier::overwrite(|| Value::from_word(word::load(address)));
 }
 
 /// Objects in general.
@@ -361,7 +370,9 @@ impl Value {
     #[inline(always)]
     pub(crate) fn set_field_at(self, i: usize, new: Self) {
         debug_assert!(i < self.size_words(), "field {i} of {self:?}");
-        word::publish(self.address() + WORD_BYTES * (i + 1), new.to_word());
+        let at = self.address() + WORD_BYTES * (i + 1);
+        overwrite(at);
+        word::publish(at, new.to_word());
     }
 
     /// Payload word `i` as it stands.
@@ -394,6 +405,7 @@ impl Value {
     /// When the object has no such word.
     pub fn compare_and_set_field(self, i: usize, old: Self, new: Self) -> Result<(), Self> {
         assert!(i < self.size_words(), "payload word {i} of {self:?}");
+        barrier::overwrite(|| old);
         word::exchange(self.address() + WORD_BYTES * (i + 1), old.to_word(), new.to_word())
             .map(|_| ())
             .map_err(Self::from_word)

@@ -60,6 +60,8 @@ pub(crate) struct Space {
     pub(crate) budget_bytes: usize,
     /// Blocks whose pages the host has lent us.
     resident: Vec<bool>,
+    /// What was opened since the cycle that goes on began.
+    pub(crate) fresh: Option<Vec<Run>>,
 }
 
 impl Space {
@@ -82,6 +84,7 @@ impl Space {
             held_bytes: 0,
             budget_bytes: 0,
             resident: Vec::new(),
+            fresh: None,
         };
         space.set_budget(limits, 0);
         space
@@ -167,8 +170,15 @@ impl Space {
         Some(run)
     }
 
+    fn note_fresh(&mut self, run: Run) {
+        if let Some(fresh) = &mut self.fresh {
+            fresh.push(run);
+        }
+    }
+
     fn next_run(&mut self) -> Option<Run> {
         if let Some(run) = self.returned.pop() {
+            self.note_fresh(run);
             return Some(run);
         }
         loop {
@@ -183,7 +193,9 @@ impl Space {
                 self.cursor = Some((block, lines.end));
                 let start = self.base() + block * BLOCK_BYTES;
                 let end = start + lines.end * LINE_BYTES;
-                return Some(Run { start: start + lines.start * LINE_BYTES, end });
+                let run = Run { start: start + lines.start * LINE_BYTES, end };
+                self.note_fresh(run);
+                return Some(run);
             }
         }
     }
@@ -232,7 +244,9 @@ impl Space {
             self.states[block] = if block == first { head } else { BlockState::LargeTail };
         }
         self.used_blocks += blocks;
-        Some(self.block_run(first, blocks))
+        let run = self.block_run(first, blocks);
+        self.note_fresh(run);
+        Some(run)
     }
 
     fn find_free(&mut self, blocks: usize) -> Option<usize> {
@@ -280,7 +294,28 @@ impl Space {
         self.returned.clear();
         self.recyclable.clear();
         self.free.clear();
-        self.taken_bytes = 0;
+    }
+
+    /// A cycle begins: no run that is being cut is cut further, what is opened from now on is noted.
+    pub(crate) fn begin_cycle(&mut self) {
+        self.open = Run::default();
+        self.wide = Run::default();
+        self.returned.clear();
+        self.fresh = Some(Vec::new());
+    }
+
+    /// A cycle ends: its marks are the heap's, and cover all that was opened meanwhile.
+    pub(crate) fn end_cycle(&mut self, marks: &mut Marks) {
+        marks.extend_to(self.states.len());
+        for run in self.fresh.take().unwrap_or_default() {
+            let offset = run.start - self.base();
+            if self.states[offset / BLOCK_BYTES] == BlockState::LargeHead {
+                marks.set(offset);
+            } else {
+                marks.cover_all(offset, run.bytes());
+            }
+        }
+        core::mem::swap(&mut self.marks, marks);
     }
 
     /// After marking: sorts the blocks into used, part-used and free.

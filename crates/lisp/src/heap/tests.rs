@@ -1,3 +1,4 @@
+mod beside;
 mod model;
 mod parallel;
 
@@ -101,7 +102,10 @@ fn the_limit_is_an_error_and_a_collection_helps() {
 #[test]
 fn an_object_across_two_blocks_holds_both() {
     const WORDS: usize = 1200;
-    let mut m = mutator(Limits { torture: Some(Torture { every: u64::MAX, phase: 1 }), ..small() });
+    let mut m = mutator(Limits {
+        torture: Some(Torture { every: u64::MAX, phase: 1, beside: false }),
+        ..small()
+    });
     let base = super::lock(&m.heap.space).base();
     let block_of = |address: usize| (address - base) / BLOCK_BYTES;
     // One run of several blocks, side by side.
@@ -119,7 +123,10 @@ fn an_object_across_two_blocks_holds_both() {
 #[test]
 fn an_object_larger_than_a_block_is_not_cut_from_a_cache() {
     const WORDS: usize = BLOCK_BYTES / WORD_BYTES + 100;
-    let mut m = mutator(Limits { torture: Some(Torture { every: u64::MAX, phase: 1 }), ..small() });
+    let mut m = mutator(Limits {
+        torture: Some(Torture { every: u64::MAX, phase: 1, beside: false }),
+        ..small()
+    });
     m.heap.refill(&m.cells, 1, 5 * BLOCK_BYTES / GRANULE_BYTES).unwrap();
     let vector = m.vector(WORDS, Value::TRUE).unwrap();
     m.heap.collect(|marker| marker.mark(vector));

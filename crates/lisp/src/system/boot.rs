@@ -172,7 +172,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     say("system-call", format!("{how}; cell cache {:?}", kernel.options.cell_cache));
     serve("gc", &kernel, |kernel| kernel.collector.run(kernel))?;
     let mib = kernel.options.memory_max_bytes >> 20;
-    say("gc", format!("mark-region, stops the world; heap up to {mib} MiB"));
+    say("gc", format!("mark-region, marks beside the threads; heap up to {mib} MiB"));
     serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
     say("shares", "who runs for more than his share runs behind others".to_owned());
     serve("policies", &kernel, |kernel| kernel.policies.run(kernel))?;

@@ -10,7 +10,9 @@ use crate::syntax::environment::Environment;
 use crate::syntax::source;
 use crate::system::datum_of::datum_of;
 use crate::system::kernel::{Source, lock, read_all};
+use crate::thread::wait::{Stage, Wait};
 use crate::value::Value;
+use kyocho_microprocess::Microprocess;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,11 +47,17 @@ pub(crate) const TABLE: &[Procedure] = &[
         Ok(Control::Stop(Exit::Quit(code)))
     }),
     Procedure::new("gc", 0, Some(0), |m, _, _| {
-        if m.wait.take().is_some() {
+        let kernel = m.kernel()?;
+        let ends = match m.wait.take() {
+            Some(Wait { stage: Stage::Sent(ends), .. }) => ends,
+            _ => kernel.collector.next(),
+        };
+        kernel.threads.hold(Microprocess::current());
+        if kernel.heap.statistics().collections >= ends {
             return Ok(Control::Value(Value::UNSPECIFIED));
         }
-        m.wait = Some(crate::thread::wait::Wait::on(Value::FALSE));
-        m.kernel()?.await_collection();
+        m.wait = Some(Wait { stage: Stage::Sent(ends), ..Wait::on(Value::FALSE) });
+        kernel.collector.request_until(ends);
         Ok(Control::Stop(Exit::Park))
     }),
 ];

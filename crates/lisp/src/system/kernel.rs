@@ -3,6 +3,7 @@
 use crate::account::{Account, Bounds, Exceeded};
 use crate::compiler;
 use crate::compiler::inline::Builtins;
+use crate::heap::barrier;
 use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
 use crate::image::SystemObjects;
 use crate::machine::{Hooks, condition, control};
@@ -64,24 +65,58 @@ pub(crate) struct Kernel {
     pub(crate) mutator: Mutex<Mutator>,
 }
 
-/// The roots of one account.
-struct Part<'a> {
-    account: &'a Account,
-    sessions: Vec<&'a Arc<LispSession>>,
-    threads: Vec<&'a Arc<LispThread>>,
+/// What belongs to one account.
+struct Part {
+    account: Arc<Account>,
+    sessions: Vec<Arc<LispSession>>,
+    threads: Vec<Arc<LispThread>>,
 }
 
-impl Part<'_> {
+impl Part {
+    /// Marks its roots.
+    fn mark(&self, marker: &mut Marker<'_>) {
+        self.sessions.iter().for_each(|session| session.trace(marker));
+        self.threads.iter().for_each(|thread| thread.trace(marker));
+    }
+
     fn trace(self, marker: &mut Marker<'_>) {
         let before = marker.known_bytes();
-        for session in self.sessions {
-            session.trace(marker);
-        }
-        for thread in self.threads {
-            thread.trace(marker);
-        }
+        self.mark(marker);
         marker.run();
-        self.account.settle(marker.known_bytes() - before);
+        self.account.settle(marker.known_bytes() - before, usize::MAX);
+    }
+}
+
+/// The roots of one account, as a collection beside the threads has noted them.
+pub(crate) struct Roots {
+    account: Arc<Account>,
+    pub(crate) values: Vec<Value>,
+    /// What was taken until then.
+    taken_bytes: usize,
+    /// Bytes outside the heap that the roots hold, and what was known before they were marked, and then.
+    held_bytes: usize,
+    begin_bytes: Option<usize>,
+    end_bytes: Option<usize>,
+}
+
+impl Roots {
+    /// They are being marked: so much is known before.
+    pub(crate) fn begin(&mut self, known_bytes: usize) {
+        self.begin_bytes.get_or_insert(known_bytes);
+    }
+
+    /// What is reachable from them has been marked.
+    pub(crate) fn end(&mut self, known_bytes: usize) {
+        self.end_bytes = Some(known_bytes);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end_bytes.is_some()
+    }
+
+    fn live_bytes(&self) -> usize {
+        let grown = |end| end - self.begin_bytes.unwrap_or(end);
+        self.held_bytes + self.end_bytes.map_or(0, grown)
     }
 }
 
@@ -163,25 +198,59 @@ impl Kernel {
     /// what the account is known to have.
     pub(crate) fn trace(&self, threads: &[Arc<LispThread>], marker: &mut Marker<'_>) {
         marker.mark(self.out_of_memory);
+        self.parts(threads).into_iter().for_each(|part| part.trace(marker));
+    }
+
+    /// Notes everything that [`trace`](Self::trace) marks, account by account.
+    pub(crate) fn note_roots(
+        &self,
+        threads: &[Arc<LispThread>],
+        marker: &mut Marker<'_>,
+    ) -> Vec<Roots> {
+        marker.mark(self.out_of_memory);
+        let note = |part: Part| {
+            part.mark(marker);
+            let (values, held_bytes) = marker.take_noted();
+            let taken_bytes = part.account.usage().taken_bytes;
+            let (begin_bytes, end_bytes) = (None, None);
+            Roots { account: part.account, values, taken_bytes, held_bytes, begin_bytes, end_bytes }
+        };
+        let roots = self.parts(threads).into_iter().map(note).collect();
+        marker.note_no_more();
+        roots
+    }
+
+    /// A collection beside the threads has found what each account has. One that has no session left has nothing.
+    pub(crate) fn settle(&self, parts: Vec<Roots>) {
+        let sessions = lock(&self.sessions);
+        for part in parts {
+            let has_session =
+                |session: &Arc<LispSession>| Arc::ptr_eq(&session.account, &part.account);
+            if sessions.values().any(has_session) {
+                part.account.settle(part.live_bytes(), part.taken_bytes);
+            }
+        }
+    }
+
+    fn parts(&self, threads: &[Arc<LispThread>]) -> Vec<Part> {
         let sessions: Vec<_> = lock(&self.sessions).values().cloned().collect();
-        let mut parts: Vec<Part<'_>> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
         let mut places = HashMap::new();
-        for session in &sessions {
+        for session in sessions {
             let place = *places.entry(Arc::as_ptr(&session.account)).or_insert(parts.len());
             if place == parts.len() {
-                parts.push(Part { account: &session.account, sessions: vec![], threads: vec![] });
+                let account = Arc::clone(&session.account);
+                parts.push(Part { account, sessions: vec![], threads: vec![] });
             }
             parts[place].sessions.push(session);
         }
         for thread in threads {
             // A session is forgotten only when its threads have ended.
             if let Some(&place) = places.get(&Arc::as_ptr(&thread.session.account)) {
-                parts[place].threads.push(thread);
+                parts[place].threads.push(Arc::clone(thread));
             }
         }
-        for part in parts {
-            part.trace(marker);
-        }
+        parts
     }
 
     /// Adds a session.
@@ -217,7 +286,7 @@ impl Kernel {
         let Some(ended) = sessions.remove(&id) else { return };
         if !sessions.values().any(|session| Arc::ptr_eq(&session.account, &ended.account)) {
             // All it had is garbage. The collector looks at accounts that have sessions.
-            ended.account.settle(0);
+            ended.account.settle(0, usize::MAX);
         }
     }
 
@@ -429,7 +498,10 @@ impl Source {
         let mut state = lock(&self.0);
         loop {
             match state.items.pop_front() {
-                Some(Item::Thunk(thunk)) => return Ok(Some(thunk)),
+                Some(Item::Thunk(thunk)) => {
+                    barrier::overwrite(|| thunk);
+                    return Ok(Some(thunk));
+                }
                 Some(Item::Ready(name)) => lock(&session.world).library_ready(&name),
                 None => match state.data.pop_front() {
                     None => return Ok(None),

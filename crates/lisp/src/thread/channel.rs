@@ -1,5 +1,6 @@
 //! Channels: `(make-channel [capacity])`. Without a capacity a send ends when the message is taken.
 
+use crate::heap::barrier;
 use crate::heap::{ForeignObject, Marker};
 use crate::machine::Machine;
 use crate::machine::access::Frame;
@@ -142,6 +143,7 @@ fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     machine.wait = None;
     let mut state = lock(&channel.0);
     if let Some(message) = state.messages.pop_front() {
+        barrier::overwrite(|| message);
         state.taken += 1;
         // The receiver may have been woken for an earlier message and overtaken.
         state.receivers.remove(me);

@@ -1,5 +1,6 @@
 //! SRFI 18 condition variables.
 
+use crate::heap::barrier;
 use crate::heap::{ForeignObject, Marker};
 use crate::machine::Machine;
 use crate::machine::access::Frame;
@@ -43,8 +44,9 @@ pub(super) const TABLE: &[Procedure] = &[
         Ok(Control::Value(lock(&argument("condition-variable-specific", frame.get(0))?.0).specific))
     }),
     Procedure::new("condition-variable-specific-set!", 2, Some(2), |_, frame, _| {
-        lock(&argument("condition-variable-specific-set!", frame.get(0))?.0).specific =
-            frame.get(1);
+        let mut state = lock(&argument("condition-variable-specific-set!", frame.get(0))?.0);
+        barrier::overwrite(|| state.specific);
+        state.specific = frame.get(1);
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
     Procedure::new("condition-variable-signal!", 1, Some(1), |_, frame, _| {

@@ -1,5 +1,6 @@
 //! Threads, from Lisp: SRFI 18, priorities, and sleeping in the kernel.
 
+use crate::heap::barrier;
 use crate::heap::{ForeignObject, Kind};
 use crate::machine::access::Frame;
 use crate::machine::condition;
@@ -56,7 +57,9 @@ pub(super) const TABLE: &[Procedure] = &[
         Ok(Control::Value(lock(&argument("thread-specific", frame)?.inner).specific))
     }),
     Procedure::new("thread-specific-set!", 2, Some(2), |_, frame, _| {
-        lock(&argument("thread-specific-set!", frame)?.inner).specific = frame.get(1);
+        let mut inner = lock(&argument("thread-specific-set!", frame)?.inner);
+        barrier::overwrite(|| inner.specific);
+        inner.specific = frame.get(1);
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
     Procedure::new("thread-priority", 1, Some(1), |_, frame, _| {
@@ -264,7 +267,8 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
         if inner.status.has_ended() {
             return Ok(Control::Value(Value::UNSPECIFIED));
         }
-        if let Status::New(_) = inner.status {
+        if let Status::New(thunk) = inner.status {
+            barrier::overwrite(|| thunk);
             inner.status = Status::Terminated;
             core::mem::take(&mut inner.joiners)
         } else {

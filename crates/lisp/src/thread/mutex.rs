@@ -1,5 +1,6 @@
 //! SRFI 18 mutexes.
 
+use crate::heap::barrier;
 use crate::heap::{ForeignObject, Marker};
 use crate::machine::Machine;
 use crate::machine::access::Frame;
@@ -32,6 +33,14 @@ struct State {
     specific: Value,
 }
 
+impl State {
+    fn disown(&mut self) {
+        if let Owner::Thread(thread) = core::mem::replace(&mut self.owner, Owner::Nobody) {
+            barrier::overwrite(|| lock(&thread.inner).object);
+        }
+    }
+}
+
 /// A mutex as Lisp holds it.
 #[derive(Debug)]
 struct MutexObject(Mutex<State>);
@@ -59,7 +68,9 @@ pub(super) const TABLE: &[Procedure] = &[
         Ok(Control::Value(lock(&argument("mutex-specific", frame)?.0).specific))
     }),
     Procedure::new("mutex-specific-set!", 2, Some(2), |_, frame, _| {
-        lock(&argument("mutex-specific-set!", frame)?.0).specific = frame.get(1);
+        let mut state = lock(&argument("mutex-specific-set!", frame)?.0);
+        barrier::overwrite(|| state.specific);
+        state.specific = frame.get(1);
         Ok(Control::Value(Value::UNSPECIFIED))
     }),
     Procedure::new("mutex-state", 1, Some(1), state),
@@ -114,6 +125,7 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     let mut state = lock(&mutex.0);
     if matches!(state.owner, Owner::Nobody) {
         state.waiters.remove(me);
+        state.disown();
         state.owner = owner;
         let abandoned = core::mem::take(&mut state.abandoned);
         drop(state);
@@ -187,7 +199,7 @@ fn release(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
 
 fn unlock(mutex: &MutexObject) {
     let mut state = lock(&mutex.0);
-    state.owner = Owner::Nobody;
+    state.disown();
     state.waiters.wake_one();
 }
 
@@ -197,7 +209,7 @@ pub(super) fn abandon(machine: &mut Machine, thread: &Arc<LispThread>) {
         let Some(mutex) = held.as_foreign::<MutexObject>() else { continue };
         let mut state = lock(&mutex.0);
         if matches!(&state.owner, Owner::Thread(owner) if Arc::ptr_eq(owner, thread)) {
-            state.owner = Owner::Nobody;
+            state.disown();
             state.abandoned = true;
             state.waiters.wake_one();
         }

@@ -4,7 +4,7 @@ mod place;
 
 use crate::account::{Countable, Exceeded};
 use crate::heap::cache_size::CacheSize;
-use crate::heap::{CellCache, OutOfMemory};
+use crate::heap::{CellCache, OutOfMemory, barrier};
 use crate::machine::resume::Failure;
 use crate::machine::{Exit, Machine};
 use crate::port::Role;
@@ -67,6 +67,9 @@ const SHORT_CELLS: usize = 64;
 pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Result<()> {
     let name = {
         let mut inner = lock(&thread.inner);
+        if let Status::New(thunk) = inner.status {
+            barrier::overwrite(|| thunk);
+        }
         inner.status = Status::Started;
         inner.name
     };
@@ -233,7 +236,7 @@ impl Runner {
             Exit::Refill(cells) => self.refill(thread, machine, cells),
             Exit::Collect => {
                 let wanted = self.kernel.heap.collection_wanted();
-                wanted.then(|| self.after_collection())
+                if wanted { self.collection_is_due() } else { None }
             }
             Exit::Park => Some(Step::Park),
             Exit::ParkUntil(ns) => Some(Step::ParkUntil(Deadline::at_ns(ns))),
@@ -252,6 +255,15 @@ impl Runner {
         let pause_ns = self.kernel.heap.statistics().last.pause.as_nanos() as u64;
         let from = account.may_collect(monotonic_ns(), pause_ns).err()?;
         Some(Step::ParkUntil(Deadline::at_ns(from)))
+    }
+
+    /// A collection is due: it goes on beside the thread, or is awaited.
+    fn collection_is_due(&mut self) -> Option<Step> {
+        if !self.kernel.heap.collects_beside() {
+            return Some(self.after_collection());
+        }
+        self.kernel.collector.request_soon();
+        None
     }
 
     /// The next step comes after a collection.
@@ -318,9 +330,12 @@ impl Runner {
         machine: &mut Machine,
         cells: usize,
     ) -> Option<Step> {
-        if self.kernel.heap.collection_wanted() && !self.collected {
+        if self.kernel.heap.collection_wanted()
+            && !self.collected
+            && let Some(step) = self.collection_is_due()
+        {
             self.collected = true;
-            return Some(self.after_collection());
+            return Some(step);
         }
         let kernel = &self.kernel;
         let taken = machine.mutator.cells.taken();

@@ -34,7 +34,7 @@ pub(crate) struct Wait {
 pub(crate) enum Stage {
     /// It has done nothing but wait.
     Begun,
-    /// It has sent what has this number: a message into a channel, a call to a gate.
+    /// It has sent what has this number: a message into a channel, a call to a gate; or waits for the collection with it.
     Sent(u64),
 }
 

@@ -7,6 +7,7 @@ use core::cell::RefCell;
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_oneof, proptest};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 const SLOTS: usize = 12;
 
@@ -89,7 +90,7 @@ impl Pair {
         self.models[slot] = Rc::new(RefCell::new(node));
     }
 
-    fn apply(&mut self, operation: &Operation) {
+    fn apply_only(&mut self, operation: &Operation) {
         match *operation {
             Operation::Cons(into, car, cdr) => {
                 let pair = self.mutator.cons(self.values[car], self.values[cdr]).unwrap();
@@ -114,7 +115,14 @@ impl Pair {
             Operation::Store { object, part, value } => self.store(object, part, value),
             Operation::Load { object, part, into } => self.load(object, part, into),
             Operation::Clear(slot) => self.set(slot, Value::fixnum(0), Node::Number(0)),
-            Operation::Collect => self.collect(),
+            Operation::Collect => {}
+        }
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        self.apply_only(operation);
+        if matches!(operation, Operation::Collect) {
+            self.collect();
         }
         if self.mutator.heap.collection_wanted() {
             self.collect();
@@ -199,6 +207,37 @@ fn part_of(value: Value, part: usize) -> Option<Value> {
     }
 }
 
+/// The same, while a cycle goes on: one object is scanned after each of the later operations.
+fn same_beside(limits: Limits, operations: &[Operation], later: &[Operation]) -> bool {
+    let mut pair = Pair::new(Limits { bytes_max: 64 << 20, ..limits });
+    operations.iter().for_each(|operation| pair.apply(operation));
+    let heap = Arc::clone(&pair.mutator.heap);
+    let mut marks = heap.empty_marks();
+    let mut roots = Vec::new();
+    let mut cycle = heap.begin_cycle(&mut marks, Box::new(|| ()), |marker| {
+        pair.values.iter().for_each(|&value| marker.mark(value));
+        (roots, _) = marker.take_noted();
+        marker.note_no_more();
+    });
+    cycle.mark(&roots);
+    for operation in later {
+        pair.apply_only(operation);
+        cycle.mark_some(1);
+    }
+    cycle.mark_all();
+    drop(cycle.finish());
+    drop(marks);
+    let after = pair.same();
+    // What was handed out meanwhile is free now where nothing refers to it, and nothing else is.
+    operations.iter().for_each(|operation| pair.apply(operation));
+    pair.collect();
+    let after = after && pair.same();
+    for model in &pair.models {
+        *model.borrow_mut() = Node::Number(0);
+    }
+    after
+}
+
 fn same_after(limits: Limits, operations: &[Operation]) -> bool {
     let mut pair = Pair::new(Limits { bytes_max: 64 << 20, ..limits });
     operations.iter().for_each(|operation| pair.apply(operation));
@@ -214,6 +253,15 @@ fn same_after(limits: Limits, operations: &[Operation]) -> bool {
 
 proptest! {
     #[test]
+    fn so_it_does_when_a_collection_goes_on_beside_the_program(
+        operations in prop::collection::vec(operation(), 0..200),
+        later in prop::collection::vec(operation(), 0..200),
+    ) {
+        let limits = Limits { torture: Some(Torture { every: 1 << 40, phase: 0, beside: true }), ..small() };
+        prop_assert!(same_beside(limits, &operations, &later));
+    }
+
+    #[test]
     fn the_heap_holds_the_same_graph_as_the_model(
         operations in prop::collection::vec(operation(), 0..400)
     ) {
@@ -224,7 +272,7 @@ proptest! {
     fn so_it_does_when_freed_memory_is_overwritten(
         operations in prop::collection::vec(operation(), 0..400)
     ) {
-        let limits = Limits { torture: Some(Torture { every: 1 << 40, phase: 0 }), ..small() };
+        let limits = Limits { torture: Some(Torture { every: 1 << 40, phase: 0, beside: false }), ..small() };
         prop_assert!(same_after(limits, &operations));
     }
 

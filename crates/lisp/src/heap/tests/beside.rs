@@ -1,0 +1,80 @@
+//! A cycle beside the program: what it must not lose, one thing at a time. Freed memory is overwritten.
+
+use super::{mutator, small};
+use crate::heap::{Limits, Mutator, Torture};
+use crate::value::Value;
+
+/// Long enough to have lines of its own.
+const LENGTH: usize = 200;
+
+fn poisoned() -> Mutator {
+    let torture = Torture { every: u64::MAX, phase: 1, beside: true };
+    mutator(Limits { torture: Some(torture), ..small() })
+}
+
+fn is_whole(vector: Value, content: i64) -> bool {
+    vector.vector_length() == Some(LENGTH)
+        && (0..LENGTH).all(|i| vector.vector_ref(i) == Some(Value::fixnum(content)))
+}
+
+/// Runs `during` between the beginning of a cycle with this root and any marking.
+fn while_unmarked<T>(m: &mut Mutator, root: Value, during: impl FnOnce(&mut Mutator) -> T) -> T {
+    let heap = std::sync::Arc::clone(&m.heap);
+    let mut marks = heap.empty_marks();
+    let mut cycle = heap.begin_cycle(&mut marks, Box::new(|| ()), |marker| {
+        marker.note_no_more();
+    });
+    let result = during(m);
+    cycle.mark(&[root]);
+    cycle.mark_all();
+    drop(cycle.finish());
+    result
+}
+
+#[test]
+fn what_is_overwritten_in_a_cycle_outlives_it() {
+    type Overwrite = fn(Value, Value) -> bool;
+    let ways: [(&str, Overwrite); 5] = [
+        ("car", |holder, new| holder.car().is_some_and(|pair| pair.set_car(new))),
+        ("cdr", |holder, new| holder.car().is_some_and(|pair| pair.set_cdr(new))),
+        ("field", |holder, new| holder.cdr().is_some_and(|vector| vector.set_field(0, new))),
+        ("element", |holder, new| holder.cdr().is_some_and(|vector| vector.vector_set(0, new))),
+        ("exchange", |holder, new| {
+            let vector = holder.cdr().unwrap();
+            vector.compare_and_set_field(0, vector.field(0).unwrap(), new).is_ok()
+        }),
+    ];
+    for (name, overwrite) in ways {
+        let mut m = poisoned();
+        let kept = m.vector(LENGTH, Value::fixnum(7)).unwrap();
+        let (pair, vector) = (m.cons(kept, kept).unwrap(), m.vector(1, kept).unwrap());
+        // One of the two holds it, and only by the place that is overwritten.
+        let (pair, vector) = match name {
+            "car" => (m.cons(kept, Value::NIL).unwrap(), Value::NIL),
+            "cdr" => (m.cons(Value::NIL, kept).unwrap(), Value::NIL),
+            _ => (Value::NIL, if vector.is_object() { vector } else { pair }),
+        };
+        let holder = m.cons(pair, vector).unwrap();
+        while_unmarked(&mut m, holder, |_| assert!(overwrite(holder, Value::NIL), "{name}"));
+        assert!(is_whole(kept, 7), "{name}");
+        // The next one finds it garbage.
+        m.heap.collect(|marker| marker.mark(holder));
+        assert!(!is_whole(kept, 7), "{name}");
+    }
+}
+
+#[test]
+fn what_is_made_in_a_cycle_outlives_it() {
+    let mut m = poisoned();
+    let made = while_unmarked(&mut m, Value::NIL, |m| {
+        let short = m.vector(LENGTH, Value::fixnum(1)).unwrap();
+        let large = m.vector(5000, short).unwrap();
+        let pair = m.cons(Value::fixnum(3), Value::NIL).unwrap();
+        (short, large, pair)
+    });
+    let (short, large, pair) = made;
+    let later: Vec<Value> = (0..20).map(|_| m.vector(LENGTH, Value::fixnum(2)).unwrap()).collect();
+    assert!(is_whole(short, 1) && later.iter().all(|&vector| is_whole(vector, 2)));
+    assert_eq!(large.vector_ref(4999), Some(short));
+    assert_eq!(pair.car(), Some(Value::fixnum(3)));
+}

@@ -1,0 +1,193 @@
+//! The collector's thread (paper 4, §3.1.3).
+//!
+//! ```text
+//!  somebody waits for memory, or the heap is small     the world is stopped, all is marked, it goes on
+//!  a collection is due                                 the world is stopped, roots are noted, it goes on
+//!                                                        marking, at the priority of usual threads
+//!                                                      it is stopped, what is left is marked, it goes on
+//! ```
+
+use crate::heap::{Cycle, Dead};
+use crate::system::kernel::{Kernel, Roots, lock};
+use crate::thread::lisp_thread::LispThread;
+use core::time::Duration;
+use kyocho_microprocess::{Microprocess, Priority, park};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::Instant;
+use std::sync::{Arc, Mutex};
+
+/// Objects that are scanned between two looks at what else there is to do: a millisecond or less.
+const SCANS: usize = 10_000;
+
+/// The collector thread.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    /// Somebody waits for memory.
+    wanted: AtomicBool,
+    /// A collection is due; nobody is held up until it is over.
+    due: AtomicBool,
+    /// One goes on beside the threads.
+    goes_on: AtomicBool,
+    /// It shall end with the world stopped.
+    hurried: Arc<AtomicBool>,
+    /// How many there will have been when the one that goes on, or the last one, has ended.
+    begun: AtomicU64,
+    microprocess: Mutex<Option<Microprocess>>,
+}
+
+/// A collection that may be given up, because the collector is killed: the next collector makes it.
+struct Attempt<'a> {
+    collector: &'a Collector,
+    kernel: &'a Kernel,
+}
+
+impl<'a> Attempt<'a> {
+    fn begin(collector: &'a Collector, kernel: &'a Kernel) -> Self {
+        collector.begun.store(kernel.heap.statistics().collections + 1, Ordering::Release);
+        collector.hurried.store(false, Ordering::Release);
+        Self { collector, kernel }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let Self { collector, kernel } = *self;
+        collector.goes_on.store(false, Ordering::Release);
+        let ended = kernel.heap.statistics().collections;
+        if collector.begun.swap(ended, Ordering::AcqRel) > ended {
+            kernel.heap.forget_cycle();
+            collector.due.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Collector {
+    /// Asks for a collection at once: who asks waits for memory.
+    pub(crate) fn request(&self) {
+        self.wanted.store(true, Ordering::Release);
+        if self.goes_on.load(Ordering::Acquire)
+            && let Some(microprocess) = lock(&self.microprocess).as_ref()
+        {
+            microprocess.set_priority(Priority::HIGHEST);
+        }
+        super::wake(&self.microprocess);
+    }
+
+    /// A collection is due, unless one goes on.
+    pub(crate) fn request_soon(&self) {
+        if !self.goes_on.load(Ordering::Acquire) && !self.due.swap(true, Ordering::AcqRel) {
+            super::wake(&self.microprocess);
+        }
+    }
+
+    /// Sees that there will have been so many collections.
+    pub(crate) fn request_until(&self, collections: u64) {
+        if self.begun.load(Ordering::Acquire) < collections {
+            self.due.store(true, Ordering::Release);
+            super::wake(&self.microprocess);
+        }
+    }
+
+    /// How many collections there will have been when one that begins from now on has ended.
+    pub(crate) fn next(&self) -> u64 {
+        self.begun.load(Ordering::Acquire) + 1
+    }
+
+    /// Who collects.
+    #[cfg(test)]
+    pub(crate) fn microprocess(&self) -> Microprocess {
+        (*lock(&self.microprocess)).expect("the system is booted")
+    }
+
+    /// The thread's body: collects when asked, until the process ends.
+    pub(crate) fn run(&self, kernel: &Kernel) {
+        *lock(&self.microprocess) = Some(Microprocess::current());
+        loop {
+            let due = self.due.swap(false, Ordering::AcqRel);
+            let wanted = self.wanted.swap(false, Ordering::AcqRel);
+            if !due && !wanted {
+                park();
+                continue;
+            }
+            let attempt = Attempt::begin(self, kernel);
+            let stood = if wanted || !kernel.heap.collects_beside() {
+                let begin = Instant::now();
+                kernel.threads.stop_the_world(|threads| collect(kernel, threads));
+                begin.elapsed()
+            } else {
+                self.collect_beside(kernel)
+            };
+            drop(attempt);
+            kernel.policies.collected(kernel, stood);
+        }
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) || self.hurried.load(Ordering::Acquire)
+    }
+
+    /// A collection beside the threads; how long the world stood still.
+    fn collect_beside(&self, kernel: &Kernel) -> Duration {
+        let mut marks = kernel.heap.empty_marks();
+        let mut parts = Vec::new();
+        let me = Microprocess::current();
+        self.goes_on.store(true, Ordering::Release);
+        let begin = Instant::now();
+        let mut cycle = kernel.threads.stop_the_world(|threads| {
+            let hurried = Arc::clone(&self.hurried);
+            let hurry = move || {
+                hurried.store(true, Ordering::Release);
+                me.set_priority(Priority::HIGHEST);
+            };
+            kernel.heap.begin_cycle(&mut marks, Box::new(hurry), |marker| {
+                parts = kernel.note_roots(threads, marker);
+            })
+        });
+        let stood = begin.elapsed();
+        me.set_priority(Priority::NORMAL);
+        for part in &mut parts {
+            begin_part(&mut cycle, part);
+            while !self.is_hurried() && !cycle.mark_some(SCANS) {}
+            if self.is_hurried() {
+                break;
+            }
+            part.end(cycle.known_bytes());
+        }
+        me.set_priority(Priority::HIGHEST);
+        let begin = Instant::now();
+        let dead =
+            kernel.threads.stop_the_world(|threads| self.finish(kernel, threads, cycle, parts));
+        drop(dead);
+        stood + begin.elapsed()
+    }
+
+    fn finish(
+        &self,
+        kernel: &Kernel,
+        threads: &[Arc<LispThread>],
+        mut cycle: Cycle<'_>,
+        mut parts: Vec<Roots>,
+    ) -> Dead {
+        for part in parts.iter_mut().filter(|part| !part.has_ended()) {
+            begin_part(&mut cycle, part);
+            cycle.mark_all();
+            part.end(cycle.known_bytes());
+        }
+        let (_, dead) = cycle.finish();
+        kernel.settle(parts);
+        if self.wanted.swap(false, Ordering::AcqRel) {
+            // Who waits for memory needs what has become garbage meanwhile, too.
+            collect(kernel, threads);
+        }
+        dead
+    }
+}
+
+fn begin_part(cycle: &mut Cycle<'_>, part: &mut Roots) {
+    part.begin(cycle.known_bytes());
+    cycle.mark(&part.values);
+}
+
+fn collect(kernel: &Kernel, threads: &[Arc<LispThread>]) {
+    kernel.heap.collect(|marker| kernel.trace(threads, marker));
+}
