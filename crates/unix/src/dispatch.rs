@@ -69,7 +69,12 @@ impl Request<'_> {
             libc::SYS_openat => self.open(self.int(0), 1, self.word(2), self.word(3)),
             libc::SYS_stat => self.stat(AT_FDCWD, 0, 1, 0),
             libc::SYS_lstat => self.stat(AT_FDCWD, 0, 1, libc::AT_SYMLINK_NOFOLLOW),
-            libc::SYS_newfstatat => self.stat(self.int(0), 1, 2, self.int(3)),
+            libc::SYS_newfstatat => {
+                if self.int(3) == libc::AT_EMPTY_PATH {
+                    self.rewrite_site();
+                }
+                self.stat(self.int(0), 1, 2, self.int(3))
+            }
             libc::SYS_statx => self.statx(),
             libc::SYS_statfs => self.statfs(),
             libc::SYS_access => self.access(AT_FDCWD, 0, self.int(1), 0),

@@ -54,6 +54,7 @@ mod proc;
 mod processes;
 mod server;
 mod shared_memory;
+mod sites;
 mod sockets;
 mod trace;
 mod walk;

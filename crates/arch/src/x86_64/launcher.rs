@@ -5,12 +5,13 @@
 //!          16  start       asks for a plan, carries it out, enters the program
 //!              exec        system call, then RETURN with its answer
 //!              chdir       fchdir, close of the same descriptor, then RETURN with fchdir's answer
+//!              stat        called from a rewritten site of newfstatat: fstat, where that is what is meant
 //! ```
 //!
 //! It decides nothing: the server fills in a plan, records of seven words: a system call's number and six arguments, or
 //! [`ZERO`], address, length, or [`END`]. Registers in at `start`: the kernel's stack of a new program. Out: the same
 //! stack, every register zero. `exec` and `chdir` are entered by a change of registers, never called; what comes after RETURN
-//! is not reached. Position-independent, never run in place: it is copied into an ELF file.
+//! is not reached. `stat` is called with a call's registers, and returns as that call does: it changes `rax`, `rcx` and `r11` alone. Position-independent, never run in place: it is copied into an ELF file.
 
 use core::arch::global_asm;
 
@@ -31,9 +32,9 @@ global_asm!(
     ".pushsection .rodata.kyocho_launcher,\"a\",@progbits",
     // Whoever asks for them may be compiled apart.
     ".globl kyocho_launcher, kyocho_launcher_start, kyocho_launcher_exec",
-    ".globl kyocho_launcher_chdir, kyocho_launcher_end",
+    ".globl kyocho_launcher_chdir, kyocho_launcher_stat, kyocho_launcher_end",
     ".hidden kyocho_launcher, kyocho_launcher_start, kyocho_launcher_exec",
-    ".hidden kyocho_launcher_chdir, kyocho_launcher_end",
+    ".hidden kyocho_launcher_chdir, kyocho_launcher_stat, kyocho_launcher_end",
     ".balign 16",
     "kyocho_launcher: .asciz \"/proc/self/exe\"",
     ".balign 16",
@@ -108,6 +109,24 @@ global_asm!(
     "mov eax, {answer}",
     "syscall",
     "ud2",
+    "kyocho_launcher_stat:",
+    "cmp r10d, 0x1000", // AT_EMPTY_PATH, and nothing else
+    "jne 8f",
+    "test edi, edi", // AT_FDCWD is no descriptor
+    "js 8f",
+    "test rsi, rsi",
+    "jz 7f",
+    "cmp byte ptr [rsi], 0",
+    "jne 8f",
+    "7: push rsi",
+    "mov rsi, rdx",
+    "mov eax, 5", // fstat
+    "syscall",
+    "pop rsi",
+    "ret",
+    "8: mov eax, 262", // newfstatat
+    "syscall",
+    "ret",
     "kyocho_launcher_end:",
     ".popsection",
     plan_bytes = const PLAN_BYTES_MAX,
@@ -122,6 +141,7 @@ unsafe extern "C" {
     static kyocho_launcher_start: u8;
     static kyocho_launcher_exec: u8;
     static kyocho_launcher_chdir: u8;
+    static kyocho_launcher_stat: u8;
     static kyocho_launcher_end: u8;
 }
 
@@ -136,6 +156,8 @@ pub struct Launcher {
     pub exec: usize,
     /// Where a client goes to change its directory.
     pub chdir: usize,
+    /// Where a rewritten site calls.
+    pub stat: usize,
 }
 
 impl Launcher {
@@ -152,6 +174,7 @@ impl Launcher {
             start: offset(&raw const kyocho_launcher_start),
             exec: offset(&raw const kyocho_launcher_exec),
             chdir: offset(&raw const kyocho_launcher_chdir),
+            stat: offset(&raw const kyocho_launcher_stat),
         }
     }
 }

@@ -446,6 +446,57 @@ static void datagrams(void) {
     pthread_join(thread, 0);
 }
 
+static void must_be(long answer, const struct stat *status, const struct stat *expected) {
+    if (answer || status->st_ino != expected->st_ino || status->st_dev != expected->st_dev || status->st_mode != expected->st_mode) {
+        printf("another file: %ld %s\n", answer, strerror(errno));
+        exit(1);
+    }
+}
+
+static void *ask(void *unused) {
+    struct stat status;
+    for (int i = 0; i < 200; i++) REFUSED_AS(EBADF, fstat(999, &status));
+    return 0;
+}
+
+/* `fstat`, many times; what looks like it; and a call of the program's own that has the same bytes, in memory that is its own, and that is a file's. */
+static void sites(void) {
+    struct stat root, here, status;
+    int file = open("/", O_RDONLY);
+    pthread_t thread;
+    if (stat("/", &root) || stat(".", &here)) exit(1);
+    for (int i = 0; i < 300; i++) {
+        must_be(fstat(file, &status), &status, &root);
+        must_be(fstatat(file, "", &status, AT_EMPTY_PATH), &status, &root);
+        must_be(fstatat(AT_FDCWD, "", &status, AT_EMPTY_PATH), &status, &here);
+        must_be(fstatat(file, ".", &status, AT_EMPTY_PATH), &status, &root);
+        if (i == 100) {
+            pid_t child = fork();
+            if (child == 0) _exit(fstat(file, &status) || status.st_ino != root.st_ino);
+            int ended;
+            if (waitpid(child, &ended, 0) != child || ended) exit(1);
+        }
+    }
+    REFUSED_AS(EBADF, fstat(-1, &status));
+    REFUSED_AS(EBADF, fstat(999, &status));
+    REFUSED_AS(EFAULT, fstat(file, (void *)8));
+    REFUSED_AS(ENOENT, fstatat(file, "", &status, 0));
+    REFUSED_AS(ENOTDIR, fstatat(open("/etc/passwd", O_RDONLY), "x", &status, AT_EMPTY_PATH));
+    for (int i = 0; i < 3; i++) {
+        pthread_create(&thread, 0, ask, 0);
+        ask(0);
+        pthread_join(thread, 0);
+    }
+    static const unsigned char site[] = {0x41, 0x89, 0xca, 0xb8, 0x06, 0x01, 0, 0, 0x0f, 0x05, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77, 0x00, 0xc3};
+    for (int kind = 0; kind < 2; kind++) {
+        int backing = memfd_create("code", 0), flags = kind ? MAP_SHARED : MAP_PRIVATE;
+        if (ftruncate(backing, 4096)) exit(1);
+        if (pwrite(backing, site, sizeof site, 0) != sizeof site) exit(1);
+        unsigned char *code = mmap(0, 4096, PROT_READ | PROT_EXEC, flags, backing, 0);
+        for (int i = 0; i < 3; i++) must_be(((int (*)(int, const char *, struct stat *, int))code)(file, "", &status, AT_EMPTY_PATH), &status, &root);
+    }
+}
+
 int main(int count, char **words) {
     const char *attack = words[1];
     secret = words[2];
@@ -461,6 +512,7 @@ int main(int count, char **words) {
     else if (!strcmp(attack, "loopback")) loopback();
     else if (!strcmp(attack, "objects")) objects(words + 2);
     else if (!strcmp(attack, "datagrams")) datagrams();
+    else if (!strcmp(attack, "sites")) sites();
     else if (!strcmp(attack, "memory")) memory();
     else if (!strcmp(attack, "outlive")) outlive();
     else if (!strcmp(attack, "stay")) stay();
