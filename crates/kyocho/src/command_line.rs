@@ -1,6 +1,7 @@
 //! The command line, as clap reads it. Help texts live here and teach by example.
 
 use crate::dsm::Dsm;
+use crate::jupyter::Jupyter;
 use crate::serve::address::Address;
 use clap::{Args, Parser, Subcommand};
 use core::time::Duration;
@@ -18,6 +19,7 @@ Examples:
   echo '(display (+ 1 2))' | kyocho      evaluate what comes on standard input
   kyocho unix --mount .:/src:ro -- sh    a shell that sees the current folder, for reading, as /src
   kyocho serve; kyocho connect           many users, each within limits
+  kyocho jupyter install --user          notebooks in Scheme
   kyocho top                             watch the threads of all running systems
   kyocho ps --json; kyocho kill 4711:12  list them; end one
   kyocho trace -- kyocho run primes.scm  a timeline for ui.perfetto.dev
@@ -71,6 +73,9 @@ pub(crate) enum Command {
         #[arg(long, hide = true, conflicts_with = "socket")]
         handed: bool,
     },
+    /// A kernel for Jupyter notebooks: make it known, run it.
+    #[command(subcommand)]
+    Jupyter(Jupyter),
     /// What concerns address spaces that run already.
     #[command(flatten)]
     Control(Control),

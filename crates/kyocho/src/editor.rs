@@ -89,6 +89,11 @@ impl PromptHelper {
 /// Characters that end a Scheme identifier.
 const DELIMITERS: [char; 8] = ['(', ')', '\'', '`', ',', '"', ';', '['];
 
+/// Whether it stands beside a name, not in it.
+pub(crate) fn is_delimiter(c: char) -> bool {
+    c.is_whitespace() || DELIMITERS.contains(&c)
+}
+
 impl Completer for PromptHelper {
     type Candidate = String;
 
@@ -102,7 +107,7 @@ impl Completer for PromptHelper {
         let start = before
             .char_indices()
             .rev()
-            .find(|(_, c)| c.is_whitespace() || DELIMITERS.contains(c))
+            .find(|&(_, c)| is_delimiter(c))
             .map_or(0, |(at, c)| at + c.len_utf8());
         let prefix = &before[start..];
         if prefix.is_empty() {

@@ -9,6 +9,7 @@ mod connect;
 mod deep;
 mod dsm;
 mod editor;
+mod jupyter;
 mod order;
 mod prompt;
 mod ps;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
         Some(Command::Serve { config, listen }) => serve::command(options, config, listen),
         Some(Command::Connect { .. }) => unreachable!("handled above"),
+        Some(Command::Jupyter(command)) => jupyter::command(&command, options),
         Some(Command::Tour) => tour::command(options),
         Some(Command::Control(_) | Command::Unix(_) | Command::Dsm(_)) => {
             unreachable!("handled above")

@@ -1,0 +1,47 @@
+//! The connection file: where a front end expects the kernel's sockets, and the key that both sign with.
+
+use serde::Deserialize;
+use std::path::Path;
+
+/// A connection file, as Jupyter writes it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Connection {
+    transport: String,
+    ip: String,
+    pub(super) shell_port: u16,
+    pub(super) iopub_port: u16,
+    pub(super) stdin_port: u16,
+    pub(super) control_port: u16,
+    pub(super) hb_port: u16,
+    /// Without one nothing is signed.
+    pub(super) key: String,
+    signature_scheme: String,
+}
+
+/// The only scheme there is.
+const SCHEME: &str = "hmac-sha256";
+
+impl Connection {
+    /// Reads a connection file.
+    ///
+    /// # Errors
+    /// The host's; what is no connection file, or wants something that there is not.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let named = |message: String| format!("{}: {message}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+        let own: Self = serde_json::from_str(&text).map_err(|error| named(error.to_string()))?;
+        if own.transport != "tcp" {
+            return Err(named(format!("transport {}: there is tcp alone", own.transport)));
+        }
+        if !own.key.is_empty() && own.signature_scheme != SCHEME {
+            let scheme = &own.signature_scheme;
+            return Err(named(format!("signature scheme {scheme}: there is {SCHEME} alone")));
+        }
+        Ok(own)
+    }
+
+    /// A port as `ZeroMQ` names it.
+    pub(super) fn endpoint(&self, port: u16) -> String {
+        format!("tcp://{}:{port}", self.ip)
+    }
+}
