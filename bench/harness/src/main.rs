@@ -1,9 +1,9 @@
 //! Runs what is measured side by side and writes it as Markdown, JSON and SVG.
 //!
-//! Eight parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
+//! Nine parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
 //! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and
 //! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (what paper 2 asks of page tables and TLBs), `gates` (calls between
-//! address spaces beside a Unix socket), `dsm` (paper 3's figures and table 3), `unix` (paper 2's UNIX server beside the host alone). A part gives its tables, its figures for a program, and its plots.
+//! address spaces beside a Unix socket), `dsm` (paper 3's figures and table 3), `unix` (paper 2's UNIX server beside the host alone), `sessions` (a thousand sessions of one server). A part gives its tables, its figures for a program, and its plots.
 
 mod build;
 mod cells;
@@ -17,6 +17,7 @@ mod pagetable;
 mod process;
 mod progress;
 mod statistics;
+mod sessions;
 mod threads;
 mod unix;
 
@@ -85,6 +86,8 @@ enum PartName {
     Dsm,
     /// Paper 2: programs under the UNIX server, beside the same programs run natively
     Unix,
+    /// Paper 4: a thousand sessions of one server
+    Sessions,
 }
 
 /// What one part came to.
@@ -137,7 +140,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(options.build_into())
         .map_err(|failure| format!("cannot make {}: {failure}", options.out.display()))?;
-    let all: [(PartName, Measure); 8] = [
+    let all: [(PartName, Measure); 9] = [
         (PartName::Threads, threads::run),
         (PartName::Lisp, lisp::run),
         (PartName::Cells, cells::run),
@@ -146,6 +149,7 @@ fn run(options: &Options) -> Result<(), String> {
         (PartName::Gates, gates::run),
         (PartName::Dsm, dsm::run),
         (PartName::Unix, unix::run),
+        (PartName::Sessions, sessions::run),
     ];
     let mut whole = serde_json::Map::new();
     for (name, measure) in all {

@@ -1,9 +1,12 @@
 //! Many sessions: how long does an evaluation take beside a thousand others, and what does a session cost?
 //!
-//! `cargo bench -p kyocho --bench sessions [-- SESSIONS SECONDS]`: connects so many sessions (1,000) to one `kyocho serve`, has each
+//! `cargo bench -p kyocho --bench sessions [-- SESSIONS SECONDS [--json]]`: connects so many sessions (1,000) to one `kyocho serve`, has each
 //! evaluate `(+ 40 2)` once a second for so long (10 s), checks the answer, and prints the times from request to answer and the
 //! server's resident memory. The clients are microprocesses of this process. Target: p99 at most 20 ms, at most 200 KB
 //! a session.
+//!
+//! Baseline, in the same run: the same clients at a server that has a kernel thread a connection and always answers the same; what it takes is the
+//! host's and the clients' own.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use core::time::Duration;
@@ -18,27 +21,96 @@ const SECONDS: usize = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 const WELCOME: &str = r#"{"show":"welcome","user":"bench"}"#;
 const ANSWER: &str = r#"{"show":"done","values":["42"]}"#;
+/// The word that makes this program the baseline's server.
+const ANSWERER: &str = "--answer-always";
+const THREAD_STACK_BYTES: usize = 64 * 1024;
 
 fn main() {
-    let mut numbers = std::env::args().filter_map(|word| word.parse().ok());
+    let words: Vec<String> = std::env::args().collect();
+    if let Some(at) = words.iter().position(|word| word == ANSWERER) {
+        return answer_always(Path::new(&words[at + 1]));
+    }
+    let is_json = words.iter().any(|word| word == "--json");
+    let mut numbers = words.iter().filter_map(|word| word.parse().ok());
     let sessions: usize = numbers.next().unwrap_or(SESSIONS);
     let seconds: usize = numbers.next().unwrap_or(SECONDS);
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sessions");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
-    let mut server = serve(&folder);
-    let resident_before = resident_kib(&server);
-    let (mut times_ns, resident) = run(|| evaluate(&folder, &server, sessions, seconds)).unwrap();
+    for (name, start) in [("threads", threads as fn(&Path) -> Child), ("kyocho", serve)] {
+        let found = measure(&folder, start(&folder), sessions, seconds);
+        if is_json {
+            println!("{}", found.to_json(name, sessions));
+        } else {
+            println!("{name}: {sessions} connections, {} answers, one a second each", found.count);
+            println!(
+                "  p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms; {:.1} KiB a connection",
+                found.p50_ms, found.p99_ms, found.longest_ms, found.each_kib
+            );
+        }
+    }
+}
+
+/// What a server took.
+struct Found {
+    count: usize,
+    p50_ms: f64,
+    p99_ms: f64,
+    longest_ms: f64,
+    each_kib: f64,
+}
+
+impl Found {
+    fn to_json(&self, server: &str, sessions: usize) -> serde_json::Value {
+        serde_json::json!({
+            "server": server, "sessions": sessions, "answers": self.count, "p50_ms": self.p50_ms,
+            "p99_ms": self.p99_ms, "longest_ms": self.longest_ms, "kib_a_session": self.each_kib,
+        })
+    }
+}
+
+fn measure(folder: &Path, mut server: Child, sessions: usize, seconds: usize) -> Found {
+    let before_kib = resident_kib(&server);
+    let (mut times_ns, kib) = run(|| evaluate(folder, &server, sessions, seconds)).unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
+    std::fs::remove_file(folder.join("s")).unwrap();
     times_ns.sort_unstable();
     let at = |part: f64| times_ns[((times_ns.len() - 1) as f64 * part) as usize] as f64 / 1e6;
-    println!("{sessions} sessions, {} evaluations, one a second each", times_ns.len());
-    println!("  p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms", at(0.5), at(0.99), at(1.0));
-    let each = resident.saturating_sub(resident_before) as f64 / sessions as f64;
-    println!(
-        "  server: {resident_before} KiB before, {resident} KiB with them: {each:.1} KiB a session"
-    );
+    let each_kib = kib.saturating_sub(before_kib) as f64 / sessions as f64;
+    let (p50_ms, p99_ms, longest_ms) = (at(0.5), at(0.99), at(1.0));
+    Found { count: times_ns.len(), p50_ms, p99_ms, longest_ms, each_kib }
+}
+
+/// The baseline's server, as a process of its own.
+fn threads(folder: &Path) -> Child {
+    let mut server = Command::new(std::env::current_exe().unwrap())
+        .arg(ANSWERER)
+        .arg(folder.join("s"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It says so when it listens.
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    server
+}
+
+fn answer_always(path: &Path) {
+    let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+    println!("listens");
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let body = move || {
+            stream.write_all(format!("{WELCOME}\n").as_bytes()).unwrap();
+            let mut buffer = [0; 256];
+            // A client that has gone ends its thread.
+            while let Ok(1..) = stream.read(&mut buffer) {
+                stream.write_all(format!("{ANSWER}\n").as_bytes()).unwrap();
+            }
+        };
+        drop(kyocho_sys::thread::start("answers", THREAD_STACK_BYTES, body).unwrap());
+    }
 }
 
 fn serve(folder: &Path) -> Child {
