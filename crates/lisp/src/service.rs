@@ -1,5 +1,5 @@
-//! The services that are threads (paper 4, §3.1): the system-call thread, the collector, the keeper of [`shares`], and the watchdog of
-//! [policies](policy).
+//! The services that are threads (paper 4, §3.1): the system-call thread, the collector, the keeper of [`shares`], and the
+//! [`watchdog`].
 //!
 //! ```text
 //! thread: cache empty --request--> system-call thread: refill --unpark--> thread runs on
@@ -12,9 +12,11 @@
 mod collector;
 pub(crate) mod policy;
 mod shares;
+mod watchdog;
 
 pub(crate) use collector::Collector;
 pub(crate) use shares::Shares;
+pub(crate) use watchdog::Watchdog;
 
 use crate::heap::OutOfMemory;
 use crate::heap::cells::CellWords;

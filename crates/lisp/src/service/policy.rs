@@ -25,7 +25,7 @@ use crate::system::kernel::{Kernel, lock};
 use crate::thread::lisp_thread::{LispThread, REQUEST_ABANDON};
 use core::fmt;
 use core::time::Duration;
-use kyocho_microprocess::{Microprocess, park, park_timeout};
+use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::clock::monotonic_ns;
 use scheduler::Row;
 use std::sync::{Arc, Mutex};
@@ -106,13 +106,12 @@ enum Question {
     Collection(Statistics),
 }
 
-/// The seats, and the service that watches over those who sit there.
+/// The seats; the [watchdog](super::watchdog) watches over those who sit there.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     seats: [Mutex<Seat>; KINDS.len()],
     /// What threads tell the scheduler's policy.
     pub(crate) notes: Arc<Notes>,
-    microprocess: Mutex<Option<Microprocess>>,
 }
 
 impl Policies {
@@ -139,7 +138,7 @@ impl Policies {
             }
         }
         drop(seat);
-        super::wake(&self.microprocess);
+        kernel.watchdog.wake();
     }
 
     /// The built-in policy decides again, where it does not already.
@@ -213,10 +212,10 @@ impl Policies {
     }
 
     /// Some time has passed: threads that something has happened to are told of.
-    pub(super) fn tick(&self) {
+    pub(super) fn tick(&self, kernel: &Kernel) {
         if self.notes.are_wanted() && !self.notes.is_empty() {
             lock(self.seat(Kind::Scheduler)).ask();
-            super::wake(&self.microprocess);
+            kernel.watchdog.wake();
         }
     }
 
@@ -230,25 +229,17 @@ impl Policies {
             if kind == Kind::Collector {
                 seat.statistics = kernel.heap.statistics();
                 seat.ask();
-                super::wake(&self.microprocess);
-            }
-        }
-    }
-
-    /// The watchdog's body, until the process ends.
-    pub(crate) fn run(&self, kernel: &Kernel) {
-        *lock(&self.microprocess) = Some(Microprocess::current());
-        loop {
-            let ends_ns = KINDS.into_iter().filter_map(|kind| self.watch(kernel, kind)).min();
-            match ends_ns {
-                Some(ns) => park_timeout(Duration::from_nanos(ns.saturating_sub(monotonic_ns()))),
-                None => park(),
+                kernel.watchdog.wake();
             }
         }
     }
 
     /// Dismisses who is late; until when who has a question may answer.
-    fn watch(&self, kernel: &Kernel, kind: Kind) -> Option<u64> {
+    pub(super) fn watch(&self, kernel: &Kernel) -> Option<u64> {
+        KINDS.into_iter().filter_map(|kind| self.watch_over(kernel, kind)).min()
+    }
+
+    fn watch_over(&self, kernel: &Kernel, kind: Kind) -> Option<u64> {
         let mut seat = lock(self.seat(kind));
         let holder = seat.holder.as_ref()?;
         let ends_ns = holder.asked_ns?.saturating_add(holder.patience_ns);
@@ -258,11 +249,5 @@ impl Policies {
         let patience = Duration::from_nanos(holder.patience_ns);
         self.vacate(kernel, kind, &mut seat, Some(format!("no answer within {patience:?}")));
         None
-    }
-
-    /// The microprocess of the watchdog.
-    #[cfg(test)]
-    pub(crate) fn microprocess(&self) -> Microprocess {
-        (*lock(&self.microprocess)).expect("the system is booted")
     }
 }

@@ -69,7 +69,7 @@ impl Shares {
             let active_ns = kernel.active_virtual_times_ns();
             let before_ns = self.floor_ns.load(Ordering::Relaxed);
             self.floor_ns.store(share::floor(before_ns, active_ns.into_iter()), Ordering::Relaxed);
-            kernel.policies.tick();
+            kernel.policies.tick(kernel);
             if !self.interrupt() {
                 self.is_ticking.swap(false, Ordering::AcqRel);
                 // A step that began meanwhile may have found it ticking still.

@@ -175,8 +175,8 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     say("gc", format!("mark-region, marks beside the threads; heap up to {mib} MiB"));
     serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
     say("shares", "who runs for more than his share runs behind others".to_owned());
-    serve("policies", &kernel, |kernel| kernel.policies.run(kernel))?;
-    say("policies", "of scheduler and collector; one in Lisp is watched".to_owned());
+    serve("watchdog", &kernel, |kernel| kernel.watchdog.run(kernel))?;
+    say("watchdog", "policies in Lisp answer in time, terminated threads end".to_owned());
     load_prelude(&kernel).map_err(BootError::Prelude)?;
     kernel.note_booted();
     for folder in &kernel.options.library_path {

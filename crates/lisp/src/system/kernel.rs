@@ -10,7 +10,7 @@ use crate::machine::{Hooks, condition, control};
 use crate::raise::{Cause, Raise, Result};
 use crate::report::Report;
 use crate::service::policy::Policies;
-use crate::service::{Collector, Shares, SystemCall};
+use crate::service::{Collector, Shares, SystemCall, Watchdog};
 use crate::syntax::datum::{Datum, Span};
 use crate::syntax::environment::Environment;
 use crate::syntax::error::SyntaxError;
@@ -50,6 +50,7 @@ pub(crate) struct Kernel {
     pub(crate) collector: Collector,
     pub(crate) shares: Shares,
     pub(crate) policies: Policies,
+    pub(crate) watchdog: Watchdog,
     pub(crate) calls: Calls,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,
@@ -183,6 +184,7 @@ impl Kernel {
             collector: Collector::default(),
             shares,
             policies,
+            watchdog: Watchdog::default(),
             calls: Calls::default(),
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,

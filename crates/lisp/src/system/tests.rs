@@ -120,11 +120,54 @@ fn a_thread_is_terminated_in_every_state() {
         ("(kill (lambda () (channel-send! full 1)))", "(out in)"),
         ("(kill (lambda () (thread-join! (spawn (lambda () (thread-sleep! 60))))))", "(out in)"),
         ("(kill (lambda () (let loop ((l '())) (loop (cons 1 '())))))", "(out in)"),
+        ("(kill (lambda () (let loop () (gc) (loop))))", "(out in)"),
+        ("(define long (iota 1000000)) (kill (lambda () (let loop () (member 'x long) (loop))))", "(out in)"),
+        ("(kill (lambda () (let loop () (vector-fill! (make-vector 1000000 0) 1) (loop))))", "(out in)"),
+        ("(kill (lambda () (let loop () (expt 3 100000) (loop))))", "(out in)"),
+        ("(kill (lambda () (suspend (thread-number (current-thread))) (let loop () (loop))))", "(out in)"),
+        ("(define listener (tcp-listen \"127.0.0.1\" 0)) (kill (lambda () (socket-accept listener)))", "(out in)"),
+        (
+            "(define port (string->number (car (reverse (string-split (socket-address listener) #\\:)))))
+             (define client (tcp-connect \"127.0.0.1\" port))
+             (kill (lambda () (read-char (socket-input-port client))))",
+            "(out in)",
+        ),
         (
             "(let ((t (make-thread (lambda () 1)))) (thread-terminate! t)
                (guard (e ((terminated-thread-exception? e) 'never)) (thread-join! t)))",
             "never",
         ),
+    ]);
+}
+
+#[test]
+fn a_terminated_thread_ends_whatever_it_does_last() {
+    const LAST: &str = "
+        (define m (make-mutex))
+        (define (kill last)
+          (let* ((ready (make-channel 1))
+                 (t (spawn (lambda ()
+                      (mutex-lock! m)
+                      (dynamic-wind
+                        (lambda () #f)
+                        (lambda () (channel-send! ready #t) (thread-sleep! 1000))
+                        last)))))
+            (channel-receive ready)
+            (thread-terminate! t)
+            (list (guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t 200))
+                  (guard (e ((abandoned-mutex-exception? e) (mutex-unlock! m) 'abandoned)) (mutex-lock! m)))))
+        'ready";
+    check(&[
+        (LAST, "ready"),
+        ("(kill (lambda () (let loop () (loop))))", "(ended abandoned)"),
+        ("(kill (lambda () (thread-sleep! 1000)))", "(ended abandoned)"),
+        ("(kill (lambda () (raw-sleep 1000)))", "(ended abandoned)"),
+        ("(kill (lambda () (channel-receive (make-channel))))", "(ended abandoned)"),
+        (
+            "(kill (lambda () (suspend (thread-number (current-thread))) (let loop () (loop))))",
+            "(ended abandoned)",
+        ),
+        ("(length (threads))", "1"),
     ]);
 }
 

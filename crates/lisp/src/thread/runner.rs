@@ -300,6 +300,9 @@ impl Runner {
         if requests & REQUEST_TERMINATE != 0 && !self.terminating {
             self.terminating = true;
             withdraw(machine, thread);
+            if !machine.mutator.context.winders.is_nil() {
+                self.kernel.watchdog.ends(thread);
+            }
             machine.unwind();
             return None;
         }

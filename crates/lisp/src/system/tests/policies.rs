@@ -261,7 +261,7 @@ fn the_watchdog_of_policies_is_started_again() {
     within_watchdog(|| {
         let system = boot(on(1));
         let mut session = with_tools(&system);
-        let watchdog = system.kernel.policies.microprocess();
+        let watchdog = system.kernel.watchdog.microprocess();
         watchdog.kill().unwrap();
         let text = "(install-policy! 'collector (lambda (question) (let loop () (loop))) 0.05) (dismissal 'collector)";
         assert_eq!(last(&mut session, text), "\"no answer within 50ms\"");
