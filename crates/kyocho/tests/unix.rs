@@ -234,6 +234,26 @@ print(events)'";
 }
 
 #[test]
+fn names_and_paths_are_as_long_as_outside() {
+    let test = "names_and_paths_are_as_long_as_outside";
+    if !(is_permitted(test) && is_installed(test, "python3")) {
+        return;
+    }
+    let script = "python3 -c '
+import os, shutil
+def tried(call):
+    try: return call()
+    except OSError as error: return error.errno
+name, deep = \"n\" * 255, \"/\".join([\"d\" * 250] * 15)
+last = deep + \"/\" + \"f\" * (4095 - len(deep) - 1)
+print(tried(lambda: os.mkdir(name)), tried(lambda: os.mkdir(name + \"n\")), tried(lambda: os.rename(name, name + \"n\")), os.path.isdir(name))
+print(tried(lambda: os.symlink(\"x\" * 4095, \"l\")), tried(lambda: os.symlink(\"x\" * 4096, \"m\")), len(os.readlink(\"l\")), tried(lambda: os.stat(\"l\")))
+print(tried(lambda: os.makedirs(deep)), tried(lambda: os.mkfifo(last + \"f\")), tried(lambda: os.open(deep + \"/f\", os.O_CREAT)) > 2, tried(lambda: os.stat(last)), tried(lambda: os.stat(last + \"f\")))
+print(tried(lambda: shutil.rmtree(\"d\" * 250)), sorted(os.listdir(\".\")))'";
+    same_inside(&["sh"], script);
+}
+
+#[test]
 fn sockets_have_the_names_that_programs_gave_them() {
     let test = "sockets_have_the_names_that_programs_gave_them";
     if !(is_permitted(test) && is_installed(test, "python3")) {
