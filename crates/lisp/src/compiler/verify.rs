@@ -20,7 +20,9 @@ fn ensure(holds: bool, at: usize, what: &'static str) -> Result<(), Fault> {
 /// The first invariant that the code breaks.
 pub(crate) fn verify(code: &Code) -> Result<(), Fault> {
     let end = code.instructions_end;
-    ensure(end <= code.words.len() && end > PROLOGUE_WORDS, end, "the end is outside the code")?;
+    // What has no clause has no instruction either: nobody enters it.
+    let least = PROLOGUE_WORDS + usize::from(!code.entries.is_empty());
+    ensure((least..=code.words.len()).contains(&end), end, "the end is outside the code")?;
     let mut starts = vec![false; end];
     let mut at = PROLOGUE_WORDS;
     while at < end {

@@ -272,4 +272,10 @@
 
 (test '(1 2 3) `(1 (unquote-splicing (list 2 3))))
 
+;; no clause takes anything
+(define nobody (case-lambda))
+(test #t (procedure? nobody))
+(test-error (nobody))
+(test-error (nobody 1))
+
 (finish)
