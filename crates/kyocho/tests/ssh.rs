@@ -57,6 +57,9 @@ struct Door {
 
 impl Door {
     fn open(test: &str, config: &str, keys: Keys) -> Self {
+        // What an earlier run has kept: its host key may be one that is refused.
+        let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-state"));
+        let _ = std::fs::remove_dir_all(state);
         let mut server = Server::start(test, Some(config), &["ssh:127.0.0.1:0"]);
         let line = server.await_line("ssh:127.0.0.1:");
         let port = line.rsplit_once(':').unwrap().1.trim().to_owned();
