@@ -114,8 +114,8 @@ impl Client {
         self.ask(&Ask::Eval { text: text.to_owned() })?;
         loop {
             if let Answer::Done { values, error, exit } = self.answer()? {
-                values.iter().for_each(|value| terminal::line(value));
-                error.iter().for_each(|error| terminal::complain(error));
+                values.iter().for_each(|value| terminal::value(value));
+                error.iter().for_each(|error| terminal::report(error));
                 return Ok((exit, error.is_some()));
             }
         }

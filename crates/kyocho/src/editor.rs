@@ -1,13 +1,15 @@
 //! Line editing: history kept between runs, completion of bound names, forms over several lines. What names there are,
 //! and what a whole form is, the caller knows.
 
-use crate::{state, terminal};
+use crate::{highlight, state, terminal};
+use core::cell::Cell;
 use rustyline::completion::Completer;
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Editor, Helper};
+use rustyline::{ColorMode, Context, Editor, Helper};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 const HISTORY_LINES_MAX: usize = 10_000;
@@ -24,10 +26,12 @@ impl Prompt {
     /// # Errors
     /// The terminal cannot be used.
     pub(crate) fn new(helper: PromptHelper) -> rustyline::Result<Self> {
+        let has_colours = terminal::has_colours(&std::io::stdout());
         let config = rustyline::Config::builder()
             .max_history_size(HISTORY_LINES_MAX)?
             .completion_type(rustyline::CompletionType::List)
             .auto_add_history(true)
+            .color_mode(if has_colours { ColorMode::Enabled } else { ColorMode::Disabled })
             .build();
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(helper));
@@ -74,6 +78,8 @@ type Names = dyn Fn(&str) -> Vec<String>;
 pub(crate) struct PromptHelper {
     names: Box<Names>,
     is_incomplete: Box<dyn Fn(&str) -> bool>,
+    /// The line has been entered: no parenthesis is at a cursor any more.
+    is_entered: Cell<bool>,
 }
 
 impl PromptHelper {
@@ -82,7 +88,8 @@ impl PromptHelper {
         names: impl Fn(&str) -> Vec<String> + 'static,
         is_incomplete: impl Fn(&str) -> bool + 'static,
     ) -> Self {
-        Self { names: Box::new(names), is_incomplete: Box::new(is_incomplete) }
+        let (names, is_incomplete) = (Box::new(names), Box::new(is_incomplete));
+        Self { names, is_incomplete, is_entered: Cell::new(false) }
     }
 }
 
@@ -131,6 +138,20 @@ impl Hinter for PromptHelper {
     type Hint = String;
 }
 
-impl Highlighter for PromptHelper {}
+/// Asked at each key; a line is shown again as a whole where this says so.
+impl Highlighter for PromptHelper {
+    fn highlight<'l>(&self, line: &'l str, cursor: usize) -> Cow<'l, str> {
+        highlight::scheme(line, (!self.is_entered.get()).then_some(cursor)).into()
+    }
+
+    fn highlight_char(&self, line: &str, cursor: usize, kind: CmdKind) -> bool {
+        self.is_entered.set(kind == CmdKind::ForcedRefresh);
+        match kind {
+            // The editor knows whether a pair is shown that has to go.
+            CmdKind::MoveCursor => highlight::has_pair_at(line, cursor),
+            CmdKind::ForcedRefresh | CmdKind::Other => highlight::is_short(line),
+        }
+    }
+}
 
 impl Helper for PromptHelper {}

@@ -9,6 +9,7 @@ mod connect;
 mod deep;
 mod dsm;
 mod editor;
+mod highlight;
 mod jupyter;
 mod order;
 mod prompt;

@@ -97,8 +97,8 @@ fn evaluate(session: &mut Session, line: &str) -> Option<ExitCode> {
         }
     };
     match session.eval(&text, "prompt") {
-        Ok(evaluation) => evaluation.values.iter().for_each(|value| terminal::line(value)),
-        Err(report) => terminal::complain(&report.to_string()),
+        Ok(evaluation) => evaluation.values.iter().for_each(|value| terminal::value(value)),
+        Err(report) => terminal::report(&report.to_string()),
     }
     session.exit_code().map(ExitCode::from)
 }

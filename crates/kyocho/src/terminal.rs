@@ -1,7 +1,8 @@
 //! The only place that prints. A closed pipe ends the command quietly, as `head` expects.
 
+use crate::highlight;
 use kyocho_lisp::system::CLOSED_OUTPUT_EXIT;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Prints a line to standard output.
 pub(crate) fn line(text: &str) {
@@ -13,6 +14,11 @@ pub(crate) fn line(text: &str) {
 pub(crate) fn text(text: &str) {
     let mut out = std::io::stdout().lock();
     exit_unless(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Prints a value to standard output, in colours where it is a terminal that has some.
+pub(crate) fn value(text: &str) {
+    if has_colours(&std::io::stdout()) { line(&highlight::scheme(text, None)) } else { line(text) }
 }
 
 fn exit_unless(written: std::io::Result<()>) {
@@ -27,4 +33,21 @@ pub(crate) fn complain(text: &str) {
     // Where not even this can be told, the exit code still tells that something went wrong.
     // In one piece: programs that are started from here write there as well.
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Prints the report of an error to standard error, in colours where it is a terminal that has some.
+pub(crate) fn report(text: &str) {
+    if has_colours(&std::io::stderr()) {
+        complain(&highlight::report(text));
+    } else {
+        complain(text);
+    }
+}
+
+/// Whether it is a terminal that has colours, of a user who wants some (<https://no-color.org>).
+pub(crate) fn has_colours(stream: &impl IsTerminal) -> bool {
+    let says = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    stream.is_terminal()
+        && says("NO_COLOR").is_none()
+        && says("TERM").is_some_and(|terminal| terminal != "dumb")
 }

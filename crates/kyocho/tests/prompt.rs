@@ -15,10 +15,14 @@ fn state_folder(name: &str) -> PathBuf {
     folder
 }
 
-fn prompt(state: &Path) -> PtySession {
+fn command(state: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
     command.env("XDG_STATE_HOME", state).env("TERM", "xterm").env_remove("NO_COLOR");
-    spawn_command(command, Some(WATCHDOG_MS)).expect("a pseudo-terminal opens")
+    command
+}
+
+fn prompt(state: &Path) -> PtySession {
+    spawn_command(command(state), Some(WATCHDOG_MS)).expect("a pseudo-terminal opens")
 }
 
 /// What the line editor writes once it listens: bracketed paste goes on.
@@ -110,4 +114,45 @@ fn history_is_kept_between_runs() {
     enter(&mut session, "\x1b[A");
     expect(&mut session, "2222");
     leave(session);
+}
+
+#[test]
+fn terminals_are_shown_colours_and_pairs() {
+    let mut session = prompt(&state_folder("colours"));
+    enter(&mut session, "(string-append \"1\" \"2\")");
+    // While it is typed; the line as it was entered shows no pair any more.
+    expect(
+        &mut session,
+        "\x1b[1;4m(\x1b[0mstring-append \x1b[32m\"1\"\x1b[0m \x1b[32m\"2\"\x1b[0m\x1b[1;4m)\x1b[0m",
+    );
+    expect(&mut session, "(string-append \x1b[32m\"1\"\x1b[0m \x1b[32m\"2\"\x1b[0m)");
+    expect(&mut session, "\x1b[32m\"12\"\x1b[0m\r\n");
+    enter(&mut session, "(car 'x)");
+    expect(&mut session, "\x1b[1;31m");
+    expect(&mut session, "must be a pair");
+    leave(session);
+}
+
+/// Whether something in it chooses a colour or another look.
+fn has_colours(shown: &str) -> bool {
+    let is_parameter = |c: char| c.is_ascii_digit() || c == ';';
+    shown.split("\x1b[").skip(1).any(|rest| rest.trim_start_matches(is_parameter).starts_with('m'))
+}
+
+#[test]
+fn who_wants_no_colours_sees_none() {
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "")] {
+        let mut command = command(&state_folder("no-colours"));
+        command.env(name, value);
+        let mut session = spawn_command(command, Some(WATCHDOG_MS)).expect("a terminal opens");
+        let mut shown = session.exp_string("> ").expect("a prompt appears");
+        session.send_line("(list \"1\" (+ 40 2))").expect("the terminal takes keys");
+        shown += &session.exp_string("(\"1\" 42)").expect("the value is shown");
+        session.send_line("(car 'x)").expect("the terminal takes keys");
+        shown += &session.exp_string("must be a pair").expect("the error is shown");
+        shown += &session.exp_string("> ").expect("a prompt appears");
+        session.send_control('d').expect("the terminal takes Ctrl-D");
+        shown += &session.exp_eof().expect("Ctrl-D leaves");
+        assert!(!has_colours(&shown), "{name}={value}: {shown:?}");
+    }
 }
