@@ -21,6 +21,7 @@ mod nrepl;
 mod register;
 mod ssh;
 mod telnet;
+mod watchdog;
 mod wire;
 mod worlds;
 
@@ -73,8 +74,10 @@ fn serve(
             .map_err(|error| format!("{address}: {error}"))?;
         terminal::line(&format!("{:<20} {address}", "network"));
     }
+    watchdog::start(&system).map_err(|error| format!("the watchdog: {error}"))?;
     notify::ready();
     signals::serve(|| reload(path.as_deref(), &register));
+    notify::stopping();
     drop(names);
     Ok(ExitCode::SUCCESS)
 }
@@ -101,6 +104,7 @@ fn addresses(config: &Config, listen: Vec<Address>) -> Result<Vec<Address>, Stri
 
 /// The configuration has changed: users and limits do; where to listen does not.
 fn reload(path: Option<&Path>, register: &Register) {
+    notify::reloading();
     match read(path) {
         Ok(config) => {
             register.replace(config);
@@ -108,4 +112,5 @@ fn reload(path: Option<&Path>, register: &Register) {
         }
         Err(message) => terminal::complain(&format!("kyocho: {message}; nothing was changed")),
     }
+    notify::ready();
 }

@@ -128,14 +128,35 @@ fn the_configuration_is_read_again() {
     assert!(client.eval(spawn).contains("too many threads: eva may have 0"));
     std::fs::write(server.folder.join("config"), "[user.eva]\nthreads = 'many'\n").unwrap();
     server.signal("HUP");
+    assert!(server.told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(server.told(), "READY=1");
     assert!(client.eval(spawn).contains("too many threads"));
     std::fs::write(server.folder.join("config"), config.replace("= 0\n", "= 1\n")).unwrap();
     server.signal("HUP");
     server.await_line("the configuration was read again");
     assert_eq!(client.eval(spawn), r#"{"show":"done","values":["1"]}"#);
+    assert!(server.told().starts_with("RELOADING=1\n"));
+    assert_eq!(server.told(), "READY=1");
     server.signal("TERM");
+    assert_eq!(server.told(), "STOPPING=1");
     assert!(server.process.wait().unwrap().success());
     assert!(!server.folder.join("s").exists(), "the socket's name is gone");
+}
+
+#[test]
+fn the_service_manager_is_told_that_the_system_answers() {
+    let config = format!("[user.eva]\nuid = {}\nmemory_mib = 8\n", uid());
+    let variables = [("WATCHDOG_USEC", "100000")];
+    let server = Server::start_in("watchdog", Some(&config), &[], &variables);
+    let mut client = connect(&server);
+    client.line();
+    let answers = || (0..3).for_each(|_| assert_eq!(server.told(), "WATCHDOG=1"));
+    answers();
+    // Also beside one who computes all the time, and has had all the memory that he may have.
+    client.eval("(spawn (lambda () (let loop () (loop)))) (define all '())");
+    let told = client.eval("(let loop () (set! all (cons 1 all)) (loop))");
+    assert!(told.contains("out of memory"), "{told}");
+    answers();
 }
 
 #[test]

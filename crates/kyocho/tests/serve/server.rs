@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,6 +14,8 @@ pub(crate) struct Server {
     pub(crate) process: Child,
     pub(crate) lines: BufReader<std::process::ChildStdout>,
     pub(crate) folder: PathBuf,
+    /// What the service manager is told.
+    notified: UnixDatagram,
     /// What it keeps between runs, as for a test's next server of the same name.
     pub(crate) state: PathBuf,
 }
@@ -27,12 +30,22 @@ impl Drop for Server {
 impl Server {
     /// A server with this configuration, which has come up: it has told so as systemd is told.
     pub(crate) fn start(name: &str, config: Option<&str>, listen: &[&str]) -> Self {
+        Self::start_in(name, config, listen, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn start_in(
+        name: &str,
+        config: Option<&str>,
+        listen: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-state"));
         // Left over from an earlier run.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("the test's folder can be made");
-        let notified = std::os::unix::net::UnixDatagram::bind(folder.join("notify")).unwrap();
+        let notified = UnixDatagram::bind(folder.join("notify")).unwrap();
         notified.set_read_timeout(Some(WATCHDOG)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
         command.arg("serve").arg("--listen").arg(format!("unix:{}/s", folder.display()));
@@ -44,13 +57,20 @@ impl Server {
             command.args(["--listen", place]);
         }
         command.env("NOTIFY_SOCKET", folder.join("notify")).env("XDG_STATE_HOME", &state);
+        command.envs(variables.iter().copied());
         command.stdout(Stdio::piped());
         let mut process = command.spawn().expect("the command runs");
         let lines = BufReader::new(process.stdout.take().unwrap());
-        let mut message = [0; 64];
-        let length = notified.recv(&mut message).expect("the server says that it is ready");
-        assert_eq!(&message[..length], b"READY=1");
-        Self { process, lines, folder, state }
+        let server = Self { process, lines, folder, notified, state };
+        while server.told() != "READY=1" {}
+        server
+    }
+
+    /// The next that the service manager is told.
+    pub(crate) fn told(&self) -> String {
+        let mut message = [0; 128];
+        let length = self.notified.recv(&mut message).expect("the server says how it is");
+        String::from_utf8_lossy(&message[..length]).into_owned()
     }
 
     pub(crate) fn signal(&self, name: &str) {
