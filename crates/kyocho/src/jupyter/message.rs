@@ -6,9 +6,9 @@
 
 use core::time::Duration;
 use hmac::{Hmac, Mac};
+use kyocho_sys::prim::clock::SystemTime;
 use serde_json::{Value, json};
 use sha2::Sha256;
-use std::time::SystemTime;
 
 const MARK: &[u8] = b"<IDS|MSG>";
 const VERSION: &str = "5.3";

@@ -78,7 +78,9 @@ fn nobody_diverts_a_thread_of_its_own_process() {
 
 #[test]
 fn code_of_another_process_is_changed_and_our_own_stays() {
-    let (mut shell, mut hears, lines) = shell("read line; echo $line");
+    let (mut shell, mut hears, mut lines) = shell("echo up; read line; echo $line");
+    // Before it says that, its code may not be mapped yet.
+    assert_eq!(lines.next().unwrap().unwrap(), "up");
     // The same file is mapped there, wherever it lies.
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", shell.id())).unwrap();
     let code = maps.lines().find(|line| line.contains(" r-xp ") && line.contains('/')).unwrap();
