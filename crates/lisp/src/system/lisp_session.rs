@@ -14,6 +14,7 @@ use crate::heap::{Marker, Mutator};
 use crate::machine::resume::Failure;
 use crate::port::{Port, Role};
 use crate::raise;
+use crate::service::Watchdog;
 use crate::service::policy::Notes;
 use crate::syntax::datum::Span;
 use crate::syntax::environment::{Environment, Globals};
@@ -50,6 +51,8 @@ pub(crate) struct LispSession {
     ports: Option<Ports>,
     /// What a policy of the scheduler is told of.
     pub(crate) notes: Arc<Notes>,
+    /// Calls its threads back from the kernel.
+    pub(crate) watchdog: Arc<Watchdog>,
     /// The thread that somebody waits for: a program, or an evaluation at a prompt.
     main: Mutex<Option<Arc<LispThread>>>,
     reply: Mutex<Option<Reply>>,
@@ -99,6 +102,7 @@ impl LispSession {
         world: World,
         ports: Option<Ports>,
         notes: &Arc<Notes>,
+        watchdog: &Arc<Watchdog>,
     ) -> Result<Self, Exceeded> {
         let held = account.hold(Countable::Sessions)?;
         Ok(Self {
@@ -108,6 +112,7 @@ impl LispSession {
             world: Mutex::new(world),
             ports,
             notes: Arc::clone(notes),
+            watchdog: Arc::clone(watchdog),
             main: Mutex::new(None),
             reply: Mutex::new(None),
             exiting: AtomicBool::new(false),

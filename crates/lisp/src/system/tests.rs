@@ -141,6 +141,25 @@ fn a_thread_is_terminated_in_every_state() {
 }
 
 #[test]
+fn who_is_terminated_on_the_way_into_the_kernel_does_not_stay_there() {
+    check(&[
+        ("(define listener (tcp-listen \"127.0.0.1\" 0)) 'up", "up"),
+        ("(define port (string->number (car (reverse (string-split (socket-address listener) #\\:)))))
+          (define input (socket-input-port (tcp-connect \"127.0.0.1\" port))) 'up", "up"),
+        (
+            "(define (end turn)
+               (let ((t (spawn (lambda () (read-char input)))))
+                 (let wait ((n (modulo turn 50))) (if (> n 0) (begin (thread-yield!) (wait (- n 1)))))
+                 (thread-terminate! t)
+                 (guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t))))
+             (let loop ((turn 0))
+               (cond ((= turn 2000) 'all) ((eq? (end turn) 'ended) (loop (+ turn 1))) (else turn)))",
+            "all",
+        ),
+    ]);
+}
+
+#[test]
 fn a_terminated_thread_ends_whatever_it_does_last() {
     const LAST: &str = "
         (define m (make-mutex))

@@ -277,6 +277,7 @@ impl LispThread {
         }
         self.wake();
         crate::thread::wait::interrupt_kernel_call(self);
+        self.session.watchdog.insist(self);
     }
 
     /// Ends the thread's wait, or its next one.
