@@ -12,6 +12,7 @@
 //! **Invariant:** outside `word`, no code turns an address into a pointer.
 //! **Invariant:** who takes a value out of a place that the marker looks at, in the heap or in a foreign object, calls
 //! [`barrier::overwrite`] before. Roots, a thread's stack among them, are noted at a cycle's beginning, and need none.
+//! **Invariant:** who takes a value out of an ephemeron, or makes one, calls [`barrier::keep`]: the collector may be about to find it garbage.
 //! **Invariant:** only the owner of a `Cells`, or who it waits for, touches its runs; the collector
 //! does while the world is stopped.
 //! Lock order: `next_marks`, `caches`, `space`, `foreign`, `statistics`; none is held while Lisp runs.
@@ -22,6 +23,7 @@ pub mod cache_size;
 pub mod cells;
 mod collection;
 mod cycle;
+pub(crate) mod ephemerons;
 pub mod foreign;
 mod literal;
 pub mod marker;

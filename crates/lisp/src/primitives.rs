@@ -12,6 +12,7 @@ mod bits;
 mod bytevectors;
 pub(crate) mod call;
 mod characters;
+mod ephemerons;
 mod equality;
 mod files;
 mod flame_graph;
@@ -81,6 +82,7 @@ const TABLES: &[&[Primitive]] = &[
     bits::TABLE,
     bytevectors::TABLE,
     characters::TABLE,
+    ephemerons::TABLE,
     equality::TABLE,
     files::TABLE,
     flame_graph::TABLE,

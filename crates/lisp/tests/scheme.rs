@@ -42,6 +42,7 @@ const PROGRAMS: &[&str] = &[
     "srfi-41",
     "srfi-64",
     "srfi-115",
+    "srfi-124",
     "srfi-125",
     "srfi-128",
     "srfi-133",

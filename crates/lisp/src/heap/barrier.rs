@@ -47,6 +47,12 @@ pub(crate) fn overwrite(old: impl FnOnce() -> Value) {
     }
 }
 
+/// A value is taken out of a place that does not keep it, or put into one: no cycle that goes on takes it for garbage.
+#[inline]
+pub(crate) fn keep(value: Value) {
+    overwrite(|| value);
+}
+
 #[cold]
 fn note(old: Value) {
     if !old.is_pair() && !old.is_object() {

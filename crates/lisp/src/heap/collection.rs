@@ -93,6 +93,7 @@ impl Heap {
         let mut marker = Marker::new(&mut space.marks, base, self.limits.mark_stack_max);
         trace_roots(&mut marker);
         marker.run();
+        marker.break_ephemerons();
         done.live_bytes = marker.marked_bytes;
         done.mark_overflows = marker.overflows;
         let dead = self.take_dead_foreign(&marker, usize::MAX);

@@ -122,6 +122,7 @@ impl Cycle<'_> {
             self.marker.mark(value);
         }
         self.marker.run();
+        self.marker.break_ephemerons();
         let heap = self.heap;
         let mut done = Collection { stranded_cells: self.stranded_cells, ..Collection::default() };
         done.live_bytes = self.marker.marked_bytes;

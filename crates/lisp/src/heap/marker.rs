@@ -6,6 +6,7 @@
 //! overflow marked one more object, so this ends. Long vectors are scanned piece by piece, and
 //! lists along their cdr, so that neither fills the stack.
 
+use crate::heap::ephemerons::{self, Ephemerons};
 use crate::heap::marks::{BLOCK_BYTES, LINE_BYTES, Marks};
 use crate::heap::object::{Header, Kind, object_bytes};
 use crate::heap::word::{self, WORD_BYTES};
@@ -19,7 +20,9 @@ const PIECE_WORDS: usize = 256;
 pub struct Marker<'a> {
     marks: &'a mut Marks,
     base: usize,
-    /// What lies from here on, from the base, needs no mark: it is younger than the cycle. All, while roots are noted.
+    /// What lies from here on, from the base, needs no mark: it is younger than the cycle.
+    reach: usize,
+    /// What lies from here on needs a closer look: as `reach`; all, while roots are noted or keys of ephemerons awaited.
     frontier: usize,
     /// Roots that were noted, not marked; `None` where they are marked as they come.
     noted: Option<Vec<Value>>,
@@ -27,6 +30,7 @@ pub struct Marker<'a> {
     /// Objects longer than a piece, and the payload word to go on from.
     partial: Vec<(Value, usize)>,
     stack_max: usize,
+    ephemerons: Ephemerons,
     /// Blocks with marked objects that were not scanned.
     overflowed: Vec<usize>,
     pub(crate) overflows: usize,
@@ -46,11 +50,13 @@ impl<'a> Marker<'a> {
         Self {
             marks,
             base,
+            reach: usize::MAX,
             frontier: usize::MAX,
             noted: None,
             stack: Vec::with_capacity(stack_max.min(4096)),
             partial: Vec::new(),
             stack_max,
+            ephemerons: Ephemerons::default(),
             overflowed: Vec::new(),
             overflows: 0,
             marked_bytes: 0,
@@ -72,7 +78,8 @@ impl<'a> Marker<'a> {
     /// From now on roots are marked.
     pub(crate) fn note_no_more(&mut self) {
         self.noted = None;
-        self.frontier = self.marks.reach_bytes();
+        self.reach = self.marks.reach_bytes();
+        self.frontier = self.reach;
     }
 
     /// The marks that were made.
@@ -84,8 +91,14 @@ impl<'a> Marker<'a> {
     fn beyond(&mut self, value: Value) -> bool {
         if let Some(noted) = &mut self.noted {
             noted.push(value);
+            return false;
         }
-        false
+        let offset = value.address() - self.base;
+        let is_new = offset < self.reach && self.marks.set(offset);
+        if is_new {
+            self.ephemerons.found(value);
+        }
+        is_new
     }
 
     /// Marks a root.
@@ -156,7 +169,7 @@ impl<'a> Marker<'a> {
             }
             if let Some((value, from)) = self.partial.pop() {
                 self.scan_piece(value, from);
-            } else if !self.rescan_overflowed() {
+            } else if !self.rescan_overflowed() && !self.settle_ephemeron() {
                 return;
             }
         }
@@ -169,8 +182,10 @@ impl<'a> Marker<'a> {
                 self.scan(value);
             } else if let Some((value, from)) = self.partial.pop() {
                 self.scan_piece(value, from);
-            } else {
-                return !self.rescan_overflowed();
+            } else if self.rescan_overflowed() {
+                return false;
+            } else if !self.settle_ephemeron() {
+                return true;
             }
         }
         false
@@ -229,6 +244,10 @@ impl<'a> Marker<'a> {
             }
             return;
         }
+        if header.is(Kind::Ephemeron) {
+            self.ephemerons.scanned(value);
+            return;
+        }
         let fields = header.traced(value.address());
         if fields.len() > PIECE_WORDS {
             self.partial.push((value, fields.start));
@@ -283,6 +302,28 @@ impl<'a> Marker<'a> {
             self.mark(Value::from_word(first.to_word()));
             self.mark(Value::from_word(word::load(address + WORD_BYTES)));
         }
+    }
+
+    /// Looks at an ephemeron again, now that all else is marked; whether there was one.
+    fn settle_ephemeron(&mut self) -> bool {
+        let Some(ephemeron) = self.ephemerons.next() else { return false };
+        if self.is_live(ephemerons::key_of(ephemeron)) {
+            self.mark(ephemerons::datum_of(ephemeron));
+        } else {
+            self.ephemerons.wait(ephemeron);
+            self.frontier = 0;
+        }
+        true
+    }
+
+    /// Breaks the ephemerons whose keys were not found. All is marked, and the world is stopped.
+    pub(crate) fn break_ephemerons(&mut self) {
+        self.ephemerons.break_waiting();
+    }
+
+    fn is_live(&self, value: Value) -> bool {
+        let is_in_heap = value.is_pair() || value.is_object();
+        !is_in_heap || value.address() - self.base >= self.reach || self.is_marked(value)
     }
 
     pub(crate) fn is_marked(&self, value: Value) -> bool {

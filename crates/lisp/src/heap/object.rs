@@ -76,13 +76,15 @@ pub enum Kind {
     Condition = kind_code(24),
     /// `[live fixnum][values]`: only the first `live` values are traced.
     Segment = kind_code(25),
+    /// `[key][datum]`, neither of them traced: the datum is reachable while the key is; see [`ephemerons`](super::ephemerons).
+    Ephemeron = kind_code(26),
 }
 
 const fn kind_code(n: u8) -> u8 {
     n << 3 | 0b111
 }
 
-const KINDS: [Kind; 26] = [
+const KINDS: [Kind; 27] = [
     Kind::Flonum,
     Kind::Bignum,
     Kind::Ratio,
@@ -109,6 +111,7 @@ const KINDS: [Kind; 26] = [
     Kind::Environment,
     Kind::Condition,
     Kind::Segment,
+    Kind::Ephemeron,
 ];
 
 impl Kind {
@@ -194,7 +197,8 @@ impl Header {
             | Kind::Buffer
             | Kind::Bytevector
             | Kind::Primitive
-            | Kind::Foreign => 0..0,
+            | Kind::Foreign
+            | Kind::Ephemeron => 0..0,
             Kind::Code | Kind::Continuation => 1..words,
             Kind::Segment => {
                 let live = Value::from_word(word::load(address + WORD_BYTES));

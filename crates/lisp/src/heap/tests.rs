@@ -1,4 +1,5 @@
 mod beside;
+mod ephemerons;
 mod model;
 mod parallel;
 

@@ -164,6 +164,7 @@ fn what_cannot_be_kept_is_named() {
             ("(define held (vector (open-input-string \"x\")))", "a port"),
             ("(define held (call/cc (lambda (k) (lambda () k))))", "a continuation"),
             ("(define held (make-mutex))", "a thread"),
+            ("(define held (make-ephemeron (list 1) 2))", "an ephemeron"),
         ];
         for (text, what) in held {
             session.eval(text, "test").unwrap();

@@ -304,6 +304,7 @@ impl Writer<'_> {
             Kind::Mutex | Kind::Condvar | Kind::Thread | Kind::Channel | Kind::Environment => {
                 return Err(self.unkept("something of the running system"));
             }
+            Kind::Ephemeron => return Err(self.unkept("an ephemeron")),
             Kind::Primitive | Kind::Buffer | Kind::Code => {
                 return Err(ImageError::Damaged("an object that is part of another"));
             }

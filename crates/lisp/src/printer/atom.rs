@@ -89,6 +89,7 @@ fn opaque(out: &mut String, value: Value, kind: Kind) {
         Kind::Promise => "promise",
         Kind::Values => "values",
         Kind::HashTable => "hash-table",
+        Kind::Ephemeron => "ephemeron",
         Kind::Mutex => "mutex",
         Kind::Condvar => "condition-variable",
         Kind::Thread => "thread",

@@ -5,20 +5,24 @@ use crate::heap::{Limits, Mutator, Torture};
 use crate::value::Value;
 
 /// Long enough to have lines of its own.
-const LENGTH: usize = 200;
+pub(super) const LENGTH: usize = 200;
 
-fn poisoned() -> Mutator {
+pub(super) fn poisoned() -> Mutator {
     let torture = Torture { every: u64::MAX, phase: 1, beside: true };
     mutator(Limits { torture: Some(torture), ..small() })
 }
 
-fn is_whole(vector: Value, content: i64) -> bool {
+pub(super) fn is_whole(vector: Value, content: i64) -> bool {
     vector.vector_length() == Some(LENGTH)
         && (0..LENGTH).all(|i| vector.vector_ref(i) == Some(Value::fixnum(content)))
 }
 
 /// Runs `during` between the beginning of a cycle with this root and any marking.
-fn while_unmarked<T>(m: &mut Mutator, root: Value, during: impl FnOnce(&mut Mutator) -> T) -> T {
+pub(super) fn while_unmarked<T>(
+    m: &mut Mutator,
+    root: Value,
+    during: impl FnOnce(&mut Mutator) -> T,
+) -> T {
     let heap = std::sync::Arc::clone(&m.heap);
     let mut marks = heap.empty_marks();
     let mut cycle = heap.begin_cycle(&mut marks, Box::new(|| ()), |marker| {

@@ -45,6 +45,13 @@ pub(super) const LIBRARIES: &[(&str, &[&str])] = &[
     ("(srfi 62)", &[""]),
     ("(srfi 69)", SRFI_69),
     ("(srfi 87)", &["case => else"]),
+    (
+        "(srfi 124)",
+        &[
+            "ephemeron-broken? ephemeron-datum ephemeron-key ephemeron? make-ephemeron",
+            "reference-barrier",
+        ],
+    ),
     ("(srfi 125)", SRFI_125),
     // Last, so that a name is looked for elsewhere first.
     ("(scheme r5rs)", R5RS),

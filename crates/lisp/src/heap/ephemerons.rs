@@ -1,0 +1,115 @@
+//! Ephemerons: a datum that is reachable while its key is, and from elsewhere (Hayes, 1997).
+//!
+//! ```text
+//!   scanned --> pending --all else is marked, the key is not--> waiting --all is marked--> broken
+//!                  ^                                               |
+//!                  +--------------the key is marked----------------+
+//! ```
+//!
+//! An ephemeron comes to `pending` once when it is scanned and once when its key is found: a chain of n, each the key of the next,
+//! costs n log n in whatever order. Their keys never change, so that no key is younger than its ephemeron.
+
+use crate::heap::object::Kind;
+use crate::heap::word::{self, WORD_BYTES};
+use crate::heap::{Mutator, OutOfMemory, barrier};
+use crate::value::Value;
+use std::collections::BTreeSet;
+
+/// The key of a broken one.
+const BROKEN: Value = Value::ABSENT;
+
+const KEY: usize = 0;
+const DATUM: usize = 1;
+
+/// Ephemerons that a marker has found.
+#[derive(Debug, Default)]
+pub(super) struct Ephemerons {
+    /// To be looked at when all else is marked.
+    pending: Vec<Value>,
+    /// Addresses of keys that are not marked, and the ephemerons that have them.
+    waiting: BTreeSet<(usize, usize)>,
+}
+
+impl Ephemerons {
+    /// One was scanned.
+    pub(super) fn scanned(&mut self, ephemeron: Value) {
+        self.pending.push(ephemeron);
+    }
+
+    /// One to look at.
+    pub(super) fn next(&mut self) -> Option<Value> {
+        self.pending.pop()
+    }
+
+    /// Its key, an object of the heap, is not marked yet.
+    pub(super) fn wait(&mut self, ephemeron: Value) {
+        self.waiting.insert((key_of(ephemeron).address(), ephemeron.address()));
+    }
+
+    /// An object was marked: whoever waits for it is looked at again.
+    pub(super) fn found(&mut self, value: Value) {
+        let key = value.address();
+        while let Some(&(found, ephemeron)) =
+            self.waiting.range((key, 0)..=(key, usize::MAX)).next()
+        {
+            self.waiting.remove(&(found, ephemeron));
+            self.pending.push(Value::object_at(ephemeron));
+        }
+    }
+
+    /// Breaks those that wait still.
+    pub(super) fn break_waiting(&mut self) {
+        for (_, ephemeron) in core::mem::take(&mut self.waiting) {
+            // Nothing is marked any more: no barrier.
+            word::publish(ephemeron + WORD_BYTES * (KEY + 1), BROKEN.to_word());
+            word::publish(ephemeron + WORD_BYTES * (DATUM + 1), Value::FALSE.to_word());
+        }
+    }
+}
+
+/// Without keeping it: for the collector.
+pub(super) fn key_of(ephemeron: Value) -> Value {
+    ephemeron.field_at(KEY)
+}
+
+/// Without keeping it: for the collector.
+pub(super) fn datum_of(ephemeron: Value) -> Value {
+    ephemeron.field_at(DATUM)
+}
+
+impl Mutator {
+    /// An ephemeron.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub(crate) fn ephemeron(&mut self, key: Value, datum: Value) -> Result<Value, OutOfMemory> {
+        let ephemeron = self.object_of(Kind::Ephemeron, &[key, datum])?;
+        // A marker that comes by need not know that the ephemeron is younger than its cycle.
+        barrier::keep(key);
+        Ok(ephemeron)
+    }
+}
+
+impl Value {
+    /// The key of an ephemeron, kept from now on; none where it is broken, or this is none.
+    pub(crate) fn ephemeron_key(self) -> Option<Self> {
+        self.ephemeron_field(KEY)
+    }
+
+    /// The datum of an ephemeron, kept from now on; none where it is broken, or this is none.
+    pub(crate) fn ephemeron_datum(self) -> Option<Self> {
+        self.ephemeron_field(DATUM)
+    }
+
+    /// Whether the key of this ephemeron was found garbage.
+    pub(crate) fn ephemeron_is_broken(self) -> bool {
+        self.is_kind(Kind::Ephemeron) && self.field_at(KEY) == BROKEN
+    }
+
+    fn ephemeron_field(self, i: usize) -> Option<Self> {
+        let is_whole = self.is_kind(Kind::Ephemeron) && !self.ephemeron_is_broken();
+        let value = is_whole.then(|| self.field_at(i))?;
+        barrier::keep(value);
+        Some(value)
+    }
+}
