@@ -70,7 +70,9 @@ fn serve(
         let (inner, register) = (Arc::clone(&system), Arc::clone(&register));
         names.push(name);
         system
-            .spawn_service("network", move || network::serve(&inner, &register, &listener))
+            .spawn_service(&format!("network {address}"), move || {
+                network::serve(&inner, &register, &listener);
+            })
             .map_err(|error| format!("{address}: {error}"))?;
         terminal::line(&format!("{:<20} {address}", "network"));
     }

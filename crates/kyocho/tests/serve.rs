@@ -144,6 +144,21 @@ fn the_configuration_is_read_again() {
 }
 
 #[test]
+fn whose_a_thread_is_can_be_seen_from_outside() {
+    let config = format!("[user.eva]\nuid = {}\n", uid());
+    let server = Server::start("outside", Some(&config), &[]);
+    let mut client = connect(&server);
+    client.line();
+    client.eval("(define (worker) (thread-sleep! 1000)) (spawn worker)");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+    let output = command.arg("ps").arg(server.process.id().to_string()).output().unwrap();
+    let table = String::from_utf8_lossy(&output.stdout);
+    for name in ["network unix:", "getty: eva", "getty-input: eva", "eva: worker"] {
+        assert!(table.contains(&format!(" {name}")), "{name}: {table}");
+    }
+}
+
+#[test]
 fn the_service_manager_is_told_that_the_system_answers() {
     let config = format!("[user.eva]\nuid = {}\nmemory_mib = 8\n", uid());
     let variables = [("WATCHDOG_USEC", "100000")];

@@ -96,7 +96,8 @@ pub(crate) fn serve(
         let ear = Ear { screen: screen.clone(), handle: handle.clone(), calls: Arc::clone(&calls) };
         move || ear.listen(reader, decode, &sender)
     };
-    let builder = Builder::new().name("getty-input").stack_bytes(INPUT_STACK_BYTES);
+    let name = format!("getty-input: {}", account.name());
+    let builder = Builder::new().name(name).stack_bytes(INPUT_STACK_BYTES);
     match builder.spawn(input) {
         Ok(_) => {
             // Where the user has gone, so has the loop's reason: it ends.

@@ -165,7 +165,8 @@ fn nrepl(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Re
     writer.set_nodelay(true)?;
     let (system, wire) = (Arc::clone(system), Wire::new(Box::new(writer)));
     let world = register.world_of(account.name());
-    let builder = Builder::new().name("nrepl").stack_bytes(STACK_BYTES);
+    let name = format!("nrepl: {}", account.name());
+    let builder = Builder::new().name(name).stack_bytes(STACK_BYTES);
     builder.spawn(move || nrepl::serve(&system, &account, world, Box::new(stream), wire)).map(drop)
 }
 
@@ -179,7 +180,8 @@ fn begin(
     match account {
         Ok(account) => {
             let (system, world) = (Arc::clone(system), register.world_of(account.name()));
-            let builder = Builder::new().name("getty").stack_bytes(STACK_BYTES);
+            let name = format!("getty: {}", account.name());
+            let builder = Builder::new().name(name).stack_bytes(STACK_BYTES);
             builder.spawn(move || getty::serve(&system, &account, &world, connection)).map(drop)
         }
         Err(reason) => {

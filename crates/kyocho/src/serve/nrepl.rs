@@ -227,7 +227,8 @@ impl Connection<'_> {
             // Who has gone needs no answer.
             let _ = Worker { session, voice, state: served, failed: None }.run(&inbox);
         };
-        let builder = Builder::new().name("nrepl-session").stack_bytes(STACK_BYTES);
+        let name_outside = format!("nrepl-session: {}", self.account.name());
+        let builder = Builder::new().name(name_outside).stack_bytes(STACK_BYTES);
         builder.spawn(body).map_err(|error| error.to_string())?;
         self.desks.insert(name.clone(), Desk { handle, requests, state });
         Ok(name)

@@ -63,6 +63,11 @@ fn code_of<'a>(callee: Value) -> Option<&'a Code> {
     callee.is_kind(Kind::Closure).then(|| callee.field_at(0).as_foreign::<Code>())?
 }
 
+/// Where the first thing that a procedure does stands in the source.
+pub(crate) fn span_of(procedure: Value) -> Option<Span> {
+    code_of(procedure)?.spans.first().map(|&(_, span)| span)
+}
+
 fn entry_of(callee: Value, pc: Option<Pc>) -> TraceEntry {
     let span = code_of(callee).zip(pc).and_then(|(code, pc)| {
         let position = code.position(pc.to_word())?;

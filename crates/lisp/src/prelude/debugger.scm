@@ -87,7 +87,7 @@
            (display (%padded (exact (round (/ (vector-ref row 0) (* 1e7 seconds)))) 7))
            (display (%padded (vector-ref row 1) 11))
            (display " ")
-           (display (or (thread-name (vector-ref entry 1)) "-"))
+           (display (vector-ref entry 6))
            (newline)))
        (list-sort (lambda (a b) (> (vector-ref a 0) (vector-ref b 0))) rows)))))
 

@@ -10,7 +10,7 @@
   (let ((call (%gate-accept server)))
     (if call
         (begin
-          (spawn (lambda () (%gate-answer call handler)))
+          (spawn (lambda () (%gate-answer call handler)) 'gate-call)
           (%gate-attend server handler)))))
 
 ;; However the thread ends, the caller is answered: what comes after the first answer counts for nothing.

@@ -22,7 +22,7 @@
        (display (%padded (thread-priority thread) 4))
        (display (%padded (vector-ref entry 3) 11))
        (display " ")
-       (display (or (thread-name thread) "-"))
+       (display (vector-ref entry 6))
        (if waits-for (begin (display ", waits for ") (display waits-for)))
        (newline)))
    (%threads)))

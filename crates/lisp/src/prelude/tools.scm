@@ -65,9 +65,7 @@
       (if (or (null? at) (string-prefix? "in top level" line) (string-prefix? "in lambda" line))
           (substring line 3 (string-length line))
           (substring line 3 (car at)))))
-  (cons (call-with-output-string
-         (lambda (port) (display (or (thread-name (vector-ref entry 1)) "thread") port)))
-        (reverse (map name lines))))
+  (cons (vector-ref entry 6) (reverse (map name lines))))
 
 ;; Those that run, or could: not those that wait, nor the one that looks.
 (define (%profile-look profiler)

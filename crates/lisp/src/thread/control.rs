@@ -124,7 +124,11 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
         return Err(Raise::wrong_type("make-thread", 1, "procedure", thunk));
     }
     let kernel = machine.kernel()?;
-    let name = if count > 1 { frame.get(1) } else { Value::FALSE };
+    // One without a name is called after what it runs.
+    let name = match count {
+        1 => condition::name_of(thunk).map_or(Value::FALSE, Value::symbol),
+        _ => frame.get(1),
+    };
     let session = Arc::clone(&machine.thread()?.session);
     let thread = Arc::new(LispThread::new(kernel.threads.new_id(), session, thunk, name));
     if let Ok(me) = machine.thread() {
@@ -137,7 +141,7 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result {
 }
 
 /// `(%threads)`: the started threads of the caller's account, as vectors of number, thread, what it waits for, cells taken,
-/// nanoseconds run, whether it may run now.
+/// nanoseconds run, whether it may run now, what people call it.
 fn threads(machine: &mut Machine) -> Result {
     let (kernel, me) = (machine.kernel()?, machine.thread()?);
     let mut list = Value::NIL;
@@ -160,7 +164,8 @@ fn threads(machine: &mut Machine) -> Result {
         let (taken, ran) = (number(&thread.taken), number(&thread.ran_ns));
         let runs = matches!(thread.state.load(Ordering::Acquire), RUNNING | STANDING);
         let id = Value::fixnum(thread.id as i64);
-        let fields = [id, object, waits_for, taken, ran, Value::boolean(runs)];
+        let title = machine.mutator.string(&thread.title())?;
+        let fields = [id, object, waits_for, taken, ran, Value::boolean(runs), title];
         let entry = machine.mutator.vector_of(&fields)?;
         list = machine.mutator.cons(entry, list)?;
     }

@@ -3,8 +3,9 @@
 
 use crate::account::Held;
 use crate::heap::{ForeignObject, Marker};
-use crate::machine::Machine;
+use crate::machine::{Machine, trace};
 use crate::printer::{self, Style};
+use crate::syntax::datum::Span;
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
 use crate::value::Value;
@@ -94,6 +95,8 @@ pub(crate) struct Inner {
 pub(crate) struct LispThread {
     pub(crate) id: u64,
     pub(crate) session: Arc<LispSession>,
+    /// Where the text of the procedure that it runs stands.
+    origin: Option<Span>,
     pub(crate) requests: AtomicU32,
     pub(crate) state: AtomicU8,
     /// It waits for another thread, and does not count as active.
@@ -155,6 +158,7 @@ impl LispThread {
         Self {
             id,
             session,
+            origin: trace::span_of(thunk),
             held: Mutex::new(None),
             requests: AtomicU32::new(0),
             state: AtomicU8::new(STANDING),
@@ -197,11 +201,29 @@ impl LispThread {
         unsafe { &mut *self.machine.get() }
     }
 
+    fn own_name(&self) -> Option<String> {
+        let name = lock(&self.inner).name;
+        name.is_true().then(|| printer::to_text(name, Style::Display).ok()).flatten()
+    }
+
     /// Its name, for people; its number where it has none.
     pub(crate) fn name(&self) -> String {
-        let name = lock(&self.inner).name;
-        let text = name.is_true().then(|| printer::to_text(name, Style::Display).ok()).flatten();
-        text.unwrap_or_else(|| self.id.to_string())
+        self.own_name().unwrap_or_else(|| self.id.to_string())
+    }
+
+    /// The same; where it has none, which text it runs, if that is known.
+    pub(crate) fn title(&self) -> String {
+        let named = self.own_name().or_else(|| Some(format!("lambda at {}", self.origin?)));
+        named.unwrap_or_else(|| "thread".to_owned())
+    }
+
+    /// What the host's user knows it by: there all users' threads stand beside each other.
+    pub(crate) fn name_outside(&self) -> String {
+        let name = self.own_name().unwrap_or_else(|| format!("thread {}", self.id));
+        match self.session.id {
+            0 => name,
+            _ => format!("{}: {name}", self.session.account.name()),
+        }
     }
 
     fn trace_inner(&self, marker: &mut Marker<'_>) {

@@ -8,7 +8,6 @@ use crate::heap::{CellCache, OutOfMemory, barrier};
 use crate::machine::resume::Failure;
 use crate::machine::{Exit, Machine};
 use crate::port::Role;
-use crate::printer::{Style, to_text};
 use crate::raise::Raise;
 use crate::report::Report;
 use crate::service::Ask;
@@ -65,19 +64,15 @@ const SHORT_CELLS: usize = 64;
 /// # Errors
 /// When the host has no memory for the microprocess.
 pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Result<()> {
-    let name = {
+    {
         let mut inner = lock(&thread.inner);
         if let Status::New(thunk) = inner.status {
             barrier::overwrite(|| thunk);
         }
         inner.status = Status::Started;
-        inner.name
-    };
+    }
     let priority = thread.standing();
-    let name = match name.is_true().then(|| to_text(name, Style::Display)) {
-        Some(Ok(name)) => name,
-        _ => format!("thread {}", thread.id),
-    };
+    let name = thread.name_outside();
     // Each session may evaluate: so its user can always end what he has too much of.
     if !thread.session.is_main(thread) {
         let exceeded = |error: Exceeded| io::Error::other(error.to_string());

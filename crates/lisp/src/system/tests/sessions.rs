@@ -94,6 +94,20 @@ pub(super) fn two(body: impl FnOnce(System, Arc<Account>, Arc<Account>) + Send +
 }
 
 #[test]
+fn threads_without_a_name_are_called_after_what_they_run() {
+    two(|system, ada, _| {
+        let (mut session, page) = open(&system, &ada);
+        eval(&mut session, "(define (worker) (thread-sleep! 1000)) (spawn worker)");
+        eval(&mut session, "(spawn (lambda () (worker) 1)) (spawn (lambda () (worker) 2) 'named)");
+        let numbers = ["worker", "lambda at test:1:", "named"]
+            .map(|name| number_of(&mut session, &page, name));
+        assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2], "{numbers:?}");
+        assert_eq!(eval(&mut session, "(thread-name (make-thread worker))"), "worker");
+        assert_eq!(eval(&mut session, "(thread-name (make-thread (lambda () 1)))"), "#f");
+    });
+}
+
+#[test]
 fn a_session_defines_for_itself_alone() {
     two(|system, ada, bob| {
         let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
