@@ -204,6 +204,11 @@ impl KernelThread {
         self.hold.held()
     }
 
+    /// Whether it holds `vp`, and nobody decides about that. For others.
+    pub(crate) fn holds(&self, vp: &Vp) -> bool {
+        self.hold.holds(vp)
+    }
+
     /// Whether it carries a microprocess that no virtual processor runs.
     pub(crate) fn is_stranded(&self) -> bool {
         self.stranded.load(Ordering::SeqCst) != 0

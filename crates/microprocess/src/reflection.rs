@@ -216,12 +216,12 @@ impl Vp {
             self.raise_helpers(means);
         } else {
             // Before the holder, or it would be above it.
-            self.sentinel.put_into(Class::Idle);
+            self.sentinel.lower();
         }
         self.reflected.level.store(level, Ordering::Relaxed);
         holder.told.tell(holder.id(), level, means);
         if rises {
-            self.sentinel.put_into(Class::Fifo(1));
+            self.sentinel.raise();
         }
     }
 

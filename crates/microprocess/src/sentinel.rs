@@ -22,12 +22,16 @@
 //! A claim delays a holder that runs, so the watchers look before they claim as well. A thread that comes back from the kernel does
 //! not: it runs on the holder's core, so the holder does not. Nor does a sentinel that has just given the core to a holder and has it back.
 //!
+//! # No processor in nobody's hands
+//! A thread of the lowest class may be put aside at any time, also where it has taken a processor and not given it yet. The monitor sees that
+//! nobody has it, look after look, and has the host run the sentinel as everybody until it is done.
+//!
 //! The paper's kernel upcalls at the moment of sleep (§3.1.2). Linux offers no such upcall to an unprivileged program; being
 //! the next one in line for the core comes close.
 
 use kyocho_arch::restartable;
 use kyocho_sys::futex;
-use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+use kyocho_sys::prim::atomic::{AtomicU8, AtomicU32, Ordering};
 use kyocho_sys::scheduling::{
     Class, CpuSet, set_affinity, set_class, set_timer_slack_ns, yield_to_host,
 };
@@ -48,26 +52,81 @@ const IDLE_LOOKS: u32 = 40;
 const LOOKS: u32 = 4;
 const PAUSE_NS: u64 = 250_000;
 
-/// Where the sentinel of one virtual processor sleeps.
+/// The sentinel of one virtual processor, for others: where it sleeps, and in which of the host's classes it is.
 #[derive(Debug)]
 pub(crate) struct Sentinel {
     /// A futex word: 1 while the sentinel sleeps.
     asleep: AtomicU32,
     /// Its number; 0 before it runs.
     tid: AtomicU32,
+    class: AtomicU8,
 }
+
+/// What [`Sentinel::class`] says. All changes are the monitor's, but for the one from [`class::HASTENED`] to [`class::IDLE`], the sentinel's.
+mod class {
+    pub(super) const IDLE: u8 = 0;
+    /// Among everybody, until it has done what others wait for.
+    pub(super) const HASTENED: u8 = 1;
+    pub(super) const REAL_TIME: u8 = 2;
+}
+
+/// The least of the host's real-time levels: above all time sharing, below all holders.
+const ABOVE_TIME_SHARING: Class = Class::Fifo(1);
 
 impl Sentinel {
     pub(crate) const fn new() -> Self {
-        Self { asleep: AtomicU32::new(0), tid: AtomicU32::new(0) }
+        Self {
+            asleep: AtomicU32::new(0),
+            tid: AtomicU32::new(0),
+            class: AtomicU8::new(class::IDLE),
+        }
     }
 
-    /// Puts it, if it runs, into another class than the idle one, or back.
-    pub(crate) fn put_into(&self, class: Class) {
-        let tid = self.tid.load(Ordering::Acquire);
-        if tid != 0 {
+    /// Its number, once it runs.
+    fn id(&self) -> Option<ThreadId> {
+        Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0).map(ThreadId::new)
+    }
+
+    fn put_into(&self, named: u8, class: Class) {
+        self.class.store(named, Ordering::SeqCst);
+        if let Some(id) = self.id() {
             // Refused: then it is later, or pauses more often.
-            let _as_it_was = set_class(ThreadId::new(tid), class);
+            let _as_it_was = set_class(id, class);
+        }
+    }
+
+    /// Its holder runs in real time: it must be above time sharing, too.
+    pub(crate) fn raise(&self) {
+        self.put_into(class::REAL_TIME, ABOVE_TIME_SHARING);
+    }
+
+    /// Its holder shares time with others.
+    pub(crate) fn lower(&self) {
+        self.put_into(class::IDLE, Class::Idle);
+    }
+
+    /// The host has put it aside where others wait for it: in the middle of taking or giving the processor. On a core that other programs want the
+    /// lowest class may wait for seconds, so it gets its turn among them, and then [calms down](Self::calm_down).
+    #[cold]
+    pub(crate) fn hasten(&self) {
+        if self.class.load(Ordering::SeqCst) == class::IDLE {
+            self.put_into(class::HASTENED, Class::Normal);
+        }
+    }
+
+    /// Goes back to the lowest class, the calling sentinel, outside of all that others may wait for.
+    fn calm_down(&self) {
+        let (from, to) = (class::HASTENED, class::IDLE);
+        if self.class.load(Ordering::Relaxed) != from
+            || self.class.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_err()
+        {
+            return;
+        }
+        let me = ThreadId::current();
+        let _as_it_was = set_class(me, Class::Idle);
+        if self.class.load(Ordering::SeqCst) == class::REAL_TIME {
+            // Raised in between, perhaps before the line above.
+            let _as_it_was = set_class(me, ABOVE_TIME_SHARING);
         }
     }
 
@@ -110,6 +169,7 @@ fn run(vp: &'static Vp) {
             // Whom it gave the core to has left it, if that was the last thing it did.
             let expected = if vain_looks == 0 { Expected::Asleep } else { Expected::Nothing };
             vain_looks = if take_from_sleeper(vp, expected) { 0 } else { vain_looks + 1 };
+            vp.sentinel.calm_down();
             if vain_looks >= LOOKS && vp.reflected.asks_for_pauses() {
                 vain_looks = 0;
                 pause(PAUSE_NS);

@@ -341,6 +341,12 @@ impl Vp {
         unsafe { &*self.holder.load(Ordering::Acquire) }
     }
 
+    /// Whether somebody takes or gives it, or its holder has not begun: for a moment, unless the host has put aside who is at it.
+    pub(crate) fn is_in_no_hands(&self) -> bool {
+        let holder = self.holder();
+        self.taking.load(Ordering::SeqCst) || !holder.holds(self) || holder.is_masked()
+    }
+
     /// Whether it runs nobody: what becomes runnable here is sent on.
     #[inline]
     pub(crate) fn is_retired(&self) -> bool {

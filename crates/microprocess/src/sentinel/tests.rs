@@ -4,7 +4,7 @@
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::prim::thread;
-use kyocho_sys::scheduling::{Class, CpuSet, set_affinity, set_class};
+use kyocho_sys::scheduling::{Class, CpuSet, class, set_affinity, set_class};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
@@ -100,6 +100,31 @@ fn who_is_put_aside_in_the_middle_of_taking_loses_nobody() {
         hogs.join().unwrap();
         let counted = statistics();
         assert_eq!(counted.blocked, counted.unblocked, "who was taken from came back: {counted:?}");
+    };
+    under_watchdog(NAME, || runtime.run(run).unwrap());
+}
+
+/// Stands for a sentinel that is put aside where it takes: the host lets it run among everybody, and it is below everybody again when it did.
+#[test]
+fn a_sentinel_that_others_wait_for_gets_its_turn() {
+    const NAME: &str = "a_sentinel_that_others_wait_for_gets_its_turn";
+    let runtime = Runtime::builder().virtual_processors(1).detection(Detection::Sentinel).build();
+    let run = || {
+        let section = mask();
+        let vp = section.vp;
+        section.leave();
+        let sentinel = || vp.sentinel.id().and_then(|id| class(id).ok()).flatten();
+        while sentinel().is_none() {
+            yield_now();
+        }
+        if sentinel() != Some(Class::Idle) {
+            return skip(NAME, "no sentinel of the lowest class");
+        }
+        // No switch meanwhile: the processor stands still for whoever looks.
+        vp.taking.store(true, Ordering::SeqCst);
+        while sentinel() != Some(Class::Normal) {}
+        vp.taking.store(false, Ordering::SeqCst);
+        while sentinel() != Some(Class::Idle) {}
     };
     under_watchdog(NAME, || runtime.run(run).unwrap());
 }
