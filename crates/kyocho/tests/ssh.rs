@@ -91,7 +91,11 @@ impl Door {
     }
 
     fn prompt(&self, user: &str) -> PtySession {
-        let mut command = self.client(user, user);
+        self.prompt_with(user, user)
+    }
+
+    fn prompt_with(&self, user: &str, key: &str) -> PtySession {
+        let mut command = self.client(user, key);
         command.arg("-tt");
         spawn_command(command, Some(WATCHDOG.as_millis() as u64)).expect("a pseudo-terminal opens")
     }
@@ -201,6 +205,37 @@ fn a_prompt_edits_completes_and_interrupts() {
     let mut session = door.prompt("ada");
     enter(&mut session, "'of-\x1b[A\x1b[A\x01(quote \x05)\r", "(twi");
     session.send_control('d').unwrap();
+}
+
+#[test]
+fn who_loses_his_key_is_hung_up_on() {
+    let test = "who_loses_his_key_is_hung_up_on";
+    if !is_installed(test) {
+        return;
+    }
+    let keys = Keys::new(test);
+    let (lost, kept, of_bob) = (keys.make("lost"), keys.make("kept"), keys.make("bob"));
+    let config = config_of(&[("ada", &format!("{lost}', '{kept}")), ("bob", &of_bob)]);
+    let mut door = Door::open(test, &config, keys);
+    let listening = "\x1b[?2004h";
+    let mut sessions = [("ada", "lost"), ("ada", "kept"), ("bob", "bob")].map(|(user, key)| {
+        let mut session = door.prompt_with(user, key);
+        session.exp_string(listening).unwrap();
+        session.send("(define x 'st-ill)\r").unwrap();
+        session.flush().unwrap();
+        session.exp_string(listening).unwrap();
+        session
+    });
+    let config = config_of(&[("ada", &kept), ("bob", &of_bob)]);
+    std::fs::write(door.server.folder.join("config"), config).unwrap();
+    door.server.signal("HUP");
+    door.server.await_line("the configuration was read again");
+    sessions[0].exp_eof().unwrap();
+    for session in &mut sessions[1..] {
+        session.send("(list x 'here)\r").unwrap();
+        session.flush().unwrap();
+        session.exp_string("(st-ill here)").unwrap();
+    }
 }
 
 #[test]

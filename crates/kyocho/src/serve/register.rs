@@ -7,10 +7,15 @@ use russh::keys::PublicKey;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 
 /// The users of a server.
 #[derive(Debug)]
-pub(crate) struct Register(Mutex<State>);
+pub(crate) struct Register {
+    state: Mutex<State>,
+    /// Another configuration holds.
+    changed: watch::Sender<()>,
+}
 
 #[derive(Debug)]
 struct State {
@@ -23,7 +28,8 @@ struct State {
 
 impl Register {
     pub(crate) fn new(config: Config, first_world: Option<PathBuf>) -> Self {
-        Self(Mutex::new(State { config, first_world, accounts: HashMap::new() }))
+        let state = Mutex::new(State { config, first_world, accounts: HashMap::new() });
+        Self { state, changed: watch::Sender::new(()) }
     }
 
     /// Where a user's sessions find their world.
@@ -34,7 +40,7 @@ impl Register {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another configuration holds from now on, also for who is in.
@@ -46,6 +52,13 @@ impl Register {
             }
         }
         state.config = config;
+        drop(state);
+        self.changed.send_replace(());
+    }
+
+    /// What tells of each change from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// The account of the host's user with this number.

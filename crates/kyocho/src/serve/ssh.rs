@@ -23,17 +23,17 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use kyocho_microprocess::block_on;
 use limits::Places;
-use login::Login;
+use login::{Identity, Login};
 use russh::server::{Config, run_stream};
-use russh::{MethodKind, MethodSet};
+use russh::{Disconnect, MethodKind, MethodSet};
 use std::io;
-use std::net::{Shutdown, TcpListener as StdListener, TcpStream as StdStream};
+use std::net::{Shutdown, TcpListener as StdListener};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Users who were let in and whom no getty serves yet; then the door waits.
 const ARRIVALS_MAX: usize = 16;
@@ -46,6 +46,8 @@ const MESSAGES_MAX: usize = 16;
 const KEEPALIVE: Duration = Duration::from_secs(60);
 /// Keys that a client may try.
 const ATTEMPTS_MAX: usize = 10;
+/// How long a client that is hung up on has to be told why.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How long nobody is let in after the host had no descriptors for one more.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -164,24 +166,46 @@ impl Host {
         let stream = stream.into_std()?;
         let end = stream.try_clone()?;
         let (told, logged_in) = oneshot::channel();
-        let config = Arc::clone(&self.config);
+        let (config, register) = (Arc::clone(&self.config), Arc::clone(&self.register));
+        let changes = register.changes();
         let login = Login::new(self, told);
         let stream = TcpStream::from_std(stream)?;
         let mut running = timeout_at(deadline, run_stream(config, stream, login)).await??;
-        tokio::select! {
+        let ends = async {
+            // Who has not proved in time who he is, is hung up on without a word.
+            let Ok(Ok(identity)) = timeout_at(deadline, logged_in).await else { return None };
+            until_forgotten(&register, changes, &identity).await;
+            Some("this key is none of this user's any more")
+        };
+        let reason = tokio::select! {
             result = &mut running => return result,
-            logged_in = timeout_at(deadline, logged_in) => {
-                hang_up_unless(matches!(logged_in, Ok(Ok(()))), end);
+            reason = ends => reason,
+        };
+        if let Some(reason) = reason {
+            let client = running.handle();
+            let told = client.disconnect(Disconnect::ByApplication, reason.into(), "en".into());
+            // A client that does not listen is not told.
+            let _ = timeout(FAREWELL, told).await;
+            if let Ok(result) = timeout(FAREWELL, &mut running).await {
+                return result;
             }
         }
+        // The client was quicker.
+        let _ = end.shutdown(Shutdown::Both);
         running.await
     }
 }
 
-/// Ends a connection, whatever it waits for, of a client that has not proved in time who it is.
-fn hang_up_unless(is_in: bool, stream: StdStream) {
-    if !is_in {
-        // The client was quicker.
-        let _ = stream.shutdown(Shutdown::Both);
+/// Waits until a client's key is none of its user's any more.
+async fn until_forgotten(
+    register: &Register,
+    mut changes: watch::Receiver<()>,
+    identity: &Identity,
+) {
+    while register.knows_key(&identity.user, &identity.key) {
+        if changes.changed().await.is_err() {
+            // The register is gone, and the process with it.
+            return;
+        }
     }
 }

@@ -14,18 +14,25 @@ use tokio::sync::oneshot;
 /// Sessions of one connection: a client may share it.
 const CHANNELS_MAX: usize = 10;
 
+/// Who a client is, and how it has proved that.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) user: String,
+    pub(super) key: PublicKey,
+}
+
 /// One connection's state.
 pub(super) struct Login {
     host: Host,
-    /// Told once the client is in.
-    told: Option<oneshot::Sender<()>>,
-    user: Option<String>,
+    /// Told who it is once the client is in.
+    told: Option<oneshot::Sender<Identity>>,
+    identity: Option<Identity>,
     channels: Arc<AtomicUsize>,
 }
 
 impl Login {
-    pub(super) fn new(host: Host, told: oneshot::Sender<()>) -> Self {
-        Self { host, told: Some(told), user: None, channels: Arc::default() }
+    pub(super) fn new(host: Host, told: oneshot::Sender<Identity>) -> Self {
+        Self { host, told: Some(told), identity: None, channels: Arc::default() }
     }
 
     fn judge(&self, user: &str, key: &PublicKey) -> Auth {
@@ -67,15 +74,15 @@ impl Handler for Login {
     ) -> Result<Auth, Self::Error> {
         let judged = self.judge(user, key.public_key);
         if judged == Auth::Accept {
-            self.user = Some(user.to_owned());
+            self.identity = Some(Identity { user: user.to_owned(), key: key.public_key.clone() });
         }
         Ok(judged)
     }
 
     async fn auth_succeeded(&mut self, _: &mut Session) -> Result<(), Self::Error> {
-        if let Some(told) = self.told.take() {
+        if let (Some(told), Some(identity)) = (self.told.take(), &self.identity) {
             // Who waited for it has hung up on the client.
-            let _ = told.send(());
+            let _ = told.send(identity.clone());
         }
         Ok(())
     }
@@ -86,7 +93,8 @@ impl Handler for Login {
         reply: ChannelOpenHandle,
         _: &mut Session,
     ) -> Result<(), Self::Error> {
-        let (Some(user), Some(place)) = (&self.user, ChannelPlace::take(&self.channels)) else {
+        let place = ChannelPlace::take(&self.channels);
+        let (Some(Identity { user, .. }), Some(place)) = (&self.identity, place) else {
             reply.reject(ChannelOpenFailure::ResourceShortage).await;
             return Ok(());
         };
