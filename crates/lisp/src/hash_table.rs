@@ -4,7 +4,8 @@
 //! HashTable [equivalence][count][used][index][entries][procedures]
 //!   index    raw 32-bit slots: 0 is empty, n stands for entry n - 1; linear probing, a power of two,
 //!            at least twice as many as entries fit
-//!   entries  vector of (hash, key, value), filled from the left; a deleted entry has no key
+//!   entries  vector of (hash, key, value), filled from the left; a deleted entry has no key; where keys are weak,
+//!            (hash, ephemeron of key and value, nothing), and an entry with a broken one counts as deleted
 //! ```
 //!
 //! Every operation holds the table's spin bit from its first look to its last: a few dozen
@@ -18,7 +19,7 @@
 mod tests;
 
 use crate::equality::{equal, equal_hash, eqv, eqv_hash, text_hash};
-use crate::heap::object::Kind;
+use crate::heap::object::{FLAG_OWN, Kind};
 use crate::heap::{Mutator, word};
 use crate::raise::{Raise, Result};
 use crate::text::{Text, bytes};
@@ -51,6 +52,9 @@ const ENTRIES: usize = 4;
 const PROCEDURES: usize = 5;
 const WORDS: usize = 6;
 
+/// The flag of a table that does not keep its keys.
+const FLAG_WEAK: u8 = FLAG_OWN;
+
 /// Words of an entry: hash, key, value.
 const STRIDE: usize = 3;
 /// The key of a deleted entry.
@@ -67,6 +71,7 @@ const SPINS: usize = 200;
 pub(crate) struct Table {
     object: Value,
     equivalence: Equivalence,
+    is_weak: bool,
     entries: Value,
     index: usize,
     mask: usize,
@@ -123,6 +128,16 @@ impl Equivalence {
     }
 }
 
+/// Has a new table keep an association only while its key is reachable from elsewhere.
+pub(crate) fn make_weak(table: Value) {
+    table.set_flags(FLAG_WEAK);
+}
+
+/// Whether it keeps an association only while its key is reachable from elsewhere.
+pub(crate) fn is_weak(table: Value) -> bool {
+    table.is_kind(Kind::HashTable) && table.flags() & FLAG_WEAK != 0
+}
+
 /// Gives a new table what `make` could not be given yet.
 pub(crate) fn set_procedures(table: Value, procedures: Value) {
     table.set_field_at(PROCEDURES, procedures);
@@ -157,7 +172,9 @@ impl Table {
             }
             hint::spin_loop();
         }
-        let mut table = Self { object, equivalence, entries: Value::NIL, index: 0, mask: 0 };
+        let is_weak = is_weak(object);
+        let mut table =
+            Self { object, equivalence, is_weak, entries: Value::NIL, index: 0, mask: 0 };
         table.look();
         Some(table)
     }
@@ -183,9 +200,13 @@ impl Table {
         self.object.set_field_at(word, Value::fixnum(number as i64));
     }
 
-    /// How many associations.
+    /// How many associations. Where keys are weak, it counts them one by one.
     pub(crate) fn count(&self) -> usize {
-        self.number(COUNT)
+        if self.is_weak {
+            (0..self.number(USED)).filter(|&entry| !self.is_deleted(self.entries, entry)).count()
+        } else {
+            self.number(COUNT)
+        }
     }
 
     fn capacity(&self) -> usize {
@@ -193,7 +214,17 @@ impl Table {
     }
 
     fn key(&self, entry: usize) -> Value {
-        self.entries.field_at(entry * STRIDE + 1)
+        let key = self.entries.field_at(entry * STRIDE + 1);
+        if self.is_weak { key.ephemeron_key().unwrap_or(DELETED) } else { key }
+    }
+
+    fn value(&self, entry: usize) -> Value {
+        if self.is_weak {
+            let both = self.entries.field_at(entry * STRIDE + 1);
+            both.ephemeron_datum().unwrap_or(Value::FALSE)
+        } else {
+            self.entries.field_at(entry * STRIDE + 2)
+        }
     }
 
     fn same(&self, a: Value, b: Value) -> bool {
@@ -206,6 +237,12 @@ impl Table {
                     _ => false,
                 },
             }
+    }
+
+    /// Whether an entry, of these or of older entries, holds no association any more.
+    fn is_deleted(&self, entries: Value, entry: usize) -> bool {
+        let key = entries.field_at(entry * STRIDE + 1);
+        key == DELETED || self.is_weak && key.ephemeron_is_broken()
     }
 
     /// Finds a key. Ends, because the index is never full.
@@ -228,7 +265,7 @@ impl Table {
     /// The value of a key.
     pub(crate) fn get(&self, key: Value) -> Option<Value> {
         match self.place(key, hash(self.equivalence, key)) {
-            Place::Found(entry) => Some(self.entries.field_at(entry * STRIDE + 2)),
+            Place::Found(entry) => Some(self.value(entry)),
             Place::Free(_) => None,
         }
     }
@@ -245,15 +282,23 @@ impl Table {
             place = self.place(key, hash);
         }
         match place {
+            Place::Found(entry) if self.is_weak => {
+                self.entries.field_at(entry * STRIDE + 1).set_ephemeron_datum(value);
+            }
             Place::Found(entry) => self.entries.set_field_at(entry * STRIDE + 2, value),
             Place::Free(slot) => {
+                let words = if self.is_weak {
+                    [hash, m.ephemeron(key, value)?, Value::FALSE]
+                } else {
+                    [hash, key, value]
+                };
                 let entry = self.number(USED);
-                for (i, word) in [hash, key, value].into_iter().enumerate() {
+                for (i, word) in words.into_iter().enumerate() {
                     self.entries.set_field_at(entry * STRIDE + i, word);
                 }
                 word::store_quarter(self.index + 4 * slot, entry as u32 + 1);
                 self.set_number(USED, entry + 1);
-                self.set_number(COUNT, self.count() + 1);
+                self.set_number(COUNT, self.number(COUNT) + 1);
             }
         }
         Ok(())
@@ -267,7 +312,7 @@ impl Table {
         // The hash stays: it keeps the probe sequence of the keys behind it whole.
         self.entries.set_field_at(entry * STRIDE + 1, DELETED);
         self.entries.set_field_at(entry * STRIDE + 2, Value::FALSE);
-        self.set_number(COUNT, self.count() - 1);
+        self.set_number(COUNT, self.number(COUNT) - 1);
         true
     }
 
@@ -286,7 +331,7 @@ impl Table {
         self.look();
         let mut moved = 0;
         for entry in 0..used {
-            if old.field_at(entry * STRIDE + 1) == DELETED {
+            if self.is_deleted(old, entry) {
                 continue;
             }
             for i in 0..STRIDE {
@@ -301,6 +346,7 @@ impl Table {
             word::store_quarter(self.index + 4 * slot, moved as u32);
         }
         self.set_number(USED, moved);
+        self.set_number(COUNT, moved);
     }
 
     /// Forgets everything.
@@ -321,6 +367,9 @@ impl Table {
     /// No memory.
     pub(crate) fn copy(&self, m: &mut Mutator) -> Result {
         let new = make(m, self.equivalence, procedures(self.object), self.count())?;
+        if self.is_weak {
+            make_weak(new);
+        }
         let Some(mut copy) = Self::lock(new) else { return Ok(new) };
         for (key, value) in self.associations() {
             copy.set(m, key, value)?;
@@ -332,7 +381,7 @@ impl Table {
     pub(crate) fn associations(&self) -> impl DoubleEndedIterator<Item = (Value, Value)> + '_ {
         (0..self.number(USED))
             .filter(|&entry| self.key(entry) != DELETED)
-            .map(|entry| (self.key(entry), self.entries.field_at(entry * STRIDE + 2)))
+            .map(|entry| (self.key(entry), self.value(entry)))
     }
 }
 

@@ -44,6 +44,7 @@ const PROGRAMS: &[&str] = &[
     "srfi-115",
     "srfi-124",
     "srfi-125",
+    "weak-tables",
     "srfi-128",
     "srfi-133",
     "srfi-158",

@@ -1,4 +1,4 @@
-use super::{Equivalence, Table, make};
+use super::{Equivalence, Table, make, make_weak};
 use crate::heap::{Heap, Limits, Mutator};
 use crate::thread::ThreadContext;
 use crate::value::Value;
@@ -52,9 +52,14 @@ proptest! {
         equivalence in prop_oneof![
             Just(Equivalence::Eqv), Just(Equivalence::Equal), Just(Equivalence::String)
         ],
+        // Nothing is collected meanwhile: a table with weak keys is a table like others.
+        weak in any::<bool>(),
     ) {
         let mut m = mutator();
         let mut object = make(&mut m, equivalence, Value::FALSE, 0).unwrap();
+        if weak {
+            make_weak(object);
+        }
         let mut model: Vec<(u8, i64)> = Vec::new();
         for step in steps {
             match step {

@@ -101,6 +101,13 @@ impl Value {
         self.ephemeron_field(DATUM)
     }
 
+    /// Gives a whole ephemeron another datum.
+    pub(crate) fn set_ephemeron_datum(self, datum: Self) {
+        if self.is_kind(Kind::Ephemeron) && !self.ephemeron_is_broken() {
+            self.set_field_at(DATUM, datum);
+        }
+    }
+
     /// Whether the key of this ephemeron was found garbage.
     pub(crate) fn ephemeron_is_broken(self) -> bool {
         self.is_kind(Kind::Ephemeron) && self.field_at(KEY) == BROKEN

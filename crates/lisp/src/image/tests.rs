@@ -115,6 +115,9 @@ fn records_tables_macros_and_libraries_come_back() {
          (hash-table-set! folded \"Key\" 3)
          (define own (make-hash-table (lambda (a b) (eq? a b)) eqv-hash))
          (hash-table-set! own here 'object)
+         (define by-key (make-hash-table eqv? 'weak-keys))
+         (hash-table-set! by-key here 'kept)
+         (hash-table-set! by-key (list 1) 'lost)
          (define-syntax swap! (syntax-rules () ((_ a b) (let ((tmp a)) (set! a b) (set! b tmp)))))
          (define-syntax define-getter
            (syntax-rules () ((_ name value) (begin (define hidden value) (define (name) hidden)))))
@@ -139,6 +142,7 @@ fn records_tables_macros_and_libraries_come_back() {
             ("(hash-table-ref by-name 'symbol)", "value"),
             ("(hash-table-ref folded \"kEY\")", "3"),
             ("(list (hash-table-ref own here) (hash-table-size own))", "(object 1)"),
+            ("(begin (gc) (list (hash-table-ref by-key here) (hash-table-size by-key)))", "(kept 1)"),
             ("(define a 1) (define b 2) (swap! a b) (list a b)", "(2 1)"),
             ("(exchange! a b) (list a b)", "(1 2)"),
             ("(define-getter nine 9) (list (seven) (eight) (nine))", "(7 8 9)"),

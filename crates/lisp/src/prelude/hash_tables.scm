@@ -20,14 +20,25 @@
         ((eq? same? char-ci=?) (lambda (c) (hash (char-foldcase c))))
         (else (%wrong-type 'make-hash-table 2 "hash function for this equivalence" same?))))
 
-;; (make-hash-table [equivalence [hash [size ...]]]): further arguments are hints.
+;; Whether keys shall be held weakly. They are held by ephemerons, whichever of the two words asks for it.
+(define (%weak-keys? same? kind hints)
+  (if (or (memq 'weak-values hints) (memq 'ephemeral-values hints))
+      (error "make-hash-table: values are never held weakly" hints))
+  (let ((weak? (or (memq 'weak-keys hints) (memq 'ephemeral-keys hints))))
+    (if (and weak? (eq? kind 'custom))
+        (error "make-hash-table: keys compared by a procedure of the program's are never held weakly"
+               same?))
+    (and weak? #t)))
+
+;; (make-hash-table [equivalence [hash [hint ...]]]): hints that are no symbols, a size say, are not needed.
 (define (make-hash-table . rest)
   (let* ((same? (if (and (pair? rest) (procedure? (car rest))) (car rest) equal?))
          (hash-of (and (pair? rest) (pair? (cdr rest)) (procedure? (cadr rest)) (cadr rest)))
-         (kind (%hash-table-kind same?)))
+         (kind (%hash-table-kind same?))
+         (weak? (%weak-keys? same? kind rest)))
     (if (eq? kind 'custom)
-        (%make-hash-table kind (vector same? (or hash-of (%default-hash same?)) 0) 0)
-        (%make-hash-table kind (vector same? hash-of 0) 0))))
+        (%make-hash-table kind (vector same? (or hash-of (%default-hash same?)) 0) 0 #f)
+        (%make-hash-table kind (vector same? hash-of 0) 0 weak?))))
 
 (define (hash-table same? . rest)
   (let ((table (make-hash-table same?)))
@@ -236,10 +247,10 @@
     (values (caar alist) (cdar alist))))
 
 (define (hash-table-empty-copy table)
-  (let ((procedures (%hash-table-procedures table)))
-    (if (vector-ref procedures 1)
-        (make-hash-table (vector-ref procedures 0) (vector-ref procedures 1))
-        (make-hash-table (vector-ref procedures 0)))))
+  (let* ((procedures (%hash-table-procedures table)) (hash-of (vector-ref procedures 1)))
+    (apply make-hash-table (vector-ref procedures 0)
+           (append (if hash-of (list hash-of) '())
+                   (if (%hash-table-weak? table) '(weak-keys) '())))))
 (define (hash-table-copy table . rest)
   (if (%hash-table-custom? table)
       (let ((new (hash-table-empty-copy table)))

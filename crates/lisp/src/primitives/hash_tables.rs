@@ -12,7 +12,10 @@ use crate::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("hash-table?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::HashTable)))),
-    Primitive::exactly("%make-hash-table", 3, make),
+    Primitive::exactly("%make-hash-table", 4, make),
+    Primitive::exactly("%hash-table-weak?", 1, |_, a| {
+        Ok(Value::boolean(hash_table::is_weak(a[0])))
+    }),
     Primitive::exactly("%hash-table-custom?", 1, |_, a| {
         let equivalence = hash_table::equivalence(a[0]);
         Ok(Value::boolean(equivalence == Some(Equivalence::Custom)))
@@ -73,7 +76,7 @@ fn table(call: Call<'_>) -> Result<Table> {
     Table::lock(call.value(0)).ok_or_else(|| call.wrong(0, "hash table"))
 }
 
-/// `(%make-hash-table equivalence procedures capacity)`; the equivalence is one of the symbols
+/// `(%make-hash-table equivalence procedures capacity weak?)`; the equivalence is one of the symbols
 /// `eqv`, `equal`, `string`, `custom`.
 fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("make-hash-table", arguments);
@@ -85,7 +88,11 @@ fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
         _ => return Err(call.outside(0, "eqv, equal, string or custom")),
     };
     let capacity = call.count_at(2)?;
-    hash_table::make(m, equivalence, arguments[1], capacity)
+    let table = hash_table::make(m, equivalence, arguments[1], capacity)?;
+    if arguments[3] != Value::FALSE {
+        hash_table::make_weak(table);
+    }
+    Ok(table)
 }
 
 /// Whether it was set: not in a custom table, where the prelude does it.
