@@ -15,13 +15,13 @@ mod dialect;
 mod evaluation;
 pub(crate) mod frames;
 mod getty;
+mod heartbeat;
 mod network;
 mod notify;
 mod nrepl;
 mod register;
 mod ssh;
 mod telnet;
-mod watchdog;
 mod wire;
 mod worlds;
 
@@ -76,7 +76,7 @@ fn serve(
             .map_err(|error| format!("{address}: {error}"))?;
         terminal::line(&format!("{:<20} {address}", "network"));
     }
-    watchdog::start(&system).map_err(|error| format!("the watchdog: {error}"))?;
+    heartbeat::start(&system).map_err(|error| format!("the heartbeat: {error}"))?;
     notify::ready();
     signals::serve(|| reload(path.as_deref(), &register));
     notify::stopping();

@@ -1,4 +1,4 @@
-//! The watchdog: evaluates something now and then, as a getty does, and tells the service manager that it came back. A system in which
+//! The heartbeat: evaluates something now and then, as a getty does, and tells the service manager that it came back. A system in which
 //! no evaluation ends, whatever of it hangs, is silent, and is started again.
 
 use super::evaluation::{Interrupt, evaluate};
@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 
 /// What is evaluated: needs memory, and a thread that others do not hold up.
-const QUESTION: &str = "(thread-join! (spawn (lambda () (list #t)) 'watchdog))";
+const QUESTION: &str = "(thread-join! (spawn (lambda () (list #t)) 'heartbeat))";
 
 /// Starts the service, where the manager waits for it.
 ///
@@ -25,9 +25,9 @@ pub(crate) fn start(system: &Arc<System>) -> io::Result<()> {
     let inner = Arc::clone(system);
     // An account of its own: no user's limits hold it up.
     let account =
-        Account::new("watchdog", Bounds { files: false, operator: false, ..Bounds::NONE });
-    system.spawn_service("watchdog", move || watch(&inner, &account, pause))?;
-    terminal::line(&format!("{:<20} tells every {pause:?} that the system answers", "watchdog"));
+        Account::new("heartbeat", Bounds { files: false, operator: false, ..Bounds::NONE });
+    system.spawn_service("heartbeat", move || watch(&inner, &account, pause))?;
+    terminal::line(&format!("{:<20} tells every {pause:?} that the system answers", "heartbeat"));
     Ok(())
 }
 
@@ -36,7 +36,7 @@ fn watch(system: &System, account: &Arc<Account>, pause: Duration) {
     loop {
         // A report is an answer as well: of a system that works, and is short of something.
         if let Ok(mut session) = system.open_session(account, silent()) {
-            let _ = evaluate(&mut session, QUESTION, "watchdog", &Interrupt::default());
+            let _ = evaluate(&mut session, QUESTION, "heartbeat", &Interrupt::default());
         }
         notify::alive();
         kyocho_microprocess::sleep(pause);
