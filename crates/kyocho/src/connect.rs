@@ -186,6 +186,7 @@ fn interact(client: &Client, user: &str) -> io::Result<ExitCode> {
     );
     let mut editor = editor::Prompt::new(helper).map_err(io::Error::other)?;
     loop {
+        terminal::fresh_line();
         match editor.line() {
             Ok(line) => {
                 if let (Some(code), _) = client.evaluate(&line)? {

@@ -2,22 +2,36 @@
 
 use crate::highlight;
 use kyocho_lisp::system::CLOSED_OUTPUT_EXIT;
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::io::{ErrorKind, IsTerminal, Write};
 
+/// What was printed last ended a line.
+static IS_AT_LINE_START: AtomicBool = AtomicBool::new(true);
+
 /// Prints a line to standard output.
-pub(crate) fn line(text: &str) {
-    let mut out = std::io::stdout().lock();
-    exit_unless(writeln!(out, "{text}").and_then(|()| out.flush()));
+pub(crate) fn line(line: &str) {
+    text(&format!("{line}\n"));
 }
 
 /// Prints text as it is to standard output.
 pub(crate) fn text(text: &str) {
     let mut out = std::io::stdout().lock();
+    if let Some(last) = text.chars().last() {
+        IS_AT_LINE_START.store(last == '\n', Ordering::Relaxed);
+    }
     exit_unless(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Begins a line on a terminal where [`text`] left one unfinished: an editor of lines would write over it.
+pub(crate) fn fresh_line() {
+    if !IS_AT_LINE_START.load(Ordering::Relaxed) && std::io::stdout().is_terminal() {
+        text("\n");
+    }
 }
 
 /// Prints a value to standard output, in colours where it is a terminal that has some.
 pub(crate) fn value(text: &str) {
+    fresh_line();
     if has_colours(&std::io::stdout()) { line(&highlight::scheme(text, None)) } else { line(text) }
 }
 
@@ -37,6 +51,7 @@ pub(crate) fn complain(text: &str) {
 
 /// Prints the report of an error to standard error, in colours where it is a terminal that has some.
 pub(crate) fn report(text: &str) {
+    fresh_line();
     if has_colours(&std::io::stderr()) {
         complain(&highlight::report(text));
     } else {

@@ -227,6 +227,8 @@ fn connect_edits_completes_and_interrupts() {
     };
     enter("(define (twice x)\r (* 2 x)) (twice 21)\r", "42");
     enter("(twi\t 4)\r", "8");
+    enter("(display \"unfinished\")\r", "unfinished\r\n");
+    enter("(begin (display \"also\") 'value)\r", "also\r\nvalue\r\n");
     enter("(begin (display 'begun) (newline) (let loop () (loop)))\r", "begun\r\n");
     session.send_control('c').unwrap();
     session.exp_string("interrupted").unwrap();
