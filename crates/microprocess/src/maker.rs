@@ -11,7 +11,7 @@ use kyocho_sys::scheduling::{affinity, set_affinity, yield_to_host};
 use kyocho_sys::task::{ThreadId, is_only_thread, reserve_descriptors};
 use kyocho_sys::thread::start;
 
-use crate::kernel_thread::{ANY_CPU, Role};
+use crate::kernel_thread::ANY_CPU;
 use crate::runtime::Detection;
 use crate::shared::Shared;
 use crate::vp::Vp;
@@ -157,7 +157,7 @@ fn make(shared: &'static Shared) {
             if enough || shared.stopping.load(Ordering::SeqCst) {
                 break;
             }
-            if shared.start_thread(vp, Role::Spare).is_err() {
+            if shared.start_spare(vp).is_err() {
                 // Whoever needs one asks again, or does without.
                 break;
             }

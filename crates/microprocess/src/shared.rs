@@ -153,25 +153,46 @@ impl Shared {
         &self.cpus
     }
 
-    /// Starts a kernel thread for `vp`: its holder, or one for its pool. Not with events masked.
+    /// The first holder of `vp`, which does not run yet. Allocates.
+    pub(crate) fn appoint(vp: &'static Vp) -> &'static KernelThread {
+        let holder = KernelThread::recycled();
+        holder.give(vp);
+        holder
+    }
+
+    /// Starts the kernel thread that was appointed to hold `vp`.
+    ///
+    /// # Errors
+    /// The kernel gives no more threads.
+    pub(crate) fn start_holder(
+        &'static self,
+        vp: &'static Vp,
+        holder: &'static KernelThread,
+    ) -> Result<(), Errno> {
+        self.start(holder, vp, Role::Holder)
+    }
+
+    /// Starts a kernel thread for the pool of `vp`. Not with events masked.
     ///
     /// # Errors
     /// The kernel gives no more threads, or the bound is reached.
-    pub(crate) fn start_thread(&'static self, vp: &'static Vp, role: Role) -> Result<(), Errno> {
+    pub(crate) fn start_spare(&'static self, vp: &'static Vp) -> Result<(), Errno> {
         if self.kernel_threads.load(Ordering::Relaxed) >= KERNEL_THREADS_MAX {
             return Err(Errno::AGAIN);
         }
-        let record = KernelThread::recycled();
-        if role == Role::Holder {
-            record.give(vp);
-        } else {
-            vp.starting.fetch_add(1, Ordering::SeqCst);
-        }
-        let handle = record.start(vp, role).inspect_err(|_| {
-            if role == Role::Spare {
-                vp.starting.fetch_sub(1, Ordering::SeqCst);
-            }
-        })?;
+        vp.starting.fetch_add(1, Ordering::SeqCst);
+        self.start(KernelThread::recycled(), vp, Role::Spare).inspect_err(|_| {
+            vp.starting.fetch_sub(1, Ordering::SeqCst);
+        })
+    }
+
+    fn start(
+        &'static self,
+        thread: &'static KernelThread,
+        vp: &'static Vp,
+        role: Role,
+    ) -> Result<(), Errno> {
+        let handle = thread.start(vp, role)?;
         self.kernel_threads.fetch_add(1, Ordering::Relaxed);
         self.threads().push(handle);
         Ok(())

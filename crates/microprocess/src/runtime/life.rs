@@ -10,7 +10,6 @@ use kyocho_sys::thread::start;
 use kyocho_sys::{barrier, futex};
 
 use crate::detect::{self, Seat};
-use crate::kernel_thread::Role;
 use crate::priority::Priority;
 use crate::record::{Kind, Name, Record, State};
 use crate::runtime::Detection;
@@ -77,9 +76,11 @@ pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) ->
     shared.enlist();
     space::join(shared);
     trace::join(shared);
-    for vp in shared.vps() {
-        shared.start_thread(vp, Role::Holder).inspect_err(|_| {
-            // The others start in vain.
+    // All of them before the first runs: it looks at the holders of others.
+    let holders: Vec<_> = shared.vps().iter().map(|vp| Shared::appoint(vp)).collect();
+    for (vp, holder) in shared.vps().iter().zip(holders) {
+        shared.start_holder(vp, holder).inspect_err(|_| {
+            // The others start in vain, and the records of those that will not be started are lost.
             shared.vps()[vp.index..].iter().for_each(|vp| vp.stopped.store(1, Ordering::SeqCst));
         })?;
     }
