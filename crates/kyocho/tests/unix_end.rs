@@ -9,6 +9,7 @@ mod support;
 use attackers::attackers;
 use core::time::Duration;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use support::{Folder, inside, is_permitted, output_of};
 
@@ -27,6 +28,14 @@ fn has_stopped(process: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/status")).unwrap().contains("State:\tT")
 }
 
+/// An instance in a process group of its own: where one of an orphaned group has stopped, the host hangs up on all of it, and that would be who runs
+/// the tests, too.
+fn apart(program: &[&str]) -> Command {
+    let mut command = inside(program);
+    command.process_group(0);
+    command
+}
+
 /// An instance with processes that will not end, and its output, which they all hold.
 struct Stubborn {
     command: Child,
@@ -36,7 +45,7 @@ struct Stubborn {
 impl Stubborn {
     /// Waits until all are there.
     fn start() -> Self {
-        let mut command = inside(&[attackers(), "stay"]);
+        let mut command = apart(&[attackers(), "stay"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut command = command.spawn().unwrap();
         let mut output = BufReader::new(command.stdout.take().unwrap());
@@ -133,7 +142,7 @@ fn the_first_program_ends_where_all_three_are_killed() {
     if !is_permitted("the_first_program_ends_where_all_three_are_killed") {
         return;
     }
-    let mut command = inside(&["sh", "-c", "echo ready; exec sleep 1000"]);
+    let mut command = apart(&["sh", "-c", "echo ready; exec sleep 1000"]);
     let mut command = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(command.stdout.take().unwrap());
     let mut line = String::new();
@@ -156,7 +165,7 @@ fn processes_that_will_not_end_do_when_the_first_has() {
         return;
     }
     // All of them hold the output, which has ended where this returns.
-    let (status, text) = output_of(&mut inside(&[attackers(), "outlive"]));
+    let (status, text) = output_of(&mut apart(&[attackers(), "outlive"]));
     assert_eq!((status, text.as_str()), (Some(0), "held\n"));
 }
 
@@ -166,7 +175,7 @@ fn what_the_first_program_leaves_running_is_ended() {
         return;
     }
     let (status, text) =
-        output_of(&mut inside(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]));
+        output_of(&mut apart(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]));
     assert_eq!(status, Some(0));
     let left: u32 = text.trim().parse().unwrap();
     // Its number is free once somebody has taken its status.
@@ -181,7 +190,7 @@ fn a_signal_to_the_command_reaches_the_program() {
     }
     // What a terminal would send to all is left to the program; what is sent to the command is passed on.
     let script = "trap 'echo told; exit 5' TERM; trap 'echo asked' USR1; echo ready; while :; do sleep 0.01; done";
-    let mut command = inside(&["sh", "-c", script]);
+    let mut command = apart(&["sh", "-c", script]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
@@ -200,7 +209,7 @@ fn a_program_that_stops_stops_the_command() {
     if !is_permitted("a_program_that_stops_stops_the_command") {
         return;
     }
-    let mut command = inside(&["sh", "-c", "kill -STOP $$; echo on"]);
+    let mut command = apart(&["sh", "-c", "kill -STOP $$; echo on"]);
     let mut command = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     wait_until("the command stops", || has_stopped(command.id()));
     signal("-CONT", &[command.id()]);
@@ -217,7 +226,7 @@ fn a_stopped_command_serves_who_runs_on() {
     let folder = Folder::new();
     // It opens a file, which is a served call, once the command has stopped.
     let script = "(while ! test -e asked; do sleep 0.01; done; echo > served) & kill -STOP $$; wait; echo on";
-    let mut command = inside(&["sh", "-c", script]);
+    let mut command = apart(&["sh", "-c", script]);
     command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut command = command.spawn().unwrap();
     wait_until("the command stops", || has_stopped(command.id()));
