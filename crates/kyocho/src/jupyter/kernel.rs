@@ -96,18 +96,38 @@ impl Kernel {
     pub(super) fn serve(&mut self, mut requests: Receiver<Request>, answers: &Answers) {
         lock(&self.stage).answers = Some(answers.clone());
         while let Some(request) = requests.blocking_recv() {
-            lock(&self.stage).parent = request.header.clone();
-            answers.show(&request.header, "status", json!({"execution_state": "busy"}));
-            let goes_on = self.answer(&request, answers);
-            answers.show(&request.header, "status", json!({"execution_state": "idle"}));
-            if !goes_on {
-                abort_waiting(&mut requests, answers);
+            if !self.attend(&request, answers) {
+                self.abort_waiting(&mut requests, answers);
             }
             if self.session.exit_code().is_some() {
                 break;
             }
         }
         answers.flush();
+    }
+
+    /// As [`answer`](Self::answer), and shows that the kernel is busy meanwhile.
+    fn attend(&mut self, request: &Request, answers: &Answers) -> bool {
+        lock(&self.stage).parent = request.header.clone();
+        answers.show(&request.header, "status", json!({"execution_state": "busy"}));
+        let goes_on = self.answer(request, answers);
+        answers.show(&request.header, "status", json!({"execution_state": "idle"}));
+        goes_on
+    }
+
+    /// Texts that were sent behind one that failed are not evaluated; other requests are answered.
+    fn abort_waiting(&mut self, requests: &mut Receiver<Request>, answers: &Answers) {
+        // All that there are, before the first one is answered: who hears of it may send the next, which is to be evaluated.
+        let waiting: Vec<Request> = core::iter::from_fn(|| requests.try_recv().ok()).collect();
+        for request in waiting {
+            if request.kind() == "execute_request" {
+                answers.show(&request.header, "status", json!({"execution_state": "busy"}));
+                answers.reply(&request, "execute_reply", json!({"status": "aborted"}));
+                answers.show(&request.header, "status", json!({"execution_state": "idle"}));
+            } else {
+                self.attend(&request, answers);
+            }
+        }
     }
 
     /// Answers one request; `false` where what was sent behind it is not to be evaluated.
@@ -204,17 +224,6 @@ impl Kernel {
         let data =
             meaning.map_or(json!({}), |text| json!({"text/plain": format!("{name}: {text}")}));
         json!({"status": "ok", "found": is_known, "data": data, "metadata": {}})
-    }
-}
-
-/// Requests that were sent behind one that failed are not evaluated.
-fn abort_waiting(requests: &mut Receiver<Request>, answers: &Answers) {
-    while let Ok(request) = requests.try_recv() {
-        if request.kind() == "execute_request" {
-            answers.show(&request.header, "status", json!({"execution_state": "busy"}));
-            answers.reply(&request, "execute_reply", json!({"status": "aborted"}));
-            answers.show(&request.header, "status", json!({"execution_state": "idle"}));
-        }
     }
 }
 
