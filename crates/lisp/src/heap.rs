@@ -6,13 +6,13 @@
 //!
 //! Blocks of 32 KiB, lines of 128 bytes; free runs of lines are what a thread's cache takes
 //! (paper 4, §5: the cached system call is the taking of cells). A collection begins and ends while every
-//! Lisp thread stands at a safepoint; between, marking goes on beside them ([`cycle`]), unless memory is short or the heap
+//! Lisp thread stands at a safepoint; between, marking goes on beside them (`cycle.rs`), unless memory is short or the heap
 //! small: then they stand throughout. Allocation itself never collects.
 //!
 //! **Invariant:** outside `word`, no code turns an address into a pointer.
 //! **Invariant:** who takes a value out of a place that the marker looks at, in the heap or in a foreign object, calls
-//! [`barrier::overwrite`] before. Roots, a thread's stack among them, are noted at a cycle's beginning, and need none.
-//! **Invariant:** who takes a value out of an ephemeron, or makes one, calls [`barrier::keep`]: the collector may be about to find it garbage.
+//! `barrier::overwrite` before. Roots, a thread's stack among them, are noted at a cycle's beginning, and need none.
+//! **Invariant:** who takes a value out of an ephemeron, or makes one, calls `barrier::keep`: the collector may be about to find it garbage.
 //! **Invariant:** only the owner of a `Cells`, or who it waits for, touches its runs; the collector
 //! does while the world is stopped.
 //! Lock order: `next_marks`, `caches`, `space`, `foreign`, `statistics`; none is held while Lisp runs.

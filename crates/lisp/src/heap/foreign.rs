@@ -10,7 +10,7 @@ use core::any::Any;
 /// What a Rust type must offer to live in the heap as a [`Kind::Foreign`].
 pub trait ForeignObject: Any + Send + Sync {
     /// Marks the Lisp values inside. Threads may run meanwhile: what they take out goes through
-    /// [`barrier::overwrite`](crate::heap::barrier::overwrite), and a lock taken here must never be held across a safepoint.
+    /// `barrier::overwrite`, and a lock taken here must never be held across a safepoint.
     fn trace(&self, _marker: &mut Marker<'_>) {}
 
     /// Bytes that it holds outside the heap, itself included: what its account is charged for.

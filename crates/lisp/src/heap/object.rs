@@ -76,7 +76,7 @@ pub enum Kind {
     Condition = kind_code(24),
     /// `[live fixnum][values]`: only the first `live` values are traced.
     Segment = kind_code(25),
-    /// `[key][datum]`, neither of them traced: the datum is reachable while the key is; see [`ephemerons`](super::ephemerons).
+    /// `[key][datum]`, neither of them traced: the datum is reachable while the key is; see `ephemerons.rs`.
     Ephemeron = kind_code(26),
 }
 
