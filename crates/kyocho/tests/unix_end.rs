@@ -1,12 +1,12 @@
 //! How instances of `kyocho unix` end: with all their processes, whoever ends first.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
-#[path = "unix/attackers.rs"]
-mod attackers;
+#[path = "unix/compiled.rs"]
+mod compiled;
 #[path = "unix/support.rs"]
 mod support;
 
-use attackers::attackers;
+use compiled::compiled;
 use core::time::Duration;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -45,7 +45,7 @@ struct Stubborn {
 impl Stubborn {
     /// Waits until all are there.
     fn start() -> Self {
-        let mut command = apart(&[attackers(), "stay"]);
+        let mut command = apart(&[compiled("attackers", &[]), "stay"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut command = command.spawn().unwrap();
         let mut output = BufReader::new(command.stdout.take().unwrap());
@@ -165,7 +165,7 @@ fn processes_that_will_not_end_do_when_the_first_has() {
         return;
     }
     // All of them hold the output, which has ended where this returns.
-    let (status, text) = output_of(&mut apart(&[attackers(), "outlive"]));
+    let (status, text) = output_of(&mut apart(&[compiled("attackers", &[]), "outlive"]));
     assert_eq!((status, text.as_str()), (Some(0), "held\n"));
 }
 

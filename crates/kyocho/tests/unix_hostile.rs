@@ -1,13 +1,17 @@
 //! Hostile clients of `kyocho unix` get an error, or are ended alone.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
-#[path = "unix/attackers.rs"]
-mod attackers;
+#[path = "unix/compiled.rs"]
+mod compiled;
 #[path = "unix/support.rs"]
 mod support;
 
-use attackers::attackers;
+use compiled::compiled;
 use support::{Folder, inside, is_permitted, output_of};
+
+fn attackers() -> &'static str {
+    compiled("attackers", &[])
+}
 
 /// An attack must print `held` and end well.
 fn held(options: &[&str], attack: &[&str]) {
@@ -200,23 +204,4 @@ fn calls_that_are_not_there_are_named_on_request() {
     let (_, text) = output_of(&mut inside(&["--missing", "--", attackers(), "forbidden-calls"]));
     let line = text.lines().find(|line| line.contains("calls that are not there")).unwrap();
     assert!(line.contains("io_uring_setup (1)") && line.contains("ptrace (1)"), "{line}");
-}
-
-/// What is asked of an open file is asked of the host, once its place was seen; where the C library asks the host by itself, always.
-#[test]
-fn rewritten_sites_answer_as_before_and_without_the_server() {
-    if !is_permitted("rewritten_sites_answer_as_before_and_without_the_server") {
-        return;
-    }
-    held(&[], &["sites"]);
-    // No threads, so that all is rewritten; many files, each of which is asked about.
-    let script = "for i in 1 2 3 4 5 6 7 8 9; do set -- \"$@\" /etc/passwd /etc/hostname; done; /bin/cat \"$@\" > /dev/null";
-    let (status, text) = output_of(&mut inside(&["--trace", "--", "sh", "-c", script]));
-    assert_eq!(status, Some(0));
-    let count = |marks: &[&str]| {
-        text.lines().filter(|line| marks.iter().all(|mark| line.contains(mark))).count()
-    };
-    assert!(count(&["[local] fstat("]) >= 18, "{text}");
-    // Once for each place: in the loader and the library of two programs, and in the loader's other copy in the library.
-    assert!(count(&["[server] newfstatat(", ", \"\", "]) <= 6, "{text}");
 }

@@ -1,12 +1,12 @@
 //! `kyocho unix`: what programs reach each other by works inside as it does outside, and reaches nobody else.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
-#[path = "unix/attackers.rs"]
-mod attackers;
+#[path = "unix/compiled.rs"]
+mod compiled;
 #[path = "unix/support.rs"]
 mod support;
 
-use attackers::attackers;
+use compiled::compiled;
 use kyocho_sys::sysv::{self, Kind};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -108,7 +108,8 @@ fn objects_of_the_host_are_out_of_reach() {
     let kinds = [(Kind::Memory, 4096), (Kind::Semaphores, 1), (Kind::Messages, 0)];
     let numbers = kinds.map(|(kind, size)| sysv::make(kind, size, 0o666).unwrap());
     let words = numbers.map(|number| number.to_string());
-    let attack = inside(&[attackers(), "objects", &words[0], &words[1], &words[2]]).output();
+    let attack =
+        inside(&[compiled("attackers", &[]), "objects", &words[0], &words[1], &words[2]]).output();
     for (index, (kind, _)) in kinds.iter().enumerate() {
         sysv::remove(*kind, numbers[index]).unwrap();
     }
@@ -169,7 +170,7 @@ fn datagrams_reach_no_socket_of_the_host() {
     let address = SocketAddr::from_abstract_name(&name).unwrap();
     let of_host = UnixDatagram::bind_addr(&address).unwrap();
     of_host.set_nonblocking(true).unwrap();
-    let (status, text) = output_of(&mut inside(&[attackers(), "datagrams", &name]));
+    let (status, text) = output_of(&mut inside(&[compiled("attackers", &[]), "datagrams", &name]));
     assert_eq!((status, text.as_str()), (Some(0), "held\n"));
     assert!(of_host.recv(&mut [0; 9]).is_err());
 }

@@ -2,8 +2,6 @@
 #![expect(unsafe_code, reason = "system calls on structures")]
 
 use core::mem;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 use crate::error::Errno;
 use crate::fault::{self, Call};
@@ -27,29 +25,6 @@ pub fn write(thread: u32, address: u64, bytes: &[u8]) -> Result<usize, Errno> {
     fault::check(Call::Write)?;
     let here = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     transfer(libc::SYS_process_vm_writev, thread, address, &here)
-}
-
-/// Writes to `address` of the process of `thread` even where that could not write itself: pages of files become its own copies. Allocates.
-///
-/// # Errors
-/// `IO`, `FAULT`: the host does not permit it there. `SRCH`, `NOENT`: there is no such process. Injected ones.
-pub fn patch(thread: u32, address: u64, bytes: &[u8]) -> Result<(), Errno> {
-    fault::check(Call::Write)?;
-    let failed = |error: std::io::Error| Errno::new(error.raw_os_error().unwrap_or(libc::EIO));
-    let memory = File::options().write(true).open(format!("/proc/{thread}/mem")).map_err(failed)?;
-    memory.write_all_at(bytes, address).map_err(failed)
-}
-
-/// Whether two processes have one memory, as a child of `vfork` has its parent's.
-///
-/// # Errors
-/// `SRCH`: one of them is gone. `PERM`: the host does not permit it. `NOSYS`: the host cannot say. Injected ones.
-pub fn shares_memory(one: u32, other: u32) -> Result<bool, Errno> {
-    const MEMORY: usize = 1;
-    fault::check(Call::Read)?;
-    // SAFETY: takes numbers.
-    let order = unsafe { call(libc::SYS_kcmp, [one as usize, other as usize, MEMORY, 0, 0]) };
-    order.map(|order| order == 0)
 }
 
 /// `here` is read or written as the call named `number` does; both callers own its bytes accordingly.

@@ -6,6 +6,8 @@
 //! **Invariant:** behind each look, as many are let through as were missing to the limit. Calls under way during the look are not seen by it: there are
 //! at most as many as there are tasks, so twice the limit is never exceeded.
 
+use crate::instance::Personality;
+use crate::policy;
 use crate::policy::filter::Tasks;
 use crate::processes;
 use crate::server::{Answer, Request};
@@ -57,6 +59,12 @@ impl Admission {
 impl Request<'_> {
     /// `fork`, `vfork`, `clone`: the host does it, if there is room for one more.
     pub(crate) fn make_task(&self) -> Result<Answer, Errno> {
+        let asked = &self.asked;
+        if self.server.personality == Personality::Linux
+            && policy::shares_unseen(asked.number, &asked.arguments, asked.program_counter)
+        {
+            self.forget()?;
+        }
         self.server.admission.admit().map(|()| Answer::LetThrough)
     }
 }

@@ -40,7 +40,8 @@ impl Request<'_> {
     /// # Errors
     /// What the client gets.
     pub(crate) fn dispatch_shown(&self, trace: &Trace) -> Result<Answer, Errno> {
-        let native = match policy::decide(self.asked.number, &self.asked.arguments) {
+        let asked = &self.asked;
+        let native = match policy::decide(asked.number, &asked.arguments, asked.program_counter) {
             Verdict::Native => true,
             Verdict::Counted => self.server.admission.tasks() == Tasks::Unlimited,
             Verdict::Served | Verdict::Refused(_) => false,
@@ -69,12 +70,7 @@ impl Request<'_> {
             libc::SYS_openat => self.open(self.int(0), 1, self.word(2), self.word(3)),
             libc::SYS_stat => self.stat(AT_FDCWD, 0, 1, 0),
             libc::SYS_lstat => self.stat(AT_FDCWD, 0, 1, libc::AT_SYMLINK_NOFOLLOW),
-            libc::SYS_newfstatat => {
-                if self.int(3) == libc::AT_EMPTY_PATH {
-                    self.rewrite_site();
-                }
-                self.stat(self.int(0), 1, 2, self.int(3))
-            }
+            libc::SYS_newfstatat => self.stat(self.int(0), 1, 2, self.int(3)),
             libc::SYS_statx => self.statx(),
             libc::SYS_statfs => self.statfs(),
             libc::SYS_access => self.access(AT_FDCWD, 0, self.int(1), 0),

@@ -17,12 +17,13 @@ use crate::plan::Plan;
 use crate::server::{Answer, Request, Server, host};
 use crate::walk::{Last, Node};
 use core::fmt;
-use kyocho_arch::launcher::PLAN_BYTES_MAX;
+use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES, PLAN_BYTES_MAX};
 use kyocho_sys::error::Errno;
 use kyocho_sys::remote::{self, Registers};
 use kyocho_sys::seccomp::Inherited;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 /// Deepest nesting of scripts, as on Linux.
 const SCRIPTS_MAX: usize = 5;
@@ -327,6 +328,12 @@ impl Request<'_> {
         };
         self.server.state().diverted.remove(&program.thread);
         let mut plan = Plan::new();
+        if self.server.sites.is_some() {
+            plan.call(
+                libc::SYS_madvise,
+                &[LOCAL as u64, LOCAL_BYTES as u64, libc::MADV_WIPEONFORK as u64],
+            );
+        }
         let (bias, vector) =
             (self.map(&mut plan, &program.file, &program.elf, PROGRAM_AT)?, self.word(0));
         let elf = &program.elf;
@@ -355,7 +362,11 @@ impl Request<'_> {
     /// Hands over `file` and plans its mapping; what is added to its addresses.
     fn map(&self, plan: &mut Plan, file: &OwnedFd, elf: &Elf, near: u64) -> Result<u64, Errno> {
         let number = self.listener.give(self.asked.id, file.as_fd(), Inherited::No)? as u64;
-        let bias = plan.map(elf, near + random_distance()?, number);
+        let sites = match &self.server.sites {
+            None => Arc::new([]),
+            Some(sites) => sites.of_program(file, elf)?,
+        };
+        let bias = plan.map(elf, near + random_distance()?, number, &sites);
         plan.call(libc::SYS_close, &[number]);
         Ok(bias)
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   0x10000    ELF header, program headers, the launcher of `arch`, library read and execute; below GUARD, where no client may map
-//!   0x100000   the library's variables, where there is one                  read and write
+//!   0x100000   the library's variables, where there is one; else what the launcher's sites know      read and write
 //!   0x200000   ┄┄ GUARD ┄┄
 //!              programs: theirs, or from 0x5555_0000_0000 upwards
 //!   BREAK      one page, so that the host puts the program break behind it   read and write
@@ -12,7 +12,7 @@
 //! Source: Paper 2 maps its emulation library into every client in the same way; ours also loads programs.
 
 use crate::instance::Personality;
-use kyocho_arch::launcher::Launcher;
+use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES, Launcher};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::os::fd::OwnedFd;
 
@@ -60,7 +60,7 @@ pub(crate) fn image(personality: Personality) -> std::io::Result<OwnedFd> {
     let made;
     let mut bytes = match personality {
         Personality::Linux => {
-            made = elf(Launcher::get().code, address(|launcher| launcher.start));
+            made = of_linux(owner());
             made.as_slice()
         }
         Personality::FreeBsd => FREEBSD,
@@ -73,6 +73,29 @@ pub(crate) fn image(personality: Personality) -> std::io::Result<OwnedFd> {
         SealFlags::SEAL | SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK,
     )?;
     Ok(file)
+}
+
+/// The numbers of the user and the group of every client, real and effective ones in turn, where a client cannot get others: it has no capabilities, so only from its own.
+pub(crate) fn owner() -> Option<[u32; 4]> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    let one = |line: &str| {
+        let mut words = line.split_ascii_whitespace().map(|word| word.parse::<u32>().ok());
+        let first = words.next()??;
+        words.all(|word| word == Some(first)).then_some(first)
+    };
+    let (user, group) = (one(line("Uid:")?)?, one(line("Gid:")?)?);
+    Some([user, user, group, group])
+}
+
+/// The image for programs of Linux, of clients whose [`owner`] this is.
+fn of_linux(owner: Option<[u32; 4]>) -> Vec<u8> {
+    let launcher = Launcher::get();
+    let mut code = launcher.code.to_vec();
+    let known = owner.iter().flatten().chain(owner.is_some().then_some(&1));
+    let numbers: Vec<u8> = known.flat_map(|number| number.to_le_bytes()).collect();
+    code[launcher.owner..][..numbers.len()].copy_from_slice(&numbers);
+    elf(&code, address(|launcher| launcher.start))
 }
 
 /// An ELF file that maps itself at [`BASE`].
@@ -90,7 +113,7 @@ fn elf(code: &[u8], entry: u64) -> Vec<u8> {
     file.extend(u64::from(HEADER_BYTES).to_le_bytes());
     file.extend(0_u64.to_le_bytes());
     file.extend(0_u32.to_le_bytes());
-    for half in [HEADER_BYTES, SEGMENT_BYTES, 3, 0, 0, 0] {
+    for half in [HEADER_BYTES, SEGMENT_BYTES, 4, 0, 0, 0] {
         file.extend(half.to_le_bytes());
     }
     let mut segment = |kind: u32, flags: u32, address: u64, in_file: u64, in_memory: u64| {
@@ -101,6 +124,7 @@ fn elf(code: &[u8], entry: u64) -> Vec<u8> {
         }
     };
     segment(libc::PT_LOAD, READ_EXECUTE, BASE as u64, bytes, bytes);
+    segment(libc::PT_LOAD, READ_WRITE, LOCAL as u64, 0, LOCAL_BYTES as u64);
     segment(libc::PT_LOAD, READ_WRITE, BREAK, 0, 4096);
     segment(libc::PT_GNU_STACK, READ_WRITE, 0, 0, 0);
     file.resize(CODE, 0);
@@ -110,7 +134,9 @@ fn elf(code: &[u8], entry: u64) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BREAK, CODE, FREEBSD, GUARD, Personality, address, elf, first_address, image};
+    use super::{
+        BREAK, CODE, FREEBSD, GUARD, Personality, address, elf, first_address, image, of_linux,
+    };
     use kyocho_arch::launcher::Launcher;
 
     #[test]
@@ -122,6 +148,17 @@ mod tests {
         // As a program of a client it lies too low.
         let bytes = file.len() as u64;
         assert_eq!(crate::elf::Elf::read(&file, bytes), Err(crate::elf::Unfit::Broken));
+    }
+
+    #[test]
+    fn the_owner_stands_where_the_launcher_reads_it() {
+        let offset = CODE + Launcher::get().owner;
+        let words = |file: &[u8]| -> Vec<u32> {
+            let words = file[offset..offset + 20].chunks_exact(4);
+            words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+        };
+        assert_eq!(words(&of_linux(Some([1, 2, 3, 4]))), [1, 2, 3, 4, 1]);
+        assert_eq!(words(&of_linux(None)), [0; 5]);
     }
 
     /// Program headers of an image: kind, flags, address, bytes in memory.

@@ -1,9 +1,11 @@
 //! What a launcher must do to put a program into its address space: records of a system call each. Pure.
 
 use crate::elf::{Elf, Position, Segment};
-use kyocho_arch::launcher::{END, PLAN_BYTES_MAX, RECORD_WORDS, ZERO};
+use crate::sites::Site;
+use kyocho_arch::launcher::{END, PLAN_BYTES_MAX, RECORD_WORDS, SITE, ZERO};
 
 const PAGE: u64 = 4096;
+const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 
 /// The records so far.
 #[derive(Debug, Default)]
@@ -28,8 +30,8 @@ impl Plan {
         self.words.resize(end, 0);
     }
 
-    /// Maps the program `elf` from descriptor `file`, at `place` if it lies anywhere. What is to be added to its addresses.
-    pub(crate) fn map(&mut self, elf: &Elf, place: u64, file: u64) -> u64 {
+    /// Maps the program `elf` from descriptor `file`, its `sites` rewritten, at `place` if it lies anywhere. What is to be added to its addresses.
+    pub(crate) fn map(&mut self, elf: &Elf, place: u64, file: u64, sites: &[Site]) -> u64 {
         let (start, bytes) = elf.extent();
         let bias = match elf.position {
             Position::Fixed => 0,
@@ -38,12 +40,12 @@ impl Plan {
         // One mapping for all, so that nothing comes to lie between the segments.
         self.anonymous(start.wrapping_add(bias), bytes, 0);
         for segment in &elf.segments {
-            self.segment(segment, bias, file);
+            self.segment(segment, bias, file, sites);
         }
         bias
     }
 
-    fn segment(&mut self, segment: &Segment, bias: u64, file: u64) {
+    fn segment(&mut self, segment: &Segment, bias: u64, file: u64, sites: &[Site]) {
         let protection = protection(segment.flags);
         let address = segment.address.wrapping_add(bias);
         let page = address & !(PAGE - 1);
@@ -52,7 +54,16 @@ impl Plan {
         if segment.in_file > 0 {
             let flags = (libc::MAP_PRIVATE | libc::MAP_FIXED) as u64;
             let offset = segment.offset - skipped;
-            self.call(libc::SYS_mmap, &[page, mapped, protection, flags, file, offset]);
+            let sites = sites.iter().filter(|site| segment.holds(site));
+            let mut sites = sites.peekable();
+            let first = if sites.peek().is_some() { READ_WRITE } else { protection };
+            self.call(libc::SYS_mmap, &[page, mapped, first, flags, file, offset]);
+            for site in sites {
+                self.record(SITE, &[page + (site.offset - offset), site.old, site.new]);
+            }
+            if first != protection {
+                self.call(libc::SYS_mprotect, &[page, mapped, protection]);
+            }
         }
         let from_file = if segment.in_file > 0 { mapped } else { 0 };
         let all = (segment.in_memory + skipped).next_multiple_of(PAGE);
@@ -84,6 +95,15 @@ impl Plan {
     }
 }
 
+impl Segment {
+    /// Whether `site` is one of its instructions.
+    fn holds(&self, site: &Site) -> bool {
+        self.flags & libc::PF_X != 0
+            && site.offset >= self.offset
+            && site.offset + size_of::<u64>() as u64 <= self.offset + self.in_file
+    }
+}
+
 fn protection(flags: u32) -> u64 {
     let pairs = [
         (libc::PF_R, libc::PROT_READ),
@@ -97,7 +117,8 @@ fn protection(flags: u32) -> u64 {
 mod tests {
     use super::Plan;
     use crate::elf::{Elf, Position, Segment};
-    use kyocho_arch::launcher::{END, RECORD_WORDS, ZERO};
+    use crate::sites::Site;
+    use kyocho_arch::launcher::{END, RECORD_WORDS, SITE, ZERO};
 
     fn records(plan: Plan) -> Vec<Vec<u64>> {
         let bytes = plan.finish(b"a-name-longer-than-fifteen", 0x1000).unwrap();
@@ -127,7 +148,7 @@ mod tests {
             interpreter: None,
         };
         let mut plan = Plan::new();
-        assert_eq!(plan.map(&elf, 0, 9), 0);
+        assert_eq!(plan.map(&elf, 0, 9, &[]), 0);
         let records = records(plan);
         let mmap = libc::SYS_mmap as u64;
         assert_eq!(records[0][..4], [mmap, 0x40_1000, 0x4000, 0]);
@@ -135,6 +156,36 @@ mod tests {
         assert_eq!(records[2][..4], [mmap, 0x40_2000, 0x3000, 3]);
         assert_eq!(records[3][..3], [ZERO, 0x40_1030, 0xfd0]);
         assert_eq!(records[5][0], END);
+    }
+
+    #[test]
+    fn code_is_rewritten_before_it_can_be_run_and_data_is_not() {
+        let segment = |address, flags| Segment {
+            address,
+            offset: address - 0x40_0000,
+            in_file: 0x1000,
+            in_memory: 0x1000,
+            flags,
+        };
+        let elf = Elf {
+            personality: crate::instance::Personality::Linux,
+            position: Position::Fixed,
+            entry: 0x40_1000,
+            headers: None,
+            headers_count: 2,
+            segments: vec![segment(0x40_1000, 5), segment(0x40_2000, 6)],
+            interpreter: None,
+        };
+        let site = |offset| Site { offset, old: 1, new: 2 };
+        let mut plan = Plan::new();
+        plan.map(&elf, 0, 9, &[site(0x1ff8), site(0x1ff9), site(0x2008)]);
+        let records = records(plan);
+        let [mmap, mprotect] = [libc::SYS_mmap as u64, libc::SYS_mprotect as u64];
+        assert_eq!(records[1][..4], [mmap, 0x40_1000, 0x1000, 3]);
+        assert_eq!(records[2][..4], [SITE, 0x40_1ff8, 1, 2]);
+        assert_eq!(records[3][..4], [mprotect, 0x40_1000, 0x1000, 5]);
+        assert_eq!(records[4][..4], [mmap, 0x40_2000, 0x1000, 3]);
+        assert_eq!(records[6][0], END);
     }
 
     #[test]

@@ -8,13 +8,14 @@
 //! that of `fork`.
 //!
 //! **Invariant:** no native call opens, connects, names a process that is not the caller, or changes the pages below [`GUARD`],
-//! where the launcher stands.
+//! where the launcher stands, but that the client's own page there is emptied in children, as its launcher asks.
 //!
 //! **Invariant:** a condition looks at register values alone. What they point to can change after it was looked at.
 
 pub(crate) mod filter;
 
 use crate::launcher::{GUARD, PATH_ADDRESS};
+use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES};
 use libc::c_long;
 
 /// What becomes of a call.
@@ -39,8 +40,12 @@ pub(crate) enum Condition {
     AtLeast(usize, u32),
     /// Its low half has none of these bits.
     NoBits(usize, u32),
+    /// Its low half has this bit.
+    Bit(usize, u32),
     /// Its low half, all that the host reads, is one of these.
     OneOf(usize, &'static [u32]),
+    /// The call is made below [`GUARD`].
+    FromLauncher,
 }
 
 /// The first rule for a number whose conditions all hold gives the verdict; none: the call is served.
@@ -68,8 +73,8 @@ const fn refused(number: c_long, errno: i32) -> Rule {
     Rule { number, conditions: &[], verdict: Verdict::Refused(errno) }
 }
 
-/// What becomes of call `number` with these arguments.
-pub(crate) fn decide(number: u32, arguments: &[u64; 6]) -> Verdict {
+/// What becomes of call `number` with these arguments, made at `counter`.
+pub(crate) fn decide(number: u32, arguments: &[u64; 6], counter: u64) -> Verdict {
     let number = c_long::from(number);
     if NATIVE.contains(&number) {
         return Verdict::Native;
@@ -77,22 +82,24 @@ pub(crate) fn decide(number: u32, arguments: &[u64; 6]) -> Verdict {
     RULES
         .iter()
         .filter(|rule| rule.number == number)
-        .find(|rule| rule.conditions.iter().all(|condition| condition.holds(arguments)))
+        .find(|rule| rule.conditions.iter().all(|condition| condition.holds(arguments, counter)))
         .map_or(Verdict::Served, |rule| rule.verdict)
 }
 
 impl Condition {
-    fn holds(self, arguments: &[u64; 6]) -> bool {
+    fn holds(self, arguments: &[u64; 6], counter: u64) -> bool {
         match self {
             Self::Is(index, word) => arguments[index] == word,
             Self::AtLeast(index, least) => arguments[index] >= u64::from(least),
             Self::NoBits(index, bits) => arguments[index] as u32 & bits == 0,
+            Self::Bit(index, bit) => arguments[index] as u32 & bit != 0,
+            Self::FromLauncher => counter < u64::from(GUARD),
             Self::OneOf(index, list) => list.contains(&(arguments[index] as u32)),
         }
     }
 }
 
-use Condition::{AtLeast, Is, NoBits, OneOf};
+use Condition::{AtLeast, Bit, FromLauncher, Is, NoBits, OneOf};
 
 /// Namespaces, and being traced: nothing a thread or a child of a client may begin with.
 const CLONE_FORBIDDEN: u32 = (libc::CLONE_NEWNS
@@ -104,6 +111,19 @@ const CLONE_FORBIDDEN: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
     | libc::CLONE_PTRACE
     | libc::CLONE_UNTRACED) as u32;
+
+/// The child has its parent's memory.
+const CLONE_VM: u32 = libc::CLONE_VM as u32;
+
+/// Whether a call makes a process that has its parent's memory, where neither the parent nor the launcher knows of it.
+pub(crate) fn shares_unseen(number: u32, arguments: &[u64; 6], counter: u64) -> bool {
+    let shares = match c_long::from(number) {
+        libc::SYS_vfork => true,
+        libc::SYS_clone => arguments[0] as u32 & (CLONE_VM | libc::CLONE_THREAD as u32) == CLONE_VM,
+        _ => false,
+    };
+    shares && !FromLauncher.holds(arguments, counter)
+}
 
 const MAP_AT: u32 = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32;
 
@@ -213,13 +233,21 @@ pub(crate) const RULES: &[Rule] = &[
     served(libc::SYS_ioctl, &[OneOf(1, INTERFACE_REQUESTS)]),
     refused(libc::SYS_ioctl, libc::ENOTTY),
     counted(libc::SYS_fork, &[]),
-    counted(libc::SYS_vfork, &[]),
-    counted(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN)]),
+    // Two processes with one memory: the launcher sees to it that neither takes the other's number for its own, or the server does.
+    counted(libc::SYS_vfork, &[FromLauncher]),
+    counted(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN | CLONE_VM)]),
+    counted(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN), Bit(0, libc::CLONE_THREAD as u32)]),
+    counted(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN), FromLauncher]),
+    served(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN)]),
     refused(libc::SYS_clone, libc::EPERM),
     // Its flags lie in memory. Every library falls back to `clone`.
     refused(libc::SYS_clone3, libc::ENOSYS),
     native(libc::SYS_execve, &[Is(0, PATH_ADDRESS as u64)]),
     native(libc::SYS_madvise, &[AtLeast(0, GUARD)]),
+    native(
+        libc::SYS_madvise,
+        &[Is(0, LOCAL as u64), Is(1, LOCAL_BYTES as u64), Is(2, libc::MADV_WIPEONFORK as u64)],
+    ),
     refused(libc::SYS_madvise, libc::EINVAL),
     native(libc::SYS_mremap, &[AtLeast(0, GUARD), NoBits(3, libc::MREMAP_FIXED as u32)]),
     native(libc::SYS_mremap, &[AtLeast(0, GUARD), AtLeast(4, GUARD)]),

@@ -16,6 +16,7 @@ use crate::instance::Personality;
 use crate::ipc::Objects;
 use crate::mounts::Mounts;
 use crate::names;
+use crate::sites::Sites;
 use crate::trace::Trace;
 use core::panic::AssertUnwindSafe;
 use kyocho_sys::error::Errno;
@@ -46,6 +47,8 @@ pub(crate) struct Server {
     pub(crate) trace: Option<Trace>,
     pub(crate) admission: Admission,
     pub(crate) objects: Objects,
+    /// Which calls of clients are rewritten, where any are.
+    pub(crate) sites: Option<Sites>,
     state: Mutex<State>,
 }
 
@@ -110,7 +113,10 @@ impl Server {
             sockets: Names::new(),
             missing: BTreeMap::new(),
         };
-        Self { mounts, network, personality, trace, admission, objects, state: Mutex::new(state) }
+        // Programs of FreeBSD trap into their library; their calls look different.
+        let sites = (personality == Personality::Linux).then(|| Sites::new(trace.is_some()));
+        let state = Mutex::new(state);
+        Self { mounts, network, personality, trace, admission, objects, sites, state }
     }
 
     /// The state. Held for a few instructions, never across a call that sleeps or suspends.

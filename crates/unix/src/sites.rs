@@ -1,77 +1,287 @@
-//! Call sites that are rewritten: what was served once goes to the launcher's page from then on, where it becomes a call that the host does.
+//! Call sites of programs and libraries that are rewritten when they are mapped: they call the launcher's page, which answers by itself or makes a call that the host does.
 //!
 //! ```text
-//!   before   41 89 ca   b8 06 01 00 00   0f 05   3d 00 f0 ff ff 77     mov r10d, ecx   mov eax, 262            syscall    cmp eax, -4096   ja
-//!   after    41 89 ca   b8 .. .. .. ..   ff d0   3d 00 f0 ff ff 77                     mov eax, `stat` there   call rax
+//!   before   b8 27 00 00 00   0f 05      c3       mov eax, 39              syscall     ret
+//!   after    b9 .. .. .. ..   ff d1      c3       mov ecx, `process`       call rcx    ret
 //! ```
 //!
-//! This is `fstat` of the C library up to its version 2.38: `newfstatat` with an empty path. No filter sees that it is empty, so it would be served each time, and a program
-//! asks so of every library and every file of its language. Around these bytes that library keeps nothing below its stack pointer, where a call puts its way back.
+//! The server looks for [`PATTERNS`] in a file, once: in a static program and in an interpreter when they are executed, in the C library when it is opened. What it finds of the first two is
+//! in the plan by which the launcher maps them. The C library's is written into the client's own page ([`LOCAL`]), and the interpreter, whose `mmap` is such a site, rewrites what it maps.
 //!
-//! **Invariant:** bytes change while nobody can run them: the process has one thread, which is asleep in this very call, and shares its memory with no parent.
+//! Each pattern is so much of a function of the C library's that it says what stands below the stack pointer there, where a call puts its way back: nothing.
 //!
-//! What is rewritten is the client's own copy of a page. One that makes the same bytes has them rewritten, and gains nothing: it could write them itself.
+//! **Invariant:** bytes change before anybody can run them, and only where the word that was found still stands. What is rewritten is the client's own copy of a page.
 //!
-//! Source: Paper 2's emulation library redirects calls where they are made, too.
+//! Source: Paper 2's emulation library redirects calls where they are made, too; Paper 4 answers from a system-call cache.
 
-use crate::client::status_field;
-use crate::instance::Personality;
+use crate::elf::{Elf, HEADERS_BYTES_MAX};
 use crate::launcher;
-use crate::server::Request;
+use crate::server::{Request, host};
+use kyocho_arch::launcher::{COUNT, LOCAL, Launcher, SHARERS};
 use kyocho_sys::error::Errno;
-use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
-use kyocho_sys::remote;
+use rustix::fs::Stat;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
 
-const SITE: [u8; 16] =
-    [0x41, 0x89, 0xca, 0xb8, 0x06, 0x01, 0, 0, 0x0f, 0x05, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77];
-/// What is replaced of it, and where a caller goes on.
-const REPLACED: core::ops::Range<usize> = 3..10;
+/// A word of a file, and the one to put there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// Where in the file.
+    pub(crate) offset: u64,
+    pub(crate) old: u64,
+    pub(crate) new: u64,
+}
 
-/// What stands in place of [`SITE`]'s call when `stat` is the address to go to.
-fn rewritten(stat: u32) -> [u8; REPLACED.end - REPLACED.start] {
-    let [a, b, c, d] = stat.to_le_bytes();
-    [0xb8, a, b, c, d, 0xff, 0xd0]
+/// A site as it looks in the text of a program.
+struct Pattern {
+    /// What stands in front of what is replaced.
+    before: &'static [u8],
+    /// What is replaced; the call of the host is at its end.
+    replaced: [u8; REPLACED],
+    /// What stands behind. At least one byte.
+    after: &'static [u8],
+    entry: fn(&Launcher) -> usize,
+    of: Of,
+}
+
+/// Where a pattern is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Everywhere: the host is asked.
+    Asked,
+    /// Where calls need not be shown: the host is not asked.
+    Answered,
+    /// The same, and only where the numbers of the user cannot change.
+    Owner,
+    /// Only in what the launcher maps.
+    Mapped,
+}
+
+/// `mov eax, NUMBER; syscall`, or what is as long.
+const REPLACED: usize = 7;
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+const fn numbered(number: u8) -> [u8; REPLACED] {
+    [0xb8, number, 0, 0, 0, SYSCALL[0], SYSCALL[1]]
+}
+
+const RETURN: &[u8] = &[0xc3];
+
+const fn whole(number: u8, entry: fn(&Launcher) -> usize, of: Of) -> Pattern {
+    Pattern { before: &[], replaced: numbered(number), after: RETURN, entry, of }
+}
+
+const PATTERNS: &[Pattern] = &[
+    whole(39, |launcher| launcher.process, Of::Answered),
+    whole(102, |launcher| launcher.user, Of::Owner),
+    whole(107, |launcher| launcher.effective_user, Of::Owner),
+    whole(104, |launcher| launcher.group, Of::Owner),
+    whole(108, |launcher| launcher.effective_group, Of::Owner),
+    // `syscall`: mov r9, [rsp + 8]; syscall; cmp rax, -4095; jae.
+    Pattern {
+        before: &[0x4d, 0x89, 0xc8],
+        replaced: [0x4c, 0x8b, 0x4c, 0x24, 0x08, SYSCALL[0], SYSCALL[1]],
+        after: &[0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff, 0x73],
+        entry: |launcher| launcher.any,
+        of: Of::Answered,
+    },
+    // `vfork`, which keeps its way back in a register: pop rdi; ...; push rdi.
+    Pattern {
+        before: &[0x5f],
+        replaced: numbered(58),
+        after: &[0x57],
+        entry: |launcher| launcher.vfork,
+        of: Of::Asked,
+    },
+    // `clone`: mov r10, [rsp + 8]; ...; test rax, rax; jl; jz.
+    Pattern {
+        before: &[0x4c, 0x8b, 0x54, 0x24, 0x08],
+        replaced: numbered(56),
+        after: &[0x48, 0x85, 0xc0, 0x7c],
+        entry: |launcher| launcher.clone,
+        of: Of::Asked,
+    },
+    // `fstat` up to version 2.38, `newfstatat` with an empty path, which no filter sees: mov r10d, ecx; ...; cmp eax, -4096; ja.
+    Pattern {
+        before: &[0x41, 0x89, 0xca],
+        replaced: [0xb8, 0x06, 0x01, 0, 0, SYSCALL[0], SYSCALL[1]],
+        after: &[0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77],
+        entry: |launcher| launcher.stat,
+        of: Of::Asked,
+    },
+    // `mmap`: test r9d, 4095; jne; ...; cmp rax, -4096; ja.
+    Pattern {
+        before: &[0x41, 0xf7, 0xc1, 0xff, 0x0f, 0, 0, 0x75, 0x14],
+        replaced: numbered(9),
+        after: &[0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0x77],
+        entry: |launcher| launcher.map,
+        of: Of::Mapped,
+    },
+];
+
+impl Pattern {
+    /// Whether it stands in `text`, its host call at `call`.
+    fn is_at(&self, text: &[u8], call: usize) -> bool {
+        let parts = [self.before, &self.replaced, self.after];
+        let Some(start) = (call + SYSCALL.len()).checked_sub(parts[0].len() + REPLACED) else {
+            return false;
+        };
+        text.get(start..start + parts.iter().map(|part| part.len()).sum::<usize>())
+            .is_some_and(|found| found == parts.concat())
+    }
+
+    /// What becomes of it; it begins at `offset` of its file.
+    fn site(&self, offset: u64) -> Site {
+        let [a, b, c, d] = (launcher::address(self.entry) as u32).to_le_bytes();
+        let [q, r, s, t, u, v, w] = self.replaced;
+        let next = self.after[0];
+        Site {
+            offset,
+            old: u64::from_le_bytes([q, r, s, t, u, v, w, next]),
+            new: u64::from_le_bytes([0xb9, a, b, c, d, 0xff, 0xd1, next]),
+        }
+    }
+}
+
+/// The sites in `text`, which begins at `offset` of its file.
+fn find(text: &[u8], offset: u64, looked_for: &[Of]) -> Vec<Site> {
+    let calls = memchr::memmem::find_iter(text, &SYSCALL);
+    let site = |call| {
+        let pattern = PATTERNS
+            .iter()
+            .find(|pattern| looked_for.contains(&pattern.of) && pattern.is_at(text, call))?;
+        Some(pattern.site(offset + (call + SYSCALL.len() - REPLACED) as u64))
+    };
+    calls.filter_map(site).take(SITES_MAX).collect()
+}
+
+/// Most sites of a file.
+const SITES_MAX: usize = 64;
+/// More text of a file than this is not looked through.
+const TEXT_BYTES_MAX: u64 = 4 << 20;
+/// Most files whose sites are remembered.
+const FILES_MAX: usize = 256;
+
+/// Which file it is, as it is now: device, number, size, last change.
+type Identity = (u64, u64, i64, i64, u64);
+
+fn identity(status: &Stat) -> Identity {
+    (status.st_dev, status.st_ino, status.st_size, status.st_ctime, status.st_ctime_nsec)
+}
+
+/// The sites of files.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    /// What is looked for in the C library, and what in what the launcher maps.
+    library: Vec<Of>,
+    mapped: Vec<Of>,
+    known: Mutex<HashMap<Identity, Arc<[Site]>>>,
+}
+
+impl Sites {
+    /// Those whose every call asks the host where `shown`, and those that know whose process it is unless that can change.
+    pub(crate) fn new(shown: bool) -> Self {
+        let library = match (shown, launcher::owner()) {
+            (true, _) => vec![Of::Asked],
+            (false, None) => vec![Of::Asked, Of::Answered],
+            (false, Some(_)) => vec![Of::Asked, Of::Answered, Of::Owner],
+        };
+        let mapped = [library.as_slice(), &[Of::Mapped]].concat();
+        Self { library, mapped, known: Mutex::default() }
+    }
+
+    /// The sites of a program or an interpreter, whose headers are `elf`. Programs that have an interpreter call the C library.
+    pub(crate) fn of_program(&self, file: &OwnedFd, elf: &Elf) -> Result<Arc<[Site]>, Errno> {
+        if elf.interpreter.is_some() {
+            return Ok(Arc::new([]));
+        }
+        let status = rustix::fs::fstat(file).map_err(host)?;
+        self.of(file, &status, &self.mapped, || Ok(Some(elf.clone())))
+    }
+
+    /// The sites of the C library.
+    fn of_library(&self, file: &OwnedFd) -> Result<Arc<[Site]>, Errno> {
+        let status = rustix::fs::fstat(file).map_err(host)?;
+        self.of(file, &status, &self.library, || {
+            let mut start = [0; HEADERS_BYTES_MAX];
+            let read = rustix::io::pread(file, start.as_mut_slice(), 0).map_err(host)?;
+            Ok(Elf::read(&start[..read], status.st_size as u64).ok())
+        })
+    }
+
+    fn of(
+        &self,
+        file: &OwnedFd,
+        status: &Stat,
+        looked_for: &[Of],
+        elf: impl FnOnce() -> Result<Option<Elf>, Errno>,
+    ) -> Result<Arc<[Site]>, Errno> {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = identity(status);
+        if let Some(sites) = known().get(&identity) {
+            return Ok(Arc::clone(sites));
+        }
+        let mut sites = Vec::new();
+        for segment in elf()?.iter().flat_map(|elf| &elf.segments) {
+            if segment.flags & libc::PF_X == 0 || segment.in_file > TEXT_BYTES_MAX {
+                continue;
+            }
+            let mut text = vec![0; segment.in_file as usize];
+            let read =
+                rustix::io::pread(file, text.as_mut_slice(), segment.offset).map_err(host)?;
+            sites.extend(find(&text[..read], segment.offset, looked_for));
+        }
+        sites.truncate(SITES_MAX);
+        let sites: Arc<[Site]> = sites.into();
+        let mut known = known();
+        if known.len() >= FILES_MAX {
+            known.clear();
+        }
+        known.insert(identity, Arc::clone(&sites));
+        Ok(sites)
+    }
+}
+
+/// Whether a file of this name may be the C library.
+fn is_library(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    name.starts_with(b"libc.so.") || name.starts_with(b"libc-2.")
 }
 
 impl Request<'_> {
-    /// Has the caller's next calls of this kind from the same place done by the host, where that place is known and the host permits it.
-    pub(crate) fn rewrite_site(&self) {
-        static REFUSED: AtomicBool = AtomicBool::new(false);
-        if self.server.personality == Personality::Linux && !REFUSED.load(Ordering::Relaxed) {
-            // Nothing is lost but time. A process that is gone says nothing about the host.
-            let refused = self.try_rewrite().is_err_and(|errno| errno != Errno::SRCH);
-            REFUSED.fetch_or(refused, Ordering::Relaxed);
+    /// Tells the caller which sites there are in `file`, which it has opened as `path`, where that is the C library. What cannot be told is not rewritten.
+    pub(crate) fn tell_sites(&self, path: &[u8], file: &OwnedFd) {
+        if let Some(sites) = &self.server.sites
+            && is_library(path)
+        {
+            let _ = sites.of_library(file).and_then(|sites| self.write_sites(&sites));
         }
     }
 
-    fn try_rewrite(&self) -> Result<(), Errno> {
-        let thread = self.client.thread;
-        let Some(start) = self.asked.program_counter.checked_sub(REPLACED.end as u64) else {
-            return Ok(());
-        };
-        let mut found = [0; SITE.len()];
-        if self.client.read(start, &mut found).is_err() || found != SITE {
-            return Ok(());
-        }
-        let parent = status_field(thread, "PPid:", 10)?;
-        if status_field(thread, "Threads:", 10)? != 1 || remote::shares_memory(parent, thread)? {
+    fn write_sites(&self, sites: &[Site]) -> Result<(), Errno> {
+        let at = (LOCAL + COUNT) as u64;
+        let mut count = [0; 4];
+        self.client.read(at, &mut count)?;
+        // Another thread of it maps a library just now.
+        if count != [0; 4] {
             return Ok(());
         }
-        let stat = launcher::address(|launcher| launcher.stat);
-        remote::patch(thread, start + REPLACED.start as u64, &rewritten(stat as u32))
+        let words = sites.iter().flat_map(|site| [site.offset, site.old, site.new]);
+        let mut page = (sites.len() as u32).to_le_bytes().to_vec();
+        page.extend(words.flat_map(u64::to_le_bytes));
+        self.client.write(at, &page)
+    }
+
+    /// Has the caller remember nothing that a process with its memory must not read, for ever: it makes one by a call that is no site.
+    pub(crate) fn forget(&self) -> Result<(), Errno> {
+        let at = (LOCAL + SHARERS) as u64;
+        let mut sharers = [0; 4];
+        self.client.read(at, &mut sharers)?;
+        let more = u32::from_le_bytes(sharers).wrapping_add(1);
+        self.client.write(at, &more.to_le_bytes())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{REPLACED, SITE, rewritten};
-
-    #[test]
-    fn a_call_takes_the_place_of_a_system_call() {
-        assert_eq!(SITE[REPLACED], [0xb8, 0x06, 0x01, 0, 0, 0x0f, 0x05]);
-        assert_eq!(rewritten(0x1_0345), [0xb8, 0x45, 0x03, 0x01, 0, 0xff, 0xd0]);
-        assert!(
-            crate::launcher::address(|launcher| launcher.stat) < u64::from(crate::launcher::GUARD)
-        );
-    }
-}
+mod tests;

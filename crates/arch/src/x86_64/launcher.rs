@@ -5,13 +5,32 @@
 //!          16  start       asks for a plan, carries it out, enters the program
 //!              exec        system call, then RETURN with its answer
 //!              chdir       fchdir, close of the same descriptor, then RETURN with fchdir's answer
-//!              stat        called from a rewritten site of newfstatat: fstat, where that is what is meant
+//!              sites       what rewritten call sites call instead of the host
+//!              owner       numbers of the user, which whoever copies the code fills in
 //! ```
 //!
 //! It decides nothing: the server fills in a plan, records of seven words: a system call's number and six arguments, or
-//! [`ZERO`], address, length, or [`END`]. Registers in at `start`: the kernel's stack of a new program. Out: the same
+//! [`ZERO`], address, length, or [`SITE`], address, the word there, the word to put there, or [`END`]. Registers in at `start`: the kernel's stack of a new program. Out: the same
 //! stack, every register zero. `exec` and `chdir` are entered by a change of registers, never called; what comes after RETURN
-//! is not reached. `stat` is called with a call's registers, and returns as that call does: it changes `rax`, `rcx` and `r11` alone. Position-independent, never run in place: it is copied into an ELF file.
+//! is not reached. Position-independent, never run in place: it is copied into an ELF file.
+//!
+//! # Sites
+//!
+//! `mov ecx, ENTRY; call rcx` stands where `mov eax, NUMBER; syscall` stood (`unix/src/sites.rs`), or where any call is made in C's `syscall`. An entry returns as the call would: the
+//! host changes `rcx` and `r11` too. `clone` and `vfork` return by a register that C lets them change: a child has another stack, or uses up what lies on the parent's.
+//!
+//! What they know stands in one page of the client's own ([`LOCAL`]), which the host empties in a child of `fork`:
+//!
+//! ```text
+//!    0   number     of this process, 0: not known
+//!    4   again      the same once more: it is believed when both agree
+//!    8   sharers    how many processes may share this memory with another: while it is not 0, nothing is remembered
+//!   12   count      sites that the server knows of in the library that is mapped next
+//!   16   sites      offset in the file, the word there, the word to put there
+//! ```
+//!
+//! **Invariant:** no process takes another's number for its own. Two answers of the host are written down, and believed where they agree: a handler of a signal that forks in between, and
+//! returns in the child, leaves it one at most. Who shares memory with its parent believes nothing that is written down.
 
 use core::arch::global_asm;
 
@@ -19,6 +38,16 @@ use core::arch::global_asm;
 pub const END: u64 = u64::MAX;
 /// In a plan: zero bytes instead of a system call.
 pub const ZERO: u64 = u64::MAX - 1;
+/// In a plan: a word instead of the one that stands there, where that one does.
+pub const SITE: u64 = u64::MAX - 2;
+/// Where the page lies that belongs to the client.
+pub const LOCAL: usize = 0x10_0000;
+/// Its size.
+pub const LOCAL_BYTES: usize = 4096;
+/// Where in it stands how many processes may share this memory.
+pub const SHARERS: usize = 8;
+/// Where in it stands how many sites follow, 16 bytes in: three words each.
+pub const COUNT: usize = 12;
 /// Room for the plan.
 pub const PLAN_BYTES_MAX: usize = 16 * 1024;
 /// Words of one record.
@@ -32,9 +61,17 @@ global_asm!(
     ".pushsection .rodata.kyocho_launcher,\"a\",@progbits",
     // Whoever asks for them may be compiled apart.
     ".globl kyocho_launcher, kyocho_launcher_start, kyocho_launcher_exec",
-    ".globl kyocho_launcher_chdir, kyocho_launcher_stat, kyocho_launcher_end",
+    ".globl kyocho_launcher_chdir, kyocho_launcher_stat, kyocho_launcher_process",
+    ".globl kyocho_launcher_user, kyocho_launcher_effective_user, kyocho_launcher_group",
+    ".globl kyocho_launcher_effective_group, kyocho_launcher_any, kyocho_launcher_vfork",
+    ".globl kyocho_launcher_clone, kyocho_launcher_map, kyocho_launcher_owner",
+    ".globl kyocho_launcher_end",
     ".hidden kyocho_launcher, kyocho_launcher_start, kyocho_launcher_exec",
-    ".hidden kyocho_launcher_chdir, kyocho_launcher_stat, kyocho_launcher_end",
+    ".hidden kyocho_launcher_chdir, kyocho_launcher_stat, kyocho_launcher_process",
+    ".hidden kyocho_launcher_user, kyocho_launcher_effective_user, kyocho_launcher_group",
+    ".hidden kyocho_launcher_effective_group, kyocho_launcher_any, kyocho_launcher_vfork",
+    ".hidden kyocho_launcher_clone, kyocho_launcher_map, kyocho_launcher_owner",
+    ".hidden kyocho_launcher_end",
     ".balign 16",
     "kyocho_launcher: .asciz \"/proc/self/exe\"",
     ".balign 16",
@@ -62,6 +99,8 @@ global_asm!(
     "cmp rax, {zero}",
     "je 4f",
     "mov rdx, [rbp + 24]",
+    "cmp rax, {site}",
+    "je 9f",
     "mov r10, [rbp + 32]",
     "mov r8, [rbp + 40]",
     "mov r9, [rbp + 48]",
@@ -74,6 +113,11 @@ global_asm!(
     "xor eax, eax",
     "rep stosb",
     "add rbp, 56",
+    "jmp 3b",
+    "9: cmp [rdi], rsi",
+    "jne 8f",
+    "mov [rdi], rdx",
+    "8: add rbp, 56",
     "jmp 3b",
     "5: mov rsp, rbx",
     "mov [rsp - 8], r12",
@@ -127,6 +171,134 @@ global_asm!(
     "8: mov eax, 262", // newfstatat
     "syscall",
     "ret",
+    "kyocho_launcher_process:",
+    "cmp dword ptr [{local} + 8], 0",
+    "jne 2f",
+    "mov eax, dword ptr [{local}]",
+    "cmp eax, dword ptr [{local} + 4]",
+    "jne 2f",
+    "test eax, eax",
+    "jz 2f",
+    "ret",
+    "2: mov eax, 39", // getpid
+    "syscall",
+    "cmp dword ptr [{local} + 8], 0",
+    "jne 3f",
+    "mov dword ptr [{local}], eax",
+    "mov eax, 39",
+    "syscall",
+    "mov dword ptr [{local} + 4], eax",
+    "3: ret",
+    "kyocho_launcher_user:",
+    "mov eax, [rip + 9f]",
+    "ret",
+    "kyocho_launcher_effective_user:",
+    "mov eax, [rip + 9f + 4]",
+    "ret",
+    "kyocho_launcher_group:",
+    "mov eax, [rip + 9f + 8]",
+    "ret",
+    "kyocho_launcher_effective_group:",
+    "mov eax, [rip + 9f + 12]",
+    "ret",
+    "kyocho_launcher_any:",
+    "mov r9, [rsp + 16]", // as the site has it: there it is one word less deep
+    "cmp eax, 39",
+    "je kyocho_launcher_process",
+    "cmp eax, 56",
+    "je kyocho_launcher_clone",
+    "cmp eax, 58",
+    "je kyocho_launcher_vfork",
+    "cmp dword ptr [rip + 9f + 16], 0",
+    "je 2f",
+    "cmp eax, 102",
+    "je kyocho_launcher_user",
+    "cmp eax, 107",
+    "je kyocho_launcher_effective_user",
+    "cmp eax, 104",
+    "je kyocho_launcher_group",
+    "cmp eax, 108",
+    "je kyocho_launcher_effective_group",
+    "2: syscall",
+    "ret",
+    "kyocho_launcher_vfork:",
+    "pop rsi",
+    "lock inc dword ptr [{local} + 8]",
+    "mov eax, 58",
+    "syscall",
+    "test eax, eax",
+    "jz 2f",
+    "lock dec dword ptr [{local} + 8]", // the child has its own memory by now
+    "2: jmp rsi",
+    "kyocho_launcher_clone:",
+    "pop r9",
+    "mov eax, edi",
+    "and eax, 0x10100", // CLONE_VM, and not CLONE_THREAD
+    "cmp eax, 0x100",
+    "mov eax, 56",
+    "je 2f",
+    "syscall",
+    "jmp r9",
+    "2: lock inc dword ptr [{local} + 8]",
+    "syscall",
+    "test rax, rax",
+    "jz 4f",
+    "js 3f",
+    "test edi, 0x4000", // CLONE_VFORK: as above. Others share for good
+    "jz 4f",
+    "3: lock dec dword ptr [{local} + 8]",
+    "4: jmp r9",
+    "kyocho_launcher_map:",
+    "mov eax, 9", // mmap
+    "cmp dword ptr [{local} + 12], 0",
+    "je 2f",
+    "test dl, 4", // PROT_EXEC
+    "jz 2f",
+    "test r10b, 0x20", // MAP_ANONYMOUS
+    "jnz 2f",
+    "test r10b, 2", // MAP_PRIVATE
+    "jnz 3f",
+    "2: syscall",
+    "ret",
+    "3: push rdx",
+    "mov edx, 3", // to be read and written
+    "syscall",
+    "pop rdx",
+    "cmp rax, -4095",
+    "jae 8f",
+    "push rdi",
+    "push r8",
+    "push r10",
+    "mov edi, dword ptr [{local} + 12]",
+    "mov r8d, {local} + 16",
+    "4: mov rcx, [r8]",
+    "sub rcx, r9",
+    "jb 5f",
+    "lea r11, [rcx + 8]",
+    "cmp r11, rsi",
+    "ja 5f",
+    "mov r11, [rax + rcx]",
+    "cmp r11, [r8 + 8]",
+    "jne 5f",
+    "mov r11, [r8 + 16]",
+    "mov [rax + rcx], r11",
+    "5: add r8, 24",
+    "dec edi",
+    "jnz 4b",
+    "mov dword ptr [{local} + 12], 0",
+    "mov r10, rax",
+    "mov rdi, rax",
+    "mov eax, 10", // mprotect, as it was asked for
+    "syscall",
+    "test rax, rax",
+    "cmovz rax, r10",
+    "pop r10",
+    "pop r8",
+    "pop rdi",
+    "8: ret",
+    ".balign 4",
+    "kyocho_launcher_owner:",
+    "9: .long 0, 0, 0, 0, 0",
     "kyocho_launcher_end:",
     ".popsection",
     plan_bytes = const PLAN_BYTES_MAX,
@@ -134,47 +306,69 @@ global_asm!(
     answer = const RETURN,
     end = const END as i64,
     zero = const ZERO as i64,
+    site = const SITE as i64,
+    local = const LOCAL,
 );
 
-unsafe extern "C" {
-    static kyocho_launcher: u8;
-    static kyocho_launcher_start: u8;
-    static kyocho_launcher_exec: u8;
-    static kyocho_launcher_chdir: u8;
-    static kyocho_launcher_stat: u8;
-    static kyocho_launcher_end: u8;
-}
-
-/// The launcher's bytes, and where in them its entries are.
-#[derive(Debug, Clone, Copy)]
-pub struct Launcher {
-    /// What to copy. The path stands at its beginning, ended by a NUL.
-    pub code: &'static [u8],
-    /// Where a new program begins.
-    pub start: usize,
-    /// Where a client goes to execute.
-    pub exec: usize,
-    /// Where a client goes to change its directory.
-    pub chdir: usize,
-    /// Where a rewritten site calls.
-    pub stat: usize,
-}
-
-impl Launcher {
-    /// The launcher of this instruction set.
-    #[must_use]
-    pub fn get() -> Self {
-        let base = (&raw const kyocho_launcher).addr();
-        let offset = |label: *const u8| label.addr() - base;
-        let bytes = offset(&raw const kyocho_launcher_end);
-        // SAFETY: the bytes between the two labels, in a read-only section.
-        let code = unsafe { core::slice::from_raw_parts(&raw const kyocho_launcher, bytes) };
-        Self {
-            code,
-            start: offset(&raw const kyocho_launcher_start),
-            exec: offset(&raw const kyocho_launcher_exec),
-            chdir: offset(&raw const kyocho_launcher_chdir),
-            stat: offset(&raw const kyocho_launcher_stat),
+/// An offset in [`Launcher::code`] for each name of a label.
+macro_rules! entries {
+    ($($(#[$doc:meta])* $name:ident = $label:ident;)*) => {
+        unsafe extern "C" {
+            static kyocho_launcher: u8;
+            static kyocho_launcher_end: u8;
+            $(static $label: u8;)*
         }
-    }
+
+        /// The launcher's bytes, and where in them its entries are.
+        #[derive(Debug, Clone, Copy)]
+        pub struct Launcher {
+            /// What to copy. The path stands at its beginning, ended by a NUL.
+            pub code: &'static [u8],
+            $($(#[$doc])* pub $name: usize,)*
+        }
+
+        impl Launcher {
+            /// The launcher of this instruction set.
+            #[must_use]
+            pub fn get() -> Self {
+                let base = (&raw const kyocho_launcher).addr();
+                let offset = |label: *const u8| label.addr() - base;
+                let bytes = offset(&raw const kyocho_launcher_end);
+                // SAFETY: the bytes between the two labels, in a read-only section.
+                let code = unsafe { core::slice::from_raw_parts(&raw const kyocho_launcher, bytes) };
+                Self { code, $($name: offset(&raw const $label),)* }
+            }
+        }
+    };
+}
+
+entries! {
+    /// Where a new program begins.
+    start = kyocho_launcher_start;
+    /// Where a client goes to execute.
+    exec = kyocho_launcher_exec;
+    /// Where a client goes to change its directory.
+    chdir = kyocho_launcher_chdir;
+    /// A site of `newfstatat`: `fstat`, where that is what is meant.
+    stat = kyocho_launcher_stat;
+    /// A site of `getpid`.
+    process = kyocho_launcher_process;
+    /// A site of `getuid`.
+    user = kyocho_launcher_user;
+    /// A site of `geteuid`.
+    effective_user = kyocho_launcher_effective_user;
+    /// A site of `getgid`.
+    group = kyocho_launcher_group;
+    /// A site of `getegid`.
+    effective_group = kyocho_launcher_effective_group;
+    /// A site of any call, its sixth argument on the stack above its way back.
+    any = kyocho_launcher_any;
+    /// A site of `vfork`.
+    vfork = kyocho_launcher_vfork;
+    /// A site of `clone`.
+    clone = kyocho_launcher_clone;
+    /// A site of `mmap`: what it maps of a library is rewritten.
+    map = kyocho_launcher_map;
+    /// The numbers of the user and the group, in the order of the entries above, and whether they are known: 32 bits each.
+    owner = kyocho_launcher_owner;
 }

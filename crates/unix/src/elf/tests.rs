@@ -51,7 +51,7 @@ proptest! {
             for pair in elf.segments.windows(2) {
                 assert!(pair[0].address + pair[0].in_memory <= pair[1].address);
             }
-            crate::plan::Plan::new().map(&elf, 0x5555_0000_0000, 3);
+            crate::plan::Plan::new().map(&elf, 0x5555_0000_0000, 3, &[]);
         }
     }
 }

@@ -202,6 +202,15 @@ fn one(condition: Condition, fail: u8) -> Vec<Instruction> {
         Condition::NoBits(index, bits) => {
             vec![plain(LOAD, low(index)), test(ANY_BIT, bits, fail, 0)]
         }
+        Condition::Bit(index, bit) => {
+            vec![plain(LOAD, low(index)), test(ANY_BIT, bit, 0, fail)]
+        }
+        Condition::FromLauncher => vec![
+            plain(LOAD, COUNTER + 4),
+            test(EQUAL, 0, 0, fail + 2),
+            plain(LOAD, COUNTER),
+            test(AT_LEAST, GUARD, fail, 0),
+        ],
         Condition::OneOf(index, list) => {
             let mut tests = vec![plain(LOAD, low(index))];
             for (place, &value) in list.iter().enumerate() {

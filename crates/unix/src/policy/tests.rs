@@ -1,7 +1,7 @@
 //! The filter that the host runs says what [`decide`] says, for any call.
 
 use super::filter::{Calls, Tasks, program};
-use super::{NATIVE, RULES, Verdict, decide};
+use super::{NATIVE, RULES, Verdict, decide, shares_unseen};
 use crate::instance::Personality;
 use kyocho_sys::seccomp::Instruction;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
@@ -43,8 +43,22 @@ fn run_at(
 }
 
 fn word() -> impl Strategy<Value = u64> {
-    let edges: Vec<u64> =
-        vec![0, 0x1_0000, 0x1f_ffff, 0x20_0000, 1 << 32, 0x10, 0x5412, 0x5413, 3, 4, 8];
+    let edges: Vec<u64> = vec![
+        0,
+        0x1_0000,
+        0x1f_ffff,
+        0x20_0000,
+        1 << 32,
+        0x10,
+        0x5412,
+        0x5413,
+        3,
+        4,
+        8,
+        0x100,
+        0x4100,
+        0x1_0f00,
+    ];
     prop_oneof![any::<u64>(), select(edges), (0_u64..64)]
 }
 
@@ -55,17 +69,17 @@ fn number() -> impl Strategy<Value = u32> {
 
 proptest! {
     #[test]
-    fn the_filter_decides_as_the_policy(number in number(), arguments in [word(), word(), word(), word(), word(), word()]) {
+    fn the_filter_decides_as_the_policy(number in number(), counter in word(), arguments in [word(), word(), word(), word(), word(), word()]) {
         let counted = [(Tasks::Unlimited, libc::SECCOMP_RET_ALLOW), (Tasks::Limited, libc::SECCOMP_RET_USER_NOTIF)];
         for (tasks, counted) in counted {
-            let expected = match decide(number, &arguments) {
+            let expected = match decide(number, &arguments, counter) {
                 Verdict::Native => libc::SECCOMP_RET_ALLOW,
                 Verdict::Counted => counted,
                 Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
                 Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
             };
             let program = program(Calls::Served, tasks, Personality::Linux);
-            assert_eq!(run(&program, number, 0xc000_003e, &arguments), expected);
+            assert_eq!(run_at(&program, counter, number, 0xc000_003e, &arguments), expected);
         }
     }
 }
@@ -113,6 +127,28 @@ fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
     assert_eq!(verdict, libc::SECCOMP_RET_USER_NOTIF);
 }
 
+/// Who makes a process with its own memory without the launcher's knowledge is heard of; threads and forks are not.
+#[test]
+fn no_process_shares_memory_unseen() {
+    let (vfork, clone) = (libc::SYS_vfork as u32, libc::SYS_clone as u32);
+    let spawning = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) as u64;
+    let thread = (libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD) as u64;
+    let (program, launcher) = (1 << 46, crate::launcher::BASE as u64);
+    for (number, flags, counter, unseen) in [
+        (vfork, 0, program, true),
+        (vfork, 0, launcher, false),
+        (clone, spawning, program, true),
+        (clone, spawning, launcher, false),
+        (clone, thread, program, false),
+        (clone, libc::SIGCHLD as u64, program, false),
+    ] {
+        let words = [flags, 0, 0, 0, 0, 0];
+        let verdict = if unseen { Verdict::Served } else { Verdict::Counted };
+        assert_eq!(decide(number, &words, counter), verdict, "{number} {flags:#x} {counter:#x}");
+        assert_eq!(shares_unseen(number, &words, counter), unseen);
+    }
+}
+
 #[test]
 fn other_instruction_sets_are_killed_and_x32_is_not_there() {
     let none = [0; 6];
@@ -148,7 +184,7 @@ fn what_names_things_is_never_native() {
     ];
     for number in named {
         assert!(!NATIVE.contains(&number));
-        assert_eq!(decide(number as u32, &[0; 6]), Verdict::Served, "{number}");
+        assert_eq!(decide(number as u32, &[0; 6], 1 << 46), Verdict::Served, "{number}");
     }
 }
 
@@ -165,6 +201,9 @@ fn the_launcher_cannot_be_unmapped_or_replaced() {
         (libc::SYS_mremap, [launcher, 4096, 8192, 1, 0, 0]),
         (libc::SYS_mremap, [1 << 40, 4096, 4096, 3, launcher, 0]),
     ] {
-        assert!(matches!(decide(number as u32, &arguments), Verdict::Refused(_)), "{number}");
+        assert!(
+            matches!(decide(number as u32, &arguments, 1 << 46), Verdict::Refused(_)),
+            "{number}"
+        );
     }
 }
