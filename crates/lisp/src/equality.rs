@@ -34,7 +34,9 @@ fn same_number(a: Value, b: Value) -> bool {
                 && a.size_words() == b.size_words()
                 && (0..a.size_words()).all(|i| a.payload_word(i) == b.payload_word(i))
         }
-        Some(Kind::Ratio) => eqv(a.field_at(0), b.field_at(0)) && eqv(a.field_at(1), b.field_at(1)),
+        Some(Kind::Ratio | Kind::Complex) => {
+            eqv(a.field_at(0), b.field_at(0)) && eqv(a.field_at(1), b.field_at(1))
+        }
         _ => false,
     }
 }

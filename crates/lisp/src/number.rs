@@ -1,4 +1,4 @@
-//! The numeric tower: fixnum, bignum, ratio, flonum. No complex numbers.
+//! The numeric tower: fixnum, bignum, ratio, flonum, and complex numbers of two of them.
 //!
 //! ```text
 //! Value  --Number::of-->  Number { Fixnum | Big | Ratio | Real }  --store-->  Value
@@ -6,24 +6,29 @@
 //! ```
 //!
 //! Invariant: a stored number is canonical. An integer that fits a fixnum is one; a ratio is in
-//! lowest terms with a denominator above 1. So `eqv?` compares representations.
+//! lowest terms with a denominator above 1; a complex number's parts are both exact or both inexact,
+//! and its imaginary part is no exact zero. So `eqv?` compares representations.
 //! Bound: no exact integer grows beyond [`INTEGER_BITS_MAX`]; an operation that would make one raises.
 
 mod arithmetic;
 mod compare;
+mod complex;
 mod convert;
 mod division;
 mod format;
 mod power;
 #[cfg(test)]
 mod tests;
+mod trigonometry;
 
 pub use arithmetic::{add, div, mul, negate, sub};
-pub use compare::{compare, equal, greater, less};
+pub use compare::{compare, equal, greater, less, same};
+pub use complex::{angle, is_complex, magnitude, parts, polar, rectangular};
 pub use convert::{Rounding, exact, inexact, rounded};
 pub use division::{Division, gcd, lcm, modulo, quotient, remainder};
-pub use format::{format_real, to_text};
+pub use format::{COMPLEX_RADIX_MAX, format_real, text_of, to_text};
 pub use power::{exact_integer_sqrt, exp, expt, log, log_base, sqrt};
+pub use trigonometry::{acos, asin, atan, atan2, cos, sin, tan};
 
 use crate::heap::Mutator;
 use crate::heap::object::{FLAG_NEGATIVE, Kind};
@@ -54,7 +59,7 @@ pub fn integer_bits_max() -> u64 {
     BITS_MAX.load(Ordering::Relaxed)
 }
 
-/// A number out of its cell.
+/// A real number out of its cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
     /// Fits a tagged word, or at least a machine word.
@@ -68,7 +73,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// The number `value` is, if it is one.
+    /// The number `value` is, if it is a real one.
     #[must_use]
     pub fn of(value: Value) -> Option<Self> {
         if let Some(n) = value.as_fixnum() {
@@ -86,12 +91,15 @@ impl Number {
         }
     }
 
-    /// The number `value` is, or the complaint that argument `position` of `who` is none.
+    /// The real number `value` is, or the complaint that argument `position` of `who` is none.
     ///
     /// # Errors
-    /// `value` is no number.
+    /// `value` is no real number.
     pub fn argument(who: &'static str, position: usize, value: Value) -> Result<Self> {
-        Self::of(value).ok_or_else(|| Raise::wrong_type(who, position, "number", value))
+        Self::of(value).ok_or_else(|| {
+            let expected = if is_complex(value) { "real number" } else { "number" };
+            Raise::wrong_type(who, position, expected, value)
+        })
     }
 
     /// The tagged word for this number, in its canonical form.
@@ -168,23 +176,36 @@ impl Number {
             Self::Real(x) => convert::real_to_ratio(x),
         }
     }
-
-    /// A number that a source text held.
-    #[must_use]
-    pub fn of_literal(literal: &NumberLiteral) -> Self {
-        match literal {
-            NumberLiteral::Integer(n) => Self::Fixnum(*n),
-            NumberLiteral::Big(n) => Self::Big(n.clone()),
-            NumberLiteral::Ratio(r) => Self::Ratio(r.clone()),
-            NumberLiteral::Real(x) => Self::Real(*x),
-        }
-    }
 }
 
 /// Whether `value` is a number.
 #[must_use]
 pub fn is_number(value: Value) -> bool {
+    is_real(value) || is_complex(value)
+}
+
+/// Whether `value` is a real number.
+#[must_use]
+pub fn is_real(value: Value) -> bool {
     value.is_fixnum() || matches!(value.kind(), Some(Kind::Flonum | Kind::Bignum | Kind::Ratio))
+}
+
+/// Stores a number that a source text held.
+///
+/// # Errors
+/// No memory, or an integer above [`INTEGER_BITS_MAX`].
+pub fn store_literal(m: &mut Mutator, literal: &NumberLiteral) -> Result {
+    match literal {
+        NumberLiteral::Integer(n) => integer(m, *n),
+        NumberLiteral::Big(n) => store_big(m, n),
+        NumberLiteral::Ratio(r) => Number::Ratio(r.clone()).store(m),
+        NumberLiteral::Real(x) => Ok(m.flonum(*x)?),
+        NumberLiteral::Complex(parts) => {
+            let real = store_literal(m, &parts[0])?;
+            let imaginary = store_literal(m, &parts[1])?;
+            rectangular(m, real, imaginary)
+        }
+    }
 }
 
 /// Stores a machine integer: a fixnum where it fits one.

@@ -12,6 +12,7 @@ mod bits;
 mod bytevectors;
 pub(crate) mod call;
 mod characters;
+mod complex;
 mod ephemerons;
 mod equality;
 mod files;
@@ -26,7 +27,6 @@ mod ports;
 mod process;
 mod programs;
 mod reading;
-mod reals;
 mod sockets;
 mod string_case;
 mod string_search;
@@ -82,6 +82,7 @@ const TABLES: &[&[Primitive]] = &[
     bits::TABLE,
     bytevectors::TABLE,
     characters::TABLE,
+    complex::TABLE,
     ephemerons::TABLE,
     equality::TABLE,
     files::TABLE,
@@ -96,7 +97,6 @@ const TABLES: &[&[Primitive]] = &[
     process::TABLE,
     programs::TABLE,
     reading::TABLE,
-    reals::TABLE,
     sockets::TABLE,
     string_case::TABLE,
     string_search::TABLE,

@@ -17,6 +17,7 @@ const PROGRAMS: &[&str] = &[
     "definitions",
     "equivalence",
     "numbers",
+    "complex",
     "lists",
     "lists-long",
     "characters",

@@ -32,7 +32,7 @@ pub fn eqv_hash(value: Value) -> u64 {
     finish(mix(0, value.to_word()))
 }
 
-/// The hash of a flonum, bignum or ratio.
+/// The hash of a number that is no fixnum.
 fn number_hash(value: Value) -> Option<u64> {
     match value.kind()? {
         Kind::Flonum => Some(mix(1, value.payload_word(0))),
@@ -44,6 +44,9 @@ fn number_hash(value: Value) -> Option<u64> {
             let Some(Number::Ratio(ratio)) = Number::of(value) else { return None };
             let digits = ratio.numer().iter_u64_digits().chain(ratio.denom().iter_u64_digits());
             Some(digits.fold(3, mix))
+        }
+        Kind::Complex => {
+            Some(mix(mix(9, eqv_hash(value.field_at(0))), eqv_hash(value.field_at(1))))
         }
         _ => None,
     }

@@ -130,6 +130,11 @@ impl Mutator {
                 self.object_of(Kind::Ratio, &[numerator, denominator])
             }
             NumberLiteral::Real(number) => self.flonum(*number),
+            NumberLiteral::Complex(parts) => {
+                let real = self.literal_number(&parts[0])?;
+                let imaginary = self.literal_number(&parts[1])?;
+                self.object_of(Kind::Complex, &[real, imaginary])
+            }
         }
     }
 }

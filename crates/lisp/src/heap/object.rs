@@ -78,13 +78,15 @@ pub enum Kind {
     Segment = kind_code(25),
     /// `[key][datum]`, neither of them traced: the datum is reachable while the key is; see `ephemerons.rs`.
     Ephemeron = kind_code(26),
+    /// `[real part][imaginary part]`.
+    Complex = kind_code(27),
 }
 
 const fn kind_code(n: u8) -> u8 {
     n << 3 | 0b111
 }
 
-const KINDS: [Kind; 27] = [
+const KINDS: [Kind; 28] = [
     Kind::Flonum,
     Kind::Bignum,
     Kind::Ratio,
@@ -112,6 +114,7 @@ const KINDS: [Kind; 27] = [
     Kind::Condition,
     Kind::Segment,
     Kind::Ephemeron,
+    Kind::Complex,
 ];
 
 impl Kind {

@@ -184,6 +184,7 @@ impl Reader<'_> {
                 (m.vector(words, Value::FALSE)?, Made::Fields(words))
             }
             Kind::Ratio
+            | Kind::Complex
             | Kind::Cell
             | Kind::Record
             | Kind::RecordType

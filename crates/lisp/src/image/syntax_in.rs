@@ -92,19 +92,16 @@ impl<'a> Syntax<'a> {
                 Identifier::Symbol(symbol) => DatumKind::Symbol(symbol),
                 Identifier::Alias(alias) => DatumKind::Alias(alias),
             },
-            tag::INTEGER => {
-                let n = integer(input)?;
-                let short = i64::try_from(&n).map(NumberLiteral::Integer);
-                DatumKind::Number(short.unwrap_or(NumberLiteral::Big(n)))
+            kind @ (tag::INTEGER | tag::RATIO | tag::REAL) => {
+                DatumKind::Number(real_number(kind, input)?)
             }
-            tag::RATIO => {
-                let (numerator, denominator) = (integer(input)?, integer(input)?);
-                if denominator == BigInt::ZERO {
-                    return Err(ImageError::Damaged("a ratio to nothing"));
-                }
-                DatumKind::Number(NumberLiteral::Ratio(BigRational::new(numerator, denominator)))
+            tag::COMPLEX => {
+                let kind = input.byte()?;
+                let real = real_number(kind, input)?;
+                let kind = input.byte()?;
+                let imaginary = real_number(kind, input)?;
+                DatumKind::Number(NumberLiteral::Complex(Box::new([real, imaginary])))
             }
-            tag::REAL => DatumKind::Number(NumberLiteral::Real(f64::from_bits(input.word()?))),
             tag::PAIR => DatumKind::Pair(self.datum(input)?, self.datum(input)?),
             tag::NIL => DatumKind::Nil,
             tag::VECTOR => {
@@ -191,6 +188,25 @@ impl<'a> Syntax<'a> {
         };
         Ok((name, library))
     }
+}
+
+fn real_number(kind: u8, input: &mut In<'_>) -> Result<NumberLiteral> {
+    Ok(match kind {
+        tag::INTEGER => {
+            let n = integer(input)?;
+            let short = i64::try_from(&n).map(NumberLiteral::Integer);
+            short.unwrap_or(NumberLiteral::Big(n))
+        }
+        tag::RATIO => {
+            let (numerator, denominator) = (integer(input)?, integer(input)?);
+            if denominator == BigInt::ZERO {
+                return Err(ImageError::Damaged("a ratio to nothing"));
+            }
+            NumberLiteral::Ratio(BigRational::new(numerator, denominator))
+        }
+        tag::REAL => NumberLiteral::Real(f64::from_bits(input.word()?)),
+        _ => return Err(UNKNOWN),
+    })
 }
 
 fn integer(input: &mut In<'_>) -> Result<BigInt> {

@@ -50,6 +50,7 @@ pub(super) mod tag {
     pub(in crate::image) const BYTEVECTOR: u8 = 11;
     pub(in crate::image) const LABEL: u8 = 12;
     pub(in crate::image) const REFERENCE: u8 = 13;
+    pub(in crate::image) const COMPLEX: u8 = 14;
 }
 
 /// A table of things that are known by their address, each written when it gets its number.
@@ -405,6 +406,10 @@ fn literal(number: &NumberLiteral, out: &mut Out) {
         NumberLiteral::Real(real) => {
             out.byte(tag::REAL);
             out.word(real.to_bits());
+        }
+        NumberLiteral::Complex(parts) => {
+            out.byte(tag::COMPLEX);
+            parts.iter().for_each(|part| literal(part, out));
         }
     }
 }

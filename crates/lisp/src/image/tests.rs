@@ -46,21 +46,23 @@ fn check(name: &'static str, before: &'static str, after: &'static [(&str, &str)
 fn data_come_back_as_they_were() {
     check(
         "data",
-        "(define all (list 1 -7 1152921504606846975 -1152921504606846976 (expt 7 100) (- (expt 7 99)) 2/3 -0.5
+        "(define all (list 1 -7 1152921504606846975 -1152921504606846976 (expt 7 100) (- (expt 7 99)) 2/3 -0.5 1/2-i 1.5+2.0i
                            #\\λ 'sym \"text λ\" #u8(1 2 255) (vector 1 'a \"b\") #t #f '() (if #f #f)))
          (define cycle (list 1 2 3))
          (set-cdr! (cddr cycle) cycle)
          (define long (iota 100000))
          (define shared (let ((x (list 'x))) (list x x)))
-         (define odd (string->uninterned-symbol \"car\"))",
+         (define odd (string->uninterned-symbol \"car\"))
+         (define-syntax complex (syntax-rules () ((_) '(-i 1/2+3i 1.5-2.0i))))",
         &[
             (
                 "all",
                 "(1 -7 1152921504606846975 -1152921504606846976 3234476509624757991344647769100216810857203198904625400933895331391691459636928060001 \
-                 -462068072803536855906378252728602401551029028414946485847699333055955922805275437143 2/3 -0.5 #\\λ sym \"text λ\" #u8(1 2 255) \
+                 -462068072803536855906378252728602401551029028414946485847699333055955922805275437143 2/3 -0.5 1/2-i 1.5+2.0i #\\λ sym \"text λ\" #u8(1 2 255) \
                  #(1 a \"b\") #t #f () #<unspecified>)",
             ),
             ("(list-ref cycle 3000)", "1"),
+            ("(complex)", "(-i 1/2+3i 1.5-2.0i)"),
             ("(apply + long)", "4999950000"),
             ("(eq? (car shared) (cadr shared))", "#t"),
             ("(list (eq? odd 'car) (symbol->string odd))", "(#f \"car\")"),

@@ -285,6 +285,7 @@ impl Writer<'_> {
             Kind::Bytevector => shape.bytes(&value.to_bytes().unwrap_or_default()),
             Kind::Vector
             | Kind::Ratio
+            | Kind::Complex
             | Kind::Cell
             | Kind::Record
             | Kind::RecordType

@@ -3,7 +3,8 @@
 //! Fixnums first: two tagged integers are below 2^60 in magnitude, so a 64-bit sum cannot overflow.
 //! Then flonums with flonums or fixnums. Everything else leaves the tagged words.
 
-use super::{INTEGER_BITS_MAX, Number, check_bits, integer, ratio, short, store_short};
+use super::{INTEGER_BITS_MAX, Number, check_bits, complex, integer, is_complex, is_number};
+use super::{parts, ratio, rectangular, short, store_short};
 use crate::heap::{Kind, Mutator};
 use crate::raise::{Raise, Result};
 use crate::value::Value;
@@ -34,6 +35,9 @@ pub fn add(m: &mut Mutator, a: Value, b: Value) -> Result {
     if let (Some(x), Some(y)) = (short(a), short(b)) {
         return store_short(m, x + y);
     }
+    if complex::either(a, b) {
+        return complex::add(m, a, b);
+    }
     combine(m, "+", (a, b), BigInt::add, BigRational::add, f64::add)
 }
 
@@ -51,6 +55,9 @@ pub fn sub(m: &mut Mutator, a: Value, b: Value) -> Result {
     }
     if let (Some(x), Some(y)) = (short(a), short(b)) {
         return store_short(m, x - y);
+    }
+    if complex::either(a, b) {
+        return complex::sub(m, a, b);
     }
     combine(m, "-", (a, b), BigInt::sub, BigRational::sub, f64::sub)
 }
@@ -75,6 +82,9 @@ pub fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
     {
         return store_short(m, product);
     }
+    if complex::either(a, b) {
+        return complex::mul(m, a, b);
+    }
     check_bits(bits(a) + bits(b))?;
     combine(m, "*", (a, b), BigInt::mul, BigRational::mul, f64::mul)
 }
@@ -85,8 +95,8 @@ pub fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
 /// As [`add`]; `b` is an exact zero.
 pub fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
     if b.as_fixnum() == Some(0) {
-        Number::argument("/", 1, a)?;
-        return Err(Raise::divide_by_zero("/"));
+        let raise = Raise::divide_by_zero("/");
+        return Err(if is_number(a) { raise } else { Raise::wrong_type("/", 1, "number", a) });
     }
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
         if x % y == 0 {
@@ -96,6 +106,9 @@ pub fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
     }
     if let Some((x, y)) = reals(a, b) {
         return Ok(m.flonum(x / y)?);
+    }
+    if complex::either(a, b) {
+        return complex::div(m, a, b);
     }
     let result = match alike("/", a, b)? {
         Alike::Big(x, y) => ratio(x, y),
@@ -110,6 +123,11 @@ pub fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
 /// # Errors
 /// `a` is no number; no memory.
 pub fn negate(m: &mut Mutator, a: Value) -> Result {
+    if is_complex(a) {
+        let (real, imaginary) = parts(a);
+        let (real, imaginary) = (negate(m, real)?, negate(m, imaginary)?);
+        return rectangular(m, real, imaginary);
+    }
     let result = match Number::argument("-", 1, a)? {
         Number::Fixnum(n) => return integer(m, -n),
         Number::Big(n) => Number::Big(-n),

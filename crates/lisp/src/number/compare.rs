@@ -2,7 +2,7 @@
 //! is a binary fraction and has an exact value.
 
 use super::arithmetic::reals;
-use super::{Number, short};
+use super::{Number, is_number, parts, short};
 use crate::raise::Result;
 use crate::value::Value;
 use core::cmp::Ordering;
@@ -13,7 +13,7 @@ const EXACT_AS_REAL_MAX: i64 = 1 << 53;
 /// How `a` stands to `b`; none where one is a NaN.
 ///
 /// # Errors
-/// One is no number. `position` counts `a`'s place among the arguments of `who`, from 1.
+/// One is no real number. `position` counts `a`'s place among the arguments of `who`, from 1.
 #[inline]
 pub fn compare(who: &'static str, position: usize, a: Value, b: Value) -> Result<Option<Ordering>> {
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
@@ -54,7 +54,28 @@ pub fn greater(who: &'static str, a: Value, b: Value) -> Result<bool> {
 /// # Errors
 /// One is no number.
 pub fn equal(a: Value, b: Value) -> Result<bool> {
-    Ok(compare("=", 1, a, b)? == Some(Ordering::Equal))
+    same(1, a, b)
+}
+
+/// Whether `a = b`, complex numbers included.
+///
+/// # Errors
+/// One is no number. `position` counts `a`'s place among the arguments of `=`, from 1.
+#[inline]
+pub fn same(position: usize, a: Value, b: Value) -> Result<bool> {
+    match compare("=", position, a, b) {
+        Ok(order) => Ok(order == Some(Ordering::Equal)),
+        // Two real numbers need no test for more.
+        Err(_) if is_number(a) && is_number(b) => complex_same(a, b),
+        Err(raise) => Err(raise),
+    }
+}
+
+fn complex_same(a: Value, b: Value) -> Result<bool> {
+    let ((real_a, imaginary_a), (real_b, imaginary_b)) = (parts(a), parts(b));
+    let equal = Some(Ordering::Equal);
+    Ok(compare("=", 1, real_a, real_b)? == equal
+        && compare("=", 1, imaginary_a, imaginary_b)? == equal)
 }
 
 fn fits(value: Value) -> bool {

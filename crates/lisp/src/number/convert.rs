@@ -1,6 +1,6 @@
 //! Exact and inexact, and rounding to integers.
 
-use super::{Number, store_big};
+use super::{Number, is_complex, parts, rectangular, store_big};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;
@@ -43,6 +43,9 @@ pub fn exact(m: &mut Mutator, value: Value) -> Result {
     if value.is_fixnum() {
         return Ok(value);
     }
+    if is_complex(value) {
+        return by_parts(m, value, exact);
+    }
     match Number::argument("exact", 1, value)? {
         Number::Real(x) => {
             // 2^53 and below: the conversion is exact, and so is the test for a fraction.
@@ -62,10 +65,19 @@ pub fn exact(m: &mut Mutator, value: Value) -> Result {
 /// # Errors
 /// `value` is no number; no memory.
 pub fn inexact(m: &mut Mutator, value: Value) -> Result {
+    if is_complex(value) {
+        return by_parts(m, value, inexact);
+    }
     match Number::argument("inexact", 1, value)? {
         Number::Real(_) => Ok(value),
         number => Ok(m.flonum(number.to_real())?),
     }
+}
+
+fn by_parts(m: &mut Mutator, value: Value, convert: fn(&mut Mutator, Value) -> Result) -> Result {
+    let (real, imaginary) = parts(value);
+    let (real, imaginary) = (convert(m, real)?, convert(m, imaginary)?);
+    rectangular(m, real, imaginary)
 }
 
 /// `value` rounded to an integer of the same exactness.

@@ -1,6 +1,7 @@
 //! Numbers as text: the shortest that reads back as the same number.
 
-use super::Number;
+use super::{Number, is_complex, parts};
+use crate::value::Value;
 use core::fmt::Write;
 
 /// Decimal exponents from here on down, or from [`EXPONENT_HIGH`] up, are written with an `e`.
@@ -31,6 +32,38 @@ pub fn to_text(number: &Number, radix: u32) -> String {
         }
         Number::Real(x) => real_in_radix(*x, radix),
     }
+}
+
+/// Radices in which complex numbers have texts: from 19 on, `i` is a digit.
+pub const COMPLEX_RADIX_MAX: u32 = 18;
+
+/// The text of any number, in `radix` (2..=36; for one that is not real, to [`COMPLEX_RADIX_MAX`]); empty for what is no number.
+///
+/// # Panics
+/// `radix` is outside 2..=36.
+#[must_use]
+pub fn text_of(value: Value, radix: u32) -> String {
+    if !is_complex(value) {
+        return Number::of(value).map_or_else(String::new, |number| to_text(&number, radix));
+    }
+    let (real, imaginary) = parts(value);
+    let mut text = String::new();
+    if real != Value::fixnum(0) {
+        text.push_str(&text_of(real, radix));
+    }
+    match imaginary.as_fixnum() {
+        Some(1) => text.push('+'),
+        Some(-1) => text.push('-'),
+        _ => {
+            let digits = text_of(imaginary, radix);
+            if !digits.starts_with(['+', '-']) {
+                text.push('+');
+            }
+            text.push_str(&digits);
+        }
+    }
+    text.push('i');
+    text
 }
 
 /// Appends the shortest decimal text that reads back as `x`.

@@ -1,21 +1,28 @@
 //! Powers, roots, logarithms: exact where the result is.
 
-use super::{INTEGER_BITS_MAX, Number, check_bits};
+use super::complex::{self, angle, is_complex, magnitude, parts, polar, rectangular};
+use super::{INTEGER_BITS_MAX, Number, add, check_bits, div, mul, negate, sub};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;
+use core::f64::consts::PI;
 use num_bigint::{BigInt, BigUint};
+use num_integer::Integer;
 use num_rational::BigRational;
 use num_traits::{One, Pow, Signed, ToPrimitive, Zero};
 
-/// What complaints say of a result that would be complex.
-const NOT_NEGATIVE: &str = "not negative: there are no complex numbers here";
+/// Powers of inexact complex numbers up to here are products.
+const PRODUCT_EXPONENT_MAX: u64 = 1024;
 
 /// `base` to the power `exponent`.
 ///
 /// # Errors
-/// One is no number; zero to a negative power; the result is complex or too long.
+/// One is no number; zero to a power whose real part is negative, or to one that is not real with a real
+/// part of zero; the result is too long.
 pub fn expt(m: &mut Mutator, base: Value, exponent: Value) -> Result {
+    if is_complex(base) || is_complex(exponent) {
+        return complex_power(m, base, exponent);
+    }
     let b = Number::argument("expt", 1, base)?;
     let e = Number::argument("expt", 2, exponent)?;
     let result = match (b, e) {
@@ -23,20 +30,108 @@ pub fn expt(m: &mut Mutator, base: Value, exponent: Value) -> Result {
         (b, Number::Fixnum(e)) => exact_power(b, e)?,
         (b, Number::Big(e)) if b.is_exact() => exact_huge_power(&b, &e)?,
         (b, e) => {
-            let (x, y) = (b.to_real(), e.to_real());
-            if x < 0.0 && y.is_finite() && y.fract() != 0.0 {
-                return Err(Raise::out_of_range("expt", 1, base, NOT_NEGATIVE));
-            }
             if b.is_exact()
                 && let Number::Ratio(e) = &e
-                && let Some(root) = exact_root_power(b, e)?
+                && let Some(power) = exact_root_power(m, base, e)?
             {
-                return root.store(m);
+                return Ok(power);
+            }
+            let (x, y) = (b.to_real(), e.to_real());
+            if x < 0.0 && y.is_finite() && y.fract() != 0.0 {
+                let (length, direction) = (m.flonum((-x).powf(y))?, m.flonum(PI * y)?);
+                return polar(m, length, direction);
             }
             Number::Real(x.powf(y))
         }
     };
     result.store(m)
+}
+
+/// A power where base or exponent is not real.
+fn complex_power(m: &mut Mutator, base: Value, exponent: Value) -> Result {
+    let z = complex::argument("expt", 1, base)?;
+    complex::argument("expt", 2, exponent)?;
+    let is_exact_base = complex::is_exact(base);
+    match Number::of(exponent) {
+        Some(Number::Fixnum(e)) if is_exact_base || e.unsigned_abs() <= PRODUCT_EXPONENT_MAX => {
+            return integer_power(m, base, e);
+        }
+        Some(Number::Big(e)) if is_exact_base => return huge_power(m, base, &e),
+        Some(Number::Ratio(e)) if is_exact_base => {
+            if let Some(power) = exact_root_power(m, base, &e)? {
+                return Ok(power);
+            }
+        }
+        _ => {}
+    }
+    if z.is_zero() {
+        return power_of_zero(base, exponent);
+    }
+    let logarithm = log(m, base)?;
+    let product = mul(m, exponent, logarithm)?;
+    exp(m, product)
+}
+
+fn power_of_zero(base: Value, exponent: Value) -> Result {
+    let (real, _) = parts(exponent);
+    match Number::argument("expt", 2, real)?.sign() {
+        1 => Ok(base),
+        _ => Err(Raise::out_of_range(
+            "expt",
+            2,
+            exponent,
+            "of a real part above zero for a base of zero",
+        )),
+    }
+}
+
+/// `base` to the power `exponent` by squaring.
+fn integer_power(m: &mut Mutator, base: Value, exponent: i64) -> Result {
+    if complex::is_exact(base) {
+        check_growth(m, base, exponent.unsigned_abs())?;
+    }
+    let mut rest = exponent.unsigned_abs();
+    let (mut power, mut square) = (Value::fixnum(1), base);
+    while rest > 0 {
+        if rest & 1 == 1 {
+            power = mul(m, power, square)?;
+        }
+        rest >>= 1;
+        if rest > 0 {
+            square = mul(m, square, square)?;
+        }
+    }
+    if exponent < 0 { div(m, Value::fixnum(1), power) } else { Ok(power) }
+}
+
+/// Refuses a power whose parts surely are too long, before it takes time.
+///
+/// Let the norm of `base` be n/m in lowest terms, and d the least common denominator of its parts. The norm
+/// of the power has the numerator n^exponent, and is made of four numerators and denominators. As a
+/// quotient of Gaussian integers in lowest terms `base` has a denominator of a norm of d at least (what
+/// is cancelled divides d, but no integer divides it), so the denominators of the power have d^(exponent/2)
+/// in common. Whatever is longer, a quarter of it is in one place.
+fn check_growth(m: &mut Mutator, base: Value, exponent: u64) -> Result<()> {
+    let norm = complex::norm(m, base)?;
+    let length = |value| {
+        let ratio = Number::of(value).and_then(Number::into_ratio).unwrap_or_default();
+        [ratio.numer().bits(), ratio.denom().bits()]
+    };
+    let (real, imaginary) = parts(base);
+    let lengths = [length(norm)[0], length(real)[1], length(imaginary)[1]];
+    let grows = lengths.into_iter().max().unwrap_or(0).saturating_sub(1);
+    check_bits(grows.saturating_mul(exponent) / 4)
+}
+
+/// An exact number that is not real to a power beyond the machine word: only the powers of `+i` and
+/// `-i` do not grow.
+fn huge_power(m: &mut Mutator, base: Value, exponent: &BigInt) -> Result {
+    let (real, imaginary) = parts(base);
+    if real == Value::fixnum(0) && matches!(imaginary.as_fixnum(), Some(1 | -1)) {
+        let rest = exponent.mod_floor(&BigInt::from(4));
+        return integer_power(m, base, rest.to_i64().unwrap_or(0));
+    }
+    check_bits(INTEGER_BITS_MAX + 1).map(|()| Value::fixnum(0))
 }
 
 fn real_power(base: f64, exponent: i64) -> f64 {
@@ -88,24 +183,30 @@ fn exact_huge_power(base: &Number, exponent: &BigInt) -> Result<Number> {
 }
 
 /// `base` to a power p/2, where `base` has an exact square root.
-fn exact_root_power(base: Number, exponent: &BigRational) -> Result<Option<Number>> {
+fn exact_root_power(m: &mut Mutator, base: Value, exponent: &BigRational) -> Result<Option<Value>> {
     let (Some(p), Some(2)) = (exponent.numer().to_i64(), exponent.denom().to_i64()) else {
         return Ok(None);
     };
-    match base.into_ratio().as_ref().and_then(ratio_root) {
-        Some(root) => exact_power(Number::Ratio(root), p).map(Some),
-        None => Ok(None),
+    let root = sqrt(m, base)?;
+    if !complex::is_exact(root) {
+        return Ok(None);
     }
+    expt(m, root, Value::fixnum(p)).map(Some)
 }
 
-/// The square root: exact for an exact square.
+/// The square root: exact for an exact square, on the imaginary axis for a negative number.
 ///
 /// # Errors
-/// `value` is no number, or negative.
+/// `value` is no number; no memory.
 pub fn sqrt(m: &mut Mutator, value: Value) -> Result {
+    if is_complex(value) {
+        return complex_root(m, value);
+    }
     let number = Number::argument("sqrt", 1, value)?;
     if number.sign() < 0 {
-        return Err(Raise::out_of_range("sqrt", 1, value, NOT_NEGATIVE));
+        let positive = negate(m, value)?;
+        let root = sqrt(m, positive)?;
+        return rectangular(m, Value::fixnum(0), root);
     }
     if let Number::Real(x) = number {
         return Ok(m.flonum(x.sqrt())?);
@@ -115,6 +216,36 @@ pub fn sqrt(m: &mut Mutator, value: Value) -> Result {
         Some(root) => Number::Ratio(root).store(m),
         None => Ok(m.flonum(real_root(&ratio))?),
     }
+}
+
+/// The root with a real part that is not negative. Of an exact a + bi at the distance d from zero, its
+/// parts are the roots of (d + a)/2 and (d - a)/2.
+fn complex_root(m: &mut Mutator, value: Value) -> Result {
+    if !complex::is_exact(value) {
+        let z = complex::argument("sqrt", 1, value)?;
+        return complex::store(m, complex::root(z));
+    }
+    let (real, imaginary) = parts(value);
+    let distance = magnitude(m, value)?;
+    if distance.as_flonum().is_some() {
+        // Parts outside a flonum's range: the root's may be inside.
+        let scale = complex::larger(m, real, imaginary)?;
+        let scaled = div(m, value, scale)?;
+        let z = complex::argument("sqrt", 1, scaled)?;
+        let (root, length) = (complex::store(m, complex::root(z))?, sqrt(m, scale)?);
+        return mul(m, root, length);
+    }
+    let two = Value::fixnum(2);
+    let mut half = |operation: fn(&mut Mutator, Value, Value) -> Result| {
+        let sum = operation(m, distance, real)?;
+        let half = div(m, sum, two)?;
+        sqrt(m, half)
+    };
+    let (root_real, mut root_imaginary) = (half(add)?, half(sub)?);
+    if Number::argument("sqrt", 1, imaginary)?.sign() < 0 {
+        root_imaginary = negate(m, root_imaginary)?;
+    }
+    rectangular(m, root_real, root_imaginary)
 }
 
 fn ratio_root(ratio: &BigRational) -> Option<BigRational> {
@@ -161,31 +292,51 @@ pub fn exact_integer_sqrt(value: Value) -> Result<(Number, Number)> {
 /// e to the power `value`; exactly 1 for an exact zero.
 ///
 /// # Errors
-/// `value` is no number.
+/// `value` is no number; no memory.
 pub fn exp(m: &mut Mutator, value: Value) -> Result {
+    if is_complex(value) {
+        let z = complex::argument("exp", 1, value)?;
+        return complex::store(m, z.exp());
+    }
     match Number::argument("exp", 1, value)? {
         Number::Fixnum(0) => Ok(Value::fixnum(1)),
         number => Ok(m.flonum(number.to_real().exp())?),
     }
 }
 
-/// The natural logarithm; exactly 0 for an exact 1.
+/// The natural logarithm; exactly 0 for an exact 1. Its imaginary part is the angle of `value`.
 ///
 /// # Errors
-/// `value` is no number, negative, or an exact zero.
+/// `value` is no number, or an exact zero; no memory.
 pub fn log(m: &mut Mutator, value: Value) -> Result {
     if value.as_fixnum() == Some(1) {
         return Ok(Value::fixnum(0));
     }
-    let x = logarithm(1, value)?;
-    Ok(m.flonum(x)?)
+    if !is_on_cut(value) {
+        let x = logarithm(1, value)?;
+        return Ok(m.flonum(x)?);
+    }
+    let distance = magnitude(m, value)?;
+    let real = logarithm(1, distance)?;
+    let real = m.flonum(real)?;
+    let imaginary = angle(m, value)?;
+    rectangular(m, real, imaginary)
+}
+
+/// Whether the logarithm of `value` is not real.
+fn is_on_cut(value: Value) -> bool {
+    is_complex(value) || Number::of(value).is_some_and(|number| number.sign() < 0)
 }
 
 /// The logarithm of `value` to the base `base`.
 ///
 /// # Errors
-/// As [`log`].
+/// As [`log`]; the logarithm of `base` is an exact zero.
 pub fn log_base(m: &mut Mutator, value: Value, base: Value) -> Result {
+    if is_on_cut(value) || is_on_cut(base) {
+        let (x, b) = (log(m, value)?, log(m, base)?);
+        return div(m, x, b);
+    }
     let (x, b) = (logarithm(1, value)?, logarithm(2, base)?);
     // The bases people ask for have their own, correctly rounded, functions.
     let real = Number::argument("log", 1, value)?.to_real();
@@ -197,13 +348,11 @@ pub fn log_base(m: &mut Mutator, value: Value, base: Value) -> Result {
     Ok(m.flonum(result)?)
 }
 
+/// The logarithm of a number that is not negative.
 fn logarithm(position: usize, value: Value) -> Result<f64> {
     let number = Number::argument("log", position, value)?;
-    if number.sign() < 0 {
-        return Err(Raise::out_of_range("log", position, value, NOT_NEGATIVE));
-    }
     if number.is_exact() && number.sign() == 0 {
-        return Err(Raise::out_of_range("log", position, value, "above zero"));
+        return Err(Raise::out_of_range("log", position, value, "not zero"));
     }
     let x = number.to_real();
     if x.is_finite() && x != 0.0 || !number.is_exact() {

@@ -19,7 +19,7 @@ fn mutator() -> Mutator {
 }
 
 fn number(m: &mut Mutator, text: &str) -> Value {
-    Number::of_literal(&parse(text, 10).unwrap()).store(m).unwrap()
+    super::store_literal(m, &parse(text, 10).unwrap()).unwrap()
 }
 
 fn text(value: Value) -> String {
@@ -261,8 +261,6 @@ fn roots_and_logarithms_beyond_a_flonum() {
     assert_eq!(text(sqrt(&mut m, quarter).unwrap()), "1/2");
     let half = number(&mut m, "1/2");
     assert_eq!(text(expt(&mut m, Value::fixnum(9), half).unwrap()), "3");
-    let negative = sqrt(&mut m, Value::fixnum(-4)).unwrap_err();
-    assert!(matches!(negative.cause(), Cause::OutOfRange { who: "sqrt", position: 1, .. }));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! `+ - * /`, comparison, `max`, `min`.
 
 use super::Primitive;
-use super::call::Call;
 use crate::heap::Mutator;
 use crate::number::{self, Number};
 use crate::raise::{Raise, Result};
@@ -13,15 +12,14 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::at_least("*", 0, |m, a| fold(m, "*", a, Value::fixnum(1), number::mul)),
     Primitive::at_least("-", 1, subtract),
     Primitive::at_least("/", 1, divide),
-    Primitive::at_least("=", 1, |_, a| chain("=", a, |o| o == Ordering::Equal)),
+    Primitive::at_least("=", 1, all_same),
     Primitive::at_least("<", 1, |_, a| chain("<", a, |o| o == Ordering::Less)),
     Primitive::at_least(">", 1, |_, a| chain(">", a, |o| o == Ordering::Greater)),
     Primitive::at_least("<=", 1, |_, a| chain("<=", a, |o| o != Ordering::Greater)),
     Primitive::at_least(">=", 1, |_, a| chain(">=", a, |o| o != Ordering::Less)),
     Primitive::at_least("max", 1, |m, a| extreme(m, "max", a, Ordering::Greater)),
     Primitive::at_least("min", 1, |m, a| extreme(m, "min", a, Ordering::Less)),
-    Primitive::exactly("abs", 1, |m, a| magnitude(m, "abs", a)),
-    Primitive::exactly("magnitude", 1, |m, a| magnitude(m, "magnitude", a)),
+    Primitive::exactly("abs", 1, absolute),
     Primitive::exactly("square", 1, square),
     Primitive::exactly("1+", 1, |m, a| fold(m, "1+", &[a[0], ONE], Value::fixnum(0), number::add)),
     Primitive::exactly("1-", 1, |m, a| subtract(m, &[a[0], ONE])),
@@ -92,9 +90,17 @@ fn divide(m: &mut Mutator, arguments: &[Value]) -> Result {
     }
 }
 
+#[inline]
+fn check_real(who: &'static str, i: usize, value: Value) -> Result<()> {
+    if number::is_real(value) {
+        return Ok(());
+    }
+    Number::argument(who, i + 1, value).map(|_| ())
+}
+
 /// Whether each argument stands to the next as `holds` says. All are checked, even behind a false.
 fn chain(who: &'static str, arguments: &[Value], holds: fn(Ordering) -> bool) -> Result {
-    check(who, 0, arguments[0])?;
+    check_real(who, 0, arguments[0])?;
     let mut result = true;
     for (i, pair) in arguments.windows(2).enumerate() {
         let order = number::compare(who, i + 1, pair[0], pair[1])?;
@@ -103,9 +109,19 @@ fn chain(who: &'static str, arguments: &[Value], holds: fn(Ordering) -> bool) ->
     Ok(Value::boolean(result))
 }
 
+/// `(= z ...)`. All are checked, even behind a false.
+fn all_same(_: &mut Mutator, arguments: &[Value]) -> Result {
+    check("=", 0, arguments[0])?;
+    let mut result = true;
+    for (i, pair) in arguments.windows(2).enumerate() {
+        result &= number::same(i + 1, pair[0], pair[1])?;
+    }
+    Ok(Value::boolean(result))
+}
+
 /// The largest or smallest argument, inexact if any is; a NaN is contagious.
 fn extreme(m: &mut Mutator, who: &'static str, arguments: &[Value], wanted: Ordering) -> Result {
-    check(who, 0, arguments[0])?;
+    check_real(who, 0, arguments[0])?;
     let mut best = arguments[0];
     let mut inexact = best.as_flonum().is_some();
     for (i, &argument) in arguments.iter().enumerate().skip(1) {
@@ -122,13 +138,9 @@ fn extreme(m: &mut Mutator, who: &'static str, arguments: &[Value], wanted: Orde
     if inexact { number::inexact(m, best) } else { Ok(best) }
 }
 
-fn magnitude(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
-    let number = Call::new(who, arguments).number(0)?;
-    match number {
-        Number::Real(x) => Ok(m.flonum(x.abs())?),
-        _ if number.sign() < 0 => number::negate(m, arguments[0]),
-        _ => Ok(arguments[0]),
-    }
+fn absolute(m: &mut Mutator, arguments: &[Value]) -> Result {
+    check_real("abs", 0, arguments[0])?;
+    number::magnitude(m, arguments[0])
 }
 
 fn square(m: &mut Mutator, arguments: &[Value]) -> Result {

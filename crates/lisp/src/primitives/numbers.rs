@@ -12,7 +12,7 @@ use crate::value::Value;
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("number?", 1, is_number),
     Primitive::exactly("complex?", 1, is_number),
-    Primitive::exactly("real?", 1, is_number),
+    Primitive::exactly("real?", 1, |_, a| Ok(Value::boolean(number::is_real(a[0])))),
     Primitive::exactly("rational?", 1, is_rational),
     Primitive::exactly("integer?", 1, is_integer),
     Primitive::exactly("exact?", 1, |_, a| exactness("exact?", a, true)),
@@ -26,10 +26,12 @@ pub(super) const TABLE: &[Primitive] = &[
             is_exact_integer(a[0]) && Number::of(a[0]).is_some_and(|n| n.sign() >= 0),
         ))
     }),
-    Primitive::exactly("nan?", 1, |_, a| real_test("nan?", a, f64::is_nan, false)),
-    Primitive::exactly("finite?", 1, |_, a| real_test("finite?", a, f64::is_finite, true)),
-    Primitive::exactly("infinite?", 1, |_, a| real_test("infinite?", a, f64::is_infinite, false)),
-    Primitive::exactly("zero?", 1, |_, a| sign_test("zero?", a, |x| x == 0.0)),
+    Primitive::exactly("nan?", 1, |_, a| has_part("nan?", a, f64::is_nan)),
+    Primitive::exactly("finite?", 1, |_, a| {
+        has_part("finite?", a, |x| !x.is_finite()).map(|odd| Value::boolean(!odd.is_true()))
+    }),
+    Primitive::exactly("infinite?", 1, |_, a| has_part("infinite?", a, f64::is_infinite)),
+    Primitive::exactly("zero?", 1, is_zero),
     Primitive::exactly("positive?", 1, |_, a| sign_test("positive?", a, |x| x > 0.0)),
     Primitive::exactly("negative?", 1, |_, a| sign_test("negative?", a, |x| x < 0.0)),
     Primitive::exactly("exact", 1, |m, a| number::exact(m, a[0])),
@@ -58,7 +60,7 @@ fn is_rational(_: &mut Mutator, arguments: &[Value]) -> Result {
     let value = arguments[0];
     Ok(Value::boolean(match value.as_flonum() {
         Some(x) => x.is_finite(),
-        None => number::is_number(value),
+        None => number::is_real(value),
     }))
 }
 
@@ -75,20 +77,24 @@ fn exactness(who: &'static str, arguments: &[Value], exact: bool) -> Result {
     if !number::is_number(value) {
         return Err(Call::new(who, arguments).wrong(0, "number"));
     }
-    Ok(Value::boolean(value.as_flonum().is_none() == exact))
+    Ok(Value::boolean(number::parts(value).0.as_flonum().is_none() == exact))
 }
 
-fn real_test(
-    who: &'static str,
-    arguments: &[Value],
-    test: fn(f64) -> bool,
-    of_exact: bool,
-) -> Result {
+/// Whether a part of a number, itself where it is real, is a flonum for which `test` holds.
+fn has_part(who: &'static str, arguments: &[Value], test: fn(f64) -> bool) -> Result {
     let value = arguments[0];
-    match value.as_flonum() {
-        Some(x) => Ok(Value::boolean(test(x))),
-        None if number::is_number(value) => Ok(Value::boolean(of_exact)),
-        None => Err(Call::new(who, arguments).wrong(0, "number")),
+    if !number::is_number(value) {
+        return Err(Call::new(who, arguments).wrong(0, "number"));
+    }
+    let (real, imaginary) = number::parts(value);
+    let holds = |part: Value| part.as_flonum().is_some_and(test);
+    Ok(Value::boolean(holds(real) || holds(imaginary)))
+}
+
+fn is_zero(_: &mut Mutator, arguments: &[Value]) -> Result {
+    match number::is_complex(arguments[0]) {
+        true => number::same(1, arguments[0], Value::fixnum(0)).map(Value::boolean),
+        false => sign_test("zero?", arguments, |x| x == 0.0),
     }
 }
 
@@ -111,9 +117,15 @@ fn radix(call: Call<'_>) -> Result<u32> {
 
 fn number_to_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("number->string", arguments);
-    let number = call.number(0)?;
+    let value = call.value(0);
+    if !number::is_number(value) {
+        return Err(call.wrong(0, "number"));
+    }
     let radix = radix(call)?;
-    Ok(m.string(&number::to_text(&number, radix))?)
+    if number::is_complex(value) && radix > number::COMPLEX_RADIX_MAX {
+        return Err(call.outside(1, "2 <= radix <= 18 for a complex number"));
+    }
+    Ok(m.string(&number::text_of(value, radix))?)
 }
 
 fn string_to_number(m: &mut Mutator, arguments: &[Value]) -> Result {
@@ -121,7 +133,7 @@ fn string_to_number(m: &mut Mutator, arguments: &[Value]) -> Result {
     let text = call.string(0)?;
     let radix = radix(call)?;
     match syntax::number::parse(&text, radix) {
-        Some(literal) => Number::of_literal(&literal).store(m),
+        Some(literal) => number::store_literal(m, &literal),
         None => Ok(Value::FALSE),
     }
 }

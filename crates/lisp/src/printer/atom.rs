@@ -3,7 +3,7 @@
 use super::Style;
 use crate::heap::object::Kind;
 use crate::machine::condition;
-use crate::number::{self, Number};
+use crate::number;
 use crate::port::Port;
 use crate::syntax;
 use crate::text::{self, Text};
@@ -46,11 +46,7 @@ fn immediate(value: Value) -> &'static str {
 fn object(out: &mut String, value: Value, kind: Kind, style: Style) {
     match kind {
         Kind::Flonum => number::format_real(out, value.as_flonum().unwrap_or(f64::NAN)),
-        Kind::Bignum | Kind::Ratio => {
-            if let Some(number) = Number::of(value) {
-                out.push_str(&number::to_text(&number, 10));
-            }
-        }
+        Kind::Bignum | Kind::Ratio | Kind::Complex => out.push_str(&number::text_of(value, 10)),
         Kind::String => match (Text::of(value), style) {
             (Some(text), Style::Display) => text.push_to(out, 0..text.length()),
             (Some(text), _) => write_string(out, text.chars()),

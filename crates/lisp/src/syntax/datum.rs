@@ -99,6 +99,8 @@ pub enum NumberLiteral {
     Ratio(BigRational),
     /// An inexact real.
     Real(f64),
+    /// No real number: its real part and its imaginary part, both exact or both inexact, the latter no exact zero.
+    Complex(Box<[Self; 2]>),
 }
 
 static NIL: LazyLock<Arc<DatumKind>> = LazyLock::new(|| Arc::new(DatumKind::Nil));

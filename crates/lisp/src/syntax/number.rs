@@ -1,7 +1,7 @@
 //! Number literals, for the reader and for `string->number`.
 //!
-//! All of R7RS 7.1.1 but complex numbers: radix and exactness prefixes, ratios, decimals with
-//! exponents, infinities and NaN.
+//! All of R7RS 7.1.1: radix and exactness prefixes, ratios, decimals with exponents, infinities and
+//! NaN, complex numbers in rectangular and polar form.
 
 use super::datum::NumberLiteral;
 use num_bigint::BigInt;
@@ -12,6 +12,8 @@ use num_traits::{Num, One, Pow, Signed, ToPrimitive, Zero};
 pub const DIGITS_MAX: usize = 1_000_000;
 /// Largest decimal exponent of an exact decimal: `#e1e100000` is already 40 KiB of integer.
 pub const EXACT_EXPONENT_MAX: i64 = 100_000;
+/// The largest radix in which complex numbers are read: beyond it, `i` is a digit.
+const RADIX_COMPLEX_MAX: u32 = 18;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Exactness {
@@ -21,8 +23,7 @@ enum Exactness {
 }
 
 /// The number that `text` denotes when digits are in `radix` (2, 8, 10 or 16) unless it says
-/// otherwise; `None` where it denotes none, a complex number, or is past [`DIGITS_MAX`] or
-/// [`EXACT_EXPONENT_MAX`].
+/// otherwise; `None` where it denotes none, or is past [`DIGITS_MAX`] or [`EXACT_EXPONENT_MAX`].
 #[must_use]
 pub fn parse(text: &str, radix: u32) -> Option<NumberLiteral> {
     if !text.is_ascii() || text.len() > DIGITS_MAX {
@@ -52,7 +53,80 @@ pub fn parse(text: &str, radix: u32) -> Option<NumberLiteral> {
         }
         rest = &after[1..];
     }
-    parse_real(rest, radix, exactness)
+    parse_real(rest, radix, exactness).or_else(|| parse_complex(rest, radix, exactness))
+}
+
+/// `real@real`, or an optional real and a signed one with an `i`.
+fn parse_complex(text: &str, radix: u32, exactness: Exactness) -> Option<NumberLiteral> {
+    if radix > RADIX_COMPLEX_MAX {
+        return None;
+    }
+    if let Some((magnitude, angle)) = text.split_once('@') {
+        let magnitude = parse_real(magnitude, radix, exactness)?;
+        return polar(magnitude, parse_real(angle, radix, exactness)?, exactness);
+    }
+    let body = text.strip_suffix(['i', 'I'])?;
+    let signs = body.char_indices().filter(|(_, c)| matches!(c, '+' | '-')).map(|(at, _)| at);
+    // The sign of the imaginary part is the last one, but for that of an exponent.
+    signs.rev().take(2).find_map(|at| {
+        let (real, imaginary) = body.split_at(at);
+        let real = if real.is_empty() { "0" } else { real };
+        let one = format!("{imaginary}1");
+        let imaginary = if imaginary.len() == 1 { &one } else { imaginary };
+        rectangular(real, imaginary, radix, exactness)
+    })
+}
+
+fn rectangular(
+    real: &str,
+    imaginary: &str,
+    radix: u32,
+    exactness: Exactness,
+) -> Option<NumberLiteral> {
+    let part = |text: &str, exactness| parse_real(text, radix, exactness);
+    let (x, y) = (part(real, exactness)?, part(imaginary, exactness)?);
+    // One inexact part makes the other inexact, but for a number that is real.
+    let parts = match (&x, &y) {
+        (_, NumberLiteral::Integer(0)) => return Some(x),
+        (NumberLiteral::Real(_), NumberLiteral::Real(_)) => [x, y],
+        (NumberLiteral::Real(_), _) => [x, part(imaginary, Exactness::Inexact)?],
+        (_, NumberLiteral::Real(_)) => [part(real, Exactness::Inexact)?, y],
+        _ => [x, y],
+    };
+    Some(NumberLiteral::Complex(Box::new(parts)))
+}
+
+fn polar(
+    magnitude: NumberLiteral,
+    angle: NumberLiteral,
+    exactness: Exactness,
+) -> Option<NumberLiteral> {
+    let zero = NumberLiteral::Integer(0);
+    if angle == zero || magnitude == zero {
+        return Some(magnitude);
+    }
+    let (length, direction) = (real_of(&magnitude)?, real_of(&angle)?);
+    let parts = [length * direction.cos(), length * direction.sin()];
+    if exactness != Exactness::Exact {
+        return Some(NumberLiteral::Complex(Box::new(parts.map(NumberLiteral::Real))));
+    }
+    let exact = |x| BigRational::from_float(x).map(|ratio| finish(ratio, exactness));
+    let (real, imaginary) = (exact(parts[0])?, exact(parts[1])?);
+    if imaginary == zero {
+        return Some(real);
+    }
+    Some(NumberLiteral::Complex(Box::new([real, imaginary])))
+}
+
+/// The flonum nearest to a real number.
+fn real_of(number: &NumberLiteral) -> Option<f64> {
+    match number {
+        NumberLiteral::Integer(n) => Some(*n as f64),
+        NumberLiteral::Big(n) => n.to_f64(),
+        NumberLiteral::Ratio(ratio) => ratio.to_f64(),
+        NumberLiteral::Real(x) => Some(*x),
+        NumberLiteral::Complex(_) => None,
+    }
 }
 
 fn parse_real(text: &str, radix: u32, exactness: Exactness) -> Option<NumberLiteral> {
@@ -177,25 +251,8 @@ pub fn explain(text: &str) -> Option<&'static str> {
     {
         return Some("a ratio with denominator 0");
     }
-    if is_complex(text) {
-        return Some("a complex number, which this system does not have");
-    }
     let numeric = bare.starts_with(|c: char| c.is_ascii_digit());
     (numeric && text.len() > DIGITS_MAX).then_some("a number of more than a million digits")
-}
-
-fn is_complex(text: &str) -> bool {
-    let is_real = |part: &str| parse(part, 10).is_some();
-    if let Some((magnitude, angle)) = text.split_once('@') {
-        return is_real(magnitude) && is_real(angle);
-    }
-    let Some(body) = text.strip_suffix(['i', 'I']) else { return false };
-    let is_part = |part: &str| matches!(part, "+" | "-") || is_real(part);
-    let signs = body.char_indices().filter(|(_, c)| matches!(c, '+' | '-')).map(|(at, _)| at);
-    signs.into_iter().any(|at| {
-        let (real, imaginary) = body.split_at(at);
-        (real.is_empty() || is_real(real)) && is_part(imaginary)
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! From a value to a datum, for `eval`: programs are data.
 
-use crate::number::Number;
+use crate::heap::object::Kind;
+use crate::number::{self, Number};
 use crate::raise::{Raise, Result};
 use crate::syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
 use crate::value::Value;
@@ -94,8 +95,8 @@ fn atom(value: Value) -> Result<Option<DatumKind>> {
         DatumKind::Boolean(value.is_true())
     } else if let Some(c) = value.as_character() {
         DatumKind::Character(c)
-    } else if let Some(number) = Number::of(value) {
-        DatumKind::Number(literal(number))
+    } else if let Some(number) = literal(value) {
+        DatumKind::Number(number)
     } else if let Some(text) = crate::text::to_rust(value) {
         DatumKind::String(text)
     } else {
@@ -103,11 +104,19 @@ fn atom(value: Value) -> Result<Option<DatumKind>> {
     }))
 }
 
-fn literal(number: Number) -> NumberLiteral {
-    match number {
+fn literal(value: Value) -> Option<NumberLiteral> {
+    if !value.is_kind(Kind::Complex) {
+        return real_literal(value);
+    }
+    let (real, imaginary) = number::parts(value);
+    Some(NumberLiteral::Complex(Box::new([real_literal(real)?, real_literal(imaginary)?])))
+}
+
+fn real_literal(value: Value) -> Option<NumberLiteral> {
+    Some(match Number::of(value)? {
         Number::Fixnum(n) => NumberLiteral::Integer(n),
         Number::Big(n) => NumberLiteral::Big(n),
         Number::Ratio(n) => NumberLiteral::Ratio(n),
         Number::Real(n) => NumberLiteral::Real(n),
-    }
+    })
 }

@@ -26,6 +26,7 @@
 (comparator-register-default! (make-comparator odd? (lambda (a b) (= (odd-n a) (odd-n b))) (lambda (a b) (< (odd-n a) (odd-n b))) (lambda (a) (odd-n a))))
 (test #t (<? default (make-odd 1) (make-odd 2))) (test #t (=? default (make-odd 1) (make-odd 1))) (test #t (<? default 5 (make-odd 1))) (test 7 (default-hash (make-odd 7)))
 (test #t (= (boolean-hash #t) (boolean-hash #t))) (test #t (= (char-ci-hash #\a) (char-ci-hash #\A))) (test #t (= (string-ci-hash "Ab") (string-ci-hash "aB"))) (test #t (= (string-hash "ab") (string-hash (string #\a #\b)))) (test #t (= (symbol-hash 'a) (symbol-hash 'a))) (test #t (= (number-hash 2) (number-hash 2.0)))
+(test #t (<? default 1-i 1 1+i 1.0+2.0i 2)) (test #t (=? default 1+i 1.0+1.0i)) (test #t (= (default-hash 1+i) (default-hash 1.0+1.0i))) (test #t (= (default-hash 3) (default-hash 3.0+0.0i))) (test #f (= (default-hash 1+2i) (default-hash 1+3i))) (test #t (<? default 'a 5.0+inf.0i)) (test #t (<? default +nan.0+i 0))
 (test '(less equal greater) (map (lambda (a) (comparator-if<=> numbers a 2 'less 'equal 'greater)) '(1 2 3))) (test 'less (comparator-if<=> "a" "b" 'less 'equal 'greater))
 
 (finish)

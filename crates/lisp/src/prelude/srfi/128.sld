@@ -5,7 +5,7 @@
 ;;; that order, then all else, where only equal? tells two apart.
 
 (define-library (srfi 128)
-  (import (scheme base) (scheme case-lambda) (scheme char) (scheme inexact)
+  (import (scheme base) (scheme case-lambda) (scheme char) (scheme complex) (scheme inexact)
           (rename (only (kyocho) equal-hash string-hash string-ci-hash symbol-hash char-hash
                         number-hash)
                   (number-hash any-number-hash)))
@@ -56,6 +56,10 @@
     ;; = numbers have the same hash, exact or not.
     (define (number-hash x)
       (cond ((nan? x) 1)
+            ((not (real? x))
+             (modulo (+ (number-hash (real-part x))
+                        (if (zero? (imag-part x)) 0 (* 31 (number-hash (imag-part x)))))
+                     bound))
             ((infinite? x) (if (> x 0) 2 3))
             (else (modulo (any-number-hash (exact x)) bound))))
 
@@ -180,12 +184,19 @@
               ((3) (char<? a b))
               ((4) (string<? a b))
               ((5) (string<? (symbol->string a) (symbol->string b)))
-              ((6) (if (nan? a) (not (nan? b)) (< a b)))
+              ((6) (if (nan? a) (not (nan? b)) (number-before? a b)))
               ((7) (<? vectors a b))
               ((8) (<? bytevectors a b))
               (else (let ((comparator (comparator-of kind)))
                       (and comparator (<? comparator a b)))))
             (< kind other))))
+
+    ;; By the real part, then by the imaginary part.
+    (define (number-before? a b)
+      (cond ((and (real? a) (real? b)) (< a b))
+            ((nan? b) #f)
+            ((= (real-part a) (real-part b)) (< (imag-part a) (imag-part b)))
+            (else (< (real-part a) (real-part b)))))
 
     (define (default-hash x)
       (case (kind-of x)

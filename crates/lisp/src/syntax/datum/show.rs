@@ -121,6 +121,24 @@ impl fmt::Display for NumberLiteral {
                 f.write_str(if *x > 0.0 { "+inf.0" } else { "-inf.0" })
             }
             Self::Real(x) => write!(f, "{x:?}"),
+            Self::Complex(parts) => write_complex(f, &parts[0], &parts[1]),
         }
     }
+}
+
+fn write_complex(
+    f: &mut fmt::Formatter<'_>,
+    real: &NumberLiteral,
+    imaginary: &NumberLiteral,
+) -> fmt::Result {
+    if *real != NumberLiteral::Integer(0) {
+        write!(f, "{real}")?;
+    }
+    let digits = match imaginary {
+        NumberLiteral::Integer(1) => "+".to_owned(),
+        NumberLiteral::Integer(-1) => "-".to_owned(),
+        _ => imaginary.to_string(),
+    };
+    let sign = if digits.starts_with(['+', '-']) { "" } else { "+" };
+    write!(f, "{sign}{digits}i")
 }

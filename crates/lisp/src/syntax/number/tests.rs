@@ -103,12 +103,62 @@ fn what_is_no_number_is_none() {
 }
 
 #[test]
-fn numbers_that_we_do_not_have_are_explained() {
-    for text in ["+i", "1+2i", "-1.5-i", "3@4", "+2i"] {
-        assert!(explain(text).unwrap().contains("complex"), "{text}");
-    }
+fn what_is_nearly_a_number_is_explained() {
     assert!(explain("1/0").unwrap().contains("denominator"));
-    for text in ["1+", "-", "...", "-hi", "hi", "1st"] {
+    for text in ["1+", "-", "...", "-hi", "hi", "1st", "+i"] {
         assert_eq!(explain(text), None, "{text}");
     }
+}
+
+#[test]
+fn complex_numbers() {
+    for (text, expected) in [
+        ("+i", "+i"),
+        ("-I", "-i"),
+        ("1+2i", "1+2i"),
+        ("1-i", "1-i"),
+        ("-1/2+3/4i", "-1/2+3/4i"),
+        ("+2i", "+2i"),
+        ("0+2i", "+2i"),
+        ("3+0i", "3"),
+        ("3.5+0i", "3.5"),
+        ("3+0.0i", "3.0+0.0i"),
+        ("1.5-2i", "1.5-2.0i"),
+        ("1e2+1e-2i", "100.0+0.01i"),
+        ("+1e+2i", "0.0+100.0i"),
+        ("-inf.0+nan.0i", "-inf.0+nan.0i"),
+        ("-0.0-0.0i", "-0.0-0.0i"),
+        ("+inf.0i", "0.0+inf.0i"),
+        ("#x1e+2i", "30+2i"),
+        ("#xa-fi", "10-15i"),
+        ("#b1/10+11i", "1/2+3i"),
+        ("#e1.5+.5i", "3/2+1/2i"),
+        ("#i1+2i", "1.0+2.0i"),
+        ("#i#x10+i", "16.0+1.0i"),
+        ("1@0", "1"),
+        ("0@5", "0"),
+        ("1.5@0", "1.5"),
+        ("2@1", "1.0806046117362795+1.682941969615793i"),
+        ("1/2@-1", "0.2701511529340699-0.42073549240394825i"),
+        ("#e1@0", "1"),
+        ("#e+inf.0i", "-"),
+        ("i", "-"),
+        ("1i", "-"),
+        ("1+2", "-"),
+        ("+2ii", "-"),
+        ("1+2i+3i", "-"),
+        ("1+2i3", "-"),
+        ("1@2i", "-"),
+        ("1@", "-"),
+        ("@1", "-"),
+        ("1@2@3", "-"),
+        ("1++i", "-"),
+        ("1+1/0i", "-"),
+        ("2i@1", "-"),
+    ] {
+        assert_eq!(shown(text), expected, "{text}");
+    }
+    assert_eq!(parse("+i", 18).unwrap().to_string(), "+i");
+    assert_eq!(parse("+i", 19).unwrap().to_string(), "18");
+    assert_eq!(parse("1+i", 19), None);
 }

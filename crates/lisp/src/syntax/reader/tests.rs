@@ -108,7 +108,6 @@ fn wrong_text_says_where_and_what_was_expected() {
         ("[a]", "test:1:1", "( and )"),
         ("(a]", "test:1:2", "cannot be part of a symbol"),
         ("1/0", "test:1:1", "denominator"),
-        ("1+2i", "test:1:1", "complex"),
         ("#!nope", "test:1:1", "#!fold-case"),
         ("#0=a #0#", "test:1:6", "refers to nothing"),
     ] {
