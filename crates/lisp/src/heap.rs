@@ -7,7 +7,7 @@
 //! Blocks of 32 KiB, lines of 128 bytes; free runs of lines are what a thread's cache takes
 //! (paper 4, §5: the cached system call is the taking of cells). A collection begins and ends while every
 //! Lisp thread stands at a safepoint; between, marking goes on beside them (`cycle.rs`), unless memory is short or the heap
-//! small: then they stand throughout. Allocation itself never collects.
+//! small: then they stand throughout. Several may mark, one on each virtual processor (`marker/sharing.rs`). Allocation itself never collects.
 //!
 //! **Invariant:** outside `word`, no code turns an address into a pointer.
 //! **Invariant:** who takes a value out of a place that the marker looks at, in the heap or in a foreign object, calls
@@ -31,6 +31,7 @@ mod marks;
 pub mod mutator;
 pub mod object;
 mod orders;
+mod pool;
 mod space;
 pub(crate) mod word;
 
@@ -40,6 +41,7 @@ pub use collection::{Collection, Statistics};
 pub(crate) use cycle::Cycle;
 pub use foreign::ForeignObject;
 pub use marker::Marker;
+use marker::Team;
 pub use mutator::Mutator;
 pub use object::Kind;
 pub(crate) use orders::Orders;
@@ -99,8 +101,12 @@ pub struct Limits {
     /// So much is resident from the start, where the host can do that: the first cells of a program
     /// then cost no page faults.
     pub resident_bytes: usize,
-    /// Entries of the mark stack.
+    /// Entries of a marker's stack.
     pub mark_stack_max: usize,
+    /// How many may help the collector to mark, at a time.
+    pub helpers_max: usize,
+    /// Objects that a marker scans between two looks at whether others want work.
+    pub shared_every: usize,
     /// For tests: collections that nothing but a count asks for.
     pub torture: Option<Torture>,
 }
@@ -138,6 +144,8 @@ impl Default for Limits {
             growth_percent: 200,
             resident_bytes: 0,
             mark_stack_max: 1 << 20,
+            helpers_max: 0,
+            shared_every: 512,
             torture: None,
         }
     }
@@ -162,7 +170,9 @@ pub struct Heap {
     caches: Mutex<Caches>,
     space: Mutex<Space>,
     /// Those of the cycle that goes on.
-    next_marks: Mutex<Marks>,
+    next_marks: Mutex<Arc<Marks>>,
+    /// Those who mark, where it is more than one.
+    team: Option<Arc<Team>>,
     wanted: AtomicBool,
     /// Collections that nobody waits for go on beside the threads.
     beside: AtomicBool,
@@ -195,6 +205,7 @@ impl Heap {
             caches: Mutex::default(),
             space: Mutex::new(Space::new(mapping, &limits)),
             next_marks: Mutex::default(),
+            team: (limits.helpers_max > 0).then(|| Arc::new(Team::new(&limits))),
             wanted: AtomicBool::new(false),
             beside: AtomicBool::new(limits.torture.is_some_and(|torture| torture.beside)),
             standing: Standing::default(),

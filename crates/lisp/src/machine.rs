@@ -211,7 +211,7 @@ impl Machine {
 
     /// Marks everything the machine holds. It must stand, or be in a call that touches nothing of
     /// Lisp; only one that stands may have its stack moved.
-    pub(crate) fn trace(&mut self, marker: &mut Marker<'_>, may_move: bool) {
+    pub(crate) fn trace(&mut self, marker: &mut Marker, may_move: bool) {
         self.mutator.context.trace(marker);
         marker.mark(self.underflow.segment);
         for &mutex in &self.held {

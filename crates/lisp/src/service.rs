@@ -1,5 +1,5 @@
-//! The services that are threads (paper 4, §3.1): the system-call thread, the collector, the keeper of [`shares`], and the
-//! [`watchdog`].
+//! The services that are threads (paper 4, §3.1): the system-call thread, the collector and the [`markers`] that help it, the keeper of
+//! [`shares`], and the [`watchdog`].
 //!
 //! ```text
 //! thread: cache empty --request--> system-call thread: refill --unpark--> thread runs on
@@ -10,6 +10,7 @@
 //! Each may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was.
 
 mod collector;
+mod markers;
 pub(crate) mod policy;
 mod shares;
 mod watchdog;
@@ -23,7 +24,7 @@ use crate::heap::cells::CellWords;
 use crate::system::kernel::{Kernel, lock};
 use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{ASKED, GRANTED, LispThread, STARVED};
-use kyocho_microprocess::{Microprocess, park};
+use kyocho_microprocess::{Microprocess, park, yield_now};
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -107,6 +108,13 @@ impl SystemCall {
                 microprocess.unpark();
             }
         }
+    }
+}
+
+/// Lets others run where the caller's time slice is over; where it is killed, it ends here.
+fn give_way(me: &Microprocess) {
+    if me.is_wanted() {
+        yield_now();
     }
 }
 

@@ -117,7 +117,7 @@ impl ThreadContext {
         self.lisp_thread().is_some_and(|thread| thread.requests.load(Ordering::Acquire) != 0)
     }
 
-    pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
+    pub(crate) fn trace(&self, marker: &mut Marker) {
         for value in [self.thread, self.winders, self.handlers, self.parameters, self.held] {
             marker.mark(value);
         }

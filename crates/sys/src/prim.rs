@@ -46,6 +46,15 @@ pub mod hint {
     pub use loom::thread::yield_now as spin_loop;
 }
 
+/// Locks that put a kernel thread to sleep: `std`'s, or loom's under `cfg(loom)`.
+pub mod sync {
+    #[cfg(loom)]
+    pub use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub use std::sync::PoisonError;
+    #[cfg(not(loom))]
+    pub use std::sync::{Condvar, Mutex, MutexGuard};
+}
+
 /// Kernel threads: `std`'s, or loom's under `cfg(loom)`.
 pub mod thread {
     #[cfg(loom)]

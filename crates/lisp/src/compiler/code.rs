@@ -85,7 +85,7 @@ impl ForeignObject for Code {
             + size_of_val(&*self.locals)
     }
 
-    fn trace(&self, marker: &mut Marker<'_>) {
+    fn trace(&self, marker: &mut Marker) {
         for &constant in &self.constants {
             marker.mark(constant);
         }

@@ -4,15 +4,15 @@
 //! lines, set the next budget; with no lock held, drop the dead Rust objects.
 
 use crate::heap::foreign::ForeignObject;
-use crate::heap::marker::Marker;
+use crate::heap::marker::{Marker, Tally};
 use crate::heap::object::GRANULE_BYTES;
-use crate::heap::space::{Space, Swept};
+use crate::heap::space::{Space, Swept, own};
 use crate::heap::word;
 use crate::heap::{Caches, Heap, lock};
 use core::time::Duration;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::Instant;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 /// What one collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,21 @@ pub struct Collection {
     pub foreign_dropped: usize,
     /// Times the mark stack was full.
     pub mark_overflows: usize,
+    /// From the first root to the last mark, threads that ran meanwhile included.
+    pub marking: Duration,
+    /// Bytes of reachable objects that helpers of the collector have marked.
+    pub helped_bytes: usize,
+}
+
+impl Collection {
+    /// All is marked.
+    pub(super) fn note_marking(&mut self, marker: &Marker, begin: Instant) {
+        let Tally { overflows, marked_bytes, helped_bytes, .. } = marker.tally;
+        self.live_bytes = marked_bytes;
+        self.mark_overflows = overflows;
+        self.helped_bytes = helped_bytes;
+        self.marking = begin.elapsed();
+    }
 }
 
 /// Sums over a heap's life.
@@ -78,7 +93,7 @@ impl Caches {
 
 impl Heap {
     /// Collects. Every Lisp thread must stand at a safepoint; `trace_roots` marks all roots.
-    pub fn collect(&self, trace_roots: impl FnOnce(&mut Marker<'_>)) -> Collection {
+    pub fn collect(&self, trace_roots: impl FnOnce(&mut Marker)) -> Collection {
         let begin = Instant::now();
         let mut done = Collection::default();
         let caches = lock(&self.caches);
@@ -88,15 +103,16 @@ impl Heap {
         drop(caches);
         let taken_bytes = space.taken_bytes;
         space.taken_bytes = 0;
-        space.marks.clear();
-        let base = space.base();
-        let mut marker = Marker::new(&mut space.marks, base, self.limits.mark_stack_max);
+        own(&mut space.marks).clear();
+        let (base, stack_max) = (space.base(), self.limits.mark_stack_max);
+        let marker = Marker::new(Arc::clone(&space.marks), base, stack_max);
+        let mut marker = marker.with_team(self.team.as_ref());
         trace_roots(&mut marker);
         marker.run();
         marker.break_ephemerons();
-        done.live_bytes = marker.marked_bytes;
-        done.mark_overflows = marker.overflows;
+        done.note_marking(&marker, begin);
         let dead = self.take_dead_foreign(&marker, usize::MAX);
+        drop(marker);
         done.foreign_dropped = dead.count();
         self.sweep_and_note(space, &mut done, taken_bytes, |done| {
             done.pause = begin.elapsed();
@@ -140,7 +156,7 @@ impl Heap {
     }
 
     /// Of the first `count` Rust objects, those that nothing refers to.
-    pub(super) fn take_dead_foreign(&self, marker: &Marker<'_>, count: usize) -> Dead {
+    pub(super) fn take_dead_foreign(&self, marker: &Marker, count: usize) -> Dead {
         let mut dead = Vec::new();
         let mut looked = 0;
         lock(&self.foreign).retain(|&value| {

@@ -14,12 +14,13 @@ use crate::heap::barrier::{Barrier, Hurry};
 use crate::heap::collection::{Collection, Dead};
 use crate::heap::marker::Marker;
 use crate::heap::marks::Marks;
+use crate::heap::space::own;
 use crate::heap::{Heap, lock};
 use crate::value::Value;
 use core::time::Duration;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::Instant;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 /// A heap that keeps less is collected with the world stopped throughout: that takes no longer.
 const HELD_BYTES_MIN: usize = 8 << 20;
@@ -28,11 +29,13 @@ const HELD_BYTES_MIN: usize = 8 << 20;
 pub(crate) struct Cycle<'a> {
     heap: &'a Heap,
     barrier: Barrier,
-    marker: Marker<'a>,
+    marker: Marker,
+    marks: &'a mut Arc<Marks>,
     /// Rust objects that were there at the beginning: younger ones live.
     foreign: usize,
     /// Bytes handed out before the beginning.
     taken_bytes: usize,
+    begin: Instant,
     pause: Duration,
     stranded_cells: usize,
 }
@@ -58,9 +61,9 @@ impl Heap {
     }
 
     /// Marks for the next cycle, empty. May take a millisecond for each GiB.
-    pub(crate) fn empty_marks(&self) -> MutexGuard<'_, Marks> {
+    pub(crate) fn empty_marks(&self) -> MutexGuard<'_, Arc<Marks>> {
         let mut marks = lock(&self.next_marks);
-        marks.clear();
+        own(&mut marks).clear();
         marks
     }
 
@@ -68,26 +71,38 @@ impl Heap {
     /// overwrite more than can be kept until it is marked.
     pub(crate) fn begin_cycle<'a>(
         &'a self,
-        marks: &'a mut Marks,
+        marks: &'a mut Arc<Marks>,
         hurry: Hurry,
-        note_roots: impl FnOnce(&mut Marker<'_>),
+        note_roots: impl FnOnce(&mut Marker),
     ) -> Cycle<'a> {
         let begin = Instant::now();
         let caches = lock(&self.caches);
         let mut space = lock(&self.space);
         let stranded_cells = caches.take_back();
         drop(caches);
-        marks.extend_to(space.states.len());
+        own(marks).extend_to(space.states.len());
         let addresses = space.base()..space.base() + space.mapping.bytes();
         let taken_bytes = space.taken_bytes;
-        let mut marker = Marker::beside(marks, space.base(), self.limits.mark_stack_max);
+        let (base, stack_max) = (space.base(), self.limits.mark_stack_max);
+        let marker = Marker::beside(Arc::clone(marks), base, stack_max);
+        let mut marker = marker.with_team(self.team.as_ref());
         space.begin_cycle();
         drop(space);
         self.wanted.store(false, Ordering::Relaxed);
         note_roots(&mut marker);
         let (foreign, barrier) = (lock(&self.foreign).len(), Barrier::raise(addresses, hurry));
         let pause = begin.elapsed();
-        Cycle { heap: self, barrier, marker, foreign, taken_bytes, pause, stranded_cells }
+        Cycle {
+            heap: self,
+            barrier,
+            marker,
+            marks,
+            begin,
+            foreign,
+            taken_bytes,
+            pause,
+            stranded_cells,
+        }
     }
 }
 
@@ -105,7 +120,7 @@ impl Cycle<'_> {
         self.marker.run_for(scans)
     }
 
-    /// Marks all that is reachable from what was marked.
+    /// Marks all that is reachable from what was marked; others help.
     pub(crate) fn mark_all(&mut self) {
         self.marker.run();
     }
@@ -125,15 +140,15 @@ impl Cycle<'_> {
         self.marker.break_ephemerons();
         let heap = self.heap;
         let mut done = Collection { stranded_cells: self.stranded_cells, ..Collection::default() };
-        done.live_bytes = self.marker.marked_bytes;
-        done.mark_overflows = self.marker.overflows;
+        done.note_marking(&self.marker, self.begin);
         let caches = lock(&heap.caches);
         let mut space = lock(&heap.space);
         done.stranded_cells += caches.take_back();
         drop(caches);
         let dead = heap.take_dead_foreign(&self.marker, self.foreign);
         done.foreign_dropped = dead.count();
-        space.end_cycle(self.marker.into_marks());
+        drop(self.marker);
+        space.end_cycle(self.marks);
         let taken_bytes = space.taken_bytes;
         space.taken_bytes = taken_bytes.saturating_sub(self.taken_bytes);
         heap.sweep_and_note(space, &mut done, taken_bytes.min(self.taken_bytes), |done| {

@@ -14,6 +14,7 @@ use crate::heap::word::{self, WORD_BYTES};
 use crate::heap::{Mutator, OutOfMemory, barrier};
 use crate::value::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The key of a broken one.
 const BROKEN: Value = Value::ABSENT;
@@ -21,45 +22,92 @@ const BROKEN: Value = Value::ABSENT;
 const KEY: usize = 0;
 const DATUM: usize = 1;
 
-/// Ephemerons that a marker has found.
+/// Addresses of keys that are not marked, and the ephemerons that have them.
+pub(super) type Awaited = BTreeSet<(usize, usize)>;
+
+/// What marking has met.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Ephemerons to be looked at when all else is marked.
+    pending: Vec<Value>,
+    /// Awaited keys that were marked.
+    keys: Vec<usize>,
+}
+
+impl Seen {
+    pub(super) fn add(&mut self, other: Self) {
+        self.pending.extend(other.pending);
+        self.keys.extend(other.keys);
+    }
+}
+
+/// Ephemerons that a marker has found. What is awaited changes while it marks alone, and not in the hands of those who help.
 #[derive(Debug, Default)]
 pub(super) struct Ephemerons {
-    /// To be looked at when all else is marked.
-    pending: Vec<Value>,
-    /// Addresses of keys that are not marked, and the ephemerons that have them.
-    waiting: BTreeSet<(usize, usize)>,
+    seen: Seen,
+    awaited: Arc<Awaited>,
 }
 
 impl Ephemerons {
     /// One was scanned.
     pub(super) fn scanned(&mut self, ephemeron: Value) {
-        self.pending.push(ephemeron);
+        self.seen.pending.push(ephemeron);
     }
 
-    /// One to look at.
+    /// One to look at: all is marked but what hangs on those.
     pub(super) fn next(&mut self) -> Option<Value> {
-        self.pending.pop()
+        for key in core::mem::take(&mut self.seen.keys) {
+            self.retry(key);
+        }
+        self.seen.pending.pop()
     }
 
     /// Its key, an object of the heap, is not marked yet.
     pub(super) fn wait(&mut self, ephemeron: Value) {
-        self.waiting.insert((key_of(ephemeron).address(), ephemeron.address()));
+        let awaited = Arc::make_mut(&mut self.awaited);
+        awaited.insert((key_of(ephemeron).address(), ephemeron.address()));
     }
 
     /// An object was marked: whoever waits for it is looked at again.
     pub(super) fn found(&mut self, value: Value) {
         let key = value.address();
-        while let Some(&(found, ephemeron)) =
-            self.waiting.range((key, 0)..=(key, usize::MAX)).next()
-        {
-            self.waiting.remove(&(found, ephemeron));
-            self.pending.push(Value::object_at(ephemeron));
+        if self.awaited.range((key, 0)..=(key, usize::MAX)).next().is_some() {
+            self.seen.keys.push(key);
         }
+    }
+
+    /// Looks again at those that wait for a key.
+    fn retry(&mut self, key: usize) {
+        let awaited = Arc::make_mut(&mut self.awaited);
+        while let Some(&(key, ephemeron)) = awaited.range((key, 0)..=(key, usize::MAX)).next() {
+            awaited.remove(&(key, ephemeron));
+            self.seen.pending.push(Value::object_at(ephemeron));
+        }
+    }
+
+    /// For one who helps.
+    pub(super) fn awaited(&self) -> Arc<Awaited> {
+        Arc::clone(&self.awaited)
+    }
+
+    /// Of one who helps.
+    pub(super) fn await_keys(&mut self, awaited: Arc<Awaited>) {
+        self.awaited = awaited;
+    }
+
+    /// Of one who helps: what it has met.
+    pub(super) fn take_seen(&mut self) -> Seen {
+        core::mem::take(&mut self.seen)
+    }
+
+    /// What others have met.
+    pub(super) fn see(&mut self, seen: Seen) {
+        self.seen.add(seen);
     }
 
     /// Breaks those that wait still.
     pub(super) fn break_waiting(&mut self) {
-        for (_, ephemeron) in core::mem::take(&mut self.waiting) {
+        for &(_, ephemeron) in &*core::mem::take(&mut self.awaited) {
             // Nothing is marked any more: no barrier.
             word::publish(ephemeron + WORD_BYTES * (KEY + 1), BROKEN.to_word());
             word::publish(ephemeron + WORD_BYTES * (DATUM + 1), Value::FALSE.to_word());

@@ -11,7 +11,7 @@ use core::any::Any;
 pub trait ForeignObject: Any + Send + Sync {
     /// Marks the Lisp values inside. Threads may run meanwhile: what they take out goes through
     /// `barrier::overwrite`, and a lock taken here must never be held across a safepoint.
-    fn trace(&self, _marker: &mut Marker<'_>) {}
+    fn trace(&self, _marker: &mut Marker) {}
 
     /// Bytes that it holds outside the heap, itself included: what its account is charged for.
     fn held_bytes(&self) -> usize {

@@ -5,20 +5,55 @@
 //! blocks are walked and the children of every marked object in them looked at again. Each
 //! overflow marked one more object, so this ends. Long vectors are scanned piece by piece, and
 //! lists along their cdr, so that neither fills the stack.
+//!
+//! Where there are several virtual processors, one that is at it for long is helped (`marker/sharing.rs`).
 
 use crate::heap::ephemerons::{self, Ephemerons};
-use crate::heap::marks::{BLOCK_BYTES, LINE_BYTES, Marks};
+use crate::heap::marks::{BLOCK_BYTES, Company, LINE_BYTES, Marks};
 use crate::heap::object::{Header, Kind, object_bytes};
 use crate::heap::word::{self, WORD_BYTES};
 use crate::value::Value;
 use core::fmt;
+use std::sync::Arc;
+
+mod sharing;
+
+use sharing::Role;
+pub(crate) use sharing::Team;
 
 /// Payload words of one object scanned at a time.
 const PIECE_WORDS: usize = 256;
 
+/// Pairs of a list that are scanned at a time.
+const LIST_PAIRS: usize = 8192;
+
+/// Scans at a time of one that marks alone.
+const BATCH: usize = 4096;
+
+/// What has been marked and is to be scanned.
+#[derive(Debug, Default)]
+struct Work {
+    stack: Vec<Value>,
+    /// Objects longer than a piece, and the payload word to go on from.
+    partial: Vec<(Value, usize)>,
+    /// Blocks with marked objects that were not scanned.
+    overflowed: Vec<usize>,
+}
+
+/// What marking has found, in sums.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) overflows: usize,
+    pub(crate) marked_bytes: usize,
+    /// Bytes outside the heap that marked objects hold.
+    held_bytes: usize,
+    /// Bytes that helpers have marked.
+    pub(crate) helped_bytes: usize,
+}
+
 /// Marks what is reachable from the roots it is given.
-pub struct Marker<'a> {
-    marks: &'a mut Marks,
+pub struct Marker {
+    marks: Arc<Marks>,
     base: usize,
     /// What lies from here on, from the base, needs no mark: it is younger than the cycle.
     reach: usize,
@@ -26,53 +61,60 @@ pub struct Marker<'a> {
     frontier: usize,
     /// Roots that were noted, not marked; `None` where they are marked as they come.
     noted: Option<Vec<Value>>,
-    stack: Vec<Value>,
-    /// Objects longer than a piece, and the payload word to go on from.
-    partial: Vec<(Value, usize)>,
+    work: Work,
     stack_max: usize,
     ephemerons: Ephemerons,
-    /// Blocks with marked objects that were not scanned.
-    overflowed: Vec<usize>,
-    pub(crate) overflows: usize,
-    pub(crate) marked_bytes: usize,
-    /// Bytes outside the heap that marked objects hold.
-    held_bytes: usize,
+    pub(crate) tally: Tally,
+    /// Whether somebody else marks at the same time.
+    company: Company,
+    /// Scans between two looks at others.
+    batch: usize,
+    role: Role,
 }
 
-impl fmt::Debug for Marker<'_> {
+impl fmt::Debug for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Marker").field("stack", &self.stack.len()).finish_non_exhaustive()
+        f.debug_struct("Marker").field("work", &self.work).finish_non_exhaustive()
     }
 }
 
-impl<'a> Marker<'a> {
-    pub(crate) fn new(marks: &'a mut Marks, base: usize, stack_max: usize) -> Self {
+impl Work {
+    fn is_empty(&self) -> bool {
+        self.stack.is_empty() && self.partial.is_empty() && self.overflowed.is_empty()
+    }
+}
+
+impl Marker {
+    /// One that marks alone.
+    pub(crate) fn new(marks: Arc<Marks>, base: usize, stack_max: usize) -> Self {
+        let stack = Vec::with_capacity(stack_max.min(4096));
         Self {
             marks,
             base,
             reach: usize::MAX,
             frontier: usize::MAX,
             noted: None,
-            stack: Vec::with_capacity(stack_max.min(4096)),
-            partial: Vec::new(),
+            work: Work { stack, ..Work::default() },
             stack_max,
             ephemerons: Ephemerons::default(),
-            overflowed: Vec::new(),
-            overflows: 0,
-            marked_bytes: 0,
-            held_bytes: 0,
+            tally: Tally::default(),
+            company: Company::Alone,
+            batch: BATCH,
+            role: Role::Alone,
         }
     }
 
     /// One that notes the roots it is given, until [`note_no_more`](Self::note_no_more).
-    pub(crate) fn beside(marks: &'a mut Marks, base: usize, stack_max: usize) -> Self {
-        Self { frontier: 0, noted: Some(Vec::new()), ..Self::new(marks, base, stack_max) }
+    pub(crate) fn beside(marks: Arc<Marks>, base: usize, stack_max: usize) -> Self {
+        let mut marker = Self::new(marks, base, stack_max);
+        (marker.frontier, marker.noted) = (0, Some(Vec::new()));
+        marker
     }
 
     /// The roots noted since the last time, and the bytes outside the heap that were counted.
     pub(crate) fn take_noted(&mut self) -> (Vec<Value>, usize) {
         let roots = self.noted.as_mut().map(core::mem::take).unwrap_or_default();
-        (roots, core::mem::take(&mut self.held_bytes))
+        (roots, core::mem::take(&mut self.tally.held_bytes))
     }
 
     /// From now on roots are marked.
@@ -82,11 +124,6 @@ impl<'a> Marker<'a> {
         self.frontier = self.reach;
     }
 
-    /// The marks that were made.
-    pub(crate) fn into_marks(self) -> &'a mut Marks {
-        self.marks
-    }
-
     #[cold]
     fn beyond(&mut self, value: Value) -> bool {
         if let Some(noted) = &mut self.noted {
@@ -94,7 +131,7 @@ impl<'a> Marker<'a> {
             return false;
         }
         let offset = value.address() - self.base;
-        let is_new = offset < self.reach && self.marks.set(offset);
+        let is_new = offset < self.reach && self.marks.set(offset, self.company);
         if is_new {
             self.ephemerons.found(value);
         }
@@ -111,12 +148,12 @@ impl<'a> Marker<'a> {
 
     /// Counts bytes outside the heap that belong to what is being marked.
     pub fn hold(&mut self, bytes: usize) {
-        self.held_bytes += bytes;
+        self.tally.held_bytes += bytes;
     }
 
     /// Bytes of all that was scanned so far, inside the heap and outside.
     pub(crate) const fn known_bytes(&self) -> usize {
-        self.marked_bytes + self.held_bytes
+        self.tally.marked_bytes + self.tally.held_bytes
     }
 
     /// Marks a root held as a word (`Value::to_word`).
@@ -136,13 +173,13 @@ impl<'a> Marker<'a> {
         if offset >= self.frontier {
             return self.beyond(value);
         }
-        self.marks.set(offset)
+        self.marks.set(offset, self.company)
     }
 
     #[inline(always)]
     fn push(&mut self, value: Value) {
-        if self.stack.len() < self.stack_max {
-            self.stack.push(value);
+        if self.work.stack.len() < self.stack_max {
+            self.work.stack.push(value);
         } else {
             self.overflow(value);
         }
@@ -151,44 +188,52 @@ impl<'a> Marker<'a> {
     #[cold]
     fn overflow(&mut self, value: Value) {
         let block = (value.address() - self.base) / BLOCK_BYTES;
-        self.overflows += 1;
-        if self.overflowed.last() != Some(&block) {
-            self.overflowed.push(block);
+        self.tally.overflows += 1;
+        if self.work.overflowed.last() != Some(&block) {
+            self.work.overflowed.push(block);
         }
-        if self.overflowed.len() > self.stack_max {
-            self.overflowed.sort_unstable();
-            self.overflowed.dedup();
+        if self.work.overflowed.len() > self.stack_max {
+            self.work.overflowed.sort_unstable();
+            self.work.overflowed.dedup();
         }
     }
 
     /// Marks everything reachable from what was marked.
     pub(crate) fn run(&mut self) {
-        loop {
-            while let Some(value) = self.stack.pop() {
-                self.scan(value);
-            }
-            if let Some((value, from)) = self.partial.pop() {
-                self.scan_piece(value, from);
-            } else if !self.rescan_overflowed() && !self.settle_ephemeron() {
-                return;
-            }
-        }
+        while !self.run_for(usize::MAX) {}
     }
 
-    /// Marks on, up to so many scans and one more list; whether all is marked.
-    pub(crate) fn run_for(&mut self, scans: usize) -> bool {
-        for _ in 0..scans {
-            if let Some(value) = self.stack.pop() {
-                self.scan(value);
-            } else if let Some((value, from)) = self.partial.pop() {
-                self.scan_piece(value, from);
+    /// Marks on, up to so many scans, or until others have to be waited for; whether all is marked.
+    pub(crate) fn run_for(&mut self, mut scans: usize) -> bool {
+        while scans > 0 {
+            let asked = scans.min(self.batch);
+            let done = self.scan_some(asked);
+            scans -= done.max(1);
+            if done == asked {
+                self.share();
             } else if self.rescan_overflowed() {
+                continue;
+            } else if !self.is_quiet() {
                 return false;
-            } else if !self.settle_ephemeron() {
+            } else if self.work.is_empty() && !self.settle_ephemeron() {
                 return true;
             }
         }
         false
+    }
+
+    /// Scans so many objects, or lists, or pieces; how many there were.
+    fn scan_some(&mut self, scans: usize) -> usize {
+        for done in 0..scans {
+            if let Some(value) = self.work.stack.pop() {
+                self.scan(value);
+            } else if let Some((value, from)) = self.work.partial.pop() {
+                self.scan_piece(value, from);
+            } else {
+                return done;
+            }
+        }
+        scans
     }
 
     #[inline]
@@ -200,11 +245,11 @@ impl<'a> Marker<'a> {
         }
     }
 
-    /// Follows a list. The car goes first, so that the stack holds one cdr a level of nesting.
+    /// Follows a list, not for ever. The car goes first, so that the stack holds one cdr a level of nesting.
     #[inline]
     fn scan_pair(&mut self, mut address: usize) {
-        loop {
-            self.marked_bytes += 2 * WORD_BYTES;
+        for _ in 0..LIST_PAIRS {
+            self.tally.marked_bytes += 2 * WORD_BYTES;
             let car = Value::from_word(word::load(address));
             let cdr = Value::from_word(word::load(address + WORD_BYTES));
             let next = match (self.discover(car), self.discover(cdr)) {
@@ -222,15 +267,16 @@ impl<'a> Marker<'a> {
             }
             address = next.address();
         }
+        self.push(Value::pair_at(address));
     }
 
     fn scan_object(&mut self, value: Value) {
         let header = Header::at(value.address());
         let bytes = object_bytes(header.words());
-        self.marked_bytes += bytes;
+        self.tally.marked_bytes += bytes;
         let offset = value.address() - self.base;
         if bytes > LINE_BYTES - offset % LINE_BYTES && bytes <= BLOCK_BYTES {
-            self.marks.cover(offset, bytes);
+            self.marks.cover(offset, bytes, self.company);
         }
         self.scan_payload(value, header);
     }
@@ -239,7 +285,7 @@ impl<'a> Marker<'a> {
     fn scan_payload(&mut self, value: Value, header: Header) {
         if header.is(Kind::Foreign) {
             if let Some(object) = word::foreign_at(value.payload_word(0)) {
-                self.held_bytes += object.held_bytes();
+                self.tally.held_bytes += object.held_bytes();
                 object.trace(self);
             }
             return;
@@ -250,7 +296,7 @@ impl<'a> Marker<'a> {
         }
         let fields = header.traced(value.address());
         if fields.len() > PIECE_WORDS {
-            self.partial.push((value, fields.start));
+            self.work.partial.push((value, fields.start));
             return;
         }
         for i in fields {
@@ -262,7 +308,7 @@ impl<'a> Marker<'a> {
         let end = Header::at(value.address()).traced(value.address()).end;
         let piece_end = end.min(from + PIECE_WORDS);
         if piece_end < end {
-            self.partial.push((value, piece_end));
+            self.work.partial.push((value, piece_end));
         }
         for i in from..piece_end {
             self.mark(value.field_at(i));
@@ -271,7 +317,7 @@ impl<'a> Marker<'a> {
 
     /// Looks again at the children of marked objects where some were not scanned.
     fn rescan_overflowed(&mut self) -> bool {
-        let mut blocks = core::mem::take(&mut self.overflowed);
+        let mut blocks = core::mem::take(&mut self.work.overflowed);
         blocks.sort_unstable();
         blocks.dedup();
         let found = !blocks.is_empty();
@@ -281,7 +327,7 @@ impl<'a> Marker<'a> {
                 self.rescan(self.base + offset);
             }
             // Drain between blocks: the stack has room again for the next one's children.
-            while let Some(value) = self.stack.pop() {
+            while let Some(value) = self.work.stack.pop() {
                 self.scan(value);
             }
         }
@@ -295,7 +341,7 @@ impl<'a> Marker<'a> {
             let offset = address - self.base;
             let bytes = object_bytes(first.words());
             if bytes <= BLOCK_BYTES {
-                self.marks.cover(offset, bytes);
+                self.marks.cover(offset, bytes, self.company);
             }
             self.scan_payload(value, first);
         } else {

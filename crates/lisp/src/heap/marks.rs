@@ -4,10 +4,14 @@
 //! that byte is zero and no object that began before reaches into it (`covered`). Pairs, the most
 //! frequent objects, touch the start bitmap alone.
 //!
+//! Several may mark at a time: who does so *beside* others sets bits by one atomic step, who is alone by a load and a store. Nothing else is
+//! ordered by them.
+//!
 //! Pure: addresses are offsets from the heap's base, nothing here reads Lisp memory.
 
 use crate::heap::object::GRANULE_BYTES;
 use core::ops::Range;
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a block.
 pub(crate) const BLOCK_BYTES: usize = 32 * 1024;
@@ -27,18 +31,46 @@ fn bytes_set(word: u64) -> u64 {
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
+/// Who else marks at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    Alone,
+    Beside,
+}
+
 /// Marks of all blocks that were ever used.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    starts: Vec<u64>,
-    covered: Vec<u64>,
+    starts: Vec<AtomicU64>,
+    covered: Vec<AtomicU64>,
+}
+
+/// Sets bits; whether none of them was set. Where they are, nothing is written.
+#[inline(always)]
+fn set_bits(word: &AtomicU64, bits: u64, company: Company) -> bool {
+    let before = word.load(Ordering::Relaxed);
+    if before & bits == bits {
+        return false;
+    }
+    let before = match company {
+        Company::Alone => {
+            word.store(before | bits, Ordering::Relaxed);
+            before
+        }
+        Company::Beside => word.fetch_or(bits, Ordering::Relaxed),
+    };
+    before & bits == 0
+}
+
+fn load(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
 }
 
 impl Marks {
     /// Makes the tables reach `blocks` blocks.
     pub(crate) fn extend_to(&mut self, blocks: usize) {
-        self.starts.resize(blocks * STARTS_WORDS, 0);
-        self.covered.resize(blocks * COVERED_WORDS, 0);
+        self.starts.resize_with(blocks * STARTS_WORDS, AtomicU64::default);
+        self.covered.resize_with(blocks * COVERED_WORDS, AtomicU64::default);
     }
 
     /// How many bytes of the heap the tables reach.
@@ -48,48 +80,45 @@ impl Marks {
 
     /// Forgets all marks.
     pub(crate) fn clear(&mut self) {
-        self.starts.fill(0);
-        self.covered.fill(0);
+        self.starts.iter_mut().for_each(|word| *word.get_mut() = 0);
+        self.covered.iter_mut().for_each(|word| *word.get_mut() = 0);
     }
 
     /// Forgets the marks of one block.
-    pub(crate) fn clear_block(&mut self, block: usize) {
-        self.starts[block * STARTS_WORDS..][..STARTS_WORDS].fill(0);
-        self.covered[block * COVERED_WORDS..][..COVERED_WORDS].fill(0);
+    pub(crate) fn clear_block(&self, block: usize) {
+        let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
+        let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
+        starts.iter().chain(covered).for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
-    /// Marks the object that starts at `offset`; `true` when it was not marked before.
+    /// Marks the object that starts at `offset`; `true` when it was not marked before: to one of those who mark it.
     #[inline(always)]
-    pub(crate) fn set(&mut self, offset: usize) -> bool {
+    pub(crate) fn set(&self, offset: usize, company: Company) -> bool {
         let granule = offset / GRANULE_BYTES;
-        let word = &mut self.starts[granule / 64];
-        let bit = 1 << (granule % 64);
-        let fresh = *word & bit == 0;
-        *word |= bit;
-        fresh
+        set_bits(&self.starts[granule / 64], 1 << (granule % 64), company)
     }
 
     /// Whether the object that starts at `offset` is marked.
     pub(crate) fn get(&self, offset: usize) -> bool {
         let granule = offset / GRANULE_BYTES;
-        self.starts[granule / 64] & 1 << (granule % 64) != 0
+        load(&self.starts[granule / 64]) & 1 << (granule % 64) != 0
     }
 
     /// Covers the lines beyond the first of an object of `bytes` at `offset`, within its block.
-    pub(crate) fn cover(&mut self, offset: usize, bytes: usize) {
+    pub(crate) fn cover(&self, offset: usize, bytes: usize, company: Company) {
         let first = offset / LINE_BYTES + 1;
         let last = (offset + bytes - 1) / LINE_BYTES;
         for line in first..=last {
-            self.covered[line / 64] |= 1 << (line % 64);
+            set_bits(&self.covered[line / 64], 1 << (line % 64), company);
         }
     }
 
     /// Covers every line that these bytes touch.
-    pub(crate) fn cover_all(&mut self, offset: usize, bytes: usize) {
+    pub(crate) fn cover_all(&self, offset: usize, bytes: usize, company: Company) {
         if bytes > 0 {
             let first = offset / LINE_BYTES;
-            self.covered[first / 64] |= 1 << (first % 64);
-            self.cover(offset, bytes);
+            set_bits(&self.covered[first / 64], 1 << (first % 64), company);
+            self.cover(offset, bytes, company);
         }
     }
 
@@ -98,13 +127,13 @@ impl Marks {
     pub(crate) fn block_is_empty(&self, block: usize) -> bool {
         let starts = &self.starts[block * STARTS_WORDS..][..STARTS_WORDS];
         let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
-        starts.iter().chain(covered).all(|&word| word == 0)
+        starts.iter().chain(covered).all(|word| load(word) == 0)
     }
 
     fn line_is_free(&self, block: usize, line: usize) -> bool {
-        let starts = self.starts[block * STARTS_WORDS + line / 8] >> (8 * (line % 8)) & 0xff;
+        let starts = load(&self.starts[block * STARTS_WORDS + line / 8]) >> (8 * (line % 8)) & 0xff;
         let line_index = block * LINES + line;
-        starts == 0 && self.covered[line_index / 64] & 1 << (line_index % 64) == 0
+        starts == 0 && load(&self.covered[line_index / 64]) & 1 << (line_index % 64) == 0
     }
 
     /// The first run of free lines of the block at or after line `from`.
@@ -120,8 +149,8 @@ impl Marks {
         let covered = &self.covered[block * COVERED_WORDS..][..COVERED_WORDS];
         let used = |word: usize| {
             let lines = (starts[8 * word..][..8].iter().enumerate())
-                .fold(0, |lines, (i, &starts)| lines | bytes_set(starts) << (8 * i));
-            (lines | covered[word]).count_ones() as usize
+                .fold(0, |lines, (i, starts)| lines | bytes_set(load(starts)) << (8 * i));
+            (lines | load(&covered[word])).count_ones() as usize
         };
         LINES - (0..COVERED_WORDS).map(used).sum::<usize>()
     }
@@ -129,7 +158,8 @@ impl Marks {
     /// Offsets of the marked objects of a block.
     pub(crate) fn marked_in(&self, block: usize) -> impl Iterator<Item = usize> {
         let words = self.starts[block * STARTS_WORDS..][..STARTS_WORDS].iter();
-        words.enumerate().flat_map(move |(i, &word)| {
+        words.enumerate().flat_map(move |(i, word)| {
+            let word = load(word);
             let base = block * BLOCK_BYTES + i * 64 * GRANULE_BYTES;
             (0..64)
                 .filter(move |bit| word & 1 << bit != 0)

@@ -10,11 +10,12 @@
 //! to the granule, because the paper's caches are counted in cells.
 
 use crate::heap::cells::{CellWords, Run};
-use crate::heap::marks::{BLOCK_BYTES, LINE_BYTES, Marks};
+use crate::heap::marks::{BLOCK_BYTES, Company, LINE_BYTES, Marks};
 use crate::heap::object::GRANULE_BYTES;
 use crate::heap::word::{self, WORD_BYTES};
 use crate::heap::{Limits, OutOfMemory};
 use kyocho_sys::mapping::Mapping;
+use std::sync::Arc;
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +32,17 @@ const LEAST_BUDGET_FRACTION: usize = 64;
 /// Runs that ended threads gave back, at most so many; more are left to the next collection.
 const RETURNED_MAX: usize = 1024;
 
+/// Tables that nobody marks in: whoever did has let go of them before he said that he was done.
+pub(crate) fn own(marks: &mut Arc<Marks>) -> &mut Marks {
+    Arc::get_mut(marks).expect("markers have let go of the tables")
+}
+
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) mapping: Mapping,
     pub(crate) states: Vec<BlockState>,
-    pub(crate) marks: Marks,
+    /// Its own, unless it is being collected.
+    pub(crate) marks: Arc<Marks>,
     /// Blocks that may be free: an entry counts only while its state says so.
     free: Vec<usize>,
     free_count: usize,
@@ -69,7 +76,7 @@ impl Space {
         let mut space = Self {
             mapping,
             states: Vec::new(),
-            marks: Marks::default(),
+            marks: Arc::default(),
             free: Vec::new(),
             free_count: 0,
             recyclable: Vec::new(),
@@ -279,7 +286,7 @@ impl Space {
         }
         self.states.resize(frontier, BlockState::Small);
         self.resident.resize(frontier, false);
-        self.marks.extend_to(frontier);
+        own(&mut self.marks).extend_to(frontier);
         Some(first)
     }
 }
@@ -305,14 +312,14 @@ impl Space {
     }
 
     /// A cycle ends: its marks are the heap's, and cover all that was opened meanwhile.
-    pub(crate) fn end_cycle(&mut self, marks: &mut Marks) {
-        marks.extend_to(self.states.len());
+    pub(crate) fn end_cycle(&mut self, marks: &mut Arc<Marks>) {
+        own(marks).extend_to(self.states.len());
         for run in self.fresh.take().unwrap_or_default() {
             let offset = run.start - self.base();
             if self.states[offset / BLOCK_BYTES] == BlockState::LargeHead {
-                marks.set(offset);
+                marks.set(offset, Company::Alone);
             } else {
-                marks.cover_all(offset, run.bytes());
+                marks.cover_all(offset, run.bytes(), Company::Alone);
             }
         }
         core::mem::swap(&mut self.marks, marks);

@@ -1,5 +1,6 @@
 mod beside;
 mod ephemerons;
+mod helped;
 mod model;
 mod parallel;
 
@@ -166,7 +167,7 @@ fn a_collection_takes_caches_back_and_counts_them_as_stranded() {
 struct Counted(Arc<AtomicUsize>, Value);
 
 impl ForeignObject for Counted {
-    fn trace(&self, marker: &mut Marker<'_>) {
+    fn trace(&self, marker: &mut Marker) {
         marker.mark(self.1);
     }
 }

@@ -124,7 +124,7 @@ impl Stack {
 
     /// Marks what lies below `top`, clears what lies above, and gives back memory that a passed
     /// depth left behind where it may move; `frame_at` then finds the frames again.
-    pub(super) fn trace(&mut self, top: usize, may_move: bool, marker: &mut Marker<'_>) {
+    pub(super) fn trace(&mut self, top: usize, may_move: bool, marker: &mut Marker) {
         for word in &self.words[..top] {
             marker.mark(Value::from_word(word_of(word)));
         }

@@ -7,6 +7,7 @@
 //!                                                      it is stopped, what is left is marked, it goes on
 //! ```
 
+use super::markers::Markers;
 use crate::heap::{Cycle, Dead};
 use crate::system::kernel::{Kernel, Roots, lock};
 use crate::thread::lisp_thread::LispThread;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex};
 const SCANS: usize = 10_000;
 
 /// The collector thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Collector {
     /// Somebody waits for memory.
     wanted: AtomicBool,
@@ -33,6 +34,8 @@ pub(crate) struct Collector {
     /// How many there will have been when the one that goes on, or the last one, has ended.
     begun: AtomicU64,
     microprocess: Mutex<Option<Microprocess>>,
+    /// Those who help it.
+    pub(crate) markers: Arc<Markers>,
 }
 
 /// A collection that may be given up, because the collector is killed: the next collector makes it.
@@ -45,6 +48,7 @@ impl<'a> Attempt<'a> {
     fn begin(collector: &'a Collector, kernel: &'a Kernel) -> Self {
         collector.begun.store(kernel.heap.statistics().collections + 1, Ordering::Release);
         collector.hurried.store(false, Ordering::Release);
+        collector.markers.begin();
         Self { collector, kernel }
     }
 }
@@ -62,6 +66,19 @@ impl Drop for Attempt<'_> {
 }
 
 impl Collector {
+    /// For so many virtual processors.
+    pub(crate) fn new(virtual_processors: usize) -> Self {
+        Self {
+            wanted: AtomicBool::new(false),
+            due: AtomicBool::new(false),
+            goes_on: AtomicBool::new(false),
+            hurried: Arc::default(),
+            begun: AtomicU64::new(0),
+            microprocess: Mutex::default(),
+            markers: Arc::new(Markers::new(virtual_processors)),
+        }
+    }
+
     /// Asks for a collection at once: who asks waits for memory.
     pub(crate) fn request(&self) {
         self.wanted.store(true, Ordering::Release);
@@ -69,6 +86,7 @@ impl Collector {
             && let Some(microprocess) = lock(&self.microprocess).as_ref()
         {
             microprocess.set_priority(Priority::HIGHEST);
+            self.markers.set_priority(Priority::HIGHEST);
         }
         super::wake(&self.microprocess);
     }
@@ -134,10 +152,11 @@ impl Collector {
         self.goes_on.store(true, Ordering::Release);
         let begin = Instant::now();
         let mut cycle = kernel.threads.stop_the_world(|threads| {
-            let hurried = Arc::clone(&self.hurried);
+            let (hurried, markers) = (Arc::clone(&self.hurried), Arc::clone(&self.markers));
             let hurry = move || {
                 hurried.store(true, Ordering::Release);
                 me.set_priority(Priority::HIGHEST);
+                markers.set_priority(Priority::HIGHEST);
             };
             kernel.heap.begin_cycle(&mut marks, Box::new(hurry), |marker| {
                 parts = kernel.note_roots(threads, marker);
@@ -145,15 +164,19 @@ impl Collector {
         });
         let stood = begin.elapsed();
         me.set_priority(Priority::NORMAL);
+        self.markers.set_priority(Priority::NORMAL);
         for part in &mut parts {
             begin_part(&mut cycle, part);
-            while !self.is_hurried() && !cycle.mark_some(SCANS) {}
+            while !self.is_hurried() && !cycle.mark_some(SCANS) {
+                super::give_way(&me);
+            }
             if self.is_hurried() {
                 break;
             }
             part.end(cycle.known_bytes());
         }
         me.set_priority(Priority::HIGHEST);
+        self.markers.set_priority(Priority::HIGHEST);
         let begin = Instant::now();
         let dead =
             kernel.threads.stop_the_world(|threads| self.finish(kernel, threads, cycle, parts));

@@ -145,7 +145,8 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     say("init", "the parent of all threads".to_owned());
     say("scheduler", report.to_string().replace('\n', "; "));
     let (bytes_max, torture) = (options.memory_max_bytes, options.torture);
-    let limits = Limits { bytes_max, torture, ..Limits::default() };
+    let helpers_max = report.virtual_processors - 1;
+    let limits = Limits { bytes_max, torture, helpers_max, ..Limits::default() };
     let heap = Heap::new(limits).map_err(BootError::Host)?;
     let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
     let mut words = vec![
@@ -171,6 +172,12 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     let how = if carried { "requests carried by their callers" } else { "a message a refill" };
     say("system-call", format!("{how}; cell cache {:?}", kernel.options.cell_cache));
     serve("gc", &kernel, |kernel| kernel.collector.run(kernel))?;
+    let markers = Arc::clone(&kernel.collector.markers);
+    for place in 0..markers.count() {
+        let body = move |kernel: &Kernel| kernel.collector.markers.run(place, kernel);
+        serve(&format!("marker {place}"), &kernel, body)?;
+    }
+    kernel.heap.invite_by(Box::new(move || markers.invite()));
     let mib = kernel.options.memory_max_bytes >> 20;
     say("gc", format!("mark-region, marks beside the threads; heap up to {mib} MiB"));
     serve("shares", &kernel, |kernel| kernel.shares.run(kernel))?;
@@ -226,7 +233,7 @@ fn await_end(begin: impl FnOnce(Reply)) -> Result<(), Report> {
 }
 
 fn serve(
-    name: &'static str,
+    name: &str,
     kernel: &Arc<Kernel>,
     body: impl Fn(&Kernel) + Send + Sync + 'static,
 ) -> Result<(), BootError> {

@@ -75,12 +75,12 @@ struct Part {
 
 impl Part {
     /// Marks its roots.
-    fn mark(&self, marker: &mut Marker<'_>) {
+    fn mark(&self, marker: &mut Marker) {
         self.sessions.iter().for_each(|session| session.trace(marker));
         self.threads.iter().for_each(|thread| thread.trace(marker));
     }
 
-    fn trace(self, marker: &mut Marker<'_>) {
+    fn trace(self, marker: &mut Marker) {
         let before = marker.known_bytes();
         self.mark(marker);
         marker.run();
@@ -173,7 +173,7 @@ impl Kernel {
             .map_err(|error| Raise::error(error.to_string(), Vec::new()))?;
         let base = Arc::new(base);
         // Booting has put down how many there are.
-        let shares = Shares::new(options.virtual_processors.unwrap_or(1));
+        let virtual_processors = options.virtual_processors.unwrap_or(1);
         Ok(Self {
             heap,
             builtins,
@@ -182,8 +182,8 @@ impl Kernel {
             options,
             threads: Threads::default(),
             system_call: SystemCall::default(),
-            collector: Collector::default(),
-            shares,
+            collector: Collector::new(virtual_processors),
+            shares: Shares::new(virtual_processors),
             policies,
             watchdog,
             calls: Calls::default(),
@@ -199,7 +199,7 @@ impl Kernel {
 
     /// Marks everything: what the system has, then what each account's sessions and threads have, whose part becomes
     /// what the account is known to have.
-    pub(crate) fn trace(&self, threads: &[Arc<LispThread>], marker: &mut Marker<'_>) {
+    pub(crate) fn trace(&self, threads: &[Arc<LispThread>], marker: &mut Marker) {
         marker.mark(self.out_of_memory);
         self.parts(threads).into_iter().for_each(|part| part.trace(marker));
     }
@@ -208,7 +208,7 @@ impl Kernel {
     pub(crate) fn note_roots(
         &self,
         threads: &[Arc<LispThread>],
-        marker: &mut Marker<'_>,
+        marker: &mut Marker,
     ) -> Vec<Roots> {
         marker.mark(self.out_of_memory);
         let note = |part: Part| {
@@ -443,7 +443,7 @@ impl SourceState {
 }
 
 impl ForeignObject for Source {
-    fn trace(&self, marker: &mut Marker<'_>) {
+    fn trace(&self, marker: &mut Marker) {
         for item in &lock(&self.0).items {
             if let Item::Thunk(thunk) = item {
                 marker.mark(*thunk);

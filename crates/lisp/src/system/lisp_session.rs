@@ -141,7 +141,7 @@ impl LispSession {
     }
 
     /// Marks the value of each of its locations, and what failed last.
-    pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
+    pub(crate) fn trace(&self, marker: &mut Marker) {
         if let Some(failure) = self.failure() {
             marker.mark(failure.continuation);
             marker.mark(failure.object);

@@ -1,5 +1,6 @@
 //! Whole systems: threads in every state, several virtual processors, limits, reports.
 
+mod collector;
 mod debugger;
 mod hostile;
 mod policies;
@@ -436,56 +437,4 @@ fn a_service_that_is_killed_is_started_again() {
             assert_eq!(last(&mut session, text), "100000", "round {round}");
         }
     });
-}
-
-#[test]
-fn nothing_is_lost_while_collections_go_on_beside_threads_and_collectors_are_killed() {
-    for count in [1, 2] {
-        within_watchdog(move || {
-            let system = boot(Options { memory_max_bytes: 256 << 20, ..on(count) });
-            let mut session = system.session();
-            // Two threads exchange parts of two large tables, through a channel and the other's table; each part stays somewhere.
-            let text = "
-                (define size 20000)
-                (define (table from) (let ((v (make-vector size)))
-                  (do ((i 0 (+ i 1))) ((= i size) v) (vector-set! v i (list (+ from i) (make-vector 100 i))))))
-                (define a (table 0))
-                (define b (table size))
-                (define stop #f)
-                (define there (make-channel 100))
-                (define (shuffle)
-                  (let loop ((i 0) (k 7919))
-                    (if (not stop)
-                        (let ((j (modulo (* k 31) size)) (part (vector-ref a i)))
-                          (vector-set! a i (vector-ref b j))
-                          (vector-set! b j #f)
-                          (channel-send! there (cons j part))
-                          (loop (modulo (+ i 1) size) (modulo (+ k 7919) size)))
-                        (channel-close! there))))
-                (define (put)
-                  (let ((next (channel-receive there #f)))
-                    (if next (begin (put! (car next) (cdr next)) (put)))))
-                (define (put! j part) (if (vector-ref b j) (begin (thread-yield!) (put! j part)) (vector-set! b j part)))
-                (define threads (list (spawn shuffle) (spawn put)))
-                (gc) (gc)
-                'begun";
-            assert_eq!(last(&mut session, text), "begun");
-            assert!(system.kernel.heap.collects_beside());
-            for round in 0..4 {
-                let _gone = system.kernel.collector.microprocess().kill();
-                assert_eq!(last(&mut session, "(gc) 'collected"), "collected", "round {round}");
-            }
-            let text = "
-                (set! stop #t)
-                (for-each thread-join! threads)
-                (define seen (make-vector (* 2 size) #f))
-                (define (look part)
-                  (let ((n (car part)))
-                    (if (= (vector-ref (cadr part) 5) (vector-ref (cadr part) 99) (modulo n size)) (vector-set! seen n #t))))
-                (vector-for-each look a)
-                (vector-for-each look b)
-                (let count ((i 0) (n 0)) (if (= i (* 2 size)) n (count (+ i 1) (if (vector-ref seen i) (+ n 1) n))))";
-            assert_eq!(last(&mut session, text), "40000", "on {count}");
-        });
-    }
 }

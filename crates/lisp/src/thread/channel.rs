@@ -41,7 +41,7 @@ impl ForeignObject for ChannelObject {
         size_of::<Self>() + size_of::<Value>() * lock(&self.0).messages.capacity()
     }
 
-    fn trace(&self, marker: &mut Marker<'_>) {
+    fn trace(&self, marker: &mut Marker) {
         for &message in &lock(&self.0).messages {
             marker.mark(message);
         }

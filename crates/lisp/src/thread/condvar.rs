@@ -25,7 +25,7 @@ struct State {
 struct CondvarObject(Mutex<State>);
 
 impl ForeignObject for CondvarObject {
-    fn trace(&self, marker: &mut Marker<'_>) {
+    fn trace(&self, marker: &mut Marker) {
         let state = lock(&self.0);
         marker.mark(state.name);
         marker.mark(state.specific);

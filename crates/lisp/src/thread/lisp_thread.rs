@@ -148,7 +148,7 @@ impl ForeignObject for ThreadObject {
         size_of::<LispThread>()
     }
 
-    fn trace(&self, marker: &mut Marker<'_>) {
+    fn trace(&self, marker: &mut Marker) {
         self.0.trace_inner(marker);
     }
 }
@@ -226,7 +226,7 @@ impl LispThread {
         }
     }
 
-    fn trace_inner(&self, marker: &mut Marker<'_>) {
+    fn trace_inner(&self, marker: &mut Marker) {
         let inner = lock(&self.inner);
         marker.mark(inner.object);
         marker.mark(inner.name);
@@ -240,7 +240,7 @@ impl LispThread {
     }
 
     /// Marks what a started thread refers to. The world is stopped.
-    pub(crate) fn trace(&self, marker: &mut Marker<'_>) {
+    pub(crate) fn trace(&self, marker: &mut Marker) {
         self.trace_inner(marker);
         // SAFETY: the world is stopped, and the collector alone runs.
         if let Some(machine) = unsafe { self.machine() } {

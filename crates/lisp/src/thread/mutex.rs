@@ -46,7 +46,7 @@ impl State {
 struct MutexObject(Mutex<State>);
 
 impl ForeignObject for MutexObject {
-    fn trace(&self, marker: &mut Marker<'_>) {
+    fn trace(&self, marker: &mut Marker) {
         let state = lock(&self.0);
         marker.mark(state.name);
         marker.mark(state.specific);

@@ -1,5 +1,6 @@
 //! Random programs over a heap and over a naive model of it; both must hold the same graph.
 
+use super::helped::{Helpers, helped};
 use super::{mutator, small, torture};
 use crate::heap::{Limits, Mutator, Torture};
 use crate::value::Value;
@@ -210,6 +211,7 @@ fn part_of(value: Value, part: usize) -> Option<Value> {
 /// The same, while a cycle goes on: one object is scanned after each of the later operations.
 fn same_beside(limits: Limits, operations: &[Operation], later: &[Operation]) -> bool {
     let mut pair = Pair::new(Limits { bytes_max: 64 << 20, ..limits });
+    let _helpers = Helpers::of(&pair.mutator.heap);
     operations.iter().for_each(|operation| pair.apply(operation));
     let heap = Arc::clone(&pair.mutator.heap);
     let mut marks = heap.empty_marks();
@@ -240,6 +242,7 @@ fn same_beside(limits: Limits, operations: &[Operation], later: &[Operation]) ->
 
 fn same_after(limits: Limits, operations: &[Operation]) -> bool {
     let mut pair = Pair::new(Limits { bytes_max: 64 << 20, ..limits });
+    let _helpers = Helpers::of(&pair.mutator.heap);
     operations.iter().for_each(|operation| pair.apply(operation));
     let before = pair.same();
     pair.collect();
@@ -273,6 +276,29 @@ proptest! {
         operations in prop::collection::vec(operation(), 0..400)
     ) {
         let limits = Limits { torture: Some(Torture { every: 1 << 40, phase: 0, beside: false }), ..small() };
+        prop_assert!(same_after(limits, &operations));
+    }
+
+    #[test]
+    fn so_it_does_when_several_mark(
+        operations in prop::collection::vec(operation(), 0..400)
+    ) {
+        prop_assert!(same_after(helped(false), &operations));
+    }
+
+    #[test]
+    fn so_it_does_when_several_mark_beside_the_program(
+        operations in prop::collection::vec(operation(), 0..200),
+        later in prop::collection::vec(operation(), 0..200),
+    ) {
+        prop_assert!(same_beside(helped(true), &operations, &later));
+    }
+
+    #[test]
+    fn so_it_does_when_several_mark_and_their_stacks_are_too_small(
+        operations in prop::collection::vec(operation(), 0..150)
+    ) {
+        let limits = Limits { mark_stack_max: 1, ..helped(false) };
         prop_assert!(same_after(limits, &operations));
     }
 
