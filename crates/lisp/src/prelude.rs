@@ -16,6 +16,7 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/strings.scm", include_str!("prelude/strings.scm")),
     ("prelude/ports.scm", include_str!("prelude/ports.scm")),
     ("prelude/hash_tables.scm", include_str!("prelude/hash_tables.scm")),
+    ("prelude/guardians.scm", include_str!("prelude/guardians.scm")),
     ("prelude/gates.scm", include_str!("prelude/gates.scm")),
     ("prelude/threads.scm", include_str!("prelude/threads.scm")),
     ("prelude/policies.scm", include_str!("prelude/policies.scm")),

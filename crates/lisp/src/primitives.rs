@@ -17,6 +17,7 @@ mod ephemerons;
 mod equality;
 mod files;
 mod flame_graph;
+mod guardians;
 mod hash_tables;
 mod integers;
 mod list_parts;
@@ -87,6 +88,7 @@ const TABLES: &[&[Primitive]] = &[
     equality::TABLE,
     files::TABLE,
     flame_graph::TABLE,
+    guardians::TABLE,
     hash_tables::TABLE,
     integers::TABLE,
     list_parts::TABLE,

@@ -1,7 +1,7 @@
 //! One collection, and what is known about all of them.
 //!
-//! Order: take the caches back, mark from the roots, find dead Rust objects, sweep blocks and
-//! lines, set the next budget; with no lock held, drop the dead Rust objects.
+//! Order: take the caches back, mark from the roots, save what is guarded, break ephemerons, find dead Rust objects, sweep
+//! blocks and lines, set the next budget; with no lock held, drop the dead Rust objects.
 
 use crate::heap::foreign::ForeignObject;
 use crate::heap::marker::{Marker, Tally};
@@ -109,6 +109,7 @@ impl Heap {
         let mut marker = marker.with_team(self.team.as_ref());
         trace_roots(&mut marker);
         marker.run();
+        marker.save_guarded();
         marker.break_ephemerons();
         done.note_marking(&marker, begin);
         let dead = self.take_dead_foreign(&marker, usize::MAX);

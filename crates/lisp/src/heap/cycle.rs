@@ -137,6 +137,7 @@ impl Cycle<'_> {
             self.marker.mark(value);
         }
         self.marker.run();
+        self.marker.save_guarded();
         self.marker.break_ephemerons();
         let heap = self.heap;
         let mut done = Collection { stranded_cells: self.stranded_cells, ..Collection::default() };

@@ -32,12 +32,15 @@ pub(super) struct Seen {
     pending: Vec<Value>,
     /// Awaited keys that were marked.
     keys: Vec<usize>,
+    /// Guardians, to be looked at when there is nothing else.
+    guardians: Vec<Value>,
 }
 
 impl Seen {
     pub(super) fn add(&mut self, other: Self) {
         self.pending.extend(other.pending);
         self.keys.extend(other.keys);
+        self.guardians.extend(other.guardians);
     }
 }
 
@@ -52,6 +55,16 @@ impl Ephemerons {
     /// One was scanned.
     pub(super) fn scanned(&mut self, ephemeron: Value) {
         self.seen.pending.push(ephemeron);
+    }
+
+    /// A guardian was scanned.
+    pub(super) fn guardian(&mut self, guardian: Value) {
+        self.seen.guardians.push(guardian);
+    }
+
+    /// The guardians that were scanned since the last time.
+    pub(super) fn take_guardians(&mut self) -> Vec<Value> {
+        core::mem::take(&mut self.seen.guardians)
     }
 
     /// One to look at: all is marked but what hangs on those.

@@ -362,12 +362,22 @@ impl Marker {
         true
     }
 
+    /// A guardian is being scanned.
+    pub(crate) fn guardian(&mut self, guardian: Value) {
+        self.ephemerons.guardian(guardian);
+    }
+
+    /// The guardians that were scanned since the last time. All is marked.
+    pub(super) fn take_guardians(&mut self) -> Vec<Value> {
+        self.ephemerons.take_guardians()
+    }
+
     /// Breaks the ephemerons whose keys were not found. All is marked, and the world is stopped.
     pub(crate) fn break_ephemerons(&mut self) {
         self.ephemerons.break_waiting();
     }
 
-    fn is_live(&self, value: Value) -> bool {
+    pub(super) fn is_live(&self, value: Value) -> bool {
         let is_in_heap = value.is_pair() || value.is_object();
         !is_in_heap || value.address() - self.base >= self.reach || self.is_marked(value)
     }

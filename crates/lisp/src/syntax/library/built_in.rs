@@ -5,6 +5,7 @@
 pub(super) const LIBRARIES: &[(&str, &[&str])] = &[
     ("(kyocho)", &[]),
     ("(kyocho gate)", &["gate-call gate-close! gate-connect gate-serve gate?"]),
+    ("(kyocho guardian)", &["make-guardian"]),
     ("(kyocho policy)", &["install-policy! policies remove-policy! thread-number"]),
     (
         "(kyocho socket)",
