@@ -9,8 +9,9 @@
 //! ```
 //!
 //! Kept: definitions, macros, libraries, records, closures with what they hold, hash tables, code with its places for
-//! reports. **Not kept:** threads, ports, gates, sockets, programs, continuations, locks: the error names the definition that
-//! holds one. A name for one that is silently dead would fail far from its cause. The session's own standard ports are
+//! reports. **Not kept:** threads, ports, gates, sockets, programs, continuations, guardians, ephemerons, and
+//! locks and channels that a thread holds or waits for: the error names the definition that holds one. Other mutexes, condition variables and
+//! channels are kept, with what was sent and not taken. A name for one that is silently dead would fail far from its cause. The session's own standard ports are
 //! kept as what they are for whoever loads.
 //!
 //! Code is written as the machine's instructions, for the machine trusts them. So a file is believed only when its seal was made

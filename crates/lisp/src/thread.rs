@@ -9,11 +9,11 @@
 //! **Lock order:** a channel, mutex or condition variable; then a thread's `inner`; then the
 //! registry. None is held across a safepoint.
 
-mod channel;
-mod condvar;
+pub(crate) mod channel;
+pub(crate) mod condvar;
 pub(crate) mod control;
 pub(crate) mod lisp_thread;
-mod mutex;
+pub(crate) mod mutex;
 pub(crate) mod runner;
 pub(crate) mod safepoint;
 pub(crate) mod wait;

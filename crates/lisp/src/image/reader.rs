@@ -6,7 +6,7 @@ use super::ImageError;
 use super::syntax_in::Syntax;
 use super::system::SystemObjects;
 use super::wire::{In, at};
-use super::writer::{OWN, SYSTEM, tag, target};
+use super::writer::{OWN, SYSTEM, foreign, tag, target};
 use crate::compiler;
 use crate::compiler::code::{Code, Entry, Local, PROLOGUE_WORDS};
 use crate::hash_table::{self, Equivalence, Table};
@@ -23,6 +23,7 @@ use crate::syntax::world::World;
 use crate::system::control::EnvironmentObject;
 use crate::system::kernel::{Kernel, lock};
 use crate::system::lisp_session::LispSession;
+use crate::thread::{channel, condvar, mutex};
 use crate::value::Value;
 use kyocho_sys::prim::atomic::Ordering;
 use std::collections::HashMap;
@@ -76,6 +77,10 @@ enum Made {
     Table(usize),
     /// The draft with this number.
     Code(usize),
+    Mutex,
+    Condvar,
+    /// So many messages.
+    Channel(usize),
 }
 
 struct Reader<'a> {
@@ -208,11 +213,23 @@ impl Reader<'_> {
                 let table = hash_table::make(m, equivalence, Value::FALSE, count);
                 (table.map_err(|_| ImageError::OutOfMemory)?, Made::Table(count))
             }
-            Kind::Foreign if input.flag()? => {
-                let environment = Arc::clone(at(environments, input.number()?)?);
-                (m.foreign(Box::new(EnvironmentObject(environment)))?, Made::Whole)
-            }
-            Kind::Foreign => {
+            Kind::Foreign => self.foreign(m, input, environments)?,
+            _ => return Err(UNKNOWN),
+        };
+        object.set_flags(flags);
+        self.add(object, made);
+        Ok(())
+    }
+
+    /// Makes the next Rust object, empty.
+    fn foreign(
+        &mut self,
+        m: &mut Mutator,
+        input: &mut In<'_>,
+        environments: &[Arc<Environment>],
+    ) -> Result<(Value, Made)> {
+        Ok(match input.byte()? {
+            foreign::CODE => {
                 let object = m.reserve_foreign()?;
                 let code = self.draft(input)?;
                 m.charge(code.held_bytes())?;
@@ -220,11 +237,20 @@ impl Reader<'_> {
                 self.drafts.push(Draft { code, object });
                 (object, Made::Code(self.drafts.len() - 1))
             }
+            foreign::ENVIRONMENT => {
+                let environment = Arc::clone(at(environments, input.number()?)?);
+                (m.foreign(Box::new(EnvironmentObject(environment)))?, Made::Whole)
+            }
+            foreign::MUTEX => (m.foreign(mutex::restored(input.flag()?))?, Made::Mutex),
+            foreign::CONDVAR => (m.foreign(condvar::restored())?, Made::Condvar),
+            foreign::CHANNEL => {
+                let channel = channel::restored(input.number()?, input.flag()?).ok_or(UNKNOWN)?;
+                let messages = input.length()?;
+                m.charge(channel::messages_bytes(messages))?;
+                (m.foreign(channel)?, Made::Channel(messages))
+            }
             _ => return Err(UNKNOWN),
-        };
-        object.set_flags(flags);
-        self.add(object, made);
-        Ok(())
+        })
     }
 
     fn add(&mut self, object: Value, made: Made) {
@@ -315,6 +341,13 @@ impl Reader<'_> {
             }
             Made::Table(count) => self.fill_table(object, count, input)?,
             Made::Code(draft) => self.fill_code(draft, input)?,
+            Made::Mutex => mutex::furnish(object, self.value(input)?, self.value(input)?),
+            Made::Condvar => condvar::furnish(object, self.value(input)?, self.value(input)?),
+            Made::Channel(messages) => {
+                for _ in 0..messages {
+                    channel::furnish(object, self.value(input)?);
+                }
+            }
         }
         Ok(())
     }

@@ -160,6 +160,57 @@ fn records_tables_macros_and_libraries_come_back() {
 }
 
 #[test]
+fn locks_and_channels_come_back_that_nobody_holds_or_waits_for() {
+    check(
+        "idle",
+        "(define lock (make-mutex 'its-name))
+         (mutex-specific-set! lock (list 'for lock))
+         (mutex-lock! lock)
+         (mutex-unlock! lock)
+         (define lost (make-mutex))
+         (thread-join! (spawn (lambda () (mutex-lock! lost))))
+         (define changed (make-condition-variable \"changed\"))
+         (condition-variable-specific-set! changed lock)
+         (define mail (make-channel 3))
+         (define self (list 'sent mail))
+         (channel-send! mail self)
+         (channel-send! mail 2)
+         (define shut (make-channel 2))
+         (channel-send! shut 'last)
+         (channel-close! shut)
+         (define meeting (make-channel))",
+        &[
+            ("(list (mutex-name lock) (mutex-state lock))", "(its-name not-abandoned)"),
+            ("(list (car (mutex-specific lock)) (eq? lock (cadr (mutex-specific lock))))", "(for #t)"),
+            ("(mutex-lock! lock) (let ((mine? (eq? (current-thread) (mutex-state lock)))) (mutex-unlock! lock) mine?)", "#t"),
+            ("(mutex-state lost)", "abandoned"),
+            (
+                "(guard (e ((abandoned-mutex-exception? e) 'abandoned)) (mutex-lock! lost))",
+                "abandoned",
+            ),
+            (
+                "(list (condition-variable-name changed) (eq? lock (condition-variable-specific changed)))",
+                "(\"changed\" #t)",
+            ),
+            ("(mutex-lock! lock) (mutex-unlock! lock changed 0.01)", "#f"),
+            // Room for one more, and no more: the next sender waits until something is taken.
+            (
+                "(channel-send! mail 3)
+                 (define late (spawn (lambda () (channel-send! mail 4) 'sent)))
+                 (let* ((a (channel-receive mail)) (b (channel-receive mail)) (c (channel-receive mail)) (d (channel-receive mail)))
+                   (list (eq? a self) (eq? mail (cadr a)) b c d (thread-join! late)))",
+                "(#t #t 2 3 4 sent)",
+            ),
+            ("(set! late #f) (list (channel-receive shut) (channel-receive shut 'closed))", "(last closed)"),
+            (
+                "(let ((sender (spawn (lambda () (channel-send! meeting 'hello) 'met)))) (let ((m (channel-receive meeting))) (list m (thread-join! sender))))",
+                "(hello met)",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn what_cannot_be_kept_is_named() {
     within_watchdog(|| {
         let path = file("refused");
@@ -169,12 +220,34 @@ fn what_cannot_be_kept_is_named() {
             ("(define held (list 1 (spawn (lambda () 1))))", "a thread"),
             ("(define held (vector (open-input-string \"x\")))", "a port"),
             ("(define held (call/cc (lambda (k) (lambda () k))))", "a continuation"),
-            ("(define held (make-mutex))", "a thread"),
+            ("(define held (make-mutex)) (spawn (lambda () (mutex-lock! held) (thread-sleep! 1000)))", "a mutex that is locked"),
+            ("(define held (make-mutex)) (mutex-lock! held #f #f)", "a mutex that is locked"),
+            (
+                "(define held (make-condition-variable))
+                 (define (sleep-on held) (let ((m (make-mutex))) (mutex-lock! m) (mutex-unlock! m held)))
+                 (spawn (lambda () (sleep-on held)))",
+                "a condition variable that a thread waits for",
+            ),
+            (
+                "(define held (make-channel)) (spawn (lambda () (channel-receive held)))",
+                "a channel that a thread waits for",
+            ),
+            (
+                "(define held (make-channel)) (spawn (lambda () (channel-send! held 1)))",
+                "a channel that a thread waits for",
+            ),
+            ("(define held (make-channel 1)) (channel-send! held (make-guardian))", "a guardian"),
             ("(define held (make-ephemeron (list 1) 2))", "an ephemeron"),
+            ("(define held (make-guardian))", "a guardian"),
         ];
         for (text, what) in held {
             session.eval(text, "test").unwrap();
-            let refusal = shown(&mut session, &save);
+            let mut refusal = shown(&mut session, &save);
+            while refusal.is_empty() {
+                // Its thread has not come to it yet.
+                std::fs::remove_file(&path).unwrap();
+                refusal = shown(&mut session, &save);
+            }
             assert!(
                 refusal.contains("`held` holds") && refusal.contains(what),
                 "{text}: {refusal}"

@@ -10,8 +10,8 @@ use super::system::SystemObjects;
 use super::wire::Out;
 use crate::compiler::code::Code;
 use crate::hash_table::{self, Table};
-use crate::heap::Mutator;
 use crate::heap::object::{FLAG_LOCKED, Kind};
+use crate::heap::{Guardian, Mutator};
 use crate::machine::control;
 use crate::port::{Port, Role};
 use crate::primitives::Primitive;
@@ -24,6 +24,7 @@ use crate::system::control::EnvironmentObject;
 use crate::system::kernel::{Kernel, lock};
 use crate::system::lisp_session::LispSession;
 use crate::text::Text;
+use crate::thread::{channel, condvar, mutex};
 use crate::value::Value;
 use core::hash::Hash;
 use kyocho_sys::prim::atomic::Ordering;
@@ -40,6 +41,15 @@ pub(super) mod tag {
     pub(in crate::image) const OBJECT: u8 = 3;
     pub(in crate::image) const SYSTEM: u8 = 4;
     pub(in crate::image) const PORT: u8 = 5;
+}
+
+/// Which Rust object it is.
+pub(super) mod foreign {
+    pub(in crate::image) const CODE: u8 = 0;
+    pub(in crate::image) const ENVIRONMENT: u8 = 1;
+    pub(in crate::image) const MUTEX: u8 = 2;
+    pub(in crate::image) const CONDVAR: u8 = 3;
+    pub(in crate::image) const CHANNEL: u8 = 4;
 }
 
 /// How locations are written.
@@ -351,16 +361,49 @@ impl Writer<'_> {
         fields: &mut Out,
     ) -> Result<()> {
         if let Some(environment) = value.as_foreign::<EnvironmentObject>() {
-            shape.byte(1);
+            shape.byte(foreign::ENVIRONMENT);
             shape.number(syntax.environment(&environment.0));
             return Ok(());
         }
+        if self.idle(value, shape, fields)? {
+            return Ok(());
+        }
         let Some(code) = value.as_foreign::<Code>() else {
-            return Err(self.unkept("a thread, a lock, a connection or the like"));
+            let is_guardian = value.as_foreign::<Guardian>().is_some();
+            return Err(self.unkept(match is_guardian {
+                true => "a guardian",
+                false => "a thread, a connection or the like",
+            }));
         };
-        shape.byte(0);
+        shape.byte(foreign::CODE);
         self.code_shape(code, shape);
         self.code_words(code, shape, fields)
+    }
+
+    /// A lock or a channel that no thread holds or waits for; `false` where it is something else.
+    fn idle(&mut self, value: Value, shape: &mut Out, fields: &mut Out) -> Result<bool> {
+        let mut contents = Vec::new();
+        if let Some(kept) = mutex::kept(value) {
+            let (abandoned, name, specific) = kept.map_err(|what| self.unkept(what))?;
+            shape.byte(foreign::MUTEX);
+            shape.byte(u8::from(abandoned));
+            contents.extend([name, specific]);
+        } else if let Some(kept) = condvar::kept(value) {
+            let (name, specific) = kept.map_err(|what| self.unkept(what))?;
+            shape.byte(foreign::CONDVAR);
+            contents.extend([name, specific]);
+        } else if let Some(kept) = channel::kept(value) {
+            let kept = kept.map_err(|what| self.unkept(what))?;
+            shape.byte(foreign::CHANNEL);
+            shape.number(kept.capacity);
+            shape.byte(u8::from(kept.closed));
+            shape.number(kept.messages.len());
+            contents = kept.messages;
+        } else {
+            return Ok(false);
+        }
+        contents.into_iter().try_for_each(|value| self.value(value, fields))?;
+        Ok(true)
     }
 
     fn code_shape(&mut self, code: &Code, shape: &mut Out) {

@@ -32,6 +32,21 @@ struct State {
     receivers: Waiters,
 }
 
+impl State {
+    fn of(capacity: usize) -> Self {
+        Self {
+            messages: VecDeque::new(),
+            capacity,
+            sent: 0,
+            taken: 0,
+            closed: false,
+            senders: Waiters::default(),
+            sent_by: Waiters::default(),
+            receivers: Waiters::default(),
+        }
+    }
+}
+
 /// A channel as Lisp holds it.
 #[derive(Debug)]
 struct ChannelObject(Mutex<State>);
@@ -73,17 +88,46 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
             Raise::out_of_range("make-channel", 1, frame.get(0), bound)
         })?
     };
-    let state = State {
-        messages: VecDeque::new(),
-        capacity,
-        sent: 0,
-        taken: 0,
-        closed: false,
-        senders: Waiters::default(),
-        sent_by: Waiters::default(),
-        receivers: Waiters::default(),
-    };
-    Ok(Control::Value(machine.mutator.foreign(Box::new(ChannelObject(Mutex::new(state))))?))
+    let channel = ChannelObject(Mutex::new(State::of(capacity)));
+    Ok(Control::Value(machine.mutator.foreign(Box::new(channel))?))
+}
+
+/// What an image keeps of a channel.
+pub(crate) struct Kept {
+    pub(crate) capacity: usize,
+    pub(crate) closed: bool,
+    pub(crate) messages: Vec<Value>,
+}
+
+/// What an image keeps of this channel, or why it keeps none; `None` where it is no channel.
+pub(crate) fn kept(value: Value) -> Option<core::result::Result<Kept, &'static str>> {
+    let state = lock(&value.as_foreign::<ChannelObject>()?.0);
+    let waiters = [&state.senders, &state.sent_by, &state.receivers];
+    if !waiters.into_iter().all(Waiters::is_empty) {
+        return Some(Err("a channel that a thread waits for"));
+    }
+    let messages = state.messages.iter().copied().collect();
+    Some(Ok(Kept { capacity: state.capacity, closed: state.closed, messages }))
+}
+
+/// A channel of an image, without its messages; `None` where there is no such channel.
+pub(crate) fn restored(capacity: usize, closed: bool) -> Option<Box<dyn ForeignObject>> {
+    let state = State { closed, ..State::of(capacity) };
+    (capacity <= CAPACITY_MAX).then(|| Box::new(ChannelObject(Mutex::new(state))) as _)
+}
+
+/// Bytes that so many messages take outside the heap, at most.
+pub(crate) const fn messages_bytes(count: usize) -> usize {
+    2 * count * size_of::<Value>()
+}
+
+/// Adds a message to a channel of an image.
+pub(crate) fn furnish(value: Value, message: Value) {
+    if let Some(channel) = value.as_foreign::<ChannelObject>() {
+        let mut state = lock(&channel.0);
+        state.messages.push_back(message);
+        state.sent += 1;
+    }
 }
 
 /// `(channel-send! channel message)`. A send on a rendezvous channel puts its message down, and

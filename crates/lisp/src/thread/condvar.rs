@@ -71,6 +71,30 @@ fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     Ok(Control::Value(machine.mutator.foreign(Box::new(CondvarObject(Mutex::new(state))))?))
 }
 
+/// What an image keeps of this condition variable, its name and what it is for, or why it keeps none; `None` where it is none.
+pub(crate) fn kept(value: Value) -> Option<core::result::Result<(Value, Value), &'static str>> {
+    let state = lock(&value.as_foreign::<CondvarObject>()?.0);
+    Some(if state.waiters.is_empty() {
+        Ok((state.name, state.specific))
+    } else {
+        Err("a condition variable that a thread waits for")
+    })
+}
+
+/// A condition variable of an image.
+pub(crate) fn restored() -> Box<dyn ForeignObject> {
+    let (name, specific) = (Value::FALSE, Value::UNSPECIFIED);
+    Box::new(CondvarObject(Mutex::new(State { waiters: Waiters::default(), name, specific })))
+}
+
+/// Completes a condition variable of an image.
+pub(crate) fn furnish(value: Value, name: Value, specific: Value) {
+    if let Some(condvar) = value.as_foreign::<CondvarObject>() {
+        let mut state = lock(&condvar.0);
+        (state.name, state.specific) = (name, specific);
+    }
+}
+
 /// Unlocks a mutex and waits, as one: `(mutex-unlock! mutex condition-variable [timeout])`.
 pub(super) fn unlock_and_wait(
     machine: &mut Machine,

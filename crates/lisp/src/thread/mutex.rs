@@ -34,6 +34,16 @@ struct State {
 }
 
 impl State {
+    fn named(name: Value) -> Self {
+        Self {
+            owner: Owner::Nobody,
+            abandoned: false,
+            waiters: Waiters::default(),
+            name,
+            specific: Value::UNSPECIFIED,
+        }
+    }
+
     fn disown(&mut self) {
         if let Owner::Thread(thread) = core::mem::replace(&mut self.owner, Owner::Nobody) {
             barrier::overwrite(|| lock(&thread.inner).object);
@@ -85,14 +95,36 @@ fn argument(who: &'static str, frame: Frame) -> Result<&'static MutexObject> {
 
 fn make(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let name = if count > 0 { frame.get(0) } else { Value::FALSE };
-    let state = State {
-        owner: Owner::Nobody,
-        abandoned: false,
-        waiters: Waiters::default(),
-        name,
-        specific: Value::UNSPECIFIED,
-    };
-    Ok(Control::Value(machine.mutator.foreign(Box::new(MutexObject(Mutex::new(state))))?))
+    let mutex = MutexObject(Mutex::new(State::named(name)));
+    Ok(Control::Value(machine.mutator.foreign(Box::new(mutex))?))
+}
+
+/// What an image keeps of a mutex: whether it was abandoned, its name, what it is for.
+pub(crate) type Kept = (bool, Value, Value);
+
+/// What an image keeps of this mutex, or why it keeps none; `None` where it is no mutex.
+pub(crate) fn kept(value: Value) -> Option<core::result::Result<Kept, &'static str>> {
+    let state = lock(&value.as_foreign::<MutexObject>()?.0);
+    Some(if !matches!(state.owner, Owner::Nobody) {
+        Err("a mutex that is locked")
+    } else if !state.waiters.is_empty() {
+        Err("a mutex that a thread waits for")
+    } else {
+        Ok((state.abandoned, state.name, state.specific))
+    })
+}
+
+/// A mutex of an image, that nobody holds.
+pub(crate) fn restored(abandoned: bool) -> Box<dyn ForeignObject> {
+    Box::new(MutexObject(Mutex::new(State { abandoned, ..State::named(Value::FALSE) })))
+}
+
+/// Completes a mutex of an image.
+pub(crate) fn furnish(value: Value, name: Value, specific: Value) {
+    if let Some(mutex) = value.as_foreign::<MutexObject>() {
+        let mut state = lock(&mutex.0);
+        (state.name, state.specific) = (name, specific);
+    }
 }
 
 fn state(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {

@@ -64,6 +64,11 @@ impl Waiters {
         removed
     }
 
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Wakes the first.
     pub(crate) fn wake_one(&mut self) {
         if let Some(thread) = self.0.pop_front() {
