@@ -12,6 +12,7 @@ use core::ops::RangeInclusive;
 use std::collections::HashMap;
 
 mod lists;
+mod memory;
 mod numbers;
 mod ports;
 mod strings;

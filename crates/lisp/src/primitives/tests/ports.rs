@@ -5,15 +5,15 @@ use std::fs;
 use std::path::PathBuf;
 
 /// A file of its own for each test, removed at its end.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let file = format!("kyocho-ports-{}-{name}", std::process::id());
         Self(std::env::temp_dir().join(file))
     }
 
-    fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         self.0.display().to_string()
     }
 }

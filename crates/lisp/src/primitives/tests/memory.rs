@@ -1,0 +1,70 @@
+//! A full heap: what finds no memory has done nothing, and does it all when it is called again.
+
+use super::Calculator;
+use super::ports::Scratch;
+use crate::value::Value;
+use std::fs;
+
+const HEAP_BYTES: usize = 4 << 20;
+
+/// Leaves no memory, the reserve included: so it is with a thread that handles the lack of it and goes on.
+fn fill(c: &mut Calculator) {
+    let mut list = Value::NIL;
+    while let Ok(pair) = c.m.cons(Value::NIL, list) {
+        list = pair;
+    }
+}
+
+/// Calls it in a full heap, and again when there is room; what is kept meanwhile are its arguments.
+fn call_twice(c: &mut Calculator, name: &str, arguments: &[Value]) -> Value {
+    fill(c);
+    let refused = c.call(name, arguments).expect_err("there is no memory");
+    assert!(refused.is_out_of_memory(), "{name}: {refused:?}");
+    c.m.heap.collect(|marker| arguments.iter().for_each(|&argument| marker.mark(argument)));
+    c.call(name, arguments).unwrap_or_else(|raise| panic!("{name}: {raise:?}"))
+}
+
+#[test]
+fn what_was_read_without_memory_for_it_is_read_again() {
+    let file = Scratch::new("full-heap");
+    fs::write(&file.0, "the first line\nand (a \"datum\" 1/2) rest of it\n").unwrap();
+    let mut c = Calculator::with_bytes(HEAP_BYTES);
+    let path = c.m.string(&file.path()).unwrap();
+    let port = c.call("open-input-file", &[path]).unwrap();
+    let read = |c: &mut Calculator, name, arguments: &[Value]| {
+        let value = call_twice(c, name, arguments);
+        crate::printer::to_text(value, crate::printer::Style::Write).unwrap()
+    };
+    assert_eq!(read(&mut c, "read-line", &[port]), "\"the first line\"");
+    assert_eq!(read(&mut c, "read-string", &[Value::fixnum(4), port]), "\"and \"");
+    assert_eq!(read(&mut c, "read", &[port]), "(a \"datum\" 1/2)");
+    assert_eq!(read(&mut c, "read-line", &[port]), "\" rest of it\"");
+    // What is no object needs no memory.
+    fill(&mut c);
+    assert_eq!(c.call("read-line", &[port]).unwrap(), Value::EOF);
+    c.m.heap.collect(|_| ());
+
+    let path = c.m.string(&file.path()).unwrap();
+    let port = c.call("open-binary-input-file", &[path]).unwrap();
+    let bytes = "#u8(116 104 101)";
+    assert_eq!(read(&mut c, "read-bytevector", &[Value::fixnum(3), port]), bytes);
+    fill(&mut c);
+    assert_eq!(c.call("read-u8", &[port]).unwrap(), Value::fixnum(32));
+}
+
+#[test]
+fn programs_that_there_is_no_memory_to_tell_of_are_not_started() {
+    let file = Scratch::new("started");
+    let mut c = Calculator::with_bytes(HEAP_BYTES);
+    let line = format!("echo started >> {}; cat", file.path());
+    let pipeline = [["sh", "-c", &line].as_slice(), &["cat"]].map(|words| {
+        let words: Vec<Value> = words.iter().map(|word| c.m.string(word).unwrap()).collect();
+        c.m.list(&words).unwrap()
+    });
+    let pipeline = c.m.list(&pipeline).unwrap();
+    let arguments = [pipeline, Value::FALSE, Value::FALSE, Value::FALSE, Value::NIL];
+    let started = call_twice(&mut c, "start-programs", &arguments);
+    let first = started.car().and_then(Value::car).unwrap();
+    assert_eq!(c.call("program-wait", &[first]).unwrap(), Value::fixnum(0));
+    assert_eq!(fs::read_to_string(&file.0).unwrap(), "started\n", "once");
+}
