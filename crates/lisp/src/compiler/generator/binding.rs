@@ -1,6 +1,7 @@
 //! `let`, `letrec*`, and the procedures among their bindings that become labels.
 
-use super::{Captures, Context, Done, Generator, Outline, Place, arity_flag, generate_lambda};
+use super::closure::{Captures, arity_flag};
+use super::{Context, Done, Generator, Outline, Place, generate_lambda};
 use crate::compiler::CompileError;
 use crate::compiler::analysis::{fixed_clause, lambda_run};
 use crate::compiler::assembler::Label;
