@@ -1,5 +1,6 @@
 mod beside;
 mod ephemerons;
+mod guardians;
 mod helped;
 mod model;
 mod parallel;

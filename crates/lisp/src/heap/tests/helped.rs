@@ -57,7 +57,7 @@ impl Drop for Helpers {
 }
 
 /// Whoever is invited helps at once, on the thread of who invites.
-fn help_when_invited(heap: &Arc<Heap>, help: impl Fn(&Heap) + Send + Sync + 'static) {
+pub(super) fn help_when_invited(heap: &Arc<Heap>, help: impl Fn(&Heap) + Send + Sync + 'static) {
     let heap_again: Weak<Heap> = Arc::downgrade(heap);
     heap.invite_by(Box::new(move || {
         if let Some(heap) = heap_again.upgrade() {

@@ -1,7 +1,7 @@
 //! Collections while threads run, on one virtual processor and on two, whoever of the collector's services is killed.
 
 use super::{boot, last, on, within_watchdog};
-use crate::system::{Options, Torture};
+use crate::system::{CellCache, Options, Torture};
 
 #[test]
 fn nothing_is_lost_while_collections_go_on_beside_threads_and_collectors_and_markers_are_killed() {
@@ -121,5 +121,68 @@ fn killed_markers_lose_nothing_and_are_started_again() {
         while system.statistics().helped_bytes == 0 {
             assert_eq!(last(&mut session, "(gc) 'collected"), "collected");
         }
+    });
+}
+
+const MIB: usize = 1 << 20;
+
+#[test]
+fn the_heap_grows_and_shrinks_with_what_is_alive_and_stays_flat() {
+    for count in [1, 2] {
+        within_watchdog(move || {
+            let system = boot(Options { memory_max_bytes: 1024 * MIB, ..on(count) });
+            let mut session = system.session();
+            let statistics = || system.kernel.heap.statistics();
+            let grow = "
+                (define (grow n l) (if (= n 0) l (grow (- n 1) (cons (make-vector 98 n) l))))
+                (define live #f)";
+            assert_eq!(last(&mut session, grow), "");
+            let mut first_used_bytes = None;
+            for round in 0..5 {
+                // 800 bytes each, and a pair.
+                assert_eq!(
+                    last(&mut session, "(set! live (grow 150000 '())) (gc) 'grown"),
+                    "grown"
+                );
+                let grown = statistics();
+                assert!(grown.used_bytes > 115 * MIB, "round {round}: {grown:?}");
+                assert!(grown.resident_bytes >= grown.used_bytes);
+                assert_eq!(last(&mut session, "(set! live #f) (gc) (gc) 'shrunk"), "shrunk");
+                let shrunk = statistics();
+                // What is kept for later is the next budget, no more.
+                let kept_max = shrunk.trigger_bytes + shrunk.used_bytes + MIB;
+                assert!(shrunk.resident_bytes <= kept_max, "round {round}: {shrunk:?}");
+                assert!(shrunk.resident_bytes < 60 * MIB, "round {round}: {shrunk:?}");
+                let first = *first_used_bytes.get_or_insert(shrunk.used_bytes);
+                assert!(shrunk.used_bytes < first + MIB, "round {round}, from {first}: {shrunk:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn caches_of_idle_threads_are_given_back() {
+    const THREADS: usize = 40;
+    const CELLS: usize = 1000;
+    within_watchdog(|| {
+        let options = Options { cell_cache: CellCache::Fixed(CELLS as u32), ..on(1) };
+        let system = boot(options);
+        let mut session = system.session();
+        let text = format!(
+            "(define ready (make-channel {THREADS}))
+             (define idle (make-channel))
+             (do ((i 0 (+ i 1))) ((= i {THREADS}))
+               (spawn (lambda () (channel-send! ready (list i)) (channel-receive idle))))
+             (do ((i 0 (+ i 1))) ((= i {THREADS})) (channel-receive ready))
+             (gc)
+             'given-back"
+        );
+        let stranded = || system.kernel.heap.statistics().last.stranded_cells;
+        assert_eq!(last(&mut session, &text), "given-back");
+        // A collection has taken what they had, or an earlier one.
+        let before = system.kernel.heap.statistics().stranded_cells;
+        assert!(before as usize > THREADS * CELLS / 2, "{before}");
+        assert_eq!(last(&mut session, "(gc) 'again"), "again");
+        assert!(stranded() < THREADS * CELLS / 4, "idle threads have none: {}", stranded());
     });
 }
