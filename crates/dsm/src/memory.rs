@@ -29,6 +29,17 @@ fn by_page(updates: &[Update]) -> impl Iterator<Item = (PageId, &[Update])> {
     runs.map(|run| (run[0].address.page, run))
 }
 
+/// The words of a page that are others than before, as written at `time`.
+fn differing(
+    page: PageId,
+    before: &Contents,
+    now: &Contents,
+    time: u64,
+) -> impl Iterator<Item = Update> {
+    let words = (0..).zip(before.iter().zip(&**now)).filter(|(_, (before, now))| before != now);
+    words.map(move |(word, (_, &value))| Update { address: Address { page, word }, time, value })
+}
+
 /// The shared memory that one node sees.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -37,6 +48,10 @@ pub(crate) struct Memory {
     owned: BTreeSet<PageId>,
     /// Writes since the last synchronisation, in their order.
     dirty: Vec<(Address, u32)>,
+    /// Pages written as a whole since then, as they were before.
+    whole: BTreeMap<PageId, Contents>,
+    /// Managed pages that were written as a whole in the last interval of this epoch, and not before in it: as they were before, and when.
+    last: BTreeMap<PageId, (Contents, u64)>,
     latest: Words,
     /// Pages whose copy is another than the program knows.
     changed: BTreeMap<PageId, Changed>,
@@ -65,6 +80,8 @@ impl Memory {
             masters,
             owned: BTreeSet::new(),
             dirty: Vec::new(),
+            whole: BTreeMap::new(),
+            last: BTreeMap::new(),
             latest: Words::new(words_a_page),
         }
     }
@@ -86,11 +103,57 @@ impl Memory {
         Ok(())
     }
 
+    /// Writes a whole page; which words are others than before is found out when somebody must know.
+    pub(crate) fn write_page(&mut self, page: PageId, contents: Contents) -> Result<(), Absent> {
+        let copy = self.copies.get_mut(page).ok_or(Absent(page))?;
+        let before = core::mem::replace(copy, contents);
+        if !self.owned.contains(&page) {
+            self.whole.entry(page).or_insert(before);
+        }
+        Ok(())
+    }
+
+    /// Puts managed pages aside that were written as a whole since the last synchronisation, of which nothing else is known in this epoch:
+    /// if no other node wrote to one, its copy will be its master, and no word of it need be looked at.
+    pub(crate) fn put_last_aside(&mut self, time: u64) {
+        let noted: BTreeSet<_> = self.dirty.iter().map(|(address, _)| address.page).collect();
+        let (masters, latest) = (&self.masters, &self.latest);
+        let is_last =
+            |page| masters.get(page).is_some() && !latest.knows(page) && !noted.contains(&page);
+        let (last, rest): (BTreeMap<_, _>, _) =
+            core::mem::take(&mut self.whole).into_iter().partition(|(page, _)| is_last(*page));
+        self.last = last.into_iter().map(|(page, before)| (page, (before, time))).collect();
+        self.whole = rest;
+    }
+
+    /// The pages that were put aside.
+    pub(crate) fn last(&self) -> impl Iterator<Item = PageId> {
+        self.last.keys().copied()
+    }
+
+    /// Makes those of them to which this node `alone` wrote masters; the writes to the others.
+    pub(crate) fn take_last(&mut self, alone: impl Fn(PageId) -> bool) -> Vec<Update> {
+        let mut updates = Vec::new();
+        for (page, (before, time)) in core::mem::take(&mut self.last) {
+            let copy = self.copies.get(page).expect("it was written");
+            if alone(page) {
+                self.masters.insert(page, copy.clone());
+            } else {
+                updates.extend(differing(page, &before, copy, time));
+            }
+        }
+        updates
+    }
+
     /// The writes since the last call, as made at `time`.
     pub(crate) fn take_dirty(&mut self, time: u64) -> Vec<Update> {
         let dirty = core::mem::take(&mut self.dirty).into_iter();
-        let updates: Vec<_> =
+        let mut updates: Vec<_> =
             dirty.map(|(address, value)| Update { address, time, value }).collect();
+        for (page, before) in core::mem::take(&mut self.whole) {
+            let copy = self.copies.get(page).expect("it was written");
+            updates.extend(differing(page, &before, copy, time));
+        }
         by_page(&updates).for_each(|(page, of_page)| self.latest.record_own(page, of_page));
         updates
     }
@@ -158,10 +221,12 @@ impl Memory {
         self.latest.clear();
     }
 
-    /// Makes the copy of a managed page its master again.
+    /// Makes the copy of a managed page its master again. Where it is that already, the program sees what it is to see.
     pub(crate) fn refresh(&mut self, page: PageId) {
-        if let Some(master) = self.masters.get(page) {
-            self.copies.insert(page, master.clone());
+        let Some(master) = self.masters.get(page) else { return };
+        let is_there = self.copies.get(page).is_some_and(|copy| copy == master);
+        self.copies.insert(page, master.clone());
+        if !is_there {
             self.changed.insert(page, Changed::Whole);
         }
     }
@@ -208,5 +273,21 @@ impl Memory {
             (Changed::Words(words), Some(_)) => Action::Update(page, words),
         };
         changed.map(action).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Memory;
+    use crate::address::PageId;
+    use crate::interface::Action;
+
+    #[test]
+    fn a_page_is_shown_anew_where_its_master_is_another_than_what_is_seen() {
+        let pages = || [PageId(0), PageId(1)].into_iter();
+        let mut memory = Memory::new(pages(), pages(), 2);
+        memory.take_master(PageId(1), [0, 1].into());
+        pages().for_each(|page| memory.refresh(page));
+        assert_eq!(memory.take_changed(), [Action::Show(PageId(1), [0, 1].into())]);
     }
 }

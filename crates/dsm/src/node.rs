@@ -207,6 +207,18 @@ impl Node {
         self.memory.write(page, words)
     }
 
+    /// Writes a whole page: its words are these now. Costs less than [`Self::write_words`] where most of them are others than before.
+    ///
+    /// # Errors
+    /// [`Absent`]: the page must be fetched.
+    ///
+    /// # Panics
+    /// These are not as many words as a page has.
+    pub fn write_page(&mut self, page: PageId, contents: Contents) -> Result<(), Absent> {
+        assert_eq!(contents.len(), self.layout.words_a_page as usize, "a page has its words");
+        self.memory.write_page(page, contents)
+    }
+
     /// The program may have written to a page, perhaps what was there before: before a single-read-write barrier that counts as writing,
     /// as who writes there is to be left alone.
     pub fn touch(&mut self, page: PageId) {
@@ -462,6 +474,8 @@ impl Node {
     }
 
     fn arrive(&mut self, kind: BarrierKind) {
+        // No lock brings on what is written until now: nobody need know the words before all are here.
+        self.memory.put_last_aside(self.time);
         self.end_interval();
         debug_assert!(self.disowning.is_empty(), "a page is disowned at once");
         let mut pages = core::mem::take(&mut self.unnoted);
@@ -470,6 +484,7 @@ impl Node {
             pages.extend(touched);
         }
         let mut flushes: BTreeMap<NodeId, Vec<Update>> = BTreeMap::new();
+        pages.extend(self.memory.last());
         for page in &pages {
             // Its manager waits for something from each writer.
             flushes.entry(self.page_manager(*page)).or_default();

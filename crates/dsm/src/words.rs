@@ -86,6 +86,11 @@ impl Words {
         newer.for_each(|update| each(update.address.word, update.value));
     }
 
+    /// Whether anything is known of a page.
+    pub(crate) fn knows(&self, page: PageId) -> bool {
+        self.pages.get(page).is_some()
+    }
+
     /// What is known of a page, in order.
     pub(crate) fn of_page(&self, page: PageId) -> impl Iterator<Item = (usize, u32)> {
         let words = self.pages.get(page).into_iter();

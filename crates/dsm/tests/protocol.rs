@@ -204,6 +204,25 @@ fn writes_without_a_lock_appear_at_the_barrier() {
 }
 
 #[test]
+fn of_a_page_that_its_manager_wrote_whole_the_latest_words_win() {
+    for mut cluster in both() {
+        // Node 0's time goes on: what it writes is later than what node 1 does.
+        cluster.must(0, TAKE);
+        cluster.must(0, Call::Release(LOCK));
+        cluster.nodes[0].write_page(PAGE, [0, 7, 8, 0].into()).expect("all have zeros");
+        cluster.nodes[1].write_words(PAGE, &[(1, 5), (3, 9)]).expect("all have zeros");
+        cluster.barrier();
+        for node in 0..3 {
+            assert_eq!(cluster.read(node), 7, "node {node}");
+            assert_eq!(cluster.nodes[node].copy(PAGE).unwrap()[..], [0, 7, 8, 9], "node {node}");
+        }
+        cluster.nodes[0].write_page(PAGE, [1, 2, 3, 4].into()).expect("it is there");
+        cluster.barrier();
+        assert_eq!(cluster.read(1), 2, "nobody else wrote");
+    }
+}
+
+#[test]
 fn a_lock_held_across_a_barrier_stays_held() {
     for mut cluster in both() {
         cluster.must(1, TAKE);

@@ -168,7 +168,14 @@ impl Node {
         let merges = !ending.merged && self.disowning.is_empty();
         if merges && ending.writers.iter().all(|writer| self.flushed.contains_key(writer)) {
             let flushed = core::mem::take(&mut self.flushed);
-            self.memory.merge(flushed.values().map(Vec::as_slice));
+            let alone: BTreeSet<_> = ending
+                .written
+                .iter()
+                .filter(|(_, nodes)| nodes[..] == [self.me])
+                .map(|(page, _)| *page)
+                .collect();
+            let last = self.memory.take_last(|page| alone.contains(&page));
+            self.memory.merge(flushed.values().chain([&last]).map(Vec::as_slice));
             ending.merged = true;
             self.give_masters(&ending.moves);
         }

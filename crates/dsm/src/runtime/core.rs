@@ -41,6 +41,8 @@ const EXIT_LOST: i32 = 75;
 const FETCHING_FIRST: u16 = 1 << 15;
 /// Protocol error, as Linux numbers it.
 const EPROTO: i32 = 71;
+/// Of a page of which more words were written, all are told.
+const WORDS_SINGLY_MAX: usize = 64;
 /// Who may give up waiting is asked that often whether it does.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 /// Who waits for no set time looks that often whether all is as it was, should it not be told.
@@ -287,9 +289,16 @@ impl Core {
             state.node.touch(page);
             let copy = state.node.copy(page).expect("what the program can write to is here");
             words.clear();
-            pages.differing(page, copy, |word, value| words.push((word, value)));
-            state.statistics.words_written += words.len() as u64;
-            let told = state.node.write_words(page, &words);
+            let told = if pages.differing(page, copy, WORDS_SINGLY_MAX, &mut words) {
+                state.statistics.words_written += words.len() as u64;
+                state.node.write_words(page, &words)
+            } else {
+                let now = pages.take(page);
+                let pairs = now.iter().zip(&**copy);
+                let words = pairs.filter(|(now, before)| now != before).count();
+                state.statistics.words_written += words as u64;
+                state.node.write_page(page, now)
+            };
             assert!(told.is_ok(), "the copy was looked at just now");
         }
         state.statistics.pages_compared += written.len() as u64;

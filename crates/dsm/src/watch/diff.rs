@@ -49,7 +49,7 @@ impl<'a> Pages<'a> {
     #[must_use]
     pub fn take(self, page: PageId) -> Contents {
         let words = self.words(page.0 as usize).iter();
-        words.map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>().into()
+        words.map(|word| word.load(Ordering::Relaxed)).collect()
     }
 
     /// Makes a page these contents.
@@ -67,8 +67,15 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Calls `each` with number and value of every word of a page that is not as in `copy`.
-    pub fn differing(self, page: PageId, copy: &[u32], mut each: impl FnMut(u32, u32)) {
+    /// Adds number and value of every word of a page that is not as in `copy` to `found`, at most some 32 more than `words_max`; whether
+    /// these are all.
+    pub fn differing(
+        self,
+        page: PageId,
+        copy: &[u32],
+        words_max: usize,
+        found: &mut Vec<(u32, u32)>,
+    ) -> bool {
         let words = self.words(page.0 as usize);
         for (chunk, (now, before)) in words.chunks(WIDE).zip(copy.chunks(WIDE)).enumerate() {
             // One pass without branches finds out whether to look closer.
@@ -80,8 +87,12 @@ impl<'a> Pages<'a> {
             }
             let pairs = now.iter().map(|now| now.load(Ordering::Relaxed)).zip(before);
             let words = pairs.enumerate().filter(|(_, (now, before))| now != *before);
-            words.for_each(|(place, (now, _))| each((chunk * WIDE + place) as u32, now));
+            found.extend(words.map(|(place, (now, _))| ((chunk * WIDE + place) as u32, now)));
+            if found.len() > words_max {
+                return false;
+            }
         }
+        true
     }
 
     /// Makes pages exist that nobody has touched.

@@ -4,8 +4,8 @@ use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use kyocho_dsm::{
-    Action, Call, DsmError, Event, Frame, Layout, Link, LinkSettings, Message, Mode, Move, Node,
-    NodeId, Outcome, Patience, Scheme, Subject, ThreadId,
+    Absent, Action, Address, Call, DsmError, Event, Frame, Layout, Link, LinkSettings, Message,
+    Mode, Move, Node, NodeId, Outcome, Patience, Scheme, Subject, ThreadId,
 };
 
 use crate::mutant::Mutant;
@@ -287,8 +287,7 @@ impl World {
                 }
                 Err(absent) => self.call(process, Call::Fetch(absent.0)),
             },
-            Step::Write(word, value) => match self.nodes[process / self.threads].write(word, value)
-            {
+            Step::Write(word, value) => match self.write(process / self.threads, word, value) {
                 Ok(()) => {
                     self.progress[process].at += 1;
                     self.oracle.wrote(word, value);
@@ -309,7 +308,19 @@ impl World {
         }
     }
 
-    fn saw(&mut self, process: usize, word: kyocho_dsm::Address, value: u32) -> Result<(), String> {
+    /// Writes a word, by itself or with its page.
+    fn write(&mut self, node: usize, word: Address, value: u32) -> Result<(), Absent> {
+        let whole = self.random.percent(50);
+        let node = &mut self.nodes[node];
+        if !whole {
+            return node.write(word, value);
+        }
+        let mut contents = node.copy(word.page)?.to_vec();
+        contents[word.word as usize] = value;
+        node.write_page(word.page, contents.into())
+    }
+
+    fn saw(&mut self, process: usize, word: Address, value: u32) -> Result<(), String> {
         self.report.reads += 1;
         let phase = self.progress[process].phase;
         self.oracle.read(&self.program, phase, NodeId(process as u16), word, value)
