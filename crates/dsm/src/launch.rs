@@ -2,11 +2,12 @@
 //!
 //! | variable | |
 //! |---|---|
-//! | `KYOCHO_DSM_TRANSPORT` | `mpi`: rank and nodes are those of the MPI job, and the next four variables are not read; else `tcp` |
+//! | `KYOCHO_DSM_TRANSPORT` | `mpi`: rank and nodes are those of the MPI job, and the next five variables are not read; `shm`, `tcp` (default) |
 //! | `KYOCHO_DSM_RANK` | this node's rank; without it, the program is a cluster of one |
 //! | `KYOCHO_DSM_NODES` | where each node listens, by rank: `10.0.0.1:7000,10.0.0.2:7000` |
 //! | `KYOCHO_DSM_SECRET` | 64 hexadecimal digits that all know |
 //! | `KYOCHO_DSM_LISTENER` | number of a descriptor that listens already; else the node binds its own address |
+//! | `KYOCHO_DSM_SHARED` | with `shm`: numbers of the descriptors that [`Shared::descriptors`] names, with commas |
 //! | `KYOCHO_DSM_DETECTION` | `scan`, `userfault` or `protect`; else the best of them that the host permits |
 //! | `KYOCHO_DSM_SCHEME` | `manager` (default) or `holder`: who keeps what was written under locks |
 //! | `KYOCHO_DSM_RUN` | name of all that was started at once, under which its counters are found ([`crate::counters`]); else nowhere |
@@ -17,6 +18,7 @@ use core::fmt;
 use core::net::SocketAddr;
 use core::str::FromStr;
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 
@@ -25,7 +27,7 @@ use kyocho_sys::descriptor;
 use crate::address::NodeId;
 use crate::counters;
 use crate::interface::Scheme;
-use crate::transport::{Cluster, Secret};
+use crate::transport::{Cluster, Secret, Shared};
 use crate::watch::Detection;
 
 /// Names of the variables.
@@ -40,6 +42,8 @@ pub mod variable {
     pub const SECRET: &str = "KYOCHO_DSM_SECRET";
     /// The descriptor that listens.
     pub const LISTENER: &str = "KYOCHO_DSM_LISTENER";
+    /// Descriptors of what nodes of one machine share.
+    pub const SHARED: &str = "KYOCHO_DSM_SHARED";
     /// How writes are noticed.
     pub const DETECTION: &str = "KYOCHO_DSM_DETECTION";
     /// Who keeps the log.
@@ -78,6 +82,8 @@ pub(crate) enum Way {
     Alone,
     /// By connections; a socket listens already, or the node binds its own.
     Tcp(Cluster, Option<TcpListener>),
+    /// By memory, on one machine; the same meet by connections.
+    Shm(Cluster, Option<TcpListener>, Shared),
     /// By the job that started it.
     #[cfg(feature = "mpi")]
     Mpi,
@@ -113,16 +119,17 @@ impl Place {
         }
         let way = match get(variable::TRANSPORT).as_deref() {
             None | Some("tcp") => by_tcp(get)?,
+            Some("shm") => by_memory(get)?,
             #[cfg(feature = "mpi")]
             Some("mpi") => Way::Mpi,
             #[cfg(not(feature = "mpi"))]
             Some("mpi") => {
                 return Err(bad(
                     variable::TRANSPORT,
-                    "tcp, as this program was built without MPI (feature `mpi`)",
+                    "tcp or shm, as this program was built without MPI (feature `mpi`)",
                 ));
             }
-            Some(_) => return Err(bad(variable::TRANSPORT, "tcp or mpi")),
+            Some(_) => return Err(bad(variable::TRANSPORT, "tcp, shm or mpi")),
         };
         Ok(Self { way, detection, scheme, deadline, run })
     }
@@ -147,6 +154,28 @@ fn by_tcp(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
     Ok(Way::Tcp(cluster, listener))
 }
 
+fn by_memory(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
+    let wanted =
+        "numbers of descriptors that this program was started with: memory, and a bell a node";
+    let wrong = || bad(variable::SHARED, wanted);
+    let numbers = get(variable::SHARED);
+    let Way::Tcp(cluster, listener) = by_tcp(get)? else { return Ok(Way::Alone) };
+    let numbers: Result<Vec<u32>, _> =
+        numbers.ok_or_else(wrong)?.split(',').map(str::parse).collect();
+    let numbers = numbers.map_err(|_| wrong())?;
+    let distinct: BTreeSet<_> = numbers.iter().collect();
+    if numbers.len() != cluster.addresses.len() + 1 || distinct.len() != numbers.len() {
+        return Err(wrong());
+    }
+    let mut descriptors = Vec::new();
+    for number in numbers {
+        descriptors.push(inherited(number).ok_or_else(wrong)?);
+    }
+    let bells = descriptors.split_off(1);
+    let shared = descriptors.pop().and_then(|memory| Shared::receive(memory, bells).ok());
+    Ok(Way::Shm(cluster, listener, shared.ok_or_else(wrong)?))
+}
+
 fn bad(name: &'static str, expected: &'static str) -> BadVariable {
     BadVariable { name, expected }
 }
@@ -162,12 +191,17 @@ fn parsed<T: FromStr>(
 fn listener(number: Option<u32>) -> Result<Option<TcpListener>, BadVariable> {
     let Some(number) = number else { return Ok(None) };
     let wanted = "the number of a descriptor that this program was started with";
+    let owned = inherited(number).ok_or_else(|| bad(variable::LISTENER, wanted))?;
+    Ok(Some(owned.into()))
+}
+
+/// A descriptor that the launcher gave to this program.
+fn inherited(number: u32) -> Option<OwnedFd> {
     if number <= 2 {
-        return Err(bad(variable::LISTENER, wanted));
+        return None;
     }
     // SAFETY: the launcher opened it for this node alone; a program joins once, before it opens descriptors of its own.
-    let owned: Result<OwnedFd, _> = unsafe { descriptor::adopt(number) };
-    owned.map(|owned| Some(owned.into())).map_err(|_| bad(variable::LISTENER, wanted))
+    unsafe { descriptor::adopt(number) }.ok()
 }
 
 #[cfg(test)]
@@ -222,6 +256,12 @@ mod tests {
             assert!(why.to_string().contains(name));
         }
         assert_eq!(read(&good[..1]).unwrap_err().name, variable::NODES);
+        for shared in ["", "1,2,3", "536870912,536870913,536870914", "7,8", "7,7,7"] {
+            let mut wrong = vec![(variable::TRANSPORT, "shm"), (variable::SHARED, shared)];
+            wrong.extend(good);
+            assert_eq!(read(&wrong).unwrap_err().name, variable::SHARED, "{shared}");
+        }
+        assert!(matches!(read(&[(variable::TRANSPORT, "shm")]).unwrap().way, Way::Alone));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   program ──> runtime ── Call, written words ──> node (pure) ── Send ──> wire ──> transport ══ network
-//!      │           ^  <── Show, Hide, Return ───────                                (Tcp, Local)
+//!      │           ^  <── Show, Hide, Return ───────                                (Tcp, Shm, Local)
 //!      └─ fault ───┘ watch: which pages may be used, which were written
 //! ```
 //!

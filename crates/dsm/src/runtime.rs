@@ -31,7 +31,7 @@ use crate::interface::{Call, Layout, Outcome, Patience, Who};
 use crate::launch::{Place, Way};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
-use crate::transport::{JoinError, Local, Tcp, TcpSettings, Transport};
+use crate::transport::{JoinError, Local, Shm, Tcp, TcpSettings, Transport};
 use crate::watch::{Detection, WORDS_A_PAGE};
 use crew::handler_stack;
 use lock_calls::lock_calls;
@@ -320,6 +320,14 @@ fn connect(
                 None => Tcp::join(&cluster, limits)?,
             };
             Ok((Box::new(tcp), cluster.me, cluster.addresses.len() as u16))
+        }
+        Way::Shm(mut cluster, listener, shared) => {
+            cluster.layout = agreed;
+            let shm = match listener {
+                Some(listener) => Shm::join_by(&cluster, limits, &listener, shared)?,
+                None => Shm::join(&cluster, limits, shared)?,
+            };
+            Ok((Box::new(shm), cluster.me, cluster.addresses.len() as u16))
         }
         #[cfg(feature = "mpi")]
         Way::Mpi => {

@@ -1,14 +1,16 @@
 //! Carrying messages between nodes: in order, none lost, or the peer is.
 //!
-//! [`Tcp`] connects processes on any machines, [`Local`] the nodes inside one process. Both hold to the suite in
+//! [`Tcp`] connects processes on any machines, [`Shm`] those on one, [`Local`] the nodes inside one process. All hold to the suite in
 //! `tests/transport.rs`. `Mpi` (feature `mpi`) connects the processes of an MPI job.
 
+mod connections;
 mod credit;
 mod handshake;
 mod local;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod readiness;
+mod shm;
 mod tcp;
 
 use core::fmt;
@@ -22,6 +24,7 @@ pub use handshake::{Cluster, JoinError, Refusal, Secret};
 pub use local::Local;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
+pub use shm::{SHM_NODES_MAX, Shared, Shm};
 pub use tcp::{Tcp, TcpSettings};
 
 /// What a transport brings.

@@ -1,4 +1,4 @@
-//! Programs on real pages: several nodes in this process, over both transports, with every way to notice writes.
+//! Programs on real pages: several nodes in this process, over all transports that need no job, with every way to notice writes.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::time::Duration;
@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::sync::Barrier;
 use std::thread;
 
-use kyocho_dsm::transport::{Cluster, Local, Secret, Tcp, TcpSettings, Transport};
+use kyocho_dsm::transport::{Cluster, Local, Secret, Shared, Shm, Tcp, TcpSettings, Transport};
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, DsmError, Error, Layout, LockId, Mode, NodeId, PageId,
@@ -26,6 +26,25 @@ fn layout(nodes: u16, scheme: Scheme) -> Layout {
 }
 
 fn tcp(nodes: u16) -> Vec<Box<dyn Transport>> {
+    joined(nodes, |cluster, settings, listener| {
+        Box::new(Tcp::join_by(cluster, settings, listener).unwrap())
+    })
+}
+
+fn shm(nodes: u16) -> Vec<Box<dyn Transport>> {
+    let shared = Shared::new(nodes).unwrap();
+    joined(nodes, move |cluster, settings, listener| {
+        let shared = shared.try_clone().unwrap();
+        Box::new(Shm::join_by(cluster, settings, listener, shared).unwrap())
+    })
+}
+
+/// Nodes that join at once, each by `join`.
+fn joined(
+    nodes: u16,
+    join: impl Fn(&Cluster, TcpSettings, &TcpListener) -> Box<dyn Transport> + Sync,
+) -> Vec<Box<dyn Transport>> {
+    let join = &join;
     let listeners: Vec<_> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let addresses: Vec<_> = listeners.iter().map(|socket| socket.local_addr().unwrap()).collect();
     let secret = Secret::random().unwrap();
@@ -46,10 +65,10 @@ fn tcp(nodes: u16) -> Vec<Box<dyn Transport>> {
                     layout: [0; 4],
                     join_within: Duration::from_secs(30),
                 };
-                scope.spawn(move || Tcp::join_by(&cluster, settings, listener).unwrap())
+                scope.spawn(move || join(&cluster, settings, listener))
             })
             .collect();
-        joining.into_iter().map(|node| Box::new(node.join().unwrap()) as _).collect()
+        joining.into_iter().map(|node| node.join().unwrap()).collect()
     })
 }
 
@@ -93,6 +112,7 @@ fn everywhere<T: Send>(
             check(on_nodes(local(nodes), scheme, detection, &program));
         }
         check(on_nodes(tcp(nodes), Scheme::LogAtManager, detection, &program));
+        check(on_nodes(shm(nodes), Scheme::LogAtManager, detection, &program));
     }
 }
 
@@ -334,7 +354,7 @@ fn lost(error: &Error) -> Option<Subject> {
 
 #[test]
 fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() {
-    for transports in [local, tcp] {
+    for transports in [local, tcp, shm] {
         let together = Barrier::new(3);
         on_nodes(transports(3), Scheme::LogAtManager, Detection::Protect, |mut dsm: Dsm| {
             let array = dsm.allocate::<u32>(4 * WORDS_A_PAGE, Placement::On(NodeId(2))).unwrap();

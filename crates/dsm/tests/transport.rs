@@ -1,4 +1,4 @@
-//! One suite for all transports; then what only TCP can meet: strangers, mistakes of launching, silence.
+//! One suite for all transports; then what those by connections can meet: strangers, mistakes of launching, silence.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use core::net::SocketAddr;
@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use kyocho_dsm::NodeId;
 use kyocho_dsm::transport::{
-    Arrival, Cause, Cluster, JoinError, Local, Secret, Tcp, TcpSettings, Transport, Waiter,
+    Arrival, Cause, Cluster, JoinError, Local, SHM_NODES_MAX, Secret, Shared, Shm, Tcp,
+    TcpSettings, Transport, Waiter,
 };
 use kyocho_dsm::wire::VERSION;
 
@@ -61,10 +62,37 @@ fn tcp(nodes: u16, settings: TcpSettings) -> Vec<Tcp> {
     joined.into_iter().map(Result::unwrap).collect()
 }
 
-fn meshes(nodes: u16) -> Vec<Vec<Box<dyn Transport>>> {
-    let boxed = |transport| Box::new(transport) as Box<dyn Transport>;
-    let tcp = tcp(nodes, SETTINGS).into_iter().map(|tcp| Box::new(tcp) as Box<dyn Transport>);
-    vec![Local::mesh(nodes).into_iter().map(boxed).collect(), tcp.collect()]
+fn shm(nodes: u16, settings: TcpSettings) -> Vec<Shm> {
+    let (listeners, addresses) = listeners(nodes);
+    let shared = Shared::new(nodes).unwrap();
+    thread::scope(|scope| {
+        let joining: Vec<_> = clusters(&addresses)
+            .into_iter()
+            .zip(&listeners)
+            .map(|(cluster, listener)| {
+                let shared = shared.try_clone().unwrap();
+                scope.spawn(move || Shm::join_by(&cluster, settings, listener, shared).unwrap())
+            })
+            .collect();
+        joining.into_iter().map(|joining| joining.join().unwrap()).collect()
+    })
+}
+
+type Mesh = Vec<Box<dyn Transport>>;
+
+fn boxed<T: Transport + 'static>(nodes: Vec<T>) -> Mesh {
+    nodes.into_iter().map(|node| Box::new(node) as Box<dyn Transport>).collect()
+}
+
+/// Those whose nodes are processes.
+fn connected(nodes: u16, settings: TcpSettings) -> Vec<Mesh> {
+    vec![boxed(tcp(nodes, settings)), boxed(shm(nodes, settings))]
+}
+
+fn meshes(nodes: u16) -> Vec<Mesh> {
+    let mut meshes = connected(nodes, SETTINGS);
+    meshes.push(boxed(Local::mesh(nodes)));
+    meshes
 }
 
 /// Receives so many arrivals.
@@ -205,18 +233,59 @@ fn closing_ends_the_wait() {
 #[test]
 fn a_silent_peer_is_lost() {
     let deadline = Duration::from_millis(300);
-    let mesh = tcp(2, TcpSettings { deadline, ..SETTINGS });
-    // Node 1 lives, and nobody runs it.
-    assert_eq!(receive(&mesh[0], 1), [Arrival::Lost(NodeId(1), Cause::Silent)]);
+    for mesh in connected(2, TcpSettings { deadline, ..SETTINGS }) {
+        // Node 1 lives, and nobody runs it.
+        assert_eq!(receive(&*mesh[0], 1), [Arrival::Lost(NodeId(1), Cause::Silent)]);
+    }
 }
 
 #[test]
 fn who_takes_nothing_is_lost_and_the_queue_bounded() {
-    let mesh = tcp(2, TcpSettings { queue_bytes_max: 4 << 20, ..SETTINGS });
-    for _ in 0..40 {
-        mesh[0].send(NodeId(1), &vec![0; 1 << 20]);
+    for mesh in connected(2, TcpSettings { queue_bytes_max: 4 << 20, ..SETTINGS }) {
+        for _ in 0..40 {
+            mesh[0].send(NodeId(1), &vec![0; 1 << 20]);
+        }
+        assert_eq!(receive(&*mesh[0], 1), [Arrival::Lost(NodeId(1), Cause::Congested)]);
     }
-    assert_eq!(receive(&mesh[0], 1), [Arrival::Lost(NodeId(1), Cause::Congested)]);
+}
+
+#[test]
+fn memory_is_for_as_many_nodes_as_the_cluster_has() {
+    let (listeners, addresses) = listeners(2);
+    let place = clusters(&addresses).remove(0);
+    let shared = Shared::new(3).unwrap();
+    let refused = Shm::join_by(&place, SETTINGS, &listeners[0], shared);
+    assert!(matches!(refused, Err(JoinError::Size(2))), "{refused:?}");
+    assert!(Shared::new(0).is_err());
+    assert!(Shared::new(SHM_NODES_MAX + 1).is_err());
+    let mut descriptors: Vec<_> = Shared::new(3)
+        .unwrap()
+        .descriptors()
+        .map(|one| one.try_clone_to_owned().unwrap())
+        .collect();
+    let bells = descriptors.split_off(2);
+    assert!(Shared::receive(descriptors.remove(0), bells).is_err(), "there is one bell less");
+}
+
+#[test]
+fn nothing_comes_to_who_sleeps_too_late_or_twice() {
+    // Each answers the other, and both sleep in between: nobody looks who could spare the bell.
+    for mesh in meshes(2) {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..2000_u32 {
+                    let came = receive(&*mesh[1], 1);
+                    assert_eq!(came, [Arrival::Message(NodeId(0), number.to_le_bytes().into())]);
+                    mesh[1].send(NodeId(0), &number.to_le_bytes());
+                }
+            });
+            for number in 0..2000_u32 {
+                mesh[0].send(NodeId(1), &number.to_le_bytes());
+                let came = receive(&*mesh[0], 1);
+                assert_eq!(came, [Arrival::Message(NodeId(1), number.to_le_bytes().into())]);
+            }
+        });
+    }
 }
 
 /// A connection to a node that has passed the handshake, without the node behind it: node 1 of two.

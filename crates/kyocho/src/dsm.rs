@@ -68,9 +68,9 @@ pub(crate) struct RunArguments {
     /// A file of hosts; without it all nodes run here.
     #[arg(long, value_name = "FILE")]
     pub(crate) hosts: Option<PathBuf>,
-    /// What carries messages.
-    #[arg(long, value_enum, default_value_t = Carrier::Tcp)]
-    pub(crate) transport: Carrier,
+    /// What carries messages; default: shm where all nodes run here and are at most 64, else tcp.
+    #[arg(long, value_enum)]
+    pub(crate) transport: Option<Carrier>,
     /// How writes are noticed: scan, userfault or protect; default: the best that each host permits.
     #[arg(long)]
     pub(crate) detection: Option<Detection>,
@@ -88,6 +88,8 @@ pub(crate) struct RunArguments {
 /// What carries messages between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Carrier {
+    /// Memory that all nodes share, on one machine.
+    Shm,
     /// A TCP connection a pair.
     Tcp,
     /// MPI, among the processes that mpirun or srun has started.

@@ -141,6 +141,8 @@ fn nodes_are_processes_that_share_memory() {
         &["-n", "3"][..],
         &["-n", "1"],
         &["-n", "2", "--scheme", "holder", "--detection", "protect"],
+        &["-n", "3", "--transport", "tcp"],
+        &["-n", "4", "--transport", "shm"],
     ] {
         let (code, text) = run("count", options);
         let nodes: usize = options[1].parse().unwrap();
@@ -197,20 +199,24 @@ fn top_shows_what_nodes_do_and_wait_for_while_they_live() {
 
 #[test]
 fn a_killed_node_is_told_to_all_and_none_is_left() {
-    let (code, text) = run("die", &["-n", "3"]);
-    assert_eq!(code, Some(128 + 6), "{text}");
-    assert!(text.contains("node 2 was ended by signal 6"), "{text}");
-    // One may just have released the lock, and not yet have said so to who waits.
-    let told = "node 2 is dead: ";
-    assert_eq!(times(&text, told), 2, "{text}");
+    for transport in ["shm", "tcp"] {
+        let (code, text) = run("die", &["-n", "3", "--transport", transport]);
+        assert_eq!(code, Some(128 + 6), "{transport}: {text}");
+        assert!(text.contains("node 2 was ended by signal 6"), "{transport}: {text}");
+        // One may just have released the lock, and not yet have said so to who waits.
+        let told = "node 2 is dead: ";
+        assert_eq!(times(&text, told), 2, "{transport}: {text}");
+    }
 }
 
 #[test]
 fn a_page_that_is_lost_ends_its_reader_by_name() {
-    let (code, text) = run("die and be read", &["-n", "3"]);
-    assert_eq!(code, Some(128 + 6), "{text}");
-    assert!(text.contains("kyocho-dsm: node 2 is dead: page 2 cannot be had"), "{text}");
-    assert!(text.contains("ended with exit code 75"), "{text}");
+    for transport in ["shm", "tcp"] {
+        let (code, text) = run("die and be read", &["-n", "3", "--transport", transport]);
+        assert_eq!(code, Some(128 + 6), "{transport}: {text}");
+        assert!(text.contains("kyocho-dsm: node 2 is dead: page 2 cannot be had"), "{text}");
+        assert!(text.contains("ended with exit code 75"), "{transport}: {text}");
+    }
 }
 
 #[test]
@@ -262,7 +268,9 @@ fn mistakes_of_the_command_line_are_named() {
         (&["run", "--hosts", "/no/such/file", "true"], 1, "/no/such/file"),
         (&["run", "-n", "2", "--hosts", hosts, "true"], 1, "1 slots for 2 nodes"),
         (&["run", "-n", "0", "true"], 2, "0 is not in 1..=4096"),
-        (&["run", "--transport", "pigeon", "true"], 2, "possible values: tcp"),
+        (&["run", "--transport", "pigeon", "true"], 2, "possible values: shm, tcp"),
+        (&["run", "--transport", "shm", "-n", "65", "true"], 1, "at most 64 nodes: use tcp"),
+        (&["run", "--transport", "shm", "--hosts", hosts, "true"], 1, "leave out --hosts"),
         (&["run", "--transport", "mpi", "true"], 1, "no MPI job has started this: mpirun -n N"),
         (&["run", "--transport", "mpi", "-n", "2", "true"], 1, "leave out --nodes and --hosts"),
         (&["run", "--detection", "magic", "true"], 2, "use scan, userfault or protect"),
@@ -288,4 +296,5 @@ fn check_says_how_writes_are_noticed() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("writes           noticed by "), "{text}");
     assert!(text.contains("protect          yes"), "{text}");
+    assert!(text.contains("messages         by memory on this host"), "{text}");
 }

@@ -57,6 +57,13 @@ impl Event {
     }
 }
 
+impl From<OwnedFd> for Event {
+    /// A counter that came from another process. Of a descriptor that is none, [`Event::notify`] and [`Event::drain`] tell what its file says.
+    fn from(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+}
+
 impl AsFd for Event {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

@@ -4,11 +4,15 @@
 //! another process is mapped only if the kernel vouches for its length. What the peer *writes* there is an allegation as before.
 #![expect(unsafe_code, reason = "maps descriptors; calls on structures")]
 
+use core::ffi::c_void;
+use core::hint::black_box;
+use core::ptr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
 use crate::event;
 use crate::fault::{self, Call};
+use crate::prim::atomic::unmodelled::AtomicU32;
 use crate::raw::call;
 
 /// Who may write.
@@ -105,6 +109,57 @@ impl SealedMemory {
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// A word of it, which other processes change as they like. Memory that was mapped for reading must not be written.
+    ///
+    /// # Panics
+    /// It lies outside, or not at a multiple of 4.
+    #[must_use]
+    pub fn word(&self, offset: usize) -> &AtomicU32 {
+        self.check(offset, size_of::<AtomicU32>());
+        assert!(offset.is_multiple_of(align_of::<AtomicU32>()), "a word lies at a multiple of 4");
+        // SAFETY: inside of the mapping, which lasts as long as `self`, and aligned; an atomic word.
+        unsafe { &*ptr::with_exposed_provenance(self.base + offset) }
+    }
+
+    /// Copies bytes into it. Others that write there meanwhile get any mixture. Memory that was mapped for reading must not be written.
+    ///
+    /// # Panics
+    /// The range leaves the memory.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        self.check(offset, bytes.len());
+        let to = ptr::with_exposed_provenance_mut(self.base + offset);
+        // SAFETY: inside of the mapping; `bytes` are our own.
+        unsafe { copy(to, bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// Copies bytes out of it: what was there once, or, where others write meanwhile, any mixture.
+    ///
+    /// # Panics
+    /// The range leaves the memory.
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        self.check(offset, into.len());
+        let from = ptr::with_exposed_provenance(self.base + offset);
+        // SAFETY: inside of the mapping; `into` is our own.
+        unsafe { copy(into.as_mut_ptr(), from, into.len()) };
+    }
+
+    fn check(&self, offset: usize, bytes: usize) {
+        let fits = offset <= self.bytes && bytes <= self.bytes - offset;
+        assert!(fits, "the range leaves the memory");
+    }
+}
+
+/// Copies between shared memory and our own. Other processes may change what is read meanwhile: so the C library does it, through a pointer
+/// that the compiler knows nothing of, and nothing follows from the access but the bytes.
+///
+/// # Safety
+/// Both ranges are mapped, `to` for writing, and do not overlap; the one of our own is initialised and nobody else's meanwhile.
+unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+    type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
+    let copy: Copy = black_box(libc::memcpy);
+    // SAFETY: the caller's promise.
+    unsafe { copy(to.cast(), from.cast(), bytes) };
 }
 
 impl AsFd for SealedMemory {
@@ -137,6 +192,7 @@ fn map(file: &OwnedFd, bytes: usize, wanted: Use) -> Result<usize, Errno> {
 mod tests {
     use super::{SealedMemory, Use, Writers};
     use crate::error::Errno;
+    use crate::prim::atomic::unmodelled::Ordering;
     use std::fs::File;
     use std::os::fd::{AsFd, OwnedFd};
 
@@ -154,6 +210,24 @@ mod tests {
         let other = SealedMemory::receive(again(&memory), 8192, Use::ReadWrite).unwrap();
         assert_eq!(other.bytes(), 8192);
         assert_ne!(other.base(), memory.base());
+    }
+
+    #[test]
+    fn what_one_mapping_is_written_the_other_reads() {
+        let memory = SealedMemory::new(4096, Writers::All).unwrap();
+        let other = SealedMemory::receive(again(&memory), 4096, Use::ReadWrite).unwrap();
+        memory.write(3, b"words");
+        memory.word(4092).store(7, Ordering::Relaxed);
+        let mut read = [0; 7];
+        other.read(2, &mut read);
+        assert_eq!(&read, b"\0words\0");
+        assert_eq!(other.word(4092).load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "leaves the memory")]
+    fn nothing_is_written_behind_the_end() {
+        SealedMemory::new(4096, Writers::All).unwrap().write(4092, b"words");
     }
 
     #[test]

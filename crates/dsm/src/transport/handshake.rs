@@ -264,6 +264,13 @@ enum Letter {
 }
 
 impl Cluster {
+    /// Listens at this node's own address.
+    pub(super) fn listen(&self) -> Result<TcpListener, JoinError> {
+        let none = || JoinError::Size(self.addresses.len());
+        let at = *self.addresses.get(usize::from(self.me.0)).ok_or_else(none)?;
+        TcpListener::bind(at).map_err(|why| JoinError::Listen(at, why))
+    }
+
     /// Connects to all other nodes: to lower ranks, and from higher ones by `listener`.
     pub(super) fn connect(
         &self,

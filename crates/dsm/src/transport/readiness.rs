@@ -14,8 +14,7 @@
 use core::mem::MaybeUninit;
 use core::time::Duration;
 use std::io;
-use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use kyocho_sys::event::Event;
 use rustix::event::Timespec;
@@ -61,7 +60,7 @@ impl Readiness {
     }
 
     /// Waits for this one as well from now on.
-    pub(super) fn add(&self, number: usize, socket: &TcpStream) -> io::Result<()> {
+    pub(super) fn add(&self, number: usize, socket: &impl AsFd) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET | EventFlags::EXCLUSIVE;
         for side in [&self.caller, &self.service] {
             epoll::add(&side.epoll, socket, EventData::new_u64(number as u64), flags)?;

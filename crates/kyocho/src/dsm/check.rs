@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use kyocho_dsm::transport::Shared;
 use kyocho_dsm::watch::{Detection, Watch};
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::TwoViews;
@@ -31,6 +32,10 @@ pub(crate) fn command() -> ExitCode {
         }
         Ok(text) => line(&format!("mappings         {} a process", text.trim())),
         Err(why) => line(&format!("mappings         unknown: {why}")),
+    }
+    match Shared::new(2) {
+        Ok(_) => line("messages         by memory on this host (shm), else by tcp"),
+        Err(why) => line(&format!("messages         by tcp alone: shm: {why}")),
     }
     match TcpListener::bind("127.0.0.1:0") {
         Ok(_) => line("ports            yes"),

@@ -1,6 +1,7 @@
 //! `kyocho dsm run`: starts the nodes, waits for them, leaves none behind.
 //!
-//! On this host each node gets a socket that listens already, so no port can be taken in between. On others it binds the port that
+//! On this host each node gets a socket that listens already, so no port can be taken in between, and what carries messages in memory: nothing of that
+//! has a name, so nothing is left. On others it binds the port that
 //! the file of hosts gives it. Under MPI, `mpirun` has started this command once for each node, and it becomes the program.
 
 use core::net::SocketAddr;
@@ -16,7 +17,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
 use kyocho_dsm::launch::variable;
-use kyocho_dsm::transport::Secret;
+use kyocho_dsm::transport::{SHM_NODES_MAX, Secret, Shared};
 use kyocho_sys::descriptor::{Inheritance, set_inheritance};
 use kyocho_sys::prim::clock::Instant;
 use kyocho_sys::prim::thread;
@@ -40,7 +41,7 @@ const NODES_USUAL: u16 = 2;
 const STARTED_BY_MPI: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID"];
 
 pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
-    if arguments.transport == Carrier::Mpi {
+    if arguments.transport == Some(Carrier::Mpi) {
         complain(&format!("kyocho dsm run: {}", become_program(arguments)));
         return ExitCode::FAILURE;
     }
@@ -115,6 +116,9 @@ fn run_name(starter: u32) -> String {
 
 fn start(arguments: &RunArguments) -> Result<Vec<Child>, String> {
     let Some(file) = &arguments.hosts else { return start_here(arguments) };
+    if arguments.transport == Some(Carrier::Shm) {
+        return Err("--transport shm is for nodes that all run here: leave out --hosts".to_owned());
+    }
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let seats = seats(&text, arguments.nodes.unwrap_or(NODES_USUAL))
         .map_err(|why| format!("{}: {why}", file.display()))?;
@@ -137,20 +141,28 @@ fn start(arguments: &RunArguments) -> Result<Vec<Child>, String> {
 }
 
 fn start_here(arguments: &RunArguments) -> Result<Vec<Child>, String> {
-    let bound: std::io::Result<Vec<_>> = (0..arguments.nodes.unwrap_or(NODES_USUAL))
-        .map(|_| TcpListener::bind("127.0.0.1:0"))
-        .collect();
+    let nodes = arguments.nodes.unwrap_or(NODES_USUAL);
+    let bound: std::io::Result<Vec<_>> =
+        (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
     let listeners = bound.map_err(|why| format!("no port for a node: {why}"))?;
     let addresses: std::io::Result<Vec<_>> =
         listeners.iter().map(TcpListener::local_addr).collect();
     let addresses = addresses.map_err(|why| why.to_string())?;
-    let variables = common(arguments, &addresses)?;
+    let shared = shared(arguments.transport, nodes)?;
+    let mut variables = common(arguments, &addresses)?;
+    let descriptors: Vec<_> = shared.iter().flat_map(Shared::descriptors).collect();
+    if shared.is_some() {
+        let numbers: Vec<_> = descriptors.iter().map(|one| one.as_raw_fd().to_string()).collect();
+        variables.push((variable::TRANSPORT, "shm".to_owned()));
+        variables.push((variable::SHARED, numbers.join(",")));
+    }
     let this = std::env::current_exe().map_err(|why| format!("cannot find myself: {why}"))?;
     let words = command_line(&arguments.program, this.into());
     started(&listeners, |rank, listener| {
         let inherit = |to| {
-            set_inheritance(listener.as_fd(), to)
-                .map_err(|why| format!("cannot hand a socket on: {why}"))
+            let mut all = descriptors.iter().copied().chain([listener.as_fd()]);
+            all.try_for_each(|one| set_inheritance(one, to))
+                .map_err(|why| format!("cannot hand a descriptor on: {why}"))
         };
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(variables.clone());
@@ -165,6 +177,21 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Child>, String> {
         inherit(Inheritance::Closed)?;
         child
     })
+}
+
+/// What nodes on this host share, if memory carries their messages.
+fn shared(transport: Option<Carrier>, nodes: u16) -> Result<Option<Shared>, String> {
+    match transport {
+        Some(Carrier::Shm) if nodes > SHM_NODES_MAX => {
+            Err(format!("--transport shm is for at most {SHM_NODES_MAX} nodes: use tcp"))
+        }
+        None if nodes > SHM_NODES_MAX => Ok(None),
+        None | Some(Carrier::Shm) => {
+            let shared = Shared::new(nodes);
+            shared.map(Some).map_err(|why| format!("no memory for nodes to share: {why}"))
+        }
+        Some(Carrier::Tcp | Carrier::Mpi) => Ok(None),
+    }
 }
 
 /// What a node is started by: a Scheme program is run by this command.

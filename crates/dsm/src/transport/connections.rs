@@ -1,0 +1,372 @@
+//! Streams to all other nodes, one a pair: sent to by whoever has something to say, received from by one thread at a time.
+//!
+//! ```text
+//!   send: queue ── as much as the medium takes ──> peer          take: something came ──> messages, credit
+//!            └── the rest, when it takes more ──^              └─ nothing for long ──> Lost
+//! ```
+//!
+//! What carries the bytes is a [`Medium`]: sockets ([`super::Tcp`]) or rings in memory ([`super::Shm`]).
+//!
+//! **Lock order:** the receiver, then one peer's queue; a sender takes a queue alone.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::Instant;
+
+use crate::address::NodeId;
+use crate::transport::credit::{Incoming, Outgoing, Received};
+use crate::transport::{Arrival, Cause, TcpSettings, Traffic, Transport, Waiter};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Who closes reads so long at most what is still sent to it.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What carries bytes to peers and from them, by their places; never blocks but in [`Medium::wait`].
+pub(super) trait Medium: fmt::Debug + Send + Sync {
+    /// Sends as much as is taken now.
+    ///
+    /// # Errors
+    /// `WouldBlock`: nothing is. Others: the peer is gone.
+    fn write(&self, place: usize, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Reads what has come; 0 bytes are the end.
+    ///
+    /// # Errors
+    /// `WouldBlock`: nothing has. `InvalidData`: the peer has sent what cannot be. Others: it is gone.
+    fn read(&self, place: usize, into: &mut [u8]) -> io::Result<usize>;
+
+    /// Sends nothing more.
+    fn finish(&self, place: usize);
+
+    /// Neither sends nor reads anything more.
+    fn lose(&self, place: usize);
+
+    /// Reads nothing more: what a peer still says after its goodbye is no news.
+    fn ignore(&self, place: usize);
+
+    /// Waits, and calls `each` with the place of every peer that said something, or can be told more, since it was told of last. May return for
+    /// nothing.
+    fn wait(&self, waiter: Waiter, timeout: Duration, each: impl FnMut(usize));
+
+    /// Ends the wait of such a thread, or its next one.
+    fn rouse(&self, waiter: Waiter);
+}
+
+#[derive(Debug)]
+struct Peer {
+    node: NodeId,
+    place: usize,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    out: Outgoing,
+    spoke: Instant,
+    /// It gets nothing any more; why, until that was told.
+    over: bool,
+    untold: Option<Cause>,
+}
+
+impl Peer {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what the medium takes now.
+    fn push(&self, medium: &impl Medium, queue: &mut Queue) {
+        while !queue.over && !queue.out.ready().is_empty() {
+            match medium.write(self.place, queue.out.ready()) {
+                Ok(bytes) => {
+                    queue.out.sent(bytes);
+                    queue.spoke = Instant::now();
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
+                // Reading tells what came of it: there may be a goodbye.
+                Err(_) => queue.over = true,
+            }
+        }
+    }
+
+    /// Gives a sign of life when nothing was said for so long; whether its death is known here, and not told.
+    fn breathe(&self, medium: &impl Medium, now: Instant, every: Duration) -> bool {
+        let mut queue = self.queue();
+        if !queue.over && now.saturating_duration_since(queue.spoke) >= every {
+            queue.out.alive();
+            // Also where nothing is taken: not to queue another at once.
+            queue.spoke = now;
+            self.push(medium, &mut queue);
+        }
+        queue.untold.is_some()
+    }
+}
+
+/// What the receiving thread knows of a peer.
+#[derive(Debug)]
+struct Hearing {
+    input: Incoming,
+    heard: Instant,
+    over: bool,
+}
+
+#[derive(Debug)]
+struct Receiver {
+    hearing: Vec<Hearing>,
+    /// At these something happened.
+    ready: BTreeSet<usize>,
+    look_next: Instant,
+    buffer: Vec<u8>,
+}
+
+/// Streams to all other nodes.
+#[derive(Debug)]
+pub(super) struct Connections<M> {
+    peers: Vec<Peer>,
+    /// By rank: the place in `peers`.
+    places: Vec<Option<usize>>,
+    settings: TcpSettings,
+    medium: M,
+    receiver: Mutex<Receiver>,
+    /// There is a peer whose death was noticed in sending.
+    congested: AtomicBool,
+    closed: AtomicBool,
+    traffic: [AtomicU64; 4],
+}
+
+impl<M: Medium> Connections<M> {
+    /// Streams to `peers`, by place, of a cluster of so many nodes.
+    pub(super) fn new(peers: &[NodeId], nodes: usize, settings: TcpSettings, medium: M) -> Self {
+        let now = Instant::now();
+        let mut places = vec![None; nodes];
+        for (place, node) in peers.iter().enumerate() {
+            places[usize::from(node.0)] = Some(place);
+        }
+        let peer = |(place, node): (usize, &NodeId)| {
+            let out = Outgoing::new(settings.queue_bytes_max);
+            let queue = Mutex::new(Queue { out, spoke: now, over: false, untold: None });
+            Peer { node: *node, place, queue }
+        };
+        let hearing = peers.iter().map(|_| Hearing {
+            input: Incoming::new(settings.message_bytes_max),
+            heard: now,
+            over: false,
+        });
+        let hearing = hearing.collect();
+        // What came before anybody waited.
+        let ready = (0..peers.len()).collect();
+        let receiver = Receiver { hearing, ready, look_next: now, buffer: vec![0; READ_BYTES] };
+        Self {
+            peers: peers.iter().enumerate().map(peer).collect(),
+            places,
+            settings,
+            medium,
+            receiver: Mutex::new(receiver),
+            congested: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            traffic: Default::default(),
+        }
+    }
+
+    pub(super) fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// The place of a peer.
+    pub(super) fn place(&self, node: NodeId) -> Option<usize> {
+        self.places.get(usize::from(node.0)).copied().flatten()
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, Receiver> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the clock is looked at: twice between two signs of life.
+    fn look_every(&self) -> Duration {
+        self.settings.deadline / 8
+    }
+
+    fn count(&self, which: usize, amount: u64) {
+        self.traffic[which].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Reads all that a peer has sent.
+    fn hear(&self, receiver: &mut Receiver, place: usize, arrivals: &mut Vec<Arrival>) {
+        let Receiver { hearing, buffer, .. } = receiver;
+        let (peer, hearing) = (&self.peers[place], &mut hearing[place]);
+        while !hearing.over {
+            match self.medium.read(place, buffer) {
+                Ok(0) => self.lose(peer, hearing, Cause::Closed, arrivals),
+                Ok(bytes) => {
+                    hearing.heard = Instant::now();
+                    self.take(peer, hearing, &buffer[..bytes], arrivals);
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
+                Err(why) if why.kind() == io::ErrorKind::InvalidData => {
+                    self.lose(peer, hearing, Cause::Nonsense, arrivals);
+                }
+                Err(_) => self.lose(peer, hearing, Cause::Closed, arrivals),
+            }
+        }
+    }
+
+    fn take(&self, peer: &Peer, hearing: &mut Hearing, bytes: &[u8], arrivals: &mut Vec<Arrival>) {
+        let (mut credit, mut goodbye) = (0_usize, false);
+        let taken = hearing.input.take(bytes, |received| match received {
+            Received::Message(message) => {
+                self.count(2, 1);
+                self.count(3, message.len() as u64);
+                arrivals.push(Arrival::Message(peer.node, message));
+            }
+            Received::Credit(bytes) => credit = credit.saturating_add(bytes),
+            Received::Goodbye => goodbye = true,
+        });
+        if taken.is_err() {
+            return self.lose(peer, hearing, Cause::Nonsense, arrivals);
+        }
+        if goodbye {
+            hearing.over = true;
+            self.medium.ignore(peer.place);
+            arrivals.push(Arrival::Left(peer.node));
+            return;
+        }
+        let owed = hearing.input.owed();
+        if credit > 0 || owed.is_some() {
+            let mut queue = peer.queue();
+            queue.out.credited(credit);
+            owed.into_iter().for_each(|bytes| queue.out.give_credit(bytes));
+            peer.push(&self.medium, &mut queue);
+        }
+    }
+
+    fn lose(&self, peer: &Peer, hearing: &mut Hearing, cause: Cause, arrivals: &mut Vec<Arrival>) {
+        hearing.over = true;
+        let mut queue = peer.queue();
+        queue.over = true;
+        let cause = queue.untold.take().unwrap_or(cause);
+        self.medium.lose(peer.place);
+        arrivals.push(Arrival::Lost(peer.node, cause));
+    }
+
+    /// Reads what peers still send, until they end as well. A socket, for one, that is closed with unread bytes makes the peer forget
+    /// what it has not read, which may say who died first.
+    fn linger(&self) {
+        let mut receiver = self.receiver();
+        let until = Instant::now() + LINGER;
+        let mut unheeded = Vec::new();
+        while receiver.hearing.iter().any(|hearing| !hearing.over) && Instant::now() < until {
+            (0..self.peers.len()).for_each(|place| self.hear(&mut receiver, place, &mut unheeded));
+            unheeded.clear();
+            let left = until.saturating_duration_since(Instant::now());
+            // All are looked at, whatever it tells.
+            self.medium.wait(Waiter::Caller, left.min(LINGER / 10), |_| {});
+        }
+    }
+
+    /// Gives signs of life, and notices where there are none.
+    fn look_at_clock(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
+        let now = Instant::now();
+        if now < receiver.look_next && !self.congested.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        receiver.look_next = now + self.look_every();
+        let deadline = self.settings.deadline;
+        for (peer, hearing) in self.peers.iter().zip(&mut receiver.hearing) {
+            let untold = peer.breathe(&self.medium, now, deadline / 4);
+            if hearing.over {
+                continue;
+            }
+            if untold {
+                self.lose(peer, hearing, Cause::Congested, arrivals);
+            } else if now.saturating_duration_since(hearing.heard) > deadline {
+                self.lose(peer, hearing, Cause::Silent, arrivals);
+            }
+        }
+    }
+}
+
+impl<M: Medium> Transport for Connections<M> {
+    fn send(&self, to: NodeId, message: &[u8]) {
+        let Some(peer) = self.place(to).map(|place| &self.peers[place]) else { return };
+        let mut queue = peer.queue();
+        if queue.over {
+            return;
+        }
+        if queue.out.message(message).is_err() {
+            (queue.over, queue.untold) = (true, Some(Cause::Congested));
+            self.congested.store(true, Ordering::Release);
+            return self.medium.rouse(Waiter::Service);
+        }
+        self.count(0, 1);
+        self.count(1, message.len() as u64);
+        peer.push(&self.medium, &mut queue);
+    }
+
+    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
+        let timeout = match waiter {
+            Waiter::Caller => timeout,
+            Waiter::Service => timeout.min(self.look_every()),
+        };
+        let mut ready = BTreeSet::new();
+        if !self.closed.load(Ordering::Acquire) {
+            self.medium.wait(waiter, timeout, |place| ready.extend([place]));
+        }
+        if !ready.is_empty() {
+            self.receiver().ready.append(&mut ready);
+        }
+        !self.closed.load(Ordering::Acquire)
+    }
+
+    fn take(&self) -> Vec<Arrival> {
+        let mut receiver = self.receiver();
+        let mut arrivals = Vec::new();
+        for place in core::mem::take(&mut receiver.ready) {
+            self.hear(&mut receiver, place, &mut arrivals);
+            let peer = &self.peers[place];
+            peer.push(&self.medium, &mut peer.queue());
+        }
+        self.look_at_clock(&mut receiver, &mut arrivals);
+        // What this node ended itself is no news.
+        if self.closed.load(Ordering::Acquire) { Vec::new() } else { arrivals }
+    }
+
+    fn rouse(&self) {
+        self.medium.rouse(Waiter::Caller);
+    }
+
+    fn leave(&self) {
+        for peer in &self.peers {
+            let mut queue = peer.queue();
+            queue.out.goodbye();
+            peer.push(&self.medium, &mut queue);
+        }
+    }
+
+    fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        for peer in &self.peers {
+            let mut queue = peer.queue();
+            peer.push(&self.medium, &mut queue);
+            queue.over = true;
+            self.medium.finish(peer.place);
+        }
+        [Waiter::Caller, Waiter::Service].into_iter().for_each(|waiter| self.medium.rouse(waiter));
+        self.linger();
+    }
+
+    fn traffic(&self) -> Traffic {
+        let [messages_sent, bytes_sent, messages_received, bytes_received] =
+            self.traffic.each_ref().map(|count| count.load(Ordering::Relaxed));
+        Traffic { messages_sent, bytes_sent, messages_received, bytes_received }
+    }
+}

@@ -1,0 +1,308 @@
+//! Shared memory: rings between nodes of one machine, and a bell a node for who sleeps.
+//!
+//! ```text
+//!   memory (memfd):  [ node 0: looking, rung, core | node 1 .. | ring 0 to 0 | ring 0 to 1 | .. ]
+//!   ring:            [ tail: bytes put in | head: bytes taken, stuck | 64 KiB ]
+//!
+//!   write: bytes, tail ── is nobody looking there? ──> ring its bell      read: bytes, head ── is the writer stuck? ──> ring its bell
+//! ```
+//!
+//! A thread that calls looks at the rings for a while before it sleeps, unless another node was last seen on the same core, which it would keep from
+//! answering. While one looks, nobody rings: a message then takes no system call. The bell
+//! is an event counter that both waiting threads sleep on ([`super::readiness`]). Beside each pair of rings stands the TCP connection over
+//! which the two nodes met: it proves who they are, and ends with its process, which is how a death is noticed. Nothing is sent over it.
+//!
+//! All nodes map all rings. They belong to one user, who started them: each could as well look into the others' memory by other means. What is
+//! found there is an allegation all the same: copied first, then checked, as what comes by TCP.
+//!
+//! **Invariant:** who stops looking looks once more afterwards, and who was rung for takes that back before it looks. Who sends has put the bytes
+//! in before it asks whether somebody looks. So one of the two sees the other.
+
+mod memory;
+
+use core::time::Duration;
+use std::io::{self, Read};
+use std::net::{Shutdown, TcpListener, TcpStream};
+
+use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, Ordering, fence};
+use kyocho_sys::prim::clock::Instant;
+use kyocho_sys::prim::hint;
+use kyocho_sys::scheduling;
+
+use crate::address::NodeId;
+use crate::transport::connections::{Connections, Medium};
+use crate::transport::readiness::Readiness;
+use crate::transport::{Arrival, Cluster, JoinError, TcpSettings, Traffic, Transport, Waiter};
+use memory::{Broken, RING_BYTES, Ring};
+
+pub use memory::{SHM_NODES_MAX, Shared};
+
+/// Who calls looks for so long before it sleeps, where every node has a core: some times what a peer takes to answer. It does not yield its core
+/// meanwhile: the host might give that to others for milliseconds.
+const LOOK_FOR: Duration = Duration::from_micros(200);
+/// Looks between two looks at the clock.
+const LOOKS_A_CLOCK: u32 = 16;
+
+/// One node's end of the rings between it and the others.
+#[derive(Debug)]
+pub struct Shm(Connections<Rings>);
+
+#[derive(Debug)]
+struct Rings {
+    me: NodeId,
+    shared: Shared,
+    peers: Vec<Beside>,
+    readiness: Readiness,
+    /// The thread that calls is to end its wait.
+    roused: AtomicBool,
+    look_for: Duration,
+}
+
+/// A peer, and the connection beside its rings.
+#[derive(Debug)]
+struct Beside {
+    node: NodeId,
+    stream: TcpStream,
+    /// Something happened to the connection: nothing but its end can.
+    disturbed: AtomicBool,
+    /// It was found to have ended.
+    ended: AtomicBool,
+    ignored: AtomicBool,
+}
+
+impl Shm {
+    /// Listens at this node's own address and takes its place.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join(
+        cluster: &Cluster,
+        settings: TcpSettings,
+        shared: Shared,
+    ) -> Result<Self, JoinError> {
+        Self::join_by(cluster, settings, &cluster.listen()?, shared)
+    }
+
+    /// Takes its place with a socket that listens already.
+    ///
+    /// # Errors
+    /// [`JoinError`]; [`JoinError::Size`] also where `shared` is for another number of nodes.
+    pub fn join_by(
+        cluster: &Cluster,
+        settings: TcpSettings,
+        listener: &TcpListener,
+        shared: Shared,
+    ) -> Result<Self, JoinError> {
+        let nodes = cluster.addresses.len();
+        if nodes != shared.nodes() {
+            return Err(JoinError::Size(nodes));
+        }
+        let readiness = Readiness::new()?;
+        let mut peers = Vec::new();
+        for (node, stream) in cluster.connect(listener)? {
+            stream.set_nonblocking(true)?;
+            readiness.add(peers.len(), &stream)?;
+            let [disturbed, ended, ignored] = [false; 3].map(AtomicBool::new);
+            peers.push(Beside { node, stream, disturbed, ended, ignored });
+        }
+        // Behind the places of all peers.
+        readiness.add(peers.len(), shared.bell(cluster.me))?;
+        let cores = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+        // Who looks takes the core from a peer that would answer, where there are not enough.
+        let look_for = if nodes <= cores { LOOK_FOR } else { Duration::ZERO };
+        let names: Vec<_> = peers.iter().map(|peer| peer.node).collect();
+        let me = cluster.me;
+        let roused = AtomicBool::new(false);
+        let rings = Rings { me, shared, peers, readiness, roused, look_for };
+        Ok(Self(Connections::new(&names, nodes, settings, rings)))
+    }
+}
+
+impl Rings {
+    fn to(&self, place: usize) -> Ring<'_> {
+        self.shared.ring(self.me, self.peers[place].node)
+    }
+
+    fn from(&self, place: usize) -> Ring<'_> {
+        self.shared.ring(self.peers[place].node, self.me)
+    }
+
+    /// Whether a peer has said something, can be told more, or is gone.
+    fn has_news(&self, place: usize) -> bool {
+        let peer = &self.peers[place];
+        if peer.ignored.load(Ordering::Relaxed) {
+            return false;
+        }
+        let (from, to) = (self.from(place).filled(), self.to(place).filled());
+        let (Ok(heard), Ok(said)) = (from, to) else { return true };
+        let has_room = || said < RING_BYTES && self.to(place).stuck().load(Ordering::Relaxed) == 1;
+        heard > 0 || peer.disturbed.load(Ordering::Relaxed) || has_room()
+    }
+
+    /// Tells of all peers that have news; whether there is any.
+    fn look(&self, each: &mut impl FnMut(usize)) -> bool {
+        let mut found = false;
+        for place in (0..self.peers.len()).filter(|&place| self.has_news(place)) {
+            found = true;
+            each(place);
+        }
+        found
+    }
+
+    /// Whether another node's program is on this core, as far as is known.
+    fn shares_core(&self) -> bool {
+        let core = scheduling::current_cpu() as u32 + 1;
+        self.shared.core(self.me).store(core, Ordering::Relaxed);
+        self.peers.iter().any(|peer| self.shared.core(peer.node).load(Ordering::Relaxed) == core)
+    }
+
+    /// Looks for a while; whether there is something to be done.
+    fn look_hard(&self, limit: Duration, each: &mut impl FnMut(usize)) -> bool {
+        let begun = Instant::now();
+        for looks in 1_u32.. {
+            if self.look(each) || self.roused.swap(false, Ordering::SeqCst) {
+                return true;
+            }
+            let is_time = (looks - 1).is_multiple_of(LOOKS_A_CLOCK);
+            if is_time && (begun.elapsed() >= limit || self.shares_core()) {
+                break;
+            }
+            hint::spin_loop();
+        }
+        false
+    }
+
+    /// Whether a connection has ended. Nothing is sent over it, so whatever else comes is nonsense.
+    fn has_ended(&self, place: usize) -> io::Result<bool> {
+        let peer = &self.peers[place];
+        if peer.disturbed.swap(false, Ordering::Relaxed) && !peer.ended.load(Ordering::Relaxed) {
+            match (&peer.stream).read(&mut [0]) {
+                Ok(0) => peer.ended.store(true, Ordering::Relaxed),
+                Ok(_) => return Err(Broken.into()),
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => peer.ended.store(true, Ordering::Relaxed),
+            }
+        }
+        Ok(peer.ended.load(Ordering::Relaxed))
+    }
+}
+
+impl Medium for Rings {
+    fn write(&self, place: usize, bytes: &[u8]) -> io::Result<usize> {
+        let ring = self.to(place);
+        let mut count = ring.put(bytes)?;
+        if count == 0 {
+            // Who takes something out from now on rings; there may be room already.
+            ring.stuck().store(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            count = ring.put(bytes)?;
+            if count == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+        }
+        ring.stuck().store(0, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.shared.call(self.peers[place].node);
+        Ok(count)
+    }
+
+    fn read(&self, place: usize, into: &mut [u8]) -> io::Result<usize> {
+        let ring = self.from(place);
+        // Where it has broken the other one, that is told here as well.
+        self.to(place).filled()?;
+        let mut count = ring.take(into)?;
+        if count == 0 {
+            if !self.has_ended(place)? {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            // What a peer put in before its end is here by now.
+            count = ring.take(into)?;
+        }
+        fence(Ordering::SeqCst);
+        if ring.stuck().load(Ordering::SeqCst) == 1 {
+            self.shared.call(self.peers[place].node);
+        }
+        Ok(count)
+    }
+
+    fn finish(&self, place: usize) {
+        self.to(place).stuck().store(0, Ordering::Relaxed);
+        // It fails where the connection has ended, which is as well.
+        let _ended = self.peers[place].stream.shutdown(Shutdown::Write);
+    }
+
+    fn lose(&self, place: usize) {
+        let _ended = self.peers[place].stream.shutdown(Shutdown::Both);
+        self.ignore(place);
+    }
+
+    fn ignore(&self, place: usize) {
+        self.peers[place].ignored.store(true, Ordering::Relaxed);
+    }
+
+    fn wait(&self, waiter: Waiter, timeout: Duration, mut each: impl FnMut(usize)) {
+        if waiter == Waiter::Caller {
+            let looking = self.shared.looking(self.me);
+            looking.fetch_add(1, Ordering::SeqCst);
+            let found = self.look_hard(timeout.min(self.look_for), &mut each);
+            looking.fetch_sub(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            if self.look(&mut each) || found {
+                return;
+            }
+        } else if self.look(&mut each) {
+            return;
+        }
+        self.readiness.wait(waiter, timeout, |place| {
+            if let Some(peer) = self.peers.get(place) {
+                peer.disturbed.store(true, Ordering::Relaxed);
+            }
+        });
+        if waiter == Waiter::Caller {
+            self.shares_core();
+        }
+        self.shared.rung(self.me).store(0, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.look(&mut each);
+    }
+
+    fn rouse(&self, waiter: Waiter) {
+        if waiter == Waiter::Caller {
+            self.roused.store(true, Ordering::SeqCst);
+        }
+        self.readiness.rouse(waiter);
+    }
+}
+
+impl Transport for Shm {
+    fn send(&self, to: NodeId, message: &[u8]) {
+        self.0.send(to, message);
+    }
+
+    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
+        self.0.wait(waiter, timeout)
+    }
+
+    fn take(&self) -> Vec<Arrival> {
+        self.0.take()
+    }
+
+    fn rouse(&self) {
+        Transport::rouse(&self.0);
+    }
+
+    fn leave(&self) {
+        self.0.leave();
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.0.traffic()
+    }
+}
+
+#[cfg(test)]
+mod tests;

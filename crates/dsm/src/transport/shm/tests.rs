@@ -1,0 +1,104 @@
+//! Rings that a peer breaks, and what stands beside them.
+
+use core::time::Duration;
+use std::io::Write;
+use std::net::TcpListener;
+use std::thread;
+
+use kyocho_sys::prim::atomic::unmodelled::Ordering;
+use proptest::prelude::*;
+
+use super::{RING_BYTES, Shared, Shm};
+use crate::address::NodeId;
+use crate::transport::{Arrival, Cause, Cluster, Secret, TcpSettings, Transport};
+
+/// Longer than any test may take.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// Two nodes, and their memory as a third one sees it.
+fn pair() -> (Vec<Shm>, Shared) {
+    let listeners = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    let addresses: Vec<_> = listeners.iter().map(|one| one.local_addr().unwrap()).collect();
+    let (secret, shared) = (Secret::random().unwrap(), Shared::new(2).unwrap());
+    let settings =
+        TcpSettings { deadline: WATCHDOG, message_bytes_max: 1 << 20, queue_bytes_max: 1 << 20 };
+    let nodes = thread::scope(|scope| {
+        let joining = listeners.iter().zip(0..).map(|(listener, me)| {
+            let (addresses, secret) = (addresses.clone(), secret.clone());
+            let (me, layout, join_within) = (NodeId(me), [0; 4], WATCHDOG);
+            let cluster = Cluster { me, addresses, secret, layout, join_within };
+            let shared = shared.try_clone().unwrap();
+            scope.spawn(move || Shm::join_by(&cluster, settings, listener, shared).unwrap())
+        });
+        joining.collect::<Vec<_>>().into_iter().map(|node| node.join().unwrap()).collect()
+    });
+    (nodes, shared)
+}
+
+#[test]
+fn a_peer_that_breaks_a_ring_is_lost() {
+    for (from, to) in [(1, 0), (0, 1)] {
+        let (nodes, shared) = pair();
+        let ring = shared.ring(NodeId(from), NodeId(to));
+        ring.tail().fetch_add(RING_BYTES + 1, Ordering::Relaxed);
+        shared.call(NodeId(0));
+        let arrivals = nodes[0].receive(WATCHDOG);
+        assert_eq!(arrivals, [Arrival::Lost(NodeId(1), Cause::Nonsense)], "{from} to {to}");
+    }
+}
+
+#[test]
+fn a_peer_whose_ring_holds_no_frames_is_lost() {
+    let (nodes, shared) = pair();
+    assert_eq!(shared.ring(NodeId(1), NodeId(0)).put(&[0xFF; 64]).ok(), Some(64));
+    shared.call(NodeId(0));
+    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::Nonsense)]);
+}
+
+#[test]
+fn a_peer_that_speaks_beside_its_ring_is_lost() {
+    let (nodes, _shared) = pair();
+    (&nodes[1].0.medium().peers[0].stream).write_all(b"hello").unwrap();
+    assert_eq!(nodes[0].receive(WATCHDOG), [Arrival::Lost(NodeId(1), Cause::Nonsense)]);
+}
+
+#[test]
+fn what_a_peer_put_in_before_its_death_comes_before_its_death() {
+    let (mut nodes, _shared) = pair();
+    let last = nodes.pop().unwrap();
+    (0..10).for_each(|_| last.send(NodeId(0), &[7; 1000]));
+    drop(last);
+    let mut arrivals = Vec::new();
+    while arrivals.len() < 11 {
+        arrivals.extend(nodes[0].receive(WATCHDOG));
+    }
+    let lost = arrivals.pop();
+    assert_eq!(lost, Some(Arrival::Lost(NodeId(1), Cause::Closed)));
+    assert!(arrivals.iter().all(|one| *one == Arrival::Message(NodeId(1), vec![7; 1000])));
+}
+
+proptest! {
+    #[test]
+    fn bytes_come_out_as_they_went_in(
+        start in any::<u32>(),
+        pieces in prop::collection::vec((0..=80_000_usize, 0..=80_000_usize), 1..20),
+    ) {
+        let shared = Shared::new(1).unwrap();
+        let ring = shared.ring(NodeId(0), NodeId(0));
+        ring.tail().store(start, Ordering::Relaxed);
+        ring.head().store(start, Ordering::Relaxed);
+        let (mut sent, mut came) = (0_usize, 0_usize);
+        let byte = |place: usize| (place * 31 % 251) as u8;
+        for (put, take) in pieces {
+            let bytes: Vec<u8> = (sent..sent + put).map(byte).collect();
+            let count = ring.put(&bytes).ok().unwrap();
+            prop_assert_eq!(count, put.min(RING_BYTES as usize - (sent - came)));
+            sent += count;
+            let mut into = vec![0; take];
+            let count = ring.take(&mut into).ok().unwrap();
+            prop_assert_eq!(count, take.min(sent - came));
+            prop_assert!(into[..count].iter().copied().eq((came..came + count).map(byte)));
+            came += count;
+        }
+    }
+}
