@@ -18,7 +18,8 @@ pub fn run(turns: u32) {
     dsm.leave().expect("all live");
 }
 
-fn barrier(dsm: &mut Dsm, turns: u32) -> Duration {
+/// What a barrier takes.
+pub fn barrier(dsm: &mut Dsm, turns: u32) -> Duration {
     dsm.barrier(BarrierKind::Ordinary).expect("all live");
     let begun = Instant::now();
     (0..turns).for_each(|_| dsm.barrier(BarrierKind::Ordinary).expect("all live"));
@@ -26,7 +27,7 @@ fn barrier(dsm: &mut Dsm, turns: u32) -> Duration {
 }
 
 /// An increment of a counter under a lock, by all nodes; both are node 0's.
-fn lock_increment(dsm: &mut Dsm, turns: u32) -> Duration {
+pub fn lock_increment(dsm: &mut Dsm, turns: u32) -> Duration {
     let nodes = u32::from(dsm.nodes());
     let counter = dsm.allocate::<u64>(1, Placement::On(NodeId(0))).expect("room");
     let begun = Instant::now();

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use kyocho_dsm::transport::{Arrival, Transport};
 use kyocho_dsm::watch::WORDS_A_PAGE;
-use kyocho_dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Scheme};
+use kyocho_dsm::{BarrierKind, Dsm, NodeId, Placement, Scheme};
 
 use crate::cluster::{PAGES, on_nodes, transports};
-use crate::figure;
+use crate::{figure, node};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -20,8 +20,8 @@ pub fn run(turns: u32) {
     figure("echo-us", micros(page_echo));
     let over = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64();
     figure("page-fetch", over(page_fetch(turns), page_echo));
-    figure("lock-increment", over(lock_increment(turns), round_trip));
-    figure("barrier", over(barrier(turns), round_trip));
+    figure("lock-increment", over(on_two(|dsm| node::lock_increment(dsm, turns)), round_trip));
+    figure("barrier", over(on_two(|dsm| node::barrier(dsm, turns)), round_trip));
 }
 
 fn micros(time: Duration) -> f64 {
@@ -65,10 +65,13 @@ fn page_fetch(turns: u32) -> Duration {
             dsm.allocate::<u32>(USED * WORDS_A_PAGE, Placement::On(NodeId(0))).expect("room");
         let mut time = Duration::ZERO;
         for round in 1..=rounds as u32 {
-            if dsm.rank() == 0 {
-                dsm.cells(&array).iter().for_each(|cell| cell.set(round));
+            // Behind the first barrier node 1 has again what it used before, and does not use it; behind the second it has not.
+            for value in [0, round] {
+                if dsm.rank() == 0 {
+                    dsm.cells(&array).iter().for_each(|cell| cell.set(value));
+                }
+                dsm.barrier(BarrierKind::Ordinary).expect("all live");
             }
-            dsm.barrier(BarrierKind::Ordinary).expect("all live");
             let begun = Instant::now();
             if dsm.rank() == 1 {
                 let words = dsm.cells(&array).iter().step_by(WORDS_A_PAGE);
@@ -83,34 +86,12 @@ fn page_fetch(turns: u32) -> Duration {
     times[1]
 }
 
-/// A turn of two nodes that increment a counter under one lock, which one of them manages.
-fn lock_increment(turns: u32) -> Duration {
+/// The longest that `measure` takes on one of two nodes.
+fn on_two(measure: impl Fn(&mut Dsm) -> Duration + Sync) -> Duration {
     let times = on_nodes(2, Scheme::LogAtManager, |mut dsm: Dsm| {
-        let counter = dsm.allocate::<u64>(1, Placement::On(NodeId(0))).expect("room");
-        let begun = Instant::now();
-        for _ in 0..turns {
-            dsm.acquire(LockId(0), Mode::Exclusive).expect("all live");
-            let cell = &dsm.cells(&counter)[0];
-            cell.set(cell.get() + 1);
-            dsm.release(LockId(0)).expect("it is held");
-        }
-        dsm.barrier(BarrierKind::Ordinary).expect("all live");
-        let time = begun.elapsed();
-        assert_eq!(dsm.cells(&counter)[0].get(), 2 * u64::from(turns));
+        let time = measure(&mut dsm);
         dsm.leave().expect("all live");
         time
-    });
-    times[0].max(times[1]) / (2 * turns)
-}
-
-fn barrier(turns: u32) -> Duration {
-    let times = on_nodes(2, Scheme::LogAtManager, |mut dsm: Dsm| {
-        dsm.barrier(BarrierKind::Ordinary).expect("all live");
-        let begun = Instant::now();
-        (0..turns).for_each(|_| dsm.barrier(BarrierKind::Ordinary).expect("all live"));
-        let time = begun.elapsed();
-        dsm.leave().expect("all live");
-        time / turns
     });
     times[0].max(times[1])
 }
