@@ -115,8 +115,8 @@ pub enum Action {
     Show(PageId, Contents),
     /// Where the program can use the page, it sees these words so from now on, by number and value.
     Update(PageId, Vec<(u32, u32)>),
-    /// The program cannot use the page before it has called [`Call::Fetch`]. So are all pages in the beginning, though their copies,
-    /// all zeros, are here already.
+    /// The program cannot use the page before it has called [`Call::Fetch`], unless its copy is here: then it can be shown that, and
+    /// [`crate::Node::use_page`] is told so. So are all pages in the beginning, all zeros.
     Hide(PageId),
     /// The program alone has this page: what it writes there need not be told.
     Own(PageId),

@@ -3,6 +3,8 @@
 //! The log keeps the latest value of each word with the stamp of the release that brought it; what a later release wrote
 //! again is gone. So it never holds more than the words written under the lock since the last barrier, which empties it.
 //!
+//! By the paper's old scheme the manager keeps no log; the last holder keeps a [`History`].
+//!
 //! A non-exclusive lock is a snapshot (Paper 3, §3): it waits until no exclusive holder is in, and excludes nobody.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,6 +33,37 @@ pub(crate) struct Request {
 impl Request {
     fn is_of(&self, node: NodeId, thread: ThreadId) -> bool {
         self.node == node && self.thread == thread
+    }
+}
+
+/// Everything that was written under a lock since the last barrier, release by release, as the last holder keeps it and hands it on whole (Paper 3,
+/// §3: a word that was written ten times is in it ten times).
+///
+/// The paper's grows until a barrier. Ours forgets what was overwritten once there are more updates than shared memory has words.
+#[derive(Debug, Default)]
+pub(crate) struct History(Vec<Update>);
+
+impl History {
+    /// What a release brings, `updates_max` in all.
+    pub(crate) fn append(&mut self, updates: impl Iterator<Item = Update>, updates_max: usize) {
+        self.0.extend(updates);
+        if self.0.len() > updates_max {
+            let latest: BTreeMap<_, _> =
+                self.0.iter().map(|update| (update.address, *update)).collect();
+            self.0 = latest.into_values().collect();
+        }
+    }
+
+    /// What the last holder has handed on: all that this node knew, and more; nothing where it is this node itself.
+    pub(crate) fn receive(&mut self, updates: &[Update]) {
+        if !updates.is_empty() {
+            self.0 = updates.to_vec();
+        }
+    }
+
+    /// All of it, in the order of time.
+    pub(crate) fn all(&self) -> Vec<Update> {
+        self.0.clone()
     }
 }
 
@@ -151,5 +184,27 @@ impl Lock {
     /// Who has the log where the last holder keeps it.
     pub(crate) fn last(&self) -> Option<NodeId> {
         self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::History;
+    use crate::address::{Address, PageId};
+    use crate::message::Update;
+
+    fn update(word: u32, time: u64) -> Update {
+        Update { address: Address { page: PageId(0), word }, time, value: time as u32 }
+    }
+
+    #[test]
+    fn a_history_keeps_what_was_overwritten_until_there_is_no_room() {
+        let mut history = History::default();
+        (0..4).for_each(|time| history.append([update(0, time)].into_iter(), 5));
+        history.append([update(1, 4)].into_iter(), 5);
+        let all: Vec<_> = (0..4).map(|time| update(0, time)).chain([update(1, 4)]).collect();
+        assert_eq!(history.all(), all);
+        history.append([update(0, 5)].into_iter(), 5);
+        assert_eq!(history.all(), [update(0, 5), update(1, 4)]);
     }
 }

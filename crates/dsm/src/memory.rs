@@ -187,12 +187,17 @@ impl Memory {
     }
 
     /// Puts a fetched page in, with what is known of it since the last barrier.
-    pub(crate) fn install(&mut self, page: PageId, mut contents: Contents) {
+    pub(crate) fn install(&mut self, page: PageId, contents: Contents) {
+        self.install_ahead(page, contents);
+        self.changed.insert(page, Changed::Whole);
+    }
+
+    /// The same, and the program is shown it when it wants it.
+    pub(crate) fn install_ahead(&mut self, page: PageId, mut contents: Contents) {
         for (word, value) in self.latest.of_page(page) {
             Arc::make_mut(&mut contents)[word] = value;
         }
         self.copies.insert(page, contents);
-        self.changed.insert(page, Changed::Whole);
     }
 
     /// The master of a managed page.

@@ -7,16 +7,16 @@
 //! what is granted to a second one waits. At a barrier one of them stands for all, and the others make no call.
 
 mod due;
+mod locks;
 mod manager;
+mod pages;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
+use crate::address::{Address, LockId, NodeId, PageId, ThreadId};
 use crate::barrier::Gathering;
-use crate::interface::{
-    Action, Breach, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
-};
-use crate::lock::{Lock, Mode};
+use crate::interface::{Action, Breach, Call, DsmError, Event, Layout, Outcome, Subject, Who};
+use crate::lock::{History, Lock, Mode};
 use crate::memory::{Absent, Contents, Memory};
 use crate::message::{BarrierKind, Message, Move, Update};
 
@@ -67,12 +67,18 @@ pub struct Node {
     disowning: BTreeMap<PageId, Vec<NodeId>>,
     /// Pages that were disowned in this epoch: written to, nobody knows where.
     unnoted: BTreeSet<PageId>,
+    /// Pages of other managers that the program has used since their copies came.
+    used: BTreeSet<PageId>,
+    /// Pages that are asked for before the program does, behind a barrier.
+    ahead: BTreeSet<PageId>,
+    /// The program waits at a barrier that is crossed, for those.
+    crossed: bool,
     /// Pages that may have been written to in this epoch.
     touched: BTreeSet<PageId>,
     /// Stamp of the newest update known of each lock, in this epoch.
     seen: BTreeMap<LockId, u64>,
     /// What was written under locks, where the last holder keeps it.
-    logs: BTreeMap<LockId, BTreeMap<Address, Update>>,
+    logs: BTreeMap<LockId, History>,
     moves: Vec<Move>,
     /// Managers other than lock number modulo nodes.
     moved_locks: BTreeMap<LockId, NodeId>,
@@ -149,6 +155,9 @@ impl Node {
             disowning: BTreeMap::new(),
             unnoted: BTreeSet::new(),
             touched: BTreeSet::new(),
+            used: BTreeSet::new(),
+            ahead: BTreeSet::new(),
+            crossed: false,
             seen: BTreeMap::new(),
             logs: BTreeMap::new(),
             moves: Vec::new(),
@@ -305,6 +314,7 @@ impl Node {
                 self.done(thread, Outcome::Done);
             }
             Call::Fetch(page) => {
+                self.use_page(page);
                 // It comes once for all threads that want it.
                 if self.waiting.values().filter(|waiting| waiting.call == call).count() == 1 {
                     self.send(self.page_manager(page), Message::Fetch(page));
@@ -376,103 +386,6 @@ impl Node {
         self.time += 1;
     }
 
-    fn acquire(&mut self, thread: ThreadId, lock: LockId, mode: Mode, patience: Patience) {
-        self.end_interval();
-        if mode == Mode::Exclusive {
-            // What is written under a lock must be noted.
-            self.memory.owned().into_iter().for_each(|page| self.disown(page));
-        }
-        let seen = self.seen.get(&lock).copied().unwrap_or(0);
-        let immediately = patience == Patience::Try;
-        let acquire = Message::Acquire { lock, thread, mode, immediately, seen };
-        self.send(self.lock_manager(lock), acquire);
-    }
-
-    fn release(&mut self, thread: ThreadId, lock: LockId, condition: Option<ConditionId>) {
-        self.end_interval();
-        let held = self.held.remove(&lock).expect("checked before");
-        if held.mode == Mode::NonExclusive {
-            // A snapshot keeps no other node out: its manager need not know.
-            self.done(thread, Outcome::Done);
-            return self.next_granted(lock);
-        }
-        // Its own writes will bear the next stamp.
-        *self.seen.entry(lock).or_insert(0) += 1;
-        let updates = match self.layout.scheme {
-            Scheme::LogAtManager => held.writes.into_values().collect(),
-            Scheme::LogAtLastHolder => {
-                self.logs.entry(lock).or_default().extend(held.writes);
-                Vec::new()
-            }
-        };
-        let (time, seen) = (self.time, self.seen[&lock]);
-        let then_wait = condition.map(|condition| (condition, thread));
-        let release = Message::Release { lock, time, updates, then_wait, seen };
-        self.send(self.lock_manager(lock), release);
-        if condition.is_none() {
-            self.done(thread, Outcome::Done);
-        }
-        self.next_granted(lock);
-    }
-
-    /// What others wrote, as far as it came here, goes on to whoever takes the lock: order is kept from hand to hand.
-    fn publish(&mut self, thread: ThreadId, lock: LockId) {
-        self.end_interval();
-        let known = self.memory.known().map(|update| (update.address, update));
-        self.held.get_mut(&lock).expect("checked before").writes.extend(known);
-        self.done(thread, Outcome::Done);
-    }
-
-    /// Gives a lock that came to its thread, once no other thread here holds it.
-    fn granted(&mut self, lock: LockId, granted: Granted) {
-        if !self.held.contains_key(&lock) {
-            return self.hold(lock, granted);
-        }
-        let waiting = self.waiting.get(&granted.thread).map(|waiting| waiting.call);
-        if matches!(waiting, Some(Call::Acquire(_, _, Patience::Try))) {
-            self.give_back(lock, granted);
-        } else {
-            self.granted.entry(lock).or_default().push_back(granted);
-        }
-    }
-
-    /// A lock that nobody here holds any more goes to who waits for it, if it came.
-    fn next_granted(&mut self, lock: LockId) {
-        if let Some(granted) = self.granted.get_mut(&lock).and_then(VecDeque::pop_front) {
-            self.hold(lock, granted);
-        }
-    }
-
-    fn hold(&mut self, lock: LockId, granted: Granted) {
-        let Granted { thread, mode, stamp, time, updates } = granted;
-        self.end_interval();
-        self.time = self.time.max(time + 1);
-        self.memory.receive(&updates);
-        self.keep_log(lock, &updates);
-        self.seen.insert(lock, stamp);
-        self.held.insert(lock, Held { thread, mode, writes: BTreeMap::new() });
-        self.done(thread, Outcome::Done);
-    }
-
-    /// Does without a lock that came, and not in time.
-    fn give_back(&mut self, lock: LockId, granted: Granted) {
-        self.keep_log(lock, &granted.updates);
-        if granted.mode == Mode::Exclusive {
-            let (time, updates, seen) = (granted.time, Vec::new(), 0);
-            let release = Message::Release { lock, time, updates, then_wait: None, seen };
-            self.send(self.lock_manager(lock), release);
-        }
-        self.done(granted.thread, Outcome::Busy);
-    }
-
-    /// Where the last holder keeps what was written under a lock: this node may be it.
-    fn keep_log(&mut self, lock: LockId, updates: &[Update]) {
-        if self.layout.scheme == Scheme::LogAtLastHolder {
-            let log = self.logs.entry(lock).or_default();
-            log.extend(updates.iter().map(|update| (update.address, *update)));
-        }
-    }
-
     fn arrive(&mut self, kind: BarrierKind) {
         // No lock brings on what is written until now: nobody need know the words before all are here.
         self.memory.put_last_aside(self.time);
@@ -510,45 +423,6 @@ impl Node {
             kind,
         };
         self.send(BARRIER_MANAGER, arrive);
-    }
-
-    /// Ends the ownership of a page: its writes are noted again, and may have been made in this epoch.
-    fn disown(&mut self, page: PageId) {
-        if self.memory.is_owned(page) && !self.disowning.contains_key(&page) {
-            // Who is at the barrier writes no more: what is taken now is the page as that barrier leaves it.
-            if !self.is_at_barrier() {
-                self.unnoted.insert(page);
-            }
-            self.disowning.insert(page, Vec::new());
-            self.actions.push(Action::Disown(page));
-        }
-    }
-
-    fn disowned(&mut self, page: PageId, contents: Contents) {
-        let Some(asked) = self.disowning.remove(&page) else { return };
-        self.memory.disown(page, contents.clone());
-        asked.into_iter().for_each(|to| self.send(to, Message::Page(page, contents.clone())));
-        self.try_to_end();
-    }
-
-    fn time_up(&mut self, number: u64) {
-        let mut waiting = self.waiting.iter();
-        let Some((&thread, waiting)) = waiting.find(|(_, waiting)| waiting.number == number) else {
-            return;
-        };
-        let (Call::Acquire(lock, ..) | Call::WaitOn(lock, _)) = waiting.call else { return };
-        if matches!(waiting.call, Call::WaitOn(..)) {
-            // It takes the lock again, as if it had been signalled.
-            return self.send(self.lock_manager(lock), Message::Awaken(lock, thread));
-        }
-        let came = self.granted.get_mut(&lock).and_then(|granted| {
-            let place = granted.iter().position(|granted| granted.thread == thread);
-            place.and_then(|place| granted.remove(place))
-        });
-        match came {
-            Some(granted) => self.give_back(lock, granted),
-            None => self.send(self.lock_manager(lock), Message::Cancel(lock, thread)),
-        }
     }
 
     fn lose(&mut self, loss: Loss) {

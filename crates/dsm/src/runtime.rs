@@ -294,10 +294,8 @@ impl Dsm {
     ///
     /// # Errors
     /// As for [`Self::barrier`].
-    pub fn leave(mut self) -> Result<(), Error> {
-        self.barrier(BarrierKind::Ordinary)?;
-        self.running.leave();
-        Ok(())
+    pub fn leave(self) -> Result<(), Error> {
+        self.running.leave(ThreadId::FIRST)
     }
 
     fn call(&mut self, call: Call, limit: Limit<'_>) -> Result<Outcome, Error> {

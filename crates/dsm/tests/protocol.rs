@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use kyocho_dsm::{
-    Action, Address, BarrierKind, Call, ConditionId, DsmError, Event, Layout, LockId, Message,
-    Mode, Move, Node, NodeId, Outcome, PageId, Patience, Scheme, Subject, ThreadId, Who,
+    Absent, Action, Address, BarrierKind, Call, ConditionId, DsmError, Event, Layout, LockId,
+    Message, Mode, Move, Node, NodeId, Outcome, PageId, Patience, Scheme, Subject, ThreadId, Who,
 };
 
 const LOCK: LockId = LockId(2);
@@ -165,11 +165,11 @@ fn lock_and_increment_takes_three_messages_by_the_new_scheme_and_four_by_the_old
 #[test]
 fn the_new_scheme_sends_each_update_once_and_the_old_all_of_them() {
     for (mut cluster, expected) in both().into_iter().zip([1, 5]) {
-        for word in 0..4 {
+        // Four times the same word: what was overwritten goes along.
+        for value in 1..=4 {
             cluster.must(0, TAKE);
             cluster.read(0);
-            let address = Address { page: PAGE, word };
-            cluster.nodes[0].write(address, 7).expect("node 0 manages the page");
+            cluster.nodes[0].write(WORD, value).expect("node 0 manages the page");
             cluster.must(0, Call::Release(LOCK));
             cluster.must(1, TAKE);
             cluster.must(1, Call::Release(LOCK));
@@ -199,7 +199,8 @@ fn writes_without_a_lock_appear_at_the_barrier() {
         cluster.write(1, 6);
         cluster.barrier();
         assert_eq!(cluster.nodes[0].read(WORD), Ok(6), "a manager has its pages at hand");
-        assert!(cluster.nodes[2].read(WORD).is_err(), "a copy that is out of date is dropped");
+        assert_eq!(cluster.nodes[2].read(WORD), Ok(6), "who used it has it again");
+        assert_eq!(cluster.nodes[1].read(WORD), Ok(6), "its writer has it still");
     }
 }
 
@@ -220,6 +221,71 @@ fn of_a_page_that_its_manager_wrote_whole_the_latest_words_win() {
         cluster.barrier();
         assert_eq!(cluster.read(1), 2, "nobody else wrote");
     }
+}
+
+#[test]
+fn a_page_that_was_used_is_here_again_behind_the_barrier_that_drops_it() {
+    let [mut cluster, _] = both();
+    cluster.write(0, 1);
+    cluster.barrier();
+    assert_eq!(cluster.read(1), 1, "fetched");
+    cluster.write(0, 2);
+    cluster.messages();
+    cluster.barrier();
+    let fetches =
+        |sent: &[Message]| sent.iter().filter(|one| matches!(one, Message::Fetch(_))).count();
+    assert_eq!(fetches(&cluster.sent), 1, "asked for by who used it, and nobody else");
+    assert_eq!(cluster.nodes[1].read(WORD), Ok(2), "it is here");
+    assert_eq!(cluster.nodes[2].read(WORD), Err(Absent(PAGE)));
+    // Nobody used it this time.
+    cluster.write(0, 3);
+    cluster.messages();
+    cluster.barrier();
+    assert_eq!(fetches(&cluster.sent), 0);
+    assert_eq!(cluster.nodes[1].read(WORD), Err(Absent(PAGE)));
+    assert_eq!(cluster.read(1), 3);
+}
+
+/// A cluster that has crossed a barrier but for node 1, to which the page that it used is on its way.
+fn on_its_way() -> (Cluster, Event) {
+    let [mut cluster, _] = both();
+    cluster.write(0, 1);
+    cluster.barrier();
+    assert_eq!(cluster.read(1), 1);
+    cluster.write(0, 2);
+    for node in 0..3 {
+        cluster.returned[node] = None;
+        cluster.feed(node, Event::Call(ThreadId::FIRST, CROSS));
+    }
+    loop {
+        let (to, from, epoch, message) = cluster.flying.pop_front().expect("a page comes");
+        let page = matches!(message, Message::Page(..));
+        let event = Event::Message(from, epoch, message);
+        if page {
+            assert_eq!((to, cluster.flying.len()), (1, 0), "last of all");
+            return (cluster, event);
+        }
+        cluster.feed(to, event);
+    }
+}
+
+#[test]
+fn a_barrier_returns_when_the_pages_are_here_that_were_asked_for() {
+    let (mut cluster, page) = on_its_way();
+    let done = Some(Ok(Outcome::Done));
+    assert_eq!(cluster.returned, [done, None, done], "who needs none does not wait");
+    cluster.feed(1, page);
+    assert_eq!(cluster.returned[1], done);
+    assert_eq!(cluster.nodes[1].read(WORD), Ok(2));
+}
+
+#[test]
+fn nobody_crosses_the_next_barrier_while_pages_of_the_last_one_come() {
+    let (mut cluster, _) = on_its_way();
+    let kind = BarrierKind::Ordinary;
+    let go = Message::Go { time: 9, written: vec![], held: vec![], moves: vec![], kind };
+    cluster.feed(1, Event::Message(NodeId(0), 2, go));
+    assert!(matches!(cluster.returned[1], Some(Err(DsmError::PeerBroke(NodeId(0), ..)))));
 }
 
 #[test]

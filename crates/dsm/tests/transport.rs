@@ -267,23 +267,27 @@ fn memory_is_for_as_many_nodes_as_the_cluster_has() {
     assert!(Shared::receive(descriptors.remove(0), bells).is_err(), "there is one bell less");
 }
 
+/// Sends numbers, each after the answer to the one before; or answers them.
+fn converse(transport: &dyn Transport, peer: NodeId, begins: bool) {
+    for number in 0..2000_u32 {
+        let bytes = number.to_le_bytes();
+        if begins {
+            transport.send(peer, &bytes);
+        }
+        assert_eq!(receive(transport, 1), [Arrival::Message(peer, bytes.into())]);
+        if !begins {
+            transport.send(peer, &bytes);
+        }
+    }
+}
+
 #[test]
 fn nothing_comes_to_who_sleeps_too_late_or_twice() {
     // Each answers the other, and both sleep in between: nobody looks who could spare the bell.
     for mesh in meshes(2) {
         thread::scope(|scope| {
-            scope.spawn(|| {
-                for number in 0..2000_u32 {
-                    let came = receive(&*mesh[1], 1);
-                    assert_eq!(came, [Arrival::Message(NodeId(0), number.to_le_bytes().into())]);
-                    mesh[1].send(NodeId(0), &number.to_le_bytes());
-                }
-            });
-            for number in 0..2000_u32 {
-                mesh[0].send(NodeId(1), &number.to_le_bytes());
-                let came = receive(&*mesh[0], 1);
-                assert_eq!(came, [Arrival::Message(NodeId(1), number.to_le_bytes().into())]);
-            }
+            scope.spawn(|| converse(&*mesh[1], NodeId(0), false));
+            converse(&*mesh[0], NodeId(1), true);
         });
     }
 }

@@ -57,14 +57,16 @@ impl Node {
             }
             Message::Arrive { .. } => self.me == BARRIER_MANAGER && !self.gathering.has(from),
             Message::Go { moves, .. } => {
-                let at_barrier = self.is_at_barrier() && self.ending.is_none();
+                let at_barrier = self.is_before_barrier() && self.ending.is_none();
                 from == BARRIER_MANAGER && at_barrier && each_moves_once(moves)
             }
-            Message::Master(page, _) => self.is_at_barrier() && from == self.page_manager(*page),
+            Message::Master(page, _) => {
+                self.is_before_barrier() && from == self.page_manager(*page)
+            }
             Message::Fetch(page) => self.memory.master(*page).is_some(),
             Message::Page(page, _) => {
                 let wants = self.waiting.values().any(|waiting| waiting.call == Call::Fetch(*page));
-                wants && from == self.page_manager(*page)
+                (wants || self.ahead.contains(page)) && from == self.page_manager(*page)
             }
             Message::Lost(_) => true,
         }
@@ -101,6 +103,11 @@ impl Node {
     /// Whether the program is at a barrier, and so writes nothing.
     pub(super) fn is_at_barrier(&self) -> bool {
         self.waiting.values().any(|waiting| matches!(waiting.call, Call::Barrier(_)))
+    }
+
+    /// Whether it is, and the barrier is not crossed.
+    fn is_before_barrier(&self) -> bool {
+        self.is_at_barrier() && !self.crossed
     }
 
     fn manages_all(&self, updates: &[Update]) -> bool {

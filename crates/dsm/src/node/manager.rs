@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{BARRIER_MANAGER, Ending, Granted, Loss, Node};
 use crate::address::{LockId, NodeId, PageId};
 use crate::barrier::Arrival;
-use crate::interface::{Action, Breach, Call, Outcome, Scheme};
-use crate::lock::{Lock, Mode, Request};
+use crate::interface::{Action, Breach, Outcome, Scheme};
+use crate::lock::{History, Lock, Mode, Request};
 use crate::message::{BarrierKind, Message, Move};
 
 impl Node {
@@ -48,8 +48,7 @@ impl Node {
                 self.granted(lock, Granted { thread, mode, stamp, time, updates });
             }
             Message::HandOn { lock, to, thread, mode, time } => {
-                let log = self.logs.get(&lock).into_iter();
-                let updates = log.flat_map(|log| log.values().copied()).collect();
+                let updates = self.logs.get(&lock).map(History::all).unwrap_or_default();
                 self.send(to, Message::Grant { lock, thread, mode, stamp: 0, time, updates });
             }
             Message::Release { lock, time, updates, then_wait, seen } => {
@@ -91,10 +90,7 @@ impl Node {
                 let contents = master.clone();
                 self.send(from, Message::Page(page, contents));
             }
-            Message::Page(page, contents) => {
-                self.memory.install(page, contents);
-                self.all_done(|call| call == Call::Fetch(page));
-            }
+            Message::Page(page, contents) => self.came(page, contents),
             Message::Lost(peer) => self.lose(Loss { peer, breach: None }),
         }
     }
@@ -211,9 +207,13 @@ impl Node {
             self.memory.take_master(page, contents);
             self.memory.refresh(page);
         }
+        let mut ahead = Vec::new();
         for (page, writers) in &ending.written {
             if writers[..] != [self.me] {
                 self.memory.drop_copy(*page);
+                if self.used.remove(page) && self.page_manager(*page) != self.me {
+                    ahead.push(*page);
+                }
             }
             self.memory.refresh(*page);
         }
@@ -230,7 +230,8 @@ impl Node {
         }
         self.epoch += 1;
         self.begun.append(&mut self.early);
-        self.all_done(|call| matches!(call, Call::Barrier(_)));
+        self.ask_ahead(ahead);
+        self.leave_barrier();
     }
 
     /// After a single-read-write barrier, pages that this node manages and alone wrote to are nowhere else.

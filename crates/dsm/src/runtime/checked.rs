@@ -168,9 +168,7 @@ impl Checked {
     /// # Errors
     /// As for [`Self::barrier`].
     pub fn leave(&self, thread: ThreadId) -> Result<(), Error> {
-        self.barrier(thread, BarrierKind::Ordinary)?;
-        self.running.leave();
-        Ok(())
+        self.running.leave(thread)
     }
 
     fn call(&self, thread: ThreadId, call: Call) -> Result<Outcome, Error> {

@@ -222,6 +222,13 @@ impl Core {
         self.step_and_wait(state, thread, Call::Barrier(kind), Limit::None)
     }
 
+    /// Crosses the last barrier.
+    pub(super) fn cross_last(&self, thread: ThreadId) -> Came {
+        let mut state = self.lock();
+        state.node.use_no_page();
+        self.cross(state, thread, BarrierKind::Ordinary)
+    }
+
     /// Brings a page, unless it is here.
     pub(super) fn fetch(&self, thread: ThreadId, page: PageId) -> Came {
         let state = self.lock();
@@ -268,6 +275,7 @@ impl Core {
         loop {
             let mut state = self.lock();
             if state.node.copy(page).is_ok() {
+                state.node.use_page(page);
                 act(&mut state);
                 return Ok(Ok(Outcome::Done));
             }
@@ -462,8 +470,9 @@ impl Core {
             return Ok(Ok(Outcome::Done));
         }
         if let Ok(copy) = state.node.copy(page) {
-            // Never touched here.
+            // Never touched since it came, or since the beginning.
             Pages::of(&self.views).put(page, copy);
+            state.node.use_page(page);
             state.watch.show(&[page])?;
             return Ok(Ok(Outcome::Done));
         }

@@ -94,9 +94,11 @@ impl Running {
         Ok(array)
     }
 
-    /// Says goodbye, behind a last barrier.
-    pub(super) fn leave(&self) {
+    /// Crosses a last barrier and says goodbye.
+    pub(super) fn leave(&self, thread: ThreadId) -> Result<(), Error> {
+        self.core.cross_last(thread)??;
         self.core.leave(self.deadline);
+        Ok(())
     }
 }
 

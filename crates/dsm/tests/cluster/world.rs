@@ -283,6 +283,10 @@ impl World {
             Step::Read(word) => match self.nodes[process / self.threads].read(word) {
                 Ok(value) => {
                     self.progress[process].at += 1;
+                    // Sometimes it is as if the page had not been shown before.
+                    if self.random.percent(50) {
+                        self.nodes[process / self.threads].use_page(word.page);
+                    }
                     self.saw(process, word, value)
                 }
                 Err(absent) => self.call(process, Call::Fetch(absent.0)),

@@ -1,0 +1,141 @@
+//! A node's side of locks: who of its threads holds what, what was written under it, and what came too late.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Granted, Held, Node};
+use crate::address::{ConditionId, LockId, ThreadId};
+use crate::interface::{Call, Outcome, Patience, Scheme};
+use crate::lock::Mode;
+use crate::message::{Message, Update};
+
+impl Node {
+    pub(super) fn acquire(
+        &mut self,
+        thread: ThreadId,
+        lock: LockId,
+        mode: Mode,
+        patience: Patience,
+    ) {
+        self.end_interval();
+        if mode == Mode::Exclusive {
+            // What is written under a lock must be noted.
+            self.memory.owned().into_iter().for_each(|page| self.disown(page));
+        }
+        let seen = self.seen.get(&lock).copied().unwrap_or(0);
+        let immediately = patience == Patience::Try;
+        let acquire = Message::Acquire { lock, thread, mode, immediately, seen };
+        self.send(self.lock_manager(lock), acquire);
+    }
+
+    pub(super) fn release(
+        &mut self,
+        thread: ThreadId,
+        lock: LockId,
+        condition: Option<ConditionId>,
+    ) {
+        self.end_interval();
+        let held = self.held.remove(&lock).expect("checked before");
+        if held.mode == Mode::NonExclusive {
+            // A snapshot keeps no other node out: its manager need not know.
+            self.done(thread, Outcome::Done);
+            return self.next_granted(lock);
+        }
+        // Its own writes will bear the next stamp.
+        *self.seen.entry(lock).or_insert(0) += 1;
+        let updates = match self.layout.scheme {
+            Scheme::LogAtManager => held.writes.into_values().collect(),
+            Scheme::LogAtLastHolder => {
+                let updates_max =
+                    self.layout.page_managers.len() * self.layout.words_a_page as usize;
+                let writes = held.writes.into_values();
+                self.logs.entry(lock).or_default().append(writes, updates_max);
+                Vec::new()
+            }
+        };
+        let (time, seen) = (self.time, self.seen[&lock]);
+        let then_wait = condition.map(|condition| (condition, thread));
+        let release = Message::Release { lock, time, updates, then_wait, seen };
+        self.send(self.lock_manager(lock), release);
+        if condition.is_none() {
+            self.done(thread, Outcome::Done);
+        }
+        self.next_granted(lock);
+    }
+
+    /// What others wrote, as far as it came here, goes on to whoever takes the lock: order is kept from hand to hand.
+    pub(super) fn publish(&mut self, thread: ThreadId, lock: LockId) {
+        self.end_interval();
+        let known = self.memory.known().map(|update| (update.address, update));
+        self.held.get_mut(&lock).expect("checked before").writes.extend(known);
+        self.done(thread, Outcome::Done);
+    }
+
+    /// Gives a lock that came to its thread, once no other thread here holds it.
+    pub(super) fn granted(&mut self, lock: LockId, granted: Granted) {
+        if !self.held.contains_key(&lock) {
+            return self.hold(lock, granted);
+        }
+        let waiting = self.waiting.get(&granted.thread).map(|waiting| waiting.call);
+        if matches!(waiting, Some(Call::Acquire(_, _, Patience::Try))) {
+            self.give_back(lock, granted);
+        } else {
+            self.granted.entry(lock).or_default().push_back(granted);
+        }
+    }
+
+    /// A lock that nobody here holds any more goes to who waits for it, if it came.
+    fn next_granted(&mut self, lock: LockId) {
+        if let Some(granted) = self.granted.get_mut(&lock).and_then(VecDeque::pop_front) {
+            self.hold(lock, granted);
+        }
+    }
+
+    fn hold(&mut self, lock: LockId, granted: Granted) {
+        let Granted { thread, mode, stamp, time, updates } = granted;
+        self.end_interval();
+        self.time = self.time.max(time + 1);
+        self.memory.receive(&updates);
+        self.keep_log(lock, &updates);
+        self.seen.insert(lock, stamp);
+        self.held.insert(lock, Held { thread, mode, writes: BTreeMap::new() });
+        self.done(thread, Outcome::Done);
+    }
+
+    /// Does without a lock that came, and not in time.
+    fn give_back(&mut self, lock: LockId, granted: Granted) {
+        self.keep_log(lock, &granted.updates);
+        if granted.mode == Mode::Exclusive {
+            let (time, updates, seen) = (granted.time, Vec::new(), 0);
+            let release = Message::Release { lock, time, updates, then_wait: None, seen };
+            self.send(self.lock_manager(lock), release);
+        }
+        self.done(granted.thread, Outcome::Busy);
+    }
+
+    /// Where the last holder keeps what was written under a lock: this node may be it.
+    fn keep_log(&mut self, lock: LockId, updates: &[Update]) {
+        if self.layout.scheme == Scheme::LogAtLastHolder {
+            self.logs.entry(lock).or_default().receive(updates);
+        }
+    }
+
+    pub(super) fn time_up(&mut self, number: u64) {
+        let mut waiting = self.waiting.iter();
+        let Some((&thread, waiting)) = waiting.find(|(_, waiting)| waiting.number == number) else {
+            return;
+        };
+        let (Call::Acquire(lock, ..) | Call::WaitOn(lock, _)) = waiting.call else { return };
+        if matches!(waiting.call, Call::WaitOn(..)) {
+            // It takes the lock again, as if it had been signalled.
+            return self.send(self.lock_manager(lock), Message::Awaken(lock, thread));
+        }
+        let came = self.granted.get_mut(&lock).and_then(|granted| {
+            let place = granted.iter().position(|granted| granted.thread == thread);
+            place.and_then(|place| granted.remove(place))
+        });
+        match came {
+            Some(granted) => self.give_back(lock, granted),
+            None => self.send(self.lock_manager(lock), Message::Cancel(lock, thread)),
+        }
+    }
+}

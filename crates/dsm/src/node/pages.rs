@@ -1,0 +1,70 @@
+//! A node's side of pages: owned ones that others ask for, and those it asks for before its program does.
+
+use super::Node;
+use crate::address::PageId;
+use crate::interface::{Action, Call};
+use crate::memory::Contents;
+use crate::message::Message;
+
+/// Pages asked for at a barrier at most: what credit lets a manager send at once.
+const AHEAD_MAX: usize = 256;
+
+impl Node {
+    /// The program uses a page whose copy was here already: when a barrier drops that, another one is asked for at once.
+    pub fn use_page(&mut self, page: PageId) {
+        if self.page_manager(page) != self.me {
+            self.used.insert(page);
+        }
+    }
+
+    /// The program uses no page any more: the next barrier is its last, and who has crossed that answers nobody.
+    pub fn use_no_page(&mut self) {
+        self.used.clear();
+    }
+
+    /// Ends the ownership of a page: its writes are noted again, and may have been made in this epoch.
+    pub(super) fn disown(&mut self, page: PageId) {
+        if self.memory.is_owned(page) && !self.disowning.contains_key(&page) {
+            // Who is at the barrier writes no more: what is taken now is the page as that barrier leaves it.
+            if !self.is_at_barrier() {
+                self.unnoted.insert(page);
+            }
+            self.disowning.insert(page, Vec::new());
+            self.actions.push(Action::Disown(page));
+        }
+    }
+
+    pub(super) fn disowned(&mut self, page: PageId, contents: Contents) {
+        let Some(asked) = self.disowning.remove(&page) else { return };
+        self.memory.disown(page, contents.clone());
+        asked.into_iter().for_each(|to| self.send(to, Message::Page(page, contents.clone())));
+        self.try_to_end();
+    }
+
+    /// Asks for pages that the program has used, as the barrier that is just crossed has dropped their copies: it will return when they are
+    /// here, and their managers, which cross it as well, answer sooner now than while their programs compute.
+    pub(super) fn ask_ahead(&mut self, pages: Vec<PageId>) {
+        for page in pages.into_iter().take(AHEAD_MAX) {
+            self.ahead.insert(page);
+            self.send(self.page_manager(page), Message::Fetch(page));
+        }
+    }
+
+    /// A page has come.
+    pub(super) fn came(&mut self, page: PageId, contents: Contents) {
+        if self.ahead.remove(&page) {
+            self.memory.install_ahead(page, contents);
+            return self.leave_barrier();
+        }
+        self.memory.install(page, contents);
+        self.all_done(|call| call == Call::Fetch(page));
+    }
+
+    /// Lets the program go on behind a barrier that is crossed, once the pages that it needs are here.
+    pub(super) fn leave_barrier(&mut self) {
+        self.crossed = !self.ahead.is_empty();
+        if !self.crossed {
+            self.all_done(|call| matches!(call, Call::Barrier(_)));
+        }
+    }
+}
