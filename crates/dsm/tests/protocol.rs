@@ -246,6 +246,28 @@ fn a_page_that_was_used_is_here_again_behind_the_barrier_that_drops_it() {
     assert_eq!(cluster.read(1), 3);
 }
 
+#[test]
+fn a_page_asked_of_its_owner_is_written_only_if_it_is_another_since() {
+    let mut cluster = Cluster::new(Scheme::LogAtManager);
+    let cross = |cluster: &mut Cluster| {
+        cluster.messages();
+        for node in 0..3 {
+            cluster.call(node, Call::Barrier(BarrierKind::SingleReadWrite));
+        }
+        cluster.sent.iter().filter(|one| matches!(one, Message::Fetch(_))).count()
+    };
+    cluster.write(0, 1);
+    cross(&mut cluster);
+    assert_eq!(cluster.read(1), 1, "asked of its owner");
+    assert_eq!(cross(&mut cluster), 0, "nobody wrote: the copy stays");
+    assert_eq!(cluster.nodes[1].read(WORD), Ok(1));
+    cluster.write(0, 2);
+    assert_eq!(cross(&mut cluster), 1, "asked of its owner, before that has left the barrier");
+    cluster.write(0, 3);
+    cross(&mut cluster);
+    assert_eq!(cluster.read(1), 3);
+}
+
 /// A cluster that has crossed a barrier but for node 1, to which the page that it used is on its way.
 fn on_its_way() -> (Cluster, Event) {
     let [mut cluster, _] = both();

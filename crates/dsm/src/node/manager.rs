@@ -207,16 +207,10 @@ impl Node {
             self.memory.take_master(page, contents);
             self.memory.refresh(page);
         }
-        let mut ahead = Vec::new();
-        for (page, writers) in &ending.written {
-            if writers[..] != [self.me] {
-                self.memory.drop_copy(*page);
-                if self.used.remove(page) && self.page_manager(*page) != self.me {
-                    ahead.push(*page);
-                }
-            }
-            self.memory.refresh(*page);
-        }
+        let others = ending.written.iter().filter(|(_, writers)| writers[..] != [self.me]);
+        let dropped: Vec<_> = others.map(|(page, _)| *page).collect();
+        dropped.iter().for_each(|page| self.memory.drop_copy(*page));
+        ending.written.iter().for_each(|(page, _)| self.memory.refresh(*page));
         self.take_ownership(&ending.written, ending.kind);
         self.memory.end_epoch();
         self.time = self.time.max(ending.time) + 1;
@@ -230,7 +224,7 @@ impl Node {
         }
         self.epoch += 1;
         self.begun.append(&mut self.early);
-        self.ask_ahead(ahead);
+        self.ask_ahead(&dropped);
         self.leave_barrier();
     }
 

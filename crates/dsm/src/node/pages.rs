@@ -25,10 +25,6 @@ impl Node {
     /// Ends the ownership of a page: its writes are noted again, and may have been made in this epoch.
     pub(super) fn disown(&mut self, page: PageId) {
         if self.memory.is_owned(page) && !self.disowning.contains_key(&page) {
-            // Who is at the barrier writes no more: what is taken now is the page as that barrier leaves it.
-            if !self.is_at_barrier() {
-                self.unnoted.insert(page);
-            }
             self.disowning.insert(page, Vec::new());
             self.actions.push(Action::Disown(page));
         }
@@ -36,16 +32,25 @@ impl Node {
 
     pub(super) fn disowned(&mut self, page: PageId, contents: Contents) {
         let Some(asked) = self.disowning.remove(&page) else { return };
+        // Who is at the barrier writes no more: what is taken now is the page as that barrier leaves it. And one that is as it was when it
+        // was taken into ownership was written by nobody: copies of it may stay.
+        let is_as_it_was = self.memory.master(page).is_some_and(|master| *master == contents);
+        if !self.is_at_barrier() && !is_as_it_was {
+            self.unnoted.insert(page);
+        }
         self.memory.disown(page, contents.clone());
         asked.into_iter().for_each(|to| self.send(to, Message::Page(page, contents.clone())));
         self.try_to_end();
     }
 
-    /// Asks for pages that the program has used, as the barrier that is just crossed has dropped their copies: it will return when they are
-    /// here, and their managers, which cross it as well, answer sooner now than while their programs compute.
-    pub(super) fn ask_ahead(&mut self, pages: Vec<PageId>) {
-        for page in pages.into_iter().take(AHEAD_MAX) {
-            self.ahead.insert(page);
+    /// Asks for those pages again that the program has used, of which the barrier that is just crossed has dropped the copies: it will return when they
+    /// are here, and their managers, which cross it as well, answer sooner now than while their programs compute.
+    pub(super) fn ask_ahead(&mut self, dropped: &[PageId]) {
+        let used = dropped.iter().filter(|page| self.used.remove(page));
+        let used: Vec<_> = used.copied().collect();
+        let elsewhere = used.into_iter().filter(|page| self.page_manager(*page) != self.me);
+        self.ahead = elsewhere.take(AHEAD_MAX).collect();
+        for page in self.ahead.clone() {
             self.send(self.page_manager(page), Message::Fetch(page));
         }
     }
