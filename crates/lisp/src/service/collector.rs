@@ -12,13 +12,16 @@ use crate::heap::{Cycle, Dead};
 use crate::system::kernel::{Kernel, Roots, lock};
 use crate::thread::lisp_thread::LispThread;
 use core::time::Duration;
-use kyocho_microprocess::{Microprocess, Priority, park};
+use kyocho_microprocess::{Microprocess, Priority, park, park_timeout};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::Instant;
 use std::sync::{Arc, Mutex};
 
 /// Objects that are scanned between two looks at what else there is to do: a millisecond or less.
 const SCANS: usize = 10_000;
+
+/// At most so often is there a collection for what sessions leave.
+const LEFT_AFTER: Duration = Duration::from_secs(1);
 
 /// The collector thread.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) struct Collector {
     wanted: AtomicBool,
     /// A collection is due; nobody is held up until it is over.
     due: AtomicBool,
+    /// What a session has left open shall be closed: one is due within [`LEFT_AFTER`].
+    left: AtomicBool,
     /// One goes on beside the threads.
     goes_on: AtomicBool,
     /// It shall end with the world stopped.
@@ -98,6 +103,13 @@ impl Collector {
         }
     }
 
+    /// A session has ended that left ports, sockets or programs: they are closed when they are found to be garbage, which may be long where nobody takes memory.
+    pub(crate) fn request_for_left(&self) {
+        if !self.left.swap(true, Ordering::AcqRel) {
+            super::wake(&self.microprocess);
+        }
+    }
+
     /// Sees that there will have been so many collections.
     pub(crate) fn request_until(&self, collections: u64) {
         if self.begun.load(Ordering::Acquire) < collections {
@@ -120,13 +132,21 @@ impl Collector {
     /// The thread's body: collects when asked, until the process ends.
     pub(crate) fn run(&self, kernel: &Kernel) {
         *lock(&self.microprocess) = Some(Microprocess::current());
+        let mut rests_until = Instant::now();
         loop {
-            let due = self.due.swap(false, Ordering::AcqRel);
+            let rest = rests_until.saturating_duration_since(Instant::now());
+            let left = self.left.load(Ordering::Acquire);
+            let due = self.due.swap(false, Ordering::AcqRel) || left && rest.is_zero();
             let wanted = self.wanted.swap(false, Ordering::AcqRel);
             if !due && !wanted {
-                park();
+                if left {
+                    park_timeout(rest)
+                } else {
+                    park()
+                }
                 continue;
             }
+            self.left.store(false, Ordering::Release);
             let attempt = Attempt::begin(self, kernel);
             let stood = if wanted || !kernel.heap.collects_beside() {
                 let begin = Instant::now();
@@ -136,6 +156,7 @@ impl Collector {
                 self.collect_beside(kernel)
             };
             drop(attempt);
+            rests_until = Instant::now() + LEFT_AFTER;
             kernel.policies.collected(kernel, stood);
         }
     }

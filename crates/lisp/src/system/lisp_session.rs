@@ -388,6 +388,10 @@ impl LispSession {
         *lock(&self.restored) = None;
         *lock(&self.interaction) = None;
         *lock(&self.main) = None;
+        let usage = self.account.usage();
+        if usage.ports + usage.sockets > 0 {
+            kernel.collector.request_for_left();
+        }
     }
 
     fn threads(&self, kernel: &Kernel) -> impl Iterator<Item = Arc<LispThread>> {
