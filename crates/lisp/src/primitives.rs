@@ -19,6 +19,7 @@ mod files;
 mod flame_graph;
 mod guardians;
 mod hash_tables;
+pub(crate) mod host_names;
 mod integers;
 mod list_parts;
 mod list_search;

@@ -1,10 +1,11 @@
 //! Stream sockets: TCP, and Unix sockets of this machine. What is read and written goes through ports.
 //!
 //! A connection's descriptors never block but in `poll`, outside the collector's world, so a thread that waits here can be
-//! ended. (Names of hosts are looked up by the C library, which cannot be interrupted.)
+//! ended.
 
 use super::Primitive;
 use super::call::Call;
+use super::host_names::look_up;
 use crate::account::{Countable, Held};
 use crate::heap::{ForeignObject, Mutator};
 use crate::port::{Content, Flush, Input, Output, Port, Tls, file_error, permit, waiting};
@@ -16,7 +17,7 @@ use kyocho_sys::poll::{self, Interest};
 use rustls::{ServerConfig, ServerConnection};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind};
-use std::net::{Shutdown, ToSocketAddrs};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -156,9 +157,9 @@ fn hold(m: &Mutator, who: &'static str) -> Result<Option<Held>> {
 pub(super) fn tcp_addresses(m: &Mutator, call: Call<'_>) -> Result<Vec<SockAddr>> {
     let host = call.string(0)?;
     let port = u16::try_from(call.fixnum(1)?).map_err(|_| call.outside(1, "0 <= port <= 65535"))?;
-    let found = waiting(m, || (host.as_str(), port).to_socket_addrs());
-    let found = found.map_err(|error| file_error(call.who(), &host, &error))?;
-    Ok(found.map(SockAddr::from).collect())
+    let found = look_up(m, &host, port, hold(m, call.who())?);
+    let found = found.map_err(|error| refused(call, &host, &error))?;
+    Ok(found.into_iter().map(SockAddr::from).collect())
 }
 
 /// A path, which is a file's.

@@ -1,7 +1,8 @@
 //! Sessions that would hurt others: whatever one does, it can be stopped, and the others go on.
 
-use super::sessions::{eval, in_background, interrupted, number_of, open, two};
+use super::sessions::{eval, in_background, interrupted, nap, number_of, open, two};
 use crate::account::Usage;
+use crate::primitives::host_names::silence;
 
 /// Each of these is let loose in one session, which is interrupted when another one has answered.
 fn can_be_stopped(prelude: &'static str, texts: &'static [&'static str]) {
@@ -141,6 +142,27 @@ fn a_thread_is_killed_in_every_state() {
         assert!(!page.text().contains("in thread"), "none of them failed: {}", page.text());
         drop(a);
         assert_eq!(ada.usage(), Usage::default());
+    });
+}
+
+#[test]
+fn looking_up_a_host_can_be_ended() {
+    two(|system, ada, _| {
+        let (mut a, _) = open(&system, &ada);
+        let text = format!("(define t (spawn (lambda () (tcp-connect \"{}\" 80))))", silence::NAME);
+        eval(&mut a, &text);
+        while ada.usage().sockets == 0 {
+            nap();
+        }
+        let ended = "(thread-terminate! t) (guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t))";
+        assert_eq!(eval(&mut a, ended), "ended");
+        assert_eq!(ada.usage().sockets, 1, "it goes on, and counts");
+        silence::end();
+        while ada.usage().sockets > 0 {
+            nap();
+        }
+        let again = format!("(tcp-connect \"{}\" 80)", silence::NAME);
+        assert!(eval(&mut a, &again).contains("tcp-connect: silent.test"));
     });
 }
 
