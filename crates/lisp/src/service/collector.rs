@@ -70,12 +70,18 @@ impl Drop for Attempt<'_> {
     }
 }
 
+/// Until somebody wakes this thread; for this long at most.
+fn rest_for(limit: Option<Duration>) {
+    limit.map_or_else(park, park_timeout);
+}
+
 impl Collector {
     /// For so many virtual processors.
     pub(crate) fn new(virtual_processors: usize) -> Self {
         Self {
             wanted: AtomicBool::new(false),
             due: AtomicBool::new(false),
+            left: AtomicBool::new(false),
             goes_on: AtomicBool::new(false),
             hurried: Arc::default(),
             begun: AtomicU64::new(0),
@@ -139,11 +145,7 @@ impl Collector {
             let due = self.due.swap(false, Ordering::AcqRel) || left && rest.is_zero();
             let wanted = self.wanted.swap(false, Ordering::AcqRel);
             if !due && !wanted {
-                if left {
-                    park_timeout(rest)
-                } else {
-                    park()
-                }
+                rest_for(left.then_some(rest));
                 continue;
             }
             self.left.store(false, Ordering::Release);
