@@ -21,7 +21,7 @@ const RUN_SECONDS_MAX: u32 = 300;
 /// A line of the report: the figure, what it is, its unit, its mark.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
-const LINES: [Line; 47] = [
+const LINES: [Line; 55] = [
     ("figure-1-worker", "figure 1 (1), a worker manages: old scheme over new", "ratio", ">= 1.6"),
     ("figure-1-worker-us", "an increment by the new", "us", ""),
     ("figure-1-worker-messages", "its messages", "", "<= 4"),
@@ -96,24 +96,53 @@ const LINES: [Line; 47] = [
         ">= 1.8",
     ),
     ("sor-single-mpi-share", "of its time spent noticing writes", "%", "<= 3"),
+    (
+        "mpi-memory-barrier-shm",
+        "a barrier of two nodes by shared memory over it",
+        "ratio",
+        "<= 1.5",
+    ),
+    ("mpi-memory-lock-shm", "a turn of two nodes by shared memory over MPI's window", "ratio", ""),
+    (
+        "mpi-memory-sor-shm",
+        "SOR in MPI, over shared memory, over that on 2 nodes by shared memory",
+        "ratio",
+        ">= 0.9",
+    ),
+    ("water-shm", "figure 4, nodes connected by shared memory", "ratio", ""),
+    ("water-shm-threads", "2 kernel threads over this", "ratio", ">= 0.8"),
+    ("sor-ordinary-shm", "figure 5, ordinary barrier, by shared memory", "ratio", ""),
+    ("sor-single-shm", "the same with the single-read-write barrier", "ratio", ">= 1.8"),
+    ("sor-single-shm-share", "of its time spent noticing writes", "%", "<= 3"),
     ("water-hosts", "figure 4 on two hosts: sequential over this", "ratio", ""),
     ("sor-ordinary-hosts", "figure 5 on two hosts, ordinary barrier", "ratio", ""),
     ("sor-single-hosts", "figure 5 on two hosts, single-read-write barrier", "ratio", ""),
 ];
 
+/// Nodes connected by TCP, and by memory that they share.
+const TCP: [&str; 2] = ["--transport", "tcp"];
+const SHM: [&str; 2] = ["--transport", "shm"];
+
 /// A program of the paper's figures: how its figures are called, options of `kyocho dsm run`, the program and its words.
 type Run = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const RUNS: [Run; 5] = [
-    ("water", &[], &["water", "1728", "2"]),
-    ("sor-ordinary", &[], &["sor", "1024", "1536", "100", "ordinary"]),
-    ("sor-single", &[], &["sor", "1024", "1536", "100", "single"]),
+const RUNS: [Run; 8] = [
+    ("water", &TCP, &["water", "1728", "2"]),
+    ("sor-ordinary", &TCP, &["sor", "1024", "1536", "100", "ordinary"]),
+    ("sor-single", &TCP, &["sor", "1024", "1536", "100", "single"]),
     (
         "sor-ordinary-traps",
-        &["--detection", "protect"],
+        &["--transport", "tcp", "--detection", "protect"],
         &["sor", "1024", "1536", "100", "ordinary"],
     ),
-    ("sor-single-traps", &["--detection", "protect"], &["sor", "1024", "1536", "100", "single"]),
+    (
+        "sor-single-traps",
+        &["--transport", "tcp", "--detection", "protect"],
+        &["sor", "1024", "1536", "100", "single"],
+    ),
+    ("water-shm", &SHM, &["water", "1728", "2"]),
+    ("sor-ordinary-shm", &SHM, &["sor", "1024", "1536", "100", "ordinary"]),
+    ("sor-single-shm", &SHM, &["sor", "1024", "1536", "100", "single"]),
 ];
 
 /// The same connected by MPI.
@@ -223,22 +252,30 @@ impl Programs {
         all: &[(String, f64)],
     ) -> Result<Vec<(String, f64)>, String> {
         let node = [self.locks_and_pages.as_os_str(), "node".as_ref(), turns.as_ref()];
-        let mut command = process::limited(&self.kyocho, RUN_SECONDS_MAX);
-        let run = process::run(command.args(["dsm", "run", "-n", "2", "--"]).args(node))?;
-        let (tcp, by_tcp) = (mpi.alone(mpi::Network::Tcp, turns)?, figures_of(&run.output));
+        let connected = |how: &[&str]| {
+            let mut command = process::limited(&self.kyocho, RUN_SECONDS_MAX);
+            let command = command.args(["dsm", "run", "-n", "2"]).args(how).arg("--").args(node);
+            process::run(command).map(|run| figures_of(&run.output))
+        };
+        let (by_tcp, by_memory) = (connected(&TCP)?, connected(&SHM)?);
+        let tcp = mpi.alone(mpi::Network::Tcp, turns)?;
         let memory = mpi.alone(mpi::Network::Memory, turns)?;
         let by_mpi = figures_of(&mpi.nodes(&self.kyocho, &node)?);
-        let sor = value(all, "sor-single-round-us").zip(value(&tcp, "mpi-sor-round-us"));
+        let sor =
+            |nodes: &str, mpi: &[_]| Some(value(mpi, "mpi-sor-round-us")? / value(all, nodes)?);
         let over = |nodes: &[_], mpi: &[_], what: &str| {
             Some(value(nodes, &format!("node-{what}-us"))? / value(mpi, &format!("mpi-{what}-us"))?)
         };
         let ratios = [
             ("mpi-barrier", over(&by_tcp, &tcp, "barrier")),
             ("mpi-lock", over(&by_tcp, &tcp, "lock")),
-            ("mpi-sor-nodes", sor.map(|(nodes, mpi)| mpi / nodes)),
+            ("mpi-sor-nodes", sor("sor-single-round-us", &tcp)),
             ("mpi-memory-barrier-us", value(&memory, "mpi-barrier-us")),
             ("mpi-memory-barrier", over(&by_mpi, &memory, "barrier")),
             ("mpi-memory-lock", over(&by_mpi, &memory, "lock")),
+            ("mpi-memory-barrier-shm", over(&by_memory, &memory, "barrier")),
+            ("mpi-memory-lock-shm", over(&by_memory, &memory, "lock")),
+            ("mpi-memory-sor-shm", sor("sor-single-shm-round-us", &memory)),
         ];
         let ratios = ratios.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let mut figures: Vec<_> = tcp.iter().cloned().chain(ratios).collect();
