@@ -20,12 +20,14 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/gates.scm", include_str!("prelude/gates.scm")),
     ("prelude/threads.scm", include_str!("prelude/threads.scm")),
     ("prelude/policies.scm", include_str!("prelude/policies.scm")),
+    ("prelude/prompts.scm", include_str!("prelude/prompts.scm")),
     ("prelude/debugger.scm", include_str!("prelude/debugger.scm")),
     ("prelude/tools.scm", include_str!("prelude/tools.scm")),
 ];
 
 /// Libraries that are read when they are first imported: name, source, text.
 pub(crate) const LIBRARIES: &[(&str, &str, &str)] = &[
+    ("(kyocho control)", "prelude/kyocho/control.sld", include_str!("prelude/kyocho/control.sld")),
     ("(kyocho dsm)", "prelude/dsm.sld", include_str!("prelude/dsm.sld")),
     ("(kyocho json)", "prelude/kyocho/json.sld", include_str!("prelude/kyocho/json.sld")),
     ("(kyocho mailbox)", "prelude/kyocho/mailbox.sld", include_str!("prelude/kyocho/mailbox.sld")),

@@ -24,6 +24,7 @@ const PROGRAMS: &[&str] = &[
     "strings",
     "vectors",
     "control",
+    "delimited",
     "exceptions",
     "ports",
     "system",

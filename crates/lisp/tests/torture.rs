@@ -14,8 +14,16 @@ const WATCHDOG_SECONDS: u64 = 900;
 /// With a collection at every taking, a loop that conses and calls primitives collects once a turn:
 /// what has loops of a hundred thousand turns takes minutes. These run with every second one only,
 /// in both phases.
-const LONG: &[&str] =
-    &["equivalence", "exceptions", "expressions", "hash-tables", "lists", "ports", "vectors"];
+const LONG: &[&str] = &[
+    "delimited",
+    "equivalence",
+    "exceptions",
+    "expressions",
+    "hash-tables",
+    "lists",
+    "ports",
+    "vectors",
+];
 
 /// Libraries that are Scheme alone: long programs that do nothing below Scheme that the others do not. And lists that every
 /// collection has to mark.

@@ -22,6 +22,17 @@ use crate::value::Value;
 /// Payload words of a segment before its frames: the live count and three values.
 pub(super) const SEGMENT_HEAD: usize = 4;
 
+impl Underflow {
+    /// What the segment's own frames rest on.
+    fn next(self) -> Self {
+        Self {
+            segment: self.segment.field_at(1),
+            length: self.segment.field_at(2).as_fixnum().unwrap_or(0) as usize,
+            pc: Pc::from_word(self.segment.payload_word(3)),
+        }
+    }
+}
+
 impl Machine {
     /// Moves the frames below `frame` into a segment. The stack is empty then: its first frame is
     /// the caller's to fill.
@@ -94,6 +105,62 @@ impl Machine {
         Next { pc: Pc::underflow(), frame: base }
     }
 
+    /// Puts the frames between two continuations, `base` and a later one that goes on to it, on top of
+    /// what `frame` returns to; the first frame above them, with nothing in it but its return.
+    ///
+    /// The segments between are copied, each linked to the one before: a cost in the frames' size. None
+    /// of the copied words knows where it lies.
+    ///
+    /// # Errors
+    /// No memory; `end` does not go on to `base`.
+    pub(super) fn splice(&mut self, frame: Frame, base: Value, end: Value) -> Result<Frame, Raise> {
+        let bottom_of = |value: Value| (value.field_at(1), value.field_at(2).as_fixnum());
+        let target = bottom_of(base);
+        let mut between = Vec::new();
+        let mut link = Underflow {
+            segment: end.field_at(1),
+            length: end.field_at(2).as_fixnum().unwrap_or(0) as usize,
+            pc: Pc::from_word(end.payload_word(3)),
+        };
+        while (link.segment, Some(link.length as i64)) != target {
+            if !link.segment.is_object() {
+                let message = "continuation: it does not go on to this prompt";
+                return Err(Raise::error(message, Vec::new()));
+            }
+            between.push(link);
+            link = link.next();
+        }
+        let before = self.underflow;
+        self.spill(frame)?;
+        while let Some(link) = between.pop() {
+            match self.copy_segment(link) {
+                Ok(copy) => self.underflow = Underflow { segment: copy, ..link },
+                Err(raise) => {
+                    self.underflow = before;
+                    return Err(raise);
+                }
+            }
+        }
+        let bottom = self.stack.bottom();
+        bottom.set_return_pc(Pc::underflow());
+        Ok(bottom)
+    }
+
+    /// A copy of a segment's first frames, which goes on to where the machine does.
+    fn copy_segment(&mut self, link: Underflow) -> Result<Value, Raise> {
+        let words = SEGMENT_HEAD + link.length;
+        let oom = |_| Raise::out_of_memory();
+        let copy = self.mutator.object(Kind::Segment, 0, words).map_err(oom)?;
+        copy.set_payload_word(0, Value::fixnum(words as i64 - 1).to_word());
+        copy.set_payload_word(1, self.underflow.segment.to_word());
+        copy.set_payload_word(2, Value::fixnum(self.underflow.length as i64).to_word());
+        copy.set_payload_word(3, self.underflow.pc.to_word());
+        for i in SEGMENT_HEAD..words {
+            copy.set_payload_word(i, link.segment.payload_word(i));
+        }
+        Ok(copy)
+    }
+
     /// A value was returned through the bottom of the stack: it stands in the first word.
     #[cold]
     #[inline(never)]
@@ -113,11 +180,7 @@ impl Machine {
             self.stack.put(i, segment.field_at(SEGMENT_HEAD + from + i));
         }
         self.underflow = if from == 0 {
-            Underflow {
-                segment: segment.field_at(1),
-                length: segment.field_at(2).as_fixnum().unwrap_or(0) as usize,
-                pc: Pc::from_word(segment.payload_word(3)),
-            }
+            self.underflow.next()
         } else {
             let pc = Pc::from_word(segment.payload_word(SEGMENT_HEAD + from));
             Underflow { segment, length: from, pc }

@@ -120,6 +120,12 @@ const TABLE: &[Procedure] = &[
     Procedure::new("%reinstate", 2, Some(2), |m, frame, _| {
         Ok(Control::Go(m.reinstate(frame.get(0), frame.get(1))))
     }),
+    Procedure::new("%splice", 3, Some(3), |m, frame, _| {
+        let (base, end, thunk) = (frame.get(0), frame.get(1), frame.get(2));
+        let bottom = m.splice(frame, base, end)?;
+        bottom.set_value(-1, thunk);
+        Ok(Control::Call(bottom, 0))
+    }),
     Procedure::new("%uncaught", 1, Some(1), |_, frame, _| {
         Ok(Control::Stop(Exit::Uncaught(frame.get(0))))
     }),

@@ -61,31 +61,27 @@
         ((cadr winder))
         (%unwind-terminated))))
 
-;; Exceptions: the handlers are part of every continuation; a handler runs under the outer ones.
-
-(define (%with-handlers handlers thunk)
-  (let ((outer (%handlers)))
-    (%set-handlers! handlers)
-    (let ((result (thunk)))
-      (%set-handlers! outer)
-      result)))
+;; Exceptions: the handlers are part of every continuation; a handler runs under the outer ones. Frames take their
+;; own off and put them back, whatever is below: a composable continuation (prompts.scm) runs them over others.
 
 (define (with-exception-handler handler thunk)
   (if (not (procedure? handler))
       (error "with-exception-handler: the handler must be a procedure" handler))
-  (%with-handlers (cons handler (%handlers)) thunk))
+  (%set-handlers! (cons handler (%handlers)))
+  (let ((result (thunk)))
+    (%set-handlers! (cdr (%handlers)))
+    result))
 
 (define (%raise object continuable?)
   (let ((handlers (%handlers)))
     (if (null? handlers)
         (%uncaught object)
-        (let ((result
-               (%with-handlers (cdr handlers)
-                               (lambda () ((car handlers) object)))))
-          (if continuable?
-              result
-              (%with-handlers (cdr handlers)
-                              (lambda () (%raise (%raise-secondary object) #f))))))))
+        (let ((handler (car handlers)))
+          (%set-handlers! (cdr handlers))
+          (let* ((returned (handler object))
+                 (result (if continuable? returned (%raise (%raise-secondary object) #f))))
+            (%set-handlers! (cons handler (%handlers)))
+            result)))))
 
 (define (raise object) (%raise object #f))
 (define (raise-continuable object) (%raise object #t))
@@ -118,10 +114,10 @@
 (define (%parameterize bindings thunk)
   (let loop ((bindings bindings) (new '()))
     (if (null? bindings)
-        (let ((outer (%parameters)))
-          (%set-parameters! (append new outer))
+        (let ((count (length new)))
+          (%set-parameters! (append new (%parameters)))
           (let ((result (thunk)))
-            (%set-parameters! outer)
+            (%set-parameters! (list-tail (%parameters) count))
             result))
         (let ((parameter (caar bindings)) (value (cdar bindings)))
           (if (not (%parameter? parameter))
