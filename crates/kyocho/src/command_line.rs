@@ -270,9 +270,19 @@ pub(crate) struct SystemArguments {
     /// Most memory the Lisp heap may take, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(8..), default_value_t = 4096, global = true)]
     memory: u32,
-    /// A folder to look for libraries in, as (a b) in DIR/a/b.sld; may be given several times.
-    #[arg(short = 'L', long = "library-path", value_name = "DIR", global = true)]
+    /// A folder to look for libraries in, as (a b) in DIR/a/b.sld; may be given several times. Those of `KYOCHO_LIBRARY_PATH`, with
+    /// colons between, come after; the folder of the program comes last.
+    #[arg(
+        short = 'L',
+        visible_short_alias = 'I',
+        long = "library-path",
+        value_name = "DIR",
+        global = true
+    )]
     library_path: Vec<PathBuf>,
+    /// A package whose libraries can be imported, as snow-fort.org has them; may be given several times.
+    #[arg(long = "package", value_name = "FILE.tgz", global = true)]
+    packages: Vec<PathBuf>,
     /// A world that `(save-image FILE)` has saved, to begin with.
     #[arg(long, value_name = "FILE", global = true)]
     image: Option<PathBuf>,
@@ -298,6 +308,12 @@ fn cell_cache(text: &str) -> Result<CellCache, String> {
     }
 }
 
+/// The folders that the environment names; an empty name is none.
+fn library_path_of_environment() -> Vec<PathBuf> {
+    let path = std::env::var_os("KYOCHO_LIBRARY_PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty()).collect()
+}
+
 impl SystemArguments {
     pub(crate) fn to_options(&self) -> Options {
         Options {
@@ -308,7 +324,13 @@ impl SystemArguments {
             cell_cache: self.cell_cache,
             memory_max_bytes: self.memory as usize * 1024 * 1024,
             virtual_processors: self.virtual_processors.map(usize::from),
-            library_path: self.library_path.clone(),
+            library_path: self
+                .library_path
+                .iter()
+                .cloned()
+                .chain(library_path_of_environment())
+                .collect(),
+            packages: self.packages.clone(),
             image: self.image.clone(),
             control: true,
             ..Options::default()

@@ -12,6 +12,7 @@ pub mod heap;
 mod image;
 mod machine;
 pub mod number;
+pub mod package;
 pub mod port;
 mod prelude;
 pub mod primitives;

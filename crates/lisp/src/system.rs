@@ -67,6 +67,8 @@ pub struct Options {
     pub control: bool,
     /// Folders where libraries are looked for.
     pub library_path: Vec<PathBuf>,
+    /// Archives whose libraries can be imported: see [`crate::package`].
+    pub packages: Vec<PathBuf>,
     /// The world to begin with: [`System::load_image`] of it.
     pub image: Option<PathBuf>,
     /// For tests: collections that only a count asks for.
@@ -88,6 +90,7 @@ impl Default for Options {
             integer_bits_max: INTEGER_BITS_MAX,
             control: false,
             library_path: Vec::new(),
+            packages: Vec::new(),
             image: None,
             torture: None,
             script: None,
@@ -113,6 +116,8 @@ pub enum BootError {
     Host(std::io::Error),
     /// The prelude failed: the report says where.
     Prelude(Report),
+    /// The package at this path is none, for this reason.
+    Package(PathBuf, String),
 }
 
 impl fmt::Display for BootError {
@@ -120,6 +125,7 @@ impl fmt::Display for BootError {
         match self {
             Self::Host(error) => write!(f, "the host refuses: {error}"),
             Self::Prelude(report) => write!(f, "the prelude does not run: {report}"),
+            Self::Package(path, reason) => write!(f, "{}: {reason}", path.display()),
         }
     }
 }

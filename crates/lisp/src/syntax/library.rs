@@ -90,6 +90,30 @@ impl World {
         self.libraries.contains_key(&name.written) || self.library_file(&name).is_some()
     }
 
+    /// Makes known what these definitions define, all or, where one may not be, none; their names.
+    pub(super) fn declare_all(&mut self, definitions: &[Datum]) -> Result<Vec<Datum>> {
+        let mut declared = Vec::new();
+        for definition in definitions {
+            let name = library_name_of(definition)?.written;
+            let taken = match self.libraries.get(&name) {
+                Some(Library::BuiltIn(_) | Library::Text(..)) => "is built in",
+                Some(Library::Loading | Library::Loaded { .. }) => "is loaded already",
+                Some(Library::Declared(_)) | None => "",
+            };
+            if !taken.is_empty() {
+                let message = format!("library {name} {taken}");
+                return Err(SyntaxError::new(definition.span, message).expected("another name"));
+            }
+            declared.push((name, definition.clone()));
+        }
+        let names = declared.iter().filter_map(|(_, form)| form.elements().nth(1).cloned());
+        let names = names.collect();
+        for (name, definition) in declared {
+            self.libraries.insert(name, Library::Declared(definition));
+        }
+        Ok(names)
+    }
+
     fn library_file(&self, name: &LibraryName) -> Option<PathBuf> {
         let file = name.file.as_ref()?;
         self.library_path().iter().map(|folder| folder.join(file)).find(|path| path.is_file())

@@ -17,6 +17,7 @@ use super::expander::{Expander, TopLevel};
 use super::library::{self, Library};
 use super::reader::read_all;
 use super::special::SPECIALS;
+use crate::package::Package;
 use crate::symbol::Symbol;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use std::sync::{Arc, Weak};
 pub const FEATURES: &[&str] = &[
     "r7rs",
     "exact-closed",
+    "exact-complex",
     "ratios",
     "ieee-float",
     "full-unicode",
@@ -57,6 +59,7 @@ pub struct World {
     /// Libraries whose bodies the expansion in progress has put before its own form.
     pub(super) queued: HashSet<Arc<str>>,
     library_path: Vec<PathBuf>,
+    packages: Vec<Arc<Package>>,
     stack_bytes_max: usize,
     reads_files: bool,
 }
@@ -91,6 +94,7 @@ impl World {
             libraries: HashMap::new(),
             queued: HashSet::new(),
             library_path: Vec::new(),
+            packages: Vec::new(),
             stack_bytes_max: STACK_BYTES_MAX,
             reads_files: true,
         };
@@ -105,7 +109,13 @@ impl World {
     pub fn beside(&self, reads_files: bool) -> Self {
         let other = Self::over(Arc::default(), Arc::clone(&self.system));
         let library_path = self.library_path.clone();
-        Self { library_path, stack_bytes_max: self.stack_bytes_max, reads_files, ..other }
+        let mut other =
+            Self { library_path, stack_bytes_max: self.stack_bytes_max, reads_files, ..other };
+        for package in &self.packages {
+            // What the system has taken, everybody can: nothing is loaded there yet.
+            let _ = other.add_package(Arc::clone(package));
+        }
+        other
     }
 
     /// The derived forms that are macros: part of the program text, so they cannot be wrong.
@@ -213,6 +223,22 @@ impl World {
 
     pub(super) fn library_path(&self) -> &[PathBuf] {
         &self.library_path
+    }
+
+    /// Makes a package's libraries known, and gives their names. Those of one that was added before give way.
+    ///
+    /// # Errors
+    /// One of them is built in, or loaded already.
+    pub fn add_package(&mut self, package: Arc<Package>) -> Result<Vec<Datum>, SyntaxError> {
+        let names = self.declare_all(&package.definitions)?;
+        self.packages.push(package);
+        Ok(names)
+    }
+
+    /// What a package has as the file at `path`.
+    pub(super) fn packed_file(&self, path: &Path) -> Option<&[u8]> {
+        let found = self.packages.iter().rev().find_map(|package| package.files.get(path));
+        found.map(Vec::as_slice)
     }
 
     /// How much native stack an expansion may use: at most what its caller has left.

@@ -1,6 +1,7 @@
 //! Booting: the runtime's kernel thread, `init`, the services, the prelude; and how evaluations begin.
 
 use crate::heap::{Heap, Limits, Mutator};
+use crate::package::Package;
 use crate::prelude;
 use crate::raise;
 use crate::report::Report;
@@ -186,6 +187,13 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     say("watchdog", "policies in Lisp answer in time, terminated threads end".to_owned());
     load_prelude(&kernel).map_err(BootError::Prelude)?;
     kernel.note_booted();
+    for path in &kernel.options.packages {
+        let package = Package::open(path).map(Arc::new);
+        let package =
+            package.map_err(|error| BootError::Package(path.clone(), error.to_string()))?;
+        let added = lock(&kernel.base.world).add_package(package);
+        added.map_err(|error| BootError::Package(path.clone(), error.to_string()))?;
+    }
     for folder in &kernel.options.library_path {
         lock(&kernel.base.world).add_library_folder(folder);
     }

@@ -4,8 +4,9 @@ use crate::heap::ForeignObject;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::machine::{Exit, Machine};
+use crate::package::Package;
 use crate::raise::{Raise, Result};
-use crate::syntax::datum::Span;
+use crate::syntax::datum::{Datum, Span};
 use crate::syntax::environment::Environment;
 use crate::syntax::source;
 use crate::system::datum_of::datum_of;
@@ -27,6 +28,7 @@ pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("%next-form", 1, Some(1), next_form),
     Procedure::new("%source-of-datum", 2, Some(2), source_of_datum),
     Procedure::new("%source-of-file", 2, Some(2), source_of_file),
+    Procedure::new("load-package", 1, Some(1), load_package),
     Procedure::new("%source-of-imports", 1, Some(1), source_of_imports),
     Procedure::new("%source-environment", 1, Some(1), source_environment),
     Procedure::new("interaction-environment", 0, Some(0), interaction_environment),
@@ -115,6 +117,26 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
     })?;
     let source = Source::new(environment, read_all(&text, &path));
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
+}
+
+/// `(load-package "FILE.tgz")`: its libraries can be imported from now on; their names.
+fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let path = crate::text::to_rust(frame.get(0))
+        .ok_or_else(|| Raise::wrong_type("load-package", 1, "string", frame.get(0)))?;
+    crate::port::permit(&machine.mutator, "load-package", &path)?;
+    let package = machine.outside(frame, count, || Package::open(Path::new(&path)))?;
+    let package = package.map_err(|error| {
+        let (reason, closed_output) = (error.to_string(), false);
+        Raise::new(crate::raise::Cause::File {
+            who: "load-package",
+            path: path.clone(),
+            reason,
+            closed_output,
+        })
+    })?;
+    let added = lock(&machine.thread()?.session.world).add_package(Arc::new(package));
+    let names = Datum::list(added.map_err(Raise::syntax)?, Span::default());
+    Ok(Control::Value(machine.mutator.literal(&names)?))
 }
 
 /// `(%source-of-imports list)`: what `(environment import-set ...)` must run.

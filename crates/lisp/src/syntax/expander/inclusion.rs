@@ -49,12 +49,15 @@ impl Expander<'_> {
                 return Err(SyntaxError::new(form.span, message));
             }
             let path = source::folder(form.span).join(path);
-            if !self.world.may_read(&path) {
+            if self.world.packed_file(&path).is_none() && !self.world.may_read(&path) {
                 let message = format!("this user may not include {}", path.display());
                 return Err(SyntaxError::new(name.span, message)
                     .expected("a file in a library folder of the system"));
             }
-            let text = source::read_file(&path, name.span)?;
+            let text = match self.world.packed_file(&path) {
+                Some(bytes) => source::read_stream(bytes, &path.to_string_lossy(), name.span)?,
+                None => source::read_file(&path, name.span)?,
+            };
             let mut reader = Reader::of_text(&text, source::register(&path.to_string_lossy()));
             reader.fold_case(fold_case);
             while let Some(datum) = reader
