@@ -47,6 +47,7 @@ const PROGRAMS: &[&str] = &[
     "srfi-124",
     "srfi-125",
     "weak-tables",
+    "guardians",
     "srfi-128",
     "srfi-133",
     "srfi-158",
