@@ -104,10 +104,11 @@ impl Marks {
         load(&self.starts[granule / 64]) & 1 << (granule % 64) != 0
     }
 
-    /// Covers the lines beyond the first of an object of `bytes` at `offset`, within its block.
+    /// Covers the lines beyond the first of an object of `bytes` at `offset`, as far as the tables reach: one made while a cycle goes on may
+    /// begin in a block that was there at its beginning and end in one that was not, which is covered whole at the cycle's end.
     pub(crate) fn cover(&self, offset: usize, bytes: usize, company: Company) {
         let first = offset / LINE_BYTES + 1;
-        let last = (offset + bytes - 1) / LINE_BYTES;
+        let last = ((offset + bytes - 1) / LINE_BYTES).min(self.covered.len() * 64 - 1);
         for line in first..=last {
             set_bits(&self.covered[line / 64], 1 << (line % 64), company);
         }

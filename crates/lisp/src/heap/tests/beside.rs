@@ -1,6 +1,9 @@
 //! A cycle beside the program: what it must not lose, one thing at a time. Freed memory is overwritten.
 
 use super::{mutator, small};
+use crate::heap::marks::BLOCK_BYTES;
+use crate::heap::object::GRANULE_BYTES;
+use crate::heap::word::WORD_BYTES;
 use crate::heap::{Limits, Mutator, Torture};
 use crate::value::Value;
 
@@ -81,4 +84,32 @@ fn what_is_made_in_a_cycle_outlives_it() {
     assert!(is_whole(short, 1) && later.iter().all(|&vector| is_whole(vector, 2)));
     assert_eq!(large.vector_ref(4999), Some(short));
     assert_eq!(pair.car(), Some(Value::fixnum(3)));
+}
+
+#[test]
+fn what_is_made_in_a_cycle_may_lie_astride_the_end_of_what_was_there_before() {
+    const WORDS: usize = 1200;
+    let mut m = poisoned();
+    let base = crate::heap::lock(&m.heap.space).base();
+    let block_of = |address: usize| (address - base) / BLOCK_BYTES;
+    let holder = m.vector(1, Value::NIL).unwrap();
+    m.heap.collect(|marker| marker.mark(holder));
+    let made = while_unmarked(&mut m, holder, |m| {
+        let blocks = crate::heap::lock(&m.heap.space).states.len();
+        // The rest of the last block, and new ones behind it, side by side.
+        m.heap.refill(&m.cells, 1, 2 * BLOCK_BYTES / GRANULE_BYTES).unwrap();
+        let astride = core::iter::repeat_with(|| m.vector(WORDS, Value::TRUE).unwrap())
+            .take(12)
+            .find(|it| {
+                let last = block_of(it.address() + WORDS * WORD_BYTES);
+                block_of(it.address()) < blocks && last >= blocks
+            })
+            .expect("a vector lies across the end");
+        // So the marker comes by.
+        assert!(holder.set_field(0, astride));
+        astride
+    });
+    for i in 0..WORDS {
+        assert_eq!(made.vector_ref(i), Some(Value::TRUE), "element {i}");
+    }
 }
