@@ -26,6 +26,7 @@ const PROGRAMS: &[&str] = &[
     "control",
     "delimited",
     "exceptions",
+    "errors",
     "ports",
     "system",
     "srfi-syntax",
