@@ -394,3 +394,56 @@ fn a_world_that_was_saved_is_there_in_the_next_system() {
     assert_eq!((text(&refused.stdout).as_str(), refused.status.code()), ("", Some(1)));
     assert!(text(&refused.stderr).contains("or was changed since"), "{}", text(&refused.stderr));
 }
+
+#[test]
+fn libraries_come_from_folders_and_packages() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libraries");
+    for (file, source) in [
+        (
+            "given/from/flag.sld",
+            "(define-library (from flag) (export a) (import (scheme base)) (begin (define a 1)))",
+        ),
+        (
+            "named/from/variable.sld",
+            "(define-library (from variable) (export b) (import (scheme base)) (begin (define b 2)))",
+        ),
+        (
+            "packed-1.0/package.scm",
+            "(package (library (name (from package)) (path \"from/package.sld\")))",
+        ),
+        (
+            "packed-1.0/from/package.sld",
+            "(define-library (from package) (export c) (import (scheme base)) (begin (define c 3)))",
+        ),
+    ] {
+        let path = folder.join(file);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders can be made");
+        std::fs::write(path, source).expect("the test's folder can be written");
+    }
+    let archive = folder.join("packed.tgz");
+    let packed = Command::new("tar")
+        .arg("-czf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(&folder)
+        .arg("packed-1.0")
+        .status();
+    assert!(packed.expect("tar starts").success());
+    let source = b"(import (scheme base) (scheme write) (from flag) (from variable) (from package)) (display (list a b c))";
+    let path = program("libraries-of-all-kinds", source);
+    let output = kyocho()
+        .env("KYOCHO_LIBRARY_PATH", format!("/no/such/folder::{}", folder.join("named").display()))
+        .arg("run")
+        .arg("-I")
+        .arg(folder.join("given"))
+        .arg("--package")
+        .arg(&archive)
+        .arg(&path)
+        .output()
+        .expect("kyocho starts");
+    assert_eq!(text(&output.stdout), "(1 2 3)", "{}", text(&output.stderr));
+    let nonsense =
+        kyocho().arg("run").arg("--package").arg(&path).arg(&path).output().expect("kyocho starts");
+    assert_eq!(nonsense.status.code(), Some(1));
+    assert!(text(&nonsense.stderr).contains("no gzipped tar"), "{}", text(&nonsense.stderr));
+}
