@@ -242,8 +242,8 @@ global_asm!(
     "2: lock inc dword ptr [{local} + 8]",
     "syscall",
     "test rax, rax",
-    "jz 4f",
     "js 3f",
+    "jz 4f",
     "test edi, 0x4000", // CLONE_VFORK: as above. Others share for good
     "jz 4f",
     "3: lock dec dword ptr [{local} + 8]",

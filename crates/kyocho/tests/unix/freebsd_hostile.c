@@ -33,7 +33,7 @@ static void print(const char *name, long value) {
     call(WRITE, 1, (long)(text + at), 64 - at, 0, 0, 0);
 }
 
-/* The library's own instruction for calls of the host, which returns behind it. */
+/* The library's own instruction for calls of the host, which returns behind it. No other place in these pages looks so. */
 static const unsigned char *find_gate(void) {
     static const unsigned char wanted[] = {0x0f, 0x05, 0x48, 0x85, 0xc0, 0x74};
     for (const unsigned char *at = (void *)0x10200; at < (unsigned char *)0x1b000; at++) {
