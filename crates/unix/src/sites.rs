@@ -14,7 +14,7 @@
 //!
 //! Source: Paper 2's emulation library redirects calls where they are made, too; Paper 4 answers from a system-call cache.
 
-use crate::elf::{Elf, HEADERS_BYTES_MAX};
+use crate::elf::{Elf, HEADERS_BYTES_MAX, Segment};
 use crate::launcher;
 use crate::server::{Request, host};
 use kyocho_arch::launcher::{COUNT, LOCAL, Launcher, SHARERS};
@@ -156,6 +156,30 @@ fn find(text: &[u8], offset: u64, looked_for: &[Of]) -> Vec<Site> {
     calls.filter_map(site).take(SITES_MAX).collect()
 }
 
+/// Looks through the bytes of one segment of a file, a part at a time.
+fn find_in_file(
+    file: &OwnedFd,
+    segment: &Segment,
+    looked_for: &[Of],
+    sites: &mut Vec<Site>,
+) -> Result<(), Errno> {
+    let mut text = vec![0; PART_BYTES + PATTERN_BYTES_MAX];
+    for part in (0..segment.in_file).step_by(PART_BYTES) {
+        let bytes = text.len().min((segment.in_file - part) as usize);
+        let offset = segment.offset + part;
+        let read = rustix::io::pread(file, &mut text[..bytes], offset).map_err(host)?;
+        // What lies in the overlap of two parts is found twice.
+        let behind = sites.last().map_or(0, |last| last.offset + 1);
+        let found = find(&text[..read], offset, looked_for);
+        sites.extend(found.into_iter().filter(|site| site.offset >= behind));
+    }
+    Ok(())
+}
+
+/// How much of a file is looked through at a time.
+const PART_BYTES: usize = 64 << 10;
+/// No pattern is longer: parts overlap by so much.
+const PATTERN_BYTES_MAX: usize = 32;
 /// Most sites of a file.
 const SITES_MAX: usize = 64;
 /// More text of a file than this is not looked through.
@@ -227,10 +251,7 @@ impl Sites {
             if segment.flags & libc::PF_X == 0 || segment.in_file > TEXT_BYTES_MAX {
                 continue;
             }
-            let mut text = vec![0; segment.in_file as usize];
-            let read =
-                rustix::io::pread(file, text.as_mut_slice(), segment.offset).map_err(host)?;
-            sites.extend(find(&text[..read], segment.offset, looked_for));
+            find_in_file(file, segment, looked_for, &mut sites)?;
         }
         sites.truncate(SITES_MAX);
         let sites: Arc<[Site]> = sites.into();

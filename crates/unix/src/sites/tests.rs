@@ -1,6 +1,14 @@
-use super::{Of, PATTERNS, Pattern, REPLACED, SITES_MAX, Site, find, is_library};
+use super::{
+    Of, PART_BYTES, PATTERN_BYTES_MAX, PATTERNS, Pattern, REPLACED, SITES_MAX, Site, find,
+    find_in_file, is_library,
+};
+use crate::elf::Segment;
 use crate::launcher::{self, GUARD};
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 
 const ALL: [Of; 4] = [Of::Asked, Of::Answered, Of::Owner, Of::Mapped];
 
@@ -47,6 +55,31 @@ fn each_pattern_is_found_whole_and_nowhere_else() {
 fn no_file_has_more_than_there_is_room_for() {
     let text = whole(&PATTERNS[0]).repeat(SITES_MAX + 1);
     assert_eq!(find(&text, 0, &ALL).len(), SITES_MAX);
+}
+
+#[test]
+fn sites_at_every_place_of_a_file_are_found_once() {
+    let text = whole(&PATTERNS[5]);
+    let segment =
+        |in_file| Segment { address: 0, offset: 4096, in_file, in_memory: in_file, flags: 5 };
+    for at in (PART_BYTES - 40)..(PART_BYTES + 40) {
+        let bytes = [vec![0x90; 4096 + at], text.clone(), vec![0x90; 100], text.clone()].concat();
+        let file = OwnedFd::from(tempfile(&bytes));
+        let mut sites = Vec::new();
+        find_in_file(&file, &segment((bytes.len() - 4096) as u64), &ALL, &mut sites).unwrap();
+        let before = PATTERNS[5].before.len() as u64;
+        let first = 4096 + at as u64 + before;
+        let offsets: Vec<u64> = sites.iter().map(|site| site.offset).collect();
+        assert_eq!(offsets, [first, first + text.len() as u64 + 100]);
+    }
+    assert!(PATTERNS.iter().all(|pattern| whole(pattern).len() <= PATTERN_BYTES_MAX));
+}
+
+/// A file without a name.
+fn tempfile(bytes: &[u8]) -> File {
+    let file = File::from(memfd_create("sites", MemfdFlags::CLOEXEC).unwrap());
+    file.write_all_at(bytes, 0).unwrap();
+    file
 }
 
 proptest! {
