@@ -10,7 +10,7 @@
 //! Each may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was.
 
 mod collector;
-mod markers;
+pub(crate) mod markers;
 pub(crate) mod policy;
 mod shares;
 mod watchdog;

@@ -1,4 +1,7 @@
-//! The services that help the collector to mark: one for each virtual processor, where there are several.
+//! The services that help the collector to mark: one for each virtual processor, where there are [`ENOUGH`].
+//!
+//! Marks of several markers are set by atomic steps, one of a single marker by plain ones: a pair takes two to three times as long. So two take longer than one
+//! (`cargo bench -p kyocho-lisp --bench pauses`, two AMD EPYC cores: 214 ms instead of 130).
 //!
 //! ```text
 //!  collector: more than it can do alone --invite--> marker of another virtual processor
@@ -16,13 +19,16 @@ use std::sync::Mutex;
 /// How often a marker without work lets others run before it parks: being woken takes as long as some thousand objects.
 const LOOKS: usize = 500;
 
+/// On so many virtual processors marking is shared.
+pub(crate) const ENOUGH: usize = 4;
+
 #[derive(Debug, Default)]
 struct Seat {
     microprocess: Mutex<Option<Microprocess>>,
     is_idle: AtomicBool,
 }
 
-/// The markers, by virtual processor; none where there is only one.
+/// The markers, by virtual processor; none where those are few.
 #[derive(Debug)]
 pub(crate) struct Markers {
     seats: Box<[Seat]>,
@@ -34,12 +40,16 @@ pub(crate) struct Markers {
 impl Markers {
     /// For so many virtual processors.
     pub(super) fn new(virtual_processors: usize) -> Self {
-        let seats = if virtual_processors > 1 { virtual_processors } else { 0 };
         Self {
-            seats: (0..seats).map(|_| Seat::default()).collect(),
+            seats: (0..Self::count_for(virtual_processors)).map(|_| Seat::default()).collect(),
             priority: Mutex::new(Priority::HIGHEST),
             maker_at: AtomicUsize::new(0),
         }
+    }
+
+    /// How many there are on so many virtual processors.
+    pub(crate) const fn count_for(virtual_processors: usize) -> usize {
+        if virtual_processors < ENOUGH { 0 } else { virtual_processors }
     }
 
     /// How many there are.

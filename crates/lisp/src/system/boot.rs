@@ -5,6 +5,7 @@ use crate::package::Package;
 use crate::prelude;
 use crate::raise;
 use crate::report::Report;
+use crate::service::markers::Markers;
 use crate::symbol::Symbol;
 use crate::syntax::datum::{Datum, DatumKind, Span};
 use crate::syntax::environment::Environment;
@@ -146,7 +147,7 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
     say("init", "the parent of all threads".to_owned());
     say("scheduler", report.to_string().replace('\n', "; "));
     let (bytes_max, torture) = (options.memory_max_bytes, options.torture);
-    let helpers_max = report.virtual_processors - 1;
+    let helpers_max = Markers::count_for(report.virtual_processors).saturating_sub(1);
     let limits = Limits { bytes_max, torture, helpers_max, ..Limits::default() };
     let heap = Heap::new(limits).map_err(BootError::Host)?;
     let mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());

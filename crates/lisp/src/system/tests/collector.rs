@@ -1,11 +1,12 @@
-//! Collections while threads run, on one virtual processor and on two, whoever of the collector's services is killed.
+//! Collections while threads run, on one virtual processor and on several, whoever of the collector's services is killed.
 
 use super::{boot, last, on, within_watchdog};
+use crate::service::markers::ENOUGH;
 use crate::system::{CellCache, Options, Torture};
 
 #[test]
 fn nothing_is_lost_while_collections_go_on_beside_threads_and_collectors_and_markers_are_killed() {
-    for count in [1, 2] {
+    for count in [1, 2, ENOUGH] {
         within_watchdog(move || {
             let system = boot(Options { memory_max_bytes: 256 << 20, ..on(count) });
             let mut session = system.session();
@@ -81,7 +82,7 @@ fn markers_of_other_virtual_processors_help() {
     // Beside the threads; with the world stopped, for the limit is near.
     for memory_max_bytes in [256 << 20, 64 << 20] {
         within_watchdog(move || {
-            let system = boot(Options { memory_max_bytes, ..on(2) });
+            let system = boot(Options { memory_max_bytes, ..on(ENOUGH) });
             let mut session = system.session();
             assert_eq!(last(&mut session, TABLE), "begun");
             // Whether one comes in time is the host's choice; that none ever does is a defect.
@@ -95,19 +96,21 @@ fn markers_of_other_virtual_processors_help() {
 }
 
 #[test]
-fn one_virtual_processor_has_no_markers() {
-    within_watchdog(|| {
-        let system = boot(on(1));
-        assert_eq!(system.kernel.collector.markers.count(), 0);
-        assert_eq!(system.kernel.heap.limits().helpers_max, 0);
-    });
+fn few_virtual_processors_have_no_markers() {
+    for count in [1, ENOUGH - 1] {
+        within_watchdog(move || {
+            let system = boot(on(count));
+            assert_eq!(system.kernel.collector.markers.count(), 0);
+            assert_eq!(system.kernel.heap.limits().helpers_max, 0);
+        });
+    }
 }
 
 #[test]
 fn killed_markers_lose_nothing_and_are_started_again() {
     within_watchdog(|| {
         let torture = Torture { every: 1 << 40, phase: 0, beside: false };
-        let options = Options { memory_max_bytes: 256 << 20, torture: Some(torture), ..on(2) };
+        let options = Options { memory_max_bytes: 256 << 20, torture: Some(torture), ..on(ENOUGH) };
         let system = boot(options);
         let mut session = system.session();
         assert_eq!(last(&mut session, TABLE), "begun");
