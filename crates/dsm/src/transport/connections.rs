@@ -370,3 +370,43 @@ impl<M: Medium> Transport for Connections<M> {
         Traffic { messages_sent, bytes_sent, messages_received, bytes_received }
     }
 }
+
+/// Makes a type whose only field is [`Connections`] a [`Transport`]: what carries the bytes stays its own affair.
+macro_rules! transport_by_connections {
+    ($name:ty) => {
+        impl $crate::transport::Transport for $name {
+            fn send(&self, to: $crate::address::NodeId, message: &[u8]) {
+                self.0.send(to, message);
+            }
+
+            fn wait(
+                &self,
+                waiter: $crate::transport::Waiter,
+                timeout: core::time::Duration,
+            ) -> bool {
+                self.0.wait(waiter, timeout)
+            }
+
+            fn take(&self) -> Vec<$crate::transport::Arrival> {
+                self.0.take()
+            }
+
+            fn rouse(&self) {
+                $crate::transport::Transport::rouse(&self.0);
+            }
+
+            fn leave(&self) {
+                self.0.leave();
+            }
+
+            fn close(&self) {
+                self.0.close();
+            }
+
+            fn traffic(&self) -> $crate::transport::Traffic {
+                self.0.traffic()
+            }
+        }
+    };
+}
+pub(super) use transport_by_connections;

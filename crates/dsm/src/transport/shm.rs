@@ -30,9 +30,9 @@ use kyocho_sys::prim::hint;
 use kyocho_sys::scheduling;
 
 use crate::address::NodeId;
-use crate::transport::connections::{Connections, Medium};
+use crate::transport::connections::{Connections, Medium, transport_by_connections};
 use crate::transport::readiness::Readiness;
-use crate::transport::{Arrival, Cluster, JoinError, TcpSettings, Traffic, Transport, Waiter};
+use crate::transport::{Cluster, JoinError, TcpSettings, Waiter};
 use memory::{Broken, RING_BYTES, Ring};
 
 pub use memory::{SHM_NODES_MAX, Shared};
@@ -274,35 +274,7 @@ impl Medium for Rings {
     }
 }
 
-impl Transport for Shm {
-    fn send(&self, to: NodeId, message: &[u8]) {
-        self.0.send(to, message);
-    }
-
-    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
-        self.0.wait(waiter, timeout)
-    }
-
-    fn take(&self) -> Vec<Arrival> {
-        self.0.take()
-    }
-
-    fn rouse(&self) {
-        Transport::rouse(&self.0);
-    }
-
-    fn leave(&self) {
-        self.0.leave();
-    }
-
-    fn close(&self) {
-        self.0.close();
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.0.traffic()
-    }
-}
+transport_by_connections!(Shm);
 
 #[cfg(test)]
 mod tests;

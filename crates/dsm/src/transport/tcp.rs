@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
 use crate::address::NodeId;
-use crate::transport::connections::{Connections, Medium};
+use crate::transport::connections::{Connections, Medium, transport_by_connections};
 use crate::transport::readiness::Readiness;
-use crate::transport::{Arrival, Cluster, JoinError, Traffic, Transport, Waiter};
+use crate::transport::{Cluster, JoinError, Waiter};
 
 /// Bounds.
 #[derive(Debug, Clone, Copy)]
@@ -99,32 +99,4 @@ impl Medium for Sockets {
     }
 }
 
-impl Transport for Tcp {
-    fn send(&self, to: NodeId, message: &[u8]) {
-        self.0.send(to, message);
-    }
-
-    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
-        self.0.wait(waiter, timeout)
-    }
-
-    fn take(&self) -> Vec<Arrival> {
-        self.0.take()
-    }
-
-    fn rouse(&self) {
-        Transport::rouse(&self.0);
-    }
-
-    fn leave(&self) {
-        self.0.leave();
-    }
-
-    fn close(&self) {
-        self.0.close();
-    }
-
-    fn traffic(&self) -> Traffic {
-        self.0.traffic()
-    }
-}
+transport_by_connections!(Tcp);
