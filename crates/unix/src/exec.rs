@@ -363,8 +363,8 @@ impl Request<'_> {
     fn map(&self, plan: &mut Plan, file: &OwnedFd, elf: &Elf, near: u64) -> Result<u64, Errno> {
         let number = self.listener.give(self.asked.id, file.as_fd(), Inherited::No)? as u64;
         let sites = match &self.server.sites {
-            None => Arc::new([]),
-            Some(sites) => sites.of_program(file, elf)?,
+            None => Arc::default(),
+            Some(sites) => sites.of_program(file, elf),
         };
         let bias = plan.map(elf, near + random_distance()?, number, &sites);
         plan.call(libc::SYS_close, &[number]);

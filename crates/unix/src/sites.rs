@@ -22,7 +22,7 @@ use kyocho_sys::error::Errno;
 use rustix::fs::Stat;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A word of a file, and the one to put there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,12 +123,11 @@ const PATTERNS: &[Pattern] = &[
 impl Pattern {
     /// Whether it stands in `text`, its host call at `call`.
     fn is_at(&self, text: &[u8], call: usize) -> bool {
-        let parts = [self.before, &self.replaced, self.after];
-        let Some(start) = (call + SYSCALL.len()).checked_sub(parts[0].len() + REPLACED) else {
-            return false;
-        };
-        text.get(start..start + parts.iter().map(|part| part.len()).sum::<usize>())
-            .is_some_and(|found| found == parts.concat())
+        let start = (call + SYSCALL.len()).checked_sub(self.before.len() + REPLACED);
+        start
+            .and_then(|start| text[start..].strip_prefix(self.before))
+            .and_then(|rest| rest.strip_prefix(&self.replaced))
+            .is_some_and(|rest| rest.starts_with(self.after))
     }
 
     /// What becomes of it; it begins at `offset` of its file.
@@ -182,7 +181,7 @@ const PART_BYTES: usize = 64 << 10;
 const PATTERN_BYTES_MAX: usize = 32;
 /// Most sites of a file.
 const SITES_MAX: usize = 64;
-/// More text of a file than this is not looked through.
+/// A file with more text than this is not looked through.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 /// Most files whose sites are remembered.
 const FILES_MAX: usize = 256;
@@ -215,13 +214,13 @@ impl Sites {
         Self { library, mapped, known: Mutex::default() }
     }
 
-    /// The sites of a program or an interpreter, whose headers are `elf`. Programs that have an interpreter call the C library.
-    pub(crate) fn of_program(&self, file: &OwnedFd, elf: &Elf) -> Result<Arc<[Site]>, Errno> {
-        if elf.interpreter.is_some() {
-            return Ok(Arc::new([]));
-        }
-        let status = rustix::fs::fstat(file).map_err(host)?;
-        self.of(file, &status, &self.mapped, || Ok(Some(elf.clone())))
+    /// The sites of a program or an interpreter, whose headers are `elf`; none where it cannot be read. Programs that have an interpreter call the C library.
+    pub(crate) fn of_program(&self, file: &OwnedFd, elf: &Elf) -> Arc<[Site]> {
+        let sites = || {
+            let status = rustix::fs::fstat(file).map_err(host)?;
+            self.of(file, &status, &self.mapped, || Ok(Some(elf.clone())))
+        };
+        if elf.interpreter.is_some() { Arc::default() } else { sites().unwrap_or_default() }
     }
 
     /// The sites of the C library.
@@ -241,26 +240,31 @@ impl Sites {
         looked_for: &[Of],
         elf: impl FnOnce() -> Result<Option<Elf>, Errno>,
     ) -> Result<Arc<[Site]>, Errno> {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let identity = identity(status);
-        if let Some(sites) = known().get(&identity) {
+        if let Some(sites) = self.known().get(&identity) {
             return Ok(Arc::clone(sites));
         }
+        let elf = elf()?;
+        let text = || {
+            let segments = elf.iter().flat_map(|elf| &elf.segments);
+            segments.filter(|segment| segment.flags & libc::PF_X != 0)
+        };
         let mut sites = Vec::new();
-        for segment in elf()?.iter().flat_map(|elf| &elf.segments) {
-            if segment.flags & libc::PF_X == 0 || segment.in_file > TEXT_BYTES_MAX {
-                continue;
-            }
-            find_in_file(file, segment, looked_for, &mut sites)?;
+        if text().map(|segment| segment.in_file).sum::<u64>() <= TEXT_BYTES_MAX {
+            text().try_for_each(|segment| find_in_file(file, segment, looked_for, &mut sites))?;
         }
         sites.truncate(SITES_MAX);
         let sites: Arc<[Site]> = sites.into();
-        let mut known = known();
+        let mut known = self.known();
         if known.len() >= FILES_MAX {
             known.clear();
         }
         known.insert(identity, Arc::clone(&sites));
         Ok(sites)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Identity, Arc<[Site]>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
