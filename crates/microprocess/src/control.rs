@@ -24,7 +24,7 @@ use crate::microprocess::Microprocess;
 use crate::orders::{KILL, SUSPEND};
 use crate::priority::Priority;
 use crate::record::{State, remote};
-use crate::slot;
+use crate::{schedule, slot};
 
 /// What a killed microprocess unwinds with, and what joining it returns.
 ///
@@ -138,7 +138,8 @@ impl Microprocess {
     /// [`yield_now`](crate::yield_now). Destructors run; mutexes that it holds are poisoned; joining it returns [`Killed`]. A call that it sleeps
     /// in is interrupted if the kernel can (`EINTR`); else it ends when the call returns. One that waits for a
     /// [`scope`](crate::scope) takes the members with it. A loop that never calls this crate is taken off its virtual processor for good after some
-    /// eight time slices, and then its destructors do not run. A stackless one is told by [`Stackless::killed`](crate::Stackless::killed).
+    /// eight time slices, and then its destructors do not run, unless it has called [`always_unwind`]. A stackless one is told by
+    /// [`Stackless::killed`](crate::Stackless::killed).
     ///
     /// Returns at once, before it has ended. Any kernel thread may call it. Some 100 ns.
     ///
@@ -191,6 +192,16 @@ impl Microprocess {
         record.home().shared().monitor.poke();
         Ok(())
     }
+}
+
+/// From now on the caller, where it is killed, ends by unwinding alone: it is never abandoned, however long it computes between two kill points.
+///
+/// For who holds, while it computes, what all others need, and whose way to the next kill point is bounded: a kill is put off until then.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn always_unwind() {
+    schedule::current().always_unwinds.set(true);
 }
 
 /// The microprocess of this address space with that number, if it has not ended. Looks at every one.

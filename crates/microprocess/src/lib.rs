@@ -141,7 +141,7 @@ mod vp;
 
 pub use bound::bound;
 pub use concurrency::{ConcurrencyError, set_concurrency};
-pub use control::{Gone, Killed};
+pub use control::{Gone, Killed, always_unwind};
 pub use deadline::Deadline;
 pub use future::{FutureHandle, block_on, spawn_future, within};
 pub use interval::Interval;

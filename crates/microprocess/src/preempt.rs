@@ -171,7 +171,7 @@ fn heed(vp: &'static Vp, me: &'static Record, at: Interrupted) -> bool {
         return false;
     }
     if me.orders.is_killed() {
-        if condemned::gives_up(KernelThread::current(), at) {
+        if !me.always_unwinds.get() && condemned::gives_up(KernelThread::current(), at) {
             abandon_in_place(vp, me);
         }
         return false;

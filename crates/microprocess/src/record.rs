@@ -146,6 +146,8 @@ pub(crate) struct Record {
     pub(crate) is_unwinding: Cell<bool>,
     /// Past its body: a kill comes too late.
     pub(crate) is_ending: Cell<bool>,
+    /// Killed, it goes on to its next kill point, however far that is.
+    pub(crate) always_unwinds: Cell<bool>,
     pub(crate) orders: Orders,
     /// The members of the scope that it belongs to, while its body runs.
     pub(crate) scope: AtomicPtr<()>,
@@ -242,6 +244,7 @@ impl Record {
             joins: Cell::new(None),
             is_unwinding: Cell::new(false),
             is_ending: Cell::new(false),
+            always_unwinds: Cell::new(false),
             orders: Orders::new(),
             scope: AtomicPtr::new(ptr::null_mut()),
             remote: AtomicU32::new(0),
@@ -288,6 +291,7 @@ impl Record {
         self.completion.joiner.set(None);
         self.completion.abandoned.set(false);
         self.is_ending.set(false);
+        self.always_unwinds.set(false);
         self.mutexes.set(0);
         self.is_prolonged.set(false);
         self.orders.renew(id);

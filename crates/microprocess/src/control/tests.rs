@@ -347,6 +347,27 @@ fn a_loop_that_never_calls_us_is_taken_off_for_good() {
 }
 
 #[test]
+fn one_that_always_unwinds_is_not_taken_off() {
+    everywhere("service", || {
+        let stage = Arc::new(Stage::default());
+        let victim = place(&stage, In::Motion, |stage| {
+            crate::always_unwind();
+            spin(&stage.stop);
+            yield_now();
+        });
+        let target = victim.microprocess();
+        target.kill().unwrap();
+        // Others are taken off meanwhile, beside it and after it.
+        (0..3).for_each(|_| scope(|scope| kill_a_loop_in(scope, &stage)));
+        assert!(find(target.id()).is_some(), "it is still at it");
+        assert_eq!(stage.unwound.load(Ordering::SeqCst), 0);
+        stage.stop.store(true, Ordering::SeqCst);
+        assert!(victim.join().unwrap_err().is::<Killed>());
+        assert_eq!(stage.unwound.load(Ordering::SeqCst), 1, "it has unwound");
+    });
+}
+
+#[test]
 fn a_loop_that_never_calls_us_is_suspended_and_goes_on() {
     everywhere("hog suspended", || {
         let stage = Arc::new(Stage::default());
