@@ -3,8 +3,9 @@
 //! An object is marked when it is found and scanned when it is popped. When the stack is full the
 //! object stays marked but unscanned and its block is noted; when the stack has run dry, noted
 //! blocks are walked and the children of every marked object in them looked at again. Each
-//! overflow marked one more object, so this ends. Long vectors are scanned piece by piece, and
-//! lists along their cdr, so that neither fills the stack.
+//! overflow marked one more object, so this ends. It is counted as alive when it overflows. Rust
+//! objects and ephemerons never overflow: to scan them twice would be to count what they hold twice. Long
+//! vectors are scanned piece by piece, and lists along their cdr, so that neither fills the stack.
 //!
 //! Where there are several virtual processors, one that is at it for long is helped (`marker/sharing.rs`).
 
@@ -76,6 +77,15 @@ impl fmt::Debug for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Marker").field("work", &self.work).finish_non_exhaustive()
     }
+}
+
+/// Whether it must be scanned once, no more: there are as many beside the stack in lists of their own.
+fn is_scanned_once(value: Value) -> bool {
+    value.is_kind(Kind::Foreign) || value.is_kind(Kind::Ephemeron)
+}
+
+fn bytes_of(value: Value) -> usize {
+    if value.is_pair() { 2 * WORD_BYTES } else { object_bytes(Header::at(value.address()).words()) }
 }
 
 impl Work {
@@ -187,8 +197,12 @@ impl Marker {
 
     #[cold]
     fn overflow(&mut self, value: Value) {
+        if is_scanned_once(value) {
+            return self.work.stack.push(value);
+        }
         let block = (value.address() - self.base) / BLOCK_BYTES;
         self.tally.overflows += 1;
+        self.tally.marked_bytes += bytes_of(value);
         if self.work.overflowed.last() != Some(&block) {
             self.work.overflowed.push(block);
         }
@@ -338,6 +352,9 @@ impl Marker {
         let first = Header::at(address);
         if first.is_header() {
             let value = Value::object_at(address);
+            if is_scanned_once(value) {
+                return;
+            }
             let offset = address - self.base;
             let bytes = object_bytes(first.words());
             if bytes <= BLOCK_BYTES {

@@ -270,3 +270,56 @@ fn a_run_is_found_behind_a_heap_full_of_holes_or_there_is_no_memory() {
     let made = m.cells.try_object(Kind::Closure, 0, 120);
     assert_eq!(refilled.is_ok(), made.is_some());
 }
+
+/// Holds bytes outside the heap, and a value.
+#[derive(Debug)]
+struct Holder(Value);
+
+impl ForeignObject for Holder {
+    fn trace(&self, marker: &mut Marker) {
+        marker.hold(1000);
+        marker.mark(self.0);
+    }
+
+    fn held_bytes(&self) -> usize {
+        10_000
+    }
+}
+
+#[test]
+fn what_is_alive_is_counted_once_however_small_the_mark_stack() {
+    // Rows that lead to pairs, vectors long and short, Rust objects and ephemerons, each side by side with others of its block.
+    let build = |m: &mut Mutator| {
+        let rows: Vec<Value> = (0..200)
+            .map(|i| {
+                let list = numbers(m, 5);
+                let short = m.vector(3, list).unwrap();
+                let long = m.vector(600, short).unwrap();
+                let pair = m.cons(list, short).unwrap();
+                let holder = m.foreign(Box::new(Holder(pair))).unwrap();
+                let ephemeron = m.ephemeron(holder, long).unwrap();
+                m.vector_of(&[Value::fixnum(i), ephemeron, holder, pair]).unwrap()
+            })
+            .collect();
+        m.vector_of(&rows).unwrap()
+    };
+    let counted = |mark_stack_max: usize| {
+        let mut m = mutator(Limits { mark_stack_max, ..small() });
+        let kept = build(&mut m);
+        let mut known_bytes = 0;
+        let done = m.heap.collect(|marker| {
+            marker.mark(kept);
+            marker.run();
+            known_bytes = marker.known_bytes();
+        });
+        (done, known_bytes)
+    };
+    let (whole, known_bytes) = counted(1 << 20);
+    assert_eq!(whole.mark_overflows, 0);
+    assert_eq!(known_bytes, whole.live_bytes + 200 * 11_000);
+    for mark_stack_max in [1, 2, 3, 10, 100] {
+        let (done, known) = counted(mark_stack_max);
+        assert!(done.mark_overflows > 0);
+        assert_eq!((done.live_bytes, known), (whole.live_bytes, known_bytes), "{mark_stack_max}");
+    }
+}
