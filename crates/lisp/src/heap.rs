@@ -24,6 +24,8 @@ pub mod cells;
 mod collection;
 mod cycle;
 pub(crate) mod ephemerons;
+#[cfg(test)]
+pub(crate) mod faults;
 pub mod foreign;
 mod guardians;
 mod literal;
@@ -181,6 +183,8 @@ pub struct Heap {
     /// What a policy has ordered that lasts.
     standing: Standing,
     statistics: Mutex<Statistics>,
+    #[cfg(test)]
+    pub(crate) faults: faults::Faults,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -212,6 +216,8 @@ impl Heap {
             beside: AtomicBool::new(limits.torture.is_some_and(|torture| torture.beside)),
             standing: Standing::default(),
             statistics: Mutex::new(Statistics { trigger_bytes: trigger, ..Statistics::default() }),
+            #[cfg(test)]
+            faults: faults::Faults::default(),
         }))
     }
 
@@ -362,6 +368,13 @@ impl Heap {
     #[must_use]
     pub fn collection_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// A collection begins a step: whoever makes it may be killed here, or fail, and the next one is whole.
+    #[inline]
+    pub(crate) fn step(&self) {
+        #[cfg(test)]
+        self.faults.step();
     }
 
     fn register_foreign(&self, value: Value) {

@@ -7,7 +7,9 @@
 //! thread: --request--> collector: marks beside the threads, or with the world stopped where somebody waits for memory
 //! ```
 //!
-//! Each may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was.
+//! Each may be killed, as any microprocess: `boot` starts it again, and it finds its work where it was. A kill is put off until it waits or gives
+//! way: with the world stopped it has no such point, so the world goes on first. A collection that is given up leaves a heap in which nothing is cut from
+//! part-used blocks until the next one has ended.
 
 mod collector;
 pub(crate) mod markers;

@@ -1,6 +1,6 @@
 //! One collection, and what is known about all of them.
 //!
-//! Order: take the caches back, mark from the roots, save what is guarded, break ephemerons, find dead Rust objects, sweep
+//! Order: forget what is being cut, take the caches back, mark from the roots, save what is guarded, break ephemerons, find dead Rust objects, sweep
 //! blocks and lines, set the next budget; with no lock held, drop the dead Rust objects.
 
 use crate::heap::foreign::ForeignObject;
@@ -96,25 +96,35 @@ impl Heap {
     pub fn collect(&self, trace_roots: impl FnOnce(&mut Marker)) -> Collection {
         let begin = Instant::now();
         let mut done = Collection::default();
+        self.step();
         let caches = lock(&self.caches);
         // From here on no refill goes on, on whoever's behalf: none finds its cache taken away.
         let mut space = lock(&self.space);
         done.stranded_cells = caches.take_back();
         drop(caches);
+        self.step();
         let taken_bytes = space.taken_bytes;
         space.taken_bytes = 0;
+        // Free lines are told by the marks: until all is marked again nothing is cut from them, also where this collection is given up.
+        space.forget_lines();
         own(&mut space.marks).clear();
+        self.step();
         let (base, stack_max) = (space.base(), self.limits.mark_stack_max);
         let marker = Marker::new(Arc::clone(&space.marks), base, stack_max);
         let mut marker = marker.with_team(self.team.as_ref());
         trace_roots(&mut marker);
+        self.step();
         marker.run();
+        self.step();
         marker.save_guarded();
+        self.step();
         marker.break_ephemerons();
+        self.step();
         done.note_marking(&marker, begin);
         let dead = self.take_dead_foreign(&marker, usize::MAX);
         drop(marker);
         done.foreign_dropped = dead.count();
+        self.step();
         self.sweep_and_note(space, &mut done, taken_bytes, |done| {
             done.pause = begin.elapsed();
             done.pause
@@ -132,7 +142,9 @@ impl Heap {
         pause: impl FnOnce(&mut Collection) -> Duration,
     ) {
         space.forget_runs();
+        self.step();
         let Swept { live_bytes: held, freed_blocks } = space.sweep();
+        self.step();
         done.held_bytes = held;
         done.freed_bytes = freed_blocks * crate::heap::marks::BLOCK_BYTES;
         space.set_budget(&self.limits, held);
@@ -143,6 +155,7 @@ impl Heap {
         let kept_bytes = self.kept_bytes(space.budget_bytes);
         space.discard_surplus(kept_bytes);
         let budget = space.budget_bytes;
+        self.step();
         drop(space);
         self.wanted.store(false, Ordering::Relaxed);
         let stood = pause(done);
@@ -154,6 +167,8 @@ impl Heap {
         sums.taken_bytes += taken_bytes as u64;
         sums.trigger_bytes = budget;
         sums.last = *done;
+        drop(sums);
+        self.step();
     }
 
     /// Of the first `count` Rust objects, those that nothing refers to.

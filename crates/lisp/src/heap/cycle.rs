@@ -76,10 +76,12 @@ impl Heap {
         note_roots: impl FnOnce(&mut Marker),
     ) -> Cycle<'a> {
         let begin = Instant::now();
+        self.step();
         let caches = lock(&self.caches);
         let mut space = lock(&self.space);
         let stranded_cells = caches.take_back();
         drop(caches);
+        self.step();
         own(marks).extend_to(space.states.len());
         let addresses = space.base()..space.base() + space.mapping.bytes();
         let taken_bytes = space.taken_bytes;
@@ -87,11 +89,14 @@ impl Heap {
         let marker = Marker::beside(Arc::clone(marks), base, stack_max);
         let mut marker = marker.with_team(self.team.as_ref());
         space.begin_cycle();
+        self.step();
         drop(space);
         self.wanted.store(false, Ordering::Relaxed);
         note_roots(&mut marker);
+        self.step();
         let (foreign, barrier) = (lock(&self.foreign).len(), Barrier::raise(addresses, hurry));
         let pause = begin.elapsed();
+        self.step();
         Cycle {
             heap: self,
             barrier,
@@ -114,6 +119,7 @@ impl Cycle<'_> {
 
     /// Marks some of what is reachable from what was marked, scanning so many objects; whether all is, but for what threads overwrite.
     pub(crate) fn mark_some(&mut self, scans: usize) -> bool {
+        self.heap.step();
         for value in self.barrier.take() {
             self.marker.mark(value);
         }
@@ -136,20 +142,27 @@ impl Cycle<'_> {
         for value in self.barrier.take() {
             self.marker.mark(value);
         }
-        self.marker.run();
-        self.marker.save_guarded();
-        self.marker.break_ephemerons();
         let heap = self.heap;
+        heap.step();
+        self.marker.run();
+        heap.step();
+        self.marker.save_guarded();
+        heap.step();
+        self.marker.break_ephemerons();
+        heap.step();
         let mut done = Collection { stranded_cells: self.stranded_cells, ..Collection::default() };
         done.note_marking(&self.marker, self.begin);
         let caches = lock(&heap.caches);
         let mut space = lock(&heap.space);
         done.stranded_cells += caches.take_back();
         drop(caches);
+        heap.step();
         let dead = heap.take_dead_foreign(&self.marker, self.foreign);
         done.foreign_dropped = dead.count();
         drop(self.marker);
+        heap.step();
         space.end_cycle(self.marks);
+        heap.step();
         let taken_bytes = space.taken_bytes;
         space.taken_bytes = taken_bytes.saturating_sub(self.taken_bytes);
         heap.sweep_and_note(space, &mut done, taken_bytes.min(self.taken_bytes), |done| {

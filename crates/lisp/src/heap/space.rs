@@ -293,13 +293,18 @@ impl Space {
 
 /// For the collector, while the world is stopped.
 impl Space {
-    /// Forgets every run that was not in a thread's hands.
-    pub(crate) fn forget_runs(&mut self) {
+    /// Forgets every run that was not in a thread's hands, but free blocks.
+    pub(crate) fn forget_lines(&mut self) {
         self.open = Run::default();
         self.wide = Run::default();
         self.cursor = None;
         self.returned.clear();
         self.recyclable.clear();
+    }
+
+    /// Forgets every run that was not in a thread's hands.
+    pub(crate) fn forget_runs(&mut self) {
+        self.forget_lines();
         self.free.clear();
     }
 

@@ -54,7 +54,9 @@ impl<'a> Attempt<'a> {
         collector.begun.store(kernel.heap.statistics().collections + 1, Ordering::Release);
         collector.hurried.store(false, Ordering::Release);
         collector.markers.begin();
-        Self { collector, kernel }
+        let attempt = Self { collector, kernel };
+        kernel.heap.step();
+        attempt
     }
 }
 
@@ -186,6 +188,7 @@ impl Collector {
             })
         });
         let stood = begin.elapsed();
+        kernel.heap.step();
         me.set_priority(Priority::NORMAL);
         self.markers.set_priority(Priority::NORMAL);
         for part in &mut parts {
@@ -220,6 +223,7 @@ impl Collector {
             part.end(cycle.known_bytes());
         }
         let (_, dead) = cycle.finish();
+        kernel.heap.step();
         kernel.settle(parts);
         if self.wanted.swap(false, Ordering::AcqRel) {
             // Who waits for memory needs what has become garbage meanwhile, too.

@@ -17,7 +17,9 @@ use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
 use core::time::Duration;
-use kyocho_microprocess::{Builder, JoinHandle, Microprocess, Priority, Runtime, park, sleep};
+use kyocho_microprocess::{
+    Builder, JoinHandle, Microprocess, Priority, Runtime, always_unwind, park, sleep,
+};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -253,7 +255,8 @@ fn serve(
 /// How long a service that has died stays dead: one that dies at once is not started all the time.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Runs a service, and starts it again when it is killed or panics (init is the parent of all threads).
+/// Runs a service, and starts it again when it is killed or panics (init is the parent of all threads). Killed, it ends at its next wait: what
+/// it holds until then, the stopped world for one, others need, so it is never left where it stands.
 pub(super) fn keep(
     name: &str,
     priority: Priority,
@@ -264,7 +267,10 @@ pub(super) fn keep(
     let start = move || {
         let body = Arc::clone(&body);
         let builder = Builder::new().name(&*service).stack_bytes(SERVICE_STACK_BYTES);
-        builder.priority(priority).spawn(move || body())
+        builder.priority(priority).spawn(move || {
+            always_unwind();
+            body();
+        })
     };
     let mut running = start()?;
     let keeper = Builder::new().name(format!("init: {name}")).stack_bytes(SERVICE_STACK_BYTES);

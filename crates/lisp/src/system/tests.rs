@@ -1,6 +1,7 @@
 //! Whole systems: threads in every state, several virtual processors, limits, reports.
 
 mod collector;
+mod collector_faults;
 mod debugger;
 mod hostile;
 mod policies;

@@ -52,6 +52,8 @@ pub(crate) struct Team {
     scans_alone: usize,
     /// Scans between two looks at whether others want work.
     batch: usize,
+    #[cfg(test)]
+    pub(crate) faults: crate::heap::faults::Faults,
 }
 
 impl fmt::Debug for Team {
@@ -65,7 +67,14 @@ impl Team {
     pub(crate) fn new(limits: &Limits) -> Self {
         let scans_alone = if limits.torture.is_some() { 0 } else { SCANS_ALONE };
         let batch = limits.shared_every.max(1);
-        Self { pool: Pool::new(limits.helpers_max), invite: OnceLock::new(), scans_alone, batch }
+        Self {
+            pool: Pool::new(limits.helpers_max),
+            invite: OnceLock::new(),
+            scans_alone,
+            batch,
+            #[cfg(test)]
+            faults: crate::heap::faults::Faults::default(),
+        }
     }
 
     fn invite(&self) {
@@ -212,6 +221,8 @@ impl Helper<'_> {
     /// Scans some; whether there is more.
     fn go_on(&mut self) -> bool {
         let Some(marker) = &mut self.marker else { return false };
+        #[cfg(test)]
+        self.team.faults.step();
         if self.team.pool.is_given_up() {
             return false;
         }
