@@ -31,6 +31,7 @@
  *   ENOTCONN      this thread has not joined              EINVAL      out of range: lock, node, bytes, what the launcher said
  *   EPERM         the lock is not held                    EDEADLK     it is held already
  *   EHOSTDOWN     a node is dead: save and exit           EPROTO      a node broke the protocol: the same
+ *   ESHUTDOWN     a node has left that is needed, as for a barrier: the same
  *   ENOTRECOVERABLE  a defect of this library; a message is on standard error
  */
 #ifndef KYOCHO_DSM_H
@@ -55,7 +56,7 @@ typedef struct {
  * EISCONN: joined already. EHOSTUNREACH: the nodes did not come together. ENOMEM: too much memory. */
 int kyocho_dsm_join(const kyocho_dsm_settings_t *settings);
 
-/* Crosses a last barrier and leaves. A node that ends otherwise counts as dead. */
+/* Crosses a last barrier and leaves, when all others do; who goes on gets ESHUTDOWN where it needs this node. A node that ends otherwise counts as dead. */
 int kyocho_dsm_leave(void);
 
 /* This node's number, from 0, and how many there are; 0 where nothing was joined. */

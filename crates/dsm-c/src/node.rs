@@ -70,6 +70,7 @@ impl Failure {
                 DsmError::AlreadyHeld(_) => libc::EDEADLK,
                 DsmError::CallOutstanding => libc::EBUSY,
                 DsmError::PeerLost(..) => libc::EHOSTDOWN,
+                DsmError::PeerLeft(..) => libc::ESHUTDOWN,
                 _ => libc::EPROTO,
             },
             Self::Dsm(Error::Join(_)) => libc::EHOSTUNREACH,

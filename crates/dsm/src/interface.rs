@@ -98,6 +98,8 @@ pub enum Event {
     TimeUp(u64),
     /// A peer is dead.
     PeerLost(NodeId),
+    /// A peer's connection ended by a goodbye. One that has not crossed its last barrier is dead.
+    PeerLeft(NodeId),
     /// A peer sent bytes that are no message for this node.
     Nonsense(NodeId, Nonsense),
     /// A page is watched again after [`Action::Disown`], and was this then.
@@ -190,6 +192,8 @@ pub enum DsmError {
     CallOutstanding,
     /// A node is dead; this was waited for, or asked for afterwards. What is in local copies can still be read and saved.
     PeerLost(NodeId, Subject),
+    /// The same of a node that has crossed its last barrier and left, as this one has not.
+    PeerLeft(NodeId, Subject),
     /// The same of a node that lives and does not keep to the protocol; nothing is taken from anybody since.
     PeerBroke(NodeId, Breach, Subject),
 }
@@ -203,6 +207,9 @@ impl fmt::Display for DsmError {
             Self::CallOutstanding => write!(f, "a call of this node has not returned"),
             Self::PeerLost(NodeId(node), subject) => {
                 write!(f, "node {node} is dead: {subject} cannot be had; save and exit")
+            }
+            Self::PeerLeft(NodeId(node), subject) => {
+                write!(f, "node {node} has left: {subject} cannot be had; save and exit")
             }
             Self::PeerBroke(NodeId(node), breach, subject) => write!(
                 f,

@@ -145,6 +145,11 @@ impl Lock {
         self.log.extend(updates.into_iter().map(|update| (update.address, (stamp, update))));
     }
 
+    /// Takes the lock from a holder that has left, after a barrier that made all visible: there is nothing to hand on.
+    pub(crate) fn abandon(&mut self) {
+        (self.holder, self.holding, self.last) = (None, None, None);
+    }
+
     /// Lets a node wait on a condition variable.
     pub(crate) fn wait(&mut self, condition: ConditionId, request: Request) {
         self.waiting.push((condition, request));

@@ -10,6 +10,9 @@
 //!   all ── Flush(updates) ──> managers of their pages          A ── Fetch ──> manager
 //!   all ── Arrive ──> node 0 ── Go ──> all                     A <── Page ── manager
 //!   old manager ── Master ──> new manager of a page
+//!
+//! the last barrier                                           a node that needs one that has left
+//!   who has crossed it ── Left ──> all                         ── Stranded ──> all
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -48,7 +51,7 @@ pub enum BarrierKind {
     SingleReadWrite,
 }
 
-/// A message; all but `Lost` carry the epoch of their sender beside them.
+/// A message; beside it goes the epoch of its sender, which counts for all but `Lost`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// Asks a lock's manager for it; `seen` is the stamp of the last update that the sender has.
@@ -158,6 +161,10 @@ pub enum Message {
     Page(PageId, #[serde(with = "wire::contents")] Contents),
     /// A node is dead.
     Lost(NodeId),
+    /// The sender has crossed its last barrier, and needs nobody any more; nobody gets anything from it.
+    Left,
+    /// The sender cannot go on without this node, which has left.
+    Stranded(NodeId),
 }
 
 impl Message {
@@ -179,6 +186,8 @@ impl Message {
             Self::Fetch(_) => "Fetch",
             Self::Page(..) => "Page",
             Self::Lost(_) => "Lost",
+            Self::Left => "Left",
+            Self::Stranded(_) => "Stranded",
         }
     }
 }

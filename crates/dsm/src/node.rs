@@ -7,6 +7,7 @@
 //! what is granted to a second one waits. At a barrier one of them stands for all, and the others make no call.
 
 mod due;
+mod leaving;
 mod locks;
 mod manager;
 mod pages;
@@ -92,24 +93,38 @@ pub struct Node {
     /// Messages of the next epoch, and those that waited for this one.
     early: VecDeque<(NodeId, Message)>,
     begun: VecDeque<(NodeId, Message)>,
+    /// The program crosses one barrier more, or none.
+    is_last: bool,
+    ended: bool,
+    /// Peers that have crossed their last barrier, as this node has not.
+    left: BTreeSet<NodeId>,
     lost: Option<Loss>,
     actions: Vec<Action>,
     /// Messages to itself.
     loopback: VecDeque<Message>,
 }
 
-/// Who is lost, and by which breach of the protocol, if by any.
+/// Who is lost, and how.
 #[derive(Debug, Clone, Copy)]
 struct Loss {
     peer: NodeId,
-    breach: Option<Breach>,
+    end: End,
+}
+
+/// How a peer came to be lost.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Dead,
+    Left,
+    Broke(Breach),
 }
 
 impl Loss {
     fn of(self, subject: Subject) -> DsmError {
-        match self.breach {
-            None => DsmError::PeerLost(self.peer, subject),
-            Some(breach) => DsmError::PeerBroke(self.peer, breach, subject),
+        match self.end {
+            End::Dead => DsmError::PeerLost(self.peer, subject),
+            End::Left => DsmError::PeerLeft(self.peer, subject),
+            End::Broke(breach) => DsmError::PeerBroke(self.peer, breach, subject),
         }
     }
 }
@@ -169,6 +184,9 @@ impl Node {
             ending: None,
             early: VecDeque::new(),
             begun: VecDeque::new(),
+            is_last: false,
+            ended: false,
+            left: BTreeSet::new(),
             lost: None,
             actions: Vec::new(),
             loopback: VecDeque::new(),
@@ -254,10 +272,11 @@ impl Node {
         self.waiting.contains_key(&thread)
     }
 
-    /// Why this cannot be had any more, if a peer is lost.
+    /// Why this cannot be had any more, if a peer is lost, or has left that it needs.
     #[must_use]
     pub fn lost(&self, subject: Subject) -> Option<DsmError> {
-        self.lost.map(|lost| lost.of(subject))
+        let left = || self.needed(subject).map(|peer| DsmError::PeerLeft(peer, subject));
+        self.lost.map(|lost| lost.of(subject)).or_else(left)
     }
 
     /// Takes one event and says what is to be done, in this order.
@@ -266,9 +285,10 @@ impl Node {
             Event::Call(thread, call) => self.call(thread, call),
             Event::Message(from, epoch, message) => self.message(from, epoch, message),
             Event::TimeUp(call) => self.time_up(call),
-            Event::PeerLost(peer) => self.lose(Loss { peer, breach: None }),
+            Event::PeerLost(peer) => self.lose(Loss { peer, end: End::Dead }),
+            Event::PeerLeft(peer) => self.said_goodbye(peer),
             Event::Nonsense(peer, why) => {
-                self.lose(Loss { peer, breach: Some(Breach::Nonsense(why)) });
+                self.lose(Loss { peer, end: End::Broke(Breach::Nonsense(why)) });
             }
             Event::Disowned(page, contents) => self.disowned(page, contents),
         }
@@ -295,6 +315,9 @@ impl Node {
     fn call(&mut self, thread: ThreadId, call: Call) {
         self.calls += 1;
         if let Err(why) = self.check(thread, call) {
+            if let DsmError::PeerLeft(peer, _) = why {
+                self.lose(Loss { peer, end: End::Left });
+            }
             return self.actions.push(Action::Return(thread, Err(why)));
         }
         self.waiting.insert(thread, Waiting { call, number: self.calls });
@@ -347,6 +370,9 @@ impl Node {
         }
         if let Some(lost) = self.lost {
             return Err(lost.of(subject));
+        }
+        if let Some(peer) = self.needed_by(call) {
+            return Err(DsmError::PeerLeft(peer, subject));
         }
         let mode_of = |lock| {
             let held = self.held.get(&lock).filter(|held| held.thread == thread);
@@ -433,15 +459,22 @@ impl Node {
         // Nothing is taken from anybody since.
         self.early.clear();
         self.begun.clear();
-        for other in (0..self.layout.nodes).map(NodeId) {
-            if other != self.me && other != loss.peer {
-                self.send(other, Message::Lost(loss.peer));
-            }
+        let told = match loss.end {
+            End::Left => Message::Stranded(loss.peer),
+            End::Dead | End::Broke(_) => Message::Lost(loss.peer),
+        };
+        for other in self.others().filter(|other| *other != loss.peer) {
+            self.send(other, told.clone());
         }
         self.granted.clear();
         for (thread, Waiting { call, .. }) in core::mem::take(&mut self.waiting) {
             self.actions.push(Action::Return(thread, Err(loss.of(call.subject()))));
         }
+    }
+
+    fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let me = self.me;
+        (0..self.layout.nodes).map(NodeId).filter(move |other| *other != me)
     }
 
     fn lock_manager(&self, lock: LockId) -> NodeId {

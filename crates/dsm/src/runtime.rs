@@ -290,7 +290,8 @@ impl Dsm {
         self.running.core.statistics()
     }
 
-    /// Crosses a last barrier and leaves. Dropped instead, this node counts as dead.
+    /// Crosses a last barrier and leaves, when all others do. Dropped instead, this node counts as dead. Where others go on, what needs this node is an
+    /// error for them that says it has left.
     ///
     /// # Errors
     /// As for [`Self::barrier`].

@@ -10,7 +10,7 @@ use crate::interface::Layout;
 use crate::message::{Message, Move};
 
 /// The version of everything that nodes tell each other.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Lamport times, epochs and stamps lie below: none gets there by counting.
 const COUNT_MAX: u64 = 1 << 62;
@@ -104,7 +104,8 @@ impl Known<'_> {
                 self.page(*page) && contents.len() == self.0.words_a_page as usize
             }
             Message::Fetch(page) => self.page(*page),
-            Message::Lost(node) => self.node(*node),
+            Message::Lost(node) | Message::Stranded(node) => self.node(*node),
+            Message::Left => true,
         }
     }
 

@@ -118,6 +118,7 @@ fn what_cannot_come_is_a_breach_and_changes_nothing() {
         (0, Message::Fetch(PageId(1)), "Fetch"),
         (0, Message::Page(PageId(1), contents()), "Page"),
         (0, Message::Lost(NodeId(0)), "Lost"),
+        (0, Message::Stranded(NodeId(0)), "Stranded"),
         // Two barriers ahead.
         (2, arrive(), "Arrive"),
     ];
@@ -304,6 +305,8 @@ fn message() -> impl Strategy<Value = Message> {
         page().prop_map(Message::Fetch),
         page().prop_map(|page| Message::Page(page, contents())),
         peer().prop_map(Message::Lost),
+        peer().prop_map(Message::Stranded),
+        Just(Message::Left),
     ]
 }
 

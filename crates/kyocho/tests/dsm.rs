@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use kyocho::dsm::{
-    BarrierKind, ConditionId, Dsm, Error, LockId, Mode, NodeId, Placement, Settings, SharedArray,
-    Who,
+    BarrierKind, ConditionId, Dsm, Error, LockId, Mode, NodeId, PageId, Placement, Settings,
+    SharedArray, Who,
 };
 
 const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
@@ -33,6 +33,9 @@ fn program() {
                 assert_eq!(dsm.cells(array)[2048].get(), 0, "nobody can read this");
                 Ok(())
             }),
+            "leave early: barrier" => leave_early(dsm, |dsm| dsm.barrier(BarrierKind::Ordinary)),
+            "leave early: lock" => leave_early(dsm, |dsm| dsm.acquire(LockId(1), Mode::Exclusive)),
+            "leave early: page" => leave_early(dsm, |dsm| dsm.fetch(PageId(2))),
             "read" => read(dsm),
             "linger" => linger(dsm),
             _ => count(dsm),
@@ -77,6 +80,27 @@ fn outlive(
     dsm.signal(LockId(3), ConditionId(0), Who::All)?;
     then(&mut dsm, &array)?;
     Ok(String::new())
+}
+
+/// Node 1 leaves at the barrier of an allocation, and the others do something that needs it.
+fn leave_early(
+    mut dsm: Dsm,
+    then: impl FnOnce(&mut Dsm) -> Result<(), Error>,
+) -> Result<String, Error> {
+    let array = dsm.allocate::<u32>(4096, Placement::On(NodeId(1)))?;
+    if dsm.rank() == 1 {
+        dsm.cells(&array)[2048].set(1);
+        dsm.leave()?;
+        return Ok("left".to_owned());
+    }
+    dsm.barrier(BarrierKind::Ordinary)?;
+    // Node 2 is told by who does this, at the latest.
+    if dsm.rank() == 0 {
+        then(&mut dsm)?;
+    } else {
+        dsm.barrier(BarrierKind::Ordinary)?;
+    }
+    Ok("went on".to_owned())
 }
 
 /// Waits for who waits for the end of the standard input.
@@ -206,6 +230,22 @@ fn a_killed_node_is_told_to_all_and_none_is_left() {
         // One may just have released the lock, and not yet have said so to who waits.
         let told = "node 2 is dead: ";
         assert_eq!(times(&text, told), 2, "{transport}: {text}");
+    }
+}
+
+#[test]
+fn a_node_that_leaves_before_the_others_is_told_to_all() {
+    for transport in ["shm", "tcp"] {
+        for (what, subject) in [("barrier", "the barrier"), ("lock", "lock 1"), ("page", "page 2")]
+        {
+            let program = format!("leave early: {what}");
+            let (code, text) = run(&program, &["-n", "3", "--transport", transport]);
+            assert_eq!(code, Some(3), "{transport}, {what}: {text}");
+            assert_eq!(times(&text, "left\n"), 1, "{transport}, {what}: {text}");
+            assert_eq!(times(&text, "node 1 has left: "), 2, "{transport}, {what}: {text}");
+            let told = format!("node 1 has left: {subject} cannot be had");
+            assert!(text.contains(&told), "{transport}, {what}: {text}");
+        }
     }
 }
 

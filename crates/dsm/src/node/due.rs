@@ -68,7 +68,8 @@ impl Node {
                 let wants = self.waiting.values().any(|waiting| waiting.call == Call::Fetch(*page));
                 (wants || self.ahead.contains(page)) && from == self.page_manager(*page)
             }
-            Message::Lost(_) => true,
+            Message::Left => !self.left.contains(&from),
+            Message::Lost(peer) | Message::Stranded(peer) => *peer != self.me,
         }
     }
 

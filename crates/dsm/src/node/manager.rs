@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{BARRIER_MANAGER, Ending, Granted, Loss, Node};
+use super::{BARRIER_MANAGER, End, Ending, Granted, Loss, Node};
 use crate::address::{LockId, NodeId, PageId};
 use crate::barrier::Arrival;
 use crate::interface::{Action, Breach, Outcome, Scheme};
@@ -10,16 +10,16 @@ use crate::lock::{History, Lock, Mode, Request};
 use crate::message::{BarrierKind, Message, Move};
 
 impl Node {
-    /// Takes a message in its epoch: one of an epoch that is over changes nothing, one that is early waits, and one that its sender
-    /// could not send ends all work with that peer, before it changes anything.
+    /// Takes a message in its epoch: one of an epoch that is over changes nothing, nor does any behind the last barrier, one that is early
+    /// waits, and one that its sender could not send ends all work with that peer, before it changes anything.
     pub(super) fn message(&mut self, from: NodeId, epoch: u64, message: Message) {
         let over = epoch < self.epoch && !matches!(message, Message::Lost(_));
-        if self.lost.is_some() || over {
+        if self.lost.is_some() || self.ended || over {
             return;
         }
         if !self.is_due(from, epoch, &message) {
-            let breach = Some(Breach::IllTimed(message.name()));
-            return self.lose(Loss { peer: from, breach });
+            let end = End::Broke(Breach::IllTimed(message.name()));
+            return self.lose(Loss { peer: from, end });
         }
         if epoch > self.epoch && !matches!(message, Message::Lost(_)) {
             self.early.push_back((from, message));
@@ -91,12 +91,14 @@ impl Node {
                 self.send(from, Message::Page(page, contents));
             }
             Message::Page(page, contents) => self.came(page, contents),
-            Message::Lost(peer) => self.lose(Loss { peer, breach: None }),
+            Message::Lost(peer) => self.lose(Loss { peer, end: End::Dead }),
+            Message::Left => self.left(from),
+            Message::Stranded(peer) => self.lose(Loss { peer, end: End::Left }),
         }
     }
 
     /// A lock that is managed here.
-    fn managed(&mut self, lock: LockId) -> &mut Lock {
+    pub(super) fn managed(&mut self, lock: LockId) -> &mut Lock {
         assert_eq!(self.lock_manager(lock), self.me, "a lock is asked of its manager");
         self.locks.entry(lock).or_default()
     }
@@ -111,7 +113,7 @@ impl Node {
     }
 
     /// Grants a lock to all that can have it now.
-    fn serve(&mut self, lock: LockId) {
+    pub(super) fn serve(&mut self, lock: LockId) {
         let scheme = self.layout.scheme;
         loop {
             let state = self.managed(lock);

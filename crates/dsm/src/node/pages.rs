@@ -17,11 +17,6 @@ impl Node {
         }
     }
 
-    /// The program uses no page any more: the next barrier is its last, and who has crossed that answers nobody.
-    pub fn use_no_page(&mut self) {
-        self.used.clear();
-    }
-
     /// Ends the ownership of a page: its writes are noted again, and may have been made in this epoch.
     pub(super) fn disown(&mut self, page: PageId) {
         if self.memory.is_owned(page) && !self.disowning.contains_key(&page) {
@@ -70,6 +65,7 @@ impl Node {
         self.crossed = !self.ahead.is_empty();
         if !self.crossed {
             self.all_done(|call| matches!(call, Call::Barrier(_)));
+            self.leave_if_last();
         }
     }
 }

@@ -225,7 +225,7 @@ impl Core {
     /// Crosses the last barrier.
     pub(super) fn cross_last(&self, thread: ThreadId) -> Came {
         let mut state = self.lock();
-        state.node.use_no_page();
+        state.node.next_barrier_is_last();
         self.cross(state, thread, BarrierKind::Ordinary)
     }
 
@@ -432,7 +432,10 @@ impl Core {
                 state.left += 1;
                 self.step(state, Event::PeerLost(node));
             }
-            Arrival::Left(_) => state.left += 1,
+            Arrival::Left(node) => {
+                state.left += 1;
+                self.step(state, Event::PeerLeft(node));
+            }
         }
         // Who meets the node's other threads, or takes leave, waits for no call.
         if state.left > 0 || state.node.lost(Subject::Barrier).is_some() {

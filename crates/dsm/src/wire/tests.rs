@@ -82,7 +82,9 @@ fn message() -> impl Strategy<Value = Message> {
             moves,
             kind: BarrierKind::SingleReadWrite,
         }),
-        node.prop_map(Message::Lost),
+        node.clone().prop_map(Message::Lost),
+        node.prop_map(Message::Stranded),
+        Just(Message::Left),
         (lock, thread).prop_map(|(lock, thread)| Message::Cancel(lock, thread)),
     ]
 }
@@ -128,6 +130,7 @@ fn what_the_layout_does_not_have_is_refused() {
         Message::Fetch(PageId(8)),
         Message::Cancel(LockId(16), ThreadId::FIRST),
         Message::Lost(NodeId(4)),
+        Message::Stranded(NodeId(4)),
         Message::Flush(vec![Update {
             address: Address { page: PageId(0), word: 1024 },
             time: 0,

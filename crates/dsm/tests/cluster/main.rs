@@ -10,7 +10,7 @@ mod random;
 mod world;
 
 use core::panic::AssertUnwindSafe;
-use kyocho_dsm::Scheme;
+use kyocho_dsm::{DsmError, Scheme};
 use mutant::Mutant;
 use program::Program;
 use random::Random;
@@ -122,6 +122,35 @@ fn a_dead_node_is_an_error_that_names_it_on_every_survivor() {
         }
     }
     assert!(told > 100, "only {told} survivors were told");
+}
+
+/// One or two nodes leave in good order before the others have crossed their last barrier: these never can.
+#[test]
+fn a_node_that_leaves_early_is_an_error_that_names_it_on_all_who_stay() {
+    for seed in 0..300 {
+        let mut random = Random(seed ^ 0x1EA5);
+        let nodes = 2 + random.below(5) as u16;
+        let snapshots = random.percent(67);
+        let mut program = Program::generate(&mut random, nodes, snapshots, 4);
+        let leavers = [random.below(nodes.into()) as usize, random.below(nodes.into()) as usize];
+        let barriers = 1 + random.below(3) as usize;
+        leavers.iter().for_each(|leaver| program.cut(*leaver as u16, barriers));
+        let scheme =
+            if random.percent(50) { Scheme::LogAtManager } else { Scheme::LogAtLastHolder };
+        let trouble = if random.percent(50) { QUIET } else { STORMY };
+        let report = run(World::new(random, program, 1, scheme, trouble, Mutant::None))
+            .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        for (node, ended) in report.ended.iter().enumerate() {
+            match ended {
+                Some(Ok(())) => assert!(leavers.contains(&node), "seed {seed}: node {node}"),
+                Some(Err(DsmError::PeerLeft(peer, _))) => {
+                    let is_known = leavers.contains(&usize::from(peer.0));
+                    assert!(is_known && !leavers.contains(&node), "seed {seed}: node {node}");
+                }
+                other => panic!("seed {seed}: node {node}: {other:?}"),
+            }
+        }
+    }
 }
 
 /// Whether any of many seeds shows a mistake.

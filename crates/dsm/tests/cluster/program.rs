@@ -71,6 +71,15 @@ impl Program {
         program
     }
 
+    /// Ends one process after so many barriers, before the others.
+    pub(crate) fn cut(&mut self, process: u16, barriers: usize) {
+        let steps = &mut self.steps[usize::from(process)];
+        let is_barrier = |step: &Step| matches!(step, Step::Call(Call::Barrier(_)));
+        let places = steps.iter().enumerate().filter(|(_, step)| is_barrier(step));
+        let end = places.map(|(place, _)| place + 1).nth(barriers - 1);
+        steps.truncate(end.expect("a process crosses more barriers"));
+    }
+
     fn some_node(&self, random: &mut Random) -> NodeId {
         NodeId(random.below(u64::from(self.processes)) as u16)
     }

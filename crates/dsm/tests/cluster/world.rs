@@ -349,6 +349,9 @@ impl World {
                 return Ok(());
             }
             self.meeting[node] = 0;
+            if self.progress[process].at + 1 == self.program.steps[process].len() {
+                self.nodes[node].next_barrier_is_last();
+            }
         }
         self.calls[node] += 1;
         self.progress[process].calls = self.calls[node];

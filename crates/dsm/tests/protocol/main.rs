@@ -1,123 +1,13 @@
 //! Single exchanges, on a network that behaves: what is sent, what is refused, what moves.
 
-use std::collections::{BTreeMap, VecDeque};
+mod leaving;
+mod three;
 
 use kyocho_dsm::{
-    Absent, Action, Address, BarrierKind, Call, ConditionId, DsmError, Event, Layout, LockId,
-    Message, Mode, Move, Node, NodeId, Outcome, PageId, Patience, Scheme, Subject, ThreadId, Who,
+    Absent, Address, BarrierKind, Call, ConditionId, DsmError, Event, LockId, Message, Mode, Move,
+    NodeId, Outcome, PageId, Patience, Scheme, Subject, ThreadId, Who,
 };
-
-const LOCK: LockId = LockId(2);
-const PAGE: PageId = PageId(0);
-const WORD: Address = Address { page: PAGE, word: 1 };
-const TAKE: Call = Call::Acquire(LOCK, Mode::Exclusive, Patience::Wait);
-const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
-
-/// Three nodes and what flies between them; messages are delivered in the order of sending.
-struct Cluster {
-    nodes: Vec<Node>,
-    flying: VecDeque<(usize, NodeId, u64, Message)>,
-    /// By node: what its first thread's call came to.
-    returned: Vec<Option<Result<Outcome, DsmError>>>,
-    /// The same of other threads.
-    others: BTreeMap<(usize, ThreadId), Result<Outcome, DsmError>>,
-    sent: Vec<Message>,
-}
-
-impl Cluster {
-    /// Node 0 manages all pages, node 2 the lock.
-    fn new(scheme: Scheme) -> Self {
-        let layout = Layout {
-            nodes: 3,
-            page_managers: vec![NodeId(0); 2],
-            words_a_page: 4,
-            locks: 3,
-            scheme,
-        };
-        let nodes = (0..3).map(|rank| Node::new(NodeId(rank), layout.clone())).collect();
-        let returned = vec![None; 3];
-        Self { nodes, flying: VecDeque::new(), returned, others: BTreeMap::new(), sent: Vec::new() }
-    }
-
-    fn feed(&mut self, node: usize, event: Event) {
-        for action in self.nodes[node].step(event) {
-            match action {
-                Action::Send(to, epoch, message) => {
-                    self.sent.push(message.clone());
-                    self.flying.push_back((usize::from(to.0), NodeId(node as u16), epoch, message));
-                }
-                Action::Return(ThreadId::FIRST, result) => self.returned[node] = Some(result),
-                Action::Return(thread, result) => drop(self.others.insert((node, thread), result)),
-                Action::Disown(page) => {
-                    let contents = self.nodes[node].copy(page).expect("it is owned").clone();
-                    self.feed(node, Event::Disowned(page, contents));
-                }
-                Action::Show(..) | Action::Update(..) | Action::Hide(_) | Action::Own(_) => {}
-            }
-        }
-    }
-
-    fn deliver_all(&mut self) {
-        while let Some((to, from, epoch, message)) = self.flying.pop_front() {
-            self.feed(to, Event::Message(from, epoch, message));
-        }
-    }
-
-    /// Calls, delivers everything, and tells how the call returned, if it has.
-    fn call(&mut self, node: usize, call: Call) -> Option<Result<Outcome, DsmError>> {
-        self.returned[node] = None;
-        self.feed(node, Event::Call(ThreadId::FIRST, call));
-        self.deliver_all();
-        self.returned[node]
-    }
-
-    /// The same by another thread of the node.
-    fn call_by(
-        &mut self,
-        (node, thread): (usize, ThreadId),
-        call: Call,
-    ) -> Option<Result<Outcome, DsmError>> {
-        self.others.remove(&(node, thread));
-        self.feed(node, Event::Call(thread, call));
-        self.deliver_all();
-        self.others.get(&(node, thread)).copied()
-    }
-
-    fn must(&mut self, node: usize, call: Call) {
-        assert_eq!(self.call(node, call), Some(Ok(Outcome::Done)), "node {node}: {call:?}");
-    }
-
-    /// All nodes cross a barrier.
-    fn barrier(&mut self) {
-        for node in 0..3 {
-            self.call(node, CROSS);
-        }
-        assert_eq!(self.returned, vec![Some(Ok(Outcome::Done)); 3]);
-    }
-
-    fn write(&mut self, node: usize, value: u32) {
-        if self.nodes[node].write(WORD, value).is_err() {
-            self.must(node, Call::Fetch(PAGE));
-            self.nodes[node].write(WORD, value).expect("it was fetched");
-        }
-    }
-
-    fn read(&mut self, node: usize) -> u32 {
-        if self.nodes[node].read(WORD).is_err() {
-            self.must(node, Call::Fetch(PAGE));
-        }
-        self.nodes[node].read(WORD).expect("it is there")
-    }
-
-    /// Messages since the last call of this.
-    fn messages(&mut self) -> usize {
-        core::mem::take(&mut self.sent).len()
-    }
-}
-
-fn both() -> [Cluster; 2] {
-    [Cluster::new(Scheme::LogAtManager), Cluster::new(Scheme::LogAtLastHolder)]
-}
+use three::{CROSS, Cluster, LOCK, PAGE, TAKE, WORD, both};
 
 #[test]
 fn what_is_published_under_a_lock_is_seen_by_who_takes_it_whoever_wrote_it() {
