@@ -29,6 +29,7 @@ const PROGRAMS: &[&str] = &[
     "errors",
     "ports",
     "system",
+    "r5rs",
     "srfi-syntax",
     "srfi-1",
     "threads",

@@ -3,7 +3,7 @@
 //! Fields of a [`Kind::Condition`]: what kind (a symbol), message (a string, or what `error` was
 //! given), list of irritants, list of further data.
 
-use crate::compiler::code::Code;
+use crate::compiler::code::{Code, Entry};
 use crate::heap::{Kind, Mutator};
 use crate::machine::control;
 use crate::machine::enter::primitive_at;
@@ -166,22 +166,13 @@ pub(crate) fn name_of(procedure: Value) -> Option<Symbol> {
     }
 }
 
-/// How many arguments a procedure takes, in words.
-fn arity_of(procedure: Value) -> Option<String> {
-    let range = |min: usize, max: Option<usize>| match max {
-        Some(max) if max == min => format!("{min} argument{}", if min == 1 { "" } else { "s" }),
-        Some(max) => format!("{min} to {max} arguments"),
-        None => format!("at least {min} argument{}", if min == 1 { "" } else { "s" }),
-    };
+/// How many arguments a procedure takes: the fewest and the most of each of its clauses.
+pub(crate) fn arities_of(procedure: Value) -> Option<Vec<(usize, Option<usize>)>> {
     match procedure.kind()? {
         Kind::Closure => {
             let code = procedure.field_at(0).as_foreign::<Code>()?;
-            let clauses: Vec<_> = code
-                .entries
-                .iter()
-                .map(|entry| range(entry.required, (!entry.rest).then_some(entry.required)))
-                .collect();
-            Some(clauses.join(" or "))
+            let of = |entry: &Entry| (entry.required, (!entry.rest).then_some(entry.required));
+            Some(code.entries.iter().map(of).collect())
         }
         Kind::Primitive => {
             let index = procedure.payload_word(0) as usize;
@@ -189,10 +180,22 @@ fn arity_of(procedure: Value) -> Option<String> {
                 primitive_at(index).map(|primitive| (primitive.min, primitive.max)).or_else(
                     || control::procedure_at(index).map(|control| (control.min, control.max)),
                 )?;
-            Some(range(min.into(), max.map(usize::from)))
+            Some(vec![(min.into(), max.map(usize::from))])
         }
         _ => None,
     }
+}
+
+/// The same in words.
+fn arity_of(procedure: Value) -> Option<String> {
+    let plural = |count| if count == 1 { "" } else { "s" };
+    let in_words = |(min, max): (usize, Option<usize>)| match max {
+        Some(max) if max == min => format!("{min} argument{}", plural(min)),
+        Some(max) => format!("{min} to {max} arguments"),
+        None => format!("at least {min} argument{}", plural(min)),
+    };
+    let clauses: Vec<_> = arities_of(procedure)?.into_iter().map(in_words).collect();
+    Some(clauses.join(" or "))
 }
 
 /// A procedure called with a number of arguments that it does not take.

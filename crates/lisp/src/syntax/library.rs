@@ -69,6 +69,12 @@ impl World {
         own.map(|(name, library)| (&**name, library)).collect()
     }
 
+    /// The names of all libraries that are known here, as written.
+    #[cfg(test)]
+    pub(crate) fn library_names(&self) -> Vec<String> {
+        self.libraries.keys().map(|name| name.to_string()).collect()
+    }
+
     /// Has a library as it was in another world.
     pub(crate) fn adopt_library(&mut self, name: Arc<str>, library: Library) {
         self.libraries.insert(name, library);

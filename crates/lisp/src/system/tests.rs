@@ -5,6 +5,7 @@ mod collector_faults;
 mod debugger;
 mod hostile;
 mod policies;
+mod procedures;
 mod sessions;
 mod tools;
 

@@ -23,8 +23,17 @@
 (test 43 (eval 'loaded-too (interaction-environment)))
 (delete-file file)
 (test-error (load "/no/such/file.scm"))
-;; exit runs the after thunks: the run of this file ends inside one
+;; include-ci: as if every name had been written in small letters
+(call-with-output-file file (lambda (p) (write-string "(LIST 'Word \"Word\" #\\W)" p)))
+(test '(word "Word" #\W) (eval `(include-ci ,file) env))
+(test-error (eval `(include ,file) env))
+(delete-file file)
+;; exit runs the after thunks: the run of this file ends inside one, by emergency-exit, which runs none
 (dynamic-wind
  (lambda () #f)
- (lambda () (finish))
- (lambda () (newline)))
+ (lambda ()
+   (dynamic-wind
+    (lambda () #f)
+    (lambda () (finish))
+    (lambda () (newline) (emergency-exit (if (= failed 0) 0 1)))))
+ (lambda () (exit 7)))

@@ -1,0 +1,305 @@
+//! The table of what the libraries export, `docs/scheme-procedures.md`: made from the libraries themselves, and checked.
+//!
+//! `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew.
+
+use super::{boot, on, within_watchdog};
+use crate::heap::Kind;
+use crate::machine::condition::arities_of;
+use crate::symbol::Symbol;
+use crate::syntax::datum::{Datum, DatumKind, Identifier};
+use crate::syntax::environment::Binding;
+use crate::syntax::reader::read_all;
+use crate::syntax::world::World;
+use crate::system::System;
+use crate::system::kernel::lock;
+use crate::value::Value;
+use core::fmt::Write;
+use kyocho_sys::prim::atomic::Ordering;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// A part of SRFI 14 that is a file of its own; what it exports, SRFI 14 does.
+const INTERNAL: &[&str] = &["(srfi 14 categories)"];
+/// The program that has a row for each error: that a name is wrong in it says little of what the name does.
+const ERRORS: &str = "errors";
+
+const HEAD: &str = "# Procedures, one row each
+
+Made from the libraries by a test; `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew. What libraries lack, and what was
+decided where the reports leave a choice, is in [scheme.md](scheme.md).
+
+A name has its row where it is met first: the libraries of R7RS, the SRFIs, Kyocho's own, and last what only `(kyocho)` exports, which exports all names that are
+always there. Another library that exports the same meaning is named under *also in*. *Takes* is the number of arguments. *Programs* are
+those under `crates/lisp/tests/scheme` that import the name and have it in their text, outside of quotations, the first four by name; a dash says that none
+does. Every name of R7RS is in one besides `errors`, which has a row for each error. Tests in Rust are not counted.
+";
+
+/// How many programs a row names.
+const PROGRAMS_SHOWN: usize = 4;
+
+/// A name and what it means, wherever it is exported from.
+struct Row {
+    name: &'static str,
+    binding: Binding,
+    libraries: Vec<String>,
+    programs: Vec<String>,
+}
+
+struct Table {
+    libraries: Vec<String>,
+    rows: Vec<Row>,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where a library stands in the table: those of R7RS, SRFIs by number, Kyocho's; what has all names last.
+fn place(library: &str) -> (usize, u32, String) {
+    let words: Vec<_> = library.trim_matches(['(', ')']).split(' ').collect();
+    let group = match words[..] {
+        ["scheme", "base"] => 0,
+        ["scheme", "r5rs"] => 2,
+        ["scheme", ..] => 1,
+        ["srfi", ..] => 3,
+        ["kyocho", _, ..] => 4,
+        _ => 5,
+    };
+    let number = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    (group, number, library.to_owned())
+}
+
+fn datum(text: &str) -> Datum {
+    read_all(text, "table").unwrap().remove(0)
+}
+
+/// Reads every library, and gives their names in the table's order.
+fn load_all(system: &System) -> Vec<String> {
+    let known = lock(&system.kernel.base.world).library_names();
+    let mut libraries: Vec<_> =
+        known.into_iter().filter(|name| !INTERNAL.contains(&&**name)).collect();
+    libraries.sort_by_key(|library| place(library));
+    let mut session = system.session();
+    for library in &libraries {
+        session.eval(&format!("(begin (environment '{library}) #t)"), "table").unwrap();
+    }
+    libraries
+}
+
+/// What an import set brings, where every library in it is there.
+fn imports(world: &mut World, set: &Datum) -> Vec<(Symbol, Binding)> {
+    let Ok((environment, rest)) = world.environment_of(core::slice::from_ref(set)) else {
+        return Vec::new();
+    };
+    assert!(rest.is_empty(), "{set} is read already");
+    let named = |(name, binding)| match name {
+        Identifier::Symbol(symbol) => Some((symbol, binding)),
+        Identifier::Alias(_) => None,
+    };
+    environment.bindings().into_iter().filter_map(named).collect()
+}
+
+impl Table {
+    fn of(system: &System) -> Self {
+        let libraries = load_all(system);
+        let mut table = Self { libraries: libraries.clone(), rows: Vec::new() };
+        let world = &mut lock(&system.kernel.base.world);
+        for library in libraries {
+            for (name, binding) in imports(world, &datum(&library)) {
+                table.note(&library, name.name(), binding);
+            }
+        }
+        table.rows.sort_by_key(|row| row.name);
+        table.note_programs(world);
+        table
+    }
+
+    fn row(&mut self, name: &str, binding: &Binding) -> Option<&mut Row> {
+        let same = |row: &&mut Row| row.name == name && row.binding.is_same(binding);
+        self.rows.iter_mut().find(same)
+    }
+
+    fn note(&mut self, library: &str, name: &'static str, binding: Binding) {
+        match self.row(name, &binding) {
+            Some(row) => row.libraries.push(library.to_owned()),
+            None => {
+                let libraries = vec![library.to_owned()];
+                self.rows.push(Row { name, binding, libraries, programs: Vec::new() });
+            }
+        }
+    }
+
+    fn note_programs(&mut self, world: &mut World) {
+        let mut programs = Vec::new();
+        for entry in std::fs::read_dir(root().join("crates/lisp/tests/scheme")).unwrap() {
+            let path = entry.unwrap().path();
+            let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            if stem != "harness" && path.extension().is_some_and(|extension| extension == "scm") {
+                programs.push((stem, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+        programs.sort();
+        for (stem, text) in programs {
+            let mut uses = Uses::default();
+            read_all(&text, &stem).unwrap().iter().for_each(|form| uses.look(form));
+            let met = uses.imports.iter().flat_map(|set| imports(world, set));
+            let used = met.filter(|(name, _)| uses.names.contains(name));
+            used.for_each(|(name, binding)| self.note_program(&stem, name.name(), &binding));
+        }
+    }
+
+    /// A program uses what `name` means there, which may have a prefix.
+    fn note_program(&mut self, program: &str, name: &str, binding: &Binding) {
+        let is_meant = |row: &&mut Row| row.binding.is_same(binding) && name.ends_with(row.name);
+        for row in self.rows.iter_mut().filter(is_meant) {
+            if !row.programs.iter().any(|other| other == program) {
+                row.programs.push(program.to_owned());
+            }
+        }
+    }
+
+    /// Names of R7RS that no program tries.
+    fn untried(&self) -> Vec<&str> {
+        let is_tried = |row: &Row| row.programs.iter().any(|program| program != ERRORS);
+        let untried = self.rows.iter().filter(|row| is_of_report(&row.libraries[0]));
+        untried.filter(|row| !is_tried(row)).map(|row| row.name).collect()
+    }
+
+    fn text(&self) -> String {
+        let mut text = HEAD.to_owned();
+        for library in &self.libraries {
+            let (own, others): (Vec<_>, Vec<_>) = self
+                .rows
+                .iter()
+                .filter(|row| row.libraries.contains(library))
+                .partition(|row| row.libraries[0] == *library);
+            let _ = write!(text, "\n## `{library}`\n\n");
+            if !own.is_empty() {
+                text += "| name | kind | takes | also in | programs |\n|---|---|---|---|---|\n";
+                own.iter().for_each(|row| row.write(&mut text));
+            }
+            if library != "(kyocho)" {
+                write_others(&others, !own.is_empty(), &mut text);
+            }
+            if own.is_empty() && others.is_empty() {
+                text += "Exports nothing: what it describes is part of the reader.\n";
+            }
+        }
+        text
+    }
+}
+
+fn is_of_report(library: &str) -> bool {
+    library.starts_with("(scheme ")
+}
+
+/// The names that a library shares with those before it, library by library.
+fn write_others(others: &[&Row], more: bool, text: &mut String) {
+    let mut homes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for row in others {
+        homes.entry(place(&row.libraries[0])).or_default().push(format!("`{}`", row.name));
+    }
+    for (i, ((_, _, home), names)) in homes.into_iter().enumerate() {
+        let gap = if i > 0 || more { "\n" } else { "" };
+        let _ = writeln!(text, "{gap}From `{home}`: {}.", names.join(" "));
+    }
+}
+
+impl Row {
+    fn value(&self) -> Option<Value> {
+        match &self.binding {
+            Binding::Variable { global, .. } => {
+                Some(Value::from_word(global.word.load(Ordering::Relaxed)))
+            }
+            Binding::Special(_) | Binding::Macro(_) => None,
+        }
+    }
+
+    /// Its kind, and how many arguments it takes.
+    fn kind(&self) -> (&'static str, String) {
+        let Some(value) = self.value() else { return ("syntax", String::new()) };
+        assert_ne!(value, Value::UNBOUND, "{} of {} has no value", self.name, self.libraries[0]);
+        let in_words = |&(min, max): &(usize, Option<usize>)| match max {
+            Some(max) if max == min => min.to_string(),
+            Some(max) => format!("{min} to {max}"),
+            None => format!("{min} or more"),
+        };
+        match arities_of(value) {
+            Some(arities) => {
+                let clauses: Vec<_> = arities.iter().map(in_words).collect();
+                ("procedure", clauses.join(", "))
+            }
+            None if value.is_kind(Kind::Parameter) => ("parameter", "0".to_owned()),
+            None => ("value", String::new()),
+        }
+    }
+
+    fn write(&self, text: &mut String) {
+        let (kind, takes) = self.kind();
+        let others = self.libraries[1..].iter().filter(|library| *library != "(kyocho)");
+        let others: Vec<_> = others.map(|library| format!("`{library}`")).collect();
+        let programs = match self.programs.get(..PROGRAMS_SHOWN) {
+            _ if self.programs.is_empty() => "-".to_owned(),
+            Some(first) if self.programs.len() > PROGRAMS_SHOWN => first.join(", ") + ", others",
+            _ => self.programs.join(", "),
+        };
+        let name = self.name.replace('|', "\\|");
+        let _ =
+            writeln!(text, "| `{name}` | {kind} | {takes} | {} | {programs} |", others.join(" "));
+    }
+}
+
+/// What a program's text has: its import sets, and the names outside of quotations.
+#[derive(Default)]
+struct Uses {
+    imports: Vec<Datum>,
+    names: HashSet<Symbol>,
+}
+
+impl Uses {
+    fn look(&mut self, form: &Datum) {
+        if let Some(symbol) = form.as_symbol() {
+            self.names.insert(symbol);
+        } else if let DatumKind::Vector(elements) = &*form.kind {
+            elements.iter().for_each(|element| self.look(element));
+        } else if let Some((head, rest)) = form.as_pair() {
+            self.look(head);
+            let quoted = |set: &Datum| set.elements().nth(1).cloned();
+            match head.as_symbol().map(Symbol::name) {
+                Some("quote") => {}
+                Some("import") => self.imports.extend(rest.elements().cloned()),
+                Some("environment") => self.imports.extend(rest.elements().filter_map(quoted)),
+                _ => self.look_at_rest(rest),
+            }
+        }
+    }
+
+    fn look_at_rest(&mut self, mut rest: &Datum) {
+        while let Some((item, more)) = rest.as_pair() {
+            self.look(item);
+            rest = more;
+        }
+        self.look(rest);
+    }
+}
+
+#[test]
+fn the_table_of_procedures_is_up_to_date_and_names_of_the_report_are_all_tried() {
+    let (untried, text) = within_watchdog(|| {
+        let table = Table::of(&boot(on(1)));
+        let untried: Vec<_> = table.untried().into_iter().map(str::to_owned).collect();
+        (untried, table.text())
+    });
+    let path = root().join("docs/scheme-procedures.md");
+    if std::env::var_os("KYOCHO_WRITE_TABLE").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(untried, Vec::<String>::new(), "no program of tests/scheme tries these");
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = written.lines().zip(text.lines()).find(|(old, new)| old != new);
+    assert!(
+        written == text,
+        "docs/scheme-procedures.md is out of date: {differs:?}\n\
+         `KYOCHO_WRITE_TABLE=1 cargo test -p kyocho-lisp procedures` writes it anew"
+    );
+}
