@@ -276,7 +276,7 @@ impl<'a, 'b> Generator<'a, 'b> {
     fn generate(&mut self, core: &Core, context: Context) -> Done {
         match core {
             Core::Constant(datum) => {
-                let value = self.shared.mutator.literal(datum)?;
+                let value = self.shared.mutator.constant(datum)?;
                 self.constant(value, context)
             }
             Core::Unspecified => self.constant(Value::UNSPECIFIED, context),

@@ -3,7 +3,7 @@
 //! Iterative, with explicit stacks: a datum may be nested deeper than a small thread's stack. A
 //! reference to a label that is still being built is a placeholder, replaced at the end.
 
-use crate::heap::object::Kind;
+use crate::heap::object::{FLAG_IMMUTABLE, Kind};
 use crate::heap::{Mutator, OutOfMemory};
 use crate::syntax::datum::{Datum, DatumKind, NumberLiteral};
 use crate::value::Value;
@@ -25,17 +25,31 @@ struct Labels {
 }
 
 impl Mutator {
-    /// The value that `datum` writes. A reference to a label that nobody defined is unspecified.
+    /// The value that `datum` writes, new and the caller's to change. A reference to a label that nobody defined is unspecified.
     ///
     /// # Errors
     /// When the heap's limit is reached.
     pub fn literal(&mut self, datum: &Datum) -> Result<Value, OutOfMemory> {
+        self.literal_with(datum, 0)
+    }
+
+    /// The same as a constant of a program: mutators refuse its strings, vectors and bytevectors. Pairs have no header
+    /// that could say so.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub(crate) fn constant(&mut self, datum: &Datum) -> Result<Value, OutOfMemory> {
+        self.literal_with(datum, FLAG_IMMUTABLE)
+    }
+
+    /// `flags` are those of the strings, vectors and bytevectors.
+    fn literal_with(&mut self, datum: &Datum, flags: u8) -> Result<Value, OutOfMemory> {
         let mut labels = Labels::default();
         let mut steps = vec![Step::Build(datum)];
         let mut results = Vec::new();
         while let Some(step) = steps.pop() {
             let value = match step {
-                Step::Build(datum) => match self.literal_atom(datum, &mut labels)? {
+                Step::Build(datum) => match self.literal_atom(datum, flags, &mut labels)? {
                     Some(atom) => atom,
                     None => {
                         self.expand_literal(datum, &mut steps, &mut labels)?;
@@ -49,7 +63,7 @@ impl Mutator {
                 }
                 Step::Vector(elements) => {
                     let elements = results.split_off(results.len() - elements);
-                    self.vector_of(&elements)?
+                    flagged(self.vector_of(&elements)?, flags)
                 }
                 Step::EndLabel(label) => {
                     labels.define(label, results.pop().unwrap_or(Value::UNSPECIFIED))
@@ -65,17 +79,18 @@ impl Mutator {
     fn literal_atom(
         &mut self,
         datum: &Datum,
+        flags: u8,
         labels: &mut Labels,
     ) -> Result<Option<Value>, OutOfMemory> {
         Ok(Some(match &*datum.kind {
             DatumKind::Boolean(truth) => Value::boolean(*truth),
             DatumKind::Character(c) => Value::character(*c),
-            DatumKind::String(text) => self.string(text)?,
+            DatumKind::String(text) => flagged(self.string(text)?, flags),
             DatumKind::Symbol(symbol) => Value::symbol(*symbol),
             DatumKind::Alias(alias) => Value::symbol(alias.of.symbol()),
             DatumKind::Number(number) => self.literal_number(number)?,
             DatumKind::Nil => Value::NIL,
-            DatumKind::Bytevector(bytes) => self.bytevector(bytes)?,
+            DatumKind::Bytevector(bytes) => flagged(self.bytevector(bytes)?, flags),
             DatumKind::Reference(label) => {
                 labels.known.get(label).copied().unwrap_or(Value::UNSPECIFIED)
             }
@@ -137,6 +152,13 @@ impl Mutator {
             }
         }
     }
+}
+
+fn flagged(value: Value, flags: u8) -> Value {
+    if flags != 0 {
+        value.set_flags(flags);
+    }
+    value
 }
 
 impl Labels {

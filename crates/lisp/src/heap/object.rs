@@ -190,6 +190,13 @@ impl Header {
         (self.0 >> SIZE_SHIFT) as usize
     }
 
+    /// Whether this is the header of a vector that may be written: one comparison for both.
+    #[inline(always)]
+    const fn is_mutable_vector(self) -> bool {
+        const MASK: u64 = 0xff | (FLAG_IMMUTABLE as u64) << FLAGS_SHIFT;
+        self.0 & MASK == Kind::Vector as u64
+    }
+
     /// Which payload words of the object at `address` are values.
     #[inline]
     pub(crate) fn traced(self, address: usize) -> Range<usize> {
@@ -454,14 +461,15 @@ impl Value {
         if i < self.vector_length()? { Some(self.field_at(i)) } else { None }
     }
 
-    /// Writes element `i` of a vector; `false` where there is none.
+    /// Writes element `i` of a vector; `false` where there is none, and where it is a literal.
     #[inline(always)]
     #[must_use]
     pub fn vector_set(self, i: usize, new: Self) -> bool {
-        let inside = self.vector_length().is_some_and(|length| i < length);
-        if inside {
+        let writable = |header: Header| header.is_mutable_vector() && i < header.words();
+        let writes = self.header().is_some_and(writable);
+        if writes {
             self.set_field_at(i, new);
         }
-        inside
+        writes
     }
 }

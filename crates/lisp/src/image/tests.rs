@@ -53,6 +53,7 @@ fn data_come_back_as_they_were() {
          (define long (iota 100000))
          (define shared (let ((x (list 'x))) (list x x)))
          (define odd (string->uninterned-symbol \"car\"))
+         (define constants '(#(1) \"a\" #u8(1)))
          (define-syntax complex (syntax-rules () ((_) '(-i 1/2+3i 1.5-2.0i))))",
         &[
             (
@@ -66,6 +67,19 @@ fn data_come_back_as_they_were() {
             ("(apply + long)", "4999950000"),
             ("(eq? (car shared) (cadr shared))", "#t"),
             ("(list (eq? odd 'car) (symbol->string odd))", "(#f \"car\")"),
+            (
+                "(vector-set! (car constants) 0 2)",
+                "error vector-set!: first argument must be a mutable vector: #(1)",
+            ),
+            (
+                "(string-set! (cadr constants) 0 #\\x)",
+                "error string-set!: first argument must be a mutable string: \"a\"",
+            ),
+            (
+                "(bytevector-u8-set! (caddr constants) 0 2)",
+                "error bytevector-u8-set!: first argument must be a mutable bytevector: #u8(1)",
+            ),
+            ("(vector-set! (list-ref all 14) 0 2)", ""),
         ],
     );
 }

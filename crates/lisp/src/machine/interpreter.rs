@@ -659,9 +659,7 @@ fn element(vector: Value, index: Value) -> Option<Value> {
 
 #[inline(always)]
 fn set_element(vector: Value, index: Value, value: Value) -> bool {
-    index.is_fixnum()
-        && vector.flags() & crate::heap::object::FLAG_IMMUTABLE == 0
-        && vector.vector_set((index.to_word() >> FIXNUM_SHIFT) as usize, value)
+    index.is_fixnum() && vector.vector_set((index.to_word() >> FIXNUM_SHIFT) as usize, value)
 }
 
 #[inline(always)]

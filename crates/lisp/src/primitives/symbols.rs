@@ -3,6 +3,7 @@
 use super::Primitive;
 use super::call::Call;
 use crate::heap::Mutator;
+use crate::heap::object::FLAG_IMMUTABLE;
 use crate::raise::Result;
 use crate::symbol::Symbol;
 use crate::value::Value;
@@ -37,7 +38,10 @@ fn is_boolean(value: Value) -> bool {
 
 fn symbol_to_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let symbol = Call::new("symbol->string", arguments).symbol(0)?;
-    Ok(m.string(symbol.name())?)
+    let name = m.string(symbol.name())?;
+    // A symbol's name is constant (R7RS 6.5), also where it is a copy.
+    name.set_flags(FLAG_IMMUTABLE);
+    Ok(name)
 }
 
 fn intern(who: &'static str, arguments: &[Value]) -> Result {

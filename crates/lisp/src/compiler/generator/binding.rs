@@ -76,7 +76,7 @@ impl Generator<'_, '_> {
                 Ok(place.filter(|place| matches!(place, Place::Slot(_))).cloned())
             }
             Core::Constant(datum) => {
-                let value = self.shared.mutator.literal(datum)?;
+                let value = self.shared.mutator.constant(datum)?;
                 Ok(Some(Place::Constant(value)))
             }
             Core::Lambda(lambda) if self.shared.analysis.is_constant(variable) => {
