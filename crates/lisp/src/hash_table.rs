@@ -5,7 +5,8 @@
 //!   index    raw 32-bit slots: 0 is empty, n stands for entry n - 1; linear probing, a power of two,
 //!            at least twice as many as entries fit
 //!   entries  vector of (hash, key, value), filled from the left; a deleted entry has no key; where keys are weak,
-//!            (hash, ephemeron of key and value, nothing), and an entry with a broken one counts as deleted
+//!            (hash, ephemeron of key and value, nothing), where values are, (hash, ephemeron of value and key, nothing);
+//!            an entry with a broken one counts as deleted
 //! ```
 //!
 //! Every operation holds the table's spin bit from its first look to its last: a few dozen
@@ -19,7 +20,7 @@
 mod tests;
 
 use crate::equality::{equal, equal_hash, eqv, eqv_hash, text_hash};
-use crate::heap::object::{FLAG_OWN, Kind};
+use crate::heap::object::{FLAG_OWN, FLAG_OWN_TOO, Kind};
 use crate::heap::{Mutator, word};
 use crate::raise::{Raise, Result};
 use crate::text::{Text, bytes};
@@ -52,8 +53,19 @@ const ENTRIES: usize = 4;
 const PROCEDURES: usize = 5;
 const WORDS: usize = 6;
 
-/// The flag of a table that does not keep its keys.
-const FLAG_WEAK: u8 = FLAG_OWN;
+/// What a table does not keep: an association is gone when that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weakness {
+    /// Nothing: it keeps keys and values.
+    None,
+    /// Its keys.
+    Keys,
+    /// Its values.
+    Values,
+}
+
+const FLAG_WEAK_KEYS: u8 = FLAG_OWN;
+const FLAG_WEAK_VALUES: u8 = FLAG_OWN_TOO;
 
 /// Words of an entry: hash, key, value.
 const STRIDE: usize = 3;
@@ -71,7 +83,7 @@ const SPINS: usize = 200;
 pub(crate) struct Table {
     object: Value,
     equivalence: Equivalence,
-    is_weak: bool,
+    weakness: Weakness,
     entries: Value,
     index: usize,
     mask: usize,
@@ -128,14 +140,25 @@ impl Equivalence {
     }
 }
 
-/// Has a new table keep an association only while its key is reachable from elsewhere.
-pub(crate) fn make_weak(table: Value) {
-    table.set_flags(FLAG_WEAK);
+/// Has a new table keep an association only while its key, or its value, is reachable from elsewhere.
+pub(crate) fn make_weak(table: Value, weakness: Weakness) {
+    match weakness {
+        Weakness::None => {}
+        Weakness::Keys => table.set_flags(FLAG_WEAK_KEYS),
+        Weakness::Values => table.set_flags(FLAG_WEAK_VALUES),
+    }
 }
 
-/// Whether it keeps an association only while its key is reachable from elsewhere.
-pub(crate) fn is_weak(table: Value) -> bool {
-    table.is_kind(Kind::HashTable) && table.flags() & FLAG_WEAK != 0
+/// What the table does not keep.
+pub(crate) fn weakness(table: Value) -> Weakness {
+    let flags = if table.is_kind(Kind::HashTable) { table.flags() } else { 0 };
+    if flags & FLAG_WEAK_KEYS != 0 {
+        Weakness::Keys
+    } else if flags & FLAG_WEAK_VALUES != 0 {
+        Weakness::Values
+    } else {
+        Weakness::None
+    }
 }
 
 /// Gives a new table what `make` could not be given yet.
@@ -172,9 +195,9 @@ impl Table {
             }
             hint::spin_loop();
         }
-        let is_weak = is_weak(object);
+        let weakness = weakness(object);
         let mut table =
-            Self { object, equivalence, is_weak, entries: Value::NIL, index: 0, mask: 0 };
+            Self { object, equivalence, weakness, entries: Value::NIL, index: 0, mask: 0 };
         table.look();
         Some(table)
     }
@@ -200,9 +223,13 @@ impl Table {
         self.object.set_field_at(word, Value::fixnum(number as i64));
     }
 
-    /// How many associations. Where keys are weak, it counts them one by one.
+    fn is_weak(&self) -> bool {
+        self.weakness != Weakness::None
+    }
+
+    /// How many associations. Where keys or values are weak, it counts them one by one.
     pub(crate) fn count(&self) -> usize {
-        if self.is_weak {
+        if self.is_weak() {
             (0..self.number(USED)).filter(|&entry| !self.is_deleted(self.entries, entry)).count()
         } else {
             self.number(COUNT)
@@ -215,15 +242,19 @@ impl Table {
 
     fn key(&self, entry: usize) -> Value {
         let key = self.entries.field_at(entry * STRIDE + 1);
-        if self.is_weak { key.ephemeron_key().unwrap_or(DELETED) } else { key }
+        match self.weakness {
+            Weakness::None => key,
+            Weakness::Keys => key.ephemeron_key().unwrap_or(DELETED),
+            Weakness::Values => key.ephemeron_datum().unwrap_or(DELETED),
+        }
     }
 
     fn value(&self, entry: usize) -> Value {
-        if self.is_weak {
-            let both = self.entries.field_at(entry * STRIDE + 1);
-            both.ephemeron_datum().unwrap_or(Value::FALSE)
-        } else {
-            self.entries.field_at(entry * STRIDE + 2)
+        let both = self.entries.field_at(entry * STRIDE + 1);
+        match self.weakness {
+            Weakness::None => self.entries.field_at(entry * STRIDE + 2),
+            Weakness::Keys => both.ephemeron_datum().unwrap_or(Value::FALSE),
+            Weakness::Values => both.ephemeron_key().unwrap_or(Value::FALSE),
         }
     }
 
@@ -242,7 +273,7 @@ impl Table {
     /// Whether an entry, of these or of older entries, holds no association any more.
     fn is_deleted(&self, entries: Value, entry: usize) -> bool {
         let key = entries.field_at(entry * STRIDE + 1);
-        key == DELETED || self.is_weak && key.ephemeron_is_broken()
+        key == DELETED || self.is_weak() && key.ephemeron_is_broken()
     }
 
     /// Finds a key. Ends, because the index is never full.
@@ -282,15 +313,12 @@ impl Table {
             place = self.place(key, hash);
         }
         match place {
-            Place::Found(entry) if self.is_weak => {
-                self.entries.field_at(entry * STRIDE + 1).set_ephemeron_datum(value);
-            }
-            Place::Found(entry) => self.entries.set_field_at(entry * STRIDE + 2, value),
+            Place::Found(entry) => self.replace(m, entry, value)?,
             Place::Free(slot) => {
-                let words = if self.is_weak {
-                    [hash, m.ephemeron(key, value)?, Value::FALSE]
-                } else {
-                    [hash, key, value]
+                let words = match self.weakness {
+                    Weakness::None => [hash, key, value],
+                    Weakness::Keys => [hash, m.ephemeron(key, value)?, Value::FALSE],
+                    Weakness::Values => [hash, m.ephemeron(value, key)?, Value::FALSE],
                 };
                 let entry = self.number(USED);
                 for (i, word) in words.into_iter().enumerate() {
@@ -299,6 +327,22 @@ impl Table {
                 word::store_quarter(self.index + 4 * slot, entry as u32 + 1);
                 self.set_number(USED, entry + 1);
                 self.set_number(COUNT, self.number(COUNT) + 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the key of an entry another value.
+    fn replace(&self, m: &mut Mutator, entry: usize, value: Value) -> Result<()> {
+        match self.weakness {
+            Weakness::None => self.entries.set_field_at(entry * STRIDE + 2, value),
+            Weakness::Keys => {
+                self.entries.field_at(entry * STRIDE + 1).set_ephemeron_datum(value);
+            }
+            // What an ephemeron hangs on never changes.
+            Weakness::Values => {
+                let both = m.ephemeron(value, self.key(entry))?;
+                self.entries.set_field_at(entry * STRIDE + 1, both);
             }
         }
         Ok(())
@@ -367,9 +411,7 @@ impl Table {
     /// No memory.
     pub(crate) fn copy(&self, m: &mut Mutator) -> Result {
         let new = make(m, self.equivalence, procedures(self.object), self.count())?;
-        if self.is_weak {
-            make_weak(new);
-        }
+        make_weak(new, self.weakness);
         let Some(mut copy) = Self::lock(new) else { return Ok(new) };
         for (key, value) in self.associations() {
             copy.set(m, key, value)?;

@@ -15,6 +15,7 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("prelude/vectors.scm", include_str!("prelude/vectors.scm")),
     ("prelude/strings.scm", include_str!("prelude/strings.scm")),
     ("prelude/ports.scm", include_str!("prelude/ports.scm")),
+    ("prelude/comparators.scm", include_str!("prelude/comparators.scm")),
     ("prelude/hash_tables.scm", include_str!("prelude/hash_tables.scm")),
     ("prelude/guardians.scm", include_str!("prelude/guardians.scm")),
     ("prelude/gates.scm", include_str!("prelude/gates.scm")),

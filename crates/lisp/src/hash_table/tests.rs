@@ -1,4 +1,4 @@
-use super::{Equivalence, Table, make, make_weak};
+use super::{Equivalence, Table, Weakness, make, make_weak};
 use crate::heap::{Heap, Limits, Mutator};
 use crate::thread::ThreadContext;
 use crate::value::Value;
@@ -52,14 +52,14 @@ proptest! {
         equivalence in prop_oneof![
             Just(Equivalence::Eqv), Just(Equivalence::Equal), Just(Equivalence::String)
         ],
-        // Nothing is collected meanwhile: a table with weak keys is a table like others.
-        weak in any::<bool>(),
+        // Nothing is collected meanwhile: a table that holds weakly is a table like others.
+        weakness in prop_oneof![
+            Just(Weakness::None), Just(Weakness::Keys), Just(Weakness::Values)
+        ],
     ) {
         let mut m = mutator();
         let mut object = make(&mut m, equivalence, Value::FALSE, 0).unwrap();
-        if weak {
-            make_weak(object);
-        }
+        make_weak(object, weakness);
         let mut model: Vec<(u8, i64)> = Vec::new();
         for step in steps {
             match step {

@@ -132,6 +132,8 @@ pub const FLAG_WIDE: u8 = 1 << 1;
 pub const FLAG_IMMUTABLE: u8 = 1 << 2;
 /// Free for the kind's owner.
 pub const FLAG_OWN: u8 = 1 << 3;
+/// Another one.
+pub const FLAG_OWN_TOO: u8 = 1 << 4;
 /// The short spin bit of compound structures; see [`Value::try_lock`].
 pub const FLAG_LOCKED: u8 = 1 << 7;
 

@@ -20,25 +20,40 @@
         ((eq? same? char-ci=?) (lambda (c) (hash (char-foldcase c))))
         (else (%wrong-type 'make-hash-table 2 "hash function for this equivalence" same?))))
 
-;; Whether keys shall be held weakly. They are held by ephemerons, whichever of the two words asks for it.
-(define (%weak-keys? same? kind hints)
-  (if (or (memq 'weak-values hints) (memq 'ephemeral-values hints))
-      (error "make-hash-table: values are never held weakly" hints))
-  (let ((weak? (or (memq 'weak-keys hints) (memq 'ephemeral-keys hints))))
-    (if (and weak? (eq? kind 'custom))
-        (error "make-hash-table: keys compared by a procedure of the program's are never held weakly"
-               same?))
-    (and weak? #t)))
+;; Which of keys and values are not held, if any. What is weak hangs on ephemerons, whichever of the two words asks for it.
+(define (%weakness same? kind hints)
+  (let ((keys? (or (memq 'weak-keys hints) (memq 'ephemeral-keys hints)))
+        (values? (or (memq 'weak-values hints) (memq 'ephemeral-values hints))))
+    (cond ((not (or keys? values?)) #f)
+          ((and keys? values?)
+           (error "make-hash-table: keys or values are held weakly, not both" hints))
+          ((eq? kind 'custom)
+           (error "make-hash-table: where a procedure of the program's compares the keys, nothing is held weakly"
+                  same?))
+          (keys? 'weak-keys)
+          (else 'weak-values))))
 
-;; (make-hash-table [equivalence [hash [hint ...]]]): hints that are no symbols, a size say, are not needed.
+;; (make-hash-table [comparator hint ...]), (make-hash-table [equivalence [hash [hint ...]]]): hints that are no
+;; symbols, a size say, are not needed.
 (define (make-hash-table . rest)
-  (let* ((same? (if (and (pair? rest) (procedure? (car rest))) (car rest) equal?))
-         (hash-of (and (pair? rest) (pair? (cdr rest)) (procedure? (cadr rest)) (cadr rest)))
-         (kind (%hash-table-kind same?))
-         (weak? (%weak-keys? same? kind rest)))
-    (if (eq? kind 'custom)
-        (%make-hash-table kind (vector same? (or hash-of (%default-hash same?)) 0) 0 #f)
-        (%make-hash-table kind (vector same? hash-of 0) 0 weak?))))
+  (cond ((and (pair? rest) (comparator? (car rest)))
+         (let* ((comparator (car rest)) (same? (comparator-equality-predicate comparator)))
+           (if (and (not (comparator-hashable? comparator)) (eq? (%hash-table-kind same?) 'custom))
+               (%wrong-type 'make-hash-table 1 "comparator with a hash function" comparator))
+           (%make-table same?
+                        (and (comparator-hashable? comparator) (comparator-hash-function comparator))
+                        (cdr rest))))
+        (else
+         (%make-table (if (and (pair? rest) (procedure? (car rest))) (car rest) equal?)
+                      (and (pair? rest) (pair? (cdr rest)) (procedure? (cadr rest)) (cadr rest))
+                      rest))))
+
+(define (%make-table same? hash-of hints)
+  (let* ((kind (%hash-table-kind same?)) (weakness (%weakness same? kind hints)))
+    (%make-hash-table kind
+                      (vector same? (or hash-of (and (eq? kind 'custom) (%default-hash same?))) 0)
+                      0
+                      weakness)))
 
 (define (hash-table same? . rest)
   (let ((table (make-hash-table same?)))
@@ -250,7 +265,7 @@
   (let* ((procedures (%hash-table-procedures table)) (hash-of (vector-ref procedures 1)))
     (apply make-hash-table (vector-ref procedures 0)
            (append (if hash-of (list hash-of) '())
-                   (if (%hash-table-weak? table) '(weak-keys) '())))))
+                   (if (%hash-table-weakness table) (list (%hash-table-weakness table)) '())))))
 (define (hash-table-copy table . rest)
   (if (%hash-table-custom? table)
       (let ((new (hash-table-empty-copy table)))
@@ -277,9 +292,10 @@
     (lambda (key value)
       (if (hash-table-contains? a key) (%delete! a key) (hash-table-set! a key value))))
   a)
-(define (hash-table=? same-value? a b)
-  (and (= (hash-table-size a) (hash-table-size b))
-       (every (lambda (entry)
-                (let ((value (%ref b (car entry))))
-                  (and (not (eq? value %absent)) (same-value? (cdr entry) value))))
-              (hash-table->alist a))))
+(define (hash-table=? comparator a b)
+  (let ((same-value? (if (comparator? comparator) (comparator-equality-predicate comparator) comparator)))
+    (and (= (hash-table-size a) (hash-table-size b))
+         (every (lambda (entry)
+                  (let ((value (%ref b (car entry))))
+                    (and (not (eq? value %absent)) (same-value? (cdr entry) value))))
+                (hash-table->alist a)))))

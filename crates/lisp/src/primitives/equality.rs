@@ -40,10 +40,13 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::at_least("void", 0, |_, _| Ok(Value::UNSPECIFIED)),
 ];
 
+/// Bits of what hash functions give: `hash-bound` of SRFI 128, where products with small numbers are fixnums still.
+const HASH_BITS: u32 = 48;
+
 /// A hash as a non-negative fixnum, below argument 1 where that is given.
 fn hash(who: &'static str, arguments: &[Value], hash: u64) -> Result {
     let call = Call::new(who, arguments);
-    let hash = (hash >> 4) as i64;
+    let hash = (hash >> (u64::BITS - HASH_BITS)) as i64;
     let Some(bound) = call.optional(1) else { return Ok(Value::fixnum(hash)) };
     match bound.as_fixnum() {
         Some(bound) if bound > 0 => Ok(Value::fixnum(hash % bound)),

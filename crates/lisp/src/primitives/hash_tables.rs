@@ -3,18 +3,23 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use crate::hash_table::{self, Equivalence, Table};
+use crate::hash_table::{self, Equivalence, Table, Weakness};
 use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::raise::Result;
+use crate::symbol::Symbol;
 use crate::text::Text;
 use crate::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("hash-table?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::HashTable)))),
     Primitive::exactly("%make-hash-table", 4, make),
-    Primitive::exactly("%hash-table-weak?", 1, |_, a| {
-        Ok(Value::boolean(hash_table::is_weak(a[0])))
+    Primitive::exactly("%hash-table-weakness", 1, |_, a| {
+        Ok(match hash_table::weakness(a[0]) {
+            Weakness::None => Value::FALSE,
+            Weakness::Keys => Value::symbol(Symbol::intern(WEAK_KEYS)),
+            Weakness::Values => Value::symbol(Symbol::intern(WEAK_VALUES)),
+        })
     }),
     Primitive::exactly("%hash-table-custom?", 1, |_, a| {
         let equivalence = hash_table::equivalence(a[0]);
@@ -76,8 +81,11 @@ fn table(call: Call<'_>) -> Result<Table> {
     Table::lock(call.value(0)).ok_or_else(|| call.wrong(0, "hash table"))
 }
 
-/// `(%make-hash-table equivalence procedures capacity weak?)`; the equivalence is one of the symbols
-/// `eqv`, `equal`, `string`, `custom`.
+const WEAK_KEYS: &str = "weak-keys";
+const WEAK_VALUES: &str = "weak-values";
+
+/// `(%make-hash-table equivalence procedures capacity weakness)`; the equivalence is one of the symbols
+/// `eqv`, `equal`, `string`, `custom`, the weakness `weak-keys`, `weak-values` or `#f`.
 fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("make-hash-table", arguments);
     let equivalence = match call.symbol(0)?.name() {
@@ -89,9 +97,13 @@ fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
     };
     let capacity = call.count_at(2)?;
     let table = hash_table::make(m, equivalence, arguments[1], capacity)?;
-    if arguments[3] != Value::FALSE {
-        hash_table::make_weak(table);
-    }
+    let weakness = match arguments[3].as_symbol().map(Symbol::name) {
+        None => Weakness::None,
+        Some(WEAK_KEYS) => Weakness::Keys,
+        Some(WEAK_VALUES) => Weakness::Values,
+        Some(_) => return Err(call.outside(3, "weak-keys, weak-values or #f")),
+    };
+    hash_table::make_weak(table, weakness);
     Ok(table)
 }
 

@@ -1,5 +1,5 @@
 ;;; SRFI 125: hash tables, what its document names beyond SRFI 69.
-(import (scheme base) (scheme write) (scheme process-context) (srfi 125))
+(import (scheme base) (scheme write) (scheme process-context) (scheme char) (srfi 125) (srfi 128))
 (include "harness.scm")
 
 (define (sorted table) (let loop ((in (hash-table->alist table)) (out '())) (if (null? in) out (loop (cdr in) (let insert ((list out)) (if (or (null? list) (< (caar in) (caar list))) (cons (car in) list) (cons (car list) (insert (cdr list)))))))))
@@ -12,5 +12,23 @@
 (test '((1 . 10) (2 . 20)) (let ((t (table '(1 . 1) '(2 . 2)))) (hash-table-map! (lambda (k v) (* 10 v)) t) (sorted t))) (test '(3) (hash-table-map->list (lambda (k v) (+ k v)) (table '(1 . 2)))) (test '((1 . a)) (let ((t (table '(1 . a) '(2 . b)))) (hash-table-prune! (lambda (k v) (> k 1)) t) (sorted t))) (test '(1 a 0) (let ((t (table '(1 . a)))) (let-values (((k v) (hash-table-pop! t))) (list k v (hash-table-size t))))) (test-error (hash-table-pop! (table))) (test #t (hash-table-mutable? (table)))
 (test #t (hash-table=? eq? (table '(1 . a)) (table '(1 . a)))) (test #f (hash-table=? eq? (table '(1 . a)) (table '(1 . b))))
 (test '((1 . a) (2 . b)) (sorted (hash-table equal? 1 'a 2 'b))) (test '((0 . 0) (1 . 1) (2 . 4)) (sorted (hash-table-unfold (lambda (n) (= n 3)) (lambda (n) (values n (* n n))) (lambda (n) (+ n 1)) 0 equal?))) (test '((1 . 10)) (sorted (hash-table-map (lambda (v) (* 10 v)) equal? (table '(1 . 1)))))
+
+;; comparators in place of the equivalence and the hash function
+(define default (make-default-comparator))
+(define by-size (make-comparator string? (lambda (a b) (= (string-length a) (string-length b))) #f string-length))
+(test '(one other) (let ((t (make-hash-table default))) (hash-table-set! t '(1.0 "a") 'one) (hash-table-set! t '(1 "b") 'other) (list (hash-table-ref t (list 1 (string #\a))) (hash-table-ref t '(1.0 "b")))))
+(test '(2 bb 3) (let ((t (hash-table by-size "a" 1 "bb" 2 "ccc" 3))) (hash-table-set! t "xx" 'bb) (list (hash-table-ref t "a" (lambda () 'none) (lambda (v) (+ v 1))) (hash-table-ref t "yy") (hash-table-size t))))
+(test '(#t #t) (let ((t (make-hash-table by-size 100))) (list (eq? (hash-table-equivalence-function t) (comparator-equality-predicate by-size)) (eq? string-length (hash-table-hash-function t)))))
+(test 1 (let ((t (make-hash-table (make-eq-comparator))) (key (list 1))) (hash-table-set! t key 'this) (hash-table-delete! t (list 1)) (hash-table-size t)))
+(test '(#t #f) (let ((t (make-hash-table (make-eqv-comparator)))) (hash-table-set! t 1.5 #t) (list (hash-table-ref/default t 1.5 #f) (hash-table-ref/default t "a" #f))))
+(test 'x (hash-table-ref (alist->hash-table '(((1) . x) ((1) . y)) (make-equal-comparator)) '(1)))
+(test '((0 . 0) (1 . 1)) (sorted (hash-table-unfold (lambda (n) (= n 2)) (lambda (n) (values n n)) (lambda (n) (+ n 1)) 0 default)))
+(test '((1 . 10)) (sorted (hash-table-map (lambda (v) (* 10 v)) default (table '(1 . 1)))))
+(test '(#t #f) (list (hash-table=? default (table '(1 . 2.0)) (table '(1 . 2))) (hash-table=? (make-eqv-comparator) (table '(1 . 2.0)) (table '(1 . 2)))))
+(test 'in (let ((t (hash-table-empty-copy (hash-table by-size "a" 1)))) (hash-table-set! t "b" 'in) (hash-table-ref t "c"))) (test '(1 2) (let* ((t (hash-table by-size "a" 1)) (c (hash-table-copy t))) (hash-table-set! c "b" 2) (list (hash-table-ref t "c") (hash-table-ref c "c"))))
+(test-error (make-hash-table (make-comparator number? = < #f))) (test-error (make-hash-table (make-comparator string? string-ci=? string-ci<? #f)))
+(test #t (hash-table? (make-hash-table (make-comparator #t equal? #f #f))))
+(test-error (hash-table-ref (make-hash-table default) 'missing))
+(test #t (and (< -1 (string-hash "abc") (hash-bound)) (< -1 (string-ci-hash "abc") (hash-bound)) (< -1 (hash '(a b)) (hash-bound))))
 
 (finish)

@@ -1,5 +1,5 @@
-;;; SRFI 125: hash tables that hold their keys weakly.
-(import (scheme base) (scheme write) (scheme process-context) (srfi 125) (only (srfi 1) iota)
+;;; SRFI 125: hash tables that hold their keys, or their values, weakly.
+(import (scheme base) (scheme write) (scheme process-context) (srfi 125) (srfi 128) (only (srfi 1) iota)
         (only (kyocho) gc))
 (include "harness.scm")
 
@@ -66,6 +66,51 @@
 (test 'none (hash-table-ref/default strings (string #\c) 'none))
 (test 5 (hash-table-size small))
 
+;; Values: an association is gone with its value, though its key is held, and though key and value lead to each other.
+(define (fill-values! table count keep?)
+  (let loop ((n 0) (kept '()))
+    (if (= n count)
+        kept
+        (let* ((key (list n)) (value (vector n key)))
+          (set-cdr! key value)
+          (hash-table-set! table (if (even? n) n key) value)
+          (loop (+ n 1) (if (keep? n) (cons value kept) kept))))))
+(define cache (make-hash-table equal? 'weak-values))
+(define kept-values (fill-values! cache 200 (lambda (n) (< n 100))))
+(gc)
+(test 100 (hash-table-size cache))
+(test 100 (length (hash-table-keys cache)))
+(test (iota 100) (values-of cache))
+(test '(42 none) (list (vector-ref (hash-table-ref cache 42) 0) (hash-table-ref/default cache 142 'none)))
+;; another value in place of one; deleted, set again, and grown past what is gone
+(define newer (vector 'newer #f))
+(hash-table-set! cache 42 newer)
+(gc)
+(test 'newer (vector-ref (hash-table-ref cache 42) 0))
+(test 100 (hash-table-size cache))
+(hash-table-set! cache 42 (vector 'lost #f))
+(gc)
+(test 'none (hash-table-ref/default cache 42 'none))
+(test 99 (hash-table-size cache))
+(hash-table-set! cache 42 newer)
+(test 1 (hash-table-delete! cache 42))
+(test 'none (hash-table-ref/default cache 42 'none))
+(define more-values (fill-values! cache 400 (lambda (n) (= n 300))))
+(gc)
+(test 'here (hash-table-ref cache 300 (lambda () 'none) (lambda (value) 'here)))
+(define cache-copy (hash-table-copy cache))
+(define cache-empty (hash-table-empty-copy cache))
+(fill-values! cache-empty 10 (lambda (n) (= n 4)))
+(set! kept-values #f)
+(set! more-values #f)
+(gc)
+(test '(0 0 0) (map hash-table-size (list cache cache-copy cache-empty)))
+;; values that are no objects stay; ephemeral-values is the same; so is a comparator in place of the equivalence
+(define plain (make-hash-table (make-eq-comparator) 'ephemeral-values))
+(hash-table-set! plain 'a 1) (hash-table-set! plain 'b 'c) (hash-table-set! plain 'd (list 1))
+(gc)
+(test '((a . 1) (b . c)) (hash-table->alist plain))
+
 ;; Others hold their keys.
 (define strong (make-hash-table eq?))
 (define held (fill! strong 10 (lambda (n) #f)))
@@ -73,7 +118,7 @@
 (test 10 (hash-table-size strong))
 
 ;; What cannot be had is refused.
-(test-error (make-hash-table equal? 'weak-values))
+(test-error (make-hash-table (make-default-comparator) 'weak-values))
 (test-error (make-hash-table equal? 'weak-keys 'ephemeral-values))
 (test-error (make-hash-table (lambda (a b) (eq? a b)) hash-by-identity 'weak-keys))
 (test #t (hash-table? (make-hash-table equal? 100 'thread-safe)))

@@ -4,43 +4,33 @@
 ;;; symbols, numbers, vectors, bytevectors, then what comparator-register-default! was given, in
 ;;; that order, then all else, where only equal? tells two apart.
 
+;;;
+;;; The record and its parts are in the prelude (comparators.scm). string-hash and string-ci-hash are those of
+;;; SRFI 125, so that a program may import both.
+
 (define-library (srfi 128)
   (import (scheme base) (scheme case-lambda) (scheme char) (scheme complex) (scheme inexact)
-          (rename (only (kyocho) equal-hash string-hash string-ci-hash symbol-hash char-hash
-                        number-hash)
-                  (number-hash any-number-hash)))
+          (only (kyocho) comparator? make-comparator comparator-type-test-predicate
+                comparator-equality-predicate comparator-ordering-predicate
+                comparator-hash-function comparator-ordered? comparator-hashable?
+                equal-hash string-hash string-ci-hash)
+          (rename (only (kyocho) number-hash) (number-hash any-number-hash)))
   (export
    comparator? comparator-ordered? comparator-hashable? make-comparator make-pair-comparator
    make-list-comparator make-vector-comparator make-eq-comparator make-eqv-comparator
    make-equal-comparator boolean-hash (rename one-char-hash char-hash) char-ci-hash
-   (rename one-string-hash string-hash) (rename one-string-ci-hash string-ci-hash)
+   string-hash string-ci-hash
    (rename one-symbol-hash symbol-hash) number-hash hash-bound hash-salt make-default-comparator
    default-hash comparator-register-default! comparator-type-test-predicate
    comparator-equality-predicate comparator-ordering-predicate comparator-hash-function
    comparator-test-type comparator-check-type comparator-hash =? <? >? <=? >=? comparator-if<=>)
   (begin
 
-    (define-record-type comparator
-      (make test same before hash ordered? hashable?) comparator?
-      (test comparator-type-test-predicate)
-      (same comparator-equality-predicate)
-      (before comparator-ordering-predicate)
-      (hash comparator-hash-function)
-      (ordered? comparator-ordered?)
-      (hashable? comparator-hashable?))
-
-    (define (make-comparator test same before hash)
-      (make (if (eq? test #t) (lambda (x) #t) test)
-            (if (eq? same #t) (lambda (a b) (and (not (before a b)) (not (before b a)))) same)
-            (or before (lambda (a b) (error "this comparator has no ordering" a b)))
-            (or hash (lambda (x) (error "this comparator has no hash function" x)))
-            (if before #t #f)
-            (if hash #t #f)))
-
     ;; Hash functions.
 
-    (define bound 33554432)
-    (define-syntax hash-bound (syntax-rules () ((_) 33554432)))
+    ;; What string-hash and its like stay below. Products with small numbers are fixnums still.
+    (define bound 281474976710656)
+    (define-syntax hash-bound (syntax-rules () ((_) 281474976710656)))
     (define-syntax hash-salt (syntax-rules () ((_) 16064047)))
 
     (define (bounded hash) (lambda (x) (modulo (hash x) bound)))
@@ -49,9 +39,7 @@
     (define (boolean-hash x) (if x 1 0))
     (define one-char-hash (bounded (lambda (c) (char->integer c))))
     (define char-ci-hash (bounded (lambda (c) (char->integer (char-foldcase c)))))
-    (define one-string-hash (bounded (lambda (s) (string-hash s))))
-    (define one-string-ci-hash (bounded (lambda (s) (string-ci-hash s))))
-    (define one-symbol-hash (bounded (lambda (s) (string-hash (symbol->string s)))))
+    (define (one-symbol-hash s) (string-hash (symbol->string s)))
 
     ;; = numbers have the same hash, exact or not.
     (define (number-hash x)
@@ -204,7 +192,7 @@
         ((1) (comparator-hash pairs x))
         ((2) (boolean-hash x))
         ((3) (one-char-hash x))
-        ((4) (one-string-hash x))
+        ((4) (string-hash x))
         ((5) (one-symbol-hash x))
         ((6) (number-hash x))
         ((7) (comparator-hash vectors x))
