@@ -1,10 +1,21 @@
 //! Hashes: equal values have equal hashes, whatever the width of a string's buffer.
+//!
+//! What is compared digit by digit or character by character (numbers beyond a word, strings, bytevectors) is hashed whole, with a
+//! key that each process draws when it starts (`SipHash`, of the standard library): nobody can make two of them collide, and
+//! a table compares one with another of the same hash only where they are the same.
 
 use crate::heap::object::Kind;
 use crate::heap::word;
 use crate::number::Number;
 use crate::text::{Text, bytes};
 use crate::value::Value;
+use core::hash::{BuildHasher, Hasher};
+use std::hash::{DefaultHasher, RandomState};
+use std::sync::LazyLock;
+
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+/// Bytes that are hashed at a time.
+const CHUNK_BYTES: usize = 64;
 
 /// Values looked at in one structure: what differs only beyond them collides, and cycles end.
 const NODES_MAX: usize = 64;
@@ -38,12 +49,12 @@ fn number_hash(value: Value) -> Option<u64> {
         Kind::Flonum => Some(mix(1, value.payload_word(0))),
         Kind::Bignum => {
             let words = (0..value.size_words()).map(|i| value.payload_word(i));
-            Some(words.fold(2, mix))
+            Some(keyed(2, words))
         }
         Kind::Ratio => {
             let Some(Number::Ratio(ratio)) = Number::of(value) else { return None };
             let digits = ratio.numer().iter_u64_digits().chain(ratio.denom().iter_u64_digits());
-            Some(digits.fold(3, mix))
+            Some(keyed(3, digits))
         }
         Kind::Complex => {
             Some(mix(mix(9, eqv_hash(value.field_at(0))), eqv_hash(value.field_at(1))))
@@ -52,43 +63,63 @@ fn number_hash(value: Value) -> Option<u64> {
     }
 }
 
+/// A hasher for what has this length, of the kind that `tag` is the number of.
+fn hasher(tag: u8, length: usize) -> DefaultHasher {
+    let mut hasher = KEY.build_hasher();
+    hasher.write_u8(tag);
+    hasher.write_usize(length);
+    hasher
+}
+
+/// The hash of the digits of a number.
+fn keyed(tag: u8, words: impl Iterator<Item = u64>) -> u64 {
+    let mut hasher = hasher(tag, 0);
+    words.for_each(|word| hasher.write_u64(word));
+    hasher.finish()
+}
+
+/// Hashes `length` bytes of a buffer, which begins on a word and may hold more.
+fn write_bytes(hasher: &mut DefaultHasher, address: usize, length: usize) {
+    let mut at = 0;
+    while at < length {
+        let mut chunk = [0; CHUNK_BYTES];
+        let count = CHUNK_BYTES.min(length - at);
+        for (i, word) in chunk.chunks_exact_mut(8).take(count.div_ceil(8)).enumerate() {
+            word.copy_from_slice(&word::load(address + at + 8 * i).to_le_bytes());
+        }
+        hasher.write(&chunk[..count]);
+        at += count;
+    }
+}
+
 /// The hash of a string's characters.
 #[must_use]
 pub fn text_hash(text: Text) -> u64 {
     let length = text.length();
-    let mut hash = mix(4, length as u64);
+    let mut hasher = hasher(4, length);
     if text.is_wide() {
-        let mut at = 0;
-        while at < length {
-            let end = length.min(at + 8);
-            hash = mix(hash, packed(text, at, end));
-            at = end;
-        }
-        return finish(hash);
+        write_wide(&mut hasher, text);
+    } else {
+        write_bytes(&mut hasher, text.address(), length);
     }
-    // The buffer begins on a word; it may hold more than its string has.
-    let whole = length / 8;
-    for i in 0..whole {
-        hash = mix(hash, word::load(text.address() + 8 * i));
-    }
-    if !length.is_multiple_of(8) {
-        let last = word::load(text.address() + 8 * whole);
-        hash = mix(hash, last & ((1 << (8 * (length % 8))) - 1));
-    }
-    finish(hash)
+    hasher.finish()
 }
 
-/// Up to eight characters as a narrow buffer would hold them; wide ones folded in besides.
-fn packed(text: Text, at: usize, end: usize) -> u64 {
-    let mut word = 0;
-    let mut wide = 0;
-    for (i, c) in text.chars_in(at..end).enumerate() {
-        word |= u64::from(u32::from(c) & 0xff) << (8 * i);
-        if c > '\u{ff}' {
-            wide = mix(wide + i as u64, u64::from(c));
+/// Hashes a wide string: the low bytes as a narrow one would have them; then, where it needs its width, what else there is.
+fn write_wide(hasher: &mut DefaultHasher, text: Text) {
+    let length = text.length();
+    for at in (0..length).step_by(CHUNK_BYTES) {
+        let mut chunk = [0; CHUNK_BYTES];
+        let count = CHUNK_BYTES.min(length - at);
+        for (byte, c) in chunk.iter_mut().zip(text.chars_in(at..at + count)) {
+            *byte = u32::from(c) as u8;
         }
+        hasher.write(&chunk[..count]);
     }
-    word ^ wide
+    for (i, c) in text.chars_in(0..length).enumerate().filter(|&(_, c)| c > '\u{ff}') {
+        hasher.write_usize(i);
+        hasher.write_u32(u32::from(c));
+    }
 }
 
 /// The hash that goes with `equal?`.
@@ -131,9 +162,9 @@ fn node_hash(value: Value, open: &mut Vec<Value>) -> u64 {
         }
         Some(Kind::Bytevector) => {
             let length = value.bytevector_length().unwrap_or(0);
-            let mut first = Vec::new();
-            bytes::read(&mut first, bytes::payload(value) + 8, length.min(8 * NODES_MAX));
-            first.iter().fold(mix(8, length as u64), |hash, &byte| mix(hash, u64::from(byte)))
+            let mut hasher = hasher(8, length);
+            write_bytes(&mut hasher, bytes::payload(value) + 8, length);
+            hasher.finish()
         }
         _ => eqv_hash(value),
     }

@@ -67,7 +67,7 @@ fn structures_are_equal_by_content() {
 #[test]
 fn a_wide_string_equals_a_narrow_one_of_the_same_characters() {
     let mut m = mutator();
-    for plain in ["", "a", "sixteen letters.", "not a multiple of eight"] {
+    for plain in ["", "a", "sixteen letters.", "not a multiple of eight", &"long ".repeat(30)] {
         let narrow = m.string(plain).unwrap();
         let wide = m.string(&format!("{plain}日")).unwrap();
         let length = plain.len();
@@ -77,6 +77,37 @@ fn a_wide_string_equals_a_narrow_one_of_the_same_characters() {
         assert!(equal(narrow, wide));
         assert_eq!(equal_hash(narrow), equal_hash(wide));
     }
+}
+
+/// Hashes of 60 bits, of a few hundred keys: any collision is made.
+#[test]
+fn long_keys_that_differ_in_little_have_different_hashes() {
+    let mut m = mutator();
+    let mut hashes = Vec::new();
+    let plain = "x".repeat(200);
+    for i in 0..200 {
+        for c in ["y", "\u{178}", "\u{10078}"] {
+            // The second and third have the low byte of what they replace.
+            let text = format!("{}{c}{}", &plain[..i], &plain[i + 1..]);
+            hashes.push(equal_hash(m.string(&text).unwrap()));
+        }
+        let mut bytes = [7; 2000];
+        bytes[10 * i] = 8;
+        hashes.push(equal_hash(m.bytevector(&bytes).unwrap()));
+        let digits = BigInt::from(1) << (64 * i + 64);
+        hashes.push(equal_hash(m.integer(&digits).unwrap()));
+    }
+    // A top bit in one word and what it turns into in the next cancel each other where words are only multiplied and rotated.
+    for words in [[0_u64, 0], [1 << 63, 1 << 22]] {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        hashes.push(equal_hash(m.bytevector(&bytes).unwrap()));
+        let latin: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+        hashes.push(equal_hash(m.string(&latin).unwrap()));
+    }
+    let count = hashes.len();
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), count);
 }
 
 #[test]
