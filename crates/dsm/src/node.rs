@@ -452,7 +452,8 @@ impl Node {
     }
 
     fn lose(&mut self, loss: Loss) {
-        if self.lost.is_some() {
+        // Behind the last barrier nobody is needed, and the others see for themselves.
+        if self.lost.is_some() || self.ended {
             return;
         }
         self.lost = Some(loss);

@@ -185,8 +185,11 @@ impl World {
             }
             let link = self.links.get_mut(&(to, from)).ok_or("no such link")?;
             for (epoch, message) in link.receive(frame, self.now) {
-                let event = Event::Message(NodeId(from as u16), epoch, message);
-                self.feed(to, event)?;
+                let from = NodeId(from as u16);
+                // The connection's goodbye is right behind what announces it.
+                let goodbye = (message == Message::Left).then_some(Event::PeerLeft(from));
+                self.feed(to, Event::Message(from, epoch, message))?;
+                goodbye.map_or(Ok(()), |goodbye| self.feed(to, goodbye))?;
             }
             self.poll(to, from)?;
         }

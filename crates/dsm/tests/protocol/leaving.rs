@@ -106,4 +106,10 @@ fn a_goodbye_without_a_last_barrier_is_a_death() {
     cluster.barrier();
     cluster.feed(1, Event::PeerLeft(NodeId(2)));
     assert_eq!(cluster.nodes[1].lost(Subject::Lock(LockId(1))), None);
+    // Nor is one that comes to who has left itself: nobody is to be told of a death.
+    let mut cluster = Cluster::new(Scheme::LogAtManager);
+    all_cross_and_leave(&mut cluster, &[0, 1, 2]);
+    cluster.messages();
+    cluster.feed(1, Event::PeerLeft(NodeId(2)));
+    assert_eq!(cluster.messages(), 0);
 }
