@@ -26,6 +26,7 @@ use crate::heap::{ForeignObject, Mutator};
 use crate::raise::{Cause, Raise};
 use core::fmt;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Bytes of a file port's buffer.
@@ -121,6 +122,18 @@ impl Port {
                 output.lock().unwrap_or_else(PoisonError::into_inner).let_go();
             }
         }
+    }
+
+    /// The file that it reads from or writes to, as a descriptor of its own; none where it is over something else, or closed.
+    ///
+    /// # Errors
+    /// The process has no more descriptors.
+    pub(crate) fn file(&self, m: &Mutator) -> Result<Option<OwnedFd>, Raise> {
+        let own = match &self.0.end {
+            End::Input(input) => lock(m, input).file().map(|file| file.try_clone_to_owned()),
+            End::Output(output) => lock(m, output).file().map(|file| file.try_clone_to_owned()),
+        };
+        own.transpose().map_err(|error| self.refused("file", &error))
     }
 
     /// Whether it was not closed yet.
@@ -224,7 +237,22 @@ pub(crate) fn file_error(who: &'static str, path: &str, error: &io::Error) -> Ra
     let text = error.to_string();
     let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
     let closed_output = path == standard::OUTPUT_NAME && error.kind() == io::ErrorKind::BrokenPipe;
-    Raise::new(Cause::File { who, path: path.to_owned(), reason, closed_output })
+    let errno = error.raw_os_error().or_else(|| errno_of(error.kind()));
+    Raise::new(Cause::File { who, path: path.to_owned(), reason, errno, closed_output })
+}
+
+/// The host's number for what was found out without asking it.
+fn errno_of(kind: io::ErrorKind) -> Option<i32> {
+    let errno = match kind {
+        io::ErrorKind::PermissionDenied => nix::errno::Errno::EACCES,
+        io::ErrorKind::IsADirectory => nix::errno::Errno::EISDIR,
+        io::ErrorKind::AlreadyExists => nix::errno::Errno::EEXIST,
+        io::ErrorKind::InvalidInput => nix::errno::Errno::EINVAL,
+        io::ErrorKind::NotFound => nix::errno::Errno::ENOENT,
+        io::ErrorKind::BrokenPipe => nix::errno::Errno::EPIPE,
+        _ => return None,
+    };
+    Some(errno as i32)
 }
 
 /// Whether the running thread's user may touch the host's files.
@@ -235,6 +263,20 @@ pub(crate) fn permit(m: &Mutator, who: &'static str, path: &str) -> Result<(), R
     let allowed = m.context.session().is_none_or(|session| session.account.bounds().files);
     let refusal = || io::Error::new(io::ErrorKind::PermissionDenied, "this user may not use files");
     if allowed { Ok(()) } else { Err(file_error(who, path, &refusal())) }
+}
+
+/// Whether the running thread may change what all users of the process share: its folder, its mask of modes, its niceness.
+///
+/// # Errors
+/// It is a server's, and its session that of a user.
+pub(crate) fn permit_process(m: &Mutator, who: &'static str, what: &str) -> Result<(), Raise> {
+    permit(m, who, what)?;
+    let own = m.context.session().is_none_or(|session| session.id == 0);
+    let refusal = || {
+        let reason = "all users of this server share it; only who runs the process may change it";
+        io::Error::new(io::ErrorKind::PermissionDenied, reason)
+    };
+    if own { Ok(()) } else { Err(file_error(who, what, &refusal())) }
 }
 
 /// A place among the open ports of the running thread's account.

@@ -13,6 +13,7 @@ mod bytevectors;
 pub(crate) mod call;
 mod characters;
 mod complex;
+mod descriptors;
 mod ephemerons;
 mod equality;
 mod files;
@@ -37,6 +38,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod users;
 mod vectors;
 mod writing;
 
@@ -85,6 +87,7 @@ const TABLES: &[&[Primitive]] = &[
     bytevectors::TABLE,
     characters::TABLE,
     complex::TABLE,
+    descriptors::TABLE,
     ephemerons::TABLE,
     equality::TABLE,
     files::TABLE,
@@ -106,6 +109,7 @@ const TABLES: &[&[Primitive]] = &[
     strings::TABLE,
     symbols::TABLE,
     tls::TABLE,
+    users::TABLE,
     vectors::TABLE,
     writing::TABLE,
 ];

@@ -59,6 +59,8 @@ pub enum Cause {
         path: String,
         /// The host's reason.
         reason: String,
+        /// The number of the host's error, where it is one.
+        errno: Option<i32>,
         /// Whether it is standard output whose reader has gone.
         closed_output: bool,
     },

@@ -17,6 +17,7 @@ pub mod session;
 pub(crate) mod statistics;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod variables;
 
 pub use crate::heap::{CellCache, Collection, Torture};
 pub use crate::report::Report;

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What an interrupted call may still take before the process is given up.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// These end the program, leave files behind, sleep as long as they are told to, run what they are given outside the handlers that
+/// These end the program, change what the whole process has, leave files behind, sleep as long as they are told to, run what they are given outside the handlers that
 /// are in force here, go on with an evaluation that failed before, or leave threads behind that look at all others for as long as they
 /// are told to: dozens of those would share the memory that calls here run out of.
 const LEFT_OUT: &[&str] = &[
@@ -26,6 +26,8 @@ const LEFT_OUT: &[&str] = &[
     "top",
     "dynamic-wind",
     "create-temp-file",
+    "set-umask!",
+    "nice",
     "use-value",
     "retry",
     "profile",

@@ -50,13 +50,12 @@ pub(crate) fn object_of(mutator: &mut Mutator, raise: Raise) -> Value {
             Some(_) => (UNBOUND, message, irritants),
             None => (ERROR, message, irritants),
         },
-        Cause::File { who, path, reason, closed_output } => {
+        Cause::File { who, path, reason, errno, closed_output } => {
             let message = format!("{who}: {path}: {reason}");
-            if closed_output {
-                let mark = Value::symbol(Symbol::intern(CLOSED_OUTPUT));
-                return with_data(mutator, FILE_ERROR, &message, &[mark]);
-            }
-            (FILE_ERROR, message, Vec::new())
+            let mark = closed_output.then(|| Value::symbol(Symbol::intern(CLOSED_OUTPUT)));
+            let errno = errno.map(|number| Value::fixnum(number.into()));
+            let data: Vec<Value> = mark.into_iter().chain(errno).collect();
+            return with_data(mutator, FILE_ERROR, &message, &data);
         }
         Cause::Read { message, span } => return placed(mutator, READ_ERROR, &message, span),
         Cause::Syntax { message, span } => return placed(mutator, SYNTAX_ERROR, &message, span),
@@ -96,6 +95,22 @@ pub(crate) fn is_closed_output(condition: Value) -> bool {
     condition.is_kind(Kind::Condition)
         && condition.field(FIELD_DATA).and_then(Value::car)
             == Some(Value::symbol(Symbol::intern(CLOSED_OUTPUT)))
+}
+
+/// The number of the host's error that a file error is about, where it is about one.
+pub(crate) fn errno_of(condition: Value) -> Option<i32> {
+    let kind = Some(Value::symbol(Symbol::intern(FILE_ERROR)));
+    if !condition.is_kind(Kind::Condition) || condition.field(FIELD_KIND) != kind {
+        return None;
+    }
+    let mut data = condition.field(FIELD_DATA)?;
+    while let Some((datum, rest)) = data.uncons() {
+        if let Some(number) = datum.as_fixnum() {
+            return i32::try_from(number).ok();
+        }
+        data = rest;
+    }
+    None
 }
 
 /// The place that a condition is about, where it has one.

@@ -9,7 +9,7 @@ use crate::syntax::source;
 use kyocho_sys::descriptor;
 use kyocho_sys::error::Errno;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// Where bytes come from.
@@ -87,6 +87,14 @@ impl Input {
 
     pub(super) fn of_standard(file: OwnedFd) -> Self {
         Self::new(Source::Standard(file), Vec::new())
+    }
+
+    /// The file that it reads from.
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
+        match &self.source {
+            Some(Source::File(file) | Source::Standard(file)) => Some(file.as_fd()),
+            Some(Source::Memory | Source::Tls(_)) | None => None,
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {

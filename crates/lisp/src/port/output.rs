@@ -6,7 +6,7 @@ use crate::heap::Mutator;
 use core::fmt;
 use kyocho_sys::descriptor;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// Where bytes go.
@@ -97,6 +97,14 @@ impl Output {
         let mut output = Self::of_memory();
         output.sink = None;
         output
+    }
+
+    /// The file that it writes to.
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
+        match &self.sink {
+            Some(Sink::File(file)) => Some(file.as_fd()),
+            _ => None,
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {

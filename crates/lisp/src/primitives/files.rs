@@ -5,12 +5,12 @@ use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
 use crate::heap::{Kind, Mutator};
-use crate::port::{file_error, permit, waiting};
+use crate::port::{Port, file_error, permit, permit_process, waiting};
 use crate::raise::Result;
 use crate::symbol::Symbol;
 use crate::value::Value;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use std::fs::{self, DirBuilder, FileType, Metadata, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 
@@ -55,7 +55,9 @@ pub(super) const TABLE: &[Primitive] = &[
         Ok(m.string(&folder.to_string_lossy())?)
     }),
     Primitive::exactly("set-current-directory!", 1, |m, a| {
-        on_path(m, Call::new("set-current-directory!", a), |path| std::env::set_current_dir(path))
+        let call = Call::new("set-current-directory!", a);
+        permit_process(m, call.who(), &call.string(0)?)?;
+        on_path(m, call, |path| std::env::set_current_dir(path))
     }),
     Primitive::exactly("create-temp-file", 1, create_temp_file),
     Primitive::exactly("pid", 0, |_, _| Ok(Value::fixnum(std::process::id().into()))),
@@ -86,7 +88,7 @@ fn on_two_paths(
     on_path(m, call, |first| act(first, &second))
 }
 
-fn mode(call: Call<'_>, i: usize) -> Result<u32> {
+pub(super) fn mode(call: Call<'_>, i: usize) -> Result<u32> {
     let mode = call.fixnum(i)?;
     if !(0..=MODE_MAX).contains(&mode) {
         return Err(call.outside(i, format!("0 <= mode <= #o{MODE_MAX:o}")));
@@ -104,6 +106,11 @@ fn create_directory(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn truncate_file(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("truncate-file", arguments);
     let bytes = u64::try_from(call.fixnum(1)?).map_err(|_| call.outside(1, "0 <= length"))?;
+    if let Some((name, file)) = file_of_port(m, call)? {
+        let cut = waiting(m, || file.set_len(bytes));
+        cut.map_err(|error| file_error(call.who(), &name, &error))?;
+        return Ok(Value::UNSPECIFIED);
+    }
     on_path(m, call, |path| OpenOptions::new().write(true).open(path)?.set_len(bytes))
 }
 
@@ -127,13 +134,31 @@ fn directory_files(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(list.finish())
 }
 
+/// The file of the port that is argument 0, and its name; none where that is no port.
+pub(super) fn file_of_port(m: &Mutator, call: Call<'_>) -> Result<Option<(String, File)>> {
+    let Some(port) = call.value(0).as_foreign::<Port>() else { return Ok(None) };
+    permit(m, call.who(), port.name())?;
+    let file = port.file(m)?.ok_or_else(|| call.wrong(0, "path, or open port of a file"))?;
+    Ok(Some((port.name().to_owned(), file.into())))
+}
+
 /// `(file-status path follow-links?)`: kind, device, inode, mode, links, user, group, device it
 /// stands for, size, block size, blocks, times of access, modification and change in seconds.
 fn file_status(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("file-status", arguments);
     let follow = call.value(1).is_true();
-    let data =
-        ask(m, call, |path| if follow { fs::metadata(path) } else { fs::symlink_metadata(path) })?;
+    let data = match file_of_port(m, call)? {
+        Some((name, file)) => {
+            waiting(m, || file.metadata()).map_err(|error| file_error(call.who(), &name, &error))?
+        }
+        None => ask(
+            m,
+            call,
+            |path| {
+                if follow { fs::metadata(path) } else { fs::symlink_metadata(path) }
+            },
+        )?,
+    };
     let mut fields = vec![Value::symbol(Symbol::intern(kind_name(data.file_type())))];
     for number in numbers(&data) {
         fields.push(m.integer(&number.into())?);

@@ -10,6 +10,7 @@ use crate::port::{
 use crate::raise::{Cause, Raise, Result};
 use crate::text::bytes;
 use crate::value::Value;
+use core::ffi::CStr;
 use kyocho_sys::descriptor::{self, Access};
 use kyocho_sys::error::Errno;
 use std::ffi::CString;
@@ -61,7 +62,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("delete-file", 1, delete_file),
 ];
 
-fn store(m: &mut Mutator, port: Port) -> Result {
+pub(super) fn store(m: &mut Mutator, port: Port) -> Result {
     Ok(m.foreign(Box::new(port))?)
 }
 
@@ -112,14 +113,22 @@ fn port_parameter(m: &mut Mutator, arguments: &[Value]) -> Result {
 }
 
 /// A file that was opened, and its place among its user's open ports.
-struct Opened {
-    path: String,
-    file: OwnedFd,
-    held: Option<Held>,
+pub(super) struct Opened {
+    pub(super) path: String,
+    pub(super) file: OwnedFd,
+    pub(super) held: Option<Held>,
 }
 
-/// Opens a file, outside the collector's world: a pipe or a network disk may take its time.
 fn open(m: &Mutator, call: Call<'_>, access: Access) -> Result<Opened> {
+    open_by(m, call, |name| descriptor::open(name, access))
+}
+
+/// Opens the file that argument 0 names, outside the collector's world: a pipe or a network disk may take its time.
+pub(super) fn open_by(
+    m: &Mutator,
+    call: Call<'_>,
+    open: impl Fn(&CStr) -> core::result::Result<OwnedFd, Errno>,
+) -> Result<Opened> {
     let path = call.string(0)?;
     permit(m, call.who(), &path)?;
     let held = count(m, call.who())?;
@@ -127,7 +136,7 @@ fn open(m: &Mutator, call: Call<'_>, access: Access) -> Result<Opened> {
     let name = CString::new(path.as_str()).map_err(|error| refused(error.into()))?;
     let opened = waiting(m, || {
         loop {
-            match descriptor::open(&name, access) {
+            match open(&name) {
                 Err(Errno::INTR) if !m.context.has_request() => {}
                 result => return result,
             }

@@ -7,6 +7,7 @@ use crate::heap::Mutator;
 use crate::port::permit;
 use crate::raise::Result;
 use crate::syntax::world::FEATURES;
+use crate::system::variables::Variables;
 use crate::value::Value;
 use kyocho_sys::clock;
 use std::sync::OnceLock;
@@ -18,6 +19,12 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("command-line", 0, command_line),
     Primitive::exactly("get-environment-variable", 1, get_environment_variable),
     Primitive::exactly("get-environment-variables", 0, get_environment_variables),
+    Primitive::exactly("set-environment-variable!", 2, |m, a| {
+        change_environment(m, Call::new("set-environment-variable!", a))
+    }),
+    Primitive::exactly("delete-environment-variable!", 1, |m, a| {
+        change_environment(m, Call::new("delete-environment-variable!", a))
+    }),
     Primitive::exactly("features", 0, features),
 ];
 
@@ -42,29 +49,55 @@ fn command_line(m: &mut Mutator, _: &[Value]) -> Result {
     Ok(list.finish())
 }
 
+static NOBODY_S: Variables = Variables::new();
+
+/// What the environment is to the running thread.
+pub(super) fn with_variables<T>(m: &Mutator, act: impl FnOnce(&Variables) -> T) -> T {
+    act(m.context.session().map_or(&NOBODY_S, |session| &session.variables))
+}
+
 fn get_environment_variable(m: &mut Mutator, arguments: &[Value]) -> Result {
     let name = Call::new("get-environment-variable", arguments).string(0)?;
     permit(m, "get-environment-variable", &name)?;
     // The host has no such names, and the library asserts it.
-    if name.is_empty() || name.contains(['=', '\0']) {
+    if !is_name(&name) {
         return Ok(Value::FALSE);
     }
-    match std::env::var_os(name) {
-        Some(value) => Ok(m.string(&value.to_string_lossy())?),
+    match with_variables(m, |variables| variables.get(&name)) {
+        Some(value) => Ok(m.string(&value)?),
         None => Ok(Value::FALSE),
     }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
 }
 
 fn get_environment_variables(m: &mut Mutator, _: &[Value]) -> Result {
     permit(m, "get-environment-variables", "the environment")?;
     let mut list = Builder::new();
-    for (name, value) in std::env::vars_os() {
-        let name = m.string(&name.to_string_lossy())?;
-        let value = m.string(&value.to_string_lossy())?;
+    for (name, value) in with_variables(m, Variables::all) {
+        let (name, value) = (m.string(&name)?, m.string(&value)?);
         let entry = m.cons(name, value)?;
         list.push(m, entry)?;
     }
     Ok(list.finish())
+}
+
+/// Changes a variable for the session and what it starts.
+fn change_environment(m: &mut Mutator, call: Call<'_>) -> Result {
+    let name = call.string(0)?;
+    let value = call.optional(1).map(|_| call.string(1)).transpose()?;
+    permit(m, call.who(), &name)?;
+    if !is_name(&name) {
+        return Err(call.outside(0, "a name that is not empty and has no = in it"));
+    }
+    if value.as_ref().is_some_and(|value| value.contains('\0')) {
+        return Err(call.outside(1, "text without a null character"));
+    }
+    let changed = with_variables(m, |variables| variables.set(&name, value.as_deref()));
+    changed.map_err(|_| call.outside(0, "room for it among the session's changes (128 KiB)"))?;
+    Ok(Value::UNSPECIFIED)
 }
 
 /// What `cond-expand` knows besides libraries.

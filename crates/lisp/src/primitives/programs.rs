@@ -6,10 +6,12 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::{Builder, length};
+use super::process::with_variables;
 use crate::account::Held;
 use crate::heap::{ForeignObject, Mutator};
 use crate::port::{Content, Flush, Input, Output, Port, count, file_error, permit, waiting};
 use crate::raise::{Cause, Raise, Result};
+use crate::system::variables::Variables;
 use crate::value::Value;
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::{self, Interest};
@@ -266,7 +268,9 @@ impl Places {
 /// `(start-programs pipeline input? errors? folder environment)`: `(programs input output errors)`; the ports are binary.
 fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("start-programs", arguments);
-    let order = Order::of(call)?;
+    let mut order = Order::of(call)?;
+    // Those of the order come last, and count.
+    order.environment.splice(..0, with_variables(m, Variables::changes));
     permit(m, call.who(), &order.pipeline[0][0])?;
     // Counted before anything is started: each program, and each end of a pipe that Lisp holds.
     let ends = 1 + usize::from(order.takes_input) + usize::from(order.splits_errors);

@@ -146,9 +146,13 @@ fn no_argument_makes_a_primitive_panic() {
         "tcp-listen",
         "tls-connect",
         "tls-listen",
+        "set-umask!",
+        "nice",
     ];
-    let is_about_files =
-        |primitive: &super::Primitive| super::files::TABLE.iter().any(|p| p.name == primitive.name);
+    let is_about_files = |primitive: &super::Primitive| {
+        let tables = [super::files::TABLE, super::descriptors::TABLE];
+        tables.iter().copied().flatten().any(|other| other.name == primitive.name)
+    };
     let on_current_port = |primitive: &super::Primitive| {
         let tables = [super::reading::TABLE, super::writing::TABLE];
         tables.iter().copied().flatten().any(|other| other.name == primitive.name)

@@ -112,8 +112,8 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
         machine.outside(frame, count, || source::read_file(Path::new(&path), Span::default()))?;
     let text = text.map_err(|error| {
         let reason = error.message().to_owned();
-        let (path, closed_output) = (path.clone(), false);
-        Raise::new(crate::raise::Cause::File { who: "load", path, reason, closed_output })
+        let (path, errno, closed_output) = (path.clone(), None, false);
+        Raise::new(crate::raise::Cause::File { who: "load", path, reason, errno, closed_output })
     })?;
     let source = Source::new(environment, read_all(&text, &path));
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
@@ -131,6 +131,7 @@ fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Con
             who: "load-package",
             path: path.clone(),
             reason,
+            errno: None,
             closed_output,
         })
     })?;

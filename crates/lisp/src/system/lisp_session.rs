@@ -20,6 +20,7 @@ use crate::syntax::datum::Span;
 use crate::syntax::environment::{Environment, Globals};
 use crate::syntax::world::World;
 use crate::system::kernel::{Ended, Kernel, lock};
+use crate::system::variables::Variables;
 use crate::thread::lisp_thread::{
     LispThread, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT, REQUEST_TERMINATE,
 };
@@ -79,6 +80,8 @@ pub(crate) struct LispSession {
     /// Started threads.
     started: Mutex<usize>,
     emptied: Condvar,
+    /// Environment variables as it sees them.
+    pub(crate) variables: Variables,
     /// Servers of gates, which are closed with it.
     desks: Mutex<Vec<Weak<Desk>>>,
     /// Its place among the sessions of its account.
@@ -128,6 +131,7 @@ impl LispSession {
             active: AtomicUsize::new(0),
             started: Mutex::new(0),
             emptied: Condvar::new(),
+            variables: Variables::default(),
             desks: Mutex::default(),
             held: Mutex::new(Some(held)),
         })

@@ -1,5 +1,5 @@
-;;; SRFI 170: files and folders of POSIX.
-(import (scheme base) (scheme write) (scheme process-context) (scheme file) (srfi 170))
+;;; SRFI 170: POSIX.
+(import (scheme base) (scheme write) (scheme process-context) (scheme file) (srfi 170) (only (kyocho unix) run/string))
 (include "harness.scm")
 
 (define root (create-temp-file))
@@ -23,6 +23,37 @@
 (define made (parameterize ((temp-file-prefix (in "t"))) (create-temp-file))) (test #t (file-exists? made)) (test #f (string=? made (create-temp-file (in "t"))))
 (test 3 (let ((tries 0)) (call-with-temporary-filename (lambda (name) (set! tries (+ tries 1)) (and (= tries 3) tries)) (in "u"))))
 (test #t (file-exists? (call-with-temporary-filename (lambda (name) (create-hard-link made name) name) (in "u"))))
+;; names of errors
+(define-syntax name-of (syntax-rules () ((_ expression) (guard (e ((posix-error? e) (posix-error-name e))) expression 'nothing))))
+(test '(ENOENT EEXIST ENOTEMPTY EISDIR ENOTDIR EINVAL) (list (name-of (file-info (in "none") #t)) (name-of (create-directory root)) (name-of (delete-directory root)) (name-of (open-input-file root)) (name-of (directory-files made)) (name-of (read-symlink made))))
+(test '(#f #f) (list (posix-error-name 'no) (guard (e (#t (posix-error-name e))) (car 5)))) (test 'ENOSPC (name-of (call-with-output-file "/dev/full" (lambda (p) (write-string "x" p) (close-port p)))))
+;; open-file: flags, modes, buffering
+(define (text-of name) (call-with-input-file (in name) (lambda (p) (let ((text (read-string 100 p))) (if (eof-object? text) "" text)))))
+(define (put-by type flags text . rest) (let ((p (apply open-file (in "o") type flags rest))) (write-string text p) (close-port p) (text-of "o")))
+(test 'ENOENT (name-of (open-file (in "o") textual-output 0))) (test "one" (put-by textual-output (+ open/create open/exclusive) "one" #o600)) (test 'EEXIST (name-of (open-file (in "o") textual-output (+ open/create open/exclusive)))) (test #o600 (modulo (file-info:mode (file-info (in "o") #t)) #o1000)) (test "onetwo" (put-by textual-output open/append "two")) (test "x" (put-by textual-output open/truncate "x")) (test "y" (put-by textual-output 0 "y"))
+(create-symlink "o" (in "link")) (test 'ELOOP (name-of (open-file (in "link") textual-input open/nofollow))) (test "y" (let* ((p (open-file (in "link") textual-input 0)) (text (read-line p))) (close-port p) text)) (test #u8(121) (let* ((p (open-file (in "o") binary-input 0)) (bytes (read-bytevector 9 p))) (close-port p) bytes))
+(test '("a" "a") (let* ((p (open-file (in "o") textual-output open/truncate #o666 buffer-none)) (q (begin (write-string "a" p) (text-of "o")))) (close-port p) (list q (text-of "o")))) (test '("" "a\n") (let* ((p (open-file (in "o") textual-output open/truncate #o666 buffer-line)) (q (begin (write-string "a" p) (text-of "o"))) (r (begin (newline p) (text-of "o")))) (close-port p) (list q r))) (test '("" "a\n") (let* ((p (open-file (in "o") binary-output open/truncate #o666 buffer-block)) (q (begin (write-bytevector #u8(97 10) p) (text-of "o")))) (close-port p) (list q (text-of "o"))))
+(test-error (open-file (in "o") 'sideways 0)) (test-error (open-file (in "o") textual-input 32)) (test-error (open-file (in "o") textual-output 0 #o10000)) (test-error (open-file (in "o") textual-output 0 #o666 'sometimes)) (test 'EISDIR (name-of (open-file root textual-input 0)))
+;; ports as files
+(test '(2 #t) (let* ((p (open-file (in "o") textual-input 0)) (info (file-info p #t))) (close-port p) (list (file-info:size info) (= (file-info:inode info) (file-info:inode (file-info (in "o") #t)))))) (test '(#t #t) (let* ((p (open-file (in "o") binary-output 0)) (space (file-space p))) (truncate-file p 1) (close-port p) (list (and (exact-integer? space) (>= space 0)) (= 1 (file-info:size (file-info (in "o") #t)))))) (test #t (>= (file-space root) 0)) (test 'ENOENT (name-of (file-space (in "none")))) (test-error (file-info (open-input-string "") #t)) (test-error (let ((p (open-input-file (in "o")))) (close-port p) (file-space p)))
+(test '(#f #f) (list (terminal? (open-input-string "")) (let* ((p (open-input-file "/dev/null")) (is? (terminal? p))) (close-port p) is?))) (test-error (terminal? 5))
+(test 'EBADF (name-of (fd->port 999999 binary-input))) (test-error (fd->port -1 binary-input)) (test '(#t #f) (let ((p (fd->port 2 textual-output buffer-none))) (let ((output? (output-port? p))) (close-port p) (list output? (output-port-open? p)))))
+;; fifos, times, owners
+(create-fifo (in "fifo") #o600) (test '(#t #o600) (let ((info (file-info (in "fifo") #t))) (list (file-info-fifo? info) (modulo (file-info:mode info) #o1000)))) (test 'EEXIST (name-of (create-fifo (in "fifo"))))
+(set-file-times (in "o") 1000000000 2000000000.5) (test '(1000000000.0 2000000000.5) (let ((info (file-info (in "o") #t))) (list (file-info:atime info) (file-info:mtime info)))) (set-file-times (in "o") time/unchanged 5/4) (test '(1000000000.0 1.25) (let ((info (file-info (in "o") #t))) (list (file-info:atime info) (file-info:mtime info)))) (set-file-times (in "o") time/now time/unchanged) (test '(#t 1.25) (let ((info (file-info (in "o") #t))) (list (> (file-info:atime info) 1.5e9) (file-info:mtime info)))) (set-file-times (in "o")) (test #t (> (file-info:mtime (file-info (in "o") #t)) 1.5e9)) (test-error (set-file-times (in "o") 1)) (test-error (set-file-times (in "o") 'yesterday 1)) (test-error (set-file-times (in "o") 1e300 1)) (test 'ENOENT (name-of (set-file-times (in "none"))))
+(set-file-owner (in "o") owner/unchanged group/unchanged) (set-file-owner (in "o") (user-uid) (user-gid)) (test (list (user-uid) (user-gid)) (let ((info (file-info (in "o") #t))) (list (file-info:uid info) (file-info:gid info)))) (test-error (set-file-owner (in "o") -1 0)) (test 'ENOENT (name-of (set-file-owner (in "none") (user-uid) (user-gid))))
+;; the process
+(test '(#o027 #o640) (let ((before (umask))) (set-umask! #o027) (let ((now (umask))) (close-port (open-file (in "masked") textual-output open/create)) (set-umask! before) (list now (modulo (file-info:mode (file-info (in "masked") #t)) #o1000))))) (test-error (set-umask! -1)) (test-error (set-umask! #o1000))
+(test #t (exact-integer? (nice 0))) (test-error (nice 'more))
+(test #t (let ((groups (user-supplementary-gids))) (and (list? groups) (exact-integer? (user-effective-uid)) (exact-integer? (user-effective-gid)))))
+;; users and groups: root is there wherever there is a data base
+(define root-user (user-info 0)) (test '(#t "root" 0 0 #t #t) (list (user-info? root-user) (user-info:name root-user) (user-info:uid root-user) (user-info:gid root-user) (string? (user-info:home-dir root-user)) (string? (user-info:shell root-user)))) (test 0 (user-info:uid (user-info "root"))) (test #t (string? (user-info:full-name root-user))) (test #t (let ((parts (user-info:parsed-full-name root-user))) (and (pair? parts) (string? (car parts))))) (test '(#f #f #f #f) (list (user-info "no such user") (user-info 4000000000) (group-info "no such group") (user-info? 5))) (test-error (user-info 'root)) (test-error (user-info -1))
+(test '(#t "root" 0 #f) (let ((group (group-info 0))) (list (group-info? group) (group-info:name group) (group-info:gid (group-info "root")) (group-info? root-user))))
+;; time, the environment
+(test #t (< 1.6e9 (posix-time))) (test #t (let ((before (monotonic-time))) (<= before (monotonic-time))))
+(define variable "KYOCHO_TEST_VARIABLE") (define (in-shell) (run/string "sh" "-c" "echo \"<${KYOCHO_TEST_VARIABLE-none}>\""))
+(test '(#f "one" "<one>\n" "two" ("two") #f "<none>\n") (let* ((before (get-environment-variable variable)) (one (begin (set-environment-variable! variable "one") (get-environment-variable variable))) (shell (in-shell)) (two (begin (set-environment-variable! variable "two") (get-environment-variable variable))) (all (let loop ((all (get-environment-variables)) (found '())) (if (null? all) found (loop (cdr all) (if (string=? (caar all) variable) (cons (cdar all) found) found))))) (gone (begin (delete-environment-variable! variable) (get-environment-variable variable)))) (list before one shell two all gone (in-shell))))
+(test #f (begin (delete-environment-variable! variable) (get-environment-variable variable))) (test '(#f #t) (let* ((path (get-environment-variable "PATH")) (gone (begin (delete-environment-variable! "PATH") (get-environment-variable "PATH")))) (set-environment-variable! "PATH" path) (list gone (equal? path (get-environment-variable "PATH"))))) (test-error (set-environment-variable! "" "x")) (test-error (set-environment-variable! "a=b" "x")) (test-error (set-environment-variable! "a" "x\x0;")) (test-error (set-environment-variable! "a" (make-string 200000 #\x))) (test #f (get-environment-variable "a"))
 (for-each (lambda (name) (delete-file (in name))) (directory-files root #t))
 (delete-directory root)
 (test #f (file-exists? root))
