@@ -96,7 +96,10 @@ fn evaluate(session: &mut Session, line: &str) -> Option<ExitCode> {
             return None;
         }
     };
-    match session.eval(&text, "prompt") {
+    let ended = session.eval(&text, "prompt");
+    // A terminal that takes nothing shows no prompt either.
+    let _ = kyocho_lisp::port::end_line();
+    match ended {
         Ok(evaluation) => evaluation.values.iter().for_each(|value| terminal::value(value)),
         Err(report) => terminal::report(&report.to_string()),
     }

@@ -59,6 +59,20 @@ fn values_are_printed() {
 }
 
 #[test]
+fn a_line_that_a_program_leaves_unfinished_is_ended() {
+    let mut session = prompt(&state_folder("unfinished"));
+    enter(&mut session, "(display \"unfinished\")");
+    expect(&mut session, "unfinished\r\n");
+    enter(&mut session, "(begin (display \"also\") 'value)");
+    expect(&mut session, "also\r\nvalue\r\n");
+    enter(&mut session, "(begin (display \"begun\") (car 'x))");
+    expect(&mut session, "begun\r\n");
+    enter(&mut session, "(begin (display \"whole\") (newline) 'next)");
+    expect(&mut session, "whole\r\nnext\r\n");
+    leave(session);
+}
+
+#[test]
 fn a_form_may_span_lines() {
     let mut session = prompt(&state_folder("lines"));
     enter(&mut session, "(define (twice x)\r  (* 2 x))");

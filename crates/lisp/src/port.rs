@@ -17,7 +17,7 @@ mod tls;
 
 pub(crate) use input::{Characters, Input};
 pub(crate) use output::{Flush, Output};
-pub use standard::{Role, current, flush_all};
+pub use standard::{Role, current, end_line, flush_all};
 pub(crate) use standard::{parameter, port as of_process};
 pub(crate) use tls::Tls;
 

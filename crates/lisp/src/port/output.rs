@@ -234,6 +234,15 @@ impl Output {
         self.flush(|| false)
     }
 
+    /// Ends a line that was begun, and passes everything on, without a Lisp thread.
+    pub(super) fn end_line(&mut self) -> io::Result<()> {
+        if self.is_open() && !self.at_line_start {
+            self.buffer.push(b'\n');
+            self.at_line_start = true;
+        }
+        self.flush(|| false)
+    }
+
     /// Closes without a word: what is buffered is lost.
     pub(super) fn let_go(&mut self) {
         self.sink = None;

@@ -1,13 +1,13 @@
 //! The process's own ports, the current ports of a thread, and what to flush at the end.
 
 use super::output::Flush;
-use super::{Content, Input, Output, Port};
+use super::{Content, End, Input, Output, Port};
 use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::value::Value;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, TryLockError, Weak};
 
 /// Which of the current ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,23 @@ pub(super) fn register(port: &Port) {
         outputs.retain(|port| port.strong_count() > 0);
     }
     outputs.push(Arc::downgrade(&port.0));
+}
+
+/// Ends the line that a program has begun on the process's standard output, where that is a terminal: an editor of lines would
+/// write over it. Where a thread is writing, it is left alone.
+///
+/// # Errors
+/// The host refuses.
+pub fn end_line() -> io::Result<()> {
+    let End::Output(output) = &port(Role::Output).0.end else { return Ok(()) };
+    if !io::stdout().is_terminal() {
+        return Ok(());
+    }
+    match output.try_lock() {
+        Ok(mut output) => output.end_line(),
+        Err(TryLockError::Poisoned(output)) => output.into_inner().end_line(),
+        Err(TryLockError::WouldBlock) => Ok(()),
+    }
 }
 
 /// Writes out what all ports over files still hold: before the process ends.
