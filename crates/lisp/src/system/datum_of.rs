@@ -4,6 +4,7 @@ use crate::heap::object::Kind;
 use crate::number::{self, Number};
 use crate::raise::{Raise, Result};
 use crate::syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
+use crate::text::bytes;
 use crate::value::Value;
 
 /// How deep data nest in what `eval` takes; lists may be of any length.
@@ -99,9 +100,17 @@ fn atom(value: Value) -> Result<Option<DatumKind>> {
         DatumKind::Number(number)
     } else if let Some(text) = crate::text::to_rust(value) {
         DatumKind::String(text)
+    } else if let Some(length) = value.bytevector_length() {
+        DatumKind::Bytevector(bytes_of(value, length))
     } else {
         return Err(Raise::error("eval: this is no expression", vec![value]));
     }))
+}
+
+fn bytes_of(bytevector: Value, length: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    bytes::read(&mut all, bytes::payload(bytevector) + size_of::<Value>(), length);
+    all
 }
 
 fn literal(value: Value) -> Option<NumberLiteral> {

@@ -64,6 +64,7 @@
 
 ;; 6.12
 (test 21 (eval '(* 7 3) (environment '(scheme base))))
+(test '(3 #u8(1 2 255) (#u8() a)) (let ((here (environment '(scheme base)))) (list (eval '(bytevector-length #u8(1 2 3)) here) (eval #u8(1 2 255) here) (eval ''(#u8() a) here))))
 (test 20 (let ((f (eval '(lambda (f x) (f x x)) (environment '(scheme base))))) (f + 10)))
 (test 1024 (eval '(expt 2 10) (environment '(only (scheme base) expt))))
 (test 5 (eval '(b:+ 2 3) (environment '(prefix (scheme base) b:))))
