@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The service thread writes it anew twice a second, under another name first, so who reads finds it whole. It is gone with its node; that of
-//! a node that was killed is taken away by who finds it.
+//! a node that was killed is taken away by who started the run, or by who finds it.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -45,6 +45,25 @@ pub(crate) fn is_run(name: &str) -> bool {
     (1..=RUN_BYTES_MAX).contains(&name.len()) && name.chars().all(permitted)
 }
 
+/// A node's file, and its name while it is written.
+fn paths(directory: &Path, run: &str, node: NodeId) -> [PathBuf; 2] {
+    let name = format!("{PREFIX}{run}-{}", node.0);
+    [directory.join(&name), directory.join(format!(".{name}"))]
+}
+
+/// Takes away what nodes of a run that is over have left on this host, as those that were killed do.
+///
+/// # Errors
+/// The user's directory cannot be had.
+pub fn forget(run: &str, nodes: u16) -> io::Result<()> {
+    let directory = directory::of_user()?;
+    for path in (0..nodes).flat_map(|rank| paths(&directory, run, NodeId(rank))) {
+        // Most are gone with their nodes.
+        let _gone = fs::remove_file(path);
+    }
+    Ok(())
+}
+
 impl Counters {
     /// The file of a node of the run of that name.
     pub(crate) fn new(run: &str, me: NodeId, nodes: u16) -> io::Result<Self> {
@@ -53,9 +72,8 @@ impl Counters {
         let born =
             born(process).ok_or_else(|| io::Error::other("/proc does not tell of this process"))?;
         let head = format!("rank {}\nnodes {nodes}\nprocess {process}\nborn {born}\n", me.0);
-        let name = format!("{PREFIX}{run}-{}", me.0);
-        let next = directory.join(format!(".{name}"));
-        Ok(Self { path: directory.join(name), next, head, due: Instant::now() })
+        let [path, next] = paths(&directory, run, me);
+        Ok(Self { path, next, head, due: Instant::now() })
     }
 
     /// Whether it is time to write them again.

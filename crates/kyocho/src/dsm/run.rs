@@ -16,6 +16,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
+use kyocho_dsm::counters;
 use kyocho_dsm::launch::variable;
 use kyocho_dsm::transport::{SHM_NODES_MAX, Secret, Shared};
 use kyocho_sys::descriptor::{Inheritance, set_inheritance};
@@ -46,7 +47,14 @@ pub(crate) fn command(arguments: &RunArguments) -> ExitCode {
         return ExitCode::FAILURE;
     }
     match start(arguments) {
-        Ok(nodes) => ExitCode::from(watch(nodes, Duration::from_millis(arguments.deadline_ms))),
+        Ok(nodes) => {
+            let count = nodes.len() as u16;
+            let code = watch(nodes, Duration::from_millis(arguments.deadline_ms));
+            if let Err(why) = counters::forget(&run_name(std::process::id()), count) {
+                complain(&format!("kyocho dsm run: counters of nodes may be left: {why}"));
+            }
+            ExitCode::from(code)
+        }
         Err(why) => {
             complain(&format!("kyocho dsm run: {why}"));
             ExitCode::FAILURE
