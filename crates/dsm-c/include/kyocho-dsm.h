@@ -23,13 +23,14 @@
  *     cc sum.c $(pkg-config --cflags --libs kyocho-dsm) -o sum
  *     kyocho dsm run -n 4 ./sum
  *
- * Started otherwise, a program is a cluster of one. The thread that joins works with shared memory; others may not call or touch
- * it. Shared memory passed to a system call (read, write) fails with EFAULT where a page is not here: touch it first, or copy.
+ * Started otherwise, a program is a cluster of one. The thread that joins works with shared memory, or others that it shares its
+ * node with (kyocho_dsm_share); no other thread may call or touch it. Shared memory passed to a system call (read, write) fails with EFAULT where a page is not here: touch it first, or copy.
  * A page that is lost with its node ends the program that touches it, with exit code 75.
  *
  * Errors. Functions that return `int` return 0 or an error number; errno is not touched. kyocho_dsm_error has its words.
  *   ENOTCONN      this thread has not joined              EINVAL      out of range: lock, node, bytes, what the launcher said
  *   EPERM         the lock is not held                    EDEADLK     it is held already
+ *   EPERM also    this is for the thread that joined: allocate, move, share, leave
  *   EHOSTDOWN     a node is dead: save and exit           EPROTO      a node broke the protocol: the same
  *   ESHUTDOWN     a node has left that is needed, as for a barrier: the same
  *   ENOTRECOVERABLE  a defect of this library; a message is on standard error
@@ -58,6 +59,17 @@ int kyocho_dsm_join(const kyocho_dsm_settings_t *settings);
 
 /* Crosses a last barrier and leaves, when all others do; who goes on gets ESHUTDOWN where it needs this node. A node that ends otherwise counts as dead. */
 int kyocho_dsm_leave(void);
+
+/* Lets so many threads of this process share the node in this thread's place, 1 to 32767: kernel threads, each after kyocho_dsm_sit. They
+ * take locks, wait, cross barriers and fetch pages each by itself; a lock has one holder among them, and a barrier waits for all seats of all
+ * nodes that are not given back. What one writes the others see at once. This thread stands aside (EBUSY) until kyocho_dsm_unshare. */
+int kyocho_dsm_share(uint32_t threads);
+/* Takes a seat for this thread. EAGAIN: none is left. EISCONN: it has one, or a node. */
+int kyocho_dsm_sit(void);
+/* Gives it back, with no lock held: one that is held stays taken. */
+int kyocho_dsm_rise(void);
+/* Makes this thread the node's only one again; seats that nobody took are gone. EBUSY: a thread has its seat still. EAGAIN: there are none. */
+int kyocho_dsm_unshare(void);
 
 /* This node's number, from 0, and how many there are; 0 where nothing was joined. */
 uint32_t kyocho_dsm_rank(void);

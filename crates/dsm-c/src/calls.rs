@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "exports symbols and follows C's pointers")]
 
 use core::ffi::{c_char, c_int, c_void};
+use core::ops::Range;
 use core::time::Duration;
 
 use kyocho_dsm::{
@@ -9,7 +10,9 @@ use kyocho_dsm::{
 };
 use kyocho_sys::memory::PAGE_BYTES;
 
-use crate::node::{Failure, Result, answer, enter, leave, with, words};
+use crate::node::{
+    Failure, Result, answer, enter, leave, rise, share, sit, unshare, with, with_either, words,
+};
 
 /// `kyocho_dsm_settings_t`
 #[derive(Debug, Clone, Copy)]
@@ -59,11 +62,10 @@ fn mode_of(number: c_int) -> Result<Mode> {
 
 /// The pages that some bytes of shared memory lie on.
 fn pages_of(
-    dsm: &Dsm,
+    memory: Range<usize>,
     first: *const c_void,
     bytes: usize,
 ) -> Result<impl Iterator<Item = PageId> + use<>> {
-    let memory = dsm.memory();
     let start = first.addr();
     let end = start.checked_add(bytes).filter(|end| start >= memory.start && *end <= memory.end);
     let end = end.ok_or_else(|| invalid("these bytes are not in shared memory"))?;
@@ -88,13 +90,36 @@ extern "C" fn kyocho_dsm_leave() -> c_int {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_share(threads: u32) -> c_int {
+    answer(|| {
+        let possible = u16::try_from(threads).ok().filter(|threads| (1..1 << 15).contains(threads));
+        share(possible.ok_or_else(|| invalid("1 to 32767 threads share a node"))?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_sit() -> c_int {
+    answer(sit)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_rise() -> c_int {
+    answer(rise)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kyocho_dsm_unshare() -> c_int {
+    answer(unshare)
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_rank() -> u32 {
-    with(|dsm| Ok(dsm.rank().into())).unwrap_or(0)
+    with_either!(|dsm| Ok(dsm.rank().into())).unwrap_or(0)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_nodes() -> u32 {
-    with(|dsm| Ok(dsm.nodes().into())).unwrap_or(0)
+    with_either!(|dsm| Ok(dsm.nodes().into())).unwrap_or(0)
 }
 
 #[unsafe(no_mangle)]
@@ -144,7 +169,7 @@ fn acquired(outcome: bool, otherwise: Failure) -> Result<()> {
 extern "C" fn kyocho_dsm_acquire(lock: u32, mode: c_int) -> c_int {
     answer(|| {
         let mode = mode_of(mode)?;
-        with(|dsm| Ok(dsm.acquire(LockId(lock), mode)?))
+        with_either!(|dsm| Ok(dsm.acquire(LockId(lock), mode)?))
     })
 }
 
@@ -152,7 +177,7 @@ extern "C" fn kyocho_dsm_acquire(lock: u32, mode: c_int) -> c_int {
 extern "C" fn kyocho_dsm_try_acquire(lock: u32, mode: c_int) -> c_int {
     answer(|| {
         let mode = mode_of(mode)?;
-        with(|dsm| acquired(dsm.try_acquire(LockId(lock), mode)?, Failure::Busy))
+        with_either!(|dsm| acquired(dsm.try_acquire(LockId(lock), mode)?, Failure::Busy))
     })
 }
 
@@ -160,33 +185,36 @@ extern "C" fn kyocho_dsm_try_acquire(lock: u32, mode: c_int) -> c_int {
 extern "C" fn kyocho_dsm_acquire_within(lock: u32, mode: c_int, limit_ns: u64) -> c_int {
     answer(|| {
         let (mode, limit) = (mode_of(mode)?, Duration::from_nanos(limit_ns));
-        with(|dsm| acquired(dsm.acquire_within(LockId(lock), mode, limit)?, Failure::TimedOut))
+        with_either!(|dsm| acquired(
+            dsm.acquire_within(LockId(lock), mode, limit)?,
+            Failure::TimedOut
+        ))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_release(lock: u32) -> c_int {
-    answer(|| with(|dsm| Ok(dsm.release(LockId(lock))?)))
+    answer(|| with_either!(|dsm| Ok(dsm.release(LockId(lock))?)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_publish(lock: u32) -> c_int {
-    answer(|| with(|dsm| Ok(dsm.publish(LockId(lock))?)))
+    answer(|| with_either!(|dsm| Ok(dsm.publish(LockId(lock))?)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_wait(lock: u32, condition: u32) -> c_int {
-    answer(|| with(|dsm| Ok(dsm.wait(LockId(lock), ConditionId(condition))?)))
+    answer(|| with_either!(|dsm| Ok(dsm.wait(LockId(lock), ConditionId(condition))?)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_signal(lock: u32, condition: u32) -> c_int {
-    answer(|| with(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::One)?)))
+    answer(|| with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::One)?)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_broadcast(lock: u32, condition: u32) -> c_int {
-    answer(|| with(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::All)?)))
+    answer(|| with_either!(|dsm| Ok(dsm.signal(LockId(lock), ConditionId(condition), Who::All)?)))
 }
 
 #[unsafe(no_mangle)]
@@ -197,7 +225,7 @@ extern "C" fn kyocho_dsm_barrier(kind: c_int) -> c_int {
             1 => BarrierKind::SingleReadWrite,
             _ => return Err(invalid("a barrier is KYOCHO_DSM_ORDINARY or _SINGLE_READ_WRITE")),
         };
-        with(|dsm| Ok(dsm.barrier(kind)?))
+        with_either!(|dsm| Ok(dsm.barrier(kind)?))
     })
 }
 
@@ -214,7 +242,7 @@ extern "C" fn kyocho_dsm_move_pages(memory: *const c_void, bytes: usize, node: u
     answer(|| {
         let node = node_of(node)?;
         with(|dsm| {
-            for page in pages_of(dsm, memory, bytes)? {
+            for page in pages_of(dsm.memory(), memory, bytes)? {
                 dsm.move_page(page, node)?;
             }
             Ok(())
@@ -225,8 +253,8 @@ extern "C" fn kyocho_dsm_move_pages(memory: *const c_void, bytes: usize, node: u
 #[unsafe(no_mangle)]
 extern "C" fn kyocho_dsm_fetch(memory: *const c_void, bytes: usize) -> c_int {
     answer(|| {
-        with(|dsm| {
-            for page in pages_of(dsm, memory, bytes)? {
+        with_either!(|dsm| {
+            for page in pages_of(dsm.memory(), memory, bytes)? {
                 dsm.fetch(page)?;
             }
             Ok(())
@@ -239,7 +267,7 @@ unsafe extern "C" fn kyocho_dsm_statistics(place: *mut CStatistics) -> c_int {
     answer(|| {
         // SAFETY: the caller's promise: null, or room for the structure.
         let place = unsafe { place.as_mut() }.ok_or_else(|| invalid("no place for the figures"))?;
-        let counted = with(|dsm| Ok(dsm.statistics()))?;
+        let counted = with_either!(|dsm| Ok(dsm.statistics()))?;
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         *place = CStatistics {
             messages_sent: counted.traffic.messages_sent,

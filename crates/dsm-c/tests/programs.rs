@@ -16,7 +16,8 @@ use kyocho_sys::skip::skip;
 
 /// Longer than any program may run.
 const WATCHDOG_SECONDS: &str = "120";
-const STRICT: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1"];
+const STRICT: [&str; 7] =
+    ["-pthread", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -148,6 +149,21 @@ fn a_c_program_gets_what_the_header_promises() {
             assert_eq!(codes, vec![Some(0); nodes.into()], "{linkage:?}: {errors}");
             assert_eq!(said, "as promised\n".repeat(nodes.into()));
         }
+    }
+}
+
+#[test]
+fn threads_of_a_node_have_seats() {
+    if !have("cc") {
+        return skip("threads_of_a_node_have_seats", "cc is not installed");
+    }
+    let prefix = Prefix::new("seats");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/seats.c");
+    let program = prefix.compile(&source, Linkage::Dynamic);
+    for nodes in [1, 3] {
+        let (codes, [said, errors]) = prefix.run(&program, nodes, &[]);
+        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        assert_eq!(said, "as promised\n".repeat(nodes.into()));
     }
 }
 

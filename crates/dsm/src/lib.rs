@@ -57,5 +57,6 @@ pub use memory::{Absent, Contents};
 pub use message::{BarrierKind, Message, Move, Update};
 pub use node::Node;
 pub use runtime::{
-    Checked, Dsm, Error, Hand, Placement, Seat, Settings, SharedArray, SharedCell, Statistics,
+    Aside, Checked, Dsm, Error, Hand, Placement, Seat, Settings, SharedArray, SharedCell,
+    Statistics,
 };

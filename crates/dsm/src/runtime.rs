@@ -39,7 +39,7 @@ use lock_calls::lock_calls;
 pub use array::{Placement, SharedArray};
 pub use cell::SharedCell;
 pub use checked::Checked;
-pub use crew::{Hand, Seat};
+pub use crew::{Aside, Hand, Seat};
 pub use error::Error;
 pub use statistics::Statistics;
 
@@ -87,7 +87,7 @@ impl Default for Settings {
 /// ```
 #[derive(Debug)]
 pub struct Dsm {
-    running: Running,
+    running: Arc<Running>,
     /// Bytes given out.
     used: usize,
     _stack: Option<AlternateStack>,
@@ -140,6 +140,7 @@ impl Dsm {
     }
 
     fn of(running: Running) -> Result<Self, Error> {
+        let running = Arc::new(running);
         Ok(Self { running, used: 0, _stack: handler_stack()?, _thread: PhantomData })
     }
 
@@ -170,7 +171,7 @@ impl Dsm {
     /// Addresses of all shared memory here; the same on all nodes that joined by [`Self::join`].
     #[must_use]
     pub fn memory(&self) -> Range<usize> {
-        self.running.views.program()..self.running.views.program() + self.running.views.bytes()
+        self.running.memory()
     }
 
     /// Allocates an array of zeros, on pages of its own. All nodes allocate the same, in the same order; crosses a barrier.
@@ -232,12 +233,22 @@ impl Dsm {
     #[must_use]
     pub fn seats(&mut self, count: u16) -> Vec<Seat<'_>> {
         assert!(count < 1 << 15, "so many threads a node has numbers for");
-        Seat::all(
-            &self.running.core,
-            (self.running.me, self.running.nodes),
-            (self.running.views.program(), self.used),
-            count,
-        )
+        Seat::all(&self.running, self.used, count)
+    }
+
+    /// The same for threads that outlive the caller's scope, as those of C do: the node stands aside until it is called back.
+    ///
+    /// # Panics
+    /// More than 32,767 threads.
+    #[must_use]
+    pub fn stand_aside(self, count: u16) -> (Aside, Vec<Seat<'static>>) {
+        assert!(count < 1 << 15, "so many threads a node has numbers for");
+        let seats = Seat::all(&self.running, self.used, count);
+        (Aside(self), seats)
+    }
+
+    fn has_seats(&self) -> bool {
+        self.running.core.has_seats()
     }
 
     lock_calls!();

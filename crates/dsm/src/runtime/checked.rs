@@ -4,30 +4,31 @@
 //! At a barrier one thread stands for the node; the others must leave shared memory alone until it is over.
 
 use core::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
 use kyocho_sys::memory::PAGE_BYTES;
 
-use crate::address::{ConditionId, LockId, PageId, ThreadId};
+use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::interface::{Call, Outcome, Patience, Who};
 use crate::lock::Mode;
-use crate::message::BarrierKind;
+use crate::message::{BarrierKind, Move};
 use crate::runtime::array::{Placement, SharedArray};
 use crate::runtime::core::Limit;
 use crate::runtime::error::Error;
 use crate::runtime::running::Running;
+use crate::runtime::statistics::Statistics;
 use crate::watch::WORDS_A_PAGE;
 
 /// A node of a program that is interpreted. Dropped without leaving, it counts as dead.
 #[derive(Debug)]
 pub struct Checked {
-    running: Running,
+    running: Arc<Running>,
     used: Mutex<usize>,
 }
 
 impl Checked {
-    pub(super) fn new(running: Running, used: usize) -> Self {
+    pub(super) fn new(running: Arc<Running>, used: usize) -> Self {
         Self { running, used: Mutex::new(used) }
     }
 
@@ -161,6 +162,38 @@ impl Checked {
     /// [`Error::Protocol`]: another thread of this node waits for something, a node is dead.
     pub fn barrier(&self, thread: ThreadId, kind: BarrierKind) -> Result<(), Error> {
         self.call(thread, Call::Barrier(kind)).map(drop)
+    }
+
+    /// Gives a lock another manager from the next barrier on.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: out of range.
+    pub fn move_lock(&self, thread: ThreadId, lock: LockId, to: NodeId) -> Result<(), Error> {
+        self.call(thread, Call::Move(Move::Lock(lock, to))).map(drop)
+    }
+
+    /// Gives the pages of some elements another manager from the next barrier on.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: there is no such node.
+    ///
+    /// # Panics
+    /// The range leaves the array.
+    pub fn move_elements<T: Pod>(
+        &self,
+        thread: ThreadId,
+        array: &SharedArray<T>,
+        elements: Range<usize>,
+        to: NodeId,
+    ) -> Result<(), Error> {
+        let mut pages = array.pages(elements).into_iter();
+        pages.try_for_each(|page| self.call(thread, Call::Move(Move::Page(page, to))).map(drop))
+    }
+
+    /// What was counted here so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.running.core.statistics()
     }
 
     /// Crosses a last barrier and says goodbye: nothing can be done with this node afterwards.

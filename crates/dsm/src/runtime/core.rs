@@ -188,6 +188,11 @@ impl Core {
         self.lock().meeting.expect(threads);
     }
 
+    /// Whether some of them are not excused.
+    pub(super) fn has_seats(&self) -> bool {
+        self.lock().meeting.is_expected()
+    }
+
     /// One thread comes to no more barriers.
     pub(super) fn excuse(&self) {
         self.lock().meeting.excuse();

@@ -12,21 +12,26 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::ops::Range;
 use core::time::Duration;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 use kyocho_sys::error::Errno;
 use kyocho_sys::signal::{AlternateStack, alternate_stack_bytes};
 
-use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
+use crate::address::{ConditionId, LockId, PageId, ThreadId};
 use crate::interface::{Call, Outcome, Patience, Who};
 use crate::lock::Mode;
 use crate::message::BarrierKind;
+use crate::runtime::Dsm;
 use crate::runtime::array::SharedArray;
 use crate::runtime::cell::SharedCell;
-use crate::runtime::core::{Core, Limit};
+use crate::runtime::core::Limit;
 use crate::runtime::error::Error;
 use crate::runtime::lock_calls::lock_calls;
+use crate::runtime::running::Running;
+use crate::runtime::statistics::Statistics;
 
 /// A handler of faults needs no more stack than that.
 const HANDLER_BYTES_MIN: usize = 48 * 1024;
@@ -42,18 +47,17 @@ pub(super) fn handler_stack() -> Result<Option<AlternateStack>, Errno> {
 
 /// What a hand is to its node; leaves it when dropped.
 struct Place<'a> {
-    core: &'a Core,
-    me: NodeId,
-    nodes: u16,
+    running: Arc<Running>,
+    /// The node is borrowed, or stands aside.
+    _lent: PhantomData<&'a ()>,
     thread: ThreadId,
-    /// Where shared memory begins here, and how much of it is given out.
-    base: usize,
+    /// How much of shared memory is given out.
     used: usize,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.core.excuse();
+        self.running.core.excuse();
     }
 }
 
@@ -68,15 +72,13 @@ impl fmt::Debug for Seat<'_> {
 
 impl<'a> Seat<'a> {
     /// As many as `count`, of a node whose own thread stands aside meanwhile.
-    pub(super) fn all(
-        core: &'a Core,
-        (me, nodes): (NodeId, u16),
-        (base, used): (usize, usize),
-        count: u16,
-    ) -> Vec<Self> {
-        core.expect(count);
-        let place = |number| Place { core, me, nodes, thread: ThreadId(number), base, used };
-        (1..=count).map(|number| Self(place(number))).collect()
+    pub(super) fn all(running: &Arc<Running>, used: usize, count: u16) -> Vec<Self> {
+        running.core.expect(count);
+        let seat = |number| {
+            let (running, thread) = (Arc::clone(running), ThreadId(number));
+            Self(Place { running, _lent: PhantomData, thread, used })
+        };
+        (1..=count).map(seat).collect()
     }
 
     /// Makes the calling kernel thread, or microprocess, this thread of the node.
@@ -85,6 +87,20 @@ impl<'a> Seat<'a> {
     /// [`Error::Host`]: no memory for a stack on which faults are answered.
     pub fn take(self) -> Result<Hand<'a>, Error> {
         Ok(Hand { place: self.0, _stack: handler_stack()?, _thread: PhantomData })
+    }
+}
+
+/// A node that stands aside for threads with seats of their own. Dropped, it counts as dead once these have gone.
+#[derive(Debug)]
+pub struct Aside(pub(super) Dsm);
+
+impl Aside {
+    /// The node again, for its own thread.
+    ///
+    /// # Errors
+    /// Itself: a thread has its seat still.
+    pub fn back(self) -> Result<Dsm, Self> {
+        if self.0.has_seats() { Err(self) } else { Ok(self.0) }
     }
 }
 
@@ -107,19 +123,31 @@ impl Hand<'_> {
     /// Its node's rank.
     #[must_use]
     pub fn rank(&self) -> u16 {
-        self.place.me.0
+        self.place.running.me.0
     }
 
     /// How many nodes there are.
     #[must_use]
     pub fn nodes(&self) -> u16 {
-        self.place.nodes
+        self.place.running.nodes
     }
 
     /// Its number among the threads of its node, from 0.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.place.thread.0 - 1
+    }
+
+    /// Addresses of all shared memory here.
+    #[must_use]
+    pub fn memory(&self) -> Range<usize> {
+        self.place.running.memory()
+    }
+
+    /// What was counted on its node so far, by all threads.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.place.running.core.statistics()
     }
 
     /// The elements of an array. Touching one may wait for its page, as for [`super::Dsm::cells`].
@@ -132,7 +160,7 @@ impl Hand<'_> {
         let allocated = array.is_within(self.place.used);
         assert!(allocated, "the array was allocated on another node, and not yet here");
         // SAFETY: allocated here (asserted), mapped as long as the node lives, which is borrowed, and guarded.
-        unsafe { array.shared_cells(self.place.base) }
+        unsafe { array.shared_cells(self.place.running.views.program()) }
     }
 
     lock_calls!();
@@ -143,7 +171,7 @@ impl Hand<'_> {
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
     pub fn barrier(&mut self, kind: BarrierKind) -> Result<(), Error> {
-        self.place.core.meet(self.place.thread, kind)??;
+        self.place.running.core.meet(self.place.thread, kind)??;
         Ok(())
     }
 
@@ -152,11 +180,11 @@ impl Hand<'_> {
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
-        self.place.core.fetch(self.place.thread, page)??;
+        self.place.running.core.fetch(self.place.thread, page)??;
         Ok(())
     }
 
     fn call(&mut self, call: Call, limit: Limit<'_>) -> Result<Outcome, Error> {
-        Ok(self.place.core.call(self.place.thread, call, limit)??)
+        Ok(self.place.running.core.call(self.place.thread, call, limit)??)
     }
 }

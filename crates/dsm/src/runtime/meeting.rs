@@ -29,6 +29,11 @@ impl Meeting {
         self.members = members;
     }
 
+    /// Whether any are still to come.
+    pub(super) fn is_expected(&self) -> bool {
+        self.members > 0
+    }
+
     /// One of them comes to no more barriers.
     pub(super) fn excuse(&mut self) {
         self.members -= 1;

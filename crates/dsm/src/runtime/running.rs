@@ -1,5 +1,6 @@
 //! A node at work, until it is dropped: what its threads share.
 
+use core::ops::Range;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -58,6 +59,11 @@ impl Running {
             thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(counters))?;
         let service = Some(service);
         Ok(Self { me, nodes, detection, core, views, deadline, service, _guarded: guarded })
+    }
+
+    /// Addresses of all shared memory here.
+    pub(super) fn memory(&self) -> Range<usize> {
+        self.views.program()..self.views.program() + self.views.bytes()
     }
 
     /// Gives out memory behind the `used` bytes that are given out, to be managed as `placement` says; crosses a barrier.
