@@ -42,6 +42,34 @@ fn threads_of_all_nodes_count_in_one_vector() {
 }
 
 #[test]
+fn a_program_has_the_sizes_it_asks_for_and_moves_managers_to_where_they_are_used() {
+    let program = "
+        (shared-join! (* 80 1048576) 10000)
+        (define v (make-shared-vector 6000000 0))
+        (define (sent) (cdr (assq 'messages-sent (shared-statistics))))
+        (define (touch) (with-shared-lock 9998 (shared-vector-set! v 5999999 (+ 1 (shared-vector-ref v 5999999)))))
+        (define (message thunk) (guard (e (#t (error-object-message e))) (thunk) 'none))
+        (if (= (shared-node) 0) (begin (shared-move-lock! 9998 0) (shared-vector-move! v 5999990 6000000 0)))
+        (touch)
+        (shared-barrier)
+        (if (= (shared-node) 0)
+            (let ((before (sent)))
+              (touch)
+              (write (list (- (sent) before) (shared-vector-ref v 5999999)
+                           (message (lambda () (shared-lock! 10000)))
+                           (message (lambda () (shared-move-lock! 1 2)))
+                           (message (lambda () (shared-vector-move! v 0 1 2)))
+                           (message (lambda () (shared-join! 1 1)))))
+              (newline)))";
+    let (code, output, errors) = run("sizes", "2", program);
+    let expected = "(0 3 \"shared-lock!: lock 10000 is outside of the layout\" \
+                    \"shared-move-lock!: node 2 is outside of the layout\" \
+                    \"shared-vector-move!: node 2 is outside of the layout\" \
+                    \"shared-join!: this program has joined: say sizes before anything else is shared\")";
+    assert_eq!((code, output.trim()), (Some(0), expected), "{errors}");
+}
+
+#[test]
 fn a_node_that_fails_is_an_exception_at_who_waits_for_it() {
     let program = "
         (define v (make-shared-vector 1 0))

@@ -16,13 +16,14 @@ use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
+use crate::symbol::Symbol;
 use crate::system::kernel::lock;
 use crate::value::Value;
 use core::fmt;
 use element::Element;
 use kyocho_dsm::{
-    BarrierKind, Checked, ConditionId, Dsm, Error, LockId, Mode, Patience, Placement, Settings,
-    SharedArray, ThreadId, Who,
+    BarrierKind, Checked, ConditionId, Dsm, Error, LockId, Mode, NodeId, Patience, Placement,
+    Settings, SharedArray, ThreadId, Who,
 };
 use kyocho_sys::prim::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -49,6 +50,15 @@ pub(crate) const TABLE: &[Procedure] = &[
         let nodes = node("shared-nodes", machine, (frame, count))?.nodes();
         Ok(Control::Value(Value::fixnum(nodes.into())))
     }),
+    Procedure::new("shared-join!", 2, Some(2), join_with),
+    Procedure::new("shared-statistics", 0, Some(0), statistics),
+    Procedure::new("shared-move-lock!", 2, Some(2), |machine, frame, count| {
+        const WHO: &str = "shared-move-lock!";
+        let (lock, to) = (LockId(number(WHO, frame, 0)?), node_number(WHO, frame, 1)?);
+        call(WHO, machine, (frame, count), |node, thread| node.move_lock(thread, lock, to))?;
+        Ok(Control::Value(Value::UNSPECIFIED))
+    }),
+    Procedure::new("shared-vector-move!", 4, Some(4), move_elements),
     Procedure::new("shared-vector-place", 0, Some(0), |machine, _, _| {
         let vector = Box::new(SharedVector::default());
         Ok(Control::Value(machine.mutator.foreign(vector)?))
@@ -115,6 +125,56 @@ fn allocate(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control
     Ok(Control::Value(vector))
 }
 
+/// `(shared-join! bytes locks)`
+fn join_with(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    const WHO: &str = "shared-join!";
+    let value = frame.get(0);
+    let bytes =
+        value.as_fixnum().ok_or_else(|| Raise::wrong_type(WHO, 1, "exact integer", value))?;
+    let memory_bytes = usize::try_from(bytes);
+    let memory_bytes =
+        memory_bytes.map_err(|_| Raise::out_of_range(WHO, 1, value, "0 < bytes".to_owned()))?;
+    let settings = Settings { memory_bytes, locks: number(WHO, frame, 1)? };
+    permit(WHO, machine)?;
+    if lock(&NODE).is_some() {
+        let late =
+            "shared-join!: this program has joined: say sizes before anything else is shared";
+        return Err(Raise::error(late.to_owned(), Vec::new()));
+    }
+    let joined = machine.outside(frame, count, || join(settings))?;
+    joined.map_err(|error| failed(WHO, &error))?;
+    Ok(Control::Value(Value::UNSPECIFIED))
+}
+
+/// `(shared-statistics)`: figures by name.
+fn statistics(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    let counted =
+        call("shared-statistics", machine, (frame, count), |node, _| Ok(node.statistics()))?;
+    let mut list = Value::NIL;
+    for (name, figure) in counted.figures().into_iter().rev() {
+        let name = Value::symbol(Symbol::intern(&name.replace('_', "-")));
+        let figure = Value::fixnum(figure.min(i64::MAX as u64 >> 4) as i64);
+        let pair = machine.mutator.cons(name, figure)?;
+        list = machine.mutator.cons(pair, list)?;
+    }
+    Ok(Control::Value(list))
+}
+
+/// `(shared-vector-move! vector start end node)`
+fn move_elements(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
+    const WHO: &str = "shared-vector-move!";
+    let (elements, to) = (vector(WHO, frame)?, node_number(WHO, frame, 3)?);
+    let (start, end) = (number(WHO, frame, 1)? as usize, number(WHO, frame, 2)? as usize);
+    let bound = |least| format!("{least} <= index <= {}", elements.len());
+    if end > elements.len() || start > end {
+        return Err(Raise::out_of_range(WHO, 3, frame.get(2), bound(start)));
+    }
+    call(WHO, machine, (frame, count), |node, thread| {
+        node.move_elements(thread, &elements, start..end, to)
+    })?;
+    Ok(Control::Value(Value::UNSPECIFIED))
+}
+
 fn get(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "shared-vector-ref";
     let (elements, index) = place(WHO, frame)?;
@@ -165,27 +225,34 @@ fn node(
     machine: &mut Machine,
     (frame, count): (Frame, usize),
 ) -> Result<Arc<Checked>> {
-    let thread = machine.thread()?;
-    let Bounds { files, .. } = thread.session.account.bounds();
-    if !files {
-        let refusal = format!("{who}: this user may not share memory with other processes");
-        return Err(Raise::error(refusal, Vec::new()));
-    }
+    permit(who, machine)?;
     // One that joins just now holds the lock for long.
     let joined = NODE.try_lock().ok().and_then(|node| node.clone());
     if let Some(node) = joined {
         return Ok(node);
     }
-    machine.outside(frame, count, join)?.map_err(|error| failed(who, &error))
+    machine
+        .outside(frame, count, || join(Settings::default()))?
+        .map_err(|error| failed(who, &error))
+}
+
+/// Refuses who may not.
+fn permit(who: &'static str, machine: &Machine) -> Result<()> {
+    let Bounds { files, .. } = machine.thread()?.session.account.bounds();
+    if files {
+        return Ok(());
+    }
+    let refusal = format!("{who}: this user may not share memory with other processes");
+    Err(Raise::error(refusal, Vec::new()))
 }
 
 /// The node that this process is, or becomes now.
-fn join() -> core::result::Result<Arc<Checked>, Error> {
+fn join(settings: Settings) -> core::result::Result<Arc<Checked>, Error> {
     let mut node = lock(&NODE);
     if let Some(node) = &*node {
         return Ok(Arc::clone(node));
     }
-    let joined = Arc::new(Dsm::join(Settings::default())?.checked());
+    let joined = Arc::new(Dsm::join(settings)?.checked());
     Ok(Arc::clone(node.insert(joined)))
 }
 
@@ -228,6 +295,13 @@ fn place(who: &'static str, frame: Frame) -> Result<(SharedArray<Element>, usize
     let bound = || format!("0 <= index < {}", elements.len());
     let index = inside.ok_or_else(|| Raise::out_of_range(who, 2, value, bound()))?;
     Ok((elements, index))
+}
+
+/// Argument `i`: the number of a node.
+fn node_number(who: &'static str, frame: Frame, i: u16) -> Result<NodeId> {
+    let bound = || format!("0 <= node <= {}", u16::MAX);
+    let number = u16::try_from(number(who, frame, i)?).map(NodeId);
+    number.map_err(|_| Raise::out_of_range(who, usize::from(i) + 1, frame.get(i), bound()))
 }
 
 /// Argument `i`: the number of a lock or a condition, or of elements.

@@ -3,13 +3,18 @@
 ;;; `kyocho dsm run -n N FILE` runs a program on N nodes; each runs all of it. What is written under a lock is seen by who takes it next,
 ;;; all the rest behind a barrier. Locks and conditions are numbers. One thread of a node crosses a barrier for it; its others must
 ;;; leave shared vectors alone meanwhile.
+;;;
+;;; (shared-join! bytes locks), before all else and alike on all nodes, asks for so much memory and so many locks; without it 64 MiB and 4,096.
+;;; Managers of locks, and of the pages that elements from START to before END lie on, move at the next barrier. (shared-statistics) is an
+;;; association list of what this node counted.
 
 (define-library (kyocho dsm)
   (import (scheme base)
-          (only (kyocho) shared-node shared-nodes shared-vector-place shared-vector-allocate! shared-vector? shared-vector-length
+          (only (kyocho) shared-join! shared-statistics shared-move-lock! shared-vector-move! shared-node shared-nodes shared-vector-place shared-vector-allocate! shared-vector? shared-vector-length
                 shared-vector-ref shared-vector-set! shared-acquire! shared-unlock! shared-wait!
                 shared-signal! shared-broadcast! shared-cross!))
   (export
+   shared-join! shared-statistics shared-move-lock! shared-vector-move!
    shared-node shared-nodes make-shared-vector shared-vector shared-vector? shared-vector-length
    shared-vector-ref shared-vector-set! shared-vector->list shared-lock! shared-lock-try!
    shared-snapshot! shared-unlock! shared-wait! shared-signal! shared-broadcast! shared-barrier
