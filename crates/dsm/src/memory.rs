@@ -221,6 +221,11 @@ impl Memory {
         self.changed.insert(page, Changed::Whole);
     }
 
+    /// The program keeps seeing a page whose copy was dropped, until another one comes.
+    pub(crate) fn keep_in_sight(&mut self, page: PageId) {
+        self.changed.remove(&page);
+    }
+
     /// Forgets single writes: the masters have them now.
     pub(crate) fn end_epoch(&mut self) {
         self.latest.clear();

@@ -8,7 +8,7 @@
 //!
 //! barrier                                                    page
 //!   all ── Flush(updates) ──> managers of their pages          A ── Fetch ──> manager
-//!   all ── Arrive ──> node 0 ── Go ──> all                     A <── Page ── manager
+//!   all ── Arrive ──> node 0 ── Go ──> all                     A <── Page ── manager (also unasked, as was agreed)
 //!   old manager ── Master ──> new manager of a page
 //!
 //! the last barrier                                           a node that needs one that has left
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::lock::Mode;
 use crate::memory::Contents;
+use crate::transport::Urgency;
 use crate::wire;
 
 /// A write: the value of a word, and when it was made.
@@ -155,8 +156,8 @@ pub enum Message {
     },
     /// The master of a page for its new manager.
     Master(PageId, #[serde(with = "wire::contents")] Contents),
-    /// Asks for a page.
-    Fetch(PageId),
+    /// Asks for a page, and to have it again, unasked, behind each of the next so many barriers that change it.
+    Fetch(PageId, u8),
     /// The page.
     Page(PageId, #[serde(with = "wire::contents")] Contents),
     /// A node is dead.
@@ -168,6 +169,14 @@ pub enum Message {
 }
 
 impl Message {
+    /// When its receiver needs it: what is for the barrier, not before that.
+    pub(crate) fn urgency(&self) -> Urgency {
+        match self {
+            Self::Flush(_) | Self::Arrive { .. } | Self::Master(..) => Urgency::WhenWaiting,
+            _ => Urgency::Now,
+        }
+    }
+
     /// Its name, for errors.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -183,7 +192,7 @@ impl Message {
             Self::Arrive { .. } => "Arrive",
             Self::Go { .. } => "Go",
             Self::Master(..) => "Master",
-            Self::Fetch(_) => "Fetch",
+            Self::Fetch(..) => "Fetch",
             Self::Page(..) => "Page",
             Self::Lost(_) => "Lost",
             Self::Left => "Left",

@@ -20,6 +20,7 @@ use crate::interface::{Action, Breach, Call, DsmError, Event, Layout, Outcome, S
 use crate::lock::{History, Lock, Mode};
 use crate::memory::{Absent, Contents, Memory};
 use crate::message::{BarrierKind, Message, Move, Update};
+use pages::Used;
 
 /// The manager of barriers.
 const BARRIER_MANAGER: NodeId = NodeId(0);
@@ -68,10 +69,14 @@ pub struct Node {
     disowning: BTreeMap<PageId, Vec<NodeId>>,
     /// Pages that were disowned in this epoch: written to, nobody knows where.
     unnoted: BTreeSet<PageId>,
-    /// Pages of other managers that the program has used since their copies came.
-    used: BTreeSet<PageId>,
+    /// Pages of other managers that the program uses.
+    used: BTreeMap<PageId, Used>,
+    /// Who gets a managed page unasked, behind so many barriers that change it.
+    followers: BTreeMap<PageId, BTreeMap<NodeId, u8>>,
     /// Pages that are asked for before the program does, behind a barrier.
     ahead: BTreeSet<PageId>,
+    /// Those of them that the program sees meanwhile, as they were.
+    in_sight: BTreeSet<PageId>,
     /// The program waits at a barrier that is crossed, for those.
     crossed: bool,
     /// Pages that may have been written to in this epoch.
@@ -170,8 +175,10 @@ impl Node {
             disowning: BTreeMap::new(),
             unnoted: BTreeSet::new(),
             touched: BTreeSet::new(),
-            used: BTreeSet::new(),
+            used: BTreeMap::new(),
+            followers: BTreeMap::new(),
             ahead: BTreeSet::new(),
+            in_sight: BTreeSet::new(),
             crossed: false,
             seen: BTreeMap::new(),
             logs: BTreeMap::new(),
@@ -281,6 +288,15 @@ impl Node {
 
     /// Takes one event and says what is to be done, in this order.
     pub fn step(&mut self, event: Event) -> Vec<Action> {
+        let mut actions = self.begin_step(event);
+        while let Some(mut more) = self.continue_step() {
+            actions.append(&mut more);
+        }
+        actions
+    }
+
+    /// The same in parts, the rest by [`Self::continue_step`]: what others wait for can be sent before this node does its own part.
+    pub fn begin_step(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Call(thread, call) => self.call(thread, call),
             Event::Message(from, epoch, message) => self.message(from, epoch, message),
@@ -292,24 +308,25 @@ impl Node {
             }
             Event::Disowned(page, contents) => self.disowned(page, contents),
         }
-        self.settle();
+        self.take_actions()
+    }
+
+    /// Answers a message to itself, or one whose epoch has begun, if there is any.
+    pub fn continue_step(&mut self) -> Option<Vec<Action>> {
+        if let Some(message) = self.loopback.pop_front() {
+            self.handle(self.me, message);
+        } else {
+            let (from, message) = self.begun.pop_front()?;
+            self.message(from, self.epoch, message);
+        }
+        Some(self.take_actions())
+    }
+
+    fn take_actions(&mut self) -> Vec<Action> {
         let mut actions = self.memory.take_changed();
         // What the program sees is right before its call returns.
         actions.append(&mut self.actions);
         actions
-    }
-
-    /// Answers messages to itself, and those whose epoch has begun.
-    fn settle(&mut self) {
-        loop {
-            if let Some(message) = self.loopback.pop_front() {
-                self.handle(self.me, message);
-            } else if let Some((from, message)) = self.begun.pop_front() {
-                self.message(from, self.epoch, message);
-            } else {
-                return;
-            }
-        }
     }
 
     fn call(&mut self, thread: ThreadId, call: Call) {
@@ -340,7 +357,7 @@ impl Node {
                 self.use_page(page);
                 // It comes once for all threads that want it.
                 if self.waiting.values().filter(|waiting| waiting.call == call).count() == 1 {
-                    self.send(self.page_manager(page), Message::Fetch(page));
+                    self.send(self.page_manager(page), Message::Fetch(page, 0));
                 }
             }
         }
@@ -468,6 +485,7 @@ impl Node {
             self.send(other, told.clone());
         }
         self.granted.clear();
+        self.give_up_ahead(|_| true);
         for (thread, Waiting { call, .. }) in core::mem::take(&mut self.waiting) {
             self.actions.push(Action::Return(thread, Err(loss.of(call.subject()))));
         }

@@ -85,14 +85,36 @@ pub enum Waiter {
     Service,
 }
 
+/// When a message is to be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// Now: somebody waits for what comes of it.
+    Now,
+    /// When its receiver waits for something itself, or else some time: nobody there need be woken for it.
+    WhenWaiting,
+}
+
 /// One node's connections to all others.
 pub trait Transport: Send + Sync + fmt::Debug {
     /// Sends a message. Never blocks; a peer that is lost or has left gets nothing, and of a peer that takes nothing more
     /// [`Arrival::Lost`] tells.
     fn send(&self, to: NodeId, message: &[u8]);
 
-    /// Waits until [`Self::take`] may have something, at most for `timeout`; whether the connections were not closed here. Of a thread that calls and
-    /// one that serves, both waiting, the first alone is woken.
+    /// The same, for a message that may wait. Where this makes no difference, it makes none.
+    fn send_with(&self, to: NodeId, message: &[u8], _urgency: Urgency) {
+        self.send(to, message);
+    }
+
+    /// A thread begins a call: until it ends that, it looks for what comes itself, soon, and nobody is woken for it.
+    fn begin_call(&self) {}
+
+    /// It ends its call, or goes on without looking; whether something came that [`Self::take`] has, and nobody was woken for.
+    fn end_call(&self) -> bool {
+        false
+    }
+
+    /// Waits until [`Self::take`] may have something, at most for `timeout`; whether the connections were not closed here. Of a thread that calls,
+    /// in a call that it has begun, and one that serves, both waiting, the first alone is woken.
     fn wait(&self, waiter: Waiter, timeout: Duration) -> bool;
 
     /// Takes what has come. Never blocks. Who calls this has waited before, or will look again: what a wait found is found once.

@@ -178,6 +178,12 @@ impl Watch {
         self.set(pages, Access::Open)
     }
 
+    /// Whether the program can use a page.
+    #[must_use]
+    pub fn is_shown(&self, page: PageId) -> bool {
+        self.access[page.0 as usize] != Access::Hidden
+    }
+
     /// How many pages the program can use.
     #[must_use]
     pub fn shown(&self) -> usize {

@@ -103,7 +103,7 @@ impl Known<'_> {
             Message::Master(page, contents) | Message::Page(page, contents) => {
                 self.page(*page) && contents.len() == self.0.words_a_page as usize
             }
-            Message::Fetch(page) => self.page(*page),
+            Message::Fetch(page, _) => self.page(*page),
             Message::Lost(node) | Message::Stranded(node) => self.node(*node),
             Message::Left => true,
         }
@@ -205,6 +205,9 @@ pub(crate) mod contents {
         if contents.iter().all(|word| *word == 0) {
             return serializer.serialize_bytes(&[]);
         }
+        if cfg!(target_endian = "little") {
+            return serializer.serialize_bytes(bytemuck::cast_slice(contents));
+        }
         let bytes: Vec<u8> = contents.iter().flat_map(|word| word.to_le_bytes()).collect();
         serializer.serialize_bytes(&bytes)
     }
@@ -219,9 +222,8 @@ pub(crate) mod contents {
         if bytes.len() != WORDS_A_PAGE * 4 {
             return Err(D::Error::custom("a page has 4096 bytes"));
         }
-        let words = bytes.chunks_exact(4).map(|word| word.try_into().map(u32::from_le_bytes));
-        let words: Result<Vec<u32>, _> = words.collect();
-        words.map(Into::into).map_err(D::Error::custom)
+        let words = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+        Ok(words.collect())
     }
 }
 

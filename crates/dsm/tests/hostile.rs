@@ -115,7 +115,7 @@ fn what_cannot_come_is_a_breach_and_changes_nothing() {
         (0, Message::Flush(vec![update(1)]), "Flush"),
         (0, go(Vec::new()), "Go"),
         (0, Message::Master(PageId(1), contents()), "Master"),
-        (0, Message::Fetch(PageId(1)), "Fetch"),
+        (0, Message::Fetch(PageId(1), 0), "Fetch"),
         (0, Message::Page(PageId(1), contents()), "Page"),
         (0, Message::Lost(NodeId(0)), "Lost"),
         (0, Message::Stranded(NodeId(0)), "Stranded"),
@@ -302,7 +302,7 @@ fn message() -> impl Strategy<Value = Message> {
             |(time, written, held, moves, kind)| Message::Go { time, written, held, moves, kind }
         ),
         page().prop_map(|page| Message::Master(page, contents())),
-        page().prop_map(Message::Fetch),
+        page().prop_map(|page| Message::Fetch(page, 0)),
         page().prop_map(|page| Message::Page(page, contents())),
         peer().prop_map(Message::Lost),
         peer().prop_map(Message::Stranded),

@@ -383,3 +383,63 @@ fn a_dead_node_is_named_to_whoever_waits_for_it_and_what_is_here_can_be_saved() 
         });
     }
 }
+
+/// Each node writes a page of its own, in some rounds words, in some all of it, in some nothing, and for a while nothing at all; looks at all
+/// pages, then at some alone; now and then adds up under a lock. What is watched, compared, in sight and brought unasked changes meanwhile.
+#[test]
+fn habits_come_and_go_and_nothing_is_missed() {
+    const ROUNDS: u32 = 120;
+    let is_written =
+        |round: u32, by: u32| !matches!(round, 40..60) && !(round + by).is_multiple_of(5);
+    let expected = |owner: u32, round: u32, word: u32| {
+        let written = |round: &u32| is_written(*round, owner);
+        let last = (1..=round).rev().find(written).unwrap_or(0);
+        let last_whole = (1..=last).rev().find(|round| written(round) && round.is_multiple_of(3));
+        match last {
+            0 => 0,
+            _ if word < 4 => last * 10 + owner,
+            _ => last_whole.map_or(0, |round| round * 10 + owner),
+        }
+    };
+    let program = |mut dsm: Dsm| {
+        let nodes = u32::from(dsm.nodes());
+        let kind = |round: u32| match round / 30 % 2 {
+            0 => BarrierKind::SingleReadWrite,
+            _ => BarrierKind::Ordinary,
+        };
+        let words = WORDS_A_PAGE as u32;
+        let array = dsm.allocate::<u32>(nodes as usize * WORDS_A_PAGE, Placement::Cyclic).unwrap();
+        let total = dsm.allocate::<u32>(1, Placement::On(NodeId(0))).unwrap();
+        let me = u32::from(dsm.rank());
+        for round in 1..=ROUNDS {
+            let is_mine =
+                |word: &u32| is_written(round, me) && (*word < 4 || round.is_multiple_of(3));
+            let mine = (0..words).filter(is_mine);
+            for word in mine {
+                dsm.cells(&array)[(me * words + word) as usize].set(round * 10 + me);
+            }
+            if round % 7 == me {
+                dsm.acquire(LOCK, Mode::Exclusive).unwrap();
+                let cell = &dsm.cells(&total)[0];
+                cell.set(cell.get() + 1);
+                dsm.release(LOCK).unwrap();
+            }
+            dsm.barrier(kind(round)).unwrap();
+            let seen = (0..nodes).filter(|owner| round < 80 || *owner == (me + 1) % nodes);
+            let places = seen.flat_map(|owner| [0, 3, 4, words - 1].map(|word| (owner, word)));
+            for (owner, word) in places {
+                let found = dsm.cells(&array)[(owner * words + word) as usize].get();
+                let expected = expected(owner, round, word);
+                assert_eq!(found, expected, "node {me}, round {round}: {owner}, word {word}");
+            }
+            dsm.barrier(kind(round)).unwrap();
+        }
+        let sum = dsm.cells(&total)[0].get();
+        dsm.leave().unwrap();
+        sum
+    };
+    everywhere("habits", 3, program, |sums| {
+        let turns = (1..=ROUNDS).filter(|round| round % 7 < 3).count() as u32;
+        assert_eq!(sums, [turns; 3]);
+    });
+}

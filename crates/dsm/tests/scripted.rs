@@ -116,7 +116,7 @@ fn a_page_asked_for_before_its_writer_has_crossed_the_barrier_is_watched_again()
         let peer = |mut peer: Peer| {
             for (value, kind) in rounds {
                 // In the epoch that begins with the barrier at which node 0 still is: there, it may come to own the page.
-                peer.send(peer.epoch + 1, &Message::Fetch(PAGE));
+                peer.send(peer.epoch + 1, &Message::Fetch(PAGE, 0));
                 peer.cross(kind);
                 let word = peer.await_message(|message| match message {
                     Message::Page(PAGE, words) => Some(words[5]),

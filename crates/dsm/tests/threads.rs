@@ -221,7 +221,7 @@ fn slow_manager(network: &Local, goes_on: &AtomicU32) {
         for arrival in network.receive(WATCHDOG) {
             let Arrival::Message(_, bytes) = arrival else { return };
             let (epoch, message) = wire::decode(&bytes, &layout).unwrap();
-            let Message::Fetch(page) = message else { continue };
+            let Message::Fetch(page, _) = message else { continue };
             while goes_on.load(Ordering::Acquire) < 1000 && Instant::now() < until {
                 thread::park_timeout(Duration::from_millis(1));
             }

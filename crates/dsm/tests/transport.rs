@@ -180,6 +180,9 @@ fn hear(transport: &dyn Transport, waiter: Waiter, heard: &Mutex<Vec<Arrival>>, 
         heard.extend(transport.take());
         heard.len() == count
     };
+    if waiter == Waiter::Caller {
+        transport.begin_call();
+    }
     while !heard_all() && transport.wait(waiter, WATCHDOG) {}
     transport.close();
 }
@@ -205,6 +208,7 @@ fn two_kinds_of_threads_that_wait_get_everything_once_and_in_order() {
 #[test]
 fn rousing_ends_the_wait_of_a_caller_and_of_one_that_comes_later() {
     for mesh in meshes(2) {
+        mesh[0].begin_call();
         // What may be there in the beginning: sockets that can be written to.
         mesh[0].wait(Waiter::Caller, Duration::ZERO);
         let begun = Instant::now();

@@ -9,6 +9,8 @@
 //! ```
 #![expect(unsafe_code, reason = "raw system calls on address ranges")]
 
+use core::ffi::c_void;
+use core::hint::black_box;
 use core::ptr::{self, NonNull};
 
 use crate::error::Errno;
@@ -178,6 +180,18 @@ unsafe fn advise(address: NonNull<u8>, bytes: usize, advice: i32) -> Result<(), 
     // SAFETY: the caller's promise.
     unsafe { call(libc::SYS_madvise, arguments) }?;
     Ok(())
+}
+
+/// Copies between shared memory and our own. Others may change what is read meanwhile: so the C library does it, through a pointer
+/// that the compiler knows nothing of, and nothing follows from the access but the bytes.
+///
+/// # Safety
+/// Both ranges are mapped, `to` for writing, and do not overlap; the one of our own is initialised and nobody else's meanwhile.
+pub(crate) unsafe fn copy_shared(to: *mut u8, from: *const u8, bytes: usize) {
+    type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
+    let copy: Copy = black_box(libc::memcpy);
+    // SAFETY: the caller's promise.
+    unsafe { copy(to.cast(), from.cast(), bytes) };
 }
 
 #[cfg(test)]

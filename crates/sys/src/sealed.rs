@@ -4,14 +4,13 @@
 //! another process is mapped only if the kernel vouches for its length. What the peer *writes* there is an allegation as before.
 #![expect(unsafe_code, reason = "maps descriptors; calls on structures")]
 
-use core::ffi::c_void;
-use core::hint::black_box;
 use core::ptr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
 use crate::event;
 use crate::fault::{self, Call};
+use crate::memory::copy_shared;
 use crate::prim::atomic::unmodelled::AtomicU32;
 use crate::raw::call;
 
@@ -130,7 +129,7 @@ impl SealedMemory {
         self.check(offset, bytes.len());
         let to = ptr::with_exposed_provenance_mut(self.base + offset);
         // SAFETY: inside of the mapping; `bytes` are our own.
-        unsafe { copy(to, bytes.as_ptr(), bytes.len()) };
+        unsafe { copy_shared(to, bytes.as_ptr(), bytes.len()) };
     }
 
     /// Copies bytes out of it: what was there once, or, where others write meanwhile, any mixture.
@@ -141,25 +140,13 @@ impl SealedMemory {
         self.check(offset, into.len());
         let from = ptr::with_exposed_provenance(self.base + offset);
         // SAFETY: inside of the mapping; `into` is our own.
-        unsafe { copy(into.as_mut_ptr(), from, into.len()) };
+        unsafe { copy_shared(into.as_mut_ptr(), from, into.len()) };
     }
 
     fn check(&self, offset: usize, bytes: usize) {
         let fits = offset <= self.bytes && bytes <= self.bytes - offset;
         assert!(fits, "the range leaves the memory");
     }
-}
-
-/// Copies between shared memory and our own. Other processes may change what is read meanwhile: so the C library does it, through a pointer
-/// that the compiler knows nothing of, and nothing follows from the access but the bytes.
-///
-/// # Safety
-/// Both ranges are mapped, `to` for writing, and do not overlap; the one of our own is initialised and nobody else's meanwhile.
-unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
-    type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
-    let copy: Copy = black_box(libc::memcpy);
-    // SAFETY: the caller's promise.
-    unsafe { copy(to.cast(), from.cast(), bytes) };
 }
 
 impl AsFd for SealedMemory {

@@ -10,11 +10,13 @@
 //! ```
 #![expect(unsafe_code, reason = "maps memory and changes its protection")]
 
+use core::ptr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::error::Errno;
 use crate::event;
 use crate::fault::{self, Call};
+use crate::memory::copy_shared;
 use crate::raw::call;
 
 /// What the program may do with pages in its view.
@@ -80,6 +82,32 @@ impl TwoViews {
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Copies words out, as the runtime sees them. A program that writes there meanwhile gets in old words or new ones.
+    ///
+    /// # Panics
+    /// The range leaves the memory, or does not begin at a word.
+    pub fn read(&self, offset: usize, into: &mut [u32]) {
+        let from = ptr::with_exposed_provenance::<u8>(self.runtime + self.words(offset, into));
+        // SAFETY: inside of the mapping; `into` is our own.
+        unsafe { copy_shared(into.as_mut_ptr().cast(), from, size_of_val(into)) };
+    }
+
+    /// Copies words in, from the runtime's side.
+    ///
+    /// # Panics
+    /// As for [`Self::read`].
+    pub fn write(&self, offset: usize, words: &[u32]) {
+        let to = ptr::with_exposed_provenance_mut::<u8>(self.runtime + self.words(offset, words));
+        // SAFETY: inside of the mapping; `words` are our own.
+        unsafe { copy_shared(to, words.as_ptr().cast(), size_of_val(words)) };
+    }
+
+    fn words(&self, offset: usize, words: &[u32]) -> usize {
+        let fits = offset <= self.bytes && size_of_val(words) <= self.bytes - offset;
+        assert!(fits && offset.is_multiple_of(size_of::<u32>()), "words lie inside of the memory");
+        offset
     }
 
     /// Changes the rights of `[offset, offset + bytes)` in the program's view.

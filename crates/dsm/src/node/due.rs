@@ -63,7 +63,7 @@ impl Node {
             Message::Master(page, _) => {
                 self.is_before_barrier() && from == self.page_manager(*page)
             }
-            Message::Fetch(page) => self.memory.master(*page).is_some(),
+            Message::Fetch(page, _) => self.memory.master(*page).is_some(),
             Message::Page(page, _) => {
                 let wants = self.waiting.values().any(|waiting| waiting.call == Call::Fetch(*page));
                 (wants || self.ahead.contains(page)) && from == self.page_manager(*page)

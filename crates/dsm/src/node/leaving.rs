@@ -43,8 +43,8 @@ impl Node {
             self.serve(lock);
         }
         if self.crossed {
-            let managers = &self.layout.page_managers;
-            self.ahead.retain(|page| managers[page.0 as usize] != peer);
+            let managers = self.layout.page_managers.clone();
+            self.give_up_ahead(|page| managers[page.0 as usize] == peer);
             self.leave_barrier();
         }
         // A barrier that is crossed is none: only pages are missing.

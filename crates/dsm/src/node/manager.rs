@@ -81,7 +81,10 @@ impl Node {
                 self.masters.insert(page, contents);
                 self.try_to_end();
             }
-            Message::Fetch(page) => {
+            Message::Fetch(page, again) => {
+                if again > 0 {
+                    self.followers.entry(page).or_default().insert(from, again);
+                }
                 self.disown(page);
                 if let Some(asked) = self.disowning.get_mut(&page) {
                     return asked.push(from);
@@ -200,7 +203,11 @@ impl Node {
         for asked in &ending.moves {
             match *asked {
                 Move::Lock(lock, to) => drop(self.moved_locks.insert(lock, to)),
-                Move::Page(page, to) => self.layout.page_managers[page.0 as usize] = to,
+                Move::Page(page, to) if self.page_manager(page) != to => {
+                    self.layout.page_managers[page.0 as usize] = to;
+                    self.unfollow(page);
+                }
+                Move::Page(..) => {}
             }
         }
         let mut masters = core::mem::take(&mut self.masters);
@@ -226,6 +233,7 @@ impl Node {
         }
         self.epoch += 1;
         self.begun.append(&mut self.early);
+        ending.written.iter().for_each(|(page, writers)| self.send_to_followers(*page, writers));
         self.ask_ahead(&dropped);
         self.leave_barrier();
     }
@@ -237,8 +245,9 @@ impl Node {
             return;
         }
         for (page, writers) in written {
-            let managed = self.page_manager(*page) == self.me;
-            if managed && writers[..] == [self.me] {
+            let single = self.page_manager(*page) == self.me && writers[..] == [self.me];
+            // Who follows it has a copy that only a noted write will renew.
+            if single && !self.followers.contains_key(page) {
                 self.memory.own(*page);
                 self.actions.push(Action::Own(*page));
             }

@@ -15,6 +15,10 @@
 //!
 //! **Invariant:** whoever holds the lock touches shared memory through the runtime's view alone, so no fault waits for itself.
 
+mod calls;
+mod usual;
+mod writes;
+
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,7 +31,6 @@ use kyocho_sys::two_views::TwoViews;
 use crate::address::{PageId, ThreadId};
 use crate::counters::Counters;
 use crate::interface::{Action, Call, DsmError, Event, Layout, Outcome, Subject};
-use crate::message::BarrierKind;
 use crate::node::Node;
 use crate::runtime::meeting::{Came, Meeting};
 use crate::runtime::statistics::Statistics;
@@ -35,44 +38,23 @@ use crate::transport::{Arrival, Transport, Waiter};
 use crate::watch::{Answer, Fault, Faulting, Pages, Watch};
 use crate::wire;
 
+pub(super) use calls::Limit;
+use usual::Usual;
+
 /// Exit code of a program that lost a page for good.
 const EXIT_LOST: i32 = 75;
 /// Threads that wait for pages they touched are numbered from here on.
 const FETCHING_FIRST: u16 = 1 << 15;
 /// Protocol error, as Linux numbers it.
 const EPROTO: i32 = 71;
-/// Of a page of which more words were written, all are told.
-const WORDS_SINGLY_MAX: usize = 64;
-/// Who may give up waiting is asked that often whether it does.
-const ASK_EVERY: Duration = Duration::from_millis(20);
 /// Who waits for no set time looks that often whether all is as it was, should it not be told.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// When a thread waits no longer for a lock, or for a condition.
-#[derive(Clone, Copy)]
-pub(super) enum Limit<'a> {
-    None,
-    After(Duration),
-    /// Asked now and then.
-    When(&'a dyn Fn() -> bool),
-}
-
-impl Limit<'_> {
-    /// Time left to wait before this is called again; none left: enough.
-    fn left(self, began: Instant) -> Option<Duration> {
-        match self {
-            Self::None => None,
-            Self::After(limit) => Some(limit.saturating_sub(began.elapsed())),
-            Self::When(is_enough) => Some(if is_enough() { Duration::ZERO } else { ASK_EVERY }),
-        }
-    }
-}
 
 /// A node at work.
 #[derive(Debug)]
 pub(super) struct Core {
     state: Mutex<State>,
-    /// A call has returned, or a peer has left.
+    /// A call has returned, or a peer has left; who sleeps until then is counted.
     changed: Condvar,
     transport: Box<dyn Transport>,
     views: Arc<TwoViews>,
@@ -83,6 +65,7 @@ pub(super) struct Core {
 struct State {
     node: Node,
     watch: Watch,
+    usual: Usual,
     /// Calls that have returned, and whose threads do not know it.
     returned: BTreeMap<ThreadId, Result<Outcome, DsmError>>,
     /// The program's thread that receives.
@@ -90,6 +73,8 @@ struct State {
     /// Numbers calls as the node does.
     calls: u64,
     left: usize,
+    /// Threads that sleep until something changes.
+    sleeping: usize,
     meeting: Meeting,
     ended: bool,
     /// What the host refused: nothing is right here since.
@@ -108,10 +93,12 @@ impl Core {
         let state = State {
             node,
             watch,
+            usual: Usual::default(),
             returned: BTreeMap::new(),
             receiving: None,
             calls: 0,
             left: 0,
+            sleeping: 0,
             meeting: Meeting::default(),
             ended: false,
             refused: None,
@@ -122,116 +109,6 @@ impl Core {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes a call for a thread of the program; waits for its end, and at a `limit` gives an acquire up, or ends the wait for a condition.
-    pub(super) fn call(&self, thread: ThreadId, call: Call, limit: Limit<'_>) -> Came {
-        let mut state = self.lock();
-        if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
-            self.collect(&mut state)?;
-        }
-        self.step_and_wait(state, thread, call, limit)
-    }
-
-    fn step_and_wait<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        thread: ThreadId,
-        call: Call,
-        limit: Limit<'_>,
-    ) -> Came {
-        state.calls += 1;
-        let number = state.calls;
-        self.step(&mut state, Event::Call(thread, call));
-        let began = Instant::now();
-        let mut limit = limit;
-        loop {
-            if let Some(errno) = state.refused {
-                return Err(errno);
-            }
-            if let Some(returned) = state.returned.remove(&thread) {
-                state.statistics.waited(call, began.elapsed());
-                return Ok(returned);
-            }
-            let left = limit.left(began);
-            if left.is_some_and(|left| left.is_zero()) {
-                limit = Limit::None;
-                self.step(&mut state, Event::TimeUp(number));
-            } else {
-                state = self.wait(state, thread, left.unwrap_or(LOOK_EVERY));
-            }
-        }
-    }
-
-    /// Waits at most so long for whatever happens, and lets it happen: one thread of the program receives, the others wait for it.
-    fn wait<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        thread: ThreadId,
-        left: Duration,
-    ) -> MutexGuard<'a, State> {
-        if state.receiving.is_some() {
-            let waited = self.changed.wait_timeout(state, left);
-            return waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        state.receiving = Some(thread);
-        drop(state);
-        self.transport.wait(Waiter::Caller, left);
-        let mut state = self.lock();
-        state.receiving = None;
-        self.take(&mut state);
-        state
-    }
-
-    /// So many threads stand for the node's one from now on, each until it is excused.
-    pub(super) fn expect(&self, threads: u16) {
-        self.lock().meeting.expect(threads);
-    }
-
-    /// Whether some of them are not excused.
-    pub(super) fn has_seats(&self) -> bool {
-        self.lock().meeting.is_expected()
-    }
-
-    /// One thread comes to no more barriers.
-    pub(super) fn excuse(&self) {
-        self.lock().meeting.excuse();
-        self.changed.notify_all();
-    }
-
-    /// Meets the other threads of this node, and crosses a barrier with all nodes.
-    pub(super) fn meet(&self, thread: ThreadId, kind: BarrierKind) -> Came {
-        let mut state = self.lock();
-        let round = state.meeting.arrive(kind);
-        // Who came before may be the one who has to cross, where somebody was excused.
-        self.changed.notify_all();
-        loop {
-            if let Some(came) = state.meeting.came_of(round) {
-                return came;
-            }
-            if let Some(kind) = state.meeting.begin() {
-                let came = self.cross(state, thread, kind);
-                self.lock().meeting.end(came);
-                self.changed.notify_all();
-                return came;
-            }
-            if let Some(why) = state.node.lost(Subject::Barrier) {
-                return Ok(Err(why));
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn cross(&self, mut state: MutexGuard<'_, State>, thread: ThreadId, kind: BarrierKind) -> Came {
-        self.collect(&mut state)?;
-        self.step_and_wait(state, thread, Call::Barrier(kind), Limit::None)
-    }
-
-    /// Crosses the last barrier.
-    pub(super) fn cross_last(&self, thread: ThreadId) -> Came {
-        let mut state = self.lock();
-        state.node.next_barrier_is_last();
-        self.cross(state, thread, BarrierKind::Ordinary)
     }
 
     /// Brings a page, unless it is here.
@@ -291,60 +168,28 @@ impl Core {
         }
     }
 
-    /// Tells the node what the program has written since the last time.
-    fn collect(&self, state: &mut State) -> Result<(), Errno> {
-        let began = Instant::now();
-        // They are watched anew before they are read: no write of another thread falls between.
-        let written = state.watch.take_written()?;
-        let pages = Pages::of(&self.views);
-        let mut words = Vec::new();
-        for &page in &written {
-            state.node.touch(page);
-            let copy = state.node.copy(page).expect("what the program can write to is here");
-            words.clear();
-            let told = if pages.differing(page, copy, WORDS_SINGLY_MAX, &mut words) {
-                state.statistics.words_written += words.len() as u64;
-                state.node.write_words(page, &words)
-            } else {
-                let now = pages.take(page);
-                let pairs = now.iter().zip(&**copy);
-                let words = pairs.filter(|(now, before)| now != before).count();
-                state.statistics.words_written += words as u64;
-                state.node.write_page(page, now)
-            };
-            assert!(told.is_ok(), "the copy was looked at just now");
-        }
-        state.statistics.pages_compared += written.len() as u64;
-        state.statistics.comparing += began.elapsed();
-        Ok(())
-    }
-
-    /// Undoes what the program has written since the last time.
-    pub(super) fn forget(&self) -> Result<(), Errno> {
-        let mut state = self.lock();
-        let written = state.watch.take_written()?;
-        let pages = Pages::of(&self.views);
-        for &page in &written {
-            pages.put(page, state.node.copy(page).expect("what the program can write to is here"));
-        }
-        Ok(())
-    }
-
     fn step(&self, state: &mut State, event: Event) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
-            let actions = state.node.step(event);
-            if let Err(errno) = self.act(state, actions, &mut events) {
-                // Whoever calls is told; nobody else could do anything about it.
-                state.refused = Some(errno);
-                self.tell();
+            let mut actions = Some(state.node.begin_step(event));
+            while let Some(now) = actions {
+                self.act_or_refuse(state, now, &mut events);
+                actions = state.node.continue_step();
             }
         }
     }
 
+    fn act_or_refuse(&self, state: &mut State, actions: Vec<Action>, events: &mut Vec<Event>) {
+        if let Err(errno) = self.act(state, actions, events) {
+            // Whoever calls is told; nobody else could do anything about it.
+            state.refused = Some(errno);
+            self.tell(state);
+        }
+    }
+
     /// Something happened that threads of the program may wait for.
-    fn tell(&self) {
-        self.changed.notify_all();
+    fn tell(&self, state: &State) {
+        self.wake(state);
         self.transport.rouse();
     }
 
@@ -355,21 +200,27 @@ impl Core {
         events: &mut Vec<Event>,
     ) -> Result<(), Errno> {
         let pages = Pages::of(&self.views);
-        let (mut shown, mut hidden, mut owned) = (Vec::new(), Vec::new(), Vec::new());
-        let mut returned = Vec::new();
+        let (mut hidden, mut owned) = (Vec::new(), Vec::new());
+        let (mut brought, mut returned) = (Vec::new(), Vec::new());
         for action in actions {
             match action {
                 Action::Send(to, epoch, message) => {
-                    self.transport.send(to, &wire::encode(epoch, &message));
+                    self.transport.send_with(to, &wire::encode(epoch, &message), message.urgency());
                 }
                 Action::Return(thread, result) => returned.push((thread, result)),
                 Action::Show(page, contents) => {
                     pages.put(page, &contents);
-                    shown.push(page);
+                    brought.push(page);
                 }
                 Action::Update(page, words) => pages.put_words(page, &words),
-                Action::Hide(page) => hidden.push(page),
-                Action::Own(page) => owned.push(page),
+                Action::Hide(page) => {
+                    state.usual.remove(page);
+                    hidden.push(page);
+                }
+                Action::Own(page) => {
+                    state.usual.remove(page);
+                    owned.push(page);
+                }
                 Action::Disown(page) => {
                     // It may have been owned for no time at all: somebody asked before this node had crossed the barrier.
                     owned.retain(|other| *other != page);
@@ -379,7 +230,12 @@ impl Core {
                 }
             }
         }
+        let (in_sight, shown): (Vec<_>, Vec<_>) =
+            brought.into_iter().partition(|page| state.watch.is_shown(*page));
+        // What is brought into the program's sight is watched or compared already, and not worth watching if it happens again and again.
+        let usual = state.usual.note(&in_sight);
         state.watch.show(&shown)?;
+        state.watch.open(&usual)?;
         state.watch.hide(&hidden)?;
         state.watch.open(&owned)?;
         let for_receiver = returned.iter().any(|(thread, _)| state.receiving == Some(*thread));
@@ -387,7 +243,7 @@ impl Core {
             self.transport.rouse();
         }
         if returned.len() > usize::from(for_receiver) {
-            self.changed.notify_all();
+            self.wake(state);
         }
         state.returned.extend(returned);
         Ok(())
@@ -444,7 +300,7 @@ impl Core {
         }
         // Who meets the node's other threads, or takes leave, waits for no call.
         if state.left > 0 || state.node.lost(Subject::Barrier).is_some() {
-            self.changed.notify_all();
+            self.wake(state);
         }
     }
 
@@ -452,8 +308,10 @@ impl Core {
     pub(super) fn leave(&self, limit: Duration) {
         self.transport.leave();
         let others = usize::from(self.layout.nodes) - 1;
-        let there = |state: &mut State| state.left < others;
-        drop(self.changed.wait_timeout_while(self.lock(), limit, there));
+        let (begun, mut state) = (Instant::now(), self.lock());
+        while state.left < others && begun.elapsed() < limit {
+            state = self.sleep(state, limit.saturating_sub(begun.elapsed()));
+        }
     }
 
     /// Ends the service and all connections.
@@ -513,8 +371,10 @@ struct TellOfPanic<'a>(&'a Core);
 impl Drop for TellOfPanic<'_> {
     fn drop(&mut self) {
         if kyocho_sys::prim::thread::panicking() {
-            self.0.lock().refused = Some(Errno::new(EPROTO));
-            self.0.tell();
+            let mut state = self.0.lock();
+            state.refused = Some(Errno::new(EPROTO));
+            self.0.tell(&state);
+            drop(state);
             self.0.transport.close();
         }
     }

@@ -20,7 +20,7 @@ use kyocho_sys::prim::clock::Instant;
 
 use crate::address::NodeId;
 use crate::transport::credit::{Incoming, Outgoing, Received};
-use crate::transport::{Arrival, Cause, TcpSettings, Traffic, Transport, Waiter};
+use crate::transport::{Arrival, Cause, TcpSettings, Traffic, Transport, Urgency, Waiter};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -30,11 +30,11 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// What carries bytes to peers and from them, by their places; never blocks but in [`Medium::wait`].
 pub(super) trait Medium: fmt::Debug + Send + Sync {
-    /// Sends as much as is taken now.
+    /// Sends as much as is taken now. Where nobody need look at it now, all of it.
     ///
     /// # Errors
     /// `WouldBlock`: nothing is. Others: the peer is gone.
-    fn write(&self, place: usize, bytes: &[u8]) -> io::Result<usize>;
+    fn write(&self, place: usize, bytes: &[u8], urgency: Urgency) -> io::Result<usize>;
 
     /// Reads what has come; 0 bytes are the end.
     ///
@@ -50,6 +50,12 @@ pub(super) trait Medium: fmt::Debug + Send + Sync {
 
     /// Reads nothing more: what a peer still says after its goodbye is no news.
     fn ignore(&self, place: usize);
+
+    /// As [`Transport::begin_call`].
+    fn begin_call(&self) {}
+
+    /// As [`Transport::end_call`]; calls `each` as [`Self::wait`] does.
+    fn end_call(&self, _each: impl FnMut(usize)) {}
 
     /// Waits, and calls `each` with the place of every peer that said something, or can be told more, since it was told of last. May return for
     /// nothing.
@@ -81,9 +87,9 @@ impl Peer {
     }
 
     /// Sends what the medium takes now.
-    fn push(&self, medium: &impl Medium, queue: &mut Queue) {
+    fn push(&self, medium: &impl Medium, queue: &mut Queue, urgency: Urgency) {
         while !queue.over && !queue.out.ready().is_empty() {
-            match medium.write(self.place, queue.out.ready()) {
+            match medium.write(self.place, queue.out.ready(), urgency) {
                 Ok(bytes) => {
                     queue.out.sent(bytes);
                     queue.spoke = Instant::now();
@@ -103,7 +109,7 @@ impl Peer {
             queue.out.alive();
             // Also where nothing is taken: not to queue another at once.
             queue.spoke = now;
-            self.push(medium, &mut queue);
+            self.push(medium, &mut queue, Urgency::Now);
         }
         queue.untold.is_some()
     }
@@ -243,7 +249,7 @@ impl<M: Medium> Connections<M> {
             let mut queue = peer.queue();
             queue.out.credited(credit);
             owed.into_iter().for_each(|bytes| queue.out.give_credit(bytes));
-            peer.push(&self.medium, &mut queue);
+            peer.push(&self.medium, &mut queue, Urgency::Now);
         }
     }
 
@@ -262,6 +268,7 @@ impl<M: Medium> Connections<M> {
         let mut receiver = self.receiver();
         let until = Instant::now() + LINGER;
         let mut unheeded = Vec::new();
+        self.medium.begin_call();
         while receiver.hearing.iter().any(|hearing| !hearing.over) && Instant::now() < until {
             (0..self.peers.len()).for_each(|place| self.hear(&mut receiver, place, &mut unheeded));
             unheeded.clear();
@@ -269,6 +276,7 @@ impl<M: Medium> Connections<M> {
             // All are looked at, whatever it tells.
             self.medium.wait(Waiter::Caller, left.min(LINGER / 10), |_| {});
         }
+        self.medium.end_call(|_| {});
     }
 
     /// Gives signs of life, and notices where there are none.
@@ -295,6 +303,10 @@ impl<M: Medium> Connections<M> {
 
 impl<M: Medium> Transport for Connections<M> {
     fn send(&self, to: NodeId, message: &[u8]) {
+        self.send_with(to, message, Urgency::Now);
+    }
+
+    fn send_with(&self, to: NodeId, message: &[u8], urgency: Urgency) {
         let Some(peer) = self.place(to).map(|place| &self.peers[place]) else { return };
         let mut queue = peer.queue();
         if queue.over {
@@ -307,7 +319,21 @@ impl<M: Medium> Transport for Connections<M> {
         }
         self.count(0, 1);
         self.count(1, message.len() as u64);
-        peer.push(&self.medium, &mut queue);
+        peer.push(&self.medium, &mut queue, urgency);
+    }
+
+    fn begin_call(&self) {
+        self.medium.begin_call();
+    }
+
+    fn end_call(&self) -> bool {
+        let mut ready = BTreeSet::new();
+        self.medium.end_call(|place| ready.extend([place]));
+        let is_something = !ready.is_empty();
+        if is_something {
+            self.receiver().ready.append(&mut ready);
+        }
+        is_something
     }
 
     fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
@@ -331,7 +357,7 @@ impl<M: Medium> Transport for Connections<M> {
         for place in core::mem::take(&mut receiver.ready) {
             self.hear(&mut receiver, place, &mut arrivals);
             let peer = &self.peers[place];
-            peer.push(&self.medium, &mut peer.queue());
+            peer.push(&self.medium, &mut peer.queue(), Urgency::Now);
         }
         self.look_at_clock(&mut receiver, &mut arrivals);
         // What this node ended itself is no news.
@@ -346,7 +372,7 @@ impl<M: Medium> Transport for Connections<M> {
         for peer in &self.peers {
             let mut queue = peer.queue();
             queue.out.goodbye();
-            peer.push(&self.medium, &mut queue);
+            peer.push(&self.medium, &mut queue, Urgency::Now);
         }
     }
 
@@ -356,7 +382,7 @@ impl<M: Medium> Transport for Connections<M> {
         }
         for peer in &self.peers {
             let mut queue = peer.queue();
-            peer.push(&self.medium, &mut queue);
+            peer.push(&self.medium, &mut queue, Urgency::Now);
             queue.over = true;
             self.medium.finish(peer.place);
         }
@@ -377,6 +403,23 @@ macro_rules! transport_by_connections {
         impl $crate::transport::Transport for $name {
             fn send(&self, to: $crate::address::NodeId, message: &[u8]) {
                 self.0.send(to, message);
+            }
+
+            fn send_with(
+                &self,
+                to: $crate::address::NodeId,
+                message: &[u8],
+                urgency: $crate::transport::Urgency,
+            ) {
+                self.0.send_with(to, message, urgency);
+            }
+
+            fn begin_call(&self) {
+                self.0.begin_call();
+            }
+
+            fn end_call(&self) -> bool {
+                self.0.end_call()
             }
 
             fn wait(

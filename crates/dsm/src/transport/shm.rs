@@ -1,14 +1,15 @@
 //! Shared memory: rings between nodes of one machine, and a bell a node for who sleeps.
 //!
 //! ```text
-//!   memory (memfd):  [ node 0: looking, rung, core | node 1 .. | ring 0 to 0 | ring 0 to 1 | .. ]
+//!   memory (memfd):  [ node 0: looking, asleep, rung, core | node 1 .. | ring 0 to 0 | ring 0 to 1 | .. ]
 //!   ring:            [ tail: bytes put in | head: bytes taken, stuck | 64 KiB ]
 //!
-//!   write: bytes, tail ── is nobody looking there? ──> ring its bell      read: bytes, head ── is the writer stuck? ──> ring its bell
+//!   write: bytes, tail ── does nobody look there? ──> ring its bell      read: bytes, head ── is the writer stuck? ──> ring its bell
 //! ```
 //!
-//! A thread that calls looks at the rings for a while before it sleeps, unless another node was last seen on the same core, which it would keep from
-//! answering. While one looks, nobody rings: a message then takes no system call. The bell
+//! A thread that calls looks at the rings from the begin of its call to its end. While one looks, nobody rings: a message then takes no system
+//! call. Nor does one that may wait ([`Urgency::WhenWaiting`]), unless a thread that calls is asleep. Who has nothing to do but wait looks for a
+//! while before it sleeps, unless another node was last seen on the same core, which it would keep from answering. The bell
 //! is an event counter that both waiting threads sleep on ([`super::readiness`]). Beside each pair of rings stands the TCP connection over
 //! which the two nodes met: it proves who they are, and ends with its process, which is how a death is noticed. Nothing is sent over it.
 //!
@@ -32,7 +33,7 @@ use kyocho_sys::scheduling;
 use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
 use crate::transport::readiness::Readiness;
-use crate::transport::{Cluster, JoinError, TcpSettings, Waiter};
+use crate::transport::{Cluster, JoinError, TcpSettings, Urgency, Waiter};
 use memory::{Broken, RING_BYTES, Ring};
 
 pub use memory::{SHM_NODES_MAX, Shared};
@@ -172,6 +173,17 @@ impl Rings {
         false
     }
 
+    /// Sleeps until the bell rings, or something happens to a connection.
+    fn sleep(&self, waiter: Waiter, timeout: Duration) {
+        self.readiness.wait(waiter, timeout, |place| {
+            if let Some(peer) = self.peers.get(place) {
+                peer.disturbed.store(true, Ordering::Relaxed);
+            }
+        });
+        self.shared.rung(self.me).store(0, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
     /// Whether a connection has ended. Nothing is sent over it, so whatever else comes is nonsense.
     fn has_ended(&self, place: usize) -> io::Result<bool> {
         let peer = &self.peers[place];
@@ -188,7 +200,7 @@ impl Rings {
 }
 
 impl Medium for Rings {
-    fn write(&self, place: usize, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, place: usize, bytes: &[u8], urgency: Urgency) -> io::Result<usize> {
         let ring = self.to(place);
         let mut count = ring.put(bytes)?;
         if count == 0 {
@@ -202,7 +214,12 @@ impl Medium for Rings {
         }
         ring.stuck().store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.shared.call(self.peers[place].node);
+        let peer = self.peers[place].node;
+        // What may wait is not in the way of what may not.
+        let may_wait = urgency == Urgency::WhenWaiting && ring.filled()? <= RING_BYTES / 2;
+        if !may_wait || self.shared.asleep(peer).load(Ordering::SeqCst) > 0 {
+            self.shared.call(peer);
+        }
         Ok(count)
     }
 
@@ -240,30 +257,35 @@ impl Medium for Rings {
         self.peers[place].ignored.store(true, Ordering::Relaxed);
     }
 
-    fn wait(&self, waiter: Waiter, timeout: Duration, mut each: impl FnMut(usize)) {
-        if waiter == Waiter::Caller {
-            let looking = self.shared.looking(self.me);
-            looking.fetch_add(1, Ordering::SeqCst);
-            let found = self.look_hard(timeout.min(self.look_for), &mut each);
-            looking.fetch_sub(1, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            if self.look(&mut each) || found {
-                return;
-            }
-        } else if self.look(&mut each) {
-            return;
-        }
-        self.readiness.wait(waiter, timeout, |place| {
-            if let Some(peer) = self.peers.get(place) {
-                peer.disturbed.store(true, Ordering::Relaxed);
-            }
-        });
-        if waiter == Waiter::Caller {
-            self.shares_core();
-        }
-        self.shared.rung(self.me).store(0, Ordering::SeqCst);
+    fn begin_call(&self) {
+        self.shared.looking(self.me).fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn end_call(&self, mut each: impl FnMut(usize)) {
+        self.shared.looking(self.me).fetch_sub(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         self.look(&mut each);
+    }
+
+    fn wait(&self, waiter: Waiter, timeout: Duration, mut each: impl FnMut(usize)) {
+        let is_caller = waiter == Waiter::Caller;
+        if is_caller && self.look_hard(timeout.min(self.look_for), &mut each) {
+            return;
+        }
+        if is_caller {
+            self.shared.asleep(self.me).fetch_add(1, Ordering::SeqCst);
+            self.shared.looking(self.me).fetch_sub(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+        }
+        if !self.look(&mut each) {
+            self.sleep(waiter, timeout);
+            self.look(&mut each);
+        }
+        if is_caller {
+            self.shared.looking(self.me).fetch_add(1, Ordering::SeqCst);
+            self.shared.asleep(self.me).fetch_sub(1, Ordering::SeqCst);
+            self.shares_core();
+        }
     }
 
     fn rouse(&self, waiter: Waiter) {

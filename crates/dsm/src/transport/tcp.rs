@@ -8,7 +8,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
 use crate::transport::readiness::Readiness;
-use crate::transport::{Cluster, JoinError, Waiter};
+use crate::transport::{Cluster, JoinError, Urgency, Waiter};
 
 /// Bounds.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,7 @@ impl Tcp {
 }
 
 impl Medium for Sockets {
-    fn write(&self, place: usize, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, place: usize, bytes: &[u8], _urgency: Urgency) -> io::Result<usize> {
         (&self.streams[place]).write(bytes)
     }
 

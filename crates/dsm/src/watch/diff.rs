@@ -48,15 +48,21 @@ impl<'a> Pages<'a> {
     /// The contents of a page.
     #[must_use]
     pub fn take(self, page: PageId) -> Contents {
-        let words = self.words(page.0 as usize).iter();
-        words.map(|word| word.load(Ordering::Relaxed)).collect()
+        self.now(page)[..].into()
+    }
+
+    fn now(self, page: PageId) -> [u32; WORDS_A_PAGE] {
+        let mut words = [0; WORDS_A_PAGE];
+        self.views.read(page.0 as usize * PAGE_BYTES, &mut words);
+        words
     }
 
     /// Makes a page these contents.
+    ///
+    /// # Panics
+    /// They are more than a page has, and leave the memory.
     pub fn put(self, page: PageId, contents: &[u32]) {
-        for (word, value) in self.words(page.0 as usize).iter().zip(contents) {
-            word.store(*value, Ordering::Relaxed);
-        }
+        self.views.write(page.0 as usize * PAGE_BYTES, contents);
     }
 
     /// Makes some words of a page these values.
@@ -67,32 +73,30 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Adds number and value of every word of a page that is not as in `copy` to `found`, at most some 32 more than `words_max`; whether
-    /// these are all.
+    /// What of a page is not as in `copy`: its words by number and value, added to `found`; or the whole page, where that would be some 32 more than
+    /// `words_max`, and `found` is of no use.
     pub fn differing(
         self,
         page: PageId,
         copy: &[u32],
         words_max: usize,
         found: &mut Vec<(u32, u32)>,
-    ) -> bool {
-        let words = self.words(page.0 as usize);
+    ) -> Option<Contents> {
+        let words = self.now(page);
         for (chunk, (now, before)) in words.chunks(WIDE).zip(copy.chunks(WIDE)).enumerate() {
             // One pass without branches finds out whether to look closer.
             let pairs = now.iter().zip(before);
-            let difference =
-                pairs.fold(0, |seen, (now, before)| seen | now.load(Ordering::Relaxed) ^ before);
-            if difference == 0 {
+            if pairs.fold(0, |seen, (now, before)| seen | now ^ before) == 0 {
                 continue;
             }
-            let pairs = now.iter().map(|now| now.load(Ordering::Relaxed)).zip(before);
-            let words = pairs.enumerate().filter(|(_, (now, before))| now != *before);
-            found.extend(words.map(|(place, (now, _))| ((chunk * WIDE + place) as u32, now)));
+            let pairs = now.iter().zip(before).enumerate();
+            let differ = pairs.filter(|(_, (now, before))| now != before);
+            found.extend(differ.map(|(place, (now, _))| ((chunk * WIDE + place) as u32, *now)));
             if found.len() > words_max {
-                return false;
+                return Some(words[..].into());
             }
         }
-        true
+        None
     }
 
     /// Makes pages exist that nobody has touched.

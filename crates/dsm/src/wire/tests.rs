@@ -127,7 +127,7 @@ proptest! {
 #[test]
 fn what_the_layout_does_not_have_is_refused() {
     for message in [
-        Message::Fetch(PageId(8)),
+        Message::Fetch(PageId(8), 1),
         Message::Cancel(LockId(16), ThreadId::FIRST),
         Message::Lost(NodeId(4)),
         Message::Stranded(NodeId(4)),

@@ -61,6 +61,23 @@ fn clusters_see_one_memory() {
     assert!(reads > 20_000, "only {reads} reads were compared");
 }
 
+/// Long enough for pages that are used again and again to come unasked.
+#[test]
+fn clusters_that_cross_many_barriers_see_one_memory() {
+    let (mut reads, mut unasked) = (0, 0);
+    for seed in 0..100 {
+        let nodes = 2 + (seed % 3) as u16;
+        match simulate(seed, nodes, 40, Trouble { delay_max: 10, ..STORMY }, Mutant::None) {
+            Ok(report) => {
+                reads += report.reads;
+                unasked += report.brought.saturating_sub(report.asked);
+            }
+            Err(why) => panic!("seed {seed}: {why}"),
+        }
+    }
+    assert!(reads > 20_000 && unasked > 100, "{reads} reads, {unasked} pages came unasked");
+}
+
 /// Nodes of several threads, which share their copies. Without snapshots, which those do not keep (`docs/dsm-model.md`).
 #[test]
 fn clusters_of_threads_see_one_memory() {

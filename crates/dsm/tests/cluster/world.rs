@@ -80,6 +80,9 @@ pub(crate) struct Report {
     pub(crate) messages: u64,
     pub(crate) ticks: u64,
     pub(crate) reads: u64,
+    /// Pages asked for, and pages sent.
+    pub(crate) asked: u64,
+    pub(crate) brought: u64,
     pub(crate) crashed: Option<usize>,
 }
 
@@ -247,6 +250,11 @@ impl World {
         epoch: u64,
         message: Message,
     ) -> Result<(), String> {
+        match message {
+            Message::Fetch(..) => self.report.asked += 1,
+            Message::Page(..) => self.report.brought += 1,
+            _ => {}
+        }
         let (to, message) = self.mutant.change(to, message, self.nodes.len() as u16);
         let to = usize::from(to.0);
         if to == from {

@@ -105,6 +105,11 @@ impl Shared {
         self.memory.word(usize::from(node.0) * NODE_BYTES + 8)
     }
 
+    /// Threads of a node that call, and are about to sleep or do.
+    pub(super) fn asleep(&self, node: NodeId) -> &AtomicU32 {
+        self.memory.word(usize::from(node.0) * NODE_BYTES + 12)
+    }
+
     /// Sees to it that somebody at a node looks at its rings, behind a fence.
     pub(super) fn call(&self, node: NodeId) {
         if self.looking(node).load(Ordering::SeqCst) == 0

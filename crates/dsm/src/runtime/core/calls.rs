@@ -1,0 +1,191 @@
+//! Calls of the program's threads, until they return: who waits receives what comes, one thread at a time; the others sleep until it has.
+
+use core::time::Duration;
+use std::sync::{MutexGuard, PoisonError};
+
+use kyocho_sys::prim::clock::Instant;
+
+use super::{Core, LOOK_EVERY, State};
+use crate::address::ThreadId;
+use crate::interface::{Call, Event, Subject};
+use crate::message::BarrierKind;
+use crate::runtime::meeting::Came;
+use crate::transport::Waiter;
+
+/// Who may give up waiting is asked that often whether it does.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// When a thread waits no longer for a lock, or for a condition.
+#[derive(Clone, Copy)]
+pub(in crate::runtime) enum Limit<'a> {
+    None,
+    After(Duration),
+    /// Asked now and then.
+    When(&'a dyn Fn() -> bool),
+}
+
+impl Limit<'_> {
+    /// Time left to wait before this is called again; none left: enough.
+    fn left(self, began: Instant) -> Option<Duration> {
+        match self {
+            Self::None => None,
+            Self::After(limit) => Some(limit.saturating_sub(began.elapsed())),
+            Self::When(is_enough) => Some(if is_enough() { Duration::ZERO } else { ASK_EVERY }),
+        }
+    }
+}
+
+impl Core {
+    /// Makes a call for a thread of the program; waits for its end, and at a `limit` gives an acquire up, or ends the wait for a condition.
+    pub(in crate::runtime) fn call(&self, thread: ThreadId, call: Call, limit: Limit<'_>) -> Came {
+        let mut state = self.lock();
+        if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
+            self.collect(&mut state)?;
+        }
+        self.step_and_wait(state, thread, call, limit)
+    }
+
+    pub(super) fn step_and_wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: ThreadId,
+        call: Call,
+        limit: Limit<'_>,
+    ) -> Came {
+        state.calls += 1;
+        let number = state.calls;
+        self.transport.begin_call();
+        self.step(&mut state, Event::Call(thread, call));
+        let (mut state, came) = self.wait_for_return(state, thread, call, number, limit);
+        if self.transport.end_call() {
+            self.take(&mut state);
+        }
+        came
+    }
+
+    fn wait_for_return<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: ThreadId,
+        call: Call,
+        number: u64,
+        mut limit: Limit<'_>,
+    ) -> (MutexGuard<'a, State>, Came) {
+        let began = Instant::now();
+        loop {
+            if let Some(errno) = state.refused {
+                return (state, Err(errno));
+            }
+            if let Some(returned) = state.returned.remove(&thread) {
+                state.statistics.waited(call, began.elapsed());
+                return (state, Ok(returned));
+            }
+            let left = limit.left(began);
+            if left.is_some_and(|left| left.is_zero()) {
+                limit = Limit::None;
+                self.step(&mut state, Event::TimeUp(number));
+            } else {
+                state = self.wait(state, thread, left.unwrap_or(LOOK_EVERY));
+            }
+        }
+    }
+
+    /// Waits at most so long for whatever happens, and lets it happen: one thread of the program receives, the others wait for it.
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: ThreadId,
+        left: Duration,
+    ) -> MutexGuard<'a, State> {
+        if state.receiving.is_some() {
+            // It does not look while it sleeps.
+            if self.transport.end_call() {
+                self.take(&mut state);
+            } else {
+                state = self.sleep(state, left);
+            }
+            self.transport.begin_call();
+            return state;
+        }
+        state.receiving = Some(thread);
+        drop(state);
+        self.transport.wait(Waiter::Caller, left);
+        let mut state = self.lock();
+        state.receiving = None;
+        self.take(&mut state);
+        state
+    }
+
+    /// Sleeps until something changes.
+    pub(super) fn sleep<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        left: Duration,
+    ) -> MutexGuard<'a, State> {
+        state.sleeping += 1;
+        let slept = self.changed.wait_timeout(state, left);
+        let mut state = slept.unwrap_or_else(PoisonError::into_inner).0;
+        state.sleeping -= 1;
+        state
+    }
+
+    /// Wakes who sleeps: a system call, also where there is nobody.
+    pub(super) fn wake(&self, state: &State) {
+        if state.sleeping > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// So many threads stand for the node's one from now on, each until it is excused.
+    pub(in crate::runtime) fn expect(&self, threads: u16) {
+        self.lock().meeting.expect(threads);
+    }
+
+    /// Whether some of them are not excused.
+    pub(in crate::runtime) fn has_seats(&self) -> bool {
+        self.lock().meeting.is_expected()
+    }
+
+    /// One thread comes to no more barriers.
+    pub(in crate::runtime) fn excuse(&self) {
+        let mut state = self.lock();
+        state.meeting.excuse();
+        self.wake(&state);
+    }
+
+    /// Meets the other threads of this node, and crosses a barrier with all nodes.
+    pub(in crate::runtime) fn meet(&self, thread: ThreadId, kind: BarrierKind) -> Came {
+        let mut state = self.lock();
+        let round = state.meeting.arrive(kind);
+        // Who came before may be the one who has to cross, where somebody was excused.
+        self.wake(&state);
+        loop {
+            if let Some(came) = state.meeting.came_of(round) {
+                return came;
+            }
+            if let Some(kind) = state.meeting.begin() {
+                let came = self.cross(state, thread, kind);
+                let mut state = self.lock();
+                state.meeting.end(came);
+                self.wake(&state);
+                return came;
+            }
+            if let Some(why) = state.node.lost(Subject::Barrier) {
+                return Ok(Err(why));
+            }
+            state = self.sleep(state, LOOK_EVERY);
+        }
+    }
+
+    fn cross(&self, mut state: MutexGuard<'_, State>, thread: ThreadId, kind: BarrierKind) -> Came {
+        self.collect(&mut state)?;
+        self.step_and_wait(state, thread, Call::Barrier(kind), Limit::None)
+    }
+
+    /// Crosses the last barrier.
+    pub(in crate::runtime) fn cross_last(&self, thread: ThreadId) -> Came {
+        let mut state = self.lock();
+        state.node.next_barrier_is_last();
+        self.cross(state, thread, BarrierKind::Ordinary)
+    }
+}

@@ -1,0 +1,130 @@
+//! Pages that the program writes to again and again: they are not watched, but compared each time.
+//!
+//! Noticing a write to a watched page costs a fault, in the kernel at least, and a system call to watch it again: more than to compare a
+//! page that is in the processor's caches anyway. Few pages at a time, as each call that ends an interval compares all of them.
+
+use crate::address::PageId;
+
+/// Pages that are compared each time, at most.
+const PAGES_MAX: usize = 8;
+/// Two writes are in a row that lie at most so many intervals apart.
+const NEAR: u32 = 4;
+/// So many in a row make a page usual.
+const ROW: u8 = 4;
+/// A page that was not written to for so many intervals is watched again.
+const IDLE_MAX: u8 = 16;
+
+/// What is known of a page's writes.
+#[derive(Debug, Clone, Copy, Default)]
+struct History {
+    last: u32,
+    row: u8,
+}
+
+/// The pages that are compared each time.
+#[derive(Debug, Default)]
+pub(super) struct Usual {
+    intervals: u32,
+    histories: Vec<History>,
+    /// And for how many intervals each was not written to.
+    pages: Vec<(PageId, u8)>,
+}
+
+impl Usual {
+    /// Begins another interval; the pages that are to be compared now, and those of them that are to be watched again first.
+    pub(super) fn begin(&mut self) -> (Vec<PageId>, Vec<PageId>) {
+        self.intervals = self.intervals.wrapping_add(1);
+        let pages = self.pages.iter().map(|(page, _)| *page).collect();
+        let idle = self.pages.extract_if(.., |(_, idle)| *idle >= IDLE_MAX);
+        (pages, idle.map(|(page, _)| page).collect())
+    }
+
+    /// These pages were written to, or brought into sight; those that need not be watched any more.
+    pub(super) fn note(&mut self, written: &[PageId]) -> Vec<PageId> {
+        let mut usual = Vec::new();
+        for &page in written {
+            if self.has(page) {
+                self.compared(page, true);
+                continue;
+            }
+            let place = page.0 as usize;
+            if self.histories.len() <= place {
+                self.histories.resize(place + 1, History::default());
+            }
+            let history = &mut self.histories[place];
+            let near = self.intervals.wrapping_sub(history.last) <= NEAR;
+            history.row = if near { history.row.saturating_add(1) } else { 1 };
+            history.last = self.intervals;
+            if history.row >= ROW && self.pages.len() < PAGES_MAX {
+                self.pages.push((page, 0));
+                usual.push(page);
+            }
+        }
+        usual
+    }
+
+    /// Whether one of them was written to in the interval that has ended.
+    pub(super) fn compared(&mut self, page: PageId, is_written: bool) {
+        if let Some((_, idle)) = self.pages.iter_mut().find(|(other, _)| *other == page) {
+            *idle = if is_written { 0 } else { *idle + 1 };
+        }
+    }
+
+    /// Whether a page is one of them.
+    pub(super) fn has(&self, page: PageId) -> bool {
+        self.pages.iter().any(|(other, _)| *other == page)
+    }
+
+    /// The program's rights to a page change: it is usual no more.
+    pub(super) fn remove(&mut self, page: PageId) {
+        self.pages.retain(|(other, _)| *other != page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IDLE_MAX, NEAR, PAGES_MAX, ROW, Usual};
+    use crate::address::PageId;
+
+    /// Written to in so many intervals, each so far from the one before; whether it is usual then.
+    fn written(usual: &mut Usual, page: PageId, times: u8, apart: u32) -> bool {
+        for _ in 0..times {
+            (0..apart).for_each(|_| drop(usual.begin()));
+            usual.note(&[page]);
+        }
+        usual.has(page)
+    }
+
+    #[test]
+    fn a_page_is_usual_that_is_written_to_often_enough_in_a_row() {
+        let page = PageId(3);
+        assert!(!written(&mut Usual::default(), page, ROW - 1, 1));
+        assert!(written(&mut Usual::default(), page, ROW, NEAR));
+        assert!(!written(&mut Usual::default(), page, 20, NEAR + 1));
+    }
+
+    #[test]
+    fn one_that_is_idle_for_long_is_watched_again_and_compared_once_more() {
+        let (mut usual, page) = (Usual::default(), PageId(0));
+        assert!(written(&mut usual, page, ROW, 1));
+        for interval in 0..3 * IDLE_MAX {
+            assert_eq!(usual.begin(), (vec![page], vec![]), "written to until {interval}");
+            usual.compared(page, interval < 2 * IDLE_MAX);
+        }
+        assert_eq!(usual.begin(), (vec![page], vec![page]));
+        assert_eq!(usual.begin(), (vec![], vec![]));
+    }
+
+    #[test]
+    fn there_are_not_more_than_can_be_compared_each_time() {
+        let mut usual = Usual::default();
+        let pages: Vec<_> = (0..100).map(PageId).collect();
+        for _ in 0..ROW {
+            drop(usual.begin());
+            usual.note(&pages);
+        }
+        assert_eq!(usual.begin().0.len(), PAGES_MAX);
+        pages.iter().for_each(|page| usual.remove(*page));
+        assert_eq!(usual.begin().0, []);
+    }
+}

@@ -1,0 +1,70 @@
+//! What the program has written: pages that were, found by the watch or by comparing, and told to the node.
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::prim::clock::Instant;
+
+use super::{Core, State};
+use crate::address::PageId;
+use crate::watch::Pages;
+
+/// Of a page of which more words were written, all are told.
+const WORDS_SINGLY_MAX: usize = 64;
+
+impl Core {
+    /// Tells the node what the program has written since the last time.
+    pub(super) fn collect(&self, state: &mut State) -> Result<(), Errno> {
+        let began = Instant::now();
+        let (written, usual) = Self::written(state)?;
+        let pages = Pages::of(&self.views);
+        let mut words = Vec::new();
+        for &page in written.iter().chain(&usual) {
+            let copy = state.node.copy(page).expect("what the program can write to is here");
+            words.clear();
+            let whole = pages.differing(page, copy, WORDS_SINGLY_MAX, &mut words);
+            let is_written = !words.is_empty();
+            state.usual.compared(page, is_written);
+            if !is_written && usual.contains(&page) {
+                continue;
+            }
+            let told = match whole {
+                None => {
+                    state.statistics.words_written += words.len() as u64;
+                    state.node.write_words(page, &words)
+                }
+                Some(now) => {
+                    let pairs = now.iter().zip(&**copy);
+                    let words = pairs.filter(|(now, before)| now != before).count();
+                    state.statistics.words_written += words as u64;
+                    state.node.write_page(page, now)
+                }
+            };
+            state.node.touch(page);
+            assert!(told.is_ok(), "the copy was looked at just now");
+        }
+        state.statistics.pages_compared += (written.len() + usual.len()) as u64;
+        state.statistics.comparing += began.elapsed();
+        Ok(())
+    }
+
+    /// Pages that were written to, and others that may have been. What is read of a page now is at least as new as what the next call will not tell of: it
+    /// is watched anew before.
+    fn written(state: &mut State) -> Result<(Vec<PageId>, Vec<PageId>), Errno> {
+        let (usual, idle) = state.usual.begin();
+        state.watch.show(&idle)?;
+        let written = state.watch.take_written()?;
+        let new = state.usual.note(&written);
+        state.watch.open(&new)?;
+        Ok((written, usual))
+    }
+
+    /// Undoes what the program has written since the last time.
+    pub(in crate::runtime) fn forget(&self) -> Result<(), Errno> {
+        let mut state = self.lock();
+        let (written, usual) = Self::written(&mut state)?;
+        let pages = Pages::of(&self.views);
+        for &page in written.iter().chain(&usual) {
+            pages.put(page, state.node.copy(page).expect("what the program can write to is here"));
+        }
+        Ok(())
+    }
+}

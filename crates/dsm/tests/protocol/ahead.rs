@@ -1,0 +1,109 @@
+//! Pages that come before the program asks: again and again used, they come unasked, and go on being looked at.
+
+use kyocho_dsm::{BarrierKind, Call, Message, Move, NodeId};
+
+use crate::three::{Cluster, LOCK, PAGE, WORD, both};
+
+/// What a barrier of all took: who asked for pages, and what was brought.
+#[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
+struct Brought {
+    asked: usize,
+    came: usize,
+}
+
+/// Node 0, its manager, writes the page; all cross.
+fn written_and_crossed(cluster: &mut Cluster, value: u32, kind: BarrierKind) -> Brought {
+    cluster.write(0, value);
+    cluster.messages();
+    for node in 0..3 {
+        cluster.call(node, Call::Barrier(kind));
+    }
+    assert!(cluster.returned.iter().all(|returned| matches!(returned, Some(Ok(_)))));
+    let count = |is: fn(&&Message) -> bool| cluster.sent.iter().filter(is).count();
+    Brought {
+        asked: count(|message| matches!(message, Message::Fetch(..))),
+        came: count(|message| matches!(message, Message::Page(..))),
+    }
+}
+
+/// Node 1 reads what was written last, as a program with the page in sight does or, where it is not here, by a fault.
+fn used(cluster: &mut Cluster, value: u32) {
+    assert_eq!(cluster.read(1), value);
+    cluster.nodes[1].use_page(PAGE);
+}
+
+#[test]
+fn a_page_used_behind_every_barrier_is_asked_for_ever_less_often() {
+    for kind in [BarrierKind::Ordinary, BarrierKind::SingleReadWrite] {
+        for mut cluster in both() {
+            let mut asked = Vec::new();
+            for turn in 1..400 {
+                let brought = written_and_crossed(&mut cluster, turn, kind);
+                let is_here = brought.came == 1 && cluster.nodes[1].read(WORD) == Ok(turn);
+                assert!(turn <= 2 || is_here, "turn {turn}: node 1 alone uses it: {brought:?}");
+                asked.push(brought.asked);
+                used(&mut cluster, turn);
+            }
+            let first: usize = asked[..100].iter().sum();
+            let last: usize = asked[300..].iter().sum();
+            assert!(first >= 10 && last <= 4, "{kind:?}: asked {first} times, and later {last}");
+        }
+    }
+}
+
+#[test]
+fn a_page_that_is_used_no_more_stops_coming() {
+    let [mut cluster, _] = both();
+    for turn in 1..300 {
+        written_and_crossed(&mut cluster, turn, BarrierKind::Ordinary);
+        used(&mut cluster, turn);
+    }
+    // What is in sight is taken for used, until it is hidden once.
+    let turns =
+        (300..500).map(|turn| written_and_crossed(&mut cluster, turn, BarrierKind::Ordinary));
+    let came: Vec<_> = turns.map(|brought| brought.came).collect();
+    assert!(came[..70].contains(&0), "{came:?}");
+    assert_eq!(came[70..].iter().sum::<usize>(), 0, "{came:?}");
+    assert_eq!(cluster.read(1), 499);
+}
+
+#[test]
+fn a_page_that_is_not_written_does_not_come_and_is_still_due() {
+    let [mut cluster, _] = both();
+    for turn in 1..100 {
+        let Brought { came, .. } = written_and_crossed(&mut cluster, turn, BarrierKind::Ordinary);
+        used(&mut cluster, turn);
+        cluster.messages();
+        cluster.barrier();
+        assert!(!cluster.sent.iter().any(|one| matches!(one, Message::Page(..))), "turn {turn}");
+        assert!(turn <= 2 || came == 1, "turn {turn}");
+    }
+}
+
+#[test]
+fn who_is_agreed_with_is_forgotten_when_the_page_gets_another_manager() {
+    let [mut cluster, _] = both();
+    for turn in 1..100 {
+        written_and_crossed(&mut cluster, turn, BarrierKind::Ordinary);
+        used(&mut cluster, turn);
+        let to = NodeId((turn / 7 % 3) as u16);
+        cluster.must(2, Call::Move(Move::Page(PAGE, to)));
+        cluster.must(2, Call::Move(Move::Lock(LOCK, to)));
+        assert_eq!(cluster.read(0), turn);
+    }
+}
+
+#[test]
+fn its_own_writer_gets_no_page_that_it_follows() {
+    let [mut cluster, _] = both();
+    for turn in 1..60 {
+        written_and_crossed(&mut cluster, turn, BarrierKind::Ordinary);
+        used(&mut cluster, turn);
+        // Node 1 alone writes now, and keeps its copy.
+        cluster.write(1, 1000 + turn);
+        cluster.messages();
+        cluster.barrier();
+        assert!(!cluster.sent.iter().any(|one| matches!(one, Message::Page(..))), "turn {turn}");
+        assert_eq!((cluster.read(0), cluster.read(1)), (1000 + turn, 1000 + turn));
+    }
+}
