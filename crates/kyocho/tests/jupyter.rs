@@ -1,40 +1,16 @@
 //! The Jupyter kernel, driven by an unmodified `jupyter_client` of Jupyter.
 
-use std::path::{Path, PathBuf};
+mod python;
+
+use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// What is installed, and with it what it was tried with.
-const CLIENT: &str = "jupyter_client==8.*";
-
-fn succeeds(command: &mut Command) -> bool {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-/// A Python that has the client, in a virtual environment of the tests' own, which is kept between runs.
-fn python() -> Result<PathBuf, &'static str> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jupyter-client");
-    let python = folder.join("bin/python");
-    let has_client = || succeeds(Command::new(&python).args(["-c", "import jupyter_client"]));
-    if has_client() {
-        return Ok(python);
-    }
-    if !succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder)) {
-        return Err("no virtual environment can be made (python3 with venv)");
-    }
-    let options = ["-m", "pip", "install", "--quiet", "--timeout", "20", "--retries", "1", CLIENT];
-    if !succeeds(Command::new(&python).args(options)) || !has_client() {
-        return Err("jupyter_client cannot be had from PyPI");
-    }
-    Ok(python)
-}
 
 #[test]
 fn a_notebook_s_client_evaluates_completes_and_interrupts() {
-    let python = match python() {
+    let python = match python::python_with("jupyter_client", "jupyter_client==8.*") {
         Ok(python) => python,
         Err(why) => {
-            kyocho_sys::skip::skip("a_notebook_s_client_evaluates_completes_and_interrupts", why);
+            kyocho_sys::skip::skip("a_notebook_s_client_evaluates_completes_and_interrupts", &why);
             return;
         }
     };

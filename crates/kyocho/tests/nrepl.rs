@@ -1,8 +1,10 @@
-//! An editor's connection: `kyocho serve --listen nrepl:..`, by a client of the test's own.
+//! An editor's connection: `kyocho serve --listen nrepl:..`, by a client of the test's own and by a library.
 #![expect(
     clippy::unwrap_used,
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
 )]
+
+mod python;
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -316,19 +318,22 @@ fn garbage_and_lost_connections_hurt_nobody() {
     assert!(Path::new("/proc").join(server.process.id().to_string()).exists());
 }
 
-/// An unmodified client library, where it is installed.
+/// An unmodified client library, as an editor would use it.
 #[test]
-fn a_client_library_evaluates() {
-    let probe = Command::new("python3").args(["-c", "import nrepl"]).output();
-    if !probe.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped a_client_library_evaluates: python3 has no module nrepl");
-        return;
-    }
+fn a_client_library_evaluates_loads_completes_looks_up_and_interrupts() {
+    let python = match python::python_with("nrepl", "nrepl-python-client==0.0.3") {
+        Ok(python) => python,
+        Err(why) => {
+            kyocho_sys::skip::skip(
+                "a_client_library_evaluates_loads_completes_looks_up_and_interrupts",
+                &why,
+            );
+            return;
+        }
+    };
     let server = Server::start();
-    let program = format!(
-        "import nrepl\nc = nrepl.connect('nrepl://{}')\nc.write({{'op': 'eval', 'code': '(* 6 7)'}})\nprint(c.read()['value'])",
-        server.address
-    );
-    let output = Command::new("python3").args(["-c", &program]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "42", "{output:?}");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nrepl/client.py");
+    let output = Command::new(python).arg(script).arg(&server.address).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "all is well\n");
 }
