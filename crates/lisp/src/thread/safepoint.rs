@@ -136,11 +136,11 @@ impl Threads {
         let _guard = lock(&self.outsiders);
         self.stopping.store(true, Ordering::SeqCst);
         let _stopped = Stopped(self);
-        let threads = self.started();
-        for thread in &threads {
+        for thread in &self.started() {
             await_safepoint(thread);
         }
-        collect(&threads)
+        // Those that ran have started others on their way to a safepoint, which stand: nobody starts any more.
+        collect(&self.started())
     }
 }
 

@@ -127,6 +127,38 @@ fn killed_markers_lose_nothing_and_are_started_again() {
     });
 }
 
+/// Threads that nobody refers to, each started with what nobody else refers to.
+const STORM: &str = "
+    (define size 300)
+    (define (start i)
+      (let ((data (list i (vector i (list i)))))
+        (spawn (lambda ()
+                 (if (equal? data (list i (vector i (list i))))
+                     (channel-send! whole i))))))
+    (define whole (make-channel size))
+    (define collecting #t)
+    (define collector (spawn (lambda () (let loop () (if collecting (begin (gc) (loop)))))))
+    (define (round)
+      (do ((i 0 (+ i 1))) ((= i size)) (start i))
+      (do ((i 0 (+ i 1)) (sum 0 (+ sum (channel-receive whole)))) ((= i size) sum)))";
+
+#[test]
+fn threads_that_are_started_while_the_world_is_being_stopped_lose_nothing() {
+    for beside in [false, true] {
+        within_watchdog(move || {
+            let torture = Torture { every: 1 << 40, phase: 0, beside };
+            let options = Options { memory_max_bytes: 64 << 20, torture: Some(torture), ..on(2) };
+            let system = boot(options);
+            let mut session = system.session();
+            assert_eq!(last(&mut session, STORM), "");
+            for round in 0..20 {
+                assert_eq!(last(&mut session, "(round)"), "44850", "round {round}, {beside}");
+            }
+            last(&mut session, "(set! collecting #f) (thread-join! collector)");
+        });
+    }
+}
+
 const MIB: usize = 1 << 20;
 
 #[test]
