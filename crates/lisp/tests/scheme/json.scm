@@ -29,4 +29,19 @@
 (test "nested deeper than 1000 levels" (reason (make-string 100000 #\[)))
 (for-each (lambda (value) (test-error (json->string value))) (list +nan.0 -inf.0 'symbol #\a '(1 2) car))
 
+;; each of these is told by its own words
+(for-each
+ (lambda (entry) (test (cadr entry) (reason (car entry))))
+ '(("{\"a\";1}" ": expected, got ;") ("{xa\":1}" "\" expected, got x") ("[1," "a value expected, got the end")
+   ("00" "a number begins with a zero") ("\"\\ud834\\u0041\"" "half a character") ("\"\\ud834\\n1234\"" "half a character")
+   ("[1;2]" "a comma or ] expected, got ;") ("1e" "a digit expected, got the end")))
+(test '(100.0 0.01 -250.0) (map string->json '("1e+2" "1E-2" "-2.5e+2")))
+(test "\x8;\xc;\n\r\t" (string->json "\"\\b\\f\\n\\r\\t\""))
+(test "\"\\u0008\\u000c\\n\\r\\t\"" (json->string "\x8;\xc;\n\r\t"))
+(test '(1 1) (list (string->json "\r1\t") (string->json "\n1 ")))
+(test '("-0.5" "-1.0" "7") (map json->string '(-1/2 -1. 7)))
+(test "{\"a\":{},\"b\":[null,false]}" (json->string '((a . ()) (b . #(null #f)))))
+(test '(#t #f) (list (json-null? 'null) (json-null? '())))
+(test "a member of an object is (symbol . value): 1" (guard (e ((json-error? e) (json-error-reason e))) (json->string '(1))))
+
 (finish)

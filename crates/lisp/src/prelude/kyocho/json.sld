@@ -179,15 +179,8 @@
              (write-number value port))
             (else (fail "no JSON value: " value))))
 
-    ;; Scheme writes 1. and .5, JSON 1.0 and 0.5.
     (define (write-number value port)
-      (let* ((text (number->string (if (exact-integer? value) value (inexact value))))
-             (negative (and (> (string-length text) 1) (char=? (string-ref text 0) #\-)))
-             (digits (if negative (substring text 1 (string-length text)) text)))
-        (if negative (write-string "-" port))
-        (if (char=? (string-ref digits 0) #\.) (write-string "0" port))
-        (write-string digits port)
-        (if (char=? (string-ref digits (- (string-length digits) 1)) #\.) (write-string "0" port))))
+      (write-string (number->string (if (exact-integer? value) value (inexact value))) port))
 
     (define (write-array value port)
       (write-string "[" port)
