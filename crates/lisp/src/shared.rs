@@ -25,7 +25,6 @@ use kyocho_dsm::{
     BarrierKind, Checked, ConditionId, Dsm, Error, LockId, Mode, NodeId, Patience, Placement,
     Settings, SharedArray, ThreadId, Who,
 };
-use kyocho_sys::prim::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The node that this process is.
@@ -272,7 +271,7 @@ fn call<T>(
 /// Whether somebody wants the thread to stop or to end, which it does behind this call.
 fn given_up(machine: &Machine) -> Result<impl Fn() -> bool + use<>> {
     let thread = Arc::clone(machine.thread()?);
-    Ok(move || thread.requests.load(Ordering::SeqCst) != 0)
+    Ok(move || thread.has_request())
 }
 
 fn failed(who: &str, error: &Error) -> Raise {

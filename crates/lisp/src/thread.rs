@@ -114,7 +114,7 @@ impl ThreadContext {
     /// Whether somebody wants something of the thread: what waits in the kernel should give up.
     #[must_use]
     pub fn has_request(&self) -> bool {
-        self.lisp_thread().is_some_and(|thread| thread.requests.load(Ordering::Acquire) != 0)
+        self.lisp_thread().is_some_and(|thread| thread.has_request())
     }
 
     pub(crate) fn trace(&self, marker: &mut Marker) {

@@ -248,10 +248,7 @@ fn raw_sleep(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
     };
     let me = machine.thread()?;
     me.kernel_thread.store(ThreadId::current().number(), Ordering::Release);
-    let is_wanted = || {
-        let wanted = me.microprocess.get().is_some_and(Microprocess::is_wanted);
-        wanted || me.requests.load(Ordering::Acquire) != 0
-    };
+    let is_wanted = || me.has_request();
     machine.outside(frame, count, || {
         while !is_wanted() && kyocho_sys::sleep::until(deadline.ns()).is_err() {}
     })?;

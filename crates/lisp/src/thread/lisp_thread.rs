@@ -291,6 +291,12 @@ impl LispThread {
         ran_ns.saturating_sub(self.told_ns.swap(ran_ns, Ordering::Relaxed))
     }
 
+    /// Whether somebody wants something of it, from Lisp or from outside: the scheduler does where it is killed.
+    pub(crate) fn has_request(&self) -> bool {
+        let is_wanted = || self.microprocess.get().is_some_and(Microprocess::is_wanted);
+        self.requests.load(Ordering::SeqCst) != 0 || is_wanted()
+    }
+
     /// Makes the thread look at its requests soon, whatever it does.
     pub(crate) fn request(self: &Arc<Self>, request: u32) {
         self.requests.fetch_or(request, Ordering::Release);
