@@ -35,10 +35,11 @@ use crate::machine::Machine;
 use crate::machine::access::Frame;
 use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
+use crate::syntax::source;
 use crate::value::Value;
 use core::fmt;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -183,7 +184,7 @@ fn load(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let bytes_max = kernel.heap.limits().bytes_max as u64;
     let contents = machine.outside(frame, count, || {
         let mut image = Vec::new();
-        File::open(&path)?.take(bytes_max).read_to_end(&mut image)?;
+        source::open_plain_file(&path)?.take(bytes_max).read_to_end(&mut image)?;
         seal::opened(image)
     })?;
     let tables = contents

@@ -80,7 +80,7 @@ impl Package {
     /// # Errors
     /// What the archive says is wrong, or goes beyond a bound.
     pub fn open(path: &Path) -> Result<Self, PackageError> {
-        let file = std::fs::File::open(path).map_err(PackageError::Unreadable)?;
+        let file = source::open_plain_file(path).map_err(PackageError::Unreadable)?;
         Self::read(io::BufReader::new(file), path)
     }
 

@@ -14,12 +14,14 @@ mod standard;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod turn;
 
 pub(crate) use input::{Characters, Input};
 pub(crate) use output::{Flush, Output};
 pub use standard::{Role, current, end_line, flush_all};
 pub(crate) use standard::{parameter, port as of_process};
 pub(crate) use tls::Tls;
+pub(crate) use turn::Held as Locked;
 
 use crate::account::{Countable, Held};
 use crate::heap::{ForeignObject, Mutator};
@@ -27,7 +29,8 @@ use crate::raise::{Cause, Raise};
 use core::fmt;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
+use turn::Turn;
 
 /// Bytes of a file port's buffer.
 pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
@@ -54,8 +57,8 @@ struct Body {
 
 #[derive(Debug)]
 enum End {
-    Input(Mutex<Input>),
-    Output(Mutex<Output>),
+    Input(Turn<Input>),
+    Output(Turn<Output>),
 }
 
 impl Port {
@@ -65,13 +68,13 @@ impl Port {
     }
 
     pub(crate) fn of_input(name: impl Into<String>, content: Content, input: Input) -> Self {
-        let end = End::Input(Mutex::new(input));
+        let end = End::Input(Turn::new(input));
         Self(Arc::new(Body { name: name.into(), content, end }))
     }
 
     pub(crate) fn of_output(name: impl Into<String>, content: Content, output: Output) -> Self {
         let is_file = output.is_file();
-        let end = End::Output(Mutex::new(output));
+        let end = End::Output(Turn::new(output));
         let port = Self(Arc::new(Body { name: name.into(), content, end }));
         if is_file {
             standard::register(&port);
@@ -101,62 +104,67 @@ impl Port {
     /// where it does not arrive.
     pub(crate) fn tell(&self, line: &str) {
         if let End::Output(output) = &self.0.end {
-            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = output.tell(line);
+            let _ = output.lock().tell(line);
         }
     }
 
     /// Passes on what is buffered, without a Lisp thread; the user who does not take it has himself to blame.
     pub(crate) fn flush_outside(&self) {
         if let End::Output(output) = &self.0.end {
-            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = output.flush(|| false);
+            let _ = output.lock().flush(|| false);
         }
     }
 
     /// Closes without a word: the session is over. Who waits for its user to read is told that there is none.
     pub(crate) fn abandon(&self) {
         match &self.0.end {
-            End::Input(input) => input.lock().unwrap_or_else(PoisonError::into_inner).close(),
-            End::Output(output) => {
-                output.lock().unwrap_or_else(PoisonError::into_inner).let_go();
-            }
+            End::Input(input) => input.lock().close(),
+            End::Output(output) => output.lock().let_go(),
         }
     }
 
     /// The file that it reads from or writes to, as a descriptor of its own; none where it is over something else, or closed.
     ///
     /// # Errors
-    /// The process has no more descriptors.
+    /// The process has no more descriptors; as [`is_open`](Self::is_open).
     pub(crate) fn file(&self, m: &Mutator) -> Result<Option<OwnedFd>, Raise> {
         let own = match &self.0.end {
-            End::Input(input) => lock(m, input).file().map(|file| file.try_clone_to_owned()),
-            End::Output(output) => lock(m, output).file().map(|file| file.try_clone_to_owned()),
+            End::Input(input) => lock(m, input)?.file().map(|file| file.try_clone_to_owned()),
+            End::Output(output) => lock(m, output)?.file().map(|file| file.try_clone_to_owned()),
         };
         own.transpose().map_err(|error| self.refused("file", &error))
     }
 
     /// Whether it was not closed yet.
-    pub(crate) fn is_open(&self, m: &Mutator) -> bool {
+    ///
+    /// # Errors
+    /// The thread, which waits for who has the port, is wanted for something else: to be asked again.
+    pub(crate) fn is_open(&self, m: &Mutator) -> Result<bool, Raise> {
         match &self.0.end {
-            End::Input(input) => lock(m, input).is_open(),
-            End::Output(output) => lock(m, output).is_open(),
+            End::Input(input) => lock(m, input).map(|input| input.is_open()),
+            End::Output(output) => lock(m, output).map(|output| output.is_open()),
         }
     }
 
-    /// The reading end, locked.
-    pub(crate) fn input(&self, m: &Mutator) -> Option<MutexGuard<'_, Input>> {
+    /// The reading end, locked; none where it has none.
+    ///
+    /// # Errors
+    /// As [`is_open`](Self::is_open).
+    pub(crate) fn input(&self, m: &Mutator) -> Result<Option<Locked<'_, Input>>, Raise> {
         match &self.0.end {
-            End::Input(input) => Some(lock(m, input)),
-            End::Output(_) => None,
+            End::Input(input) => lock(m, input).map(Some),
+            End::Output(_) => Ok(None),
         }
     }
 
-    /// The writing end, locked.
-    pub(crate) fn output(&self, m: &Mutator) -> Option<MutexGuard<'_, Output>> {
+    /// The writing end, locked; none where it has none.
+    ///
+    /// # Errors
+    /// As [`is_open`](Self::is_open).
+    pub(crate) fn output(&self, m: &Mutator) -> Result<Option<Locked<'_, Output>>, Raise> {
         match &self.0.end {
-            End::Input(_) => None,
-            End::Output(output) => Some(lock(m, output)),
+            End::Input(_) => Ok(None),
+            End::Output(output) => lock(m, output).map(Some),
         }
     }
 
@@ -165,10 +173,9 @@ impl Port {
         match &self.0.end {
             End::Input(_) => Ok(()),
             End::Output(output) => match output.try_lock() {
-                Ok(mut output) => output.flush(|| false),
-                Err(TryLockError::Poisoned(output)) => output.into_inner().flush(|| false),
+                Some(mut output) => output.flush(|| false),
                 // Someone is writing to a host that does not take it; waiting would hang the exit.
-                Err(TryLockError::WouldBlock) => Ok(()),
+                None => Ok(()),
             },
         }
     }
@@ -198,8 +205,8 @@ impl ForeignObject for Port {
     fn held_bytes(&self) -> usize {
         // Who holds the lock may wait for the host, and its buffer is then no larger than a file's.
         let buffer = match &self.0.end {
-            End::Input(input) => input.try_lock().ok().map(|input| input.held_bytes()),
-            End::Output(output) => output.try_lock().ok().map(|output| output.held_bytes()),
+            End::Input(input) => input.try_lock().map(|input| input.held_bytes()),
+            End::Output(output) => output.try_lock().map(|output| output.held_bytes()),
         };
         size_of::<Body>() + buffer.unwrap_or(BUFFER_BYTES)
     }
@@ -290,15 +297,11 @@ pub(crate) fn count(m: &Mutator, who: &'static str) -> Result<Option<Held>, Rais
 }
 
 /// Locks; where another thread holds the lock, perhaps while it waits for the host, this one waits
-/// outside the collector's world.
-fn lock<'a, T>(m: &Mutator, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
-    match mutex.try_lock() {
-        Ok(guard) => guard,
-        Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
-        Err(TryLockError::WouldBlock) => {
-            waiting(m, || mutex.lock().unwrap_or_else(PoisonError::into_inner))
-        }
-    }
+/// outside the collector's world, until it is wanted for something else.
+fn lock<'a, T>(m: &Mutator, turn: &'a Turn<T>) -> Result<Locked<'a, T>, Raise> {
+    let locked =
+        turn.try_lock().or_else(|| waiting(m, || turn.lock_unless(|| m.context.has_request())));
+    locked.ok_or_else(|| Raise::new(Cause::Interrupted))
 }
 
 /// Runs what may block in the kernel, outside the collector's world.

@@ -13,6 +13,10 @@ use crate::raw::call;
 pub enum Access {
     /// Reading.
     Read,
+    /// Reading, without waiting for the other end of a named pipe.
+    ReadAtOnce,
+    /// Writing over what is there. A named pipe that nobody reads is refused (`NXIO`).
+    Change,
     /// Writing from the beginning; what it held is gone. Made if it is not there.
     Replace,
     /// Writing behind what it holds. Made if it is not there.
@@ -28,6 +32,8 @@ pub fn open(path: &CStr, access: Access) -> Result<OwnedFd, Errno> {
     let flags = libc::O_CLOEXEC
         | match access {
             Access::Read => libc::O_RDONLY,
+            Access::ReadAtOnce => libc::O_RDONLY | libc::O_NONBLOCK,
+            Access::Change => libc::O_WRONLY | libc::O_NONBLOCK,
             Access::Replace => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
             Access::Append => libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND,
         };
@@ -108,6 +114,30 @@ pub fn write(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     fault::check(Call::Write)?;
     let number = descriptor.as_raw_fd() as usize;
     // SAFETY: the kernel reads `bytes.len()` bytes from `bytes`.
+    unsafe { call(libc::SYS_write, [number, bytes.as_ptr().addr(), bytes.len()]) }
+}
+
+/// Writes the bytes that the descriptor takes without waiting for anybody: how many. What is neither a plain file nor a socket is set not to block,
+/// for all who share its open file.
+///
+/// # Errors
+/// `AGAIN`: it takes none. `INTR`: a signal came first. What the file, pipe, socket or terminal says. Injected ones.
+pub fn write_now(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+    fault::check(Call::Write)?;
+    let number = descriptor.as_raw_fd() as usize;
+    let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+    let send = [number, bytes.as_ptr().addr(), bytes.len(), flags, 0, 0];
+    // SAFETY: the kernel reads `bytes.len()` bytes from `bytes`.
+    match unsafe { call(libc::SYS_sendto, send) } {
+        Err(Errno::NOTSOCK) => {}
+        result => return result,
+    }
+    // SAFETY: takes numbers.
+    let flags = unsafe { call(libc::SYS_fcntl, [number, libc::F_GETFL as usize, 0]) }?;
+    let flags = flags | libc::O_NONBLOCK as usize;
+    // SAFETY: as above.
+    unsafe { call(libc::SYS_fcntl, [number, libc::F_SETFL as usize, flags]) }?;
+    // SAFETY: as for the first call.
     unsafe { call(libc::SYS_write, [number, bytes.as_ptr().addr(), bytes.len()]) }
 }
 

@@ -29,6 +29,8 @@ impl Errno {
     pub const DEADLK: Self = Self(libc::EDEADLK);
     /// This process has no more descriptors.
     pub const MFILE: Self = Self(libc::EMFILE);
+    /// It is no socket.
+    pub const NOTSOCK: Self = Self(libc::ENOTSOCK);
     /// The connection is being made.
     pub const INPROGRESS: Self = Self(libc::EINPROGRESS);
     /// The time has passed.

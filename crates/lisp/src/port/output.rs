@@ -5,6 +5,7 @@ use crate::account::Held;
 use crate::heap::Mutator;
 use core::fmt;
 use kyocho_sys::descriptor;
+use kyocho_sys::error::Errno;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -253,7 +254,23 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // A port that nobody closed: its text is not lost. There is nobody to tell of an error.
-        let _ = self.flush(|| false);
+        // A port that nobody closed, in the collector's hands: all is written that can be without waiting for anybody. There is nobody to tell of
+        // an error.
+        match &self.sink {
+            Some(Sink::File(file)) => write_now(file, &self.buffer),
+            Some(Sink::Tls(tls)) => tls.send_now(&self.buffer),
+            Some(Sink::Memory | Sink::User(_)) | None => {}
+        }
+    }
+}
+
+/// Writes what the other side takes at once; a plain file takes all.
+fn write_now(file: &OwnedFd, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match descriptor::write_now(file.as_fd(), bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::heap::object::Kind;
 use crate::value::Value;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 /// Which of the current ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +103,7 @@ pub fn end_line() -> io::Result<()> {
     if !io::stdout().is_terminal() {
         return Ok(());
     }
-    match output.try_lock() {
-        Ok(mut output) => output.end_line(),
-        Err(TryLockError::Poisoned(output)) => output.into_inner().end_line(),
-        Err(TryLockError::WouldBlock) => Ok(()),
-    }
+    output.try_lock().map_or(Ok(()), |mut output| output.end_line())
 }
 
 /// Writes out what all ports over files still hold: before the process ends.

@@ -4,6 +4,7 @@
 //! shakes hands with the other side, alone; after that only readers take what the socket has, so no reader waits for bytes that a
 //! writer has taken. Bounds: what was not sent yet, and what was received and not read, are 64 KiB at most.
 
+use super::turn::Turn;
 use kyocho_sys::error::Errno;
 use kyocho_sys::poll::{self, Interest};
 use rustls::Connection;
@@ -20,7 +21,7 @@ const UNSENT_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct Tls {
     socket: Socket,
     /// Held by who shakes hands.
-    handshake: Mutex<()>,
+    handshake: Turn<()>,
     /// Never held by who waits.
     connection: Mutex<Connection>,
 }
@@ -36,7 +37,7 @@ impl Tls {
     pub(crate) fn new(socket: Socket, mut connection: Connection) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         connection.set_buffer_limit(Some(UNSENT_BYTES_MAX));
-        Ok(Self { socket, handshake: Mutex::default(), connection: Mutex::new(connection) })
+        Ok(Self { socket, handshake: Turn::default(), connection: Mutex::new(connection) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -51,7 +52,8 @@ impl Tls {
         if !self.lock().is_handshaking() {
             return Ok(());
         }
-        let _alone = self.handshake.lock().unwrap_or_else(PoisonError::into_inner);
+        let cut = || io::Error::from(ErrorKind::Interrupted);
+        let _alone = self.handshake.lock_unless(is_cut).ok_or_else(cut)?;
         self.receive_until(is_cut, |connection| (!connection.is_handshaking()).then_some(Ok(())))
     }
 
@@ -76,6 +78,17 @@ impl Tls {
         match self.send_all(is_cut) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(count),
             result => result.map(|()| count),
+        }
+    }
+
+    /// Sends what the socket has room for, and waits for nothing: the rest is lost.
+    pub(super) fn send_now(&self, bytes: &[u8]) {
+        let mut connection = self.lock();
+        if !connection.is_handshaking() {
+            // There is nobody to tell of an error.
+            let _ = self.send(&mut connection);
+            let _ = connection.writer().write(bytes);
+            let _ = self.send(&mut connection);
         }
     }
 

@@ -9,7 +9,9 @@ use crate::port::{Port, file_error, permit, permit_process, waiting};
 use crate::raise::Result;
 use crate::symbol::Symbol;
 use crate::value::Value;
+use kyocho_sys::descriptor::{self, Access};
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -111,7 +113,11 @@ fn truncate_file(m: &mut Mutator, arguments: &[Value]) -> Result {
         cut.map_err(|error| file_error(call.who(), &name, &error))?;
         return Ok(Value::UNSPECIFIED);
     }
-    on_path(m, call, |path| OpenOptions::new().write(true).open(path)?.set_len(bytes))
+    on_path(m, call, |path| {
+        // A named pipe, which nobody may ever read, is refused, not waited for.
+        let file = descriptor::open(&CString::new(path)?, Access::Change)?;
+        File::from(file).set_len(bytes)
+    })
 }
 
 /// `(directory-files path [dot-files?])`: names, in the order of the alphabet, `.` and `..` never.

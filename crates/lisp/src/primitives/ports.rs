@@ -82,7 +82,7 @@ fn is_open(m: &mut Mutator, who: &'static str, arguments: &[Value], input: bool)
     if port.is_input() != input {
         return Err(call.wrong(0, expected));
     }
-    Ok(Value::boolean(port.is_open(m)))
+    port.is_open(m).map(Value::boolean)
 }
 
 fn close(m: &mut Mutator, who: &'static str, arguments: &[Value], input: Option<bool>) -> Result {
@@ -96,10 +96,10 @@ fn close(m: &mut Mutator, who: &'static str, arguments: &[Value], input: Option<
     if input.is_some_and(|input| port.is_input() != input) {
         return Err(call.wrong(0, expected));
     }
-    if let Some(mut input) = port.input(m) {
+    if let Some(mut input) = port.input(m)? {
         input.close();
     }
-    if let Some(mut output) = port.output(m) {
+    if let Some(mut output) = port.output(m)? {
         output.close(m).map_err(|error| port.refused(who, &error))?;
     }
     Ok(Value::UNSPECIFIED)
@@ -189,7 +189,7 @@ fn gathered(m: &Mutator, call: Call<'_>, content: Content) -> Result<Vec<u8>> {
         Content::Binary => "bytevector output port",
     };
     let port = port_at(call, 0, expected)?;
-    let bytes = port.output(m).and_then(|output| output.gathered().map(<[u8]>::to_vec));
+    let bytes = port.output(m)?.and_then(|output| output.gathered().map(<[u8]>::to_vec));
     bytes.filter(|_| port.content() == content).ok_or_else(|| call.wrong(0, expected))
 }
 

@@ -76,7 +76,7 @@ fn on_input<T>(
     port: &Port,
     operation: impl FnOnce(&mut Input, &Mutator) -> io::Result<T>,
 ) -> Result<T> {
-    let Some(mut input) = port.input(m) else {
+    let Some(mut input) = port.input(m)? else {
         return Err(Raise::error(format!("{}: not an input port", call.who()), Vec::new()));
     };
     if !input.is_open() {
@@ -93,7 +93,7 @@ fn on_whole<T>(
     operation: impl FnOnce(&mut Input, &Mutator) -> io::Result<T>,
     store: impl FnOnce(&mut Mutator, T) -> Result,
 ) -> Result {
-    let Some(mut input) = port.input(m) else {
+    let Some(mut input) = port.input(m)? else {
         return Err(Raise::error(format!("{}: not an input port", call.who()), Vec::new()));
     };
     if !input.is_open() {

@@ -53,7 +53,7 @@ fn on_output<T>(
     port: &Port,
     operation: impl FnOnce(&mut Output) -> io::Result<T>,
 ) -> Result<T> {
-    let Some(mut output) = port.output(m) else {
+    let Some(mut output) = port.output(m)? else {
         return Err(Raise::error(format!("{}: not an output port", call.who()), Vec::new()));
     };
     if !output.is_open() {

@@ -287,7 +287,7 @@ impl Expander<'_> {
         let Some(path) = self.world().library_file(library) else {
             return Err(self.no_such_library(library, span));
         };
-        let text = source::read_file(&path, span)?;
+        let text = source::read_plain_file(&path, span)?;
         self.library_in(&text, &path.to_string_lossy(), library, span)
     }
 

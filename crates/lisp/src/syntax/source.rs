@@ -6,8 +6,12 @@
 use super::datum::Span;
 use super::error::SyntaxError;
 use core::fmt;
+use kyocho_sys::descriptor::{self, Access};
 use std::collections::HashMap;
-use std::io::Read;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -65,10 +69,35 @@ pub fn folder(span: Span) -> PathBuf {
 /// A file that cannot be read, or is not UTF-8 (the line is named).
 pub fn read_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
     let name = path.to_string_lossy();
-    match std::fs::File::open(path) {
+    match File::open(path) {
         Ok(file) => read_stream(file, &name, span),
         Err(cause) => Err(SyntaxError::new(span, format!("cannot read {name}: {cause}"))),
     }
+}
+
+/// As [`read_file`], of a plain file alone: nothing else is sure to come to an end, and who reads may not wait.
+///
+/// # Errors
+/// As [`read_file`], and for what is no plain file.
+pub(crate) fn read_plain_file(path: &Path, span: Span) -> Result<String, SyntaxError> {
+    let name = path.to_string_lossy();
+    match open_plain_file(path) {
+        Ok(file) => read_stream(file, &name, span),
+        Err(cause) => Err(SyntaxError::new(span, format!("cannot read {name}: {cause}"))),
+    }
+}
+
+/// Opens a plain file. Waits for nobody: not for who writes to a named pipe either.
+///
+/// # Errors
+/// What the host says; what is there is no plain file.
+pub(crate) fn open_plain_file(path: &Path) -> io::Result<File> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    let file = File::from(descriptor::open(&name, Access::ReadAtOnce)?);
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other("it is no plain file"))
 }
 
 /// The text that comes from `stream`, which messages call `name`.

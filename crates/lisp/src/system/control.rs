@@ -108,8 +108,8 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
     let path = crate::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load", 1, "string", frame.get(0)))?;
     crate::port::permit(&machine.mutator, "load", &path)?;
-    let text =
-        machine.outside(frame, count, || source::read_file(Path::new(&path), Span::default()))?;
+    let read = || source::read_plain_file(Path::new(&path), Span::default());
+    let text = machine.outside(frame, count, read)?;
     let text = text.map_err(|error| {
         let reason = error.message().to_owned();
         let (path, errno, closed_output) = (path.clone(), None, false);

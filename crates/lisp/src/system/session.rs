@@ -107,8 +107,10 @@ impl Session {
     pub fn eval(&mut self, text: &str, source_name: &str) -> Result<Evaluation, Report> {
         let text = Text::prompt(Arc::clone(&self.environment), read_all(text, source_name));
         let ended = boot::evaluate(&self.jobs, &self.session, text);
-        // Output that the host refuses was reported to the program by its ports.
-        let _ = crate::port::flush_all();
+        // Output that the host refuses was reported to the program by its ports. Ports of other users are none of this one's business.
+        if self.session.id == 0 {
+            let _ = crate::port::flush_all();
+        }
         self.outcome(ended)
     }
 

@@ -56,7 +56,7 @@ impl Expander<'_> {
             }
             let text = match self.world.packed_file(&path) {
                 Some(bytes) => source::read_stream(bytes, &path.to_string_lossy(), name.span)?,
-                None => source::read_file(&path, name.span)?,
+                None => source::read_plain_file(&path, name.span)?,
             };
             let mut reader = Reader::of_text(&text, source::register(&path.to_string_lossy()));
             reader.fold_case(fold_case);

@@ -1,7 +1,7 @@
 //! Sessions that would hurt others: whatever one does, it can be stopped, and the others go on.
 
-use super::sessions::{eval, in_background, interrupted, nap, number_of, open, two};
-use crate::account::Usage;
+use super::sessions::{SMALL, eval, in_background, interrupted, nap, number_of, open, two};
+use crate::account::{Bounds, Usage};
 use crate::primitives::host_names::silence;
 
 /// Each of these is let loose in one session, which is interrupted when another one has answered.
@@ -216,5 +216,103 @@ fn long_comparisons_hold_up_nobody() {
             }
             (a, _) = interrupted(&interrupt, running);
         }
+    });
+}
+
+#[test]
+fn macros_without_end_are_refused() {
+    const BOMBS: &[(&str, &str)] = &[
+        ("(define-syntax again (syntax-rules () ((_ x ...) (again x ...)))) (again 1)", "steps"),
+        ("(define-syntax more (syntax-rules () ((_ x ...) (more 1 x ...)))) (more)", "steps"),
+        ("(define-syntax twice (syntax-rules () ((_ x) (twice (x x))))) (twice 1)", ""),
+        ("(define-syntax nest (syntax-rules () ((_ x) (list (nest x))))) (nest 1)", ""),
+        ("(define-syntax fork (syntax-rules () ((_ x) (begin (fork x) (fork x))))) (fork 1)", ""),
+        (
+            "(define-syntax product (syntax-rules () ((_ (a ...) b) (quote ((a b b b b b b b b) ...)))))
+             (define-syntax grow (syntax-rules () ((_ x ...) (grow x ... x ...)))) (grow 1)",
+            "",
+        ),
+    ];
+    two(|system, ada, bob| {
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        for (text, expected) in BOMBS {
+            let interrupt = a.handle();
+            let running = in_background(a, text);
+            assert_eq!(eval(&mut b, "(gc) (length (iota 1000))"), "1000", "beside {text}");
+            let message;
+            (a, message) = match running.is_finished() {
+                true => running.join().unwrap(),
+                false => interrupted(&interrupt, running),
+            };
+            assert!(message.starts_with("error"), "{text}: {message}");
+            assert!(message.contains(expected) || message.contains("interrupted"), "{message}");
+            assert_eq!(eval(&mut a, "'on"), "on", "after {text}");
+        }
+    });
+}
+
+/// A named pipe that nobody has open.
+fn lonely_pipe(name: &str) -> String {
+    let path = std::env::temp_dir().join(format!("kyocho-{}-{name}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    path.display().to_string()
+}
+
+#[test]
+fn files_that_never_come_to_an_end_hold_up_nobody() {
+    two(|system, ada, bob| {
+        ada.set_bounds(Bounds { files: true, ..SMALL });
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        let pipe = lonely_pipe("endless");
+        for text in [
+            "(load \"$pipe\")",
+            "(include \"$pipe\")",
+            "(load-package \"$pipe\")",
+            "(import (srfi 170)) (truncate-file \"$pipe\" 0)",
+        ] {
+            let text = text.replace("$pipe", &pipe);
+            let message = eval(&mut a, &text);
+            assert!(message.starts_with("error") && message.contains(&pipe), "{text}: {message}");
+            assert_eq!(eval(&mut b, "(gc) 'collected"), "collected", "beside {text}");
+        }
+        std::fs::remove_file(pipe).unwrap();
+    });
+}
+
+/// What is written and not closed, where nobody takes it: the collector passes it on as far as it goes.
+#[test]
+fn output_that_nobody_takes_holds_up_no_collection() {
+    const FULL: &str = "
+        (define (stuff port)
+          (let ((t (spawn (lambda () (let loop () (write-u8 1 port) (loop))))))
+            (thread-sleep! 0.05)
+            (thread-terminate! t)
+            (guard (e ((terminated-thread-exception? e) 'stuffed)) (thread-join! t))))";
+    const WAYS: &[&str] = &[
+        "(stuff (cadr (start-programs '((\"sleep\" \"1000\")) #t #f #f '())))",
+        "(let* ((l (unix-listen \"$pipe.socket\")) (s (unix-connect \"$pipe.socket\")))
+           (stuff (socket-output-port s 'binary)))",
+        "(stuff (open-binary-output-file \"$pipe\"))",
+    ];
+    two(|system, ada, bob| {
+        ada.set_bounds(Bounds { files: true, ports_max: 50, ..SMALL });
+        let pipe = lonely_pipe("stuffed");
+        // Nobody reads what is in it.
+        let _reader = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        eval(&mut a, FULL);
+        for text in WAYS {
+            assert_eq!(eval(&mut a, &text.replace("$pipe", &pipe)), "stuffed", "{text}");
+            for _ in 0..3 {
+                assert_eq!(eval(&mut b, "(gc) 'collected"), "collected", "after {text}");
+            }
+        }
+        drop(a);
+        while ada.usage() != Usage::default() {
+            nap();
+        }
+        std::fs::remove_file(format!("{pipe}.socket")).unwrap();
+        std::fs::remove_file(pipe).unwrap();
     });
 }

@@ -37,7 +37,7 @@ impl Page {
 }
 
 /// What a test user may have.
-const SMALL: Bounds = Bounds {
+pub(super) const SMALL: Bounds = Bounds {
     memory_bytes_max: 32 << 20,
     threads_max: 20,
     ports_max: 4,
