@@ -4,55 +4,18 @@
     reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
 )]
 
+#[path = "serve/client.rs"]
+mod client;
 #[path = "serve/server.rs"]
 mod server;
 
+use client::{Client, connect};
 use rexpect::session::{PtySession, spawn_command};
 use server::{Server, WATCHDOG};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
-
-fn connect(server: &Server) -> Client {
-    Client::new(UnixStream::connect(server.folder.join("s")).unwrap())
-}
-
-/// A client that speaks the protocol by hand.
-struct Client {
-    stream: UnixStream,
-    reader: BufReader<UnixStream>,
-}
-
-impl Client {
-    fn new(stream: UnixStream) -> Self {
-        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
-        let reader = BufReader::new(stream.try_clone().unwrap());
-        Self { stream, reader }
-    }
-
-    fn send(&mut self, line: &str) {
-        self.stream.write_all(format!("{line}\n").as_bytes()).unwrap();
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.reader.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    /// What comes until the evaluation is done.
-    fn eval(&mut self, text: &str) -> String {
-        self.send(&format!(r#"{{"do":"eval","text":"{text}"}}"#));
-        loop {
-            let line = self.line();
-            if !line.contains(r#""show":"output""#) {
-                return line;
-            }
-        }
-    }
-}
 
 #[test]
 fn sessions_are_separate_and_end_with_their_connections() {

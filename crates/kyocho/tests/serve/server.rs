@@ -40,6 +40,18 @@ impl Server {
         listen: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {
+        let command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+        Self::start_by(command, name, config, listen, variables)
+    }
+
+    /// The same, where `command` is what starts `kyocho`, to be given its arguments.
+    pub(crate) fn start_by(
+        mut command: Command,
+        name: &str,
+        config: Option<&str>,
+        listen: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-state"));
         // Left over from an earlier run.
@@ -47,7 +59,6 @@ impl Server {
         std::fs::create_dir_all(&folder).expect("the test's folder can be made");
         let notified = UnixDatagram::bind(folder.join("notify")).unwrap();
         notified.set_read_timeout(Some(WATCHDOG)).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
         command.arg("serve").arg("--listen").arg(format!("unix:{}/s", folder.display()));
         if let Some(text) = config {
             std::fs::write(folder.join("config"), text).unwrap();

@@ -1,0 +1,44 @@
+//! A client of a server's Unix socket that speaks the protocol by hand.
+
+use crate::server::{Server, WATCHDOG};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+
+pub(crate) struct Client {
+    pub(crate) stream: UnixStream,
+    pub(crate) reader: BufReader<UnixStream>,
+}
+
+/// A connection that nothing was said in yet.
+pub(crate) fn connect(server: &Server) -> Client {
+    Client::new(UnixStream::connect(server.folder.join("s")).unwrap())
+}
+
+impl Client {
+    fn new(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        Self { stream, reader }
+    }
+
+    pub(crate) fn send(&mut self, line: &str) {
+        self.stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// What comes until the evaluation is done.
+    pub(crate) fn eval(&mut self, text: &str) -> String {
+        self.send(&format!(r#"{{"do":"eval","text":"{text}"}}"#));
+        loop {
+            let line = self.line();
+            if !line.contains(r#""show":"output""#) {
+                return line;
+            }
+        }
+    }
+}

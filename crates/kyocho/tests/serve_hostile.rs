@@ -1,0 +1,219 @@
+//! A server's doors against one user who would keep the others out: whatever comes in by telnet or an editor's door, who came by the Unix
+//! socket is answered.
+#![expect(
+    clippy::unwrap_used,
+    reason = "what helpers of tests unwrap fails the test, as in the tests themselves"
+)]
+#![expect(clippy::disallowed_methods, reason = "slow clients sleep on kernel threads of their own")]
+
+#[path = "serve/client.rs"]
+mod client;
+#[path = "serve/server.rs"]
+#[expect(dead_code, reason = "other tests of the doors use the rest")]
+mod server;
+
+use client::{Client, connect};
+use core::time::Duration;
+use server::{Server, WATCHDOG};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::process::Command;
+
+/// Who comes by the Unix socket, and who comes otherwise.
+fn config(limits: &str) -> String {
+    format!(
+        "telnet_user = \"mallory\"\nnrepl_user = \"mallory\"\n\
+         [user.eva]\nuid = {}\nsessions = 5\n[user.mallory]\nsessions = 20\n{limits}\n",
+        kyocho_sys::peer::own_user()
+    )
+}
+
+/// The server's doors over TCP.
+struct Doors {
+    server: Server,
+    /// Of telnet and of editors.
+    addresses: [String; 2],
+}
+
+impl Doors {
+    fn open(name: &str, limits: &str) -> Self {
+        let listen = ["telnet:127.0.0.1:0", "nrepl:127.0.0.1:0"];
+        Self::of(Server::start(name, Some(&config(limits)), &listen))
+    }
+
+    fn of(mut server: Server) -> Self {
+        let mut address = |kind: &str| {
+            let line = server.await_line(kind);
+            line.rsplit_once(kind).unwrap().1.trim().to_owned()
+        };
+        let addresses = [address("telnet:"), address("nrepl:")];
+        Self { server, addresses }
+    }
+
+    fn knock(&self, door: usize) -> TcpStream {
+        let stream = TcpStream::connect(&self.addresses[door]).unwrap();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        stream.set_write_timeout(Some(WATCHDOG)).unwrap();
+        stream
+    }
+
+    fn eva(&self) -> Client {
+        let mut eva = connect(&self.server);
+        assert!(eva.line().contains("welcome"));
+        eva
+    }
+}
+
+fn is_served(eva: &mut Client, beside: &str) {
+    assert_eq!(eval(eva, "(gc) (+ 40 2)"), r#"{"show":"done","values":["42"]}"#, "beside {beside}");
+}
+
+fn eval(client: &mut Client, text: &str) -> String {
+    client.eval(text)
+}
+
+/// Reads until `part` has come.
+fn expect(stream: &mut TcpStream, part: &str) -> String {
+    let (mut seen, mut buffer) = (String::new(), [0; 4096]);
+    while !seen.contains(part) {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "waited for {part:?}, got {seen:?}");
+        seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    seen
+}
+
+#[test]
+fn garbage_at_any_door_hurts_nobody() {
+    const GARBAGE: &[&[u8]] = &[
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[0xff; 4096],
+        &[0; 4096],
+        b"\xfe\xfe\xc3(\n\xe2\x82\n",
+        b")))))\n\"\n#|\n#\\\n",
+        b"\xff\xfa\x18\x01\xff\xff\xff\xff\xf0\xff\xfd",
+        b"d2:op4:eval4:code3:\xff\xfe\xfde",
+        b"i99999999999999999999999e",
+        b"d2:op5:cloned2:op5:clonee",
+        b",bt -1\n,locals 99999999999999999999\n,\n,,\n,kill x\n,time (\n",
+    ];
+    let doors = Doors::open("hostile-garbage", "");
+    let mut eva = doors.eva();
+    for door in 0..doors.addresses.len() {
+        for (i, garbage) in GARBAGE.iter().enumerate() {
+            let mut bad = doors.knock(door);
+            // It may be hung up on before all is written, or has been read.
+            let _ = bad.write_all(garbage);
+            let _ = bad.shutdown(Shutdown::Write);
+            let _ = bad.read_to_end(&mut Vec::new());
+            is_served(&mut eva, &format!("garbage {i} at door {door}"));
+        }
+    }
+}
+
+#[test]
+fn half_open_and_slow_connections_hurt_nobody() {
+    let doors = Doors::open("hostile-slow", "");
+    let mut eva = doors.eva();
+    let halves: [&[u8]; 2] = [b"(+ 1 ", b"d2:op4:eval4:code100:(+"];
+    let mut open = Vec::new();
+    for (door, half) in halves.into_iter().enumerate() {
+        for _ in 0..9 {
+            let mut stream = doors.knock(door);
+            stream.write_all(half).unwrap();
+            open.push(stream);
+        }
+        open.extend((0..9).map(|_| doors.knock(door)));
+        is_served(&mut eva, "connections that say half of something, or nothing");
+    }
+    drop(open);
+    // One that says its text byte by byte is answered in the end.
+    let mut slow = loop {
+        let mut slow = doors.knock(0);
+        if expect(&mut slow, "\n> ").contains("many") {
+            continue;
+        }
+        break slow;
+    };
+    for byte in b"(+ 40 2)\r\n" {
+        slow.write_all(&[*byte]).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        is_served(&mut eva, "a slow connection");
+    }
+    expect(&mut slow, "42\r\n> ");
+}
+
+#[test]
+fn giant_messages_are_refused() {
+    static PIECE: [u8; 1 << 16] = [b'x'; 1 << 16];
+    let doors = Doors::open("hostile-giants", "");
+    let mut eva = doors.eva();
+    let pour = |stream: &mut dyn Write, what: &str| {
+        // 64 MiB are more than any door takes: it hangs up.
+        let result = (0..1024).try_for_each(|_| stream.write_all(&PIECE));
+        assert!(result.is_err(), "{what} took 64 MiB");
+    };
+    pour(&mut doors.knock(0), "telnet");
+    is_served(&mut eva, "a giant line");
+    let mut editor = doors.knock(1);
+    editor.write_all(b"d2:op4:eval4:code99999999:").unwrap();
+    pour(&mut editor, "the editors' door");
+    is_served(&mut eva, "a giant string");
+    pour(&mut doors.eva().stream, "the Unix socket");
+    is_served(&mut eva, "a giant frame");
+}
+
+#[test]
+fn who_does_not_read_is_hung_up_on() {
+    let doors = Doors::open("hostile-flood", "");
+    let mut eva = doors.eva();
+    let mut flood = doors.knock(0);
+    flood.write_all(b"(let loop () (display \"0123456789\") (loop))\r\n").unwrap();
+    loop {
+        is_served(&mut eva, "a flood that nobody reads");
+        match flood.write(b" ") {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => break,
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn sessions_beyond_the_limit_are_refused_by_name() {
+    let doors = Doors::open("hostile-many", "");
+    let mut all: Vec<Client> = (0..30).map(|_| connect(&doors.server)).collect();
+    let told: Vec<String> = all.iter_mut().map(Client::line).collect();
+    let welcome = told.iter().filter(|line| line.contains("welcome")).count();
+    let refused =
+        told.iter().filter(|line| line.contains("too many sessions: eva may have 5")).count();
+    assert_eq!((welcome, refused), (5, 25), "{told:?}");
+    let first = told.iter().position(|line| line.contains("welcome")).unwrap();
+    is_served(&mut all[first], "those who were refused");
+    expect(&mut doors.knock(0), "> ");
+}
+
+#[test]
+fn descriptors_that_run_out_come_back() {
+    let shell = "ulimit -n 120; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_kyocho")]);
+    let config = config("files = true\nports = 1000\nmemory_mib = 8");
+    let listen = ["telnet:127.0.0.1:0", "nrepl:127.0.0.1:0"];
+    let doors =
+        Doors::of(Server::start_by(command, "hostile-descriptors", Some(&config), &listen, &[]));
+    let mut eva = doors.eva();
+    let mut mallory = doors.knock(0);
+    expect(&mut mallory, "> ");
+    let all = b"(define all '()) (let loop () (set! all (cons (open-input-file \"/dev/null\") all)) (loop))\r\n";
+    mallory.write_all(all).unwrap();
+    expect(&mut mallory, "Too many open files");
+    is_served(&mut eva, "somebody who has all descriptors");
+    // Who comes now waits until there is one.
+    let mut late = connect(&doors.server);
+    is_served(&mut eva, "somebody who waits for a descriptor");
+    drop(mallory);
+    assert!(late.line().contains("welcome"));
+    is_served(&mut late, "nobody");
+}
