@@ -44,8 +44,6 @@ const TABLE: &str = "
     (define (build n) (let loop ((i 0) (l '())) (if (< i n) (loop (+ i 1) (cons i l)) (length l))))
     (renew 1)
     (gc)
-    ;; It takes memory also between a collection that was given up and the next.
-    (define churn (spawn (lambda () (let loop () (renew 7) (thread-yield!) (loop)))))
     'begun";
 
 /// What freed memory held is overwritten; no collection comes but those that are asked for.
