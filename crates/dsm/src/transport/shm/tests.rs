@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{RING_BYTES, Shared, Shm};
 use crate::address::NodeId;
-use crate::transport::{Arrival, Cause, Cluster, Secret, TcpSettings, Transport};
+use crate::transport::{Arrival, Cause, Cluster, Secret, TcpSettings, Transport, Urgency};
 
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -75,6 +75,35 @@ fn what_a_peer_put_in_before_its_death_comes_before_its_death() {
     let lost = arrivals.pop();
     assert_eq!(lost, Some(Arrival::Lost(NodeId(1), Cause::Closed)));
     assert!(arrivals.iter().all(|one| *one == Arrival::Message(NodeId(1), vec![7; 1000])));
+}
+
+#[test]
+fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
+    let (nodes, shared) = pair();
+    let was_rung = || shared.rung(NodeId(0)).swap(0, Ordering::Relaxed) == 1;
+    let message = Arrival::Message(NodeId(1), vec![7; 100]);
+    was_rung();
+    nodes[0].begin_call();
+    nodes[1].send(NodeId(0), &[7; 100]);
+    assert!(!was_rung(), "who calls looks");
+    assert!(nodes[0].end_call(), "and is told at its end that something came");
+    assert_eq!(nodes[0].take(), [message.clone()]);
+    nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
+    assert!(!was_rung(), "it may wait");
+    shared.asleep(NodeId(0)).store(1, Ordering::Relaxed);
+    nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
+    assert!(was_rung(), "somebody waits");
+    shared.asleep(NodeId(0)).store(0, Ordering::Relaxed);
+    nodes[1].send(NodeId(0), &[7; 100]);
+    assert!(was_rung(), "it may not wait");
+    nodes[0].begin_call();
+    assert!(nodes[0].end_call());
+    assert_eq!(nodes[0].take(), [(); 3].map(|()| message.clone()));
+    // What may wait does not fill the ring.
+    for _ in 0..RING_BYTES / 1000 {
+        nodes[1].send_with(NodeId(0), &[7; 1000], Urgency::WhenWaiting);
+    }
+    assert!(was_rung());
 }
 
 proptest! {
