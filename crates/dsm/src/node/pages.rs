@@ -159,10 +159,9 @@ impl Node {
     /// These pages do not come any more: the program sees none of them as it was.
     pub(super) fn give_up_ahead(&mut self, is_lost: impl Fn(PageId) -> bool) {
         self.ahead.retain(|page| !is_lost(*page));
-        let (lost, kept) =
-            core::mem::take(&mut self.in_sight).into_iter().partition(|page| is_lost(*page));
+        let in_sight = core::mem::take(&mut self.in_sight).into_iter();
+        let (lost, kept): (BTreeSet<_>, _) = in_sight.partition(|page| is_lost(*page));
         self.in_sight = kept;
-        let lost: BTreeSet<PageId> = lost;
         lost.into_iter().for_each(|page| self.memory.drop_copy(page));
     }
 

@@ -1,8 +1,8 @@
 //! Pages that come before the program asks: again and again used, they come unasked, and go on being looked at.
 
-use kyocho_dsm::{BarrierKind, Call, Message, Move, NodeId};
+use kyocho_dsm::{Action, BarrierKind, Call, Event, Message, Move, NodeId, ThreadId};
 
-use crate::three::{Cluster, LOCK, PAGE, WORD, both};
+use crate::three::{CROSS, Cluster, LOCK, PAGE, WORD, both};
 
 /// What a barrier of all took: who asked for pages, and what was brought.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
@@ -106,4 +106,24 @@ fn its_own_writer_gets_no_page_that_it_follows() {
         assert!(!cluster.sent.iter().any(|one| matches!(one, Message::Page(..))), "turn {turn}");
         assert_eq!((cluster.read(0), cluster.read(1)), (1000 + turn, 1000 + turn));
     }
+}
+
+#[test]
+fn a_page_in_sight_that_comes_no_more_is_hidden() {
+    let [mut cluster, _] = both();
+    // Behind the third barrier it comes in sight for the first time.
+    for turn in 1..4 {
+        written_and_crossed(&mut cluster, turn, BarrierKind::Ordinary);
+        used(&mut cluster, turn);
+    }
+    cluster.write(0, 4);
+    (0..3).for_each(|node| cluster.feed(node, Event::Call(ThreadId::FIRST, CROSS)));
+    while let Some((to, from, epoch, message)) = cluster.flying.pop_front() {
+        if !matches!(message, Message::Page(..)) {
+            cluster.feed(to, Event::Message(from, epoch, message));
+        }
+    }
+    let actions = cluster.nodes[1].step(Event::PeerLost(NodeId(0)));
+    assert!(actions.contains(&Action::Hide(PAGE)), "{actions:?}");
+    assert!(cluster.nodes[1].copy(PAGE).is_err());
 }
