@@ -81,13 +81,13 @@ fn what_a_peer_put_in_before_its_death_comes_before_its_death() {
 fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
     let (nodes, shared) = pair();
     let was_rung = || shared.rung(NodeId(0)).swap(0, Ordering::Relaxed) == 1;
-    let message = Arrival::Message(NodeId(1), vec![7; 100]);
+    let message = || Arrival::Message(NodeId(1), vec![7; 100]);
     was_rung();
     nodes[0].begin_call();
     nodes[1].send(NodeId(0), &[7; 100]);
     assert!(!was_rung(), "who calls looks");
     assert!(nodes[0].end_call(), "and is told at its end that something came");
-    assert_eq!(nodes[0].take(), [message.clone()]);
+    assert_eq!(nodes[0].take(), [message()]);
     nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
     assert!(!was_rung(), "it may wait");
     shared.asleep(NodeId(0)).store(1, Ordering::Relaxed);
@@ -98,7 +98,7 @@ fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
     assert!(was_rung(), "it may not wait");
     nodes[0].begin_call();
     assert!(nodes[0].end_call());
-    assert_eq!(nodes[0].take(), [(); 3].map(|()| message.clone()));
+    assert_eq!(nodes[0].take(), [(); 3].map(|()| message()));
     // What may wait does not fill the ring.
     for _ in 0..RING_BYTES / 1000 {
         nodes[1].send_with(NodeId(0), &[7; 1000], Urgency::WhenWaiting);
