@@ -9,9 +9,10 @@
 //!
 //! A thread that calls looks at the rings from the begin of its call to its end. While one looks, nobody rings: a message then takes no system
 //! call. Nor does one that may wait ([`Urgency::WhenWaiting`]), unless a thread that calls is asleep. Who has nothing to do but wait looks for a
-//! while before it sleeps, unless another node was last seen on the same core, which it would keep from answering. The bell
-//! is an event counter that both waiting threads sleep on ([`super::readiness`]). Beside each pair of rings stands the TCP connection over
-//! which the two nodes met: it proves who they are, and ends with its process, which is how a death is noticed. Nothing is sent over it.
+//! while before it sleeps, where each node has a core. Another node that was last seen on the same one would be kept from answering: one of the
+//! two goes to a free core, else it sleeps. The bell is an event counter that both waiting threads sleep on ([`super::readiness`]). Beside each
+//! pair of rings stands the TCP connection over which the two nodes met: it proves who they are, and ends with its process, which is how a death
+//! is noticed. Nothing is sent over it.
 //!
 //! All nodes map all rings. They belong to one user, who started them: each could as well look into the others' memory by other means. What is
 //! found there is an allegation all the same: copied first, then checked, as what comes by TCP.
@@ -28,7 +29,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, Ordering, fence};
 use kyocho_sys::prim::clock::Instant;
 use kyocho_sys::prim::hint;
-use kyocho_sys::scheduling;
+use kyocho_sys::scheduling::{self, CpuSet};
+use kyocho_sys::task::ThreadId;
 
 use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
@@ -150,11 +152,40 @@ impl Rings {
         found
     }
 
-    /// Whether another node's program is on this core, as far as is known.
+    /// Whether another node's program is on this core, as far as is known, and stays there.
     fn shares_core(&self) -> bool {
+        let here = self.note_core();
+        let beside = |peer: &&Beside| self.shared.core(peer.node).load(Ordering::Relaxed) == here;
+        let beside: Vec<_> = self.peers.iter().filter(beside).collect();
+        // One of two goes: who comes later in the order.
+        let goes = beside.iter().any(|peer| peer.node < self.me);
+        !beside.is_empty() && (!goes || !self.go_elsewhere())
+    }
+
+    /// Notes the core that this thread is on, and tells it.
+    fn note_core(&self) -> u32 {
         let core = scheduling::current_cpu() as u32 + 1;
         self.shared.core(self.me).store(core, Ordering::Relaxed);
-        self.peers.iter().any(|peer| self.shared.core(peer.node).load(Ordering::Relaxed) == core)
+        core
+    }
+
+    /// Moves this thread to a core where no node is, if there is one that it may use; whether it did. The host leaves a thread that was woken by
+    /// another on that one's core, though others be free, and the two of them keep each other from running.
+    fn go_elsewhere(&self) -> bool {
+        let me = ThreadId::current();
+        let Ok(allowed) = scheduling::affinity(me) else { return false };
+        let taken = |cpu: &usize| {
+            let core = *cpu as u32 + 1;
+            self.peers
+                .iter()
+                .any(|peer| self.shared.core(peer.node).load(Ordering::Relaxed) == core)
+        };
+        let Some(free) = allowed.iter().find(|cpu| !taken(cpu)) else { return false };
+        let went = scheduling::set_affinity(me, &CpuSet::single(free)).is_ok();
+        // It may go where it could before: it has only been sent.
+        let back = scheduling::set_affinity(me, &allowed).is_ok();
+        self.note_core();
+        went && back
     }
 
     /// Looks for a while; whether there is something to be done.
@@ -284,7 +315,9 @@ impl Medium for Rings {
         if is_caller {
             self.shared.looking(self.me).fetch_add(1, Ordering::SeqCst);
             self.shared.asleep(self.me).fetch_sub(1, Ordering::SeqCst);
-            self.shares_core();
+            if !self.look_for.is_zero() {
+                self.shares_core();
+            }
         }
     }
 
