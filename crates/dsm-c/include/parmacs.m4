@@ -9,7 +9,8 @@ dnl CREATE(f) and WAIT_FOR_END(n) as in SPLASH and SPLASH-2; CREATE(f, n) as in 
 dnl runs f as well. With m4 -DRELEASE_CONSISTENCY, locks hand on all that was written before they are given back, and not only what was written
 dnl under them: for programs that put work into queues under a lock, and what it is about elsewhere. It costs as much as is written. A macro of a statement may stand with a semicolon after it or without.
 
-define(MAIN_ENV, `
+define(EXTERN_ENV, `
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,28 @@ define(MAIN_ENV, `
 #include <sys/time.h>
 #include <kyocho-dsm.h>
 ')
-define(EXTERN_ENV, `MAIN_ENV')
+dnl All nodes run what comes before MAIN_INITENV, those other than 0 in silence: from before main on, as a program may flush what it prints.
+define(MAIN_ENV, `EXTERN_ENV
+__attribute__((weak)) int kyocho_dsm_output = -1;
+__attribute__((constructor)) static void kyocho_dsm_hush(void) {
+    const char *rank = getenv("KYOCHO_DSM_RANK");
+    int nowhere = -1;
+    if (kyocho_dsm_output >= 0 || rank == NULL || strcmp(rank, "0") == 0) return;
+    if ((kyocho_dsm_output = dup(1)) < 0) return;
+    if ((nowhere = open("/dev/null", O_WRONLY)) < 0) return;
+    dup2(nowhere, 1);
+    close(nowhere);
+}
+__attribute__((unused)) static void kyocho_dsm_unhush(void) {
+    if (kyocho_dsm_output < 0) return;
+    fflush(stdout);
+    dup2(kyocho_dsm_output, 1);
+    close(kyocho_dsm_output);
+    kyocho_dsm_output = -1;
+}
+')
 
-define(MAIN_INITENV, `{ kyocho_dsm_start(ifelse(`$2', `', `0', `$2')); }')
+define(MAIN_INITENV, `{ kyocho_dsm_unhush(); kyocho_dsm_start(ifelse(`$2', `', `0', `$2')); }')
 define(MAIN_END, `{ kyocho_dsm_end(); exit(0); }')
 
 define(CREATE, `ifelse($#, `1', `{ kyocho_dsm_create((void (*)(void))($1)); }',

@@ -257,6 +257,24 @@ fn a_program_in_parmacs_macros_comes_to_what_one_process_comes_to() {
 }
 
 #[test]
+fn what_all_nodes_say_before_the_work_begins_is_heard_once() {
+    let test = "what_all_nodes_say_before_the_work_begins_is_heard_once";
+    if !have("cc") || !have("m4") {
+        return skip(test, "cc or m4 is not installed");
+    }
+    let prefix = Prefix::new("first");
+    let program = prefix.compile(&prefix.expand("first.C"), Linkage::Dynamic);
+    for nodes in [1_u16, 3] {
+        let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
+        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        for line in ["first", "second", "third", "last"] {
+            assert_eq!(said.matches(line).count(), 1, "{line}, {nodes} nodes: {said}");
+        }
+        assert_eq!(said.matches("at work").count(), usize::from(nodes), "{said}");
+    }
+}
+
+#[test]
 fn mistakes_of_a_program_in_parmacs_macros_end_it_by_name() {
     let test = "mistakes_of_a_program_in_parmacs_macros_end_it_by_name";
     if !have("cc") || !have("m4") {
