@@ -9,6 +9,7 @@
 mod due;
 mod leaving;
 mod locks;
+mod loss;
 mod manager;
 mod pages;
 
@@ -20,6 +21,7 @@ use crate::interface::{Action, Breach, Call, DsmError, Event, Layout, Outcome, S
 use crate::lock::{History, Lock, Mode};
 use crate::memory::{Absent, Contents, Memory};
 use crate::message::{BarrierKind, Message, Move, Update};
+use loss::{End, Loss};
 use pages::Used;
 
 /// The manager of barriers.
@@ -107,31 +109,6 @@ pub struct Node {
     actions: Vec<Action>,
     /// Messages to itself.
     loopback: VecDeque<Message>,
-}
-
-/// Who is lost, and how.
-#[derive(Debug, Clone, Copy)]
-struct Loss {
-    peer: NodeId,
-    end: End,
-}
-
-/// How a peer came to be lost.
-#[derive(Debug, Clone, Copy)]
-enum End {
-    Dead,
-    Left,
-    Broke(Breach),
-}
-
-impl Loss {
-    fn of(self, subject: Subject) -> DsmError {
-        match self.end {
-            End::Dead => DsmError::PeerLost(self.peer, subject),
-            End::Left => DsmError::PeerLeft(self.peer, subject),
-            End::Broke(breach) => DsmError::PeerBroke(self.peer, breach, subject),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -277,13 +254,6 @@ impl Node {
     #[must_use]
     pub fn is_waiting(&self, thread: ThreadId) -> bool {
         self.waiting.contains_key(&thread)
-    }
-
-    /// Why this cannot be had any more, if a peer is lost, or has left that it needs.
-    #[must_use]
-    pub fn lost(&self, subject: Subject) -> Option<DsmError> {
-        let left = || self.needed(subject).map(|peer| DsmError::PeerLeft(peer, subject));
-        self.lost.map(|lost| lost.of(subject)).or_else(left)
     }
 
     /// Takes one event and says what is to be done, in this order.
@@ -466,29 +436,6 @@ impl Node {
             kind,
         };
         self.send(BARRIER_MANAGER, arrive);
-    }
-
-    fn lose(&mut self, loss: Loss) {
-        // Behind the last barrier nobody is needed, and the others see for themselves.
-        if self.lost.is_some() || self.ended {
-            return;
-        }
-        self.lost = Some(loss);
-        // Nothing is taken from anybody since.
-        self.early.clear();
-        self.begun.clear();
-        let told = match loss.end {
-            End::Left => Message::Stranded(loss.peer),
-            End::Dead | End::Broke(_) => Message::Lost(loss.peer),
-        };
-        for other in self.others().filter(|other| *other != loss.peer) {
-            self.send(other, told.clone());
-        }
-        self.granted.clear();
-        self.give_up_ahead(|_| true);
-        for (thread, Waiting { call, .. }) in core::mem::take(&mut self.waiting) {
-            self.actions.push(Action::Return(thread, Err(loss.of(call.subject()))));
-        }
     }
 
     fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
