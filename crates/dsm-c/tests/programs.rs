@@ -92,6 +92,13 @@ impl Prefix {
         (codes, [all(|output| &output.stdout), all(|output| &output.stderr)])
     }
 
+    /// What so many nodes of a program say, which all end well.
+    fn said(&self, program: &Path, nodes: u16, arguments: &[&str]) -> String {
+        let (codes, [said, errors]) = self.run(program, nodes, arguments);
+        assert_eq!(codes, vec![Some(0); nodes.into()], "{nodes} nodes: {errors}");
+        said
+    }
+
     fn start(&self, program: &Path, nodes: u16, arguments: &[&str]) -> Vec<Child> {
         let bind = |_| TcpListener::bind("127.0.0.1:0").unwrap();
         let listeners: Vec<_> = (0..nodes).map(bind).collect();
@@ -145,9 +152,8 @@ fn a_c_program_gets_what_the_header_promises() {
     for linkage in [Linkage::Static, Linkage::Dynamic] {
         let program = prefix.compile(&source, linkage);
         for nodes in [1, 3] {
-            let (codes, [said, errors]) = prefix.run(&program, nodes, &[]);
-            assert_eq!(codes, vec![Some(0); nodes.into()], "{linkage:?}: {errors}");
-            assert_eq!(said, "as promised\n".repeat(nodes.into()));
+            let said = prefix.said(&program, nodes, &[]);
+            assert_eq!(said, "as promised\n".repeat(nodes.into()), "{linkage:?}");
         }
     }
 }
@@ -161,8 +167,7 @@ fn threads_of_a_node_have_seats() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/seats.c");
     let program = prefix.compile(&source, Linkage::Dynamic);
     for nodes in [1, 3] {
-        let (codes, [said, errors]) = prefix.run(&program, nodes, &[]);
-        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        let said = prefix.said(&program, nodes, &[]);
         assert_eq!(said, "as promised\n".repeat(nodes.into()));
     }
 }
@@ -174,8 +179,7 @@ fn the_example_adds_up() {
     }
     let prefix = Prefix::new("example");
     let program = prefix.compile(&root().join("examples/c/shared_sum.c"), Linkage::Dynamic);
-    let (codes, [said, errors]) = prefix.run(&program, 4, &[]);
-    assert_eq!((codes, said.as_str()), (vec![Some(0); 4], "4 nodes, sum 10\n"), "{errors}");
+    assert_eq!(prefix.said(&program, 4, &[]), "4 nodes, sum 10\n");
 }
 
 #[test]
@@ -187,10 +191,9 @@ fn what_was_written_before_a_flag_is_seen_by_who_waited_for_it() {
     let prefix = Prefix::new("relay");
     let program = prefix.compile(&prefix.expand("relay.C"), Linkage::Dynamic);
     for nodes in [1_u16, 2, 4] {
-        let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
-        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        let said = prefix.said(&program, nodes, &[&nodes.to_string()]);
         // 1,000 places, four rounds of all processes.
-        assert_eq!(said, format!("sum {}, 0 wrong\n", 4000 * nodes), "{errors}");
+        assert_eq!(said, format!("sum {}, 0 wrong\n", 4000 * nodes));
     }
 }
 
@@ -204,9 +207,8 @@ fn locks_hand_on_all_that_was_written_where_a_program_wants_release_consistency(
     let source = prefix.expand_with(&["-DRELEASE_CONSISTENCY"], "queue.C");
     let program = prefix.compile(&source, Linkage::Dynamic);
     for nodes in [1_u16, 2, 4] {
-        let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
-        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
-        assert_eq!(said, "last 60, 0 wrong\n", "{nodes} nodes: {errors}");
+        let said = prefix.said(&program, nodes, &[&nodes.to_string()]);
+        assert_eq!(said, "last 60, 0 wrong\n");
     }
 }
 
@@ -219,10 +221,9 @@ fn processes_wait_on_condition_variables_for_each_other() {
     let prefix = Prefix::new("buffer");
     let program = prefix.compile(&prefix.expand("buffer.C"), Linkage::Dynamic);
     for nodes in [2_u16, 4] {
-        let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
-        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        let said = prefix.said(&program, nodes, &[&nodes.to_string()]);
         // 1 to 200 of each that puts in.
-        assert_eq!(said, format!("sum {}, 0 left\n", 20_100 * u32::from(nodes) / 2), "{errors}");
+        assert_eq!(said, format!("sum {}, 0 left\n", 20_100 * u32::from(nodes) / 2));
     }
 }
 
@@ -234,12 +235,10 @@ fn a_program_in_parmacs_macros_comes_to_what_one_process_comes_to() {
     }
     let prefix = Prefix::new("parmacs");
     let program = prefix.compile(&prefix.expand("particles.C"), Linkage::Dynamic);
-    let (codes, [alone, errors]) = prefix.run(&program, 1, &["1"]);
-    assert_eq!(codes, [Some(0)], "{errors}");
+    let alone = prefix.said(&program, 1, &["1"]);
     let results = |said: &str| said.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(alone.lines().next(), Some("4000 particles, 1 processes"));
-    let (codes, [said, errors]) = prefix.run(&program, 3, &["3"]);
-    assert_eq!(codes, vec![Some(0); 3], "{errors}");
+    let said = prefix.said(&program, 3, &["3"]);
     // One process prints, but for what each says when it works.
     assert_eq!(said.matches("at work").count(), 3, "{said}");
     let said: String = said
@@ -265,8 +264,7 @@ fn what_all_nodes_say_before_the_work_begins_is_heard_once() {
     let prefix = Prefix::new("first");
     let program = prefix.compile(&prefix.expand("first.C"), Linkage::Dynamic);
     for nodes in [1_u16, 3] {
-        let (codes, [said, errors]) = prefix.run(&program, nodes, &[&nodes.to_string()]);
-        assert_eq!(codes, vec![Some(0); nodes.into()], "{errors}");
+        let said = prefix.said(&program, nodes, &[&nodes.to_string()]);
         for line in ["first", "second", "third", "last"] {
             assert_eq!(said.matches(line).count(), 1, "{line}, {nodes} nodes: {said}");
         }

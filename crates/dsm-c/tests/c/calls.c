@@ -1,4 +1,5 @@
 /* All of the first half of kyocho-dsm.h, on any number of nodes. */
+#include "check.h"
 #include <errno.h>
 #include <kyocho-dsm.h>
 #include <stdio.h>
@@ -6,15 +7,6 @@
 #include <string.h>
 
 #define WORDS 4096
-
-static void fail(int line, const char *what) {
-    char words[200];
-    kyocho_dsm_error(words, sizeof words);
-    fprintf(stderr, "line %d: %s; the last error: %s\n", line, what, words);
-    exit(1);
-}
-
-#define CHECK(holds) ((holds) ? (void)0 : fail(__LINE__, #holds))
 
 static void mistakes(void) {
     char words[60], few[5];

@@ -1,5 +1,6 @@
 /* Several threads of each node: each takes locks, waits, crosses barriers and touches pages by itself. */
 #define _GNU_SOURCE
+#include "check.h"
 #include <errno.h>
 #include <kyocho-dsm.h>
 #include <pthread.h>
@@ -8,15 +9,6 @@
 
 #define THREADS 4
 #define ROUNDS 200
-
-static void fail(int line, const char *what) {
-    char words[200];
-    kyocho_dsm_error(words, sizeof words);
-    fprintf(stderr, "line %d: %s; the last error: %s\n", line, what, words);
-    exit(1);
-}
-
-#define CHECK(holds) ((holds) ? (void)0 : fail(__LINE__, #holds))
 
 static long *sum;
 static uint32_t *cells, *turn;

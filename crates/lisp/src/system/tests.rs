@@ -6,6 +6,7 @@ mod debugger;
 mod hostile;
 mod policies;
 mod procedures;
+mod process;
 mod sessions;
 mod tools;
 
