@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use crate::address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::lock::Mode;
 use crate::memory::Contents;
-use crate::transport::Urgency;
 use crate::wire;
 
 /// A write: the value of a word, and when it was made.
@@ -166,6 +165,15 @@ pub enum Message {
     Left,
     /// The sender cannot go on without this node, which has left.
     Stranded(NodeId),
+}
+
+/// When a message is to be looked at by who gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// Now: somebody waits for what comes of it.
+    Now,
+    /// When its receiver waits for something itself, or else some time: nobody there need be woken for it.
+    WhenWaiting,
 }
 
 impl Message {

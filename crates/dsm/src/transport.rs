@@ -20,6 +20,7 @@ use kyocho_sys::prim::clock::Instant;
 
 use crate::address::NodeId;
 
+pub use crate::message::Urgency;
 pub use handshake::{Cluster, JoinError, Refusal, Secret};
 pub use local::Local;
 #[cfg(feature = "mpi")]
@@ -83,15 +84,6 @@ pub enum Waiter {
     Caller,
     /// The thread that is there for messages nobody waits for.
     Service,
-}
-
-/// When a message is to be looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Urgency {
-    /// Now: somebody waits for what comes of it.
-    Now,
-    /// When its receiver waits for something itself, or else some time: nobody there need be woken for it.
-    WhenWaiting,
 }
 
 /// One node's connections to all others.

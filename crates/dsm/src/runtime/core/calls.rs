@@ -129,7 +129,7 @@ impl Core {
         state
     }
 
-    /// Wakes who sleeps: a system call, also where there is nobody.
+    /// Wakes who sleeps. To notify nobody is a system call all the same, so sleepers are counted.
     pub(super) fn wake(&self, state: &State) {
         if state.sleeping > 0 {
             self.changed.notify_all();

@@ -1,7 +1,7 @@
 //! Pages that the program writes to again and again: they are not watched, but compared each time.
 //!
-//! Noticing a write to a watched page costs a fault, in the kernel at least, and a system call to watch it again: more than to compare a
-//! page that is in the processor's caches anyway. Few pages at a time, as each call that ends an interval compares all of them.
+//! Noticing a write to a watched page costs a fault, in the kernel at least, and a system call to watch it again: more than to compare the page with
+//! what it was. Few pages at a time, as each call that ends an interval compares all of them.
 
 use crate::address::PageId;
 
