@@ -182,10 +182,9 @@ impl Rings {
         };
         let Some(free) = allowed.iter().find(|cpu| !taken(cpu)) else { return false };
         let went = scheduling::set_affinity(me, &CpuSet::single(free)).is_ok();
-        // It may go where it could before: it has only been sent.
-        let back = scheduling::set_affinity(me, &allowed).is_ok();
         self.note_core();
-        went && back
+        // It has only been sent: it may go where it could before.
+        went && scheduling::set_affinity(me, &allowed).is_ok()
     }
 
     /// Looks for a while; whether there is something to be done.

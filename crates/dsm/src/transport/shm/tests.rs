@@ -6,6 +6,8 @@ use std::net::TcpListener;
 use std::thread;
 
 use kyocho_sys::prim::atomic::unmodelled::Ordering;
+use kyocho_sys::scheduling::{self, CpuSet};
+use kyocho_sys::task::ThreadId;
 use proptest::prelude::*;
 
 use super::{RING_BYTES, Shared, Shm};
@@ -104,6 +106,25 @@ fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
         nodes[1].send_with(NodeId(0), &[7; 1000], Urgency::WhenWaiting);
     }
     assert!(was_rung());
+}
+
+#[test]
+fn of_two_nodes_on_one_core_the_later_one_goes_where_there_is_room() {
+    let (nodes, shared) = pair();
+    let me = ThreadId::current();
+    let allowed = scheduling::affinity(me).unwrap();
+    let beside = |peer: u16| {
+        shared.core(NodeId(peer)).store(scheduling::current_cpu() as u32 + 1, Ordering::Relaxed);
+        nodes[usize::from(1 - peer)].0.medium().shares_core()
+    };
+    let goes = !beside(0);
+    assert_eq!(goes, allowed.count() > 1, "it goes where there is another core");
+    let [core, other] = [1, 0].map(|node| shared.core(NodeId(node)).load(Ordering::Relaxed));
+    assert_eq!(core != other, goes);
+    assert_eq!(scheduling::affinity(me).unwrap(), allowed, "it may use what it might before");
+    // The first one stays: not to be moved meanwhile, this thread has but one core.
+    scheduling::set_affinity(me, &CpuSet::single(scheduling::current_cpu())).unwrap();
+    assert!(beside(1) && beside(0));
 }
 
 proptest! {
