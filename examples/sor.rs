@@ -74,11 +74,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mine = part.start.max(1)..part.end.min(rows - 1);
     let before = dsm.statistics();
     let begun = Instant::now();
+    let mut barriers = Vec::new();
     for _ in 0..rounds {
-        sweep(0, dsm.cells(&shared_red), dsm.cells(&shared_black), mine.clone(), columns);
-        dsm.barrier(kind)?;
-        sweep(1, dsm.cells(&shared_black), dsm.cells(&shared_red), mine.clone(), columns);
-        dsm.barrier(kind)?;
+        for (colour, to, from) in [(0, &shared_red, &shared_black), (1, &shared_black, &shared_red)]
+        {
+            sweep(colour, dsm.cells(to), dsm.cells(from), mine.clone(), columns);
+            let here = Instant::now();
+            dsm.barrier(kind)?;
+            barriers.push(here.elapsed());
+        }
     }
     let (together, after) = (begun.elapsed(), dsm.statistics());
     let equal = |shared: &SharedArray<f32>, own: &[Cell<f32>]| {
@@ -90,13 +94,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if me == 0 {
         let share = (after.detecting() - before.detecting()).as_secs_f64() / together.as_secs_f64();
+        barriers.sort();
         println!(
-            "sor {rows}x{} on {nodes} nodes, {} barrier, writes by {}: {:.2} times as fast as one, {:.1} us a round, {} messages, {} bytes, {:.1} % noticing writes, equal bit for bit",
+            "sor {rows}x{} on {nodes} nodes, {} barrier, writes by {}: {:.2} times as fast as one, {:.1} us a round, {:.1} us a barrier (median), {} messages, {} bytes, {:.1} % noticing writes, equal bit for bit",
             2 * columns,
             if kind == BarrierKind::Ordinary { "ordinary" } else { "single-read-write" },
             dsm.detection(),
             alone.as_secs_f64() / together.as_secs_f64(),
             together.as_secs_f64() * 1e6 / rounds as f64,
+            barriers.get(rounds).map_or(0.0, |barrier| barrier.as_secs_f64() * 1e6),
             after.traffic.messages_sent - before.traffic.messages_sent,
             after.traffic.bytes_sent - before.traffic.bytes_sent,
             100.0 * share,

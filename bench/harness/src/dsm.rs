@@ -113,6 +113,7 @@ const LINES: [Line; 55] = [
     ("water-shm-threads", "2 kernel threads over this", "ratio", ">= 0.8"),
     ("sor-ordinary-shm", "figure 5, ordinary barrier, by shared memory", "ratio", ""),
     ("sor-single-shm", "the same with the single-read-write barrier", "ratio", ">= 1.8"),
+    ("sor-single-shm-barrier-us", "a barrier of it, median", "us", ""),
     ("sor-single-shm-share", "of its time spent noticing writes", "%", "<= 3"),
     ("water-hosts", "figure 4 on two hosts: sequential over this", "ratio", ""),
     ("sor-ordinary-hosts", "figure 5 on two hosts, ordinary barrier", "ratio", ""),
@@ -309,6 +310,7 @@ fn told(name: &str, output: &str) -> Result<Vec<(String, f64)>, String> {
         ("share", " % noticing writes"),
         ("threads", " times as fast as 2 kernel threads"),
         ("round-us", " us a round"),
+        ("barrier-us", " us a barrier"),
     ];
     let told = told.into_iter().filter_map(|(part, words)| {
         Some((format!("{name}-{part}"), number_before(&output, words)?))
