@@ -26,8 +26,13 @@ impl Client {
     }
 
     pub(crate) fn line(&mut self) -> String {
+        self.line_for("anything")
+    }
+
+    fn line_for(&mut self, asked: &str) -> String {
         let mut line = String::new();
-        self.reader.read_line(&mut line).unwrap();
+        let read = self.reader.read_line(&mut line);
+        read.unwrap_or_else(|error| panic!("no answer to {asked}: {error}"));
         line.trim_end().to_owned()
     }
 
@@ -35,7 +40,7 @@ impl Client {
     pub(crate) fn eval(&mut self, text: &str) -> String {
         self.send(&format!(r#"{{"do":"eval","text":"{text}"}}"#));
         loop {
-            let line = self.line();
+            let line = self.line_for(text);
             if !line.contains(r#""show":"output""#) {
                 return line;
             }
