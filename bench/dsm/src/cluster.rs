@@ -41,9 +41,9 @@ pub fn transports(nodes: u16) -> Vec<Tcp> {
 
 /// Runs `program` on each of so many nodes; what each came to. All pages are node 0's to begin with.
 pub fn on_nodes<T: Send>(nodes: u16, scheme: Scheme, program: impl Fn(Dsm) -> T + Sync) -> Vec<T> {
-    let page_managers = vec![NodeId(0); PAGES];
+    let regions = vec![NodeId(0); PAGES].into();
     let words_a_page = WORDS_A_PAGE as u32;
-    let layout = Layout { nodes, page_managers, words_a_page, locks: LOCKS, scheme };
+    let layout = Layout { nodes, regions, words_a_page, locks: LOCKS, scheme };
     thread::scope(|scope| {
         let running: Vec<_> = transports(nodes)
             .into_iter()

@@ -70,7 +70,7 @@ fn pages_of(
     let end = start.checked_add(bytes).filter(|end| start >= memory.start && *end <= memory.end);
     let end = end.ok_or_else(|| invalid("these bytes are not in shared memory"))?;
     let pages = (start - memory.start) / PAGE_BYTES..(end - memory.start).div_ceil(PAGE_BYTES);
-    Ok(pages.map(|page| PageId(page as u32)))
+    Ok(pages.map(|page| PageId(page as u64)))
 }
 
 #[unsafe(no_mangle)]

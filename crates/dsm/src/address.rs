@@ -6,11 +6,11 @@
 )]
 pub struct NodeId(pub u16);
 
-/// A page of shared memory, by its place in the region.
+/// A page of shared memory, by its place in the shared space of 64 bits: below 2^52.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
-pub struct PageId(pub u32);
+pub struct PageId(pub u64);
 
 /// A lock, by its number.
 #[derive(

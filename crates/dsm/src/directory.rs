@@ -14,8 +14,9 @@ pub(crate) struct Directory<T> {
     free: Vec<usize>,
 }
 
-fn number(page: PageId) -> PageNumber {
-    PageNumber::new(page.0.into()).expect("52 bits hold 32")
+/// None where there can be no such page.
+fn number(page: PageId) -> Option<PageNumber> {
+    PageNumber::new(page.0)
 }
 
 impl<T> Directory<T> {
@@ -25,7 +26,7 @@ impl<T> Directory<T> {
     }
 
     fn place(&self, page: PageId) -> Option<usize> {
-        self.table.lookup(number(page)).map(|found| found.frame.get() as usize)
+        self.table.lookup(number(page)?).map(|found| found.frame.get() as usize)
     }
 
     /// What is known of a page.
@@ -61,14 +62,15 @@ impl<T> Directory<T> {
         }
         self.slab[place] = Some(value);
         let frame = FrameNumber::new(place as u64).expect("43 bits hold what memory does");
-        let mapped = self.table.map(number(page), frame, Rights::NONE);
+        let number = number(page).expect("pages have numbers of 52 bits");
+        let mapped = self.table.map(number, frame, Rights::NONE);
         mapped.expect("it reaches all pages, and has nodes for 2^32 of them");
         place
     }
 
     /// Forgets a page; what was known of it.
     pub(crate) fn remove(&mut self, page: PageId) -> Option<T> {
-        let place = self.table.unmap(number(page))?.frame.get() as usize;
+        let place = self.table.unmap(number(page)?)?.frame.get() as usize;
         self.free.push(place);
         self.slab[place].take()
     }
@@ -77,7 +79,7 @@ impl<T> Directory<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, &T)> {
         let mut places = Vec::with_capacity(self.slab.len() - self.free.len());
         self.table.for_each(PageNumber::FIRST..=PageNumber::LAST, |page, found| {
-            places.push((PageId(page.get() as u32), found.frame.get() as usize));
+            places.push((PageId(page.get()), found.frame.get() as usize));
         });
         places.into_iter().filter_map(|(page, place)| Some((page, self.slab[place].as_ref()?)))
     }
@@ -107,15 +109,16 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Step {
-        Insert(u32, u8),
-        Add(u32),
-        Remove(u32),
+        Insert(u64, u8),
+        Add(u64),
+        Remove(u64),
         Clear,
     }
 
     /// Pages in islands, far apart, and at both ends.
-    fn page() -> impl Strategy<Value = u32> {
-        prop_oneof![0..20_u32, 1 << 20..(1 << 20) + 20_u32, u32::MAX - 20..=u32::MAX]
+    fn page() -> impl Strategy<Value = u64> {
+        const END: u64 = 1 << 52;
+        prop_oneof![0..20_u64, 1 << 20..(1 << 20) + 20_u64, END - 20..END]
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -127,7 +130,7 @@ mod tests {
         ]
     }
 
-    fn take(step: &Step, directory: &mut Directory<u8>, model: &mut BTreeMap<u32, u8>) {
+    fn take(step: &Step, directory: &mut Directory<u8>, model: &mut BTreeMap<u64, u8>) {
         match *step {
             Step::Insert(page, value) => {
                 directory.insert(PageId(page), value);
@@ -160,6 +163,8 @@ mod tests {
                 prop_assert_eq!(directory.get(PageId(page)), Some(&value));
                 prop_assert_eq!(directory.get_mut(PageId(page)).copied(), Some(value));
             }
+            prop_assert_eq!(directory.get(PageId(1 << 52)), None);
+            prop_assert_eq!(directory.remove(PageId(u64::MAX)), None);
         }
     }
 }

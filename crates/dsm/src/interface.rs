@@ -6,6 +6,7 @@ use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::lock::Mode;
 use crate::memory::Contents;
 use crate::message::{BarrierKind, Message, Move};
+use crate::region::Regions;
 use crate::wire::Nonsense;
 
 /// Who keeps what was written under a lock (Paper 3, §3).
@@ -22,8 +23,8 @@ pub enum Scheme {
 pub struct Layout {
     /// How many nodes.
     pub nodes: u16,
-    /// The manager of each page.
-    pub page_managers: Vec<NodeId>,
+    /// Where shared memory lies in its space, and the manager of each page.
+    pub regions: Regions,
     /// Words of a page.
     pub words_a_page: u32,
     /// How many locks; lock L is managed by node L modulo `nodes` until it is moved.

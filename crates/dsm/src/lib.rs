@@ -41,6 +41,7 @@ mod lock;
 mod memory;
 mod message;
 mod node;
+mod region;
 mod runtime;
 pub mod transport;
 pub mod watch;
@@ -56,6 +57,7 @@ pub use lock::Mode;
 pub use memory::{Absent, Contents};
 pub use message::{BarrierKind, Message, Move, Update};
 pub use node::Node;
+pub use region::Regions;
 pub use runtime::{
     Aside, Checked, Dsm, Error, Hand, Placement, Seat, Settings, SharedArray, SharedCell,
     Statistics,

@@ -131,14 +131,12 @@ impl Node {
     #[must_use]
     pub fn new(me: NodeId, layout: Layout) -> Self {
         assert!(
-            layout.page_managers.iter().all(|manager| manager.0 < layout.nodes),
+            layout.regions.iter().all(|(_, manager)| manager.0 < layout.nodes),
             "a page's manager is one of the nodes"
         );
-        let managers = layout.page_managers.iter().enumerate();
-        let managed = managers.filter(|(_, manager)| **manager == me);
-        let pages = (0..layout.page_managers.len() as u32).map(PageId);
-        let managed = managed.map(|(page, _)| PageId(page as u32));
-        let memory = Memory::new(pages, managed, layout.words_a_page);
+        let pages = layout.regions.iter().map(|(page, _)| page);
+        let managed = layout.regions.iter().filter(|(_, manager)| *manager == me);
+        let memory = Memory::new(pages, managed.map(|(page, _)| page), layout.words_a_page);
         Self {
             me,
             layout,
@@ -343,7 +341,7 @@ impl Node {
         let nodes = self.layout.nodes;
         let known = match subject {
             Subject::Lock(lock) => lock.0 < self.layout.locks,
-            Subject::Page(page) => (page.0 as usize) < self.layout.page_managers.len(),
+            Subject::Page(page) => self.layout.regions.has(page),
             Subject::Barrier => true,
             Subject::Node(node) => node.0 < nodes,
         };
@@ -449,7 +447,7 @@ impl Node {
     }
 
     fn page_manager(&self, page: PageId) -> NodeId {
-        self.layout.page_managers[page.0 as usize]
+        self.layout.regions.manager(page).expect("a page of the layout")
     }
 
     fn send(&mut self, to: NodeId, message: Message) {

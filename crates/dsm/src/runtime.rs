@@ -134,7 +134,7 @@ impl Dsm {
         detection: Option<Detection>,
         transport: Box<dyn Transport>,
     ) -> Result<Self, Error> {
-        let views = Arc::new(TwoViews::new(layout.page_managers.len() * PAGE_BYTES, None)?);
+        let views = Arc::new(TwoViews::new(layout.regions.pages() * PAGE_BYTES, None)?);
         let deadline = Duration::from_secs(10);
         Self::of(Running::start(me, layout, views, detection, transport, deadline, None)?)
     }
@@ -352,7 +352,8 @@ fn connect(
 fn layout(nodes: u16, pages: usize, locks: u32, scheme: crate::Scheme) -> Layout {
     let managers = (0..pages).map(|page| Placement::Cyclic.manager(page, pages, nodes));
     let words_a_page = WORDS_A_PAGE as u32;
-    Layout { nodes, page_managers: managers.collect(), words_a_page, locks, scheme }
+    let regions = managers.collect::<Vec<_>>().into();
+    Layout { nodes, regions, words_a_page, locks, scheme }
 }
 
 fn pages_of(settings: Settings) -> Result<usize, Error> {

@@ -240,14 +240,14 @@ impl Watch {
                 written.extend(self.detector.take_written(run.clone())?);
             }
             self.asked = Some(asked);
-            return Ok(written.into_iter().map(|page| PageId(page as u32)).collect());
+            return Ok(written.into_iter().map(|page| PageId(page as u64)).collect());
         }
         let mut written = core::mem::take(&mut self.faulted);
         // A page that was hidden or shown meanwhile has nothing to tell.
         written.retain(|&page| self.access[page] == Access::Written);
         written.sort_unstable();
         written.dedup();
-        let written: Vec<_> = written.into_iter().map(|page| PageId(page as u32)).collect();
+        let written: Vec<_> = written.into_iter().map(|page| PageId(page as u64)).collect();
         self.show(&written)?;
         Ok(written)
     }

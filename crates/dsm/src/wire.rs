@@ -7,7 +7,7 @@ use core::fmt;
 
 use crate::address::{LockId, NodeId, PageId};
 use crate::interface::Layout;
-use crate::message::{Message, Move};
+use crate::message::{Message, Move, Update};
 
 /// The version of everything that nodes tell each other.
 pub const VERSION: u16 = 3;
@@ -109,11 +109,12 @@ impl Known<'_> {
         }
     }
 
-    fn updates(&self, updates: &[crate::message::Update]) -> bool {
-        let known = |address: crate::address::Address| {
-            self.page(address.page) && address.word < self.0.words_a_page
-        };
-        updates.iter().all(|update| known(update.address) && counted(update.time))
+    fn updates(&self, updates: &[Update]) -> bool {
+        let one_page = |one: &Update, next: &Update| one.address.page == next.address.page;
+        let known =
+            |update: &Update| update.address.word < self.0.words_a_page && counted(update.time);
+        let mut of_pages = updates.chunk_by(one_page);
+        of_pages.all(|of_page| self.page(of_page[0].address.page) && of_page.iter().all(known))
     }
 
     fn moved(&self, asked: Move) -> bool {
@@ -124,7 +125,7 @@ impl Known<'_> {
     }
 
     fn page(&self, page: PageId) -> bool {
-        (page.0 as usize) < self.0.page_managers.len()
+        self.0.regions.has(page)
     }
 
     fn lock(&self, lock: LockId) -> bool {

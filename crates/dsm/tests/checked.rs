@@ -17,10 +17,10 @@ type Element = [u32; 3];
 
 /// Runs `program` on each of two nodes.
 fn on_nodes(program: impl Fn(Checked) + Sync) {
-    let page_managers = (0..16).map(|page| NodeId(page % 2)).collect();
+    let regions = (0..16).map(|page| NodeId(page % 2)).collect::<Vec<_>>().into();
     let words_a_page = WORDS_A_PAGE as u32;
     let scheme = Scheme::LogAtManager;
-    let layout = &Layout { nodes: 2, page_managers, words_a_page, locks: 4, scheme };
+    let layout = &Layout { nodes: 2, regions, words_a_page, locks: 4, scheme };
     thread::scope(|scope| {
         for (network, me) in Local::mesh(2).into_iter().zip(0..) {
             let program = &program;

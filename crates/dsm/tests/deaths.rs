@@ -102,9 +102,9 @@ fn work(dsm: &mut Dsm) -> Result<(), Error> {
 
 /// What each node came to, where `victim` may send so many messages; whether it had come to its last barrier.
 fn come_to(scheme: Scheme, victim: u16, sends_max: u64) -> (Vec<Result<(), Error>>, bool) {
-    let page_managers = (0..4).map(|page| NodeId(page % NODES)).collect();
+    let regions = (0..4).map(|page| NodeId(page % NODES)).collect::<Vec<_>>().into();
     let words_a_page = WORDS_A_PAGE as u32;
-    let layout = &Layout { nodes: NODES, page_managers, words_a_page, locks: 4, scheme };
+    let layout = &Layout { nodes: NODES, regions, words_a_page, locks: 4, scheme };
     let was_done = &AtomicBool::new(false);
     let program = move |me: u16, inner: Local| {
         let sends_max = if me == victim { sends_max } else { u64::MAX };

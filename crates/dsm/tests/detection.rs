@@ -23,11 +23,11 @@ struct Fetching {
 
 impl Faulting for Fetching {
     fn fault(&self, offset: usize) -> Answer {
-        let page = PageId((offset / PAGE_BYTES) as u32);
+        let page = PageId((offset / PAGE_BYTES) as u64);
         let mut watch = self.watch.lock().unwrap();
         match watch.fault(page).unwrap() {
             Fault::Absent => {
-                Pages::of(&self.views).put(page, &vec![page.0 + 100; PAGE_BYTES / 4]);
+                Pages::of(&self.views).put(page, &vec![page.0 as u32 + 100; PAGE_BYTES / 4]);
                 watch.show(&[page]).unwrap();
                 self.fetched.lock().unwrap().push(page);
             }
@@ -78,7 +78,7 @@ impl Memory {
         act(&mut self.state.watch.lock().unwrap())
     }
 
-    fn written(&self) -> Vec<u32> {
+    fn written(&self) -> Vec<u64> {
         self.watch(|watch| watch.take_written().unwrap()).into_iter().map(|page| page.0).collect()
     }
 }
@@ -97,7 +97,7 @@ fn reading_fetches_and_is_no_write() {
     all("reading_fetches_and_is_no_write", |memory| {
         assert_eq!((memory.read(3, 7), memory.read(3, 8), memory.read(5, 0)), (103, 103, 105));
         assert_eq!(*memory.state.fetched.lock().unwrap(), [PageId(3), PageId(5)]);
-        assert_eq!(memory.written(), [] as [u32; 0]);
+        assert_eq!(memory.written(), [] as [u64; 0]);
     });
 }
 
@@ -109,10 +109,10 @@ fn a_written_page_is_told_once_each_time_it_is_written() {
         memory.write(9, 0, 9);
         memory.read(4, 0);
         assert_eq!(memory.written(), [2, 9]);
-        assert_eq!(memory.written(), [] as [u32; 0]);
+        assert_eq!(memory.written(), [] as [u64; 0]);
         memory.write(2, 3, 9);
         memory.watch(|watch| watch.show(&[PageId(2), PageId(9)]).unwrap());
-        assert_eq!(memory.written(), [] as [u32; 0], "shown again, it begins anew");
+        assert_eq!(memory.written(), [] as [u64; 0], "shown again, it begins anew");
         memory.write(2, 3, 8);
         assert_eq!(memory.written(), [2]);
         assert_eq!((memory.read(2, 1), memory.read(2, 3), memory.read(2, 4)), (9, 8, 102));
@@ -147,7 +147,7 @@ fn a_hidden_page_is_fetched_again() {
     all("a_hidden_page_is_fetched_again", |memory| {
         memory.write(6, 0, 1);
         memory.watch(|watch| watch.hide(&[PageId(6)]).unwrap());
-        assert_eq!(memory.written(), [] as [u32; 0], "what was hidden has nothing to tell");
+        assert_eq!(memory.written(), [] as [u64; 0], "what was hidden has nothing to tell");
         assert_eq!(memory.read(6, 0), 106);
         assert_eq!(memory.state.fetched.lock().unwrap().len(), 2);
     });
@@ -160,7 +160,7 @@ fn an_open_page_is_written_unnoted_until_it_is_shown() {
         memory.watch(|watch| watch.open(&[PageId(7), PageId(8)]).unwrap());
         memory.write(7, 0, 1);
         memory.write(8, 0, 2);
-        assert_eq!(memory.written(), [] as [u32; 0]);
+        assert_eq!(memory.written(), [] as [u64; 0]);
         assert_eq!(*memory.state.noted.lock().unwrap(), 0, "no fault");
         memory.watch(|watch| watch.show(&[PageId(7), PageId(8)]).unwrap());
         memory.write(8, 0, 3);
@@ -237,22 +237,22 @@ proptest! {
                         prop_assert_eq!(memory.read(*page, 1), value);
                     }
                     Step::Show(pages) => {
-                        let pages: Vec<_> = pages.iter().map(|page| PageId(*page as u32)).collect();
+                        let pages: Vec<_> = pages.iter().map(|page| PageId(*page as u64)).collect();
                         memory.watch(|watch| watch.show(&pages).unwrap());
                         pages.iter().for_each(|page| model[page.0 as usize] = Some((true, false)));
                     }
                     Step::Hide(page) => {
-                        memory.watch(|watch| watch.hide(&[PageId(*page as u32)]).unwrap());
+                        memory.watch(|watch| watch.hide(&[PageId(*page as u64)]).unwrap());
                         model[*page] = None;
                     }
                     Step::Open(page) => {
-                        memory.watch(|watch| watch.open(&[PageId(*page as u32)]).unwrap());
+                        memory.watch(|watch| watch.open(&[PageId(*page as u64)]).unwrap());
                         model[*page] = Some((false, false));
                     }
                     Step::Ask => {
-                        let expected: Vec<u32> = (0..PAGES)
+                        let expected: Vec<u64> = (0..PAGES)
                             .filter(|page| model[*page] == Some((true, true)))
-                            .map(|page| page as u32)
+                            .map(|page| page as u64)
                             .collect();
                         prop_assert_eq!(memory.written(), expected);
                         for state in model.iter_mut().filter(|state| **state == Some((true, true))) {

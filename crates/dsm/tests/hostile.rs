@@ -9,7 +9,7 @@ use kyocho_dsm::{
 use proptest::prelude::*;
 
 const NODES: u16 = 3;
-const PAGES: u32 = 3;
+const PAGES: u64 = 3;
 const LOCKS: u32 = 3;
 const WORDS: u32 = 4;
 const TAKE: Call = Call::Acquire(LockId(0), Mode::Exclusive, Patience::Wait);
@@ -17,8 +17,8 @@ const CROSS: Call = Call::Barrier(BarrierKind::Ordinary);
 
 /// Node `me` of three; each manages a page and a lock of its own rank, and node 0 barriers.
 fn node(me: u16, scheme: Scheme) -> Node {
-    let page_managers = (0..PAGES as u16).map(NodeId).collect();
-    let layout = Layout { nodes: NODES, page_managers, words_a_page: WORDS, locks: LOCKS, scheme };
+    let regions = (0..PAGES as u16).map(NodeId).collect::<Vec<_>>().into();
+    let layout = Layout { nodes: NODES, regions, words_a_page: WORDS, locks: LOCKS, scheme };
     Node::new(NodeId(me), layout)
 }
 
@@ -88,7 +88,7 @@ fn go(moves: Vec<Move>) -> Message {
     }
 }
 
-fn update(page: u32) -> Update {
+fn update(page: u64) -> Update {
     Update { address: Address { page: PageId(page), word: 1 }, time: 1, value: 9 }
 }
 

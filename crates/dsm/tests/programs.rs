@@ -21,8 +21,8 @@ use permitted::permitted;
 const LOCK: LockId = LockId(1);
 
 fn layout(nodes: u16, scheme: Scheme) -> Layout {
-    let page_managers = (0..64).map(|page| NodeId(page % nodes)).collect();
-    Layout { nodes, page_managers, words_a_page: WORDS_A_PAGE as u32, locks: 8, scheme }
+    let regions = (0..64).map(|page| NodeId(page % nodes)).collect::<Vec<_>>().into();
+    Layout { nodes, regions, words_a_page: WORDS_A_PAGE as u32, locks: 8, scheme }
 }
 
 fn tcp(nodes: u16) -> Vec<Box<dyn Transport>> {

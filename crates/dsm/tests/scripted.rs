@@ -25,7 +25,7 @@ const PAGE: PageId = PageId(0);
 fn layout(nodes: u16) -> Layout {
     Layout {
         nodes,
-        page_managers: vec![NodeId(0)],
+        regions: vec![NodeId(0)].into(),
         words_a_page: WORDS_A_PAGE as u32,
         locks: 8,
         scheme: Scheme::LogAtManager,

@@ -24,8 +24,8 @@ const THREADS: u16 = 3;
 const SCHEMES: [Scheme; 2] = [Scheme::LogAtManager, Scheme::LogAtLastHolder];
 
 fn layout(nodes: u16, scheme: Scheme) -> Layout {
-    let page_managers = (0..512).map(|page| NodeId(page % nodes)).collect();
-    Layout { nodes, page_managers, words_a_page: WORDS_A_PAGE as u32, locks: 8, scheme }
+    let regions = (0..512).map(|page| NodeId(page % nodes)).collect::<Vec<_>>().into();
+    Layout { nodes, regions, words_a_page: WORDS_A_PAGE as u32, locks: 8, scheme }
 }
 
 /// Runs `program` on each of two nodes.

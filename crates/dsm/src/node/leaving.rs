@@ -3,8 +3,10 @@
 //! The last barrier of one is the last of all; a program whose nodes cross different numbers of them is wrong, and ends by an error instead of
 //! a wait. `Left` is a message of the epoch behind the barrier: who has not crossed that yet keeps it until it has.
 
+use std::collections::BTreeSet;
+
 use super::{End, Loss, Node};
-use crate::address::{LockId, NodeId};
+use crate::address::{LockId, NodeId, PageId};
 use crate::interface::{Call, Subject};
 use crate::message::Message;
 
@@ -43,8 +45,9 @@ impl Node {
             self.serve(lock);
         }
         if self.crossed {
-            let managers = self.layout.page_managers.clone();
-            self.give_up_ahead(|page| managers[page.0 as usize] == peer);
+            let of_peer = |page: &PageId| self.page_manager(*page) == peer;
+            let lost: BTreeSet<PageId> = self.ahead.iter().copied().filter(of_peer).collect();
+            self.give_up_ahead(|page| lost.contains(&page));
             self.leave_barrier();
         }
         // A barrier that is crossed is none: only pages are missing.

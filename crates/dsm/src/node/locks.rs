@@ -45,8 +45,7 @@ impl Node {
         let updates = match self.layout.scheme {
             Scheme::LogAtManager => held.writes.into_values().collect(),
             Scheme::LogAtLastHolder => {
-                let updates_max =
-                    self.layout.page_managers.len() * self.layout.words_a_page as usize;
+                let updates_max = self.layout.regions.pages() * self.layout.words_a_page as usize;
                 let writes = held.writes.into_values();
                 self.logs.entry(lock).or_default().append(writes, updates_max);
                 Vec::new()

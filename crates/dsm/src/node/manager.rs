@@ -204,7 +204,7 @@ impl Node {
             match *asked {
                 Move::Lock(lock, to) => drop(self.moved_locks.insert(lock, to)),
                 Move::Page(page, to) if self.page_manager(page) != to => {
-                    self.layout.page_managers[page.0 as usize] = to;
+                    self.layout.regions.set_manager(page, to);
                     self.unfollow(page);
                 }
                 Move::Page(..) => {}

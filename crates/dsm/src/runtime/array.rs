@@ -90,7 +90,7 @@ impl<T: Pod> SharedArray<T> {
         let end = self.offset + elements.end * size_of::<T>();
         let pages = first / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
         let pages = if elements.is_empty() { 0..0 } else { pages };
-        pages.map(|page| PageId(page as u32)).collect()
+        pages.map(|page| PageId(page as u64)).collect()
     }
 
     /// The words of shared memory that one element is.

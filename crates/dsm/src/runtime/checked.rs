@@ -217,7 +217,7 @@ fn parts(words: Range<usize>) -> impl Iterator<Item = (PageId, usize, Range<usiz
         let end = words.end.min((page + 1) * WORDS_A_PAGE);
         let part = at - words.start..end - words.start;
         at = end;
-        (!part.is_empty()).then_some((PageId(page as u32), inside, part))
+        (!part.is_empty()).then_some((PageId(page as u64), inside, part))
     })
 }
 

@@ -93,7 +93,7 @@ impl Core {
         let state = State {
             node,
             watch,
-            usual: Usual::default(),
+            usual: Usual::new(),
             returned: BTreeMap::new(),
             receiving: None,
             calls: 0,
@@ -352,7 +352,7 @@ impl Core {
 
 impl Faulting for Core {
     fn fault(&self, offset: usize) -> Answer {
-        let page = PageId((offset / PAGE_BYTES) as u32);
+        let page = PageId((offset / PAGE_BYTES) as u64);
         let why = match self.answer(page) {
             Ok(Ok(_)) => return Answer::Again,
             Ok(Err(why)) => why.to_string(),

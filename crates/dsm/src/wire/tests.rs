@@ -9,7 +9,7 @@ use proptest::prelude::*;
 fn layout() -> Layout {
     Layout {
         nodes: 4,
-        page_managers: vec![NodeId(0); 8],
+        regions: vec![NodeId(0); 8].into(),
         words_a_page: WORDS_A_PAGE as u32,
         locks: 16,
         scheme: Scheme::LogAtManager,
@@ -17,7 +17,7 @@ fn layout() -> Layout {
 }
 
 fn page() -> impl Strategy<Value = PageId> {
-    (0..8_u32).prop_map(PageId)
+    (0..8_u64).prop_map(PageId)
 }
 
 fn count() -> core::ops::Range<u64> {
@@ -166,4 +166,12 @@ fn neighbouring_words_travel_together_and_empty_pages_for_nothing() {
     assert!(encode(0, &message).len() < 1000 * 4 + 16);
     let page = Message::Page(PageId(0), vec![0; WORDS_A_PAGE].into());
     assert!(encode(0, &page).len() < 8);
+}
+
+#[test]
+fn a_page_takes_as_many_bytes_as_its_number_needs() {
+    // The sender's epoch, which message, the page, and 0.
+    for (page, bytes) in [(127, 1), (128, 2), (1 << 33, 5), ((1 << 52) - 1, 8)] {
+        assert_eq!(encode(0, &Message::Fetch(PageId(page), 0)).len(), 3 + bytes, "{page}");
+    }
 }

@@ -89,7 +89,7 @@ impl Program {
     }
 
     fn phase(&mut self, random: &mut Random) {
-        let pages = self.page_managers.len() as u32;
+        let pages = self.page_managers.len() as u64;
         let words =
             (0..pages).flat_map(|page| (0..WORDS_A_PAGE).map(move |word| (PageId(page), word)));
         let roles: BTreeMap<Address, Role> = words
@@ -133,7 +133,7 @@ impl Program {
         if random.percent(50) {
             return Move::Lock(self.some_lock(random), self.some_node(random));
         }
-        let page = PageId(random.below(self.page_managers.len() as u64) as u32);
+        let page = PageId(random.below(self.page_managers.len() as u64));
         Move::Page(page, self.some_node(random))
     }
 

@@ -117,10 +117,10 @@ impl World {
         mutant: Mutant,
     ) -> Self {
         assert!(program.processes.is_multiple_of(threads), "nodes have equally many threads");
-        let managers = program.page_managers.iter();
+        let managers = program.page_managers.iter().map(|process| NodeId(process.0 / threads));
         let layout = Layout {
             nodes: program.processes / threads,
-            page_managers: managers.map(|process| NodeId(process.0 / threads)).collect(),
+            regions: managers.collect::<Vec<_>>().into(),
             words_a_page: WORDS_A_PAGE,
             locks: program.locks,
             scheme,

@@ -29,7 +29,7 @@ impl Cluster {
     pub(crate) fn new(scheme: Scheme) -> Self {
         let layout = Layout {
             nodes: 3,
-            page_managers: vec![NodeId(0); 2],
+            regions: vec![NodeId(0); 2].into(),
             words_a_page: 4,
             locks: 3,
             scheme,

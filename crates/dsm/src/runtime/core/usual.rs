@@ -4,6 +4,7 @@
 //! what it was. Few pages at a time, as each call that ends an interval compares all of them.
 
 use crate::address::PageId;
+use crate::directory::Directory;
 
 /// Pages that are compared each time, at most.
 const PAGES_MAX: usize = 8;
@@ -22,15 +23,20 @@ struct History {
 }
 
 /// The pages that are compared each time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Usual {
     intervals: u32,
-    histories: Vec<History>,
+    histories: Directory<History>,
     /// And for how many intervals each was not written to.
     pages: Vec<(PageId, u8)>,
 }
 
 impl Usual {
+    /// No page is.
+    pub(super) fn new() -> Self {
+        Self { intervals: 0, histories: Directory::new(), pages: Vec::new() }
+    }
+
     /// Begins another interval; the pages that are to be compared now, and those of them that are to be watched again first.
     pub(super) fn begin(&mut self) -> (Vec<PageId>, Vec<PageId>) {
         self.intervals = self.intervals.wrapping_add(1);
@@ -47,11 +53,7 @@ impl Usual {
                 self.compared(page, true);
                 continue;
             }
-            let place = page.0 as usize;
-            if self.histories.len() <= place {
-                self.histories.resize(place + 1, History::default());
-            }
-            let history = &mut self.histories[place];
+            let history = self.histories.entry(page, History::default);
             let near = self.intervals.wrapping_sub(history.last) <= NEAR;
             history.row = if near { history.row.saturating_add(1) } else { 1 };
             history.last = self.intervals;
@@ -98,14 +100,14 @@ mod tests {
     #[test]
     fn a_page_is_usual_that_is_written_to_often_enough_in_a_row() {
         let page = PageId(3);
-        assert!(!written(&mut Usual::default(), page, ROW - 1, 1));
-        assert!(written(&mut Usual::default(), page, ROW, NEAR));
-        assert!(!written(&mut Usual::default(), page, 20, NEAR + 1));
+        assert!(!written(&mut Usual::new(), page, ROW - 1, 1));
+        assert!(written(&mut Usual::new(), page, ROW, NEAR));
+        assert!(!written(&mut Usual::new(), page, 20, NEAR + 1));
     }
 
     #[test]
     fn one_that_is_idle_for_long_is_watched_again_and_compared_once_more() {
-        let (mut usual, page) = (Usual::default(), PageId(0));
+        let (mut usual, page) = (Usual::new(), PageId(0));
         assert!(written(&mut usual, page, ROW, 1));
         for interval in 0..3 * IDLE_MAX {
             assert_eq!(usual.begin(), (vec![page], vec![]), "written to until {interval}");
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn there_are_not_more_than_can_be_compared_each_time() {
-        let mut usual = Usual::default();
+        let mut usual = Usual::new();
         let pages: Vec<_> = (0..100).map(PageId).collect();
         for _ in 0..ROW {
             drop(usual.begin());
