@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::address::{LockId, NodeId, PageId};
 use crate::message::{BarrierKind, Message, Move};
+use crate::region::RegionPlan;
+use crate::region::discord::{self, Hindrance};
 
 /// What nodes brought to the barrier of one epoch.
 #[derive(Debug, Default)]
@@ -14,16 +16,28 @@ pub(crate) struct Gathering {
     held: Vec<(LockId, NodeId)>,
     moves: Vec<(NodeId, Move)>,
     single_read_write: usize,
+    /// Who makes which region, and what hinders it.
+    regions: Vec<(NodeId, RegionPlan, Option<Hindrance>)>,
 }
 
 impl Gathering {
-    /// Takes one node's arrival in; the message for all when it was the last of `nodes`.
+    /// Takes in what region a node makes at this barrier.
+    pub(crate) fn make(&mut self, from: NodeId, plan: RegionPlan, hindrance: Option<Hindrance>) {
+        self.regions.push((from, plan, hindrance));
+    }
+
+    /// Whether a node makes one.
+    pub(crate) fn makes(&self, node: NodeId) -> bool {
+        self.regions.iter().any(|(by, ..)| *by == node)
+    }
+
+    /// Takes one node's arrival in; the messages for all when it was the last of `nodes`.
     pub(crate) fn arrive(
         &mut self,
         from: NodeId,
         arrival: Arrival,
-        nodes: usize,
-    ) -> Option<Message> {
+        nodes: u16,
+    ) -> Option<Vec<Message>> {
         self.arrived.insert(from);
         self.time = self.time.max(arrival.time);
         for page in arrival.written {
@@ -32,7 +46,12 @@ impl Gathering {
         self.held.extend(arrival.held.into_iter().map(|lock| (lock, from)));
         self.moves.extend(arrival.moves.into_iter().map(|asked| (from, asked)));
         self.single_read_write += usize::from(arrival.kind == BarrierKind::SingleReadWrite);
-        (self.arrived.len() == nodes).then(|| core::mem::take(self).go(nodes))
+        if self.arrived.len() < usize::from(nodes) {
+            return None;
+        }
+        let refuse = discord::find(&self.regions, nodes).map(Message::Refuse);
+        let go = core::mem::take(self).go(nodes.into());
+        Some(refuse.into_iter().chain([go]).collect())
     }
 
     /// Whether a node is there already.

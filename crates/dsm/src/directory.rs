@@ -90,14 +90,6 @@ impl<T> Directory<T> {
     }
 }
 
-impl<T> FromIterator<(PageId, T)> for Directory<T> {
-    fn from_iter<I: IntoIterator<Item = (PageId, T)>>(pages: I) -> Self {
-        let mut directory = Self::new();
-        pages.into_iter().for_each(|(page, value)| directory.insert(page, value));
-        directory
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -6,7 +6,8 @@ use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::lock::Mode;
 use crate::memory::Contents;
 use crate::message::{BarrierKind, Message, Move};
-use crate::region::Regions;
+use crate::region::discord::{Discord, Hindrance};
+use crate::region::{Misplaced, RegionPlan, Regions};
 use crate::wire::Nonsense;
 
 /// Who keeps what was written under a lock (Paper 3, §3).
@@ -66,6 +67,8 @@ pub enum Call {
     Signal(LockId, ConditionId, Who),
     /// Waits for all nodes.
     Barrier(BarrierKind),
+    /// Waits for all nodes, which make this region with it; where something hinders one, none has it. The caller has room for it.
+    Region(RegionPlan, Option<Hindrance>),
     /// Moves a manager at the next barrier.
     Move(Move),
     /// Brings a page that a read or a write missed.
@@ -83,8 +86,13 @@ impl Call {
             | Self::Signal(lock, ..)
             | Self::Move(Move::Lock(lock, _)) => Subject::Lock(lock),
             Self::Move(Move::Page(page, _)) | Self::Fetch(page) => Subject::Page(page),
-            Self::Barrier(_) => Subject::Barrier,
+            Self::Barrier(_) | Self::Region(..) => Subject::Barrier,
         }
+    }
+
+    /// Whether it waits for all nodes.
+    pub(crate) fn is_barrier(self) -> bool {
+        matches!(self, Self::Barrier(_) | Self::Region(..))
     }
 }
 
@@ -189,6 +197,10 @@ pub enum DsmError {
     NotHeld(LockId),
     /// A lock that it holds already.
     AlreadyHeld(LockId),
+    /// There cannot be such a region.
+    Misplaced(RegionPlan, Misplaced),
+    /// Not all nodes have made the same region at the barrier that was crossed: nobody has it, and the program can go on.
+    Discord(Discord),
     /// A call has not returned: the thread's last one, or one of any thread where all must stand still, as at a barrier.
     CallOutstanding,
     /// A node is dead; this was waited for, or asked for afterwards. What is in local copies can still be read and saved.
@@ -205,6 +217,8 @@ impl fmt::Display for DsmError {
             Self::OutOfRange(subject) => write!(f, "{subject} is outside of the layout"),
             Self::NotHeld(LockId(lock)) => write!(f, "lock {lock} is not held: acquire it first"),
             Self::AlreadyHeld(LockId(lock)) => write!(f, "lock {lock} is held already"),
+            Self::Misplaced(plan, why) => write!(f, "there cannot be {plan}: {why}"),
+            Self::Discord(why) => why.fmt(f),
             Self::CallOutstanding => write!(f, "a call of this node has not returned"),
             Self::PeerLost(NodeId(node), subject) => {
                 write!(f, "node {node} is dead: {subject} cannot be had; save and exit")

@@ -57,8 +57,8 @@ pub use lock::Mode;
 pub use memory::{Absent, Contents};
 pub use message::{BarrierKind, Message, Move, Update};
 pub use node::Node;
-pub use region::Regions;
+pub use region::discord::{Discord, Hindrance, Instead};
+pub use region::{Misplaced, PAGES_MAX, Placement, REGIONS_MAX, RegionPlan, Regions};
 pub use runtime::{
-    Aside, Checked, Dsm, Error, Hand, Placement, Seat, Settings, SharedArray, SharedCell,
-    Statistics,
+    Aside, Checked, Dsm, Error, Hand, Seat, Settings, SharedArray, SharedCell, Statistics,
 };

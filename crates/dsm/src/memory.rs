@@ -10,10 +10,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::address::{Address, PageId};
+use crate::address::{Address, NodeId, PageId};
 use crate::directory::Directory;
 use crate::interface::Action;
 use crate::message::Update;
+use crate::region::RegionPlan;
 use crate::words::Words;
 
 /// The words of a page.
@@ -43,6 +44,8 @@ fn differing(
 /// The shared memory that one node sees.
 #[derive(Debug)]
 pub(crate) struct Memory {
+    /// What pages are that were never written.
+    zeroed: Contents,
     copies: Directory<Contents>,
     masters: Directory<Contents>,
     owned: BTreeSet<PageId>,
@@ -65,25 +68,39 @@ enum Changed {
 }
 
 impl Memory {
-    /// Zeroed copies of all pages, as nobody has written yet, and masters of those that the node manages.
-    pub(crate) fn new(
-        pages: impl Iterator<Item = PageId>,
-        managed: impl Iterator<Item = PageId>,
-        words_a_page: u32,
-    ) -> Self {
-        let zeroed: Contents = vec![0; words_a_page as usize].into();
-        let zeroes = |page| (page, zeroed.clone());
-        let masters = managed.map(zeroes).collect();
+    /// No pages; those that are added have so many words.
+    pub(crate) fn new(words_a_page: u32) -> Self {
         Self {
-            copies: pages.map(zeroes).collect(),
+            zeroed: vec![0; words_a_page as usize].into(),
+            copies: Directory::new(),
+            masters: Directory::new(),
             changed: BTreeMap::new(),
-            masters,
             owned: BTreeSet::new(),
             dirty: Vec::new(),
             whole: BTreeMap::new(),
             last: BTreeMap::new(),
             latest: Words::new(words_a_page),
         }
+    }
+
+    /// Adds zeroed copies of pages, as nobody has written yet, and masters of those that this node manages.
+    pub(crate) fn add(&mut self, pages: impl Iterator<Item = (PageId, NodeId)>, me: NodeId) {
+        for (page, manager) in pages {
+            self.copies.insert(page, self.zeroed.clone());
+            if manager == me {
+                self.masters.insert(page, self.zeroed.clone());
+            }
+        }
+    }
+
+    /// Takes the pages of a region away, which nobody has seen.
+    pub(crate) fn forget(&mut self, plan: &RegionPlan) {
+        for page in (plan.first.0..plan.first.0 + plan.pages).map(PageId) {
+            self.copies.remove(page);
+            self.masters.remove(page);
+        }
+        self.owned.retain(|page| !plan.has(*page));
+        self.changed.retain(|page, _| !plan.has(*page));
     }
 
     /// The copy of a page.
@@ -289,13 +306,14 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::Memory;
-    use crate::address::PageId;
+    use crate::address::{NodeId, PageId};
     use crate::interface::Action;
 
     #[test]
     fn a_page_is_shown_anew_where_its_master_is_another_than_what_is_seen() {
         let pages = || [PageId(0), PageId(1)].into_iter();
-        let mut memory = Memory::new(pages(), pages(), 2);
+        let (mut memory, me) = (Memory::new(2), NodeId(0));
+        memory.add(pages().map(|page| (page, me)), me);
         memory.take_master(PageId(1), [0, 1].into());
         pages().for_each(|page| memory.refresh(page));
         assert_eq!(memory.take_changed(), [Action::Show(PageId(1), [0, 1].into())]);

@@ -11,6 +11,9 @@
 //!   all ── Arrive ──> node 0 ── Go ──> all                     A <── Page ── manager (also unasked, as was agreed)
 //!   old manager ── Master ──> new manager of a page
 //!
+//! a region                                                   no region, where one node makes another
+//!   all ── Region ─ Arrive ──> node 0 ── Go ──> all            all ── Region ─ Arrive ──> node 0 ── Refuse ─ Go ──> all
+//!
 //! the last barrier                                           a node that needs one that has left
 //!   who has crossed it ── Left ──> all                         ── Stranded ──> all
 //! ```
@@ -20,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::lock::Mode;
 use crate::memory::Contents;
+use crate::region::RegionPlan;
+use crate::region::discord::{Discord, Hindrance};
 use crate::wire;
 
 /// A write: the value of a word, and when it was made.
@@ -40,6 +45,16 @@ pub enum Move {
     Lock(LockId, NodeId),
     /// Of a page.
     Page(PageId, NodeId),
+}
+
+impl Move {
+    /// The page, if it is of one.
+    pub(crate) fn page(self) -> Option<PageId> {
+        match self {
+            Self::Page(page, _) => Some(page),
+            Self::Lock(..) => None,
+        }
+    }
 }
 
 /// How a barrier treats pages that one node alone wrote to.
@@ -165,6 +180,10 @@ pub enum Message {
     Left,
     /// The sender cannot go on without this node, which has left.
     Stranded(NodeId),
+    /// Right before `Arrive`: the sender makes this region at the barrier, or would, but for something.
+    Region(RegionPlan, Option<Hindrance>),
+    /// Right before `Go`: nobody makes a region at this barrier, as not all made the same.
+    Refuse(Discord),
 }
 
 /// When a message is to be looked at by who gets it.
@@ -180,7 +199,9 @@ impl Message {
     /// When its receiver needs it: what is for the barrier, not before that.
     pub(crate) fn urgency(&self) -> Urgency {
         match self {
-            Self::Flush(_) | Self::Arrive { .. } | Self::Master(..) => Urgency::WhenWaiting,
+            Self::Flush(_) | Self::Region(..) | Self::Arrive { .. } | Self::Master(..) => {
+                Urgency::WhenWaiting
+            }
             _ => Urgency::Now,
         }
     }
@@ -205,6 +226,8 @@ impl Message {
             Self::Lost(_) => "Lost",
             Self::Left => "Left",
             Self::Stranded(_) => "Stranded",
+            Self::Region(..) => "Region",
+            Self::Refuse(_) => "Refuse",
         }
     }
 }

@@ -12,6 +12,7 @@ mod locks;
 mod loss;
 mod manager;
 mod pages;
+mod regions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -21,6 +22,8 @@ use crate::interface::{Action, Breach, Call, DsmError, Event, Layout, Outcome, S
 use crate::lock::{History, Lock, Mode};
 use crate::memory::{Absent, Contents, Memory};
 use crate::message::{BarrierKind, Message, Move, Update};
+use crate::region::discord::Discord;
+use crate::region::{Placement, RegionPlan};
 use loss::{End, Loss};
 use pages::Used;
 
@@ -95,6 +98,10 @@ pub struct Node {
     gathering: Gathering,
     flushed: BTreeMap<NodeId, Vec<Update>>,
     masters: BTreeMap<PageId, Contents>,
+    /// A region that is here, while nobody has said whether it is everywhere.
+    founding: Option<RegionPlan>,
+    /// Why none is made at this barrier.
+    refused: Option<Discord>,
     /// Writers whose updates, and pages whose masters, must come before the epoch ends; after [`Message::Go`].
     ending: Option<Ending>,
     /// Messages of the next epoch, and those that waited for this one.
@@ -134,9 +141,8 @@ impl Node {
             layout.regions.iter().all(|(_, manager)| manager.0 < layout.nodes),
             "a page's manager is one of the nodes"
         );
-        let pages = layout.regions.iter().map(|(page, _)| page);
-        let managed = layout.regions.iter().filter(|(_, manager)| *manager == me);
-        let memory = Memory::new(pages, managed.map(|(page, _)| page), layout.words_a_page);
+        let mut memory = Memory::new(layout.words_a_page);
+        memory.add(layout.regions.iter(), me);
         Self {
             me,
             layout,
@@ -163,6 +169,8 @@ impl Node {
             gathering: Gathering::default(),
             flushed: BTreeMap::new(),
             masters: BTreeMap::new(),
+            founding: None,
+            refused: None,
             ending: None,
             early: VecDeque::new(),
             begun: VecDeque::new(),
@@ -234,6 +242,12 @@ impl Node {
         if !self.memory.is_owned(page) {
             self.touched.insert(page);
         }
+    }
+
+    /// What the nodes agree on.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// How many barriers this node has passed.
@@ -317,6 +331,7 @@ impl Node {
                 self.done(thread, Outcome::Done);
             }
             Call::Barrier(kind) => self.arrive(kind),
+            Call::Region(plan, hindrance) => self.found(plan, hindrance),
             Call::Move(asked) => {
                 self.moves.push(asked);
                 self.done(thread, Outcome::Done);
@@ -333,7 +348,7 @@ impl Node {
 
     /// Whether a call can be begun.
     fn check(&self, thread: ThreadId, call: Call) -> Result<(), DsmError> {
-        let all_must_stand = matches!(call, Call::Barrier(_)) && !self.waiting.is_empty();
+        let all_must_stand = call.is_barrier() && !self.waiting.is_empty();
         if all_must_stand || self.is_at_barrier() || self.is_waiting(thread) {
             return Err(DsmError::CallOutstanding);
         }
@@ -348,10 +363,17 @@ impl Node {
         if !known {
             return Err(DsmError::OutOfRange(subject));
         }
-        if let Call::Move(Move::Lock(_, to) | Move::Page(_, to)) = call
-            && to.0 >= nodes
-        {
-            return Err(DsmError::OutOfRange(Subject::Node(to)));
+        let named = match call {
+            Call::Move(Move::Lock(_, to) | Move::Page(_, to)) => Some(to),
+            Call::Region(RegionPlan { placement: Placement::On(node), .. }, _) => Some(node),
+            _ => None,
+        };
+        if let Some(node) = named.filter(|node| node.0 >= nodes) {
+            return Err(DsmError::OutOfRange(Subject::Node(node)));
+        }
+        if let Call::Region(plan, None) = call {
+            let misplaced = |why| DsmError::Misplaced(plan, why);
+            self.layout.regions.check(&plan).map_err(misplaced)?;
         }
         if let Some(lost) = self.lost {
             return Err(lost.of(subject));
@@ -381,10 +403,11 @@ impl Node {
     }
 
     /// Lets all threads go on whose calls are so.
-    fn all_done(&mut self, is_so: impl Fn(Call) -> bool) {
-        let waiting = self.waiting.iter().filter(|(_, waiting)| is_so(waiting.call));
-        let threads: Vec<_> = waiting.map(|(thread, _)| *thread).collect();
-        threads.into_iter().for_each(|thread| self.done(thread, Outcome::Done));
+    fn all_return(&mut self, is_so: impl Fn(Call) -> bool, result: Result<Outcome, DsmError>) {
+        let over = self.waiting.iter().filter(|(_, waiting)| is_so(waiting.call));
+        let threads: Vec<_> = over.map(|(thread, _)| *thread).collect();
+        self.waiting.retain(|thread, _| !threads.contains(thread));
+        self.actions.extend(threads.into_iter().map(|thread| Action::Return(thread, result)));
     }
 
     /// Ends an interval: what was written in it belongs to this epoch, and to the locks held.

@@ -9,13 +9,119 @@
 //! A look-up is by region, of which there are few: binary search, one comparison where there is one. What lies between regions costs
 //! nothing.
 
+pub(crate) mod discord;
+
+use core::fmt;
+use core::ops::Range;
+
+use kyocho_sys::memory::PAGE_BYTES;
+use serde::{Deserialize, Serialize};
+
 use crate::address::{NodeId, PageId};
+
+/// Pages are numbered below: the shared space has 2^64 bytes.
+pub const PAGES_MAX: u64 = 1 << 52;
+
+/// Regions of a program at most.
+pub const REGIONS_MAX: usize = 1024;
+
+/// The managers of the pages of a region or an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Placement {
+    /// One node manages all.
+    On(NodeId),
+    /// Each node manages an equal part of consecutive pages, in the order of ranks: for data that is divided.
+    Blocks,
+    /// The pages go round.
+    Cyclic,
+}
+
+impl Placement {
+    /// The manager of page `index` of `pages`, among `nodes`.
+    pub(crate) fn manager(self, index: usize, pages: usize, nodes: u16) -> NodeId {
+        let nodes_count = usize::from(nodes);
+        match self {
+            Self::On(node) => node,
+            Self::Blocks => NodeId((index * nodes_count / pages) as u16),
+            Self::Cyclic => NodeId((index % nodes_count) as u16),
+        }
+    }
+}
+
+/// What a region is to be: the same on all nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionPlan {
+    /// Its first page.
+    pub first: PageId,
+    /// How many pages.
+    pub pages: u64,
+    /// Who manages them at first.
+    pub placement: Placement,
+}
+
+impl RegionPlan {
+    /// Its pages by number, where it lies in the shared space.
+    fn numbers(&self) -> Option<Range<u64>> {
+        let end = self.first.0.checked_add(self.pages).filter(|end| *end <= PAGES_MAX)?;
+        Some(self.first.0..end).filter(|numbers| !numbers.is_empty())
+    }
+
+    /// Whether it is one that some node could make, among so many.
+    pub(crate) fn is_possible(&self, nodes: u16) -> bool {
+        let placed = !matches!(self.placement, Placement::On(node) if node.0 >= nodes);
+        placed && self.numbers().is_some()
+    }
+
+    /// Whether a page lies in it.
+    pub(crate) fn has(&self, page: PageId) -> bool {
+        page.0.checked_sub(self.first.0).is_some_and(|place| place < self.pages)
+    }
+}
+
+impl fmt::Display for RegionPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = |pages: u64| u128::from(pages) * PAGE_BYTES as u128;
+        let (first, pages, placement) = (bytes(self.first.0), bytes(self.pages), self.placement);
+        write!(f, "a region of {pages} bytes at {first:#x} ({placement:?})")
+    }
+}
+
+/// Why there cannot be such a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Misplaced {
+    /// It has no pages.
+    Empty,
+    /// It ends behind the shared space of 2^64 bytes.
+    Beyond,
+    /// It has a page that another region has.
+    Overlap,
+    /// There are [`REGIONS_MAX`] regions.
+    TooMany,
+}
+
+impl fmt::Display for Misplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "it has no pages"),
+            Self::Beyond => write!(f, "it ends behind the shared space of 2^64 bytes"),
+            Self::Overlap => write!(f, "another region lies there"),
+            Self::TooMany => write!(f, "there are {REGIONS_MAX} regions, and no more can be"),
+        }
+    }
+}
 
 /// A run of pages.
 #[derive(Debug, Clone)]
 struct Region {
     first: PageId,
     managers: Vec<NodeId>,
+}
+
+impl Region {
+    fn end(&self) -> u64 {
+        self.first.0 + self.managers.len() as u64
+    }
 }
 
 /// The regions of a program.
@@ -63,6 +169,63 @@ impl Regions {
         })
     }
 
+    /// The pages of a region that was added, and their managers.
+    pub(crate) fn of(&self, plan: &RegionPlan) -> impl Iterator<Item = (PageId, NodeId)> {
+        let region = self.regions.iter().find(|region| region.first == plan.first);
+        let managers = region.map_or(&[][..], |region| &region.managers).iter().copied();
+        (plan.first.0..).map(PageId).zip(managers)
+    }
+
+    /// The first place in the space where so many pages fit between regions, or behind them.
+    #[must_use]
+    pub fn free(&self, pages: u64) -> Option<PageId> {
+        let mut first = 0;
+        for region in &self.regions {
+            if region.first.0 - first >= pages {
+                break;
+            }
+            first = region.end();
+        }
+        first.checked_add(pages).filter(|end| *end <= PAGES_MAX).map(|_| PageId(first))
+    }
+
+    /// Whether there is room for another region.
+    ///
+    /// # Errors
+    /// [`Misplaced`]: why not.
+    pub fn check(&self, plan: &RegionPlan) -> Result<(), Misplaced> {
+        if plan.pages == 0 {
+            return Err(Misplaced::Empty);
+        }
+        let numbers = plan.numbers().ok_or(Misplaced::Beyond)?;
+        let behind = self.behind(plan.first);
+        let before = behind.checked_sub(1).map_or(0, |before| self.regions[before].end());
+        let after = self.regions.get(behind).map_or(PAGES_MAX, |after| after.first.0);
+        if numbers.start < before || numbers.end > after {
+            return Err(Misplaced::Overlap);
+        }
+        if self.regions.len() == REGIONS_MAX { Err(Misplaced::TooMany) } else { Ok(()) }
+    }
+
+    /// Adds a region.
+    ///
+    /// # Panics
+    /// There is no room for it.
+    pub fn add(&mut self, plan: &RegionPlan, nodes: u16) {
+        assert_eq!(self.check(plan), Ok(()), "{plan}");
+        let pages = plan.pages as usize;
+        let manager = |index| plan.placement.manager(index, pages, nodes);
+        let managers = (0..pages).map(manager).collect();
+        self.regions.insert(self.behind(plan.first), Region { first: plan.first, managers });
+        self.pages += pages;
+    }
+
+    /// Takes the region away that begins with this page.
+    pub(crate) fn remove(&mut self, first: PageId) {
+        let gone = self.regions.extract_if(.., |region| region.first == first);
+        self.pages -= gone.map(|region| region.managers.len()).sum::<usize>();
+    }
+
     /// Gives a page another manager.
     ///
     /// # Panics
@@ -72,12 +235,19 @@ impl Regions {
         self.regions[region].managers[place] = manager;
     }
 
+    /// How many regions begin with this page or before it.
+    fn behind(&self, page: PageId) -> usize {
+        self.regions.partition_point(|region| region.first <= page)
+    }
+
     /// The region of a page, and its place in it.
     fn place(&self, page: PageId) -> Option<(usize, usize)> {
-        let behind = self.regions.partition_point(|region| region.first <= page);
-        let region = behind.checked_sub(1)?;
+        let region = self.behind(page).checked_sub(1)?;
         let Region { first, managers } = &self.regions[region];
         let place = usize::try_from(page.0 - first.0).ok()?;
         (place < managers.len()).then_some((region, place))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,12 +31,13 @@ use crate::interface::{Call, Layout, Outcome, Patience, Who};
 use crate::launch::{Place, Way};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
+use crate::region::Placement;
 use crate::transport::{JoinError, Local, Shm, Tcp, TcpSettings, Transport};
 use crate::watch::{Detection, WORDS_A_PAGE};
 use crew::handler_stack;
 use lock_calls::lock_calls;
 
-pub use array::{Placement, SharedArray};
+pub use array::SharedArray;
 pub use cell::SharedCell;
 pub use checked::Checked;
 pub use crew::{Aside, Hand, Seat};

@@ -10,7 +10,7 @@ use crate::interface::Layout;
 use crate::message::{Message, Move, Update};
 
 /// The version of everything that nodes tell each other.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// Lamport times, epochs and stamps lie below: none gets there by counting.
 const COUNT_MAX: u64 = 1 << 62;
@@ -57,8 +57,17 @@ pub fn decode(bytes: &[u8], layout: &Layout) -> Result<(u64, Message), Nonsense>
     if !rest.is_empty() {
         return Err(Nonsense::Malformed);
     }
-    let known = counted(letter.0) && Known(layout).message(&letter.1);
-    if known { Ok(letter) } else { Err(Nonsense::OutOfRange) }
+    check(letter.0, &letter.1, layout)?;
+    Ok(letter)
+}
+
+/// Whether a message and its sender's epoch name what the layout has.
+///
+/// # Errors
+/// [`Nonsense::OutOfRange`].
+pub fn check(epoch: u64, message: &Message, layout: &Layout) -> Result<(), Nonsense> {
+    let known = counted(epoch) && Known(layout).message(message);
+    if known { Ok(()) } else { Err(Nonsense::OutOfRange) }
 }
 
 /// Whether somebody can have counted so far.
@@ -105,6 +114,8 @@ impl Known<'_> {
             }
             Message::Fetch(page, _) => self.page(*page),
             Message::Lost(node) | Message::Stranded(node) => self.node(*node),
+            Message::Region(plan, _) => plan.is_possible(self.0.nodes),
+            Message::Refuse(why) => why.is_possible(self.0.nodes),
             Message::Left => true,
         }
     }

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use kyocho_dsm::{
-    Action, Address, BarrierKind, Breach, Call, ConditionId, DsmError, Event, Layout, LockId,
-    Message, Mode, Move, Node, NodeId, PageId, Patience, Scheme, Subject, ThreadId, Update, Who,
+    Action, Address, BarrierKind, Breach, Call, ConditionId, Discord, DsmError, Event, Instead,
+    Layout, LockId, Message, Mode, Move, Node, NodeId, PageId, Patience, Placement, RegionPlan,
+    Scheme, Subject, ThreadId, Update, Who, wire,
 };
 use proptest::prelude::*;
 
 const NODES: u16 = 3;
 const PAGES: u64 = 3;
+/// Where a second region may lie.
+const FAR: u64 = 1 << 40;
 const LOCKS: u32 = 3;
 const WORDS: u32 = 4;
 const TAKE: Call = Call::Acquire(LockId(0), Mode::Exclusive, Patience::Wait);
@@ -217,8 +220,17 @@ fn thread() -> impl Strategy<Value = ThreadId> {
     (0..3_u16).prop_map(ThreadId)
 }
 
+/// In the first region, or in one that may be made.
 fn page() -> impl Strategy<Value = PageId> {
-    (0..PAGES).prop_map(PageId)
+    prop_oneof![4 => (0..PAGES).prop_map(PageId), 1 => (FAR..FAR + 2).prop_map(PageId)]
+}
+
+fn plan() -> impl Strategy<Value = RegionPlan> {
+    (1..3_u64).prop_map(|pages| RegionPlan {
+        first: PageId(FAR),
+        pages,
+        placement: Placement::Cyclic,
+    })
 }
 
 fn peer() -> impl Strategy<Value = NodeId> {
@@ -246,7 +258,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 0..3)
 }
 
-/// Any message about what the layout has.
+/// Any message about what a layout may have.
 fn message() -> impl Strategy<Value = Message> {
     let held = prop::collection::vec(lock(), 0..2);
     let holders = prop::collection::vec((lock(), peer()), 0..2);
@@ -306,6 +318,10 @@ fn message() -> impl Strategy<Value = Message> {
         page().prop_map(|page| Message::Page(page, contents())),
         peer().prop_map(Message::Lost),
         peer().prop_map(Message::Stranded),
+        plan().prop_map(|plan| Message::Region(plan, None)),
+        (plan(), peer(), peer()).prop_map(|(plan, by, other)| {
+            Message::Refuse(Discord { plan, by, other, instead: Instead::Nothing })
+        }),
         Just(Message::Left),
     ]
 }
@@ -318,6 +334,7 @@ fn call() -> impl Strategy<Value = Call> {
         lock().prop_map(Call::Publish),
         lock().prop_map(|lock| Call::Signal(lock, ConditionId(0), Who::All)),
         kind().prop_map(Call::Barrier),
+        plan().prop_map(|plan| Call::Region(plan, None)),
         page().prop_map(Call::Fetch),
     ]
 }
@@ -338,8 +355,12 @@ proptest! {
             if let Ok(word) = node.read(update(0).address) {
                 node.write(update(0).address, word + 1).expect("it was read");
             }
-            let epoch = node.epoch() + ahead;
-            step(&mut node, Event::Message(NodeId((me + from) % NODES), epoch, message));
+            let (from, epoch) = (NodeId((me + from) % NODES), node.epoch() + ahead);
+            let event = match wire::check(epoch, &message, node.layout()) {
+                Ok(()) => Event::Message(from, epoch, message),
+                Err(why) => Event::Nonsense(from, why),
+            };
+            step(&mut node, event);
         }
     }
 }

@@ -56,17 +56,17 @@ impl Node {
                 !self.flushed.contains_key(&from) && self.manages_all(updates)
             }
             Message::Arrive { .. } => self.me == BARRIER_MANAGER && !self.gathering.has(from),
-            Message::Go { moves, .. } => {
-                let at_barrier = self.is_before_barrier() && self.ending.is_none();
-                from == BARRIER_MANAGER && at_barrier && each_moves_once(moves)
+            Message::Region(..) => {
+                let is_first = !self.gathering.has(from) && !self.gathering.makes(from);
+                self.me == BARRIER_MANAGER && is_first
             }
-            Message::Master(page, _) => {
-                self.is_before_barrier() && from == self.page_manager(*page)
-            }
+            Message::Go { moves, .. } => self.may_end(from) && each_moves_once(moves),
+            Message::Refuse(_) => self.may_end(from) && self.refused.is_none(),
+            Message::Master(page, _) => self.is_before_barrier() && self.is_manager(from, *page),
             Message::Fetch(page, _) => self.memory.master(*page).is_some(),
             Message::Page(page, _) => {
                 let wants = self.waiting.values().any(|waiting| waiting.call == Call::Fetch(*page));
-                (wants || self.ahead.contains(page)) && from == self.page_manager(*page)
+                (wants || self.ahead.contains(page)) && self.is_manager(from, *page)
             }
             Message::Left => !self.left.contains(&from),
             Message::Lost(peer) | Message::Stranded(peer) => *peer != self.me,
@@ -103,7 +103,7 @@ impl Node {
 
     /// Whether the program is at a barrier, and so writes nothing.
     pub(super) fn is_at_barrier(&self) -> bool {
-        self.waiting.values().any(|waiting| matches!(waiting.call, Call::Barrier(_)))
+        self.waiting.values().any(|waiting| waiting.call.is_barrier())
     }
 
     /// Whether it is, and the barrier is not crossed.
@@ -111,8 +111,17 @@ impl Node {
         self.is_at_barrier() && !self.crossed
     }
 
+    /// Whether this node can tell that the epoch ends.
+    fn may_end(&self, from: NodeId) -> bool {
+        from == BARRIER_MANAGER && self.is_before_barrier() && self.ending.is_none()
+    }
+
+    fn is_manager(&self, node: NodeId, page: PageId) -> bool {
+        self.layout.regions.manager(page) == Some(node)
+    }
+
     fn manages_all(&self, updates: &[Update]) -> bool {
-        updates.iter().all(|update| self.page_manager(update.address.page) == self.me)
+        updates.iter().all(|update| self.is_manager(self.me, update.address.page))
     }
 }
 

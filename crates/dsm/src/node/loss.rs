@@ -56,6 +56,7 @@ impl Node {
             self.send(other, told.clone());
         }
         self.granted.clear();
+        self.founding.take().into_iter().for_each(|plan| self.forget(plan));
         self.give_up_ahead(|_| true);
         for (thread, Waiting { call, .. }) in core::mem::take(&mut self.waiting) {
             self.actions.push(Action::Return(thread, Err(loss.of(call.subject()))));

@@ -77,22 +77,13 @@ impl Node {
                 let (arriving, merged) = (BTreeSet::new(), false);
                 self.go(Ending { time, written, held, moves, writers, arriving, merged, kind });
             }
+            Message::Region(plan, hindrance) => self.gathering.make(from, plan, hindrance),
+            Message::Refuse(why) => self.refused = Some(why),
             Message::Master(page, contents) => {
                 self.masters.insert(page, contents);
                 self.try_to_end();
             }
-            Message::Fetch(page, again) => {
-                if again > 0 {
-                    self.followers.entry(page).or_default().insert(from, again);
-                }
-                self.disown(page);
-                if let Some(asked) = self.disowning.get_mut(&page) {
-                    return asked.push(from);
-                }
-                let master = self.memory.master(page).expect("a page is asked of its manager");
-                let contents = master.clone();
-                self.send(from, Message::Page(page, contents));
-            }
+            Message::Fetch(page, again) => self.asked_for_page(from, page, again),
             Message::Page(page, contents) => self.came(page, contents),
             Message::Lost(peer) => self.lose(Loss { peer, end: End::Dead }),
             Message::Left => self.left(from),
@@ -113,6 +104,19 @@ impl Node {
         }
         state.request(request);
         self.serve(lock);
+    }
+
+    fn asked_for_page(&mut self, from: NodeId, page: PageId, again: u8) {
+        if again > 0 {
+            self.followers.entry(page).or_default().insert(from, again);
+        }
+        self.disown(page);
+        if let Some(asked) = self.disowning.get_mut(&page) {
+            return asked.push(from);
+        }
+        let master = self.memory.master(page).expect("a page is asked of its manager");
+        let contents = master.clone();
+        self.send(from, Message::Page(page, contents));
     }
 
     /// Grants a lock to all that can have it now.
@@ -138,10 +142,10 @@ impl Node {
 
     fn gathered(&mut self, from: NodeId, arrival: Arrival) {
         assert_eq!(self.me, BARRIER_MANAGER, "who is at a barrier tells its manager");
-        let nodes = usize::from(self.layout.nodes);
-        if let Some(go) = self.gathering.arrive(from, arrival, nodes) {
+        let answer = self.gathering.arrive(from, arrival, self.layout.nodes);
+        for message in answer.into_iter().flatten() {
             for node in (0..self.layout.nodes).map(NodeId) {
-                self.send(node, go.clone());
+                self.send(node, message.clone());
             }
         }
     }
@@ -235,6 +239,7 @@ impl Node {
         self.begun.append(&mut self.early);
         ending.written.iter().for_each(|(page, writers)| self.send_to_followers(*page, writers));
         self.ask_ahead(&dropped);
+        self.settle();
         self.leave_barrier();
     }
 

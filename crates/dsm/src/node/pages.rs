@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Node;
 use crate::address::{NodeId, PageId};
-use crate::interface::{Action, Call};
+use crate::interface::{Action, Call, Outcome};
 use crate::memory::Contents;
 use crate::message::Message;
 
@@ -153,7 +153,7 @@ impl Node {
             return self.leave_barrier();
         }
         self.memory.install(page, contents);
-        self.all_done(|call| call == Call::Fetch(page));
+        self.all_return(|call| call == Call::Fetch(page), Ok(Outcome::Done));
     }
 
     /// These pages do not come any more: the program sees none of them as it was.
@@ -169,7 +169,8 @@ impl Node {
     pub(super) fn leave_barrier(&mut self) {
         self.crossed = !self.ahead.is_empty();
         if !self.crossed {
-            self.all_done(|call| matches!(call, Call::Barrier(_)));
+            let outcome = self.crossing();
+            self.all_return(Call::is_barrier, outcome);
             self.leave_if_last();
         }
     }

@@ -7,32 +7,9 @@ use core::ops::Range;
 
 use bytemuck::Pod;
 
-use crate::address::{NodeId, PageId};
+use crate::address::PageId;
 use crate::runtime::cell::SharedCell;
 use kyocho_sys::memory::PAGE_BYTES;
-
-/// The managers of the pages of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// One node manages all.
-    On(NodeId),
-    /// Each node manages an equal part of consecutive pages, in the order of ranks: for data that is divided.
-    Blocks,
-    /// The pages go round.
-    Cyclic,
-}
-
-impl Placement {
-    /// The manager of page `index` of `pages`, among `nodes`.
-    pub(super) fn manager(self, index: usize, pages: usize, nodes: u16) -> NodeId {
-        let nodes_count = usize::from(nodes);
-        match self {
-            Self::On(node) => node,
-            Self::Blocks => NodeId((index * nodes_count / pages) as u16),
-            Self::Cyclic => NodeId((index % nodes_count) as u16),
-        }
-    }
-}
 
 /// An array in shared memory: its place, the same on all nodes. [`super::Dsm::cells`] gives access.
 ///

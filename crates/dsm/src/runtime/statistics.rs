@@ -42,7 +42,7 @@ impl Statistics {
                 self.locks += 1;
                 self.locking += time;
             }
-            Call::Barrier(_) => {
+            Call::Barrier(_) | Call::Region(..) => {
                 self.barriers += 1;
                 self.at_barriers += time;
             }

@@ -51,14 +51,15 @@ fn by_seed(seed: u64) -> Result<Report, String> {
 
 #[test]
 fn clusters_see_one_memory() {
-    let mut reads = 0;
+    let (mut reads, mut regions, mut refused) = (0, 0, 0);
     for seed in 0..1500 {
-        match by_seed(seed) {
-            Ok(report) => reads += report.reads,
-            Err(why) => panic!("seed {seed}: {why}"),
-        }
+        let report = by_seed(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        assert!(report.ended.iter().all(|ended| *ended == Some(Ok(()))), "seed {seed}: {report:?}");
+        reads += report.reads;
+        (regions, refused) = (regions + report.regions, refused + report.refused);
     }
     assert!(reads > 20_000, "only {reads} reads were compared");
+    assert!(regions > 1000 && refused > 300, "{regions} regions were made, {refused} not");
 }
 
 /// Long enough for pages that are used again and again to come unasked.
@@ -172,7 +173,11 @@ fn a_node_that_leaves_early_is_an_error_that_names_it_on_all_who_stay() {
 
 /// Whether any of many seeds shows a mistake.
 fn is_caught(mutant: &Mutant) -> bool {
-    (0..300).any(|seed| simulate(seed, 3, 4, QUIET, mutant.clone()).is_err())
+    let slow = Trouble { delay_max: 60, ..QUIET };
+    let troubles = [QUIET, slow].into_iter().cycle();
+    (0..600)
+        .zip(troubles)
+        .any(|(seed, trouble)| simulate(seed, 3, 4, trouble, mutant.clone()).is_err())
 }
 
 #[test]
@@ -183,6 +188,8 @@ fn mistakes_are_caught() {
         Mutant::AppliedTwice(BTreeMap::new()),
         Mutant::StaleManager,
         Mutant::ForgottenUpdate,
+        Mutant::LateRegion,
+        Mutant::WrongBorder,
     ] {
         assert!(is_caught(&mutant), "{mutant:?} went unnoticed");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kyocho_dsm::{LockId, Message, NodeId, Update};
+use kyocho_dsm::{Layout, LockId, Message, NodeId, PageId, Update};
 
 /// A mistake.
 #[derive(Debug, Clone)]
@@ -17,6 +17,10 @@ pub(crate) enum Mutant {
     StaleManager,
     /// A node keeps one of its updates from the page's manager.
     ForgottenUpdate,
+    /// A node has the pages of a region when it has crossed the barrier, and not before it comes there.
+    LateRegion,
+    /// The first page of a region is asked of the manager of the last page before it.
+    WrongBorder,
 }
 
 impl Mutant {
@@ -24,7 +28,7 @@ impl Mutant {
         &mut self,
         to: NodeId,
         mut message: Message,
-        nodes: u16,
+        layout: &Layout,
     ) -> (NodeId, Message) {
         match (self, &mut message) {
             (Self::ForgottenStamp, Message::Acquire { seen, .. }) => *seen += 1,
@@ -35,11 +39,21 @@ impl Mutant {
                 updates.extend(again.into_iter().map(|update| Update { time: *time, ..update }));
             }
             (Self::StaleManager, Message::Acquire { lock, .. } | Message::Release { lock, .. }) => {
-                return (NodeId((lock.0 % u32::from(nodes)) as u16), message);
+                return (NodeId((lock.0 % u32::from(layout.nodes)) as u16), message);
             }
             (Self::ForgottenUpdate, Message::Flush(updates)) => drop(updates.pop()),
+            (Self::WrongBorder, Message::Fetch(page, _)) => {
+                return (manager_before(layout, *page).unwrap_or(to), message);
+            }
             _ => {}
         }
         (to, message)
     }
+}
+
+/// The manager of the last page before one that begins a region.
+fn manager_before(layout: &Layout, page: PageId) -> Option<NodeId> {
+    let begins = page.0.checked_sub(1).is_some_and(|before| !layout.regions.has(PageId(before)));
+    let before = layout.regions.iter().take_while(|(other, _)| *other < page).last();
+    before.filter(|_| begins).map(|(_, manager)| manager)
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use kyocho_dsm::{
-    Address, BarrierKind, Call, ConditionId, LockId, Mode, Move, NodeId, PageId, Patience, Who,
+    Address, BarrierKind, Call, ConditionId, LockId, Mode, Move, NodeId, PAGES_MAX, PageId,
+    Patience, Placement, RegionPlan, Regions, Who,
 };
 
 use crate::random::Random;
@@ -17,8 +18,17 @@ pub(crate) enum Step {
     Call(Call),
     Read(Address),
     Write(Address, u32),
+    /// Makes a region with all others, which one cannot, perhaps.
+    Region(RegionPlan, Option<NodeId>),
     /// Under a lock: waits on the condition until the word has the value.
     Await(LockId, ConditionId, Address, u32),
+}
+
+impl Step {
+    /// Whether it waits for all.
+    pub(crate) fn is_barrier(&self) -> bool {
+        matches!(self, Self::Region(..) | Self::Call(Call::Barrier(_)))
+    }
 }
 
 /// Who may touch a word between two barriers.
@@ -38,7 +48,10 @@ pub(crate) struct Program {
     /// Some sections are non-exclusive.
     snapshots: bool,
     pub(crate) locks: u32,
+    /// The managers of the first region's pages.
     pub(crate) page_managers: Vec<NodeId>,
+    /// All that are made so far.
+    regions: Regions,
     pub(crate) steps: Vec<Vec<Step>>,
     pub(crate) roles: Vec<BTreeMap<Address, Role>>,
     values: u32,
@@ -52,21 +65,25 @@ impl Program {
         phases: usize,
     ) -> Self {
         let pages = 2 + random.below(6);
-        let page_managers =
-            (0..pages).map(|_| NodeId(random.below(u64::from(processes)) as u16)).collect();
+        let managers = (0..pages).map(|_| NodeId(random.below(u64::from(processes)) as u16));
+        let page_managers: Vec<_> = managers.collect();
         let locks = 1 + random.below(4) as u32;
         let steps = vec![Vec::new(); usize::from(processes)];
         let mut program = Self {
             processes,
             snapshots,
             locks,
+            regions: page_managers.clone().into(),
             page_managers,
             steps,
             roles: Vec::new(),
             values: 0,
         };
-        for _ in 0..phases {
+        for phase in 1..=phases {
             program.phase(random);
+            let made =
+                if phase < phases && random.percent(25) { program.plan(random) } else { None };
+            program.end_phase(random, made);
         }
         program
     }
@@ -74,8 +91,7 @@ impl Program {
     /// Ends one process after so many barriers, before the others.
     pub(crate) fn cut(&mut self, process: u16, barriers: usize) {
         let steps = &mut self.steps[usize::from(process)];
-        let is_barrier = |step: &Step| matches!(step, Step::Call(Call::Barrier(_)));
-        let places = steps.iter().enumerate().filter(|(_, step)| is_barrier(step));
+        let places = steps.iter().enumerate().filter(|(_, step)| step.is_barrier());
         let end = places.map(|(place, _)| place + 1).nth(barriers - 1);
         steps.truncate(end.expect("a process crosses more barriers"));
     }
@@ -89,9 +105,8 @@ impl Program {
     }
 
     fn phase(&mut self, random: &mut Random) {
-        let pages = self.page_managers.len() as u64;
-        let words =
-            (0..pages).flat_map(|page| (0..WORDS_A_PAGE).map(move |word| (PageId(page), word)));
+        let pages = self.regions.iter().map(|(page, _)| page);
+        let words = pages.flat_map(|page| (0..WORDS_A_PAGE).map(move |word| (page, word)));
         let roles: BTreeMap<Address, Role> = words
             .map(|(page, word)| {
                 let role = match random.below(10) {
@@ -103,8 +118,6 @@ impl Program {
             })
             .collect();
         self.roles.push(roles);
-        let kind =
-            if random.percent(30) { BarrierKind::SingleReadWrite } else { BarrierKind::Ordinary };
         self.hand_over(random);
         for node in (0..self.processes).map(NodeId) {
             for _ in 0..random.below(5) {
@@ -114,8 +127,38 @@ impl Program {
                 let asked = self.some_move(random);
                 self.step(node, Step::Call(Call::Move(asked)));
             }
-            self.step(node, Step::Call(Call::Barrier(kind)));
         }
+    }
+
+    /// All cross a barrier, at which they make a region, if there is to be one.
+    fn end_phase(&mut self, random: &mut Random, made: Option<(RegionPlan, Option<NodeId>)>) {
+        let kind =
+            if random.percent(30) { BarrierKind::SingleReadWrite } else { BarrierKind::Ordinary };
+        let barrier = Step::Call(Call::Barrier(kind));
+        let step = made.map_or(barrier, |(plan, hindered)| Step::Region(plan, hindered));
+        (0..self.processes).map(NodeId).for_each(|node| self.step(node, step));
+        if let Some((plan, None)) = made {
+            self.regions.add(&plan, self.processes);
+        }
+    }
+
+    /// A region that there is room for: far away, beside another, or at the end of the space; and who cannot make it.
+    fn plan(&self, random: &mut Random) -> Option<(RegionPlan, Option<NodeId>)> {
+        let pages = 1 + random.below(4);
+        let last = self.regions.iter().last()?.0;
+        let first = match random.below(3) {
+            0 => (1 + random.below(4)) << 40,
+            1 => last.0 + 1,
+            _ => PAGES_MAX - pages,
+        };
+        let placement = match random.below(3) {
+            0 => Placement::On(self.some_node(random)),
+            1 => Placement::Blocks,
+            _ => Placement::Cyclic,
+        };
+        let hindered = random.percent(25).then(|| self.some_node(random));
+        let plan = RegionPlan { first: PageId(first), pages, placement };
+        self.regions.check(&plan).is_ok().then_some((plan, hindered))
     }
 
     fn something(&mut self, random: &mut Random, node: NodeId) {
@@ -133,7 +176,8 @@ impl Program {
         if random.percent(50) {
             return Move::Lock(self.some_lock(random), self.some_node(random));
         }
-        let page = PageId(random.below(self.page_managers.len() as u64));
+        let place = random.below(self.regions.pages() as u64) as usize;
+        let (page, _) = self.regions.iter().nth(place).expect("there are so many");
         Move::Page(page, self.some_node(random))
     }
 

@@ -4,8 +4,9 @@ use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use kyocho_dsm::{
-    Absent, Action, Address, Call, DsmError, Event, Frame, Layout, Link, LinkSettings, Message,
-    Mode, Move, Node, NodeId, Outcome, Patience, Scheme, Subject, ThreadId,
+    Absent, Action, Address, Call, DsmError, Event, Frame, Hindrance, Instead, Layout, Link,
+    LinkSettings, Message, Mode, Move, Node, NodeId, Outcome, Patience, Placement, RegionPlan,
+    Scheme, Subject, ThreadId, wire,
 };
 
 use crate::mutant::Mutant;
@@ -28,6 +29,9 @@ pub(crate) struct Trouble {
     /// A node dies at this tick.
     pub(crate) crash_at: Option<u64>,
 }
+
+/// What hinders a node that cannot make a region.
+const CANNOT: Hindrance = Hindrance::Host(12);
 
 type Letter = (u64, Message);
 
@@ -83,6 +87,9 @@ pub(crate) struct Report {
     /// Pages asked for, and pages sent.
     pub(crate) asked: u64,
     pub(crate) brought: u64,
+    /// Regions that a node made, and that it did not as another could not.
+    pub(crate) regions: u64,
+    pub(crate) refused: u64,
     pub(crate) crashed: Option<usize>,
 }
 
@@ -96,6 +103,8 @@ pub(crate) struct World {
     trouble: Trouble,
     random: Random,
     nodes: Vec<Node>,
+    /// What each node knew of when it last crossed a barrier.
+    crossed_with: Vec<Layout>,
     links: BTreeMap<(usize, usize), Link<Letter>>,
     network: BinaryHeap<Reverse<Flight>>,
     progress: Vec<Progress>,
@@ -132,6 +141,7 @@ impl World {
         Self {
             links: links.collect(),
             nodes,
+            crossed_with: vec![layout; count],
             progress: (0..program.processes).map(|_| Progress::default()).collect(),
             threads: usize::from(threads),
             calls: vec![0; count],
@@ -191,12 +201,31 @@ impl World {
                 let from = NodeId(from as u16);
                 // The connection's goodbye is right behind what announces it.
                 let goodbye = (message == Message::Left).then_some(Event::PeerLeft(from));
-                self.feed(to, Event::Message(from, epoch, message))?;
+                self.arrive(to, from, epoch, message)?;
                 goodbye.map_or(Ok(()), |goodbye| self.feed(to, goodbye))?;
             }
             self.poll(to, from)?;
         }
         Ok(())
+    }
+
+    /// A message comes from outside: what the node does not know of cannot be told it.
+    fn arrive(
+        &mut self,
+        to: usize,
+        from: NodeId,
+        epoch: u64,
+        message: Message,
+    ) -> Result<(), String> {
+        let layout = match self.mutant {
+            Mutant::LateRegion => &self.crossed_with[to],
+            _ => self.nodes[to].layout(),
+        };
+        let event = match wire::check(epoch, &message, layout) {
+            Ok(()) => Event::Message(from, epoch, message),
+            Err(why) => Event::Nonsense(from, why),
+        };
+        self.feed(to, event)
     }
 
     /// Puts what a link has to send on its way.
@@ -255,7 +284,7 @@ impl World {
             Message::Page(..) => self.report.brought += 1,
             _ => {}
         }
-        let (to, message) = self.mutant.change(to, message, self.nodes.len() as u16);
+        let (to, message) = self.mutant.change(to, message, self.nodes[from].layout());
         let to = usize::from(to.0);
         if to == from {
             return self.feed(from, Event::Message(NodeId(from as u16), epoch, message));
@@ -291,6 +320,12 @@ impl World {
         };
         match step {
             Step::Call(call) => self.call(process, call),
+            Step::Region(plan, hindered) => {
+                let is_me =
+                    |other: NodeId| usize::from(other.0) / self.threads == process / self.threads;
+                let hindrance = hindered.filter(|other| is_me(*other)).map(|_| CANNOT);
+                self.call(process, Call::Region(plan, hindrance))
+            }
             Step::Read(word) => match self.nodes[process / self.threads].read(word) {
                 Ok(value) => {
                     self.progress[process].at += 1;
@@ -353,7 +388,7 @@ impl World {
         }
         self.progress[process].calling = Some(call);
         let node = process / self.threads;
-        if matches!(call, Call::Barrier(_)) {
+        if matches!(call, Call::Barrier(_) | Call::Region(..)) {
             // The last one of a node stands for all.
             self.meeting[node] += 1;
             if self.meeting[node] < self.threads {
@@ -376,6 +411,9 @@ impl World {
         match call {
             Call::Move(Move::Lock(lock, to)) => Call::Move(Move::Lock(lock, node(to))),
             Call::Move(Move::Page(page, to)) => Call::Move(Move::Page(page, node(to))),
+            Call::Region(plan @ RegionPlan { placement: Placement::On(on), .. }, hindrance) => {
+                Call::Region(RegionPlan { placement: Placement::On(node(on)), ..plan }, hindrance)
+            }
             other => other,
         }
     }
@@ -389,9 +427,10 @@ impl World {
     ) -> Result<(), String> {
         let processes = node * self.threads..(node + 1) * self.threads;
         let process = processes.start + usize::from(thread.0);
-        if !matches!(self.progress[process].calling, Some(Call::Barrier(_))) {
+        if !matches!(self.progress[process].calling, Some(Call::Barrier(_) | Call::Region(..))) {
             return self.returned(process, result);
         }
+        self.crossed_with[node] = self.nodes[node].layout().clone();
         processes.into_iter().try_for_each(|process| self.returned(process, result))
     }
 
@@ -404,6 +443,19 @@ impl World {
         let call = self.progress[process].calling.take().ok_or("a return without a call")?;
         let outcome = match result {
             Ok(outcome) => outcome,
+            Err(DsmError::Discord(why)) => {
+                let step = self.program.steps[process][self.progress[process].at];
+                let Step::Region(_, Some(hindered)) = step else {
+                    return Err(format!("{name:?} all make the same: {why}"));
+                };
+                let is_named = usize::from(why.other.0) == usize::from(hindered.0) / self.threads;
+                if !is_named || why.instead != Instead::Hindered(CANNOT) {
+                    return Err(format!("{name:?} {hindered:?} was hindered: {why}"));
+                }
+                self.report.refused += 1;
+                Outcome::Done
+            }
+            Err(why @ DsmError::PeerBroke(..)) => return Err(format!("{name:?} {why}")),
             Err(why) => {
                 self.progress[process].ended = Some(Err(why));
                 return Ok(());
@@ -426,6 +478,11 @@ impl World {
                 return self.skip_section(process, lock);
             }
             (Call::Barrier(_), _) => self.progress[process].phase += 1,
+            (Call::Region(plan, _), _) => {
+                self.progress[process].phase += 1;
+                let is_made = self.nodes[process / self.threads].layout().regions.has(plan.first);
+                self.report.regions += u64::from(is_made);
+            }
             _ => {}
         }
         self.progress[process].at += 1;

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod leaving;
+mod regions;
 mod three;
 
 use kyocho_dsm::{

@@ -1,0 +1,98 @@
+//! Nodes that do not make the same region at the same barrier.
+
+use core::fmt;
+
+use kyocho_sys::error::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::RegionPlan;
+use crate::address::NodeId;
+
+/// Why a node does not make the region that it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hindrance {
+    /// Its host refused, with this error number.
+    Host(u32),
+    /// Its threads do not ask for the same.
+    Threads,
+}
+
+impl fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(number) => match i32::try_from(*number) {
+                Ok(number @ 1..) => Errno::new(number).fmt(f),
+                _ => write!(f, "error {number}"),
+            },
+            Self::Threads => f.write_str("its threads ask for different things"),
+        }
+    }
+}
+
+/// What another node does instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Instead {
+    /// It makes none.
+    Nothing,
+    /// It makes this one.
+    Other(RegionPlan),
+    /// It cannot.
+    Hindered(Hindrance),
+}
+
+/// Nodes did not make the same region at the same barrier: nobody has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Discord {
+    /// What a node was to make.
+    pub plan: RegionPlan,
+    /// Which.
+    pub by: NodeId,
+    /// Another one, or the same.
+    pub other: NodeId,
+    /// What that one does.
+    pub instead: Instead,
+}
+
+impl Discord {
+    /// Whether it can be told of, among so many nodes.
+    pub(crate) fn is_possible(&self, nodes: u16) -> bool {
+        let instead = match self.instead {
+            Instead::Other(plan) => plan.is_possible(nodes),
+            Instead::Nothing | Instead::Hindered(_) => true,
+        };
+        self.by.0 < nodes && self.other.0 < nodes && self.plan.is_possible(nodes) && instead
+    }
+}
+
+impl fmt::Display for Discord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plan, by: NodeId(by), other: NodeId(other), instead } = self;
+        let same = "all nodes make the same regions in the same order";
+        match instead {
+            Instead::Nothing => write!(f, "node {by} makes {plan}, node {other} none: {same}"),
+            Instead::Other(another) => {
+                write!(f, "node {by} makes {plan}, node {other} {another}: {same}")
+            }
+            Instead::Hindered(why) => write!(f, "node {other} cannot make {plan}: {why}"),
+        }
+    }
+}
+
+/// What the nodes at one barrier bring: the first two that differ, by rank.
+pub(crate) fn find(
+    brought: &[(NodeId, RegionPlan, Option<Hindrance>)],
+    nodes: u16,
+) -> Option<Discord> {
+    let of = |node: NodeId| brought.iter().find(|(by, ..)| *by == node);
+    let (by, plan, _) = *brought.iter().min_by_key(|(by, ..)| *by)?;
+    let differs = |other: NodeId| {
+        let instead = match of(other) {
+            None => Instead::Nothing,
+            Some((_, another, _)) if *another != plan => Instead::Other(*another),
+            Some((_, _, Some(why))) => Instead::Hindered(*why),
+            Some(_) => return None,
+        };
+        Some(Discord { plan, by, other, instead })
+    };
+    (0..nodes).map(NodeId).find_map(differs)
+}
