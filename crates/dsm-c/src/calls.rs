@@ -8,7 +8,6 @@ use core::time::Duration;
 use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, LockId, Mode, NodeId, PageId, Placement, Settings, Who,
 };
-use kyocho_sys::memory::PAGE_BYTES;
 
 use crate::node::{
     Failure, Result, answer, enter, leave, rise, share, sit, unshare, with, with_either, words,
@@ -60,17 +59,13 @@ fn mode_of(number: c_int) -> Result<Mode> {
     }
 }
 
-/// The pages that some bytes of shared memory lie on.
-fn pages_of(
-    memory: Range<usize>,
-    first: *const c_void,
-    bytes: usize,
-) -> Result<impl Iterator<Item = PageId> + use<>> {
-    let start = first.addr();
-    let end = start.checked_add(bytes).filter(|end| start >= memory.start && *end <= memory.end);
-    let end = end.ok_or_else(|| invalid("these bytes are not in shared memory"))?;
-    let pages = (start - memory.start) / PAGE_BYTES..(end - memory.start).div_ceil(PAGE_BYTES);
-    Ok(pages.map(|page| PageId(page as u64)))
+/// Some bytes of this process.
+fn addresses_of(first: *const c_void, bytes: usize) -> Range<usize> {
+    first.addr()..first.addr().saturating_add(bytes)
+}
+
+fn in_shared_memory(pages: Option<Vec<PageId>>) -> Result<Vec<PageId>> {
+    pages.ok_or_else(|| invalid("these bytes are not in shared memory"))
 }
 
 #[unsafe(no_mangle)]
@@ -242,7 +237,7 @@ extern "C" fn kyocho_dsm_move_pages(memory: *const c_void, bytes: usize, node: u
     answer(|| {
         let node = node_of(node)?;
         with(|dsm| {
-            for page in pages_of(dsm.memory(), memory, bytes)? {
+            for page in in_shared_memory(dsm.pages_at(addresses_of(memory, bytes)))? {
                 dsm.move_page(page, node)?;
             }
             Ok(())
@@ -254,7 +249,7 @@ extern "C" fn kyocho_dsm_move_pages(memory: *const c_void, bytes: usize, node: u
 extern "C" fn kyocho_dsm_fetch(memory: *const c_void, bytes: usize) -> c_int {
     answer(|| {
         with_either!(|dsm| {
-            for page in pages_of(dsm.memory(), memory, bytes)? {
+            for page in in_shared_memory(dsm.pages_at(addresses_of(memory, bytes)))? {
                 dsm.fetch(page)?;
             }
             Ok(())

@@ -60,5 +60,6 @@ pub use node::Node;
 pub use region::discord::{Discord, Hindrance, Instead};
 pub use region::{Misplaced, PAGES_MAX, Placement, REGIONS_MAX, RegionPlan, Regions};
 pub use runtime::{
-    Aside, Checked, Dsm, Error, Hand, Seat, Settings, SharedArray, SharedCell, Statistics,
+    Aside, Checked, Dsm, Error, Hand, Region, RegionSettings, Seat, Settings, SharedArray,
+    SharedCell, Statistics,
 };

@@ -8,6 +8,7 @@ mod crew;
 mod error;
 mod lock_calls;
 mod meeting;
+mod places;
 mod running;
 mod statistics;
 
@@ -23,7 +24,7 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::signal::AlternateStack;
 use kyocho_sys::two_views::TwoViews;
 
-use self::core::Limit;
+use self::core::{Limit, bounds};
 use self::running::Running;
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
@@ -42,6 +43,7 @@ pub use cell::SharedCell;
 pub use checked::Checked;
 pub use crew::{Aside, Hand, Seat};
 pub use error::Error;
+pub use places::{Region, RegionSettings};
 pub use statistics::Statistics;
 
 /// Where all nodes of a program have shared memory, so that addresses in it mean the same everywhere: between what the kernel gives to
@@ -89,8 +91,6 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Dsm {
     running: Arc<Running>,
-    /// Bytes given out.
-    used: usize,
     _stack: Option<AlternateStack>,
     // Its memory's faults are answered on one thread.
     _thread: PhantomData<*mut ()>,
@@ -106,8 +106,8 @@ impl Dsm {
         let Place { way, detection, scheme, deadline, run } =
             Place::read(|name| std::env::var(name).ok())?;
         let pages = pages_of(settings)?;
-        let bound = 8 * pages * PAGE_BYTES + (1 << 20);
-        let limits = TcpSettings { deadline, message_bytes_max: bound, queue_bytes_max: 2 * bound };
+        let (message_bytes_max, queue_bytes_max) = bounds(pages);
+        let limits = TcpSettings { deadline, message_bytes_max, queue_bytes_max };
         let agreed = [pages as u64, u64::from(settings.locks), scheme as u64, 0];
         let (transport, me, nodes) = connect(way, agreed, limits)?;
         let layout = layout(nodes, pages, settings.locks, scheme);
@@ -142,13 +142,13 @@ impl Dsm {
 
     fn of(running: Running) -> Result<Self, Error> {
         let running = Arc::new(running);
-        Ok(Self { running, used: 0, _stack: handler_stack()?, _thread: PhantomData })
+        Ok(Self { running, _stack: handler_stack()?, _thread: PhantomData })
     }
 
     /// The same node for an interpreter, which touches no shared memory by itself: every access is a call.
     #[must_use]
     pub fn checked(self) -> Checked {
-        Checked::new(self.running, self.used)
+        Checked::new(self.running)
     }
 
     /// This node's rank.
@@ -169,10 +169,31 @@ impl Dsm {
         self.running.detection
     }
 
-    /// Addresses of all shared memory here; the same on all nodes that joined by [`Self::join`].
+    /// What the program joined with.
     #[must_use]
-    pub fn memory(&self) -> Range<usize> {
-        self.running.memory()
+    pub fn first_region(&self) -> Region {
+        self.running.first()
+    }
+
+    /// The region that was made here as this one, counted from 0.
+    #[must_use]
+    pub fn numbered(&self, number: u16) -> Option<Region> {
+        self.running.places.region(number)
+    }
+
+    /// Addresses of a region here; of the first one the same on all nodes that joined by [`Self::join`].
+    ///
+    /// # Panics
+    /// The region was made by another node, and not here.
+    #[must_use]
+    pub fn addresses(&self, region: Region) -> Range<usize> {
+        self.running.addresses(region)
+    }
+
+    /// The pages that some addresses of one region here lie on.
+    #[must_use]
+    pub fn pages_at(&self, addresses: Range<usize>) -> Option<Vec<PageId>> {
+        self.running.places.pages_at(addresses)
     }
 
     /// Allocates an array of zeros, on pages of its own. All nodes allocate the same, in the same order; crosses a barrier.
@@ -184,7 +205,43 @@ impl Dsm {
         length: usize,
         placement: Placement,
     ) -> Result<SharedArray<T>, Error> {
-        self.running.allocate(ThreadId::FIRST, &mut self.used, length, placement)
+        self.running.allocate(ThreadId::FIRST, length, placement)
+    }
+
+    /// Makes another region of shared memory, anywhere in a space of 2^64 bytes. All nodes make the same, in the same order; crosses a barrier.
+    /// What lies between regions costs nothing. A region stays until the program ends.
+    ///
+    /// ```
+    /// use kyocho_dsm::{Dsm, RegionSettings, Settings};
+    ///
+    /// let mut dsm = Dsm::join(Settings::default())?;
+    /// let far = RegionSettings { address: Some(1 << 60), ..RegionSettings::of(1 << 20) };
+    /// let region = dsm.region(far)?;
+    /// let numbers = dsm.array::<f64>(region, 1000)?;
+    /// dsm.cells(&numbers)[999].set(0.5);
+    /// # dsm.leave()?;
+    /// # Ok::<(), kyocho_dsm::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unaligned`]; [`Error::Protocol`] of [`DsmError::Misplaced`](crate::DsmError::Misplaced) and
+    /// [`DsmError::OutOfRange`](crate::DsmError::OutOfRange): on all nodes alike, and nothing has happened. Of
+    /// [`DsmError::Discord`](crate::DsmError::Discord): some node makes another region or none, or its host refuses one, for want of memory, or as
+    /// something else lies at [`RegionSettings::here`]; nobody has the region, and the barrier is crossed. Those of [`Self::barrier`].
+    pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
+        self.running.region(ThreadId::FIRST, settings)
+    }
+
+    /// Allocates an array of zeros in a region, on pages of its own, which are managed as the region's are. All nodes allocate the same, in the
+    /// same order; waits for nobody.
+    ///
+    /// # Errors
+    /// [`Error::Full`].
+    ///
+    /// # Panics
+    /// The region was made by another node, and not here.
+    pub fn array<T: Pod>(&self, region: Region, length: usize) -> Result<SharedArray<T>, Error> {
+        self.running.array(region, length)
     }
 
     /// The elements of an array. Reading or writing one may wait for its page; a page that is lost with its node ends the program,
@@ -195,13 +252,10 @@ impl Dsm {
     #[must_use]
     #[expect(unsafe_code, reason = "makes cells of this node's memory")]
     pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [Cell<T>] {
-        assert!(
-            array.is_within(self.used),
-            "the array was allocated on another node, and not yet here"
-        );
-        // SAFETY: allocated here (asserted), mapped as long as `self` lives, used by this thread alone (`Dsm` is not `Send`, and lent to
+        let address = self.running.places.address(array);
+        // SAFETY: allocated there (asserted), mapped as long as `self` lives, used by this thread alone (`Dsm` is not `Send`, and lent to
         // its hands where there are any), and guarded.
-        unsafe { array.cells(self.running.views.program()) }
+        unsafe { array.cells(address) }
     }
 
     /// Lets so many threads of this program share its node, instead of this one, until all seats are dropped: kernel threads or
@@ -234,7 +288,7 @@ impl Dsm {
     #[must_use]
     pub fn seats(&mut self, count: u16) -> Vec<Seat<'_>> {
         assert!(count < 1 << 15, "so many threads a node has numbers for");
-        Seat::all(&self.running, self.used, count)
+        Seat::all(&self.running, count)
     }
 
     /// The same for threads that outlive the caller's scope, as those of C do: the node stands aside until it is called back.
@@ -244,7 +298,7 @@ impl Dsm {
     #[must_use]
     pub fn stand_aside(self, count: u16) -> (Aside, Vec<Seat<'static>>) {
         assert!(count < 1 << 15, "so many threads a node has numbers for");
-        let seats = Seat::all(&self.running, self.used, count);
+        let seats = Seat::all(&self.running, count);
         (Aside(self), seats)
     }
 

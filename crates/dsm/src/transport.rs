@@ -133,6 +133,9 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// Ends all connections without a word; a thread in [`Self::receive`] returns. Blocks for half a second at most.
     fn close(&self);
 
+    /// From now on a message has so many bytes at most, and so many may wait for one peer. Where there are no bounds, there are none.
+    fn bound(&self, (_message_bytes_max, _queue_bytes_max): (usize, usize)) {}
+
     /// What was carried so far.
     fn traffic(&self) -> Traffic;
 }

@@ -19,6 +19,7 @@
 mod diff;
 mod faults;
 mod protect;
+mod region;
 mod userfault;
 
 use core::fmt;
@@ -27,11 +28,11 @@ use core::str::FromStr;
 use std::sync::Arc;
 
 use kyocho_sys::error::Errno;
-use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::TwoViews;
 
 use crate::address::PageId;
 use protect::Protect;
+use region::Watched;
 use userfault::Faults;
 
 pub use diff::{Pages, WORDS_A_PAGE};
@@ -93,8 +94,11 @@ pub(crate) enum Access {
     Open,
 }
 
-/// What the three have to do. Pages are numbered from the begin of the memory.
+/// What the three have to do. Pages are numbered from the begin of the region.
 trait Detector: fmt::Debug + Send {
+    /// The same for another region.
+    fn beside(&self, views: Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno>;
+
     /// Gives pages that all have the rights `from` others: none, all but unnoticed writing, or all.
     fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno>;
 
@@ -102,17 +106,12 @@ trait Detector: fmt::Debug + Send {
     fn take_written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno>;
 }
 
-/// The watched memory of one node.
+/// The watched memory of one node: all its regions.
 #[derive(Debug)]
 pub struct Watch {
-    detector: Box<dyn Detector>,
     detection: Detection,
-    access: Vec<Access>,
-    /// Pages whose write was a fault.
-    faulted: Vec<usize>,
-    /// Where the kernel is asked for written pages, as long as no page's rights change: a lock is taken more often than that, and memory may be
-    /// thousands of pages.
-    asked: Option<Vec<Range<usize>>>,
+    /// Ascending; never none.
+    regions: Vec<Watched>,
 }
 
 /// What a fault was.
@@ -125,7 +124,7 @@ pub enum Fault {
 }
 
 impl Watch {
-    /// Hides all pages of `views`.
+    /// Hides all pages of `views`, which are the first ones of the shared space.
     ///
     /// # Errors
     /// The host cannot, or does not permit it.
@@ -135,8 +134,7 @@ impl Watch {
             Detection::Userfault => Box::new(Faults::trapping(views.clone())?),
             Detection::Protect => Box::new(Protect::new(views.clone())),
         };
-        let access = vec![Access::Hidden; views.bytes() / PAGE_BYTES];
-        Ok(Self { detector, detection, access, faulted: Vec::new(), asked: None })
+        Ok(Self { detection, regions: vec![Watched::new(PageId(0), views.clone(), detector)] })
     }
 
     /// The best way that this host permits.
@@ -148,10 +146,41 @@ impl Watch {
         better.map_or_else(|| Self::new(views, Detection::Protect), Ok)
     }
 
+    /// Watches another region in the same way, which begins with the page `first` and overlaps none; all its pages are hidden.
+    ///
+    /// # Errors
+    /// The host cannot, or does not permit it.
+    pub fn add(&mut self, first: PageId, views: &Arc<TwoViews>) -> Result<(), Errno> {
+        let detector = self.regions[0].beside(views)?;
+        let place = self.regions.partition_point(|region| region.first() < first);
+        self.regions.insert(place, Watched::new(first, views.clone(), detector));
+        Ok(())
+    }
+
+    /// Watches the region no more that begins with the page `first`. There are others.
+    pub fn remove(&mut self, first: PageId) {
+        self.regions.retain(|region| region.first() != first);
+    }
+
     /// The way that is used.
     #[must_use]
     pub fn detection(&self) -> Detection {
         self.detection
+    }
+
+    /// The pages of the region that this one lies in, through the runtime's view.
+    ///
+    /// # Panics
+    /// It lies in none. So do all other calls about pages.
+    #[must_use]
+    pub fn at(&self, page: PageId) -> Pages<'_> {
+        self.regions[self.place(page)].pages()
+    }
+
+    /// The region of a page.
+    fn place(&self, page: PageId) -> usize {
+        let behind = self.regions.partition_point(|region| region.first() <= page);
+        behind.checked_sub(1).expect("a page lies in a region")
     }
 
     /// Takes pages from the program. Ascending pages cost least.
@@ -181,26 +210,23 @@ impl Watch {
     /// Whether the program can use a page.
     #[must_use]
     pub fn is_shown(&self, page: PageId) -> bool {
-        self.access[page.0 as usize] != Access::Hidden
+        self.regions[self.place(page)].is_shown(page)
     }
 
-    /// How many pages the program can use.
+    /// How many pages the program can use, in all regions.
     #[must_use]
     pub fn shown(&self) -> usize {
-        self.access.iter().filter(|access| **access != Access::Hidden).count()
+        self.regions.iter().map(Watched::shown).sum()
     }
 
-    fn set(&mut self, pages: &[PageId], access: Access) -> Result<(), Errno> {
-        let now = |page: &PageId| self.access[page.0 as usize];
-        let alike = |one: &PageId, next: &PageId| one.0 + 1 == next.0 && now(one) == now(next);
-        if !pages.is_empty() {
-            self.asked = None;
-        }
-        let runs: Vec<_> = pages.chunk_by(alike).map(|run| (run, now(&run[0]))).collect();
-        for (run, before) in runs {
-            let range = run[0].0 as usize..run[0].0 as usize + run.len();
-            self.detector.admit(range.clone(), before, access)?;
-            self.access[range].fill(access);
+    fn set(&mut self, mut pages: &[PageId], access: Access) -> Result<(), Errno> {
+        while let Some(page) = pages.first() {
+            let place = self.place(*page);
+            let region = &mut self.regions[place];
+            let (here, rest) = pages.split_at(region.leading(pages));
+            assert!(!here.is_empty(), "a page lies in a region");
+            region.set(here, access)?;
+            pages = rest;
         }
         Ok(())
     }
@@ -210,21 +236,8 @@ impl Watch {
     /// # Errors
     /// The host's.
     pub fn fault(&mut self, page: PageId) -> Result<Fault, Errno> {
-        let place = page.0 as usize;
-        match self.access[place] {
-            Access::Hidden => Ok(Fault::Absent),
-            Access::Watched if self.detection != Detection::Scan => {
-                self.detector.admit(place..place + 1, Access::Watched, Access::Written)?;
-                self.access[place] = Access::Written;
-                self.faulted.push(place);
-                Ok(Fault::Noted)
-            }
-            // Somebody else was faster, or the host has taken the page out of the page table, for want of memory.
-            access => {
-                self.detector.admit(place..place + 1, Access::Hidden, access)?;
-                Ok(Fault::Noted)
-            }
-        }
+        let (place, detection) = (self.place(page), self.detection);
+        self.regions[place].fault(page, detection)
     }
 
     /// The pages written to since they were shown, or told of, ascending. A write from now on is told of by the next call: what is
@@ -233,32 +246,13 @@ impl Watch {
     /// # Errors
     /// The host's.
     pub fn take_written(&mut self) -> Result<Vec<PageId>, Errno> {
-        if self.detection == Detection::Scan {
-            let asked = self.asked.take().unwrap_or_else(|| self.watched_runs());
-            let mut written = Vec::new();
-            for run in &asked {
-                written.extend(self.detector.take_written(run.clone())?);
+        let mut written = Vec::new();
+        for region in &mut self.regions {
+            match self.detection {
+                Detection::Scan => region.ask(&mut written)?,
+                Detection::Userfault | Detection::Protect => region.take_faulted(&mut written)?,
             }
-            self.asked = Some(asked);
-            return Ok(written.into_iter().map(|page| PageId(page as u64)).collect());
         }
-        let mut written = core::mem::take(&mut self.faulted);
-        // A page that was hidden or shown meanwhile has nothing to tell.
-        written.retain(|&page| self.access[page] == Access::Written);
-        written.sort_unstable();
-        written.dedup();
-        let written: Vec<_> = written.into_iter().map(|page| PageId(page as u64)).collect();
-        self.show(&written)?;
         Ok(written)
-    }
-
-    fn watched_runs(&self) -> Vec<Range<usize>> {
-        let mut start = 0;
-        let runs = self.access.chunk_by(|one, next| one == next).map(|run| {
-            let pages = start..start + run.len();
-            start = pages.end;
-            (run[0], pages)
-        });
-        runs.filter(|(access, _)| *access == Access::Watched).map(|(_, pages)| pages).collect()
     }
 }

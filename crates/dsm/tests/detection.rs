@@ -15,19 +15,19 @@ const PAGES: usize = 16;
 
 /// Shows absent pages as a node would that fetches them, and counts.
 struct Fetching {
-    views: Arc<TwoViews>,
-    watch: Mutex<Watch>,
+    first: PageId,
+    watch: Arc<Mutex<Watch>>,
     fetched: Mutex<Vec<PageId>>,
     noted: Mutex<usize>,
 }
 
 impl Faulting for Fetching {
     fn fault(&self, offset: usize) -> Answer {
-        let page = PageId((offset / PAGE_BYTES) as u64);
+        let page = PageId(self.first.0 + (offset / PAGE_BYTES) as u64);
         let mut watch = self.watch.lock().unwrap();
         match watch.fault(page).unwrap() {
             Fault::Absent => {
-                Pages::of(&self.views).put(page, &vec![page.0 as u32 + 100; PAGE_BYTES / 4]);
+                watch.at(page).put(page, &vec![page.0 as u32 + 100; PAGE_BYTES / 4]);
                 watch.show(&[page]).unwrap();
                 self.fetched.lock().unwrap().push(page);
             }
@@ -47,16 +47,27 @@ impl Memory {
     fn new(test: &str, detection: Detection) -> Option<Self> {
         let views = Arc::new(TwoViews::new(PAGES * PAGE_BYTES, None).unwrap());
         let watch = match Watch::new(&views, detection) {
-            Ok(watch) => Mutex::new(watch),
+            Ok(watch) => Arc::new(Mutex::new(watch)),
             Err(why) => {
                 skip(&format!("{test} ({detection})"), &why.to_string());
                 return None;
             }
         };
+        Some(Self::of(PageId(0), views, watch))
+    }
+
+    /// Another region of the same watch, which begins with this page.
+    fn beside(&self, first: u64) -> Self {
+        let views = Arc::new(TwoViews::new(PAGES * PAGE_BYTES, None).unwrap());
+        self.watch(|watch| watch.add(PageId(first), &views).unwrap());
+        Self::of(PageId(first), views, self.state.watch.clone())
+    }
+
+    fn of(first: PageId, views: Arc<TwoViews>, watch: Arc<Mutex<Watch>>) -> Self {
         let (fetched, noted) = (Mutex::default(), Mutex::default());
-        let state = Arc::new(Fetching { views: views.clone(), watch, fetched, noted });
+        let state = Arc::new(Fetching { first, watch, fetched, noted });
         let guarded = Guarded::new(views.program(), views.bytes(), state.clone()).unwrap();
-        Some(Self { views, state, _guarded: guarded })
+        Self { views, state, _guarded: guarded }
     }
 
     fn word(&self, page: usize, word: usize) -> *mut u32 {
@@ -123,7 +134,7 @@ fn a_written_page_is_told_once_each_time_it_is_written() {
 fn differences_are_the_words_written() {
     all("differences_are_the_words_written", |memory| {
         memory.read(1, 0);
-        let pages = Pages::of(&memory.views);
+        let pages = Pages::of(&memory.views, PageId(0));
         let copy = pages.take(PageId(1));
         let last = PAGE_BYTES / 4 - 1;
         for word in [0, 31, 32, last] {
@@ -166,6 +177,43 @@ fn an_open_page_is_written_unnoted_until_it_is_shown() {
         memory.write(8, 0, 3);
         assert_eq!(memory.written(), [8]);
         assert_eq!((memory.read(7, 0), memory.read(8, 0)), (1, 3));
+    });
+}
+
+/// Far away, or right behind the first one.
+#[test]
+fn each_region_is_watched_as_the_first() {
+    const FAR: u64 = 1 << 31;
+    all("each_region_is_watched_as_the_first", |memory| {
+        let (far, next) = (memory.beside(FAR), memory.beside(PAGES as u64));
+        let last = PAGES - 1;
+        memory.write(last, 0, 1);
+        next.write(0, 0, 2);
+        far.write(5, 0, 3);
+        assert_eq!(far.read(6, 0), FAR as u32 + 106, "it was fetched by its number");
+        assert_eq!(*far.state.fetched.lock().unwrap(), [PageId(FAR + 5), PageId(FAR + 6)]);
+        let [at_last, behind] = [last as u64, PAGES as u64];
+        assert_eq!(memory.written(), [at_last, behind, FAR + 5]);
+        assert_eq!(memory.watch(|watch| watch.shown()), 4);
+        // Neighbours by number, and nowhere near each other.
+        let both = [at_last, behind, behind + 1].map(PageId);
+        memory.watch(|watch| watch.open(&both).unwrap());
+        memory.write(last, 0, 4);
+        next.write(1, 0, 5);
+        assert_eq!(memory.written(), [] as [u64; 0]);
+        memory.watch(|watch| watch.show(&both).unwrap());
+        next.write(1, 1, 6);
+        assert_eq!(memory.written(), [behind + 1]);
+        memory.watch(|watch| watch.hide(&[PageId(FAR + 5)]).unwrap());
+        assert!(memory.watch(|watch| !watch.is_shown(PageId(FAR + 5))));
+        assert_eq!((memory.read(last, 0), next.read(1, 0)), (4, 5));
+        assert_eq!(far.read(5, 0), FAR as u32 + 105, "it is fetched again");
+        drop(next);
+        memory.watch(|watch| watch.remove(PageId(behind)));
+        far.write(6, 0, 7);
+        assert_eq!(memory.written(), [FAR + 6]);
+        let again = memory.beside(behind);
+        assert_eq!(again.read(1, 0), behind as u32 + 101, "nothing is left of what was there");
     });
 }
 

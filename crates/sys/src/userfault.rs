@@ -88,7 +88,7 @@ struct Continue {
     mapped: i64,
 }
 
-/// The faults of one range of shared memory, until dropped.
+/// The faults of some ranges of shared memory, until dropped, or until a range is unmapped.
 #[derive(Debug)]
 pub struct Userfault {
     descriptor: OwnedFd,
@@ -113,10 +113,18 @@ impl Userfault {
         let shared = FEATURE_MISSING_SHMEM | FEATURE_MINOR_SHMEM | FEATURE_WP_SHMEM;
         let features = FEATURE_WP | FEATURE_SIGBUS | shared | asynchronous;
         this.ask(0x3F, &mut Api { api: UFFD_API, features, ioctls: 0 })?;
+        this.take_over(base, bytes)?;
+        Ok(this)
+    }
+
+    /// Takes over the faults of another range as well, in the same way.
+    ///
+    /// # Errors
+    /// `INVAL`: it is no such mapping. `BUSY`: somebody has its faults. Injected ones.
+    pub fn take_over(&self, base: usize, bytes: usize) -> Result<(), Errno> {
         let range = Range { start: base as u64, bytes: bytes as u64 };
         let mode = REGISTER_MISSING | REGISTER_WP | REGISTER_MINOR;
-        this.ask(0x00, &mut Register { range, mode, ioctls: 0 })?;
-        Ok(this)
+        self.ask(0x00, &mut Register { range, mode, ioctls: 0 })
     }
 
     /// Puts the pages of `[start, start + bytes)` into the page table, with these rights; those that are in it stay as they are. They must

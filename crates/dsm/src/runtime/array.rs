@@ -16,7 +16,9 @@ use kyocho_sys::memory::PAGE_BYTES;
 /// Elements are plain data of at least 4 bytes' alignment ([`super::Dsm::allocate`] refuses others when it is compiled): a word of 4
 /// bytes is what two nodes can write side by side.
 pub struct SharedArray<T> {
-    offset: usize,
+    pub(super) region: u16,
+    /// Its address in the shared space.
+    pub(super) start: u64,
     length: usize,
     _elements: PhantomData<fn() -> T>,
 }
@@ -31,14 +33,14 @@ impl<T> Copy for SharedArray<T> {}
 
 impl<T> fmt::Debug for SharedArray<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedArray({} elements at {:#x})", self.length, self.offset)
+        write!(f, "SharedArray({} elements at {:#x})", self.length, self.start)
     }
 }
 
 impl<T: Pod> SharedArray<T> {
-    pub(super) const fn new(offset: usize, length: usize) -> Self {
+    pub(super) const fn new(region: u16, start: u64, length: usize) -> Self {
         const { assert!(align_of::<T>() >= 4, "elements of whole words") }
-        Self { offset, length, _elements: PhantomData }
+        Self { region, start, length, _elements: PhantomData }
     }
 
     /// Number of elements.
@@ -63,35 +65,32 @@ impl<T: Pod> SharedArray<T> {
             elements.start <= elements.end && elements.end <= self.length,
             "outside of the array"
         );
-        let first = self.offset + elements.start * size_of::<T>();
-        let end = self.offset + elements.end * size_of::<T>();
-        let pages = first / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
-        let pages = if elements.is_empty() { 0..0 } else { pages };
-        pages.map(|page| PageId(page as u64)).collect()
+        if elements.is_empty() {
+            return Vec::new();
+        }
+        let last = (elements.end * size_of::<T>() - 1) as u64;
+        let first = (elements.start * size_of::<T>()) as u64;
+        let page = |byte: u64| (self.start + byte) / PAGE_BYTES as u64;
+        (page(first)..=page(last)).map(PageId).collect()
     }
 
     /// The words of shared memory that one element is.
     ///
     /// # Panics
     /// The index lies outside of the array.
-    pub(super) fn words(&self, index: usize) -> Range<usize> {
+    pub(super) fn words(&self, index: usize) -> Range<u64> {
         assert!(index < self.length, "outside of the array");
-        let first = (self.offset + index * size_of::<T>()) / 4;
-        first..first + size_of::<T>() / 4
+        let first = (self.start + (index * size_of::<T>()) as u64) / 4;
+        first..first + size_of::<T>() as u64 / 4
     }
 
-    /// Whether it ends in the first `bytes` of shared memory.
-    pub(super) fn is_within(&self, bytes: usize) -> bool {
-        self.offset + self.length * size_of::<T>() <= bytes
-    }
-
-    /// The elements of a memory that begins at `base`.
+    /// The elements, where they lie in this process.
     ///
     /// # Safety
-    /// The array was allocated in that memory, which stays mapped for `'a`; what is not readable or writable is made so by a handler.
+    /// The array was allocated there, in memory that stays mapped for `'a`; what is not readable or writable is made so by a handler.
     #[expect(unsafe_code, reason = "makes cells of mapped memory")]
-    pub(super) unsafe fn shared_cells<'a>(&self, base: usize) -> &'a [SharedCell<T>] {
-        let first = core::ptr::with_exposed_provenance::<SharedCell<T>>(base + self.offset);
+    pub(super) unsafe fn shared_cells<'a>(&self, address: usize) -> &'a [SharedCell<T>] {
+        let first = core::ptr::with_exposed_provenance::<SharedCell<T>>(address);
         // SAFETY: in bounds and aligned, as allocated; plain data, so any bytes are values; shared cells are touched by atomic words alone, so other threads may touch them too.
         unsafe { core::slice::from_raw_parts(first, self.length) }
     }
@@ -101,8 +100,8 @@ impl<T: Pod> SharedArray<T> {
     /// # Safety
     /// As above, and no other thread of this program touches that memory at that address.
     #[expect(unsafe_code, reason = "makes cells of mapped memory")]
-    pub(super) unsafe fn cells<'a>(&self, base: usize) -> &'a [Cell<T>] {
-        let first = core::ptr::with_exposed_provenance::<Cell<T>>(base + self.offset);
+    pub(super) unsafe fn cells<'a>(&self, address: usize) -> &'a [Cell<T>] {
+        let first = core::ptr::with_exposed_provenance::<Cell<T>>(address);
         // SAFETY: in bounds and aligned, as allocated; plain data, so any bytes are values; cells, so they may change between uses.
         unsafe { core::slice::from_raw_parts(first, self.length) }
     }

@@ -4,7 +4,7 @@
 //! At a barrier one thread stands for the node; the others must leave shared memory alone until it is over.
 
 use core::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytemuck::Pod;
 use kyocho_sys::memory::PAGE_BYTES;
@@ -17,6 +17,7 @@ use crate::region::Placement;
 use crate::runtime::array::SharedArray;
 use crate::runtime::core::Limit;
 use crate::runtime::error::Error;
+use crate::runtime::places::{Region, RegionSettings};
 use crate::runtime::running::Running;
 use crate::runtime::statistics::Statistics;
 use crate::watch::WORDS_A_PAGE;
@@ -25,12 +26,11 @@ use crate::watch::WORDS_A_PAGE;
 #[derive(Debug)]
 pub struct Checked {
     running: Arc<Running>,
-    used: Mutex<usize>,
 }
 
 impl Checked {
-    pub(super) fn new(running: Arc<Running>, used: usize) -> Self {
-        Self { running, used: Mutex::new(used) }
+    pub(super) fn new(running: Arc<Running>) -> Self {
+        Self { running }
     }
 
     /// This node's rank.
@@ -55,8 +55,26 @@ impl Checked {
         length: usize,
         placement: Placement,
     ) -> Result<SharedArray<T>, Error> {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        self.running.allocate(thread, &mut used, length, placement)
+        self.running.allocate(thread, length, placement)
+    }
+
+    /// Makes a region, as [`super::Dsm::region`] does; crosses a barrier, where one thread stands for the node.
+    ///
+    /// # Errors
+    /// Those of [`super::Dsm::region`].
+    pub fn region(&self, thread: ThreadId, settings: RegionSettings) -> Result<Region, Error> {
+        self.running.region(thread, settings)
+    }
+
+    /// Allocates an array of zeros in a region, as [`super::Dsm::array`] does.
+    ///
+    /// # Errors
+    /// [`Error::Full`].
+    ///
+    /// # Panics
+    /// The region was made by another node, and not here.
+    pub fn array<T: Pod>(&self, region: Region, length: usize) -> Result<SharedArray<T>, Error> {
+        self.running.array(region, length)
     }
 
     /// An element. Waits for its page where that is not here.
@@ -211,14 +229,14 @@ impl Checked {
 }
 
 /// Words of shared memory by page: the page, the first word in it, which of them.
-fn parts(words: Range<usize>) -> impl Iterator<Item = (PageId, usize, Range<usize>)> {
-    let mut at = words.start;
+fn parts(words: Range<u64>) -> impl Iterator<Item = (PageId, usize, Range<usize>)> {
+    let (mut at, a_page) = (words.start, WORDS_A_PAGE as u64);
     core::iter::from_fn(move || {
-        let (page, inside) = (at / WORDS_A_PAGE, at % WORDS_A_PAGE);
-        let end = words.end.min((page + 1) * WORDS_A_PAGE);
-        let part = at - words.start..end - words.start;
+        let (page, inside) = (at / a_page, (at % a_page) as usize);
+        let end = words.end.min((page + 1) * a_page);
+        let part = (at - words.start) as usize..(end - words.start) as usize;
         at = end;
-        (!part.is_empty()).then_some((PageId(page as u64), inside, part))
+        (!part.is_empty()).then_some((PageId(page), inside, part))
     })
 }
 
@@ -236,5 +254,7 @@ mod tests {
         assert_eq!(found(1023..1026), [(PageId(0), 1023, 0..1), (PageId(1), 0, 1..3)]);
         assert_eq!(found(1021..1024), [(PageId(0), 1021, 0..3)]);
         assert_eq!(found(7..7), []);
+        let far = PageId((1 << 52) - 1);
+        assert_eq!(found((1 << 62) - 2..1 << 62), [(far, 1022, 0..2)], "at the end of the space");
     }
 }

@@ -16,6 +16,7 @@
 //! **Invariant:** whoever holds the lock touches shared memory through the runtime's view alone, so no fault waits for itself.
 
 mod calls;
+mod regions;
 mod usual;
 mod writes;
 
@@ -26,19 +27,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::clock::Instant;
-use kyocho_sys::two_views::TwoViews;
 
 use crate::address::{PageId, ThreadId};
 use crate::counters::Counters;
-use crate::interface::{Action, Call, DsmError, Event, Layout, Outcome, Subject};
+use crate::interface::{Action, Call, DsmError, Event, Outcome, Subject};
 use crate::node::Node;
 use crate::runtime::meeting::{Came, Meeting};
 use crate::runtime::statistics::Statistics;
 use crate::transport::{Arrival, Transport, Waiter};
-use crate::watch::{Answer, Fault, Faulting, Pages, Watch};
+use crate::watch::{Answer, Fault, Faulting, Watch};
 use crate::wire;
 
 pub(super) use calls::Limit;
+pub(super) use regions::bounds;
 use usual::Usual;
 
 /// Exit code of a program that lost a page for good.
@@ -57,8 +58,6 @@ pub(super) struct Core {
     /// A call has returned, or a peer has left; who sleeps until then is counted.
     changed: Condvar,
     transport: Box<dyn Transport>,
-    views: Arc<TwoViews>,
-    layout: Layout,
 }
 
 #[derive(Debug)]
@@ -83,13 +82,7 @@ struct State {
 }
 
 impl Core {
-    pub(super) fn new(
-        node: Node,
-        layout: Layout,
-        watch: Watch,
-        views: Arc<TwoViews>,
-        transport: Box<dyn Transport>,
-    ) -> Self {
+    pub(super) fn new(node: Node, watch: Watch, transport: Box<dyn Transport>) -> Self {
         let state = State {
             node,
             watch,
@@ -104,7 +97,7 @@ impl Core {
             refused: None,
             statistics: Statistics::default(),
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), transport, views, layout }
+        Self { state: Mutex::new(state), changed: Condvar::new(), transport }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -147,7 +140,7 @@ impl Core {
         let brought = self.with_page(thread, page, |state| {
             state.node.touch(page);
             state.node.write_words(page, &words).expect("it is here");
-            Pages::of(&self.views).put_words(page, &words);
+            state.watch.at(page).put_words(page, &words);
         });
         Ok(brought?.map(drop))
     }
@@ -199,7 +192,6 @@ impl Core {
         actions: Vec<Action>,
         events: &mut Vec<Event>,
     ) -> Result<(), Errno> {
-        let pages = Pages::of(&self.views);
         let (mut hidden, mut owned) = (Vec::new(), Vec::new());
         let (mut brought, mut returned) = (Vec::new(), Vec::new());
         for action in actions {
@@ -209,10 +201,10 @@ impl Core {
                 }
                 Action::Return(thread, result) => returned.push((thread, result)),
                 Action::Show(page, contents) => {
-                    pages.put(page, &contents);
+                    state.watch.at(page).put(page, &contents);
                     brought.push(page);
                 }
-                Action::Update(page, words) => pages.put_words(page, &words),
+                Action::Update(page, words) => state.watch.at(page).put_words(page, &words),
                 Action::Hide(page) => {
                     state.usual.remove(page);
                     hidden.push(page);
@@ -226,7 +218,7 @@ impl Core {
                     owned.retain(|other| *other != page);
                     // Watched first: what is written after that is found by comparing with what is taken now.
                     state.watch.show(&[page])?;
-                    events.push(Event::Disowned(page, pages.take(page)));
+                    events.push(Event::Disowned(page, state.watch.at(page).take(page)));
                 }
             }
         }
@@ -285,7 +277,7 @@ impl Core {
 
     fn arrived(&self, state: &mut State, arrival: Arrival) {
         match arrival {
-            Arrival::Message(from, bytes) => match wire::decode(&bytes, &self.layout) {
+            Arrival::Message(from, bytes) => match wire::decode(&bytes, state.node.layout()) {
                 Ok((epoch, message)) => self.step(state, Event::Message(from, epoch, message)),
                 Err(nonsense) => self.step(state, Event::Nonsense(from, nonsense)),
             },
@@ -307,8 +299,8 @@ impl Core {
     /// Says goodbye, and waits until everybody has, at most for `limit`.
     pub(super) fn leave(&self, limit: Duration) {
         self.transport.leave();
-        let others = usize::from(self.layout.nodes) - 1;
         let (begun, mut state) = (Instant::now(), self.lock());
+        let others = usize::from(state.node.layout().nodes) - 1;
         while state.left < others && begun.elapsed() < limit {
             state = self.sleep(state, limit.saturating_sub(begun.elapsed()));
         }
@@ -328,7 +320,8 @@ impl Core {
 
     fn answer(&self, page: PageId) -> Came {
         let began = Instant::now();
-        let mut state = self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         let fault = state.watch.fault(page)?;
         if fault == Fault::Noted {
             state.statistics.write_faults += 1;
@@ -337,7 +330,7 @@ impl Core {
         }
         if let Ok(copy) = state.node.copy(page) {
             // Never touched since it came, or since the beginning.
-            Pages::of(&self.views).put(page, copy);
+            state.watch.at(page).put(page, copy);
             state.node.use_page(page);
             state.watch.show(&[page])?;
             return Ok(Ok(Outcome::Done));
@@ -346,21 +339,28 @@ impl Core {
         // The handler does not know whose thread it is on.
         let mut fetching = (FETCHING_FIRST..=u16::MAX).map(ThreadId);
         let thread = fetching.find(|thread| !state.node.is_waiting(*thread)).ok_or(Errno::AGAIN)?;
-        self.step_and_wait(state, thread, Call::Fetch(page), Limit::None)
+        self.step_and_wait(guard, thread, Call::Fetch(page), Limit::None)
     }
 }
 
-impl Faulting for Core {
+/// Answers faults in the region that begins with the page `first`.
+#[derive(Debug)]
+pub(super) struct Faults {
+    pub(super) core: Arc<Core>,
+    pub(super) first: PageId,
+}
+
+impl Faulting for Faults {
     fn fault(&self, offset: usize) -> Answer {
-        let page = PageId((offset / PAGE_BYTES) as u64);
-        let why = match self.answer(page) {
+        let page = PageId(self.first.0 + (offset / PAGE_BYTES) as u64);
+        let why = match self.core.answer(page) {
             Ok(Ok(_)) => return Answer::Again,
             Ok(Err(why)) => why.to_string(),
             Err(errno) => format!("page {}: the host refused: {errno}", page.0),
         };
         // An access has no way to fail, and there is nothing right to be read.
         super::last_words(&format!("kyocho-dsm: {why}"));
-        self.end();
+        self.core.end();
         std::process::exit(EXIT_LOST)
     }
 }

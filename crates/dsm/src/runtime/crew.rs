@@ -30,6 +30,8 @@ use crate::runtime::cell::SharedCell;
 use crate::runtime::core::Limit;
 use crate::runtime::error::Error;
 use crate::runtime::lock_calls::lock_calls;
+use crate::runtime::meeting::Wish;
+use crate::runtime::places::{Region, RegionSettings};
 use crate::runtime::running::Running;
 use crate::runtime::statistics::Statistics;
 
@@ -51,8 +53,6 @@ struct Place<'a> {
     /// The node is borrowed, or stands aside.
     _lent: PhantomData<&'a ()>,
     thread: ThreadId,
-    /// How much of shared memory is given out.
-    used: usize,
 }
 
 impl Drop for Place<'_> {
@@ -72,11 +72,11 @@ impl fmt::Debug for Seat<'_> {
 
 impl<'a> Seat<'a> {
     /// As many as `count`, of a node whose own thread stands aside meanwhile.
-    pub(super) fn all(running: &Arc<Running>, used: usize, count: u16) -> Vec<Self> {
+    pub(super) fn all(running: &Arc<Running>, count: u16) -> Vec<Self> {
         running.core.expect(count);
         let seat = |number| {
             let (running, thread) = (Arc::clone(running), ThreadId(number));
-            Self(Place { running, _lent: PhantomData, thread, used })
+            Self(Place { running, _lent: PhantomData, thread })
         };
         (1..=count).map(seat).collect()
     }
@@ -138,10 +138,19 @@ impl Hand<'_> {
         self.place.thread.0 - 1
     }
 
-    /// Addresses of all shared memory here.
+    /// Addresses of a region here.
+    ///
+    /// # Panics
+    /// The region was made by another node, and not here.
     #[must_use]
-    pub fn memory(&self) -> Range<usize> {
-        self.place.running.memory()
+    pub fn addresses(&self, region: Region) -> Range<usize> {
+        self.place.running.addresses(region)
+    }
+
+    /// The pages that some addresses of one region here lie on.
+    #[must_use]
+    pub fn pages_at(&self, addresses: Range<usize>) -> Option<Vec<PageId>> {
+        self.place.running.places.pages_at(addresses)
     }
 
     /// What was counted on its node so far, by all threads.
@@ -157,10 +166,9 @@ impl Hand<'_> {
     #[must_use]
     #[expect(unsafe_code, reason = "makes cells of this node's memory")]
     pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [SharedCell<T>] {
-        let allocated = array.is_within(self.place.used);
-        assert!(allocated, "the array was allocated on another node, and not yet here");
-        // SAFETY: allocated here (asserted), mapped as long as the node lives, which is borrowed, and guarded.
-        unsafe { array.shared_cells(self.place.running.views.program()) }
+        let address = self.place.running.places.address(array);
+        // SAFETY: allocated there (asserted), mapped as long as the node lives, which is borrowed, and guarded.
+        unsafe { array.shared_cells(address) }
     }
 
     lock_calls!();
@@ -171,8 +179,28 @@ impl Hand<'_> {
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
     pub fn barrier(&mut self, kind: BarrierKind) -> Result<(), Error> {
-        self.place.running.core.meet(self.place.thread, kind)??;
+        self.place.running.meet(self.place.thread, Wish::Barrier(kind))??;
         Ok(())
+    }
+
+    /// Makes another region, as [`super::Dsm::region`] does, together with all threads of all nodes, which ask for the same: one of each node makes
+    /// it, and comes to the barrier for all.
+    ///
+    /// # Errors
+    /// Those of [`super::Dsm::region`]; where threads of a node ask for different things, all are told of that node.
+    pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
+        self.place.running.region_together(self.place.thread, settings)
+    }
+
+    /// Gives out an array of a region; one thread of each node does, and tells the others.
+    ///
+    /// # Errors
+    /// [`Error::Full`].
+    ///
+    /// # Panics
+    /// The region was made by another node, and not here.
+    pub fn array<T: Pod>(&self, region: Region, length: usize) -> Result<SharedArray<T>, Error> {
+        self.place.running.array(region, length)
     }
 
     /// Brings a page here, so that touching it waits for nobody until the next barrier.

@@ -32,6 +32,11 @@ pub enum Error {
         /// Left.
         left: usize,
     },
+    /// A region can begin with a page alone.
+    Unaligned {
+        /// The address in the shared space that was asked for.
+        address: u64,
+    },
     /// The host refused memory, a thread, or changing its protection.
     Host(Errno),
 }
@@ -48,8 +53,11 @@ impl fmt::Display for Error {
             ),
             Self::Full { bytes, left } => write!(
                 f,
-                "{bytes} bytes do not fit: {left} are left; ask for more shared memory when joining"
+                "{bytes} bytes do not fit: {left} are left; ask for more shared memory when joining, or make a region"
             ),
+            Self::Unaligned { address } => {
+                write!(f, "a region at {address:#x}: it begins with a page, at a multiple of 4096")
+            }
             Self::Host(why) => write!(f, "the host refused: {why}"),
         }
     }

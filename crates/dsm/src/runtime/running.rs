@@ -2,23 +2,28 @@
 
 use core::ops::Range;
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
+use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::thread::JoinHandle;
 use kyocho_sys::thread;
 use kyocho_sys::two_views::TwoViews;
 
-use crate::address::{NodeId, ThreadId};
+use crate::address::{NodeId, PageId, ThreadId};
 use crate::counters::Counters;
 use crate::interface::{Call, DsmError, Layout, Subject};
 use crate::message::{BarrierKind, Move};
 use crate::node::Node;
-use crate::region::Placement;
+use crate::region::discord::Hindrance;
+use crate::region::{Placement, RegionPlan};
 use crate::runtime::array::SharedArray;
-use crate::runtime::core::{Core, Limit};
+use crate::runtime::core::{Core, Faults, Limit};
 use crate::runtime::error::Error;
+use crate::runtime::host_memory_bytes;
+use crate::runtime::meeting::{Agreed, Came, Wanted, Wish};
+use crate::runtime::places::{Place, Places, Region, RegionSettings};
 use crate::transport::Transport;
 use crate::watch::{Detection, Guarded, Watch};
 
@@ -31,10 +36,11 @@ pub(super) struct Running {
     pub(super) nodes: u16,
     pub(super) detection: Detection,
     pub(super) core: Arc<Core>,
-    pub(super) views: Arc<TwoViews>,
+    pub(super) places: Places,
+    /// Taken by who gives out memory, or makes a region.
+    giving: Mutex<()>,
     deadline: Duration,
     service: Option<JoinHandle<()>>,
-    _guarded: Guarded,
 }
 
 impl Running {
@@ -52,44 +58,40 @@ impl Running {
             None => Watch::best(&views)?,
         };
         let (nodes, detection) = (layout.nodes, watch.detection());
-        let node = Node::new(me, layout.clone());
-        let core = Arc::new(Core::new(node, layout, watch, views.clone(), transport));
-        let guarded = Guarded::new(views.program(), views.bytes(), core.clone())?;
+        let core = Arc::new(Core::new(Node::new(me, layout), watch, transport));
+        let places = Places::new(guarded(&core, PageId(0), views)?);
         let serving = core.clone();
         let service =
             thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(counters))?;
-        let service = Some(service);
-        Ok(Self { me, nodes, detection, core, views, deadline, service, _guarded: guarded })
+        let (service, giving) = (Some(service), Mutex::new(()));
+        Ok(Self { me, nodes, detection, core, places, giving, deadline, service })
     }
 
-    /// Addresses of all shared memory here.
-    pub(super) fn memory(&self) -> Range<usize> {
-        self.views.program()..self.views.program() + self.views.bytes()
+    fn give(&self) -> MutexGuard<'_, ()> {
+        self.giving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives out memory behind the `used` bytes that are given out, to be managed as `placement` says; crosses a barrier.
+    /// What the program joined with.
+    pub(super) fn first(&self) -> Region {
+        self.places.region(0).expect("a program has joined with memory")
+    }
+
+    /// Addresses of a region here.
+    pub(super) fn addresses(&self, region: Region) -> Range<usize> {
+        self.places.of(region).addresses()
+    }
+
+    /// Gives out memory of the first region behind what is given out, to be managed as `placement` says; crosses a barrier.
     pub(super) fn allocate<T: Pod>(
         &self,
         thread: ThreadId,
-        used: &mut usize,
         length: usize,
         placement: Placement,
     ) -> Result<SharedArray<T>, Error> {
         // Refused on all nodes alike, and before anything is given out: node 0 alone places pages, and the others would wait for it.
-        if let Placement::On(node) = placement
-            && node.0 >= self.nodes
-        {
-            return Err(DsmError::OutOfRange(Subject::Node(node)).into());
-        }
-        let left = self.views.bytes() - *used;
-        let full = |bytes| Error::Full { bytes, left };
-        let bytes = length.checked_mul(size_of::<T>()).ok_or_else(|| full(usize::MAX))?;
-        let whole = bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(|| full(bytes))?;
-        if whole > left {
-            return Err(full(bytes));
-        }
-        let array = SharedArray::new(*used, length);
-        *used += whole;
+        self.check(placement)?;
+        let _giving = self.give();
+        let array = self.places.array(self.first(), length)?;
         if self.me == NodeId(0) {
             let pages = array.pages(0..length);
             for (index, &page) in pages.iter().enumerate() {
@@ -101,12 +103,116 @@ impl Running {
         Ok(array)
     }
 
+    /// Gives out memory of a region, managed as the region is.
+    pub(super) fn array<T: Pod>(
+        &self,
+        region: Region,
+        length: usize,
+    ) -> Result<SharedArray<T>, Error> {
+        let _giving = self.give();
+        self.places.array(region, length)
+    }
+
+    fn check(&self, placement: Placement) -> Result<(), DsmError> {
+        match placement {
+            Placement::On(node) if node.0 >= self.nodes => {
+                Err(DsmError::OutOfRange(Subject::Node(node)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a region, by the only thread of this node, or one that stands for all.
+    pub(super) fn region(
+        &self,
+        thread: ThreadId,
+        settings: RegionSettings,
+    ) -> Result<Region, Error> {
+        let _giving = self.give();
+        let wanted = self.want(&settings)?;
+        self.found(thread, wanted)??;
+        Ok(self.places.last())
+    }
+
+    /// Makes a region together with this node's other threads.
+    pub(super) fn region_together(
+        &self,
+        thread: ThreadId,
+        settings: RegionSettings,
+    ) -> Result<Region, Error> {
+        let wanted = self.want(&settings)?;
+        self.meet(thread, Wish::Region(wanted))??;
+        // The next one is made when all have come again.
+        Ok(self.places.last())
+    }
+
+    /// Meets this node's other threads; one of them crosses a barrier with all nodes.
+    pub(super) fn meet(&self, thread: ThreadId, wish: Wish) -> Came {
+        self.core.meet(wish, |agreed| match agreed {
+            Agreed::Barrier(kind) => self.core.call(thread, Call::Barrier(kind), Limit::None),
+            Agreed::Region(wanted) => {
+                let _giving = self.give();
+                self.found(thread, wanted)
+            }
+            Agreed::Different(wanted) => {
+                let call = Call::Region(wanted.plan, Some(Hindrance::Threads));
+                self.core.call(thread, call, Limit::None)
+            }
+        })
+    }
+
+    /// Refuses what all nodes refuse alike, before anybody is told.
+    fn want(&self, settings: &RegionSettings) -> Result<Wanted, Error> {
+        self.check(settings.placement)?;
+        let plan = self.core.with_regions(|regions| {
+            let plan = settings.plan(regions)?;
+            regions.check(&plan).map_err(|why| DsmError::Misplaced(plan, why))?;
+            Ok::<_, Error>(plan)
+        })?;
+        Ok(Wanted { plan, here: settings.here })
+    }
+
+    /// Makes a region here, if the host lets it, and comes to the barrier with it; what nobody has afterwards is gone.
+    fn found(&self, thread: ThreadId, Wanted { plan, here }: Wanted) -> Came {
+        let place = self.place(&plan, here);
+        let hindrance =
+            place.as_ref().err().map(|errno| Hindrance::Host(errno.number().unsigned_abs()));
+        let came = self.core.call(thread, Call::Region(plan, hindrance), Limit::None);
+        match (place, came) {
+            (Ok(place), Ok(Ok(_))) => drop(self.places.push(place)),
+            (Ok(_gone), _) => self.core.unwatch(plan.first),
+            (Err(_), _) => {}
+        }
+        came
+    }
+
+    /// Makes room for a region in this process, and watches it.
+    fn place(&self, plan: &RegionPlan, here: Option<usize>) -> Result<Place, Errno> {
+        let used = self.core.with_regions(|regions| regions.pages() * PAGE_BYTES);
+        let pages = usize::try_from(plan.pages).map_err(|_| Errno::NOMEM)?;
+        let bytes = pages.checked_mul(PAGE_BYTES).ok_or(Errno::NOMEM)?;
+        // As when joining: a node keeps two copies.
+        if bytes > (host_memory_bytes() / 2).saturating_sub(used) {
+            return Err(Errno::NOMEM);
+        }
+        let views = Arc::new(TwoViews::new(bytes, here)?);
+        self.core.watch(plan.first, &views)?;
+        guarded(&self.core, plan.first, views).inspect_err(|_| self.core.unwatch(plan.first))
+    }
+
     /// Crosses a last barrier and says goodbye.
     pub(super) fn leave(&self, thread: ThreadId) -> Result<(), Error> {
         self.core.cross_last(thread)??;
         self.core.leave(self.deadline);
         Ok(())
     }
+}
+
+/// A region here, whose faults are answered.
+fn guarded(core: &Arc<Core>, first: PageId, views: Arc<TwoViews>) -> Result<Place, Errno> {
+    let answerer = Arc::new(Faults { core: core.clone(), first });
+    let guarded = Guarded::new(views.program(), views.bytes(), answerer)?;
+    Ok(Place::new(first, views, guarded))
 }
 
 impl Drop for Running {

@@ -390,6 +390,14 @@ impl<M: Medium> Transport for Connections<M> {
         self.linger();
     }
 
+    fn bound(&self, (message_bytes_max, queue_bytes_max): (usize, usize)) {
+        let mut receiver = self.receiver();
+        for (peer, hearing) in self.peers.iter().zip(&mut receiver.hearing) {
+            hearing.input.bound(message_bytes_max);
+            peer.queue().out.bound(queue_bytes_max);
+        }
+    }
+
     fn traffic(&self) -> Traffic {
         let [messages_sent, bytes_sent, messages_received, bytes_received] =
             self.traffic.each_ref().map(|count| count.load(Ordering::Relaxed));
@@ -444,6 +452,10 @@ macro_rules! transport_by_connections {
 
             fn close(&self) {
                 self.0.close();
+            }
+
+            fn bound(&self, bounds: (usize, usize)) {
+                self.0.bound(bounds);
             }
 
             fn traffic(&self) -> $crate::transport::Traffic {

@@ -47,6 +47,11 @@ impl Outgoing {
         Self { ready, pieces, pieces_bytes: 0, bytes_max, credit: CREDIT }
     }
 
+    /// At most so many bytes of messages from now on.
+    pub(super) fn bound(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
     /// Queues a message.
     pub(super) fn message(&mut self, message: &[u8]) -> Result<(), Congested> {
         if self.pieces_bytes + self.ready.len() + message.len() > self.bytes_max {
@@ -141,6 +146,11 @@ pub(super) struct Malformed;
 impl Incoming {
     pub(super) fn new(message_max: usize) -> Self {
         Self { bytes: Vec::new(), message: Vec::new(), message_max, owed: 0 }
+    }
+
+    /// A message of so many bytes at most from now on.
+    pub(super) fn bound(&mut self, message_max: usize) {
+        self.message_max = message_max;
     }
 
     /// Takes bytes in, and calls `each` with what is complete.

@@ -388,6 +388,13 @@ impl Transport for Mpi {
         state.port.end(together);
     }
 
+    fn bound(&self, (message_bytes_max, queue_bytes_max): (usize, usize)) {
+        for peer in &mut self.lock().peers {
+            peer.input.bound(message_bytes_max);
+            peer.out.bound(queue_bytes_max);
+        }
+    }
+
     fn traffic(&self) -> Traffic {
         self.lock().traffic
     }

@@ -21,6 +21,7 @@ const WIDE: usize = 32;
 #[derive(Clone, Copy)]
 pub struct Pages<'a> {
     views: &'a TwoViews,
+    first: PageId,
 }
 
 impl fmt::Debug for Pages<'_> {
@@ -30,13 +31,17 @@ impl fmt::Debug for Pages<'_> {
 }
 
 impl<'a> Pages<'a> {
-    /// Those of `views`.
+    /// Those of `views`, numbered from `first` on.
     #[must_use]
-    pub fn of(views: &'a TwoViews) -> Self {
-        Self { views }
+    pub fn of(views: &'a TwoViews, first: PageId) -> Self {
+        Self { views, first }
     }
 
-    /// The words of a page. Relaxed atomics: a program may race with whoever takes its page away, and gets old words or new ones.
+    fn place(self, page: PageId) -> usize {
+        (page.0 - self.first.0) as usize
+    }
+
+    /// The words of a page, by its place. Relaxed atomics: a program may race with whoever takes its page away, and gets old words or new ones.
     fn words(self, page: usize) -> &'a [AtomicU32] {
         let offset = page * PAGE_BYTES;
         assert!(offset < self.views.bytes(), "the page lies in the memory");
@@ -53,7 +58,7 @@ impl<'a> Pages<'a> {
 
     fn now(self, page: PageId) -> [u32; WORDS_A_PAGE] {
         let mut words = [0; WORDS_A_PAGE];
-        self.views.read(page.0 as usize * PAGE_BYTES, &mut words);
+        self.views.read(self.place(page) * PAGE_BYTES, &mut words);
         words
     }
 
@@ -62,12 +67,12 @@ impl<'a> Pages<'a> {
     /// # Panics
     /// They are more than a page has, and leave the memory.
     pub fn put(self, page: PageId, contents: &[u32]) {
-        self.views.write(page.0 as usize * PAGE_BYTES, contents);
+        self.views.write(self.place(page) * PAGE_BYTES, contents);
     }
 
     /// Makes some words of a page these values.
     pub fn put_words(self, page: PageId, values: &[(u32, u32)]) {
-        let words = self.words(page.0 as usize);
+        let words = self.words(self.place(page));
         for &(word, value) in values {
             words[word as usize].store(value, Ordering::Relaxed);
         }
@@ -99,7 +104,7 @@ impl<'a> Pages<'a> {
         None
     }
 
-    /// Makes pages exist that nobody has touched.
+    /// Makes pages exist that nobody has touched, by their places.
     pub(super) fn make_exist(self, pages: Range<usize>) {
         for page in pages {
             self.words(page)[0].load(Ordering::Relaxed);

@@ -19,6 +19,8 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::unmodelled::{AtomicPtr, AtomicUsize, Ordering};
 use kyocho_sys::signal::{self, Action, Info, Manner, Signal};
 
+use crate::region::REGIONS_MAX;
+
 /// Who answers faults of one memory.
 pub trait Faulting: Send + Sync {
     /// An access at so many bytes from the begin cannot be made.
@@ -34,8 +36,8 @@ pub enum Answer {
     Forward,
 }
 
-/// Memories of one process at most.
-const MEMORIES_MAX: usize = 64;
+/// Memories of one process at most: of its nodes, mostly one, each region.
+const MEMORIES_MAX: usize = 4 * REGIONS_MAX;
 
 /// A memory whose faults are answered.
 struct Slot {
@@ -52,6 +54,9 @@ static SLOTS: [Slot; MEMORIES_MAX] = [const {
         answerer: AtomicPtr::new(core::ptr::null_mut()),
     }
 }; MEMORIES_MAX];
+
+/// All slots that were ever taken lie before this one: handlers look no further.
+static SLOTS_END: AtomicUsize = AtomicUsize::new(0);
 
 /// What both signals did before; never freed, as handlers read it. Taken as well to change slots.
 static BEFORE: Mutex<Option<&'static [Action; 2]>> = Mutex::new(None);
@@ -74,17 +79,19 @@ impl Guarded {
     /// Answers faults in `[base, base + bytes)`.
     ///
     /// # Errors
-    /// `NOMEM`: there are 64 memories already. The host refuses handlers.
+    /// `NOMEM`: there are four times [`REGIONS_MAX`] memories already. The host refuses handlers.
     pub fn new(base: usize, bytes: usize, answerer: Arc<dyn Faulting>) -> Result<Self, Errno> {
         let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         if before.is_none() {
             *before = Some(install()?);
         }
-        let free = SLOTS.iter().find(|slot| slot.bytes.load(Ordering::Relaxed) == 0);
-        let slot = free.ok_or(Errno::NOMEM)?;
-        slot.base.store(base, Ordering::Relaxed);
+        let free = SLOTS.iter().position(|slot| slot.bytes.load(Ordering::Relaxed) == 0);
+        let place = free.ok_or(Errno::NOMEM)?;
+        let slot = &SLOTS[place];
+        slot.base.store(base, Ordering::Release);
         slot.answerer.store(Box::into_raw(Box::new(answerer)), Ordering::Relaxed);
         slot.bytes.store(bytes, Ordering::Release);
+        SLOTS_END.fetch_max(place + 1, Ordering::Release);
         Ok(Self { slot })
     }
 }
@@ -138,11 +145,12 @@ unsafe extern "C" fn handler(number: i32, info: *mut Info, context: *mut c_void)
 }
 
 fn answer(address: usize) -> Answer {
-    for slot in &SLOTS {
+    for slot in &SLOTS[..SLOTS_END.load(Ordering::Acquire)] {
         let bytes = slot.bytes.load(Ordering::Acquire);
-        let base = slot.base.load(Ordering::Relaxed);
+        let base = slot.base.load(Ordering::Acquire);
         let offset = address.wrapping_sub(base);
-        if offset >= bytes {
+        // The slot of another memory may be taken anew meanwhile: it has no bytes in between.
+        if offset >= bytes || slot.bytes.load(Ordering::Acquire) != bytes {
             continue;
         }
         // SAFETY: a slot with bytes has an answerer until its `Guarded` is dropped; who touches its memory borrows what owns that.

@@ -23,6 +23,10 @@ impl Protect {
 }
 
 impl Detector for Protect {
+    fn beside(&self, views: Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno> {
+        Ok(Box::new(Self { views }))
+    }
+
     fn admit(&mut self, pages: Range<usize>, _from: Access, to: Access) -> Result<(), Errno> {
         let rights = match to {
             Access::Hidden => Protection::None,

@@ -13,13 +13,15 @@ use kyocho_sys::two_views::{Protection, TwoViews};
 use kyocho_sys::userfault::{Admission, Userfault, Writes};
 
 use super::{Access, Detector, Pages};
+use crate::address::PageId;
 
 #[derive(Debug)]
 pub(super) struct Faults {
     views: Arc<TwoViews>,
-    faults: Userfault,
+    /// One for all regions, as a process has few descriptors.
+    faults: Arc<Userfault>,
     /// Where the kernel is asked for written pages.
-    map: Option<PageMap>,
+    map: Option<Arc<PageMap>>,
 }
 
 impl Faults {
@@ -33,11 +35,11 @@ impl Faults {
         let map = PageMap::open()?;
         // A kernel that cannot scan says so now.
         map.take_written(views.program(), PAGE_BYTES, |_, _| {})?;
-        Self::new(views, Writes::Pass, Some(map))
+        Self::new(views, Writes::Pass, Some(Arc::new(map)))
     }
 
-    fn new(views: Arc<TwoViews>, writes: Writes, map: Option<PageMap>) -> Result<Self, Errno> {
-        let faults = Userfault::of(views.program(), views.bytes(), writes)?;
+    fn new(views: Arc<TwoViews>, writes: Writes, map: Option<Arc<PageMap>>) -> Result<Self, Errno> {
+        let faults = Arc::new(Userfault::of(views.program(), views.bytes(), writes)?);
         views.protect(0, views.bytes(), Protection::ReadWrite)?;
         Ok(Self { views, faults, map })
     }
@@ -48,6 +50,12 @@ impl Faults {
 }
 
 impl Detector for Faults {
+    fn beside(&self, views: Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno> {
+        self.faults.take_over(views.program(), views.bytes())?;
+        views.protect(0, views.bytes(), Protection::ReadWrite)?;
+        Ok(Box::new(Self { views, faults: self.faults.clone(), map: self.map.clone() }))
+    }
+
     fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno> {
         let (start, bytes) = (self.address(pages.start), pages.len() * PAGE_BYTES);
         let admission = match to {
@@ -56,7 +64,7 @@ impl Detector for Faults {
             Access::Written | Access::Open => Admission::ReadWrite,
         };
         if from == Access::Hidden {
-            Pages::of(&self.views).make_exist(pages);
+            Pages::of(&self.views, PageId(0)).make_exist(pages);
             return self.faults.admit(start, bytes, admission);
         }
         // Mostly they are in the page table; where the host has taken one out, the next fault tells.

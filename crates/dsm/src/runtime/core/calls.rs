@@ -9,7 +9,7 @@ use super::{Core, LOOK_EVERY, State};
 use crate::address::ThreadId;
 use crate::interface::{Call, Event, Subject};
 use crate::message::BarrierKind;
-use crate::runtime::meeting::Came;
+use crate::runtime::meeting::{Agreed, Came, Wish};
 use crate::transport::Waiter;
 
 /// Who may give up waiting is asked that often whether it does.
@@ -153,18 +153,19 @@ impl Core {
         self.wake(&state);
     }
 
-    /// Meets the other threads of this node, and crosses a barrier with all nodes.
-    pub(in crate::runtime) fn meet(&self, thread: ThreadId, kind: BarrierKind) -> Came {
+    /// Meets the other threads of this node; one of them crosses a barrier with all nodes.
+    pub(in crate::runtime) fn meet(&self, wish: Wish, cross: impl FnOnce(Agreed) -> Came) -> Came {
         let mut state = self.lock();
-        let round = state.meeting.arrive(kind);
+        let round = state.meeting.arrive(wish);
         // Who came before may be the one who has to cross, where somebody was excused.
         self.wake(&state);
         loop {
             if let Some(came) = state.meeting.came_of(round) {
                 return came;
             }
-            if let Some(kind) = state.meeting.begin() {
-                let came = self.cross(state, thread, kind);
+            if let Some(agreed) = state.meeting.begin() {
+                drop(state);
+                let came = cross(agreed);
                 let mut state = self.lock();
                 state.meeting.end(came);
                 self.wake(&state);
@@ -177,15 +178,11 @@ impl Core {
         }
     }
 
-    fn cross(&self, mut state: MutexGuard<'_, State>, thread: ThreadId, kind: BarrierKind) -> Came {
-        self.collect(&mut state)?;
-        self.step_and_wait(state, thread, Call::Barrier(kind), Limit::None)
-    }
-
     /// Crosses the last barrier.
     pub(in crate::runtime) fn cross_last(&self, thread: ThreadId) -> Came {
         let mut state = self.lock();
         state.node.next_barrier_is_last();
-        self.cross(state, thread, BarrierKind::Ordinary)
+        self.collect(&mut state)?;
+        self.step_and_wait(state, thread, Call::Barrier(BarrierKind::Ordinary), Limit::None)
     }
 }

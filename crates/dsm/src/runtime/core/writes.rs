@@ -5,7 +5,6 @@ use kyocho_sys::prim::clock::Instant;
 
 use super::{Core, State};
 use crate::address::PageId;
-use crate::watch::Pages;
 
 /// Of a page of which more words were written, all are told.
 const WORDS_SINGLY_MAX: usize = 64;
@@ -15,12 +14,11 @@ impl Core {
     pub(super) fn collect(&self, state: &mut State) -> Result<(), Errno> {
         let began = Instant::now();
         let (written, usual) = Self::written(state)?;
-        let pages = Pages::of(&self.views);
         let mut words = Vec::new();
         for &page in written.iter().chain(&usual) {
             let copy = state.node.copy(page).expect("what the program can write to is here");
             words.clear();
-            let whole = pages.differing(page, copy, WORDS_SINGLY_MAX, &mut words);
+            let whole = state.watch.at(page).differing(page, copy, WORDS_SINGLY_MAX, &mut words);
             let is_written = !words.is_empty();
             state.usual.compared(page, is_written);
             if !is_written && usual.contains(&page) {
@@ -61,8 +59,8 @@ impl Core {
     pub(in crate::runtime) fn forget(&self) -> Result<(), Errno> {
         let mut state = self.lock();
         let (written, usual) = Self::written(&mut state)?;
-        let pages = Pages::of(&self.views);
         for &page in written.iter().chain(&usual) {
+            let pages = state.watch.at(page);
             pages.put(page, state.node.copy(page).expect("what the program can write to is here"));
         }
         Ok(())
