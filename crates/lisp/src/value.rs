@@ -5,6 +5,7 @@
 //! +---------------------------------+---+
 //! |       61-bit signed integer     |000|  fixnum
 //! |       address of a cell         |001|  pair: two words, no header
+//! |       address of a cell         |101|  pair of a literal, which cannot be changed
 //! |       address of an object      |010|  object: header word first (see `heap::object`)
 //! |       address of SymbolData     |011|  symbol
 //! |       payload        | kind     |110|  immediate: (), #t, #f, characters, ...
@@ -12,6 +13,7 @@
 //! ```
 //!
 //! Invariant: a `Value` with a pointer tag names a live, fully initialised cell, object or symbol.
+//! Invariant: a pair is a literal's from before anybody else knows it, and stays one: all words that name it are the same.
 
 use crate::symbol::Symbol;
 
@@ -24,6 +26,9 @@ const TAG_BITS: u32 = 3;
 const TAG_MASK: u64 = 0b111;
 const TAG_FIXNUM: u64 = 0b000;
 const TAG_PAIR: u64 = 0b001;
+/// Beside [`TAG_PAIR`]: the pair is a literal's. No other tag ends in `01`.
+const TAG_LITERAL: u64 = 0b100;
+const PAIR_MASK: u64 = TAG_MASK & !TAG_LITERAL;
 const TAG_OBJECT: u64 = 0b010;
 const TAG_SYMBOL: u64 = 0b011;
 const TAG_IMMEDIATE: u64 = 0b110;
@@ -169,7 +174,21 @@ impl Value {
     #[inline]
     #[must_use]
     pub const fn is_pair(self) -> bool {
+        self.0 & PAIR_MASK == TAG_PAIR
+    }
+
+    /// Whether this is a pair that may be changed.
+    #[inline]
+    #[must_use]
+    pub const fn is_mutable_pair(self) -> bool {
         self.0 & TAG_MASK == TAG_PAIR
+    }
+
+    /// The same pair as one of a literal. Nobody else knows it yet; from now on it has this name alone.
+    #[must_use]
+    pub(crate) const fn into_literal_pair(self) -> Self {
+        debug_assert!(self.is_pair(), "only pairs need a tag to be literals");
+        Self(self.0 | TAG_LITERAL)
     }
 
     /// An object at `address`, 16-byte aligned. For the heap alone.

@@ -33,8 +33,7 @@ impl Mutator {
         self.literal_with(datum, 0)
     }
 
-    /// The same as a constant of a program: mutators refuse its strings, vectors and bytevectors. Pairs have no header
-    /// that could say so.
+    /// The same as a constant of a program: mutators refuse its pairs, strings, vectors and bytevectors.
     ///
     /// # Errors
     /// When the heap's limit is reached.
@@ -42,7 +41,7 @@ impl Mutator {
         self.literal_with(datum, FLAG_IMMUTABLE)
     }
 
-    /// `flags` are those of the strings, vectors and bytevectors.
+    /// `flags` are those of the strings, vectors and bytevectors; pairs, which have none, say the same by their tag.
     fn literal_with(&mut self, datum: &Datum, flags: u8) -> Result<Value, OutOfMemory> {
         let mut labels = Labels::default();
         let mut steps = vec![Step::Build(datum)];
@@ -59,7 +58,7 @@ impl Mutator {
                 Step::List(items) => {
                     let tail = results.pop().unwrap_or(Value::NIL);
                     let items = results.split_off(results.len() - items);
-                    self.list_onto(&items, tail)?
+                    self.literal_list(&items, tail, flags)?
                 }
                 Step::Vector(elements) => {
                     let elements = results.split_off(results.len() - elements);
@@ -73,6 +72,19 @@ impl Mutator {
         }
         let value = results.pop().unwrap_or(Value::UNSPECIFIED);
         Ok(if labels.replacements.is_empty() { value } else { labels.replace_in(value) })
+    }
+
+    fn literal_list(
+        &mut self,
+        items: &[Value],
+        tail: Value,
+        flags: u8,
+    ) -> Result<Value, OutOfMemory> {
+        if flags & FLAG_IMMUTABLE == 0 {
+            return self.list_onto(items, tail);
+        }
+        let cons = |list, &item| Ok(self.cons(item, list)?.into_literal_pair());
+        items.iter().rev().try_fold(tail, cons)
     }
 
     /// The value of a datum without parts.
@@ -193,7 +205,7 @@ impl Labels {
             }
             if let Some((car, cdr)) = value.uncons() {
                 let (car, cdr) = (self.resolve(car), self.resolve(cdr));
-                let _ = value.set_car(car) && value.set_cdr(cdr);
+                value.fill_pair(car, cdr);
                 pending.extend([car, cdr]);
             }
             for i in 0..value.vector_length().unwrap_or(0) {

@@ -247,26 +247,33 @@ impl Value {
         }
     }
 
-    /// Writes the car; `false` where this is no pair.
+    /// Writes the car; `false` where this is no pair, and where it is a literal's.
     #[inline(always)]
     #[must_use]
     pub fn set_car(self, new: Self) -> bool {
-        if self.is_pair() {
+        if self.is_mutable_pair() {
             overwrite(self.address());
             word::publish(self.address(), new.to_word());
         }
-        self.is_pair()
+        self.is_mutable_pair()
     }
 
-    /// Writes the cdr; `false` where this is no pair.
+    /// Writes the cdr; `false` where this is no pair, and where it is a literal's.
     #[inline(always)]
     #[must_use]
     pub fn set_cdr(self, new: Self) -> bool {
-        if self.is_pair() {
+        if self.is_mutable_pair() {
             overwrite(self.address() + WORD_BYTES);
             word::publish(self.address() + WORD_BYTES, new.to_word());
         }
-        self.is_pair()
+        self.is_mutable_pair()
+    }
+
+    /// Writes both words of a pair that is still being made, a literal's too.
+    pub(crate) fn fill_pair(self, car: Self, cdr: Self) {
+        debug_assert!(self.is_pair(), "no pair: {self:?}");
+        let pair = Self::pair_at(self.address());
+        let _ = pair.set_car(car) && pair.set_cdr(cdr);
     }
 
     /// Car and cdr.

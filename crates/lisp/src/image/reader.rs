@@ -6,7 +6,7 @@ use super::ImageError;
 use super::syntax_in::Syntax;
 use super::system::SystemObjects;
 use super::wire::{In, at};
-use super::writer::{OWN, SYSTEM, foreign, tag, target};
+use super::writer::{OWN, SYSTEM, foreign, pair, tag, target};
 use crate::compiler;
 use crate::compiler::code::{Code, Entry, Local, PROLOGUE_WORDS};
 use crate::hash_table::{self, Equivalence, Table};
@@ -172,9 +172,10 @@ impl Reader<'_> {
         environments: &[Arc<Environment>],
     ) -> Result<()> {
         let kind = input.byte()?;
-        if kind == 0 {
-            let pair = m.cons(Value::NIL, Value::NIL)?;
-            self.add(pair, Made::Pair);
+        if matches!(kind, pair::MUTABLE | pair::LITERAL) {
+            let made = m.cons(Value::NIL, Value::NIL)?;
+            let is_literal = kind == pair::LITERAL;
+            self.add(if is_literal { made.into_literal_pair() } else { made }, Made::Pair);
             return Ok(());
         }
         let flags = input.byte()? & !FLAG_LOCKED;
@@ -323,7 +324,8 @@ impl Reader<'_> {
         match self.made[number] {
             Made::Whole => {}
             Made::Pair => {
-                let _ = object.set_car(self.value(input)?) && object.set_cdr(self.value(input)?);
+                let (car, cdr) = (self.value(input)?, self.value(input)?);
+                object.fill_pair(car, cdr);
             }
             Made::Fields(words) => {
                 for i in 0..words {

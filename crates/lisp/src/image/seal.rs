@@ -19,7 +19,7 @@ use std::{env, fs};
 
 const MAGIC: &[u8; 8] = b"KyochoIm";
 /// Changes with the meaning of any byte behind it.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const HASH_BYTES: usize = 32;
 const HEADER_BYTES: usize = 8 + 4 + HASH_BYTES + 8;
 

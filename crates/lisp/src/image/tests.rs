@@ -80,6 +80,9 @@ fn data_come_back_as_they_were() {
                 "error bytevector-u8-set!: first argument must be a mutable bytevector: #u8(1)",
             ),
             ("(vector-set! (list-ref all 14) 0 2)", ""),
+            ("(set-car! constants 0)", "error set-car!: first argument must be a mutable pair: (#(1) \"a\" #u8(1))"),
+            ("(set-cdr! (cdr constants) 0)", "error set-cdr!: first argument must be a mutable pair: (\"a\" #u8(1))"),
+            ("(begin (set-car! shared 5) (car shared))", "5"),
         ],
     );
 }

@@ -52,6 +52,12 @@ pub(super) mod foreign {
     pub(in crate::image) const CHANNEL: u8 = 4;
 }
 
+/// Kinds of pairs. No kind of object has these codes.
+pub(super) mod pair {
+    pub(in crate::image) const MUTABLE: u8 = 0;
+    pub(in crate::image) const LITERAL: u8 = 1;
+}
+
 /// How locations are written.
 pub(super) const OWN: u8 = 0;
 pub(super) const SYSTEM: u8 = 1;
@@ -272,7 +278,7 @@ impl Writer<'_> {
         let value = self.objects.items[number];
         self.holder = self.holders[number];
         if let Some((car, cdr)) = value.uncons() {
-            shape.byte(0);
+            shape.byte(if value.is_mutable_pair() { pair::MUTABLE } else { pair::LITERAL });
             self.value(car, fields)?;
             return self.value(cdr, fields);
         }

@@ -5,7 +5,7 @@
 use super::Primitive;
 use super::call::Call;
 use crate::heap::Mutator;
-use crate::raise::Result;
+use crate::raise::{Raise, Result};
 use crate::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
@@ -97,14 +97,20 @@ fn set_car(_: &mut Mutator, arguments: &[Value]) -> Result {
     if arguments[0].set_car(arguments[1]) {
         return Ok(Value::UNSPECIFIED);
     }
-    Err(Call::new("set-car!", arguments).wrong(0, "pair"))
+    Err(no_mutable_pair(Call::new("set-car!", arguments)))
 }
 
 fn set_cdr(_: &mut Mutator, arguments: &[Value]) -> Result {
     if arguments[0].set_cdr(arguments[1]) {
         return Ok(Value::UNSPECIFIED);
     }
-    Err(Call::new("set-cdr!", arguments).wrong(0, "pair"))
+    Err(no_mutable_pair(Call::new("set-cdr!", arguments)))
+}
+
+/// Argument 0 is no pair, or one of a literal.
+#[cold]
+fn no_mutable_pair(call: Call<'_>) -> Raise {
+    call.wrong(0, if call.value(0).is_pair() { "mutable pair" } else { "pair" })
 }
 
 fn make_list(m: &mut Mutator, arguments: &[Value]) -> Result {
@@ -171,7 +177,7 @@ pub(super) fn tail(who: &'static str, arguments: &[Value]) -> Result {
 }
 
 #[cold]
-fn too_short(call: Call<'_>, length: usize) -> crate::raise::Raise {
+fn too_short(call: Call<'_>, length: usize) -> Raise {
     call.outside(1, format!("the list has only {length} elements"))
 }
 
@@ -187,6 +193,9 @@ fn list_set(_: &mut Mutator, arguments: &[Value]) -> Result {
         return Ok(Value::UNSPECIFIED);
     }
     let call = Call::new("list-set!", arguments);
+    if rest.is_pair() {
+        return Err(call.wrong(0, "mutable list"));
+    }
     Err(too_short(call, call.count_at(1).unwrap_or(0)))
 }
 
