@@ -270,4 +270,12 @@ fn an_integer_too_long_is_refused_before_it_is_made() {
     assert!(expt(&mut m, Value::fixnum(3), huge).is_err());
     assert_eq!(expt(&mut m, Value::fixnum(1), huge).unwrap(), Value::fixnum(1));
     assert_eq!(expt(&mut m, Value::fixnum(-1), huge).unwrap(), Value::fixnum(1));
+    // Squaring until it is too long would take 16 MiB and more; to know beforehand takes the norm.
+    let before = m.taken_cells();
+    for base in ["3+4i", "1/2+i", "1/3-5/7i"] {
+        let base = number(&mut m, base);
+        assert!(expt(&mut m, base, huge).is_err());
+        assert!(expt(&mut m, base, Value::fixnum(-(1 << 40))).is_err());
+    }
+    assert!(m.taken_cells() - before < 10_000, "{} cells", m.taken_cells() - before);
 }
