@@ -5,8 +5,8 @@
 //!   index    raw 32-bit slots: 0 is empty, n stands for entry n - 1; linear probing, a power of two,
 //!            at least twice as many as entries fit
 //!   entries  vector of (hash, key, value), filled from the left; a deleted entry has no key; where keys are weak,
-//!            (hash, ephemeron of key and value, nothing), where values are, (hash, ephemeron of value and key, nothing);
-//!            an entry with a broken one counts as deleted
+//!            (hash, ephemeron of key and value, nothing), where values are, (hash, ephemeron of value and key, nothing),
+//!            where both are, (hash, ephemeron of key, ephemeron of value); an entry with a broken one counts as deleted
 //! ```
 //!
 //! Every operation holds the table's spin bit from its first look to its last: a few dozen
@@ -62,6 +62,8 @@ pub(crate) enum Weakness {
     Keys,
     /// Its values.
     Values,
+    /// Neither: an association is gone when one of them is.
+    Both,
 }
 
 const FLAG_WEAK_KEYS: u8 = FLAG_OWN;
@@ -146,18 +148,18 @@ pub(crate) fn make_weak(table: Value, weakness: Weakness) {
         Weakness::None => {}
         Weakness::Keys => table.set_flags(FLAG_WEAK_KEYS),
         Weakness::Values => table.set_flags(FLAG_WEAK_VALUES),
+        Weakness::Both => table.set_flags(FLAG_WEAK_KEYS | FLAG_WEAK_VALUES),
     }
 }
 
 /// What the table does not keep.
 pub(crate) fn weakness(table: Value) -> Weakness {
     let flags = if table.is_kind(Kind::HashTable) { table.flags() } else { 0 };
-    if flags & FLAG_WEAK_KEYS != 0 {
-        Weakness::Keys
-    } else if flags & FLAG_WEAK_VALUES != 0 {
-        Weakness::Values
-    } else {
-        Weakness::None
+    match (flags & FLAG_WEAK_KEYS != 0, flags & FLAG_WEAK_VALUES != 0) {
+        (false, false) => Weakness::None,
+        (true, false) => Weakness::Keys,
+        (false, true) => Weakness::Values,
+        (true, true) => Weakness::Both,
     }
 }
 
@@ -244,7 +246,8 @@ impl Table {
         let key = self.entries.field_at(entry * STRIDE + 1);
         match self.weakness {
             Weakness::None => key,
-            Weakness::Keys => key.ephemeron_key().unwrap_or(DELETED),
+            Weakness::Both if self.is_deleted(self.entries, entry) => DELETED,
+            Weakness::Keys | Weakness::Both => key.ephemeron_key().unwrap_or(DELETED),
             Weakness::Values => key.ephemeron_datum().unwrap_or(DELETED),
         }
     }
@@ -255,6 +258,10 @@ impl Table {
             Weakness::None => self.entries.field_at(entry * STRIDE + 2),
             Weakness::Keys => both.ephemeron_datum().unwrap_or(Value::FALSE),
             Weakness::Values => both.ephemeron_key().unwrap_or(Value::FALSE),
+            Weakness::Both => {
+                let value = self.entries.field_at(entry * STRIDE + 2);
+                value.ephemeron_key().unwrap_or(Value::FALSE)
+            }
         }
     }
 
@@ -273,7 +280,9 @@ impl Table {
     /// Whether an entry, of these or of older entries, holds no association any more.
     fn is_deleted(&self, entries: Value, entry: usize) -> bool {
         let key = entries.field_at(entry * STRIDE + 1);
-        key == DELETED || self.is_weak() && key.ephemeron_is_broken()
+        let is_broken = |word| entries.field_at(entry * STRIDE + word).ephemeron_is_broken();
+        key == DELETED
+            || self.is_weak() && (is_broken(1) || self.weakness == Weakness::Both && is_broken(2))
     }
 
     /// Finds a key. Ends, because the index is never full.
@@ -319,6 +328,10 @@ impl Table {
                     Weakness::None => [hash, key, value],
                     Weakness::Keys => [hash, m.ephemeron(key, value)?, Value::FALSE],
                     Weakness::Values => [hash, m.ephemeron(value, key)?, Value::FALSE],
+                    Weakness::Both => {
+                        let key = m.ephemeron(key, Value::FALSE)?;
+                        [hash, key, m.ephemeron(value, Value::FALSE)?]
+                    }
                 };
                 let entry = self.number(USED);
                 for (i, word) in words.into_iter().enumerate() {
@@ -343,6 +356,10 @@ impl Table {
             Weakness::Values => {
                 let both = m.ephemeron(value, self.key(entry))?;
                 self.entries.set_field_at(entry * STRIDE + 1, both);
+            }
+            Weakness::Both => {
+                let value = m.ephemeron(value, Value::FALSE)?;
+                self.entries.set_field_at(entry * STRIDE + 2, value);
             }
         }
         Ok(())

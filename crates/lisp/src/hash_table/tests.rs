@@ -54,7 +54,7 @@ proptest! {
         ],
         // Nothing is collected meanwhile: a table that holds weakly is a table like others.
         weakness in prop_oneof![
-            Just(Weakness::None), Just(Weakness::Keys), Just(Weakness::Values)
+            Just(Weakness::None), Just(Weakness::Keys), Just(Weakness::Values), Just(Weakness::Both)
         ],
     ) {
         let mut m = mutator();

@@ -137,6 +137,10 @@ fn records_tables_macros_and_libraries_come_back() {
          (define by-key (make-hash-table eqv? 'weak-keys))
          (hash-table-set! by-key here 'kept)
          (hash-table-set! by-key (list 1) 'lost)
+         (define by-both (make-hash-table eqv? 'weak-keys 'weak-values))
+         (hash-table-set! by-both here here)
+         (hash-table-set! by-both here (list 1))
+         (hash-table-set! by-both 'here here)
          (define-syntax swap! (syntax-rules () ((_ a b) (let ((tmp a)) (set! a b) (set! b tmp)))))
          (define-syntax define-getter
            (syntax-rules () ((_ name value) (begin (define hidden value) (define (name) hidden)))))
@@ -162,6 +166,7 @@ fn records_tables_macros_and_libraries_come_back() {
             ("(hash-table-ref folded \"kEY\")", "3"),
             ("(list (hash-table-ref own here) (hash-table-size own))", "(object 1)"),
             ("(begin (gc) (list (hash-table-ref by-key here) (hash-table-size by-key)))", "(kept 1)"),
+            ("(begin (gc) (list (eq? here (hash-table-ref by-both 'here)) (hash-table-size by-both)))", "(#t 1)"),
             ("(define a 1) (define b 2) (swap! a b) (list a b)", "(2 1)"),
             ("(exchange! a b) (list a b)", "(1 2)"),
             ("(define-getter nine 9) (list (seven) (eight) (nine))", "(7 8 9)"),

@@ -19,6 +19,7 @@ pub(super) const TABLE: &[Primitive] = &[
             Weakness::None => Value::FALSE,
             Weakness::Keys => Value::symbol(Symbol::intern(WEAK_KEYS)),
             Weakness::Values => Value::symbol(Symbol::intern(WEAK_VALUES)),
+            Weakness::Both => Value::symbol(Symbol::intern(WEAK_BOTH)),
         })
     }),
     Primitive::exactly("%hash-table-custom?", 1, |_, a| {
@@ -83,9 +84,10 @@ fn table(call: Call<'_>) -> Result<Table> {
 
 const WEAK_KEYS: &str = "weak-keys";
 const WEAK_VALUES: &str = "weak-values";
+const WEAK_BOTH: &str = "weak-keys-and-values";
 
 /// `(%make-hash-table equivalence procedures capacity weakness)`; the equivalence is one of the symbols
-/// `eqv`, `equal`, `string`, `custom`, the weakness `weak-keys`, `weak-values` or `#f`.
+/// `eqv`, `equal`, `string`, `custom`, the weakness `weak-keys`, `weak-values`, `weak-keys-and-values` or `#f`.
 fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("make-hash-table", arguments);
     let equivalence = match call.symbol(0)?.name() {
@@ -101,7 +103,8 @@ fn make(m: &mut Mutator, arguments: &[Value]) -> Result {
         None => Weakness::None,
         Some(WEAK_KEYS) => Weakness::Keys,
         Some(WEAK_VALUES) => Weakness::Values,
-        Some(_) => return Err(call.outside(3, "weak-keys, weak-values or #f")),
+        Some(WEAK_BOTH) => Weakness::Both,
+        Some(_) => return Err(call.outside(3, "a weakness")),
     };
     hash_table::make_weak(table, weakness);
     Ok(table)

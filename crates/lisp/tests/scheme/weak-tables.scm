@@ -1,4 +1,4 @@
-;;; SRFI 125: hash tables that hold their keys, or their values, weakly.
+;;; SRFI 125: hash tables that hold their keys, their values, or both weakly.
 (import (scheme base) (scheme write) (scheme process-context) (srfi 125) (srfi 128) (only (srfi 1) iota)
         (only (kyocho) gc))
 (include "harness.scm")
@@ -111,6 +111,58 @@
 (gc)
 (test '((a . 1) (b . c)) (hash-table->alist plain))
 
+;; Both: an association is gone with its key, with its value, and with both, though they lead to each other.
+(define registry (make-hash-table eq? 'weak-keys 'ephemeral-values))
+(define (register! table count)
+  (let loop ((n 0) (keys '()) (values '()))
+    (if (= n count)
+        (list keys values)
+        (let* ((key (list n)) (value (vector n key)))
+          (if (odd? n) (vector-set! value 1 #f))
+          (if (= (modulo n 4) 0) (set-cdr! key value))
+          (hash-table-set! table key value)
+          (loop (+ n 1)
+                (if (or (memv (modulo n 8) '(0 1 2 3))) (cons key keys) keys)
+                (if (memv (modulo n 8) '(0 1 4 5 6)) (cons value values) values))))))
+;; of eight: both of 0 and 1 are held; of 2 and 3 the key alone; of 4, 5 and 6 the value, which leads to the key of 4 and 6
+(define held-of-both (register! registry 80))
+(gc)
+(test '(0 1 4 6) (let loop ((n 0)) (cond ((= n 8) '()) ((memv n (values-of registry)) (cons n (loop (+ n 1)))) (else (loop (+ n 1))))))
+(test 40 (hash-table-size registry))
+(test 40 (length (hash-table->alist registry)))
+(test #t (let loop ((alist (hash-table->alist registry))) (or (null? alist) (and (eq? (cdar alist) (hash-table-ref registry (caar alist))) (= (car (caar alist)) (vector-ref (cdar alist) 0)) (loop (cdr alist))))))
+;; another value, deleted, set again, grown past what is gone, copied
+(define known-key (car (reverse (car held-of-both))))
+(hash-table-set! registry known-key newer)
+(gc)
+(test newer (hash-table-ref registry known-key))
+(hash-table-set! registry known-key (vector 'lost #f))
+(gc)
+(test 'none (hash-table-ref/default registry known-key 'none))
+(test 39 (hash-table-size registry))
+(hash-table-set! registry known-key newer)
+(test 1 (hash-table-delete! registry known-key))
+(test 'none (hash-table-ref/default registry known-key 'none))
+(hash-table-set! registry known-key newer)
+(define held-too (register! registry 160))
+(gc)
+(test 120 (hash-table-size registry))
+(test newer (hash-table-ref registry known-key))
+(define registry-copy (hash-table-copy registry))
+(define registry-empty (hash-table-empty-copy registry))
+(define held-by-empty (register! registry-empty 8))
+(gc)
+(test '(120 4) (map hash-table-size (list registry-copy registry-empty)))
+(set! held-too #f) (set! held-of-both #f) (set! held-by-empty #f)
+(gc)
+(test '(1 1 0) (map hash-table-size (list registry registry-copy registry-empty)))
+(test (list known-key) (hash-table-keys registry-copy))
+;; what is no object stays
+(define both-plain (make-hash-table eqv? 'weak-values 'weak-keys))
+(hash-table-set! both-plain 1 'a) (hash-table-set! both-plain 2 (list 'b)) (hash-table-set! both-plain (list 3) 'c)
+(gc)
+(test '((1 . a)) (hash-table->alist both-plain))
+
 ;; Others hold their keys.
 (define strong (make-hash-table eq?))
 (define held (fill! strong 10 (lambda (n) #f)))
@@ -119,7 +171,7 @@
 
 ;; What cannot be had is refused.
 (test-error (make-hash-table (make-default-comparator) 'weak-values))
-(test-error (make-hash-table equal? 'weak-keys 'ephemeral-values))
+(test-error (make-hash-table (lambda (a b) (eq? a b)) hash-by-identity 'weak-keys 'weak-values))
 (test-error (make-hash-table (lambda (a b) (eq? a b)) hash-by-identity 'weak-keys))
 (test #t (hash-table? (make-hash-table equal? 100 'thread-safe)))
 
