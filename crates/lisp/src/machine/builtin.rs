@@ -33,7 +33,7 @@ pub(super) const TABLE: &[Primitive] = &[
     exactly("uncaught-exception-reason", 1, |_, a| {
         Ok(irritants(a[0])?.car().unwrap_or(Value::FALSE))
     }),
-    exactly("%condition-kind", 1, |_, a| condition_field(a[0], FIELD_KIND)),
+    exactly("%condition-kind", 1, |_, a| condition_field("%condition-kind", a[0], FIELD_KIND)),
     exactly("%raise-secondary", 1, secondary),
     exactly("procedure?", 1, |_, a| Ok(Value::boolean(is_procedure(a[0])))),
     exactly("%procedure-name", 1, |_, a| {
@@ -84,21 +84,21 @@ fn secondary(mutator: &mut Mutator, arguments: &[Value]) -> Result {
     made.ok_or_else(Raise::out_of_memory)
 }
 
-fn condition_field(object: Value, field: usize) -> Result {
+fn condition_field(who: &'static str, object: Value, field: usize) -> Result {
     if !object.is_kind(Kind::Condition) {
-        return Err(Raise::wrong_type("error-object-message", 1, "error object", object));
+        return Err(Raise::wrong_type(who, 1, "error object", object));
     }
     Ok(object.field(field).unwrap_or(Value::FALSE))
 }
 
 /// The message; a string in any case.
 fn message(mutator: &mut Mutator, object: Value) -> Result {
-    let message = condition_field(object, FIELD_MESSAGE)?;
+    let message = condition_field("error-object-message", object, FIELD_MESSAGE)?;
     if message.is_kind(Kind::String) { Ok(message) } else { Ok(mutator.string("")?) }
 }
 
 fn irritants(object: Value) -> Result {
-    condition_field(object, FIELD_IRRITANTS)
+    condition_field("error-object-irritants", object, FIELD_IRRITANTS)
 }
 
 fn is_of_kind(object: Value, kind: &str) -> Value {

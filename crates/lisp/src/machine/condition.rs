@@ -210,7 +210,12 @@ fn arity_of(procedure: Value) -> Option<String> {
         None => format!("at least {min} argument{}", plural(min)),
     };
     let clauses: Vec<_> = arities_of(procedure)?.into_iter().map(in_words).collect();
-    Some(clauses.join(" or "))
+    // A `case-lambda` may have no clauses.
+    if clauses.is_empty() {
+        Some("no number of them".to_owned())
+    } else {
+        Some(clauses.join(" or "))
+    }
 }
 
 /// A procedure called with a number of arguments that it does not take.

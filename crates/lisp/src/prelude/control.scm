@@ -106,10 +106,10 @@
 
 ;; Parameters.
 
-(define (make-parameter value . rest)
-  (if (null? rest)
-      (%make-parameter value #f)
-      (%make-parameter ((car rest) value) (car rest))))
+(define make-parameter
+  (case-lambda
+    ((value) (%make-parameter value #f))
+    ((value converter) (%make-parameter (converter value) converter))))
 
 (define (%parameterize bindings thunk)
   (let loop ((bindings bindings) (new '()))
@@ -143,16 +143,19 @@
               (let* ((next ((cdr state)))
                      (state (%promise-state promise)))
                 (if (not (car state))
-                    (let ((other (%promise-state next)))
+                    (let ((other (if (promise? next)
+                                     (%promise-state next)
+                                     (error "force: what delay-force was given is no promise:" next))))
                       (set-car! state (car other))
                       (set-cdr! state (cdr other))
                       (%set-promise-state! next state)))
                 (loop)))))
       promise))
 
-(define (exit . rest)
-  (%unwind-all)
-  (%exit (if (null? rest) #t (car rest))))
+(define exit
+  (case-lambda
+    (() (exit #t))
+    ((object) (%unwind-all) (%exit object))))
 
 ;; Programs, texts, eval, load.
 
@@ -168,17 +171,15 @@
     (let ((thunk (%next-form source)))
       (if thunk (loop (thunk)) result))))
 
-(define (eval expression . environment)
-  (%run-last (%source-of-datum expression
-                               (if (null? environment)
-                                   (interaction-environment)
-                                   (car environment)))))
+(define eval
+  (case-lambda
+    ((expression) (eval expression (interaction-environment)))
+    ((expression environment) (%run-last (%source-of-datum expression environment)))))
 
-(define (load file . environment)
-  (%run-program (%source-of-file file
-                                 (if (null? environment)
-                                     (interaction-environment)
-                                     (car environment)))))
+(define load
+  (case-lambda
+    ((file) (load file (interaction-environment)))
+    ((file environment) (%run-program (%source-of-file file environment)))))
 
 (define (environment . import-sets)
   (let ((source (%source-of-imports import-sets)))

@@ -3,6 +3,16 @@
 (define (%check-list who position list)
   (if (not (null? list)) (%wrong-type who position "proper list" list)))
 
+;; Where mapping ends the procedure may not have been called at all, and what ends first may be no list.
+(define (%check-mapped who f lists)
+  (if (not (procedure? f)) (%wrong-type who 1 "procedure" f))
+  (let loop ((lists lists) (position 2))
+    (if (pair? lists)
+        (begin
+          (if (not (or (pair? (car lists)) (null? (car lists))))
+              (%wrong-type who position "list" (car lists)))
+          (loop (cdr lists) (+ position 1))))))
+
 ;; Mapping. Results are gathered and reversed, so that a long list needs no deep stack; nothing is
 ;; mutated, so that a continuation captured in the procedure may return more than once.
 
@@ -18,6 +28,7 @@
         (loop (cdr rest) (cons (f (car rest)) result))
         (begin
           (if (not (null? rest)) (%wrong-type 'map 2 "proper list" list))
+          (if (not (procedure? f)) (%wrong-type 'map 1 "procedure" f))
           (reverse result)))))
 
 (define map
@@ -27,11 +38,11 @@
      (let loop ((a a) (b b) (result '()))
        (if (and (pair? a) (pair? b))
            (loop (cdr a) (cdr b) (cons (f (car a) (car b)) result))
-           (reverse result))))
-    ((f . lists)
-     (let loop ((lists lists) (result '()))
+           (begin (%check-mapped 'map f (list a b)) (reverse result)))))
+    ((f a b . lists)
+     (let loop ((lists (cons* a b lists)) (result '()))
        (if (%any-null? lists)
-           (reverse result)
+           (begin (%check-mapped 'map f lists) (reverse result))
            (loop (%cdrs lists) (cons (apply f (%cars lists)) result)))))))
 
 (define map-in-order map)
@@ -42,14 +53,18 @@
      (let loop ((rest list))
        (if (pair? rest)
            (begin (f (car rest)) (loop (cdr rest)))
-           (if (not (null? rest)) (%wrong-type 'for-each 2 "proper list" list)))))
+           (begin
+             (if (not (null? rest)) (%wrong-type 'for-each 2 "proper list" list))
+             (if (not (procedure? f)) (%wrong-type 'for-each 1 "procedure" f))))))
     ((f a b)
      (let loop ((a a) (b b))
        (if (and (pair? a) (pair? b))
-           (begin (f (car a) (car b)) (loop (cdr a) (cdr b))))))
-    ((f . lists)
-     (let loop ((lists lists))
-       (if (not (%any-null? lists))
+           (begin (f (car a) (car b)) (loop (cdr a) (cdr b)))
+           (%check-mapped 'for-each f (list a b)))))
+    ((f a b . lists)
+     (let loop ((lists (cons* a b lists)))
+       (if (%any-null? lists)
+           (%check-mapped 'for-each f lists)
            (begin (apply f (%cars lists)) (loop (%cdrs lists))))))))
 
 (define (filter-map f list . lists)
@@ -68,11 +83,17 @@
 
 ;; Searching.
 
-(define (%memp same? x list)
-  (let loop ((rest list))
-    (cond ((not (pair? rest)) (%check-list 'member 2 rest) #f)
+;; `behind` is moved up whenever the steps since have doubled: in a circle it is met again (Brent, 1980).
+(define (%memp-of who same? x list)
+  (let loop ((rest list) (behind '()) (steps 1) (steps-max 1))
+    (cond ((null? rest) #f)
+          ((not (pair? rest)) (%wrong-type who 2 "proper list" list))
           ((same? x (car rest)) rest)
-          (else (loop (cdr rest))))))
+          ((eq? rest behind) (%wrong-type who 2 "proper list" list))
+          ((= steps steps-max) (loop (cdr rest) rest 1 (* 2 steps-max)))
+          (else (loop (cdr rest) behind (+ steps 1) steps-max)))))
+
+(define (%memp same? x list) (%memp-of 'member same? x list))
 
 ;; `part` searches a part of a list: what it finds, #f, or how many elements it has looked at.
 (define (%search part who x list)
@@ -94,10 +115,8 @@
   (case-lambda
     ((key list) (%search %assoc-part 'assoc key list))
     ((key list same?)
-     (let loop ((rest list))
-       (cond ((not (pair? rest)) (%check-list 'assoc 2 rest) #f)
-             ((same? key (caar rest)) (car rest))
-             (else (loop (cdr rest))))))))
+     (let ((found (%memp-of 'assoc (lambda (key entry) (same? key (car entry))) key list)))
+       (and found (car found))))))
 
 (define (find-tail ok? list)
   (let loop ((rest list))

@@ -13,6 +13,7 @@
       (if (output-port? port) port (%wrong-type 'current-error-port 1 "output port" port)))))
 
 (define (call-with-port port f)
+  (if (not (port? port)) (%wrong-type 'call-with-port 1 "port" port))
   (call-with-values (lambda () (f port))
     (lambda results
       (close-port port)

@@ -3,30 +3,32 @@
 (define string-map
   (case-lambda
     ((f s)
-     (let ((n (string-length s)))
+     (let ((n (%string-length 'string-map 2 s)))
        (let loop ((i 0) (result '()))
          (if (< i n)
              (loop (+ i 1) (cons (f (string-ref s i)) result))
-             (list->string (reverse result))))))
+             (begin (%check-procedure 'string-map f) (list->string (reverse result)))))))
     ((f s . rest)
-     (let ((n (%shortest-length string-length s rest)) (all (cons s rest)))
+     (let* ((all (cons s rest)) (n (%shortest-length %string-length 'string-map all)))
        (let loop ((i 0) (result '()))
          (if (< i n)
              (loop (+ i 1) (cons (apply f (%elements string-ref all i)) result))
-             (list->string (reverse result))))))))
+             (begin (%check-procedure 'string-map f) (list->string (reverse result)))))))))
 
 (define string-for-each
   (case-lambda
     ((f s)
-     (let ((n (string-length s)))
+     (let ((n (%string-length 'string-for-each 2 s)))
        (let loop ((i 0))
          (if (< i n)
-             (begin (f (string-ref s i)) (loop (+ i 1)))))))
+             (begin (f (string-ref s i)) (loop (+ i 1)))
+             (%check-procedure 'string-for-each f)))))
     ((f s . rest)
-     (let ((n (%shortest-length string-length s rest)) (all (cons s rest)))
+     (let* ((all (cons s rest)) (n (%shortest-length %string-length 'string-for-each all)))
        (let loop ((i 0))
          (if (< i n)
-             (begin (apply f (%elements string-ref all i)) (loop (+ i 1)))))))))
+             (begin (apply f (%elements string-ref all i)) (loop (+ i 1)))
+             (%check-procedure 'string-for-each f)))))))
 
 (define (string-tabulate f n) (list->string (list-tabulate n f)))
 

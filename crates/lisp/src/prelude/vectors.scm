@@ -1,8 +1,19 @@
 ;;; Vectors: what takes procedures (R7RS 6.10, the common part of SRFI 133).
 
-(define (%shortest-length length-of first rest)
-  (let loop ((n (length-of first)) (rest rest))
-    (if (null? rest) n (loop (min n (length-of (car rest))) (cdr rest)))))
+(define (%vector-length who position v)
+  (if (vector? v) (vector-length v) (%wrong-type who position "vector" v)))
+(define (%string-length who position s)
+  (if (string? s) (string-length s) (%wrong-type who position "string" s)))
+
+(define (%shortest-length length-of who sequences)
+  (let loop ((n (length-of who 2 (car sequences))) (rest (cdr sequences)) (position 3))
+    (if (null? rest)
+        n
+        (loop (min n (length-of who position (car rest))) (cdr rest) (+ position 1)))))
+
+;; The sequences may be empty: the procedure has not been called.
+(define (%check-procedure who f)
+  (if (not (procedure? f)) (%wrong-type who 1 "procedure" f)))
 
 (define (%elements ref sequences i)
   (map (lambda (sequence) (ref sequence i)) sequences))
@@ -11,30 +22,32 @@
   (case-lambda
     ((f v)
      ;; Gathered in a list, so that a continuation may return twice.
-     (let ((n (vector-length v)))
+     (let ((n (%vector-length 'vector-map 2 v)))
        (let loop ((i 0) (result '()))
          (if (< i n)
              (loop (+ i 1) (cons (f (vector-ref v i)) result))
-             (list->vector (reverse result))))))
+             (begin (%check-procedure 'vector-map f) (list->vector (reverse result)))))))
     ((f v . rest)
-     (let ((n (%shortest-length vector-length v rest)) (all (cons v rest)))
+     (let* ((all (cons v rest)) (n (%shortest-length %vector-length 'vector-map all)))
        (let loop ((i 0) (result '()))
          (if (< i n)
              (loop (+ i 1) (cons (apply f (%elements vector-ref all i)) result))
-             (list->vector (reverse result))))))))
+             (begin (%check-procedure 'vector-map f) (list->vector (reverse result)))))))))
 
 (define vector-for-each
   (case-lambda
     ((f v)
-     (let ((n (vector-length v)))
+     (let ((n (%vector-length 'vector-for-each 2 v)))
        (let loop ((i 0))
          (if (< i n)
-             (begin (f (vector-ref v i)) (loop (+ i 1)))))))
+             (begin (f (vector-ref v i)) (loop (+ i 1)))
+             (%check-procedure 'vector-for-each f)))))
     ((f v . rest)
-     (let ((n (%shortest-length vector-length v rest)) (all (cons v rest)))
+     (let* ((all (cons v rest)) (n (%shortest-length %vector-length 'vector-for-each all)))
        (let loop ((i 0))
          (if (< i n)
-             (begin (apply f (%elements vector-ref all i)) (loop (+ i 1)))))))))
+             (begin (apply f (%elements vector-ref all i)) (loop (+ i 1)))
+             (%check-procedure 'vector-for-each f)))))))
 
 (define (vector-map! f v)
   (let ((n (vector-length v)))

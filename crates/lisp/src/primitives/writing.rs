@@ -136,6 +136,9 @@ fn flush(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
         None => current(m, Role::Output),
         Some(_) => port_at(call, 0, "output port")?.clone(),
     };
+    if port.is_input() {
+        return Err(call.wrong(0, "output port"));
+    }
     on_output(m, call, &port, |output| output.pass_on(m))?;
     Ok(Value::UNSPECIFIED)
 }

@@ -2,7 +2,7 @@
 
 use super::{Core, Result, World, build, malformed, parts};
 use crate::symbol::Symbol;
-use crate::syntax::datum::{Datum, Span};
+use crate::syntax::datum::{Datum, DatumKind, Span};
 use crate::syntax::error::SyntaxError;
 
 const SHAPE: &str =
@@ -46,13 +46,22 @@ pub(super) fn parse(form: &Datum) -> Result<RecordDefinition<'_>> {
         .collect::<Result<_>>()?;
     let names: Vec<&Datum> = specs.iter().map(|spec| spec[0]).collect();
     let mut fields = Vec::with_capacity(names.len());
-    for name in &names {
+    for (i, name) in names.iter().enumerate() {
         fields.push(name.as_symbol().ok_or_else(|| malformed(form, SHAPE))?);
+        if names[..i].iter().any(|other| other.as_identifier() == name.as_identifier()) {
+            return Err(twice("field", name));
+        }
     }
     let mut record = RecordDefinition { name, fields, parts: Vec::new(), span: form.span };
     record.add_constructor(operands[1], &names)?;
-    if let Some(predicate) = operands.get(2).filter(|p| p.is_identifier()) {
-        record.parts.push((predicate, Part::Predicate));
+    match operands.get(2) {
+        Some(predicate) if predicate.is_identifier() => {
+            record.parts.push((predicate, Part::Predicate));
+        }
+        Some(none) if !matches!(*none.kind, DatumKind::Boolean(false)) => {
+            return Err(malformed(form, SHAPE));
+        }
+        _ => {}
     }
     for (index, spec) in specs.iter().enumerate() {
         if let Some(accessor) = spec.get(1) {
@@ -62,7 +71,12 @@ pub(super) fn parse(form: &Datum) -> Result<RecordDefinition<'_>> {
             record.parts.push((modifier, Part::Modifier(index)));
         }
     }
+    record.check_names()?;
     Ok(record)
+}
+
+fn twice(what: &str, name: &Datum) -> SyntaxError {
+    SyntaxError::new(name.span, format!("`{name}` is the name of two {what}s")).expected(SHAPE)
 }
 
 impl<'a> RecordDefinition<'a> {
@@ -85,6 +99,21 @@ impl<'a> RecordDefinition<'a> {
             indices.push(index);
         }
         self.parts.push((name, Part::Constructor(indices)));
+        Ok(())
+    }
+
+    /// Each procedure has a name of its own.
+    fn check_names(&self) -> Result<()> {
+        for (i, (name, _)) in self.parts.iter().enumerate() {
+            let Some(identifier) = name.as_identifier() else {
+                return Err(SyntaxError::new(name.span, format!("{name} cannot be bound"))
+                    .expected("an identifier"));
+            };
+            let mut before = self.parts[..i].iter();
+            if before.any(|(other, _)| other.as_identifier().as_ref() == Some(&identifier)) {
+                return Err(twice("procedure", name));
+            }
+        }
         Ok(())
     }
 
