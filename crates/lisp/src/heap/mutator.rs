@@ -340,6 +340,22 @@ impl Mutator {
         Ok(value)
     }
 
+    /// A place, charged already, for what is about to be made in the host: a call that finds no memory is made again, and what it had made by
+    /// then would be made twice. The collector finds it until it is complete.
+    pub(crate) fn reserve_outside<T: ForeignObject>(&mut self) -> Result<Value, OutOfMemory> {
+        self.charge(size_of::<T>())?;
+        let place = self.reserve_foreign()?;
+        self.context.held = place;
+        Ok(place)
+    }
+
+    /// Puts what was made in the host into its place.
+    pub(crate) fn complete_outside(&mut self, place: Value, object: impl ForeignObject) -> Value {
+        self.complete_foreign(place, Box::new(object));
+        self.context.held = Value::FALSE;
+        place
+    }
+
     /// Puts a Rust object, charged already, into the place reserved for it.
     pub(crate) fn complete_foreign(&mut self, place: Value, object: Box<dyn ForeignObject>) {
         debug_assert!(place.payload_word(0) == 0, "a place holds one object");

@@ -3,7 +3,8 @@
 use super::Primitive;
 use super::call::Call;
 use super::files::{file_of_port, mode};
-use super::ports::{Opened, open_by, port_at, store};
+use super::ports::{open_by, port_at, store};
+use crate::account::Held;
 use crate::heap::Mutator;
 use crate::machine::condition::errno_of;
 use crate::port::{
@@ -77,14 +78,16 @@ fn buffer_mode(call: Call<'_>, i: usize) -> Result<Flush> {
     }
 }
 
-fn port(m: &mut Mutator, opened: Opened, port_type: PortType, flush: Flush) -> Result {
-    let Opened { path, file, held } = opened;
-    let port = if port_type.is_input {
+fn port(
+    (path, file, held): (String, OwnedFd, Option<Held>),
+    port_type: PortType,
+    flush: Flush,
+) -> Port {
+    if port_type.is_input {
         Port::of_input(path, port_type.content, Input::of_file(file).counted(held))
     } else {
         Port::of_output(path, port_type.content, Output::of_file(file, flush).counted(held))
-    };
-    store(m, port)
+    }
 }
 
 /// `(open-file path type flags [mode [buffering]])`.
@@ -105,7 +108,7 @@ fn open_file(m: &mut Mutator, arguments: &[Value]) -> Result {
         let opened = fs::open(name, flags, Mode::from_raw_mode(mode));
         opened.map_err(|error| Errno::new(error.raw_os_error()))
     })?;
-    port(m, opened, port_type, flush)
+    Ok(opened.store(m, |path, file, held| port((path, file, held), port_type, flush)))
 }
 
 /// `(fd->port number type [buffering])`: over a second descriptor of what the process has under this number.
@@ -119,7 +122,7 @@ fn port_of_descriptor(m: &mut Mutator, arguments: &[Value]) -> Result {
     let held = count(m, call.who())?;
     let file = second_descriptor(number);
     let file = file.map_err(|error| file_error(call.who(), &path, &error.into()))?;
-    port(m, Opened { path, file, held }, port_type, flush)
+    store(m, port((path, file, held), port_type, flush))
 }
 
 /// A second descriptor of what the process has under this number, asked for as if it were another process's: so that nobody

@@ -117,20 +117,35 @@ pub(super) struct Opened {
     pub(super) path: String,
     pub(super) file: OwnedFd,
     pub(super) held: Option<Held>,
+    /// Where its port will be.
+    place: Value,
 }
 
-fn open(m: &Mutator, call: Call<'_>, access: Access) -> Result<Opened> {
+impl Opened {
+    /// The port of the file.
+    pub(super) fn store(
+        self,
+        m: &mut Mutator,
+        port: impl FnOnce(String, OwnedFd, Option<Held>) -> Port,
+    ) -> Value {
+        let port = port(self.path, self.file, self.held);
+        m.complete_outside(self.place, port)
+    }
+}
+
+fn open(m: &mut Mutator, call: Call<'_>, access: Access) -> Result<Opened> {
     open_by(m, call, |name| descriptor::open(name, access))
 }
 
 /// Opens the file that argument 0 names, outside the collector's world: a pipe or a network disk may take its time.
 pub(super) fn open_by(
-    m: &Mutator,
+    m: &mut Mutator,
     call: Call<'_>,
     open: impl Fn(&CStr) -> core::result::Result<OwnedFd, Errno>,
 ) -> Result<Opened> {
     let path = call.string(0)?;
     permit(m, call.who(), &path)?;
+    let place = m.reserve_outside::<Port>()?;
     let held = count(m, call.who())?;
     let refused = |error: io::Error| file_error(call.who(), &path, &error);
     let name = CString::new(path.as_str()).map_err(|error| refused(error.into()))?;
@@ -150,13 +165,15 @@ pub(super) fn open_by(
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(refused(io::ErrorKind::IsADirectory.into()));
     }
-    Ok(Opened { path, file: file.into(), held })
+    Ok(Opened { path, file: file.into(), held, place })
 }
 
 fn open_input(m: &mut Mutator, who: &'static str, arguments: &[Value], content: Content) -> Result {
     let call = Call::new(who, arguments);
-    let Opened { path, file, held } = open(m, call, Access::Read)?;
-    store(m, Port::of_input(path, content, Input::of_file(file).counted(held)))
+    let opened = open(m, call, Access::Read)?;
+    Ok(opened.store(m, |path, file, held| {
+        Port::of_input(path, content, Input::of_file(file).counted(held))
+    }))
 }
 
 /// `(open-output-file path [append?])`.
@@ -169,9 +186,10 @@ fn open_output(
     let call = Call::new(who, arguments);
     let append = call.optional(1).is_some_and(Value::is_true);
     let access = if append { Access::Append } else { Access::Replace };
-    let Opened { path, file, held } = open(m, call, access)?;
-    let output = Output::of_file(file, Flush::WhenFull).counted(held);
-    store(m, Port::of_output(path, content, output))
+    let opened = open(m, call, access)?;
+    Ok(opened.store(m, |path, file, held| {
+        Port::of_output(path, content, Output::of_file(file, Flush::WhenFull).counted(held))
+    }))
 }
 
 fn open_input_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {

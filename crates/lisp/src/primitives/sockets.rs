@@ -195,20 +195,27 @@ pub(super) fn refused(call: Call<'_>, what: &str, error: &io::Error) -> Raise {
     file_error(call.who(), what, error)
 }
 
+/// Where a socket will be held that is about to be made.
+pub(super) fn reserve(m: &mut Mutator) -> Result {
+    Ok(m.reserve_outside::<SocketObject>()?)
+}
+
 pub(super) fn store(
     m: &mut Mutator,
+    place: Value,
     socket: Socket,
     address: String,
     layer: Layer,
     held: Option<Held>,
-) -> Result {
+) -> Value {
     let socket = Mutex::new((Some(socket), held));
-    Ok(m.foreign(Box::new(SocketObject { address, layer, socket }))?)
+    m.complete_outside(place, SocketObject { address, layer, socket })
 }
 
 fn connect(m: &mut Mutator, call: Call<'_>, addresses: &[SockAddr]) -> Result {
+    let place = reserve(m)?;
     let (socket, address, held) = reach(m, call, addresses)?;
-    store(m, socket, address, Layer::Stream, held)
+    Ok(store(m, place, socket, address, Layer::Stream, held))
 }
 
 /// Connects to the first address that answers: the socket, where it leads, its place among the account's sockets.
@@ -253,6 +260,7 @@ pub(super) fn listen(
     addresses: &[SockAddr],
     layer: Layer,
 ) -> Result {
+    let place = reserve(m)?;
     let held = hold(m, call.who())?;
     let Some(address) = addresses.first() else {
         return Err(refused(call, "", &ErrorKind::AddrNotAvailable.into()));
@@ -271,7 +279,7 @@ pub(super) fn listen(
         Ok((socket, shown(&own)))
     };
     let (socket, own) = made().map_err(|error| refused(call, &shown(address), &error))?;
-    store(m, socket, own, layer, held)
+    Ok(store(m, place, socket, own, layer, held))
 }
 
 /// `(socket-accept listener)`: waits for a connection.
@@ -281,6 +289,7 @@ fn accept(m: &mut Mutator, arguments: &[Value]) -> Result {
     if !listener.listens() {
         return Err(call.wrong(0, "socket that listens"));
     }
+    let place = reserve(m)?;
     let held = hold(m, call.who())?;
     let accepted = || {
         let end = listener.end()?;
@@ -305,7 +314,7 @@ fn accept(m: &mut Mutator, arguments: &[Value]) -> Result {
         }
         _ => Layer::Stream,
     };
-    store(m, socket, shown(&address), layer, held)
+    Ok(store(m, place, socket, shown(&address), layer, held))
 }
 
 /// What a port of argument 0 reads or writes; textual unless argument 1 is the symbol `binary`.

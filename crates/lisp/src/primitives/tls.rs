@@ -4,7 +4,7 @@
 
 use super::Primitive;
 use super::call::Call;
-use super::sockets::{Layer, listen, reach, refused, store, tcp_addresses};
+use super::sockets::{Layer, listen, reach, refused, reserve, store, tcp_addresses};
 use crate::heap::Mutator;
 use crate::port::{Tls, waiting};
 use crate::raise::{Raise, Result};
@@ -36,6 +36,7 @@ fn connect(m: &mut Mutator, arguments: &[Value]) -> Result {
     })?;
     let config = client_config(m, call)?;
     let addresses = tcp_addresses(m, call)?;
+    let place = reserve(m)?;
     let (socket, address, held) = reach(m, call, &addresses)?;
     let shaken = || {
         let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
@@ -44,7 +45,7 @@ fn connect(m: &mut Mutator, arguments: &[Value]) -> Result {
         Ok(tls)
     };
     let tls = shaken().map_err(|error| refused(call, &format!("{host} at {address}"), &error))?;
-    store(m, socket, address, Layer::Tls(Arc::new(tls)), held)
+    Ok(store(m, place, socket, address, Layer::Tls(Arc::new(tls)), held))
 }
 
 fn provider() -> Arc<CryptoProvider> {

@@ -3,7 +3,10 @@
 use super::Calculator;
 use super::ports::Scratch;
 use crate::value::Value;
+use core::net::SocketAddr;
 use std::fs;
+use std::io::ErrorKind;
+use std::net::{TcpListener, TcpStream};
 
 const HEAP_BYTES: usize = 4 << 20;
 
@@ -67,4 +70,46 @@ fn programs_that_there_is_no_memory_to_tell_of_are_not_started() {
     let first = started.car().and_then(Value::car).unwrap();
     assert_eq!(c.call("program-wait", &[first]).unwrap(), Value::fixnum(0));
     assert_eq!(fs::read_to_string(&file.0).unwrap(), "started\n", "once");
+}
+
+fn tcp_arguments(c: &mut Calculator, address: SocketAddr) -> [Value; 2] {
+    [c.m.string(&address.ip().to_string()).unwrap(), Value::fixnum(address.port().into())]
+}
+
+#[test]
+fn connections_that_there_is_no_memory_to_tell_of_are_not_made() {
+    let mut c = Calculator::with_bytes(HEAP_BYTES);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let arguments = tcp_arguments(&mut c, listener.local_addr().unwrap());
+    call_twice(&mut c, "tcp-connect", &arguments);
+    assert!(listener.accept().is_ok());
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "one came");
+}
+
+#[test]
+fn who_comes_is_let_in_by_a_call_that_found_no_memory_at_first() {
+    let mut c = Calculator::with_bytes(HEAP_BYTES);
+    let arguments = tcp_arguments(&mut c, SocketAddr::from(([127, 0, 0, 1], 0)));
+    let listener = c.call("tcp-listen", &arguments).unwrap();
+    let text_of = |c: &mut Calculator, socket| {
+        c.call("socket-address", &[socket]).unwrap().to_text().unwrap()
+    };
+    let address = text_of(&mut c, listener);
+    let comers = [TcpStream::connect(&address).unwrap(), TcpStream::connect(&address).unwrap()];
+    let accepted = call_twice(&mut c, "socket-accept", &[listener]);
+    let first = comers[0].local_addr().unwrap().to_string();
+    assert_eq!(text_of(&mut c, accepted), first, "who came first");
+}
+
+#[test]
+fn a_file_that_must_be_new_is_made_once() {
+    let file = Scratch::new("new");
+    let mut c = Calculator::with_bytes(HEAP_BYTES);
+    let path = c.m.string(&file.path()).unwrap();
+    let port_type = c.run("'binary-output").unwrap();
+    // open/create + open/exclusive.
+    let port = call_twice(&mut c, "open-file", &[path, port_type, Value::fixnum(6)]);
+    c.call("close-port", &[port]).unwrap();
+    assert!(file.0.exists());
 }
