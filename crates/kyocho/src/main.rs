@@ -59,7 +59,11 @@ fn main() -> ExitCode {
     match command {
         None => prompt::command(options),
         Some(Command::Run { file, arguments }) => run::command(options, &file, arguments),
-        Some(Command::Serve { config, listen }) => serve::command(options, config, listen),
+        Some(Command::Serve { config, listen }) => {
+            // It runs for months, and its kernel threads come and go. There is one now.
+            kyocho_sys::allocator::give_back_large_blocks();
+            serve::command(options, config, listen)
+        }
         Some(Command::Connect { .. }) => unreachable!("handled above"),
         Some(Command::Jupyter(command)) => jupyter::command(&command, options),
         Some(Command::Tour) => tour::command(options),

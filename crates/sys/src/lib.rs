@@ -9,6 +9,7 @@
 //! **Invariant:** no wrapper allocates unless its documentation says so: most run where the interrupted
 //! code may hold the allocator's lock.
 
+pub mod allocator;
 pub mod arrivals;
 pub mod at_exit;
 pub mod barrier;
