@@ -195,6 +195,57 @@ fn sessions_beyond_the_limit_are_refused_by_name() {
 }
 
 #[test]
+fn editors_that_open_no_session_are_counted() {
+    let doors = Doors::open("hostile-editors", "");
+    let mut eva = doors.eva();
+    let describe = |stream: &mut TcpStream, part: &str| {
+        // It may be hung up on before it has asked.
+        let _ = stream.write_all(b"d2:op8:describe2:id1:1e");
+        expect(stream, part)
+    };
+    let mut all: Vec<TcpStream> = (0..20).map(|_| doors.knock(1)).collect();
+    all.iter_mut().for_each(|editor| drop(describe(editor, "version")));
+    expect(&mut doors.knock(1), "too many connections: mallory may have 20");
+    is_served(&mut eva, "editors that do nothing");
+    drop(all.pop());
+    // The place is free when the server has seen that its editor has gone.
+    while describe(&mut doors.knock(1), "6:status").contains("too many") {}
+}
+
+#[test]
+fn logins_that_take_their_time_hurt_nobody() {
+    let seconds = "[ssh]\nlogin_seconds = 2";
+    let mut server = Server::start("hostile-logins", Some(&config(seconds)), &["ssh:127.0.0.1:0"]);
+    let line = server.await_line("ssh:");
+    let address = line.rsplit_once("ssh:").unwrap().1.trim().to_owned();
+    let mut eva = connect(&server);
+    assert!(eva.line().contains("welcome"));
+    let sayings: [&[u8]; 3] = [b"", b"SSH-2.0-nobody\r\n", b"SSH-2.0-nobody\r\n\0\0\x10\0"];
+    let open = (0..30).map(|i| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(sayings[i % sayings.len()]).unwrap();
+        stream
+    });
+    let mut open: Vec<TcpStream> = open.collect();
+    // One says who he is, byte by byte, until he is hung up on.
+    let mut slow = TcpStream::connect(&address).unwrap();
+    let pause = Duration::from_millis(50);
+    let mut said = b"SSH-2.0-".iter().chain([b'x'].iter().cycle());
+    let is_cut = (0..WATCHDOG.as_millis() / pause.as_millis()).any(|_| {
+        std::thread::sleep(pause);
+        is_served(&mut eva, "logins that take their time");
+        slow.write_all(&[*said.next().unwrap()]).is_err()
+    });
+    assert!(is_cut, "who takes his time is hung up on");
+    for stream in &mut open {
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        let ended = stream.read_to_end(&mut Vec::new());
+        assert!(ended.map_err(|error| error.kind()) != Err(ErrorKind::WouldBlock), "hung up on");
+        is_served(&mut eva, "logins that took too long");
+    }
+}
+
+#[test]
 fn descriptors_that_run_out_come_back() {
     let shell = "ulimit -n 120; exec \"$@\"";
     let mut command = Command::new("sh");

@@ -164,10 +164,19 @@ fn nrepl(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Re
     // Answers are small, and come one after the other.
     writer.set_nodelay(true)?;
     let (system, wire) = (Arc::clone(system), Wire::new(Box::new(writer)));
+    let max = account.bounds().sessions_max;
+    let Some(place) = nrepl::Place::take(max) else {
+        nrepl::refuse(wire, &format!("too many connections: {} may have {max}", account.name()));
+        return Ok(());
+    };
     let world = register.world_of(account.name());
     let name = format!("nrepl: {}", account.name());
     let builder = Builder::new().name(name).stack_bytes(STACK_BYTES);
-    builder.spawn(move || nrepl::serve(&system, &account, world, Box::new(stream), wire)).map(drop)
+    let body = move || {
+        let _place = place;
+        nrepl::serve(&system, &account, world, Box::new(stream), wire);
+    };
+    builder.spawn(body).map(drop)
 }
 
 /// Starts a getty, or says why there is none.
