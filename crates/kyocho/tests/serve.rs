@@ -121,6 +121,33 @@ fn whose_a_thread_is_can_be_seen_from_outside() {
     }
 }
 
+/// The number that `kyocho ps` tells for this name.
+fn listed(server: &Server, name: &str) -> Option<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+    let output = command.args(["ps", "--json", &server.process.id().to_string()]).output().unwrap();
+    let spaces: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let entries = spaces[0]["microprocesses"].as_array().unwrap();
+    let entry = entries.iter().find(|entry| entry["name"] == name)?;
+    Some(entry["id"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_service_whose_keeper_was_killed_is_started_again() {
+    let config = format!("[user.eva]\nuid = {}\n", uid());
+    let server = Server::start_in("keepers", Some(&config), &[], &[("KYOCHO_CONTROL", "1")]);
+    let mut client = connect(&server);
+    client.line();
+    // The keeper, its successor, and what is kept.
+    for name in ["init: gc", "init: gc", "gc", "init: gc", "gc"] {
+        let killed = listed(&server, name).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+        assert!(command.args(["kill", &killed]).status().unwrap().success());
+        let comes_back = || listed(&server, name).is_some_and(|number| number != killed);
+        assert!((0..10_000).any(|_| comes_back()), "{name} comes back");
+    }
+    assert_eq!(client.eval("(gc) (+ 40 2)"), r#"{"show":"done","values":["42"]}"#);
+}
+
 #[test]
 fn the_service_manager_is_told_that_the_system_answers() {
     let config = format!("[user.eva]\nuid = {}\nmemory_mib = 8\n", uid());

@@ -192,7 +192,8 @@ impl Soak {
 
     /// Ends something of the server: a user's thread, or a service.
     fn order(&self, round: u64) {
-        let wanted = ["eva:", "gc", "system-call", "watchdog", "shares"][round as usize % 5];
+        let wanted =
+            ["eva:", "gc", "init:", "system-call", "watchdog", "shares"][round as usize % 6];
         let own = self.server.process.id().to_string();
         let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
         let listed = command.args(["ps", &own]).output().unwrap();

@@ -11,6 +11,7 @@ pub(crate) mod boot;
 pub(crate) mod control;
 pub(crate) mod datum_of;
 pub(crate) mod debugger;
+pub(crate) mod keeper;
 pub(crate) mod kernel;
 pub(crate) mod lisp_session;
 pub mod session;
@@ -277,7 +278,7 @@ impl System {
         let name = name.to_owned();
         let job = move |_: &Arc<Kernel>| {
             // Who asked has gone: he does not mind.
-            let _ = started.send(boot::keep(&name, Priority::NORMAL, body));
+            let _ = started.send(keeper::keep(&name, Priority::NORMAL, body));
         };
         let ended = || std::io::Error::other("the runtime has ended");
         self.jobs.send(Box::new(job)).map_err(|_| ended())?;

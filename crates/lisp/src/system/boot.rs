@@ -10,16 +10,14 @@ use crate::symbol::Symbol;
 use crate::syntax::datum::{Datum, DatumKind, Span};
 use crate::syntax::environment::Environment;
 use crate::syntax::error::SyntaxError;
+use crate::system::keeper::keep;
 use crate::system::kernel::{Ended, Kernel, Source, lock, read_all};
 use crate::system::lisp_session::{LispSession, Reply};
 use crate::system::{BootError, Options, ServiceLine};
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
-use core::time::Duration;
-use kyocho_microprocess::{
-    Builder, JoinHandle, Microprocess, Priority, Runtime, always_unwind, park, sleep,
-};
+use kyocho_microprocess::{Microprocess, Priority, Runtime, park};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -32,8 +30,6 @@ const FIRST: (&str, &str) = ("prelude/run.scm", include_str!("../prelude/run.scm
 const STACK_BYTES: usize = 1 << 20;
 /// Stack that an expansion may use: threads' steps run on 8 MiB, which must do for the compiler too.
 const EXPANSION_STACK_BYTES: usize = 5 << 20;
-/// Services do little; the compiler runs on the kernel thread's own stack.
-pub(super) const SERVICE_STACK_BYTES: usize = 256 * 1024;
 
 /// The data of a text, up to the first that is wrong.
 pub(super) type Data = VecDeque<Result<Datum, SyntaxError>>;
@@ -250,47 +246,6 @@ fn serve(
 ) -> Result<(), BootError> {
     let kernel = Arc::clone(kernel);
     keep(name, Priority::HIGHEST, move || body(&kernel)).map_err(BootError::Host)
-}
-
-/// How long a service that has died stays dead: one that dies at once is not started all the time.
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// Runs a service, and starts it again when it is killed or panics (init is the parent of all threads). Killed, it ends at its next wait: what
-/// it holds until then, the stopped world for one, others need, so it is never left where it stands.
-pub(super) fn keep(
-    name: &str,
-    priority: Priority,
-    body: impl Fn() + Send + Sync + 'static,
-) -> io::Result<()> {
-    let body = Arc::new(body);
-    let service = name.to_owned();
-    let start = move || {
-        let body = Arc::clone(&body);
-        let builder = Builder::new().name(&*service).stack_bytes(SERVICE_STACK_BYTES);
-        builder.priority(priority).spawn(move || {
-            always_unwind();
-            body();
-        })
-    };
-    let mut running = start()?;
-    let keeper = Builder::new().name(format!("init: {name}")).stack_bytes(SERVICE_STACK_BYTES);
-    // It does nothing but start it: nobody who is urgent shall keep a dead service dead.
-    let keeper = keeper.priority(Priority::HIGHEST).spawn(move || {
-        while running.join().is_err() {
-            running = again(&start);
-        }
-    });
-    keeper.map(drop)
-}
-
-/// Starts a service, as soon as the host has memory for it.
-fn again(start: &impl Fn() -> io::Result<JoinHandle<()>>) -> JoinHandle<()> {
-    loop {
-        sleep(PAUSE);
-        if let Ok(started) = start() {
-            return started;
-        }
-    }
 }
 
 impl Kernel {
