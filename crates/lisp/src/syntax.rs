@@ -18,6 +18,7 @@ pub mod datum;
 pub mod environment;
 pub mod error;
 pub mod expander;
+pub mod growing;
 pub mod lexer;
 pub mod library;
 pub mod number;

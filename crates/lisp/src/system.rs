@@ -22,7 +22,8 @@ pub(crate) mod variables;
 
 pub use crate::heap::{CellCache, Collection, Torture};
 pub use crate::report::Report;
-pub use session::{Completeness, Evaluation, Session, SessionHandle, Unread, completeness};
+pub use crate::syntax::growing::{Completeness, completeness};
+pub use session::{Evaluation, Session, SessionHandle, Unread};
 
 use crate::account::{Account, Exceeded};
 use crate::number::INTEGER_BITS_MAX;

@@ -16,7 +16,8 @@ use super::worlds::World;
 use crate::comma::{self, Typed};
 use kyocho_lisp::account::Account;
 use kyocho_lisp::port::SessionPorts;
-use kyocho_lisp::system::{Completeness, Session, SessionHandle, System, completeness};
+use kyocho_lisp::syntax::growing::GrowingText;
+use kyocho_lisp::system::{Completeness, Session, SessionHandle, System};
 use kyocho_microprocess::Builder;
 use kyocho_microprocess::channel::{self, Receiver, Sender};
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
@@ -102,7 +103,7 @@ pub(crate) fn serve(
         Ok(_) => {
             // Where the user has gone, so has the loop's reason: it ends.
             let screen = screen.clone();
-            let _ = Loop { session, screen, calls, partial: String::new() }.run(
+            let _ = Loop { session, screen, calls, partial: GrowingText::default() }.run(
                 account.name(),
                 world,
                 &events,
@@ -183,7 +184,7 @@ struct Loop {
     screen: Screen,
     calls: Arc<Calls>,
     /// Lines that are no whole form yet.
-    partial: String,
+    partial: GrowingText,
 }
 
 impl Loop {
@@ -215,14 +216,12 @@ impl Loop {
 
     /// One more line; evaluates what is complete.
     fn line(&mut self, line: &str) -> io::Result<()> {
-        self.partial.push_str(line);
-        self.partial.push('\n');
-        match completeness(&self.partial) {
-            Completeness::Incomplete if self.partial.len() < TEXT_BYTES_MAX => {
+        match self.partial.push_line(line) {
+            Completeness::Incomplete if self.partial.bytes() < TEXT_BYTES_MAX => {
                 self.screen.show(Shown::More)
             }
             _ => {
-                let text = core::mem::take(&mut self.partial);
+                let text = self.partial.take();
                 self.evaluate(&text)
             }
         }

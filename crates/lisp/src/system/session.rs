@@ -3,9 +3,6 @@
 use crate::port::Role;
 use crate::report::Report;
 use crate::syntax::environment::Environment;
-use crate::syntax::error::SyntaxError;
-use crate::syntax::reader::{ReadError, Reader};
-use crate::syntax::source;
 use crate::system::boot::{self, Job, Text};
 use crate::system::kernel::{Ended, Kernel, lock, read_all};
 use crate::system::lisp_session::LispSession;
@@ -32,31 +29,6 @@ pub struct Evaluation {
 /// How an evaluation ended, on its way to [`Session::finish`].
 #[derive(Debug)]
 pub struct Unread(Ended);
-
-/// Whether a text is a number of whole forms.
-#[derive(Debug)]
-pub enum Completeness {
-    /// It is.
-    Complete,
-    /// More text may complete it.
-    Incomplete,
-    /// No text can.
-    Wrong(SyntaxError),
-}
-
-/// Whether a text can be evaluated as it is.
-#[must_use]
-pub fn completeness(text: &str) -> Completeness {
-    let mut reader = Reader::of_text(text, source::register("prompt"));
-    loop {
-        match reader.read() {
-            Ok(Some(_)) => {}
-            Ok(None) => return Completeness::Complete,
-            Err(ReadError::Incomplete(_)) => return Completeness::Incomplete,
-            Err(ReadError::Wrong(error)) => return Completeness::Wrong(error),
-        }
-    }
-}
 
 /// What others may do to a session while it evaluates. Any kernel thread may use it.
 #[derive(Clone, Debug)]

@@ -1,0 +1,270 @@
+//! A text that comes line by line, and whether it is whole yet.
+//!
+//! ```text
+//!  line ──► scan: goes on where the line before ended      surely open ──► more
+//!                └──► the reader, from the beginning       whole, or wrong ──► to be evaluated
+//! ```
+//!
+//! To ask the reader at each line takes time in proportion to the square of the text's length, on nobody's account. The scan knows of tokens
+//! only what can be open: parentheses, quotes, comments, prefixes without a datum. The reader is asked where nothing is; where it may know that the
+//! text is wrong, whatever follows, it is asked while the text is short, and then each time that its length has doubled.
+
+use super::error::SyntaxError;
+use super::reader::{ReadError, Reader};
+use super::source;
+
+/// Up to here the reader is asked at each line.
+const SHORT_BYTES: usize = 1024;
+
+/// Whether a text is a number of whole forms.
+#[derive(Debug)]
+pub enum Completeness {
+    /// It is.
+    Complete,
+    /// More text may complete it.
+    Incomplete,
+    /// No text can.
+    Wrong(SyntaxError),
+}
+
+/// Whether a text can be evaluated as it is.
+#[must_use]
+pub fn completeness(text: &str) -> Completeness {
+    let mut reader = Reader::of_text(text, source::register("prompt"));
+    loop {
+        match reader.read() {
+            Ok(Some(_)) => {}
+            Ok(None) => return Completeness::Complete,
+            Err(ReadError::Incomplete(_)) => return Completeness::Incomplete,
+            Err(ReadError::Wrong(error)) => return Completeness::Wrong(error),
+        }
+    }
+}
+
+/// Where the scan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Between,
+    /// In a symbol, number or name of a character: up to a delimiter.
+    Atom,
+    /// Behind a comma.
+    Comma,
+    /// Behind `#`, and so many characters that may become `#u8(`.
+    Hash(usize),
+    /// In the number behind `#`.
+    Label,
+    /// Behind `#\`.
+    Character,
+    /// In a directive such as `#!fold-case`.
+    Directive,
+    /// Up to the end of the line.
+    Line,
+    /// Up to this character; whether the next one is escaped.
+    Quoted(char, bool),
+    /// In comments in each other; the last character, which may be half of `#|` or `|#`.
+    Block(u32, char),
+}
+
+/// What needs a datum behind it, outside all parentheses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prefix {
+    /// It makes one of it.
+    Quote,
+    /// It takes it away.
+    Comment,
+}
+
+/// What of a text is open at its end.
+#[derive(Debug)]
+struct Scan {
+    place: Place,
+    depth: usize,
+    prefixes: Vec<Prefix>,
+}
+
+fn is_delimiter(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '(' | ')' | '"' | ';' | '|')
+}
+
+impl Scan {
+    const fn new() -> Self {
+        Self { place: Place::Between, depth: 0, prefixes: Vec::new() }
+    }
+
+    fn is_open(&self) -> bool {
+        let in_token = matches!(
+            self.place,
+            Place::Hash(0) | Place::Character | Place::Quoted(..) | Place::Block(..)
+        );
+        in_token || self.depth > 0 || self.waiting() > 0
+    }
+
+    /// Prefixes that wait for a datum, where the text ends here.
+    fn waiting(&self) -> usize {
+        if self.place != Place::Atom {
+            return self.prefixes.len();
+        }
+        let comment = self.prefixes.iter().rposition(|&prefix| prefix == Prefix::Comment);
+        comment.unwrap_or(0)
+    }
+
+    fn take(&mut self, c: char) {
+        match self.place {
+            Place::Between => self.begin(c),
+            Place::Comma if c == '@' => self.place = Place::Between,
+            Place::Comma => {
+                self.place = Place::Between;
+                self.begin(c);
+            }
+            Place::Atom if is_delimiter(c) => self.end_atom(c),
+            Place::Hash(count) => self.hash(count, c),
+            Place::Label if c.is_ascii_digit() => {}
+            Place::Label if c == '=' => self.prefix(Prefix::Quote),
+            Place::Label => {
+                self.place = Place::Atom;
+                self.take(c);
+            }
+            Place::Directive if is_delimiter(c) => {
+                self.place = Place::Between;
+                self.begin(c);
+            }
+            Place::Character => self.place = Place::Atom,
+            Place::Line if c == '\n' => self.place = Place::Between,
+            Place::Quoted(quote, true) => self.place = Place::Quoted(quote, false),
+            Place::Quoted(quote, false) if c == '\\' => self.place = Place::Quoted(quote, true),
+            Place::Quoted(quote, false) if c == quote => self.end_datum(),
+            Place::Block(depth, last) => self.block(depth, last, c),
+            Place::Atom | Place::Directive | Place::Line | Place::Quoted(..) => {}
+        }
+    }
+
+    fn begin(&mut self, c: char) {
+        match c {
+            '(' => self.depth += 1,
+            ')' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.end_datum();
+            }
+            '\'' | '`' => self.prefix(Prefix::Quote),
+            ',' => {
+                self.prefix(Prefix::Quote);
+                self.place = Place::Comma;
+            }
+            '"' | '|' => self.place = Place::Quoted(c, false),
+            ';' => self.place = Place::Line,
+            '#' => self.place = Place::Hash(0),
+            _ if c.is_whitespace() || c == '\u{feff}' => {}
+            _ => self.place = Place::Atom,
+        }
+    }
+
+    fn hash(&mut self, count: usize, c: char) {
+        match (count, c) {
+            (0, '|') => self.place = Place::Block(1, ' '),
+            (0, ';') => self.prefix(Prefix::Comment),
+            (0, '\\') => self.place = Place::Character,
+            (0, '!') => self.place = Place::Directive,
+            (0, '0'..='9') => self.place = Place::Label,
+            (0, 'u' | 'U') => self.place = Place::Hash(1),
+            (1, '8') => self.place = Place::Hash(2),
+            (0 | 2, '(') => {
+                self.place = Place::Between;
+                self.depth += 1;
+            }
+            _ => {
+                self.place = Place::Atom;
+                self.take(c);
+            }
+        }
+    }
+
+    fn block(&mut self, depth: u32, last: char, c: char) {
+        self.place = match (last, c) {
+            ('#', '|') => Place::Block(depth.saturating_add(1), ' '),
+            ('|', '#') if depth == 1 => Place::Between,
+            ('|', '#') => Place::Block(depth - 1, ' '),
+            _ => Place::Block(depth, c),
+        };
+    }
+
+    fn prefix(&mut self, prefix: Prefix) {
+        self.place = Place::Between;
+        if self.depth == 0 {
+            self.prefixes.push(prefix);
+        }
+    }
+
+    fn end_atom(&mut self, delimiter: char) {
+        self.end_datum();
+        self.begin(delimiter);
+    }
+
+    fn end_datum(&mut self) {
+        self.place = Place::Between;
+        while self.depth == 0 && self.prefixes.pop() == Some(Prefix::Quote) {}
+    }
+}
+
+/// Lines of a text that is not whole yet.
+#[derive(Debug)]
+pub struct GrowingText {
+    text: String,
+    scan: Scan,
+    /// Its length when the reader was asked last.
+    read_bytes: usize,
+    #[cfg(test)]
+    looked_at_bytes: usize,
+}
+
+impl Default for GrowingText {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            scan: Scan::new(),
+            read_bytes: 0,
+            #[cfg(test)]
+            looked_at_bytes: 0,
+        }
+    }
+}
+
+impl GrowingText {
+    /// Adds a line, which is given without its end. One that makes the text wrong may be found to do so later, when more has come.
+    ///
+    /// Cost: in proportion to the line's length, taken over all lines.
+    pub fn push_line(&mut self, line: &str) -> Completeness {
+        self.text.push_str(line);
+        self.text.push('\n');
+        line.chars().chain(['\n']).for_each(|c| self.scan.take(c));
+        self.note(line.len() + 1);
+        let is_due = self.text.len() < SHORT_BYTES || self.text.len() >= 2 * self.read_bytes;
+        if self.scan.is_open() && !is_due {
+            return Completeness::Incomplete;
+        }
+        self.read_bytes = self.text.len();
+        self.note(self.text.len());
+        completeness(&self.text)
+    }
+
+    /// What came so far; it begins anew.
+    pub fn take(&mut self) -> String {
+        core::mem::take(self).text
+    }
+
+    /// Bytes that came so far.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests count"))]
+    fn note(&mut self, _bytes: usize) {
+        #[cfg(test)]
+        {
+            self.looked_at_bytes += _bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
