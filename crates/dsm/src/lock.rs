@@ -98,6 +98,11 @@ impl Lock {
         self.holder.is_some() || !self.queue.is_empty()
     }
 
+    /// Whether somebody waits for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Whether this node has it exclusively.
     pub(crate) fn is_held_by(&self, node: NodeId) -> bool {
         self.holder == Some(node)

@@ -196,12 +196,13 @@ pub enum Urgency {
 }
 
 impl Message {
-    /// When its receiver needs it: what is for the barrier, not before that.
+    /// When its receiver needs it: what is for the barrier, not before that; a lock given back, not before somebody waits for it.
     pub(crate) fn urgency(&self) -> Urgency {
         match self {
             Self::Flush(_) | Self::Region(..) | Self::Arrive { .. } | Self::Master(..) => {
                 Urgency::WhenWaiting
             }
+            Self::Release { then_wait: None, .. } => Urgency::WhenWaiting,
             _ => Urgency::Now,
         }
     }

@@ -95,6 +95,8 @@ pub struct Node {
     moved_locks: BTreeMap<LockId, NodeId>,
     /// Locks managed here that were asked for in this epoch.
     locks: BTreeMap<LockId, Lock>,
+    /// Those of them that somebody waits for.
+    awaited: BTreeSet<LockId>,
     gathering: Gathering,
     flushed: BTreeMap<NodeId, Vec<Update>>,
     masters: BTreeMap<PageId, Contents>,
@@ -166,6 +168,7 @@ impl Node {
             moves: Vec::new(),
             moved_locks: BTreeMap::new(),
             locks: BTreeMap::new(),
+            awaited: BTreeSet::new(),
             gathering: Gathering::default(),
             flushed: BTreeMap::new(),
             masters: BTreeMap::new(),
@@ -254,6 +257,12 @@ impl Node {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Whether somebody waits for a lock that is managed here.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        !self.awaited.is_empty()
     }
 
     /// What the program waits for: its first thread that does.

@@ -105,6 +105,9 @@ pub trait Transport: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Others wait for what this node is told: from now on nothing may wait that it is sent; or no more. Who calls this looks for what has come afterwards.
+    fn hurry(&self, _on: bool) {}
+
     /// Waits until [`Self::take`] may have something, at most for `timeout`; whether the connections were not closed here. Of a thread that calls,
     /// in a call that it has begun, and one that serves, both waiting, the first alone is woken.
     fn wait(&self, waiter: Waiter, timeout: Duration) -> bool;

@@ -3,9 +3,10 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use kyocho_dsm::transport::{Arrival, Local, Transport};
+use kyocho_dsm::transport::{Arrival, Local, Traffic, Transport, Waiter};
 use kyocho_dsm::watch::{Detection, WORDS_A_PAGE};
 use kyocho_dsm::wire;
 use kyocho_dsm::{
@@ -78,9 +79,19 @@ fn beside(
     program: impl Fn(Dsm, SharedArray<u32>) + Sync,
     peer: impl FnOnce(Peer),
 ) {
+    beside_over(|network| Box::new(network), detection, program, peer);
+}
+
+/// The same, over a network made of this one.
+fn beside_over(
+    over: impl FnOnce(Local) -> Box<dyn Transport>,
+    detection: Detection,
+    program: impl Fn(Dsm, SharedArray<u32>) + Sync,
+    peer: impl FnOnce(Peer),
+) {
     let mut mesh = Local::mesh(2);
     let network = mesh.pop().unwrap();
-    let transport = Box::new(mesh.pop().unwrap());
+    let transport = over(mesh.pop().unwrap());
     thread::scope(|scope| {
         let node = scope.spawn(|| {
             let dsm = Dsm::inside(NodeId(0), layout(2), Some(detection), transport);
@@ -129,6 +140,77 @@ fn a_page_asked_for_before_its_writer_has_crossed_the_barrier_is_watched_again()
         };
         beside(detection, program, peer);
     }
+}
+
+/// A network that remembers whether its node hurries.
+#[derive(Debug)]
+struct Noting(Local, Sender<bool>);
+
+impl Transport for Noting {
+    fn send(&self, to: NodeId, message: &[u8]) {
+        self.0.send(to, message);
+    }
+
+    fn hurry(&self, on: bool) {
+        self.1.send(on).unwrap();
+    }
+
+    fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
+        self.0.wait(waiter, timeout)
+    }
+
+    fn take(&self) -> Vec<Arrival> {
+        self.0.take()
+    }
+
+    fn rouse(&self) {
+        self.0.rouse();
+    }
+
+    fn leave(&self) {
+        self.0.leave();
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.0.traffic()
+    }
+}
+
+#[test]
+fn a_node_hurries_while_its_locks_are_waited_for() {
+    let lock = LockId(0);
+    let (noted, notes) = channel();
+    let program = |mut dsm: Dsm, _: SharedArray<u32>| {
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        dsm.acquire(lock, Mode::Exclusive).unwrap();
+        dsm.release(lock).unwrap();
+        dsm.leave().unwrap();
+    };
+    let peer = |mut peer: Peer| {
+        let (thread, mode) = (ThreadId::FIRST, Mode::Exclusive);
+        let epoch = peer.epoch;
+        peer.send(epoch, &Message::Acquire { lock, thread, mode, immediately: false, seen: 0 });
+        peer.await_message(|message| matches!(message, Message::Grant { .. }).then_some(()));
+        // It holds the lock across the barrier.
+        let (moves, written, kind) = (Vec::new(), Vec::new(), BarrierKind::Ordinary);
+        peer.send(epoch, &Message::Arrive { time: 1, written, held: vec![lock], moves, kind });
+        peer.await_message(|message| matches!(message, Message::Go { .. }).then_some(()));
+        peer.epoch += 1;
+        assert_eq!(notes.recv_timeout(WATCHDOG), Ok(true), "node 0 waits for its own lock");
+        let updates = Vec::new();
+        peer.send(
+            epoch + 1,
+            &Message::Release { lock, time: 1, updates, then_wait: None, seen: 0 },
+        );
+        assert_eq!(notes.recv_timeout(WATCHDOG), Ok(false));
+        peer.cross(BarrierKind::Ordinary);
+        peer.network.leave();
+    };
+    beside_over(|network| Box::new(Noting(network, noted)), Detection::Protect, program, peer);
 }
 
 fn broke(error: &Error) -> Option<(NodeId, Breach, Subject)> {

@@ -36,6 +36,7 @@ impl Node {
             }
             Message::Cancel(lock, thread) => {
                 if self.managed(lock).cancel(from, thread) {
+                    self.note_waiting(lock);
                     self.send(from, Message::Busy(lock, thread));
                 }
             }
@@ -125,7 +126,9 @@ impl Node {
         loop {
             let state = self.managed(lock);
             let last = state.last();
-            let Some(Request { node, thread, mode, seen }) = state.next() else { return };
+            let Some(Request { node, thread, mode, seen }) = state.next() else {
+                return self.note_waiting(lock);
+            };
             let (stamp, time) = (state.stamp(), state.time());
             match last {
                 Some(last) if scheme == Scheme::LogAtLastHolder && last != node => {
@@ -137,6 +140,15 @@ impl Node {
                     self.send(node, grant);
                 }
             }
+        }
+    }
+
+    /// Somebody waits for a lock that is managed here, or nobody does any more.
+    fn note_waiting(&mut self, lock: LockId) {
+        if self.managed(lock).is_awaited() {
+            self.awaited.insert(lock);
+        } else {
+            self.awaited.remove(&lock);
         }
     }
 
@@ -230,6 +242,7 @@ impl Node {
         self.seen.clear();
         self.logs.clear();
         self.locks.clear();
+        self.awaited.clear();
         for (lock, holder) in ending.held {
             if self.lock_manager(lock) == self.me {
                 self.locks.insert(lock, Lock::held_by(holder));

@@ -72,6 +72,8 @@ struct State {
     /// Numbers calls as the node does.
     calls: u64,
     left: usize,
+    /// Others wait for what this node is told.
+    hurries: bool,
     /// Threads that sleep until something changes.
     sleeping: usize,
     meeting: Meeting,
@@ -91,6 +93,7 @@ impl Core {
             receiving: None,
             calls: 0,
             left: 0,
+            hurries: false,
             sleeping: 0,
             meeting: Meeting::default(),
             ended: false,
@@ -169,6 +172,11 @@ impl Core {
                 self.act_or_refuse(state, now, &mut events);
                 actions = state.node.continue_step();
             }
+        }
+        if state.hurries != state.node.is_awaited() {
+            // All who receive look once more before they stop.
+            state.hurries = !state.hurries;
+            self.transport.hurry(state.hurries);
         }
     }
 

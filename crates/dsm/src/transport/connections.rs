@@ -57,6 +57,9 @@ pub(super) trait Medium: fmt::Debug + Send + Sync {
     /// As [`Transport::end_call`]; calls `each` as [`Self::wait`] does.
     fn end_call(&self, _each: impl FnMut(usize)) {}
 
+    /// As [`Transport::hurry`].
+    fn hurry(&self, _on: bool) {}
+
     /// Waits, and calls `each` with the place of every peer that said something, or can be told more, since it was told of last. May return for
     /// nothing.
     fn wait(&self, waiter: Waiter, timeout: Duration, each: impl FnMut(usize));
@@ -336,6 +339,10 @@ impl<M: Medium> Transport for Connections<M> {
         is_something
     }
 
+    fn hurry(&self, on: bool) {
+        self.medium.hurry(on);
+    }
+
     fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
         let timeout = match waiter {
             Waiter::Caller => timeout,
@@ -428,6 +435,10 @@ macro_rules! transport_by_connections {
 
             fn end_call(&self) -> bool {
                 self.0.end_call()
+            }
+
+            fn hurry(&self, on: bool) {
+                self.0.hurry(on);
             }
 
             fn wait(

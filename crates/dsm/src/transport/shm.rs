@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A thread that calls looks at the rings from the begin of its call to its end. While one looks, nobody rings: a message then takes no system
-//! call. Nor does one that may wait ([`Urgency::WhenWaiting`]), unless a thread that calls is asleep. Who has nothing to do but wait looks for a
+//! call. Nor does one that may wait ([`Urgency::WhenWaiting`]), unless somebody waits there. Who looks anyway, and was answered without a bell before, waits
+//! a little for that before it rings: two programs that call all the time wake nobody. Who has nothing to do but wait looks for a
 //! while before it sleeps, where each node has a core. Another node that was last seen on the same one would be kept from answering: one of the
 //! two goes to a free core, else it sleeps. The bell is an event counter that both waiting threads sleep on ([`super::readiness`]). Beside each
 //! pair of rings stands the TCP connection over which the two nodes met: it proves who they are, and ends with its process, which is how a death
@@ -18,7 +19,7 @@
 //! found there is an allegation all the same: copied first, then checked, as what comes by TCP.
 //!
 //! **Invariant:** who stops looking looks once more afterwards, and who was rung for takes that back before it looks. Who sends has put the bytes
-//! in before it asks whether somebody looks. So one of the two sees the other.
+//! in before it asks whether somebody looks. So one of the two sees the other. Bells that were not rung are, before who looks stops.
 
 mod memory;
 
@@ -26,7 +27,7 @@ use core::time::Duration;
 use std::io::{self, Read};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
-use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, Ordering, fence};
+use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, AtomicU32, Ordering, fence};
 use kyocho_sys::prim::clock::Instant;
 use kyocho_sys::prim::hint;
 use kyocho_sys::scheduling::{self, CpuSet};
@@ -43,6 +44,8 @@ pub use memory::{SHM_NODES_MAX, Shared};
 /// Who calls looks for so long before it sleeps, where every node has a core: some times what a peer takes to answer. It does not yield its core
 /// meanwhile: the host might give that to others for milliseconds.
 const LOOK_FOR: Duration = Duration::from_micros(200);
+/// Looks before bells are rung that need perhaps not be: some 10 µs.
+const LOOKS_BEFORE_BELL: u32 = 256;
 /// Looks between two looks at the clock.
 const LOOKS_A_CLOCK: u32 = 16;
 
@@ -59,6 +62,8 @@ struct Rings {
     /// The thread that calls is to end its wait.
     roused: AtomicBool,
     look_for: Duration,
+    /// Looks until bells are rung that were not yet; 0: there are none.
+    bells_in: AtomicU32,
 }
 
 /// A peer, and the connection beside its rings.
@@ -71,6 +76,10 @@ struct Beside {
     /// It was found to have ended.
     ended: AtomicBool,
     ignored: AtomicBool,
+    /// It took the last bytes, or was about to, without a bell.
+    lively: AtomicBool,
+    /// Bytes were put in that it may not know of.
+    unrung: AtomicBool,
 }
 
 impl Shm {
@@ -105,8 +114,8 @@ impl Shm {
         for (node, stream) in cluster.connect(listener)? {
             stream.set_nonblocking(true)?;
             readiness.add(peers.len(), &stream)?;
-            let [disturbed, ended, ignored] = [false; 3].map(AtomicBool::new);
-            peers.push(Beside { node, stream, disturbed, ended, ignored });
+            let [disturbed, ended, ignored, lively, unrung] = [false; 5].map(AtomicBool::new);
+            peers.push(Beside { node, stream, disturbed, ended, ignored, lively, unrung });
         }
         // Behind the places of all peers.
         readiness.add(peers.len(), shared.bell(cluster.me))?;
@@ -115,8 +124,8 @@ impl Shm {
         let look_for = if nodes <= cores { LOOK_FOR } else { Duration::ZERO };
         let names: Vec<_> = peers.iter().map(|peer| peer.node).collect();
         let me = cluster.me;
-        let roused = AtomicBool::new(false);
-        let rings = Rings { me, shared, peers, readiness, roused, look_for };
+        let (roused, bells_in) = (AtomicBool::new(false), AtomicU32::new(0));
+        let rings = Rings { me, shared, peers, readiness, roused, look_for, bells_in };
         Ok(Self(Connections::new(&names, nodes, settings, rings)))
     }
 }
@@ -150,6 +159,48 @@ impl Rings {
             each(place);
         }
         found
+    }
+
+    /// Sees to it that a peer looks at what was put in, behind a fence: at once, or soon, where a thread here looks until then.
+    fn tell(&self, place: usize) {
+        let peer = &self.peers[place];
+        if self.shared.looks(peer.node) {
+            return peer.lively.store(true, Ordering::Relaxed);
+        }
+        let may_be_soon = peer.lively.load(Ordering::Relaxed) && !self.look_for.is_zero();
+        if !may_be_soon || !self.shared.looks(self.me) {
+            return self.shared.call(peer.node);
+        }
+        peer.unrung.store(true, Ordering::SeqCst);
+        let count = (LOOKS_BEFORE_BELL, Ordering::SeqCst);
+        let _begun = self.bells_in.compare_exchange(0, count.0, count.1, count.1);
+        fence(Ordering::SeqCst);
+        if !self.shared.looks(self.me) {
+            self.ring_bells();
+        }
+    }
+
+    /// Rings the bells of peers that have not taken all yet.
+    fn ring_bells(&self) {
+        self.bells_in.store(0, Ordering::SeqCst);
+        for (place, peer) in self.peers.iter().enumerate() {
+            let unrung =
+                peer.unrung.load(Ordering::SeqCst) && peer.unrung.swap(false, Ordering::SeqCst);
+            if unrung && self.to(place).filled().is_ok_and(|said| said > 0) {
+                peer.lively.store(self.shared.looks(peer.node), Ordering::Relaxed);
+                self.shared.call(peer.node);
+            }
+        }
+    }
+
+    /// One look less until bells are rung.
+    fn count_look(&self) {
+        let left = self.bells_in.load(Ordering::Relaxed);
+        if left > 1 {
+            self.bells_in.store(left - 1, Ordering::Relaxed);
+        } else if left == 1 {
+            self.ring_bells();
+        }
     }
 
     /// Whether another node's program is on this core, as far as is known, and stays there.
@@ -198,9 +249,17 @@ impl Rings {
             if is_time && (begun.elapsed() >= limit || self.shares_core()) {
                 break;
             }
+            self.count_look();
             hint::spin_loop();
         }
         false
+    }
+
+    /// A thread that calls looks no more; what it owes others is done, and it looks once more.
+    fn stop_looking(&self) {
+        self.shared.looking(self.me).fetch_sub(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.ring_bells();
     }
 
     /// Sleeps until the bell rings, or something happens to a connection.
@@ -244,11 +303,11 @@ impl Medium for Rings {
         }
         ring.stuck().store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let peer = self.peers[place].node;
         // What may wait is not in the way of what may not.
         let may_wait = urgency == Urgency::WhenWaiting && ring.filled()? <= RING_BYTES / 2;
-        if !may_wait || self.shared.asleep(peer).load(Ordering::SeqCst) > 0 {
-            self.shared.call(peer);
+        let waiting = self.shared.waiting(self.peers[place].node);
+        if !may_wait || waiting.load(Ordering::SeqCst) > 0 {
+            self.tell(place);
         }
         Ok(count)
     }
@@ -292,9 +351,18 @@ impl Medium for Rings {
     }
 
     fn end_call(&self, mut each: impl FnMut(usize)) {
-        self.shared.looking(self.me).fetch_sub(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        self.stop_looking();
         self.look(&mut each);
+    }
+
+    fn hurry(&self, on: bool) {
+        let waiting = self.shared.waiting(self.me);
+        if on {
+            waiting.fetch_add(1, Ordering::SeqCst);
+        } else {
+            waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        fence(Ordering::SeqCst);
     }
 
     fn wait(&self, waiter: Waiter, timeout: Duration, mut each: impl FnMut(usize)) {
@@ -303,9 +371,8 @@ impl Medium for Rings {
             return;
         }
         if is_caller {
-            self.shared.asleep(self.me).fetch_add(1, Ordering::SeqCst);
-            self.shared.looking(self.me).fetch_sub(1, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
+            self.shared.waiting(self.me).fetch_add(1, Ordering::SeqCst);
+            self.stop_looking();
         }
         if !self.look(&mut each) {
             self.sleep(waiter, timeout);
@@ -313,7 +380,7 @@ impl Medium for Rings {
         }
         if is_caller {
             self.shared.looking(self.me).fetch_add(1, Ordering::SeqCst);
-            self.shared.asleep(self.me).fetch_sub(1, Ordering::SeqCst);
+            self.shared.waiting(self.me).fetch_sub(1, Ordering::SeqCst);
             if !self.look_for.is_zero() {
                 self.shares_core();
             }

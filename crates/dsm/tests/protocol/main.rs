@@ -309,6 +309,29 @@ fn who_tries_or_runs_out_of_time_goes_without() {
 }
 
 #[test]
+fn a_manager_knows_whether_its_locks_are_waited_for() {
+    for mut cluster in both() {
+        let is_awaited = |cluster: &Cluster| cluster.nodes[2].is_awaited();
+        let mut awaits = |node: usize, call: Call, awaited: bool| {
+            cluster.call(node, call);
+            assert_eq!(is_awaited(&cluster), awaited, "node {node}: {call:?}");
+        };
+        awaits(1, TAKE, false);
+        awaits(0, TAKE, true);
+        awaits(1, Call::Release(LOCK), false);
+        awaits(1, TAKE, true);
+        awaits(0, Call::WaitOn(LOCK, ConditionId(0)), false);
+        // It takes the lock again.
+        awaits(2, Call::Signal(LOCK, ConditionId(0), Who::All), true);
+        awaits(1, Call::Release(LOCK), false);
+        awaits(1, TAKE, true);
+        cluster.feed(1, Event::TimeUp(5));
+        cluster.deliver_all();
+        assert!(!is_awaited(&cluster), "it does without");
+    }
+}
+
+#[test]
 fn a_signal_wakes_one_or_all() {
     for mut cluster in both() {
         let condition = ConditionId(0);

@@ -105,16 +105,20 @@ impl Shared {
         self.memory.word(usize::from(node.0) * NODE_BYTES + 8)
     }
 
-    /// Threads of a node that call, and are about to sleep or do.
-    pub(super) fn asleep(&self, node: NodeId) -> &AtomicU32 {
+    /// Who waits for what a node hears, and does not look for it: threads that call, and sleep or are about to; and one where others wait for
+    /// what the node manages.
+    pub(super) fn waiting(&self, node: NodeId) -> &AtomicU32 {
         self.memory.word(usize::from(node.0) * NODE_BYTES + 12)
+    }
+
+    /// Whether a thread of a node looks at its rings, or will once more.
+    pub(super) fn looks(&self, node: NodeId) -> bool {
+        self.looking(node).load(Ordering::SeqCst) > 0
     }
 
     /// Sees to it that somebody at a node looks at its rings, behind a fence.
     pub(super) fn call(&self, node: NodeId) {
-        if self.looking(node).load(Ordering::SeqCst) == 0
-            && self.rung(node).swap(1, Ordering::SeqCst) == 0
-        {
+        if !self.looks(node) && self.rung(node).swap(1, Ordering::SeqCst) == 0 {
             // Its counter is full, or it has gone: either way there is nobody to be woken.
             let _rung = self.bells[usize::from(node.0)].notify();
         }

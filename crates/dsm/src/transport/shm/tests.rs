@@ -92,10 +92,10 @@ fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
     assert_eq!(nodes[0].take(), [message()]);
     nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
     assert!(!was_rung(), "it may wait");
-    shared.asleep(NodeId(0)).store(1, Ordering::Relaxed);
+    shared.waiting(NodeId(0)).store(1, Ordering::Relaxed);
     nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
     assert!(was_rung(), "somebody waits");
-    shared.asleep(NodeId(0)).store(0, Ordering::Relaxed);
+    shared.waiting(NodeId(0)).store(0, Ordering::Relaxed);
     nodes[1].send(NodeId(0), &[7; 100]);
     assert!(was_rung(), "it may not wait");
     nodes[0].begin_call();
@@ -106,6 +106,67 @@ fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
         nodes[1].send_with(NodeId(0), &[7; 1000], Urgency::WhenWaiting);
     }
     assert!(was_rung());
+}
+
+#[test]
+fn who_was_answered_without_a_bell_and_looks_rings_none_for_a_while() {
+    let (nodes, shared) = pair();
+    if nodes[1].0.medium().look_for.is_zero() {
+        let test = "who_was_answered_without_a_bell_and_looks_rings_none_for_a_while";
+        return eprintln!("skipped {test}: nobody looks where there is one core");
+    }
+    let was_rung = || shared.rung(NodeId(0)).swap(0, Ordering::Relaxed) == 1;
+    let say = || nodes[1].send(NodeId(0), &[7; 100]);
+    was_rung();
+    nodes[1].begin_call();
+    say();
+    assert!(was_rung(), "nothing is known of it yet");
+    nodes[0].begin_call();
+    say();
+    assert!(nodes[0].end_call() && !was_rung(), "it looked");
+    say();
+    assert!(!was_rung(), "it may look again soon");
+    drop(nodes[0].take());
+    nodes[1].end_call();
+    assert!(!was_rung(), "and has");
+    nodes[1].begin_call();
+    say();
+    nodes[1].end_call();
+    assert!(was_rung(), "who stops looking rings");
+    nodes[1].begin_call();
+    nodes[0].begin_call();
+    say();
+    assert!(nodes[0].end_call() && !was_rung());
+    drop(nodes[0].take());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !was_rung() {
+                thread::yield_now();
+            }
+            nodes[0].send(NodeId(1), &[9]);
+        });
+        say();
+        let found = nodes[1].0.medium().look_hard(WATCHDOG, &mut |_| {});
+        assert!(found, "so does who has looked for long");
+    });
+    drop(nodes[0].take());
+    say();
+    assert!(was_rung(), "and at once the next time");
+    nodes[1].end_call();
+}
+
+#[test]
+fn who_is_waited_for_is_rung_for_what_may_wait() {
+    let (nodes, shared) = pair();
+    let say = || nodes[1].send_with(NodeId(0), &[7; 100], Urgency::WhenWaiting);
+    let was_rung = || shared.rung(NodeId(0)).swap(0, Ordering::Relaxed) == 1;
+    was_rung();
+    nodes[0].hurry(true);
+    say();
+    assert!(was_rung());
+    nodes[0].hurry(false);
+    say();
+    assert!(!was_rung());
 }
 
 #[test]
