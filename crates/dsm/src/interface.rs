@@ -111,6 +111,8 @@ pub enum Event {
     PeerLeft(NodeId),
     /// A peer sent bytes that are no message for this node.
     Nonsense(NodeId, Nonsense),
+    /// A thread has given up coming to a barrier, as [`crate::Node::lost`] told it.
+    Stranded,
     /// A page is watched again after [`Action::Disown`], and was this then.
     Disowned(PageId, Contents),
 }

@@ -297,6 +297,7 @@ impl Node {
             Event::Nonsense(peer, why) => {
                 self.lose(Loss { peer, end: End::Broke(Breach::Nonsense(why)) });
             }
+            Event::Stranded => self.stranded(),
             Event::Disowned(page, contents) => self.disowned(page, contents),
         }
         self.take_actions()

@@ -210,6 +210,31 @@ fn all_threads_are_told_of_a_dead_node() {
     });
 }
 
+/// One thread holds a lock and comes to a barrier that cannot be crossed any more: another, which waits for the lock, is told as well.
+#[test]
+fn all_threads_are_told_of_a_node_that_has_left() {
+    let left = |error: &Error| match error {
+        Error::Protocol(DsmError::PeerLeft(NodeId(1), subject)) => Some(*subject),
+        _ => None,
+    };
+    on_nodes(Scheme::LogAtManager, Detection::Protect, |mut dsm: Dsm| {
+        if dsm.rank() == 1 {
+            return dsm.leave().unwrap();
+        }
+        dsm.acquire(LockId(2), Mode::Exclusive).unwrap();
+        dsm.barrier(BarrierKind::Ordinary).unwrap();
+        on_threads(&mut dsm, |mut hand| {
+            let (waited, subject) = match hand.number() {
+                0 => (hand.acquire(LockId(2), Mode::Exclusive), Subject::Lock(LockId(2))),
+                1 => (hand.barrier(BarrierKind::Ordinary), Subject::Barrier),
+                // It comes to no barrier.
+                _ => return,
+            };
+            assert_eq!(waited.as_ref().err().and_then(left), Some(subject), "{waited:?}");
+        });
+    });
+}
+
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
 

@@ -57,6 +57,13 @@ impl Node {
         }
     }
 
+    /// The program comes to no barrier any more, as a peer has left: whoever waits for one of its threads, here or elsewhere, is to know.
+    pub(super) fn stranded(&mut self) {
+        if let Some(peer) = self.needed(Subject::Barrier) {
+            self.lose(Loss { peer, end: End::Left });
+        }
+    }
+
     /// Who has left and is needed for a call. Who waits for a signal may wait for theirs.
     pub(super) fn needed_by(&self, call: Call) -> Option<NodeId> {
         let waits_for_signal = matches!(call, Call::WaitOn(..));

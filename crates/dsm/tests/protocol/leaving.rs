@@ -92,6 +92,21 @@ fn nodes_that_leave_at_one_barrier_leave_in_good_order_whoever_stays() {
 }
 
 #[test]
+fn who_gives_up_coming_to_a_barrier_tells_those_who_wait_for_what_it_holds() {
+    for mut cluster in both() {
+        all_cross_and_leave(&mut cluster, &[1]);
+        cluster.must(0, TAKE);
+        assert_eq!(cluster.call(2, TAKE), None, "node 0 has the lock");
+        cluster.feed(0, Event::Stranded);
+        cluster.deliver_all();
+        assert_eq!(cluster.returned[2], left(1, Subject::Lock(LOCK)));
+    }
+    let mut cluster = Cluster::new(Scheme::LogAtManager);
+    cluster.feed(0, Event::Stranded);
+    assert_eq!(cluster.messages(), 0, "nobody has left");
+}
+
+#[test]
 fn a_goodbye_without_a_last_barrier_is_a_death() {
     let mut cluster = Cluster::new(Scheme::LogAtManager);
     cluster.barrier();

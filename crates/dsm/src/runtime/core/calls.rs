@@ -172,6 +172,7 @@ impl Core {
                 return came;
             }
             if let Some(why) = state.node.lost(Subject::Barrier) {
+                self.step(&mut state, Event::Stranded);
                 return Ok(Err(why));
             }
             state = self.sleep(state, LOOK_EVERY);
