@@ -3,6 +3,8 @@ use crate::address::{Address, LockId, NodeId, PageId, ThreadId};
 use crate::interface::{Layout, Scheme};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Message, Move, Update};
+use crate::region::discord::{Discord, Hindrance, Instead};
+use crate::region::{PAGES_MAX, Placement, RegionPlan};
 use crate::watch::WORDS_A_PAGE;
 use proptest::prelude::*;
 
@@ -34,6 +36,19 @@ fn updates() -> impl Strategy<Value = Vec<Update>> {
         })
     });
     prop::collection::vec(run, 0..6).prop_map(|runs| runs.into_iter().flatten().collect())
+}
+
+/// Regions anywhere in the space, whose first pages are not in the layout.
+fn plan() -> impl Strategy<Value = RegionPlan> {
+    let placement = prop_oneof![
+        (0..4_u16).prop_map(|node| Placement::On(NodeId(node))),
+        Just(Placement::Blocks),
+        Just(Placement::Cyclic),
+    ];
+    (0..PAGES_MAX, 1..=u64::MAX, placement).prop_map(|(first, pages, placement)| {
+        let pages = pages.min(PAGES_MAX - first);
+        RegionPlan { first: PageId(first), pages, placement }
+    })
 }
 
 fn message() -> impl Strategy<Value = Message> {
@@ -83,7 +98,13 @@ fn message() -> impl Strategy<Value = Message> {
             kind: BarrierKind::SingleReadWrite,
         }),
         node.clone().prop_map(Message::Lost),
-        node.prop_map(Message::Stranded),
+        node.clone().prop_map(Message::Stranded),
+        (plan(), any::<Option<u32>>())
+            .prop_map(|(plan, number)| { Message::Region(plan, number.map(Hindrance::Host)) }),
+        (plan(), plan(), node.clone(), node).prop_map(|(plan, another, by, other)| {
+            let instead = Instead::Other(another);
+            Message::Refuse(Discord { plan, by, other, instead })
+        }),
         Just(Message::Left),
         (lock, thread).prop_map(|(lock, thread)| Message::Cancel(lock, thread)),
     ]
@@ -126,8 +147,21 @@ proptest! {
 
 #[test]
 fn what_the_layout_does_not_have_is_refused() {
+    let plan = RegionPlan { first: PageId(1), pages: 1, placement: Placement::Cyclic };
+    let nowhere = RegionPlan { placement: Placement::On(NodeId(4)), ..plan };
+    let (by, other, instead) = (NodeId(0), NodeId(1), Instead::Nothing);
+    let discord = Discord { plan, by, other, instead };
     for message in [
         Message::Fetch(PageId(8), 1),
+        Message::Fetch(PageId(u64::MAX), 1),
+        Message::Region(RegionPlan { pages: 0, ..plan }, None),
+        Message::Region(RegionPlan { pages: PAGES_MAX, ..plan }, None),
+        Message::Region(RegionPlan { pages: u64::MAX, ..plan }, None),
+        Message::Region(nowhere, None),
+        Message::Refuse(Discord { plan: nowhere, ..discord }),
+        Message::Refuse(Discord { instead: Instead::Other(nowhere), ..discord }),
+        Message::Refuse(Discord { by: NodeId(4), ..discord }),
+        Message::Refuse(Discord { other: NodeId(4), ..discord }),
         Message::Cancel(LockId(16), ThreadId::FIRST),
         Message::Lost(NodeId(4)),
         Message::Stranded(NodeId(4)),
