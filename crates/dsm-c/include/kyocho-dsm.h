@@ -33,6 +33,7 @@
  *   EPERM also    this is for the thread that joined: allocate, move, share, leave
  *   EHOSTDOWN     a node is dead: save and exit           EPROTO      a node broke the protocol: the same
  *   ESHUTDOWN     a node has left that is needed, as for a barrier: the same
+ *   ECANCELED     nodes do not make the same region: nobody has it
  *   ENOTRECOVERABLE  a defect of this library; a message is on standard error
  */
 #ifndef KYOCHO_DSM_H
@@ -87,6 +88,26 @@ size_t kyocho_dsm_error(char *text, size_t bytes);
 /* Zeroed memory, on pages of its own, at one address on all nodes. All nodes call alike, in the same order; crosses a barrier.
  * `node` counts for KYOCHO_DSM_ON alone. ENOMEM: what was joined with is used up. */
 int kyocho_dsm_allocate(void **memory, size_t bytes, int placement, uint32_t node);
+
+#define KYOCHO_DSM_ANYWHERE UINT64_MAX
+
+/* A region: more shared memory, in a space of 2^64 bytes. What lies between regions costs nothing. */
+typedef struct {
+    size_t bytes;     /* rounded up to pages of 4096 bytes */
+    int placement;    /* who manages its pages at first */
+    uint32_t node;    /* for KYOCHO_DSM_ON */
+    uint64_t address; /* in that space, the begin of a page; KYOCHO_DSM_ANYWHERE: the first place where there is room */
+    void *here;       /* in this process, the begin of a page; NULL: anywhere, on each node somewhere else */
+} kyocho_dsm_region_t;
+
+/* Makes a region; its number is 1 for the first one made, 0 for what was joined with. All nodes call alike (but for `here`), in the same order, all seats
+ * of a node too; crosses a barrier. EINVAL: it cannot lie there, or one of 1024 is there. Where nobody has it, as some node could not make it, or did not,
+ * this fails on all nodes alike: ECANCELED, nodes differ; what the host of that node said, as ENOMEM, or EEXIST: something lies at `here`. A region stays. */
+int kyocho_dsm_region(uint32_t *number, const kyocho_dsm_region_t *region);
+
+/* Zeroed memory of a region, on pages of its own, managed as the region is. All nodes call alike, in the same order, one seat of each; waits for nobody.
+ * Where `here` was given, alike on all nodes, it lies at one address. ENOMEM: the region is used up. */
+int kyocho_dsm_region_allocate(uint32_t number, void **memory, size_t bytes);
 
 /* Gives the pages of some bytes another manager, from the next barrier on. */
 int kyocho_dsm_move_pages(const void *memory, size_t bytes, uint32_t node);

@@ -6,7 +6,8 @@ use core::ops::Range;
 use core::time::Duration;
 
 use kyocho_dsm::{
-    BarrierKind, ConditionId, Dsm, LockId, Mode, NodeId, PageId, Placement, Settings, Who,
+    BarrierKind, ConditionId, Dsm, LockId, Mode, NodeId, PageId, Placement, RegionSettings,
+    Settings, Who,
 };
 
 use crate::node::{
@@ -20,6 +21,20 @@ struct CSettings {
     memory_bytes: usize,
     locks: u32,
 }
+
+/// `kyocho_dsm_region_t`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct CRegion {
+    bytes: usize,
+    placement: c_int,
+    node: u32,
+    address: u64,
+    here: *mut c_void,
+}
+
+/// `KYOCHO_DSM_ANYWHERE`
+const ANYWHERE: u64 = u64::MAX;
 
 /// `kyocho_dsm_statistics_t`
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +71,15 @@ fn mode_of(number: c_int) -> Result<Mode> {
         0 => Ok(Mode::Exclusive),
         1 => Ok(Mode::NonExclusive),
         _ => Err(invalid("a mode is KYOCHO_DSM_EXCLUSIVE or KYOCHO_DSM_NON_EXCLUSIVE")),
+    }
+}
+
+fn placement_of(placement: c_int, node: u32) -> Result<Placement> {
+    match placement {
+        0 => Ok(Placement::On(node_of(node)?)),
+        1 => Ok(Placement::Blocks),
+        2 => Ok(Placement::Cyclic),
+        _ => Err(invalid("a placement is KYOCHO_DSM_ON, _BLOCKS or _CYCLIC")),
     }
 }
 
@@ -140,16 +164,49 @@ unsafe extern "C" fn kyocho_dsm_allocate(
     node: u32,
 ) -> c_int {
     answer(|| {
-        let placement = match placement {
-            0 => Placement::On(node_of(node)?),
-            1 => Placement::Blocks,
-            2 => Placement::Cyclic,
-            _ => return Err(invalid("a placement is KYOCHO_DSM_ON, _BLOCKS or _CYCLIC")),
-        };
+        let placement = placement_of(placement, node)?;
         // SAFETY: the caller's promise: null, or room for a pointer.
         let place = unsafe { place.as_mut() }.ok_or_else(|| invalid("no place for the address"))?;
         with(|dsm| {
             let array = dsm.allocate::<u32>(bytes.div_ceil(4), placement)?;
+            *place = dsm.cells(&array).as_ptr().cast::<c_void>().cast_mut();
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_region(number: *mut u32, region: *const CRegion) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise: null, or room for a number.
+        let number =
+            unsafe { number.as_mut() }.ok_or_else(|| invalid("no place for the number"))?;
+        // SAFETY: null, or what the header says.
+        let wanted = unsafe { region.as_ref() }.ok_or_else(|| invalid("no region is told of"))?;
+        let settings = RegionSettings {
+            bytes: wanted.bytes,
+            placement: placement_of(wanted.placement, wanted.node)?,
+            address: Some(wanted.address).filter(|address| *address != ANYWHERE),
+            here: Some(wanted.here.addr()).filter(|here| *here != 0),
+        };
+        *number = with_either!(|dsm| Ok(dsm.region(settings)?))?.number().into();
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn kyocho_dsm_region_allocate(
+    number: u32,
+    place: *mut *mut c_void,
+    bytes: usize,
+) -> c_int {
+    answer(|| {
+        // SAFETY: the caller's promise: null, or room for a pointer.
+        let place = unsafe { place.as_mut() }.ok_or_else(|| invalid("no place for the address"))?;
+        with_either!(|dsm| {
+            let region = u16::try_from(number).ok().and_then(|number| dsm.numbered(number));
+            let region = region.ok_or_else(|| invalid("there is no region of that number"))?;
+            let array = dsm.array::<u32>(region, bytes.div_ceil(4))?;
             *place = dsm.cells(&array).as_ptr().cast::<c_void>().cast_mut();
             Ok(())
         })

@@ -7,7 +7,7 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kyocho_dsm::{Aside, Dsm, DsmError, Error, Hand, Seat};
+use kyocho_dsm::{Aside, Dsm, DsmError, Error, Hand, Hindrance, Instead, Seat};
 
 /// Exit code of a program that cannot go on, as where a page is lost.
 pub(crate) const EXIT_LOST: i32 = 75;
@@ -91,7 +91,8 @@ impl Failure {
     fn number(&self) -> c_int {
         match self {
             Self::Dsm(Error::Protocol(why)) => match why {
-                DsmError::OutOfRange(_) => libc::EINVAL,
+                DsmError::OutOfRange(_) | DsmError::Misplaced(..) => libc::EINVAL,
+                DsmError::Discord(why) => discord(why.instead),
                 DsmError::NotHeld(_) => libc::EPERM,
                 DsmError::AlreadyHeld(_) => libc::EDEADLK,
                 DsmError::CallOutstanding => libc::EBUSY,
@@ -100,7 +101,9 @@ impl Failure {
                 _ => libc::EPROTO,
             },
             Self::Dsm(Error::Join(_)) => libc::EHOSTUNREACH,
-            Self::Dsm(Error::Environment(_)) | Self::Invalid(_) => libc::EINVAL,
+            Self::Dsm(Error::Environment(_) | Error::Unaligned { .. }) | Self::Invalid(_) => {
+                libc::EINVAL
+            }
             Self::Dsm(Error::Size { .. } | Error::Full { .. }) => libc::ENOMEM,
             Self::Dsm(Error::Host(why)) => why.number(),
             Self::Dsm(_) => libc::EIO,
@@ -113,6 +116,16 @@ impl Failure {
             Self::TimedOut => libc::ETIMEDOUT,
             Self::Panicked => libc::ENOTRECOVERABLE,
         }
+    }
+}
+
+/// What is told where a region was not made.
+fn discord(instead: Instead) -> c_int {
+    match instead {
+        Instead::Hindered(Hindrance::Host(number)) => {
+            c_int::try_from(number).ok().filter(|number| *number > 0).unwrap_or(libc::EIO)
+        }
+        _ => libc::ECANCELED,
     }
 }
 

@@ -46,6 +46,43 @@ static void wait_for_all(uint32_t *there) {
     CHECK(kyocho_dsm_broadcast(2, 5) == 0);
 }
 
+/* Memory far away is as all other; what cannot be is refused on all nodes alike. */
+static void regions(void) {
+    kyocho_dsm_region_t wanted = {2 * 4096, KYOCHO_DSM_BLOCKS, 0, (uint64_t)1 << 60, (void *)0x0c0000000000};
+    uint32_t number = 9, rank = kyocho_dsm_rank(), nodes = kyocho_dsm_nodes(), *words;
+    void *memory;
+    char said[200];
+    CHECK(kyocho_dsm_region(&number, NULL) == EINVAL && kyocho_dsm_region(NULL, &wanted) == EINVAL);
+    CHECK(kyocho_dsm_region_allocate(1, &memory, 1) == EINVAL);
+    CHECK(kyocho_dsm_region(&number, &wanted) == 0 && number == 1);
+    CHECK(kyocho_dsm_region_allocate(1, &memory, 4096 + 4) == 0 && memory == wanted.here);
+    CHECK(kyocho_dsm_region_allocate(1, &memory, 1) == ENOMEM);
+    CHECK(kyocho_dsm_region_allocate(1, NULL, 1) == EINVAL);
+    words = wanted.here;
+    words[rank] = rank + 7;
+    CHECK(kyocho_dsm_move_pages(words, 4096, 0) == 0);
+    CHECK(kyocho_dsm_barrier(KYOCHO_DSM_ORDINARY) == 0);
+    CHECK(kyocho_dsm_fetch(words, 2 * 4096) == 0 && kyocho_dsm_fetch(words, 2 * 4096 + 1) == EINVAL);
+    CHECK(words[nodes - 1] == nodes - 1 + 7 && words[1024] == 0);
+    CHECK(kyocho_dsm_region(&number, &wanted) == EINVAL);
+    CHECK(kyocho_dsm_error(said, sizeof said) > 0 && strstr(said, "another region lies there"));
+    wanted.address = KYOCHO_DSM_ANYWHERE;
+    CHECK(kyocho_dsm_region(&number, &wanted) == EEXIST);
+    wanted.here = NULL;
+    wanted.bytes = 4096 * (1 + (rank == 0));
+    CHECK(kyocho_dsm_region(&number, &wanted) == (nodes > 1 ? ECANCELED : 0));
+    wanted.bytes = 0;
+    CHECK(kyocho_dsm_region(&number, &wanted) == EINVAL);
+    wanted.bytes = 1, wanted.address = 1;
+    CHECK(kyocho_dsm_region(&number, &wanted) == EINVAL);
+    wanted.address = 0, wanted.placement = 5;
+    CHECK(kyocho_dsm_region(&number, &wanted) == EINVAL);
+    wanted.address = KYOCHO_DSM_ANYWHERE, wanted.placement = KYOCHO_DSM_CYCLIC, wanted.bytes = (size_t)1 << 50;
+    CHECK(kyocho_dsm_region(&number, &wanted) == ENOMEM);
+    wanted.bytes = 5;
+    CHECK(kyocho_dsm_region(&number, &wanted) == 0 && number == (nodes > 1 ? 2 : 3));
+}
+
 int main(void) {
     kyocho_dsm_settings_t settings = {1 << 20, 8};
     kyocho_dsm_statistics_t counted;
@@ -63,6 +100,7 @@ int main(void) {
     CHECK(kyocho_dsm_allocate(&memory, WORDS * sizeof *words, KYOCHO_DSM_BLOCKS, 0) == 0);
     words = memory;
     CHECK(*sum == 0 && words[WORDS - 1] == 0);
+    regions();
     count(sum);
     wait_for_all(&words[WORDS - 1]);
     words[rank] = rank + 100;

@@ -50,6 +50,17 @@ static void *work(void *argument) {
     return NULL;
 }
 
+static pthread_barrier_t both;
+
+/* Has a seat until it is told. */
+static void *stay(void *argument) {
+    CHECK(kyocho_dsm_sit() == 0);
+    pthread_barrier_wait(&both);
+    pthread_barrier_wait(&both);
+    CHECK(kyocho_dsm_rise() == 0);
+    return argument;
+}
+
 int main(void) {
     pthread_t threads[THREADS];
     uint32_t numbers[THREADS], i;
@@ -73,6 +84,14 @@ int main(void) {
     CHECK(kyocho_dsm_barrier(KYOCHO_DSM_ORDINARY) == 0);
     /* Seats that nobody takes hold nobody up. */
     CHECK(kyocho_dsm_share(3) == 0 && kyocho_dsm_unshare() == 0);
+    /* One that a thread has does. */
+    CHECK(pthread_barrier_init(&both, NULL, 2) == 0 && kyocho_dsm_share(2) == 0);
+    CHECK(pthread_create(&threads[0], NULL, stay, NULL) == 0);
+    pthread_barrier_wait(&both);
+    CHECK(kyocho_dsm_unshare() == EBUSY && kyocho_dsm_barrier(KYOCHO_DSM_ORDINARY) == EBUSY);
+    pthread_barrier_wait(&both);
+    CHECK(pthread_join(threads[0], NULL) == 0 && kyocho_dsm_unshare() == 0);
+    CHECK(kyocho_dsm_barrier(KYOCHO_DSM_ORDINARY) == 0);
     CHECK(kyocho_dsm_leave() == 0);
     puts("as promised");
     return 0;

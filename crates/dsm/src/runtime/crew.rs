@@ -138,6 +138,12 @@ impl Hand<'_> {
         self.place.thread.0 - 1
     }
 
+    /// The region that was made here as this one, counted from 0.
+    #[must_use]
+    pub fn numbered(&self, number: u16) -> Option<Region> {
+        self.place.running.places.region(number)
+    }
+
     /// Addresses of a region here.
     ///
     /// # Panics
