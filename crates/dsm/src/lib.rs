@@ -20,6 +20,8 @@
 //! [`Event`], what is to be done goes out as [`Action`]s, so that whole clusters run in a simulator from a seed
 //! (`tests/cluster`). `docs/dsm-model.md` says what a program may rely on.
 //!
+//! **Regions.** Shared pages are numbered in a space of 2^52 of them and lie in runs ([`Regions`]), of which a program makes more while it runs.
+//!
 //! **Updates.** A write is known by its address, its value and the Lamport time of its interval (what lies between two
 //! synchronisations of a node). Acquiring a lock brings the writes made under it since the last barrier, by one of two
 //! ways ([`Scheme`]); at a barrier all writes go to the managers of their pages, where the latest of each word wins, and

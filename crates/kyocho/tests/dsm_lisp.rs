@@ -70,6 +70,39 @@ fn a_program_has_the_sizes_it_asks_for_and_moves_managers_to_where_they_are_used
 }
 
 #[test]
+fn nodes_share_vectors_in_a_region_far_away_and_are_told_where_they_differ() {
+    let program = "
+        (define (message thunk) (guard (e (#t (error-object-message e))) (thunk) 'none))
+        (define differ
+          (message (lambda () (make-shared-region (if (= (shared-node) 2) 4096 8192) (expt 2 50)))))
+        (define far (make-shared-region 8192 (expt 2 50)))
+        (define near (make-shared-vector 3 0))
+        (define sums (make-shared-vector 3 0 far))
+        (with-shared-lock 1
+          (for-each (lambda (v) (shared-vector-set! v 1 (+ 1 (shared-vector-ref v 1)))) (list near sums)))
+        (shared-vector-set! sums (if (= (shared-node) 0) 0 2) (shared-region-address far))
+        (shared-barrier)
+        (if (= (shared-node) 1)
+            (begin
+              (write (list (shared-vector->list near) (shared-vector->list sums)
+                           (message (lambda () (make-shared-vector 1000 0 far)))))
+              (newline)
+              (display differ)))";
+    let (code, output, errors) = run("regions", "3", program);
+    let mut lines = output.lines();
+    let there = 1_u64 << 50;
+    let expected = format!(
+        "((0 3 0) ({there} 3 {there}) \"make-shared-vector: 12000 bytes do not fit: 4096 are left; \
+         ask for more shared memory when joining, or make a region\")"
+    );
+    assert_eq!((code, lines.next()), (Some(0), Some(expected.as_str())), "{errors}");
+    let differ = "make-shared-region: node 0 makes a region of 8192 bytes at 0x4000000000000 (Cyclic), \
+                  node 2 a region of 4096 bytes at 0x4000000000000 (Cyclic): all nodes make the same regions \
+                  in the same order";
+    assert_eq!(lines.next(), Some(differ));
+}
+
+#[test]
 fn a_node_that_fails_is_an_exception_at_who_waits_for_it() {
     let program = "
         (define v (make-shared-vector 1 0))

@@ -3,12 +3,14 @@
 //! ```text
 //!   (shared-vector-ref v i) ──> the node's copy, or its page is fetched ──> a value
 //!   (shared-acquire! lock ..) ─> the node asks the lock's manager: the thread is outside of Lisp meanwhile, others run
+//!   (make-shared-region n a) ──> all nodes make it, in a space of 2^64 bytes (`region.rs`)
 //! ```
 //!
 //! The process is one node, joined when a program first needs it; its Lisp threads are the node's threads. A shared vector holds what means the
 //! same on all nodes: small exact integers, flonums, booleans, characters, the empty list.
 
 mod element;
+pub(crate) mod region;
 
 use crate::account::Bounds;
 use crate::heap::ForeignObject;
@@ -62,7 +64,7 @@ pub(crate) const TABLE: &[Procedure] = &[
         let vector = Box::new(SharedVector::default());
         Ok(Control::Value(machine.mutator.foreign(vector)?))
     }),
-    Procedure::new("shared-vector-allocate!", 2, Some(2), allocate),
+    Procedure::new("shared-vector-allocate!", 2, Some(3), allocate),
     Procedure::new("shared-vector?", 1, Some(1), |_, frame, _| {
         let is_one = frame.get(0).as_foreign::<SharedVector>().is_some();
         Ok(Control::Value(Value::boolean(is_one)))
@@ -112,11 +114,14 @@ pub fn leave() -> core::result::Result<(), impl fmt::Display> {
     node.map_or(Ok(()), |node| node.leave(ThreadId::FIRST))
 }
 
+/// `(shared-vector-allocate! place length [region])`
 fn allocate(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     const WHO: &str = "make-shared-vector";
     let length = number(WHO, frame, 1)? as usize;
-    let elements = call(WHO, machine, (frame, count), |node, thread| {
-        node.allocate(thread, length, Placement::Blocks)
+    let region = if count > 2 { Some(region::argument(WHO, frame, 2)?) } else { None };
+    let elements = call(WHO, machine, (frame, count), |node, thread| match region {
+        Some(region) => node.array(region, length),
+        None => node.allocate(thread, length, Placement::Blocks),
     })?;
     let vector = frame.get(0);
     let place = vector.as_foreign::<SharedVector>().filter(|place| place.0.set(elements).is_ok());

@@ -65,6 +65,7 @@ static PROCEDURES: LazyLock<Vec<&'static Procedure>> = LazyLock::new(|| {
         crate::system::control::TABLE,
         crate::system::debugger::TABLE,
         crate::shared::TABLE,
+        crate::shared::region::TABLE,
         crate::system::statistics::TABLE,
         crate::image::TABLE,
         crate::service::policy::TABLE,

@@ -11,19 +11,28 @@
 (define-library (kyocho dsm)
   (import (scheme base)
           (only (kyocho) shared-join! shared-statistics shared-move-lock! shared-vector-move! shared-node shared-nodes shared-vector-place shared-vector-allocate! shared-vector? shared-vector-length
+                shared-region-place shared-region-make! shared-region? shared-region-address
                 shared-vector-ref shared-vector-set! shared-acquire! shared-unlock! shared-wait!
                 shared-signal! shared-broadcast! shared-cross!))
   (export
    shared-join! shared-statistics shared-move-lock! shared-vector-move!
+   make-shared-region shared-region? shared-region-address
    shared-node shared-nodes make-shared-vector shared-vector shared-vector? shared-vector-length
    shared-vector-ref shared-vector-set! shared-vector->list shared-lock! shared-lock-try!
    shared-snapshot! shared-unlock! shared-wait! shared-signal! shared-broadcast! shared-barrier
    with-shared-lock with-shared-snapshot)
   (begin
 
-    ;; All nodes make the same vectors in the same order; what node 0 gives them counts. Both cross barriers.
+    ;; (make-shared-region bytes [address]): more shared memory, at an address of the space of 2^64 bytes, the begin of a page, or at the first place
+    ;; where there is room. All nodes make the same regions in the same order; crosses a barrier.
+    (define (make-shared-region bytes . address)
+      (apply shared-region-make! (shared-region-place) bytes address))
+
+    ;; (make-shared-vector length [fill [region]]). All nodes make the same vectors in the same order; what node 0 gives them counts. Both cross
+    ;; barriers.
     (define (make-shared-vector length . fill)
-      (let ((vector (shared-vector-allocate! (shared-vector-place) length)))
+      (let ((vector (apply shared-vector-allocate! (shared-vector-place) length
+                           (if (pair? fill) (cdr fill) '()))))
         (if (pair? fill)
             (begin
               (if (= (shared-node) 0)

@@ -66,7 +66,26 @@
 (test #t (shared-lock-try! 7)) (test #t (shared-lock-try! 8))
 (shared-unlock! 7) (shared-unlock! 8)
 
+;; vectors in a region far away
+(define far (make-shared-region 10000 (expt 2 63)))
+(test '(#t #f 9223372036854775808) (list (shared-region? far) (shared-region? v) (shared-region-address far)))
+(define distant (make-shared-vector 500 7 far))
+(test '(500 7) (list (shared-vector-length distant) (shared-vector-ref distant 499)))
+(with-shared-lock 3 (shared-vector-set! distant 499 8))
+(test 8 (shared-vector-ref distant 499))
+(test 67108864 (shared-region-address (make-shared-region 1)))
+
 ;; bad input
+(test-error (make-shared-vector 500 0 far))
+(test-error (make-shared-vector 1 0 v))
+(test-error (make-shared-region 1 (expt 2 63)))
+(test-error (make-shared-region 1 1))
+(test-error (make-shared-region 0))
+(test-error (make-shared-region -1))
+(test-error (make-shared-region 1.5))
+(test-error (make-shared-region 1 (expt 2 64)))
+(test-error (make-shared-region (expt 2 60)))
+(test-error (shared-region-address v))
 (test-error (shared-vector-ref v 7))
 (test-error (shared-vector-ref v -1))
 (test-error (shared-vector-ref v 'first))
