@@ -250,7 +250,8 @@ impl Environment {
     /// The bound name that `name` was most likely meant to be.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
-        nearest(name, self.names().into_iter().filter(|known| *known != name))
+        let others = self.names().into_iter().filter(|known| *known != name);
+        nearest(name, others.filter(|known| is_public_name(known)))
     }
 }
 

@@ -315,6 +315,8 @@ fn reports_name_place_cause_and_callers() {
     let report = error("(define velocity 1)\n(display velocty)").to_string();
     assert!(report.starts_with("test.scm:2:"), "{report}");
     assert!(report.contains("velocty") && report.contains("did you mean velocity?"), "{report}");
+    // There is a `%missing`, but not for programs.
+    assert!(!error("(missing 1)").to_string().contains("mean %"), "its own names are nobody's");
     let report = error("(define (f x) x)\n(f 1 2)").to_string();
     assert!(report.contains("f takes 1 argument, got 2"), "{report}");
     let report = error("(list 1)\n(let ((x 1) (y)) x)").to_string();
