@@ -10,12 +10,16 @@
 
 (define (%traced-by shown) (hash-table-ref/default (%session-table) shown #f))
 
+;; Calls in more others than these say how deep they are: lines as long as a recursion is deep would take the square of its time.
+(define %trace-bars-max 20)
+
 ;; One piece of text, so that lines of several threads do not mix.
 (define (%tell-trace depth write-rest)
   (display
    (call-with-output-string
     (lambda (port)
-      (do ((i 0 (+ i 1))) ((> i depth)) (write-string "| " port))
+      (do ((i 0 (+ i 1))) ((> i (min depth %trace-bars-max))) (write-string "| " port))
+      (if (> depth %trace-bars-max) (begin (write depth port) (write-string " " port)))
       (write-rest port)
       (newline port)))))
 

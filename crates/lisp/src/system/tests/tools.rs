@@ -11,6 +11,9 @@ fn a_traced_procedure_tells_of_its_calls() {
         eval(&mut a, "(define (double n) (* 2 n)) (trace count double) (trace double)");
         let told = shown(&mut a, &page, "(call-with-values (lambda () (count 1)) list)");
         assert_eq!(told, "| (count 1)\n| | (count 0)\n| | => done \"x\"\n| => done \"x\"\n");
+        let deep = shown(&mut a, &page, "(count 40)");
+        assert!(deep.contains(&format!("\n{}(count 20)\n", "| ".repeat(21))), "{deep}");
+        assert!(deep.contains(&format!("\n{}40 (count 0)\n", "| ".repeat(21))), "{deep}");
         assert_eq!(shown(&mut a, &page, "(+ 1 (double 2))"), "| (double 2)\n| => 4\n");
         assert_eq!(eval(&mut a, "(list-sort symbol<? (trace))"), "(count double)");
         assert_eq!(eval(&mut b, "(trace)"), "()", "each session traces for itself");
