@@ -16,7 +16,7 @@ const END: &str = "\x1b[0m";
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+pub(crate) enum Class {
     Plain,
     Open,
     Close,
@@ -133,7 +133,7 @@ fn tokens(text: &str) -> impl Iterator<Item = (Class, Range<usize>)> {
 }
 
 /// The first token of a text that is not empty, and its length in bytes, which is not 0.
-fn token(text: &str) -> (Class, usize) {
+pub(crate) fn token(text: &str) -> (Class, usize) {
     let openings = ["(", "#(", "#u8("];
     if let Some(opening) = openings.iter().find(|opening| text.starts_with(**opening)) {
         return (Class::Open, opening.len());

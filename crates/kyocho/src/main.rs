@@ -11,6 +11,7 @@ mod dsm;
 mod editor;
 mod highlight;
 mod jupyter;
+mod layout;
 mod order;
 mod prompt;
 mod ps;

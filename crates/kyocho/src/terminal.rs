@@ -1,6 +1,6 @@
 //! The only place that prints. A closed pipe ends the command quietly, as `head` expects.
 
-use crate::highlight;
+use crate::{highlight, layout};
 use kyocho_lisp::system::CLOSED_OUTPUT_EXIT;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -29,10 +29,18 @@ pub(crate) fn fresh_line() {
     }
 }
 
-/// Prints a value to standard output, in colours where it is a terminal that has some.
+/// Prints a value to standard output: in lines that fit where it is a terminal, and in colours where that has some.
 pub(crate) fn value(text: &str) {
     fresh_line();
-    if has_colours(&std::io::stdout()) { line(&highlight::scheme(text, None)) } else { line(text) }
+    let text = columns().map_or_else(|| text.to_owned(), |columns| layout::wrapped(text, columns));
+    let coloured = has_colours(&std::io::stdout());
+    line(&if coloured { highlight::scheme(&text, None) } else { text });
+}
+
+/// How wide the terminal is that standard output is, where it says so.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 fn exit_unless(written: std::io::Result<()>) {

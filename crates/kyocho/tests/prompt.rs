@@ -170,3 +170,115 @@ fn who_wants_no_colours_sees_none() {
         assert!(!has_colours(&shown), "{name}={value}: {shown:?}");
     }
 }
+
+/// A prompt in a terminal of so many columns.
+fn prompt_of_width(state: &Path, columns: usize) -> PtySession {
+    let mut command = command(state);
+    let program = command.get_program().to_owned();
+    command = {
+        let mut shell = Command::new("sh");
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env("NO_COLOR", "1").arg("-c").arg(format!("stty cols {columns} && exec \"$0\""));
+        shell.arg(program);
+        shell
+    };
+    spawn_command(command, Some(WATCHDOG_MS)).expect("a pseudo-terminal opens")
+}
+
+#[test]
+fn a_wide_value_is_broken_into_lines() {
+    let mut session = prompt_of_width(&state_folder("wide"), 40);
+    enter(&mut session, "(iota 20)");
+    expect(&mut session, "\r\n(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\r\n 16 17 18 19)\r\n");
+    enter(&mut session, "'((alpha . 1) (beta . \"a string\") (gamma 3))");
+    expect(&mut session, "\r\n((alpha . 1)\r\n (beta . \"a string\")\r\n (gamma 3))\r\n");
+    leave(session);
+}
+
+#[test]
+fn pasted_text_is_taken_as_it_is() {
+    let mut session = prompt(&state_folder("paste"));
+    // A tab in it completes nothing, and its lines are those of one form.
+    type_keys(&mut session, "\x1b[200~(define (pasted x)\n\t(* x 1001))\x1b[201~\r");
+    enter(&mut session, "(pasted 7)");
+    expect(&mut session, "7007");
+    leave(session);
+}
+
+#[test]
+fn what_failed_is_looked_at_and_gone_on_with() {
+    let mut session = prompt(&state_folder("debugger"));
+    enter(&mut session, "(define (inner x) (+ 1000 (missing x)))");
+    enter(&mut session, "(define (outer y) (* 2 (inner (+ y 1))))");
+    enter(&mut session, "(outer 20)");
+    expect(&mut session, "unbound variable: missing");
+    enter(&mut session, ",bt");
+    expect(&mut session, "inner");
+    expect(&mut session, "outer");
+    enter(&mut session, ",locals 0");
+    expect(&mut session, "21");
+    enter(&mut session, ",use 22");
+    expect(&mut session, "2044");
+    enter(&mut session, "(outer 30)");
+    expect(&mut session, "unbound variable: missing");
+    enter(&mut session, "(define (missing x) (* x 3))");
+    enter(&mut session, ",retry");
+    expect(&mut session, "2186");
+    leave(session);
+}
+
+#[test]
+fn commands_calls_and_time_are_told_of() {
+    let mut session = prompt(&state_folder("tools"));
+    enter(&mut session, ",help");
+    for word in [",bt", ",locals", ",use", ",retry", ",time", ",profile"] {
+        expect(&mut session, word);
+    }
+    enter(&mut session, ",nonsense");
+    expect(&mut session, "there is no command ,nonsense");
+    enter(&mut session, "(define (step n) (if (= n 0) 'end (step (- n 1))))");
+    enter(&mut session, "(trace step)");
+    enter(&mut session, "(begin (step 1) 'traced)");
+    expect(&mut session, "\r\n| (step 1)\r\n| | (step 0)\r\n| | => end\r\n| => end\r\n");
+    expect(&mut session, "traced\r\n");
+    enter(&mut session, "(untrace step)");
+    enter(&mut session, ",time (step 100000)");
+    expect(&mut session, "ms");
+    enter(&mut session, ",profile (step 3000000)");
+    expect(&mut session, "PROCEDURE\r\n");
+    expect(&mut session, "step\r\n");
+    leave(session);
+}
+
+/// A procedure that runs is defined anew: whoever calls it by its name calls the new one.
+#[test]
+fn running_code_is_defined_anew() {
+    let mut session = prompt(&state_folder("anew"));
+    enter(&mut session, "(define (answer) 'old)");
+    enter(&mut session, "(define heard '())");
+    enter(
+        &mut session,
+        "(define t (spawn (lambda () (let loop () (set! heard (answer)) (thread-yield!) (if (not (eq? heard 'new)) (loop))))))",
+    );
+    enter(&mut session, "(define (answer) 'new)");
+    enter(&mut session, "(begin (thread-join! t) (list 'it 'heard heard))");
+    expect(&mut session, "(it heard new)");
+    leave(session);
+}
+
+#[test]
+fn a_world_is_saved_at_a_prompt_and_is_there_at_another() {
+    let state = state_folder("world");
+    let image = state.join("world.image");
+    let mut session = prompt(&state);
+    enter(&mut session, "(define (thrice x) (* 3 x))");
+    enter(&mut session, &format!("(begin (save-image {image:?}) 'is-saved)"));
+    expect(&mut session, "\r\nis-saved\r\n");
+    leave(session);
+    let mut command = command(&state);
+    command.arg("--image").arg(&image);
+    let mut session = spawn_command(command, Some(WATCHDOG_MS)).expect("a terminal opens");
+    enter(&mut session, "(thrice 1111)");
+    expect(&mut session, "3333");
+    leave(session);
+}

@@ -1,0 +1,198 @@
+//! Values laid out for a terminal: what does not fit a line is broken where its parts begin.
+//!
+//! ```text
+//! (alpha beta     parts that are no lists share lines
+//!  (gamma delta)  a list begins one, under the part before it
+//!  epsilon)
+//! ```
+//!
+//! Without the line breaks and the blanks behind them, which stand for one blank, it is the same text.
+
+use crate::highlight::{self, Class, token};
+use core::ops::Range;
+
+/// Less room than this is not worth a line.
+const ROOM_MIN: usize = 16;
+
+/// A datum in the text, by its place in bytes.
+struct Item {
+    range: Range<usize>,
+    /// On one line.
+    columns: usize,
+    /// How long what opens it is; 0 where it has no parts.
+    opening: usize,
+    parts: Vec<Self>,
+}
+
+/// The text of a value, in lines of so many columns where that can be. One that is too long for colours is left as it is.
+pub(crate) fn wrapped(text: &str, columns: usize) -> String {
+    let wide = text.chars().count() > columns;
+    let items = if wide && highlight::is_short(text) { items(text) } else { None };
+    let Some(items) = items else { return text.to_owned() };
+    let mut out = String::with_capacity(2 * text.len());
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        lay(text, item, Room { indent: 0, closers: 0, columns }, &mut out);
+    }
+    out
+}
+
+/// The data that stand in the text; none where its parentheses do not match.
+fn items(text: &str) -> Option<Vec<Item>> {
+    let mut open: Vec<(Range<usize>, Vec<Item>)> = Vec::new();
+    let mut parts = Vec::new();
+    // Where what stands before without a blank begins: a quote, a label.
+    let mut begun = None;
+    let mut at = 0;
+    while at < text.len() {
+        let (class, length) = next(&text[at..]);
+        let end = at + length;
+        let is_blank = text[at..end].trim().is_empty();
+        if (is_blank || class == Class::Close)
+            && let Some(start) = begun.take()
+        {
+            parts.push(Item::atom(text, start..at));
+        }
+        match class {
+            Class::Open => {
+                open.push((begun.take().unwrap_or(at)..end, core::mem::take(&mut parts)));
+            }
+            Class::Close => {
+                let (opening, outer) = open.pop()?;
+                let inner = core::mem::replace(&mut parts, outer);
+                parts.push(Item::list(text, &opening, end, inner));
+            }
+            _ if is_blank => {}
+            _ => {
+                begun.get_or_insert(at);
+            }
+        }
+        at = end;
+    }
+    parts.extend(begun.map(|start| Item::atom(text, start..at)));
+    open.is_empty().then_some(parts)
+}
+
+/// The first token; what is written as `#<...>` is one.
+fn next(text: &str) -> (Class, usize) {
+    match text.strip_prefix("#<").and_then(|rest| rest.find('>')) {
+        Some(end) => (Class::Plain, end + 3),
+        None => token(text),
+    }
+}
+
+impl Item {
+    fn atom(text: &str, range: Range<usize>) -> Self {
+        let columns = text[range.clone()].chars().count();
+        Self { range, columns, opening: 0, parts: Vec::new() }
+    }
+
+    fn list(text: &str, opening: &Range<usize>, end: usize, parts: Vec<Self>) -> Self {
+        let range = opening.start..end;
+        let columns = text[range.clone()].chars().count();
+        Self { range, columns, opening: opening.len(), parts }
+    }
+
+    fn is_list(&self) -> bool {
+        !self.parts.is_empty()
+    }
+}
+
+/// Where a datum is to stand.
+#[derive(Clone, Copy)]
+struct Room {
+    /// The column where it begins, and its parts' lines after that of its opening.
+    indent: usize,
+    /// How many parentheses close what is around it, right behind it.
+    closers: usize,
+    columns: usize,
+}
+
+/// Recursion ends where there is no room for deeper indentation.
+fn lay(text: &str, item: &Item, room: Room, out: &mut String) {
+    let fits = room.indent + item.columns + room.closers <= room.columns;
+    if fits || !item.is_list() || room.indent + ROOM_MIN > room.columns {
+        out.push_str(&text[item.range.clone()]);
+        return;
+    }
+    let opening = &text[item.range.start..item.range.start + item.opening];
+    out.push_str(opening);
+    let indent = room.indent + opening.chars().count();
+    let mut column = indent;
+    for (i, part) in item.parts.iter().enumerate() {
+        let is_last = i + 1 == item.parts.len();
+        let closers = if is_last { room.closers + 1 } else { 0 };
+        let before = i.checked_sub(1).map(|before| &item.parts[before]);
+        let joins = |before: &Item| {
+            !before.is_list()
+                && !part.is_list()
+                && column + 1 + part.columns + closers <= room.columns
+        };
+        match before {
+            None => {}
+            Some(before) if joins(before) => {
+                out.push(' ');
+                column += 1;
+            }
+            Some(_) => {
+                out.push('\n');
+                out.extend(core::iter::repeat_n(' ', indent));
+                column = indent;
+            }
+        }
+        column += part.columns;
+        lay(text, part, Room { indent, closers, ..room }, out);
+    }
+    out.push(')');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn what_fits_is_left_as_it_is() {
+        for text in ["", "42", "(1 2 3)", "\"a b\"", "#<procedure car>"] {
+            assert_eq!(wrapped(text, 20), text);
+        }
+    }
+
+    #[test]
+    fn parts_share_lines_and_lists_begin_one() {
+        let rows = [
+            ("(1 2 3 4 5 6 7 8 9 10 11 12 13)", "(1 2 3 4 5 6 7 8 9\n 10 11 12 13)"),
+            ("((alpha . 1) (beta . 2) (gamma . 3))", "((alpha . 1)\n (beta . 2)\n (gamma . 3))"),
+            ("(alpha beta (gamma delta) epsilon)", "(alpha beta\n (gamma delta)\n epsilon)"),
+            ("#(one two three four five)", "#(one two three four\n  five)"),
+            ("#u8(100 101 102 103 104)", "#u8(100 101 102 103\n    104)"),
+            ("#0=(one two three . #0#)", "#0=(one two three .\n    #0#)"),
+            ("'(quoted (list of data) 5)", "'(quoted\n  (list of data)\n  5)"),
+            ("(a #<procedure f 7f> bcdef)", "(a #<procedure f 7f>\n bcdef)"),
+            ("(\"a ) b\" #\\) |x ( y| zzz)", "(\"a ) b\" #\\) |x ( y|\n zzz)"),
+            ("(() () () () () () () ())", "(() () () () () ()\n () ())"),
+        ];
+        for (text, laid) in rows {
+            assert_eq!(wrapped(text, 20), laid, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_closes_around_it_has_room_too() {
+        // Of twenty columns: with the last parenthesis it is one too many.
+        assert_eq!(wrapped("(abcdef (one two 3456))", 20), "(abcdef\n (one two 3456))");
+        assert_eq!(wrapped("((one two three fou))", 20), "((one two three\n  fou))");
+        assert_eq!(wrapped("((one two three fo))", 20), "((one two three fo))");
+    }
+
+    #[test]
+    fn nothing_but_blanks_changes() {
+        let nested = format!("{}x{}", "(a ".repeat(2000), ")".repeat(2000));
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for text in [nested.as_str(), "(1 2", ") (", "(\"unclosed", "#<", "(#<a b> . #<c"] {
+            assert_eq!(words(&wrapped(text, 3)), words(text));
+            assert_eq!(words(&wrapped(text, 40)), words(text));
+        }
+    }
+}
