@@ -285,12 +285,94 @@ fn an_editor_loads_completes_looks_up_and_sees_who_called() {
     let evil = client.one(&[("op", "lookup"), ("sym", "(exit 3)"), ("session", &session)]);
     assert_eq!(status(&evil), ["no-info", "done"]);
     let described = client.one(&[("op", "describe")]);
-    assert!(described.get("ops").unwrap().get("eval").is_some(), "{described:?}");
-    assert_eq!(status(&client.one(&[("op", "no-such-op")])), ["error", "unknown-op", "done"]);
+    for operation in ["eval", "stdin", "interrupt", "load-file"] {
+        assert!(described.get("ops").unwrap().get(operation).is_some(), "{described:?}");
+    }
+    let version = described.get("versions").unwrap().get("nrepl").unwrap();
+    assert_eq!((version.text("major"), version.text("version-string")), ("1", "1.0.0"));
+    assert_eq!(described.get("aux").unwrap().text("current-ns"), "kyocho");
+    let unknown = client.one(&[("op", "no-such-op")]);
+    assert_eq!(status(&unknown), ["error", "unknown-op", "done"]);
+    assert_eq!(unknown.text("op"), "no-such-op");
     assert_eq!(
         status(&client.one(&[("op", "eval"), ("session", &session)])),
         ["error", "no-code", "done"]
     );
+}
+
+/// A program asks, the editor is told that it waits, and answers.
+#[test]
+fn a_program_reads_what_its_user_sends() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let session = client.open();
+    let asks = "(display \"name? \") (list (read-line) (read))";
+    let asking = client.send(&[("op", "eval"), ("code", asks), ("session", &session)]);
+    let told = client.value().unwrap();
+    assert_eq!((told.text("out"), told.text("id")), ("name? ", asking.as_str()));
+    let waits = client.value().unwrap();
+    assert_eq!(
+        (status(&waits), waits.text("id")),
+        (vec!["need-input".to_owned()], asking.as_str())
+    );
+    // Half of an answer: it waits again.
+    let half = client.send(&[("op", "stdin"), ("stdin", "Ádá\n(a"), ("session", &session)]);
+    let mut ends = [client.value().unwrap(), client.value().unwrap()];
+    ends.sort_by_key(|end| end.text("id").parse::<u32>().unwrap());
+    assert_eq!((status(&ends[0]), ends[0].text("id")), (vec!["need-input".to_owned()], &*asking));
+    assert_eq!((status(&ends[1]), ends[1].text("id")), (vec!["done".to_owned()], &*half));
+    client.send(&[("op", "stdin"), ("stdin", " b)\n"), ("session", &session)]);
+    let mut values = Vec::new();
+    for _ in 0..3 {
+        let answer = client.value().unwrap();
+        values.extend(answer.get("value").map(|_| answer.text("value").to_owned()));
+    }
+    assert_eq!(values, ["(\"Ádá\" (a b))"]);
+    // What was sent before is there: nobody is asked. An empty text is an end, behind which there may be more.
+    for text in ["rest\n", "last", "", "more\n"] {
+        client.one(&[("op", "stdin"), ("stdin", text), ("session", &session)]);
+    }
+    let reads = "(list (read-line) (read-line) (read-line) (eof-object? (read-line)) (read-line))";
+    assert_eq!(client.eval(&session, reads), ["(\"\" \"rest\" \"last\" #t \"more\")"]);
+    assert_eq!(client.eval(&session, "(char-ready?)"), ["#f"]);
+}
+
+#[test]
+fn who_waits_for_input_is_interrupted_and_closed_and_too_much_is_refused() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let session = client.open();
+    let read = [("op", "eval"), ("code", "(read-line)"), ("session", &*session)];
+    let reading = client.send(&read);
+    assert_eq!(status(&client.value().unwrap()), ["need-input"]);
+    client.send(&[("op", "interrupt"), ("session", &session), ("interrupt-id", &reading)]);
+    let mut ends = Vec::new();
+    while ends.len() < 2 {
+        let answer = client.value().unwrap();
+        ends.extend(answer.get("status").map(|_| status(&answer)));
+    }
+    assert!(ends.contains(&vec!["interrupted".to_owned(), "done".to_owned()]), "{ends:?}");
+    let much = "x".repeat(70_000);
+    let refused = client.one(&[("op", "stdin"), ("stdin", &much), ("session", &session)]);
+    assert_eq!(status(&refused), ["error", "stdin-full", "done"]);
+    client.one(&[("op", "stdin"), ("stdin", "line\n"), ("session", &session)]);
+    assert_eq!(client.eval(&session, "(read-line)"), ["\"line\""]);
+    let nobody = client.one(&[("op", "stdin"), ("stdin", "x"), ("session", "none")]);
+    assert_eq!(status(&nobody), ["error", "unknown-session", "done"]);
+    let empty = client.one(&[("op", "stdin"), ("session", &session)]);
+    assert_eq!(status(&empty), ["error", "no-stdin", "done"]);
+    // A session that waits is closed, and its connection serves others.
+    client.send(&read);
+    assert_eq!(status(&client.value().unwrap()), ["need-input"]);
+    let closing = client.send(&[("op", "close"), ("session", &session)]);
+    let mut ends = Vec::new();
+    while ends.len() < 2 {
+        let answer = client.value().unwrap();
+        ends.extend(answer.get("status").map(|_| (answer.text("id").to_owned(), status(&answer))));
+    }
+    assert!(ends.contains(&(closing, vec!["session-closed".to_owned(), "done".to_owned()])));
+    let other = client.open();
+    assert_eq!(client.eval(&other, "'there"), ["there"]);
 }
 
 #[test]

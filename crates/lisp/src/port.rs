@@ -8,6 +8,7 @@
 //! may hold. A closed or broken pipe is an error of the call that met it: no signal, no panic.
 
 mod decode;
+mod feed;
 mod input;
 mod output;
 mod standard;
@@ -16,6 +17,7 @@ mod tests;
 mod tls;
 mod turn;
 
+pub use feed::{FEED_BYTES_MAX, Feed};
 pub(crate) use input::{Characters, Input};
 pub(crate) use output::{Flush, Output};
 pub use standard::{Role, current, end_line, flush_all};
@@ -212,9 +214,11 @@ impl ForeignObject for Port {
     }
 }
 
-/// Where a session's output goes. A write may wait in the kernel; one that a signal interrupts must say so, and have taken
+/// Where a session's input comes from, and its output goes. A write may wait in the kernel; one that a signal interrupts must say so, and have taken
 /// nothing.
 pub struct SessionPorts {
+    /// What it reads; where there is none, its input is empty.
+    pub input: Option<Arc<Feed>>,
     /// What is displayed.
     pub output: Box<dyn Write + Send>,
     /// Errors of threads that nobody waits for.
@@ -229,9 +233,10 @@ impl fmt::Debug for SessionPorts {
 
 impl SessionPorts {
     pub(crate) fn into_ports(self) -> [Port; 3] {
+        let input = self.input.map_or_else(|| Input::of_memory(Vec::new()), Input::of_feed);
         let output = |name, user| Port::of_output(name, Content::Textual, Output::of_user(user));
         [
-            Port::of_input("session input", Content::Textual, Input::of_memory(Vec::new())),
+            Port::of_input("session input", Content::Textual, input),
             output("session output", self.output),
             output("session errors", self.error),
         ]

@@ -32,7 +32,8 @@ const TEXTS: &[&str] = &[
 
 fn open(system: &System, name: &str) -> Session {
     let bounds = Bounds { memory_bytes_max: 64 << 20, threads_max: 10, ..Bounds::NONE };
-    let ports = SessionPorts { output: Box::new(io::sink()), error: Box::new(io::sink()) };
+    let ports =
+        SessionPorts { input: None, output: Box::new(io::sink()), error: Box::new(io::sink()) };
     system.open_session(&Account::new(name, bounds), ports).unwrap()
 }
 

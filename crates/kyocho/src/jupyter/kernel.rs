@@ -85,7 +85,7 @@ impl Kernel {
         let stage = SharedStage::default();
         let output =
             |name| Box::new(Output { stage: Arc::clone(&stage), name, partial: Vec::new() });
-        let ports = SessionPorts { output: output("stdout"), error: output("stderr") };
+        let ports = SessionPorts { input: None, output: output("stdout"), error: output("stderr") };
         let account = Account::new("notebook", Bounds::NONE);
         let session = system.open_session(&account, ports).map_err(|error| error.to_string())?;
         let handle = session.handle();

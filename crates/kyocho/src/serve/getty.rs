@@ -81,7 +81,11 @@ pub(crate) fn serve(
 ) {
     let Connection { reader, writer, decode, encode } = connection;
     let screen = Screen { wire: Wire::new(writer), encode };
-    let ports = SessionPorts { output: Box::new(screen.clone()), error: Box::new(screen.clone()) };
+    let ports = SessionPorts {
+        input: None,
+        output: Box::new(screen.clone()),
+        error: Box::new(screen.clone()),
+    };
     let session = match system.open_session(account, ports) {
         Ok(session) => session,
         Err(error) => {

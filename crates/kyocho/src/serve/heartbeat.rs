@@ -44,5 +44,5 @@ fn watch(system: &System, account: &Arc<Account>, pause: Duration) {
 }
 
 fn silent() -> SessionPorts {
-    SessionPorts { output: Box::new(io::sink()), error: Box::new(io::sink()) }
+    SessionPorts { input: None, output: Box::new(io::sink()), error: Box::new(io::sink()) }
 }

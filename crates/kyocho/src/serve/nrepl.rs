@@ -1,7 +1,7 @@
 //! nREPL: what editors speak (bencode over TCP; the operations of nREPL 1.0 and cider's `complete`, `info`, `stacktrace`).
 //!
 //! ```text
-//!  connection ──► nrepl (a microprocess) ── clone, close, interrupt, describe, ls-sessions: answered where they arrive
+//!  connection ──► nrepl (a microprocess) ── clone, close, interrupt, stdin, describe, ls-sessions: answered where they arrive
 //!                    │  requests                ▲ Wire
 //!                    └──► nrepl-session (one a session): eval, load-file, completions, lookup, stacktrace, in order
 //! ```
@@ -13,7 +13,7 @@ use super::evaluation::{Interrupt, evaluate};
 use super::wire::Wire;
 use super::worlds::World;
 use kyocho_lisp::account::Account;
-use kyocho_lisp::port::SessionPorts;
+use kyocho_lisp::port::{Feed, SessionPorts};
 use kyocho_lisp::system::{Report, Session, SessionHandle, System};
 use kyocho_microprocess::Builder;
 use kyocho_microprocess::channel::{self, Receiver, Sender};
@@ -46,6 +46,7 @@ const OPERATIONS: &[&str] = &[
     "lookup",
     "ls-sessions",
     "stacktrace",
+    "stdin",
 ];
 
 /// A request, as far as its answers repeat it.
@@ -99,6 +100,17 @@ struct Desk {
     handle: SessionHandle,
     requests: Sender<Bencode>,
     state: Arc<State>,
+    /// What the session's programs read.
+    input: Arc<Feed>,
+}
+
+impl Desk {
+    /// The session is over; who reads there finds the end.
+    fn end(&self) {
+        self.requests.close();
+        self.input.close();
+        self.handle.end();
+    }
 }
 
 /// The request that is served in a session.
@@ -111,6 +123,12 @@ struct State {
 impl State {
     fn lock(&self) -> MutexGuard<'_, Option<Heading>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What something in this session is said under: the request that is served, if any.
+    fn heading(&self, session: &str) -> Heading {
+        let idle = || Heading { id: None, session: Some(session.to_owned()) };
+        self.lock().clone().unwrap_or_else(idle)
     }
 }
 
@@ -125,8 +143,7 @@ struct Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let session = Heading { id: None, session: Some(self.session.clone()) };
-        let heading = self.state.lock().clone().unwrap_or(session);
+        let heading = self.state.heading(&self.session);
         self.voice.0.write(bytes, |text, out| heading.message([(self.key, text.into())]).write(out))
     }
 
@@ -197,10 +214,7 @@ pub(crate) fn serve(
             break;
         }
     }
-    for desk in connection.desks.into_values() {
-        desk.requests.close();
-        desk.handle.end();
-    }
+    connection.desks.values().for_each(Desk::end);
     connection.voice.0.hang_up();
 }
 
@@ -227,13 +241,17 @@ impl Connection<'_> {
             },
             Some("close") => self.close(&heading),
             Some("interrupt") => self.interrupt(&heading, request.text("interrupt-id")),
+            Some("stdin") => self.feed(&heading, request.text("stdin")),
             Some("ls-sessions") => {
                 let names = Bencode::texts(self.desks.keys().map(String::as_str));
                 self.voice.done(&heading, [("sessions", names)], &[])
             }
             Some("describe") => self.describe(&heading),
             Some(operation) if OPERATIONS.contains(&operation) => self.pass_on(heading, request),
-            _ => self.voice.done(&heading, [], &["error", "unknown-op"]),
+            operation => {
+                let operation = operation.map(|name| ("op", name.into()));
+                self.voice.done(&heading, operation, &["error", "unknown-op"])
+            }
         }
     }
 
@@ -245,7 +263,19 @@ impl Connection<'_> {
             let (voice, state, session) = (self.voice.clone(), Arc::clone(&state), name.clone());
             Box::new(Output { voice, state, session, key })
         };
-        let ports = SessionPorts { output: output("out"), error: output("err") };
+        let input = {
+            let (voice, state, session) = (self.voice.clone(), Arc::clone(&state), name.clone());
+            Feed::new(move || {
+                let status = [("status", Bencode::texts(["need-input"]))];
+                // Who has gone sends nothing, and his session ends.
+                let _ = voice.say(&state.heading(&session), status);
+            })
+        };
+        let ports = SessionPorts {
+            input: Some(Arc::clone(&input)),
+            output: output("out"),
+            error: output("err"),
+        };
         let mut session =
             self.system.open_session(self.account, ports).map_err(|error| error.to_string())?;
         self.world.enter(&mut session)?;
@@ -259,19 +289,32 @@ impl Connection<'_> {
         let name_outside = format!("nrepl-session: {}", self.account.name());
         let builder = Builder::new().name(name_outside).stack_bytes(STACK_BYTES);
         builder.spawn(body).map_err(|error| error.to_string())?;
-        self.desks.insert(name.clone(), Desk { handle, requests, state });
+        self.desks.insert(name.clone(), Desk { handle, requests, state, input });
         Ok(name)
     }
 
     fn close(&mut self, heading: &Heading) -> io::Result<()> {
         match heading.session.as_ref().and_then(|name| self.desks.remove(name)) {
             Some(desk) => {
-                desk.requests.close();
-                desk.handle.end();
+                desk.end();
                 self.voice.done(heading, [], &["session-closed"])
             }
             None => self.voice.done(heading, [], &["error", "unknown-session"]),
         }
+    }
+
+    /// Gives text to what a session's programs read, now or later.
+    fn feed(&self, heading: &Heading, text: Option<&str>) -> io::Result<()> {
+        let name = heading.session.as_ref().or(self.default.as_ref());
+        let desk = name.and_then(|name| self.desks.get(name));
+        let status: &[&str] = match (desk, text) {
+            (None, _) => &["error", "unknown-session"],
+            (_, None) => &["error", "no-stdin"],
+            (Some(desk), Some(text)) if desk.input.send(text.as_bytes()) => &[],
+            // It has to be read first.
+            _ => &["error", "stdin-full"],
+        };
+        self.voice.done(heading, [], status)
     }
 
     /// Stops what a session evaluates; only the request with this id, where one is said.
@@ -297,10 +340,13 @@ impl Connection<'_> {
     fn describe(&self, heading: &Heading) -> io::Result<()> {
         let none = || Bencode::Dictionary(BTreeMap::new());
         let operations = Bencode::dictionary(OPERATIONS.iter().map(|&name| (name, none())));
-        let version = |text: &str| Bencode::dictionary([("version-string", text.into())]);
         let versions =
             [("kyocho", version(env!("CARGO_PKG_VERSION"))), ("nrepl", version("1.0.0"))];
-        let entries = [("ops", operations), ("versions", Bencode::dictionary(versions))];
+        let entries = [
+            ("aux", Bencode::dictionary([("current-ns", NAMESPACE.into())])),
+            ("ops", operations),
+            ("versions", Bencode::dictionary(versions)),
+        ];
         self.voice.done(heading, entries, &[])
     }
 
@@ -450,4 +496,12 @@ fn frame(caller: &str) -> Bencode {
         ("file", file.into()),
         ("line", Bencode::Integer(line.unwrap_or(0))),
     ])
+}
+
+/// A version `1.2.3`, in parts.
+fn version(text: &str) -> Bencode {
+    let parts = ["major", "minor", "incremental"].into_iter().zip(text.split('.'));
+    let part =
+        |(name, number): (&'static str, &str)| Some((name, Bencode::Integer(number.parse().ok()?)));
+    Bencode::dictionary(parts.filter_map(part).chain([("version-string", text.into())]))
 }

@@ -368,6 +368,7 @@ fn sealed_nonsense_is_an_error_and_harms_nobody() {
         let account = crate::account::Account::new("somebody", crate::account::Bounds::NONE);
         let restored = |contents: &[u8]| {
             let ports = crate::port::SessionPorts {
+                input: None,
                 output: Box::new(std::io::sink()),
                 error: Box::new(std::io::sink()),
             }

@@ -1,7 +1,7 @@
 //! The reading end: a buffer before a file or before nothing.
 
 use super::decode::{Decoded, decode};
-use super::{BUFFER_BYTES, Role, Tls, standard, waiting};
+use super::{BUFFER_BYTES, Feed, Role, Tls, standard, waiting};
 use crate::account::Held;
 use crate::heap::Mutator;
 use crate::syntax::reader;
@@ -20,6 +20,8 @@ enum Source {
     /// A file, a pipe, a terminal.
     File(OwnedFd),
     Tls(Arc<Tls>),
+    /// What a session's user sends.
+    Fed(Arc<Feed>),
     /// The process's standard input.
     Standard(OwnedFd),
 }
@@ -85,6 +87,10 @@ impl Input {
         Self::new(Source::Tls(tls), Vec::new())
     }
 
+    pub(super) fn of_feed(feed: Arc<Feed>) -> Self {
+        Self::new(Source::Fed(feed), Vec::new())
+    }
+
     pub(super) fn of_standard(file: OwnedFd) -> Self {
         Self::new(Source::Standard(file), Vec::new())
     }
@@ -93,7 +99,7 @@ impl Input {
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &self.source {
             Some(Source::File(file) | Source::Standard(file)) => Some(file.as_fd()),
-            Some(Source::Memory | Source::Tls(_)) | None => None,
+            Some(Source::Memory | Source::Tls(_) | Source::Fed(_)) | None => None,
         }
     }
 
@@ -153,7 +159,14 @@ impl Input {
         };
         self.buffer.resize(old + BUFFER_BYTES, 0);
         let buffer = &mut self.buffer[old..];
-        let result = waiting(m, || source.read(buffer, || m.context.has_request()));
+        // The user sees what he is asked before he answers.
+        let asking = matches!(source, Source::Fed(feed) if !feed.is_ready());
+        let question = asking.then(|| standard::current(m, Role::Output));
+        let result = waiting(m, || {
+            // Where that fails, the next write says so.
+            let _ = question.map(|question| question.flush_at_exit());
+            source.read(buffer, || m.context.has_request())
+        });
         let count = *result.as_ref().unwrap_or(&0);
         self.buffer.truncate(old + count);
         self.at_end = count == 0 && result.is_ok();
@@ -316,6 +329,7 @@ impl Input {
             || match &self.source {
                 None | Some(Source::Memory) => true,
                 Some(Source::Tls(tls)) => tls.is_ready(),
+                Some(Source::Fed(feed)) => feed.is_ready(),
                 // Where polling fails, reading will say why, and not wait.
                 Some(Source::File(file) | Source::Standard(file)) => {
                     descriptor::is_readable(file.as_fd()).unwrap_or(true)
@@ -340,6 +354,7 @@ impl Source {
         let file = match self {
             Self::Memory => return Ok(0),
             Self::Tls(tls) => return tls.read(buffer, &is_cut),
+            Self::Fed(feed) => return feed.read(buffer, is_cut),
             Self::File(file) => file,
             Self::Standard(file) => {
                 // A prompt without a newline should be seen before the answer is awaited. Where that

@@ -32,7 +32,7 @@ impl Page {
     }
 
     fn ports(&self) -> SessionPorts {
-        SessionPorts { output: Box::new(self.clone()), error: Box::new(self.clone()) }
+        SessionPorts { input: None, output: Box::new(self.clone()), error: Box::new(self.clone()) }
     }
 }
 
@@ -172,7 +172,11 @@ impl Write for Trap {
 #[test]
 fn a_panic_ends_the_thread_it_came_up_in_and_nobody_else() {
     two(|system, ada, bob| {
-        let ports = SessionPorts { output: Box::new(Trap(true)), error: Box::new(Page::default()) };
+        let ports = SessionPorts {
+            input: None,
+            output: Box::new(Trap(true)),
+            error: Box::new(Page::default()),
+        };
         let mut a = system.open_session(&ada, ports).unwrap();
         let (mut b, _) = open(&system, &bob);
         assert_eq!(eval(&mut a, "(begin (display 1) (newline))"), "error internal error: Broken");
