@@ -201,7 +201,12 @@ impl Output {
         let mut done = 0;
         while done < self.buffer.len() {
             match sink.write(&self.buffer[done..], &is_cut) {
-                Ok(count) => done += count,
+                // A write that has taken some says nothing of the signal that ended it.
+                Ok(count) if done + count == self.buffer.len() || !is_cut() => done += count,
+                Ok(count) => {
+                    self.buffer.drain(..done + count);
+                    return Err(ErrorKind::Interrupted.into());
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted && !is_cut() => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {
                     self.buffer.drain(..done);
@@ -272,5 +277,25 @@ fn write_now(file: &OwnedFd, mut bytes: &[u8]) {
             Err(Errno::INTR) => {}
             Err(_) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Flush, Output};
+    use std::io::ErrorKind;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_write_that_is_cut_in_the_middle_ends_there_and_keeps_the_rest() {
+        const BYTES: usize = 1 << 20;
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        // It takes a part, as one that a signal ends does.
+        ours.set_nonblocking(true).unwrap();
+        let mut output = Output::of_file(ours.into(), Flush::WhenFull);
+        output.buffer = vec![b'x'; BYTES];
+        let ended = output.flush(|| true).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::Interrupted);
+        assert!((1..BYTES).contains(&output.buffer.len()), "{} are left", output.buffer.len());
     }
 }
