@@ -166,6 +166,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         dsm.move_lock(LockId(index as u32), NodeId(dsm.rank()))?;
     }
     dsm.barrier(BarrierKind::Ordinary)?;
+    let before = dsm.statistics();
     let begun = Instant::now();
     for _ in 0..steps {
         // Sums of this node first: one lock a molecule and step, as WATER has it.
@@ -197,13 +198,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err("the molecules are not where the sequential program has them".into());
         }
         println!(
-            "water, {molecules} molecules, {steps} steps on {nodes} nodes, writes by {}: {:.2} times as fast as one, {:.2} times as fast as {nodes} kernel threads, {} messages, {} bytes, {} locks, equal bit for bit",
+            "water, {molecules} molecules, {steps} steps on {nodes} nodes, writes by {}: {:.2} times as fast as one, {:.2} times as fast as {nodes} kernel threads, {} messages, {} bytes, {} locks, {:.1} % noticing writes, equal bit for bit",
             dsm.detection(),
             one.as_secs_f64() / together.as_secs_f64(),
             threads.as_secs_f64() / together.as_secs_f64(),
             counted.traffic.messages_sent,
             counted.traffic.bytes_sent,
             counted.locks,
+            100.0 * (counted.detecting() - before.detecting()).as_secs_f64()
+                / together.as_secs_f64(),
         );
     }
     dsm.leave()?;
