@@ -67,13 +67,19 @@
 (shared-unlock! 7) (shared-unlock! 8)
 
 ;; vectors in a region far away
-(define far (make-shared-region 10000 (expt 2 63)))
-(test '(#t #f 9223372036854775808) (list (shared-region? far) (shared-region? v) (shared-region-address far)))
+; regions stay until their process ends, which may have run this program before
+(define (region-behind address tries)
+  (if (zero? tries) (error "no region is to be had"))
+  (guard (e (#t (region-behind (+ address (expt 2 40)) (- tries 1))))
+    (make-shared-region 10000 address)))
+(define far (region-behind (expt 2 63) 1000))
+(test '(#t #f 0) (list (shared-region? far) (shared-region? v) (modulo (shared-region-address far) (expt 2 40))))
+(test #t (>= (shared-region-address far) (expt 2 63)))
 (define distant (make-shared-vector 500 7 far))
 (test '(500 7) (list (shared-vector-length distant) (shared-vector-ref distant 499)))
 (with-shared-lock 3 (shared-vector-set! distant 499 8))
 (test 8 (shared-vector-ref distant 499))
-(test 67108864 (shared-region-address (make-shared-region 1)))
+(test #t (< 0 (shared-region-address (make-shared-region 1)) (shared-region-address far)))
 
 ;; bad input
 (test-error (make-shared-vector 500 0 far))
