@@ -21,7 +21,7 @@ const RUN_SECONDS_MAX: u32 = 300;
 /// A line of the report: the figure, what it is, its unit, its mark.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
-const LINES: [Line; 55] = [
+const LINES: [Line; 56] = [
     ("figure-1-worker", "figure 1 (1), a worker manages: old scheme over new", "ratio", ">= 1.6"),
     ("figure-1-worker-us", "an increment by the new", "us", ""),
     ("figure-1-worker-messages", "its messages", "", "<= 4"),
