@@ -402,6 +402,10 @@ pub(crate) fn park_in(section: Section, reason: Reason, deadline: Option<Deadlin
     prepare_to_park(vp, me, reason, deadline);
     switch_away(vp, me);
     let cause = if me.timed_out.get() { WakeCause::TimedOut } else { WakeCause::Woken };
+    if matches!(reason.kind, Kind::Sleep | Kind::Park) {
+        // No wake for these can be on its way any more; one for the next wait may be, before that begins: it must not be taken for a late one.
+        me.timed_out.set(false);
+    }
     resume();
     cause
 }

@@ -181,6 +181,23 @@ fn a_loop_that_never_calls_is_taken_off() {
 }
 
 #[test]
+fn a_join_behind_a_sleep_is_woken_by_who_ends_just_then() {
+    under_watchdog("join behind a sleep", || {
+        let joined = on(2, Detection::Auto).run(|| {
+            for _ in 0..1000 {
+                let stop = Arc::new(AtomicBool::new(false));
+                let seen = Arc::clone(&stop);
+                let busy = spawn(move || while !seen.load(Ordering::Relaxed) {});
+                sleep(Duration::from_micros(100));
+                stop.store(true, Ordering::Relaxed);
+                busy.join().unwrap();
+            }
+        });
+        joined.unwrap();
+    });
+}
+
+#[test]
 fn the_urgent_run_while_a_hog_runs() {
     under_watchdog("urgent", || {
         let stop = Arc::new(AtomicBool::new(false));
