@@ -373,6 +373,16 @@ pub(crate) enum WakeCause {
     TimedOut,
 }
 
+/// Voids a wake that is on its way for a wait that timed out: it must not end the next one. Not once others may wake `me` from that next one, or
+/// it would void theirs.
+#[inline(always)]
+pub(crate) fn void_late_wake(me: &Record) {
+    if me.timed_out.get() {
+        me.timed_out.set(false);
+        me.remote.fetch_and(!remote::WAKE, Ordering::AcqRel);
+    }
+}
+
 /// Marks `me` parked. From here on a waker on another virtual processor may post a wake, which this one handles
 /// after `me` has left its stack.
 #[inline]
@@ -382,11 +392,7 @@ pub(crate) fn prepare_to_park(
     reason: Reason,
     deadline: Option<Deadline>,
 ) {
-    if me.timed_out.get() {
-        // A wake for the wait that timed out must not end this one.
-        me.timed_out.set(false);
-        me.remote.fetch_and(!remote::WAKE, Ordering::AcqRel);
-    }
+    void_late_wake(me);
     me.reason.set(reason);
     me.state.set(State::Parked);
     if let Some(deadline) = deadline {
@@ -402,10 +408,6 @@ pub(crate) fn park_in(section: Section, reason: Reason, deadline: Option<Deadlin
     prepare_to_park(vp, me, reason, deadline);
     switch_away(vp, me);
     let cause = if me.timed_out.get() { WakeCause::TimedOut } else { WakeCause::Woken };
-    if matches!(reason.kind, Kind::Sleep | Kind::Park) {
-        // No wake for these can be on its way any more; one for the next wait may be, before that begins: it must not be taken for a late one.
-        me.timed_out.set(false);
-    }
     resume();
     cause
 }

@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
+use kyocho_microprocess::channel::bounded;
 use kyocho_microprocess::{
     Builder, Detection, Microprocess, Priority, Runtime, Stackless, Statistics, Step, park,
     park_timeout, sleep, spawn, statistics, yield_now,
@@ -181,20 +182,25 @@ fn a_loop_that_never_calls_is_taken_off() {
 }
 
 #[test]
-fn a_join_behind_a_sleep_is_woken_by_who_ends_just_then() {
-    under_watchdog("join behind a sleep", || {
-        let joined = on(2, Detection::Auto).run(|| {
-            for _ in 0..1000 {
-                let stop = Arc::new(AtomicBool::new(false));
-                let seen = Arc::clone(&stop);
-                let busy = spawn(move || while !seen.load(Ordering::Relaxed) {});
-                sleep(Duration::from_micros(100));
-                stop.store(true, Ordering::Relaxed);
-                busy.join().unwrap();
-            }
+fn a_join_behind_a_wait_that_timed_out_is_woken_by_who_ends_just_then() {
+    let (_kept, nothing) = bounded::<()>(1);
+    let waits: [&(dyn Fn(Duration) + Sync); 2] =
+        [&sleep, &|limit| assert!(nothing.recv_timeout(limit).is_err())];
+    for wait in waits {
+        under_watchdog("join behind a wait", || {
+            let joined = on(2, Detection::Auto).run(|| {
+                for _ in 0..200 {
+                    let stop = Arc::new(AtomicBool::new(false));
+                    let seen = Arc::clone(&stop);
+                    let busy = spawn(move || while !seen.load(Ordering::Relaxed) {});
+                    wait(Duration::from_micros(100));
+                    stop.store(true, Ordering::Relaxed);
+                    busy.join().unwrap();
+                }
+            });
+            joined.unwrap();
         });
-        joined.unwrap();
-    });
+    }
 }
 
 #[test]

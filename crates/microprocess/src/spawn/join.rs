@@ -13,7 +13,7 @@ use crate::microprocess::Microprocess;
 use crate::orders;
 use crate::record::{Kind, Reason, Record};
 use crate::reflection::let_others_run;
-use crate::schedule::{Section, WakeCause, mask, mask_at_point, park_in};
+use crate::schedule::{Section, WakeCause, mask, mask_at_point, park_in, void_late_wake};
 use crate::slot;
 
 /// The right to wait for a microprocess and to get its result. Dropping it lets the microprocess run on alone.
@@ -62,6 +62,8 @@ impl<T> JoinHandle<T> {
         completion.lock.acquire();
         if !completion.finished.get() {
             let me = section.vp.running();
+            // It parks without the lock.
+            void_late_wake(me);
             completion.joiner.set(Some(me));
             completion.lock.release();
             me.joins.set(Some(record));
