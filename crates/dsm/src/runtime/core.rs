@@ -353,12 +353,12 @@ impl Core {
 
 /// Answers faults in the region that begins with the page `first`.
 #[derive(Debug)]
-pub(super) struct Faults {
+pub(super) struct RegionFaults {
     pub(super) core: Arc<Core>,
     pub(super) first: PageId,
 }
 
-impl Faulting for Faults {
+impl Faulting for RegionFaults {
     fn fault(&self, offset: usize) -> Answer {
         let page = PageId(self.first.0 + (offset / PAGE_BYTES) as u64);
         let why = match self.core.answer(page) {

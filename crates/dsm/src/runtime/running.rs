@@ -19,7 +19,7 @@ use crate::node::Node;
 use crate::region::discord::Hindrance;
 use crate::region::{Placement, RegionPlan};
 use crate::runtime::array::SharedArray;
-use crate::runtime::core::{Core, Faults, Limit};
+use crate::runtime::core::{Core, Limit, RegionFaults};
 use crate::runtime::error::Error;
 use crate::runtime::host_memory_bytes;
 use crate::runtime::meeting::{Agreed, Came, Wanted, Wish};
@@ -210,7 +210,7 @@ impl Running {
 
 /// A region here, whose faults are answered.
 fn guarded(core: &Arc<Core>, first: PageId, views: Arc<TwoViews>) -> Result<Place, Errno> {
-    let answerer = Arc::new(Faults { core: core.clone(), first });
+    let answerer = Arc::new(RegionFaults { core: core.clone(), first });
     let guarded = Guarded::new(views.program(), views.bytes(), answerer)?;
     Ok(Place::new(first, views, guarded))
 }
