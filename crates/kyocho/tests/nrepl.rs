@@ -224,6 +224,18 @@ fn an_editor_evaluates_in_sessions_of_its_own() {
     assert!(other.ask(&[("op", "eval"), ("code", "y")])[0].text("err").contains("unbound"));
 }
 
+/// The next two answers with a status, which may come in any order: what they answer, and it.
+fn two_ends(client: &mut Client) -> Vec<(String, Vec<String>)> {
+    let mut ends = Vec::new();
+    while ends.len() < 2 {
+        let answer = client.value().unwrap();
+        if answer.get("status").is_some() {
+            ends.push((answer.text("id").to_owned(), status(&answer)));
+        }
+    }
+    ends
+}
+
 #[test]
 fn what_runs_is_interrupted() {
     let server = Server::start();
@@ -239,13 +251,7 @@ fn what_runs_is_interrupted() {
     assert_eq!(status(&other), ["error", "interrupt-id-mismatch", "done"]);
     client.send(&[("op", "interrupt"), ("session", &session), ("interrupt-id", &running)]);
     // The interrupt is answered, and the evaluation ends, in any order.
-    let mut ends = Vec::new();
-    while ends.len() < 2 {
-        let answer = client.value().unwrap();
-        if answer.get("status").is_some() {
-            ends.push((answer.text("id").to_owned(), status(&answer)));
-        }
-    }
+    let ends = two_ends(&mut client);
     assert!(
         ends.contains(&(running, vec!["interrupted".to_owned(), "done".to_owned()])),
         "{ends:?}"
@@ -346,12 +352,9 @@ fn who_waits_for_input_is_interrupted_and_closed_and_too_much_is_refused() {
     let reading = client.send(&read);
     assert_eq!(status(&client.value().unwrap()), ["need-input"]);
     client.send(&[("op", "interrupt"), ("session", &session), ("interrupt-id", &reading)]);
-    let mut ends = Vec::new();
-    while ends.len() < 2 {
-        let answer = client.value().unwrap();
-        ends.extend(answer.get("status").map(|_| status(&answer)));
-    }
-    assert!(ends.contains(&vec!["interrupted".to_owned(), "done".to_owned()]), "{ends:?}");
+    let ends = two_ends(&mut client);
+    let interrupted = (reading, vec!["interrupted".to_owned(), "done".to_owned()]);
+    assert!(ends.contains(&interrupted), "{ends:?}");
     let much = "x".repeat(70_000);
     let refused = client.one(&[("op", "stdin"), ("stdin", &much), ("session", &session)]);
     assert_eq!(status(&refused), ["error", "stdin-full", "done"]);
@@ -365,11 +368,7 @@ fn who_waits_for_input_is_interrupted_and_closed_and_too_much_is_refused() {
     client.send(&read);
     assert_eq!(status(&client.value().unwrap()), ["need-input"]);
     let closing = client.send(&[("op", "close"), ("session", &session)]);
-    let mut ends = Vec::new();
-    while ends.len() < 2 {
-        let answer = client.value().unwrap();
-        ends.extend(answer.get("status").map(|_| (answer.text("id").to_owned(), status(&answer))));
-    }
+    let ends = two_ends(&mut client);
     assert!(ends.contains(&(closing, vec!["session-closed".to_owned(), "done".to_owned()])));
     let other = client.open();
     assert_eq!(client.eval(&other, "'there"), ["there"]);
