@@ -20,6 +20,7 @@ mod network;
 mod notify;
 mod nrepl;
 mod register;
+mod room;
 mod ssh;
 mod telnet;
 mod wire;

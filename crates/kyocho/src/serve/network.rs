@@ -165,7 +165,8 @@ fn nrepl(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Re
     writer.set_nodelay(true)?;
     let (system, wire) = (Arc::clone(system), Wire::new(Box::new(writer)));
     let max = account.bounds().sessions_max;
-    let Some(place) = nrepl::Place::take(max) else {
+    // One that opens no session is of no use to him.
+    let Some(place) = register.editors().enter(max) else {
         nrepl::refuse(wire, &format!("too many connections: {} may have {max}", account.name()));
         return Ok(());
     };

@@ -17,7 +17,7 @@ use kyocho_lisp::port::{Feed, SessionPorts};
 use kyocho_lisp::system::{Report, Session, SessionHandle, System};
 use kyocho_microprocess::Builder;
 use kyocho_microprocess::channel::{self, Receiver, Sender};
-use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -165,27 +165,6 @@ struct Connection<'a> {
 
 /// The number of the next session, on any connection.
 static NEXT: AtomicU64 = AtomicU64::new(1);
-
-/// Connections at a time, of all clients.
-static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
-
-/// A connection's place. There are as many as their user may have sessions: one that opens none is of no use to him.
-pub(crate) struct Place(());
-
-impl Place {
-    /// One more, unless there are `max`.
-    pub(crate) fn take(max: usize) -> Option<Self> {
-        let more = |now| (now < max).then_some(now + 1);
-        let taken = CONNECTIONS.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        taken.is_ok().then_some(Self(()))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        CONNECTIONS.fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 /// Says why there is no connection.
 pub(crate) fn refuse(wire: Wire, reason: &str) {

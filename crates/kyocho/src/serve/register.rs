@@ -1,6 +1,7 @@
 //! Who is known, and each one's account, which outlives a change of the configuration.
 
 use super::config::{Config, SshLimits};
+use super::room::Room;
 use super::worlds::World;
 use kyocho_lisp::account::Account;
 use russh::keys::PublicKey;
@@ -15,6 +16,7 @@ pub(crate) struct Register {
     state: Mutex<State>,
     /// Another configuration holds.
     changed: watch::Sender<()>,
+    editors: Arc<Room>,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,7 @@ struct State {
 impl Register {
     pub(crate) fn new(config: Config, first_world: Option<PathBuf>) -> Self {
         let state = Mutex::new(State { config, first_world, accounts: HashMap::new() });
-        Self { state, changed: watch::Sender::new(()) }
+        Self { state, changed: watch::Sender::new(()), editors: Arc::default() }
     }
 
     /// Where a user's sessions find their world.
@@ -95,6 +97,11 @@ impl Register {
         let mut state = self.lock();
         let name = state.config.telnet_user.clone()?;
         state.account(&name)
+    }
+
+    /// Where editors' connections are counted, whosoever they were before the configuration changed.
+    pub(crate) fn editors(&self) -> &Arc<Room> {
+        &self.editors
     }
 
     /// The account of who comes with an editor.

@@ -2,7 +2,7 @@
 
 use super::Host;
 use super::channel::{self, Visitor};
-use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use crate::serve::room::Room;
 use russh::keys::PublicKey;
 use russh::server::{
     Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey,
@@ -27,7 +27,7 @@ pub(super) struct Login {
     /// Told who it is once the client is in.
     told: Option<oneshot::Sender<Identity>>,
     identity: Option<Identity>,
-    channels: Arc<AtomicUsize>,
+    channels: Arc<Room>,
 }
 
 impl Login {
@@ -37,22 +37,6 @@ impl Login {
 
     fn judge(&self, user: &str, key: &PublicKey) -> Auth {
         if self.host.register.knows_key(user, key) { Auth::Accept } else { Auth::reject() }
-    }
-}
-
-/// A channel's place among its connection's.
-struct ChannelPlace(Arc<AtomicUsize>);
-
-impl ChannelPlace {
-    fn take(channels: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(channels));
-        (channels.fetch_add(1, Ordering::SeqCst) < CHANNELS_MAX).then_some(place)
-    }
-}
-
-impl Drop for ChannelPlace {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -93,7 +77,7 @@ impl Handler for Login {
         reply: ChannelOpenHandle,
         _: &mut Session,
     ) -> Result<(), Self::Error> {
-        let place = ChannelPlace::take(&self.channels);
+        let place = self.channels.enter(CHANNELS_MAX);
         let (Some(Identity { user, .. }), Some(place)) = (&self.identity, place) else {
             reply.reject(ChannelOpenFailure::ResourceShortage).await;
             return Ok(());
