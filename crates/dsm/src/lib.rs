@@ -40,6 +40,7 @@ mod interface;
 pub mod launch;
 mod link;
 mod lock;
+mod log;
 mod memory;
 mod message;
 mod node;

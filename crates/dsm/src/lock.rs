@@ -1,15 +1,15 @@
 //! The manager's side of one lock: who has it, who waits, and the log of what was written under it.
 //!
-//! The log keeps the latest value of each word with the stamp of the release that brought it; what a later release wrote
-//! again is gone. So it never holds more than the words written under the lock since the last barrier, which empties it.
+//! Each update is in the log with the stamp of the release that brought it; the barrier empties it ([`Log`]).
 //!
-//! By the paper's old scheme the manager keeps no log; the last holder keeps a [`History`].
+//! By the paper's old scheme the manager's log is of no use; the last holder keeps a [`crate::log::History`].
 //!
 //! A non-exclusive lock is a snapshot (Paper 3, §3): it waits until no exclusive holder is in, and excludes nobody.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use crate::address::{Address, ConditionId, NodeId, ThreadId};
+use crate::address::{ConditionId, NodeId, ThreadId};
+use crate::log::Log;
 use crate::message::Update;
 
 /// How a lock is taken.
@@ -36,37 +36,6 @@ impl Request {
     }
 }
 
-/// Everything that was written under a lock since the last barrier, release by release, as the last holder keeps it and hands it on whole (Paper 3,
-/// §3: a word that was written ten times is in it ten times).
-///
-/// The paper's grows until a barrier. Ours forgets what was overwritten once there are more updates than shared memory has words.
-#[derive(Debug, Default)]
-pub(crate) struct History(Vec<Update>);
-
-impl History {
-    /// What a release brings, `updates_max` in all.
-    pub(crate) fn append(&mut self, updates: impl Iterator<Item = Update>, updates_max: usize) {
-        self.0.extend(updates);
-        if self.0.len() > updates_max {
-            let latest: BTreeMap<_, _> =
-                self.0.iter().map(|update| (update.address, *update)).collect();
-            self.0 = latest.into_values().collect();
-        }
-    }
-
-    /// What the last holder has handed on: all that this node knew, and more; nothing where it is this node itself.
-    pub(crate) fn receive(&mut self, updates: &[Update]) {
-        if !updates.is_empty() {
-            self.0 = updates.to_vec();
-        }
-    }
-
-    /// All of it, in the order of time.
-    pub(crate) fn all(&self) -> Vec<Update> {
-        self.0.clone()
-    }
-}
-
 /// The state of one lock in one epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
@@ -77,7 +46,7 @@ pub(crate) struct Lock {
     waiting: Vec<(ConditionId, Request)>,
     /// The last exclusive holder of this epoch.
     last: Option<NodeId>,
-    log: BTreeMap<Address, (u64, Update)>,
+    log: Log,
     stamp: u64,
     time: u64,
 }
@@ -86,6 +55,14 @@ impl Lock {
     /// A lock at the begin of an epoch.
     pub(crate) fn held_by(holder: NodeId) -> Self {
         Self { holder: Some(holder), last: Some(holder), ..Self::default() }
+    }
+
+    /// Begins an epoch, in which nobody has it; whether it was of any use in the last one.
+    pub(crate) fn begin_epoch(&mut self) -> bool {
+        let (was_used, mut log) = (self.stamp > 0, core::mem::take(&mut self.log));
+        log.clear();
+        *self = Self { log, ..Self::default() };
+        was_used
     }
 
     /// Queues a request, and says whether it can be granted at once.
@@ -146,8 +123,7 @@ impl Lock {
         self.last = Some(node);
         self.time = self.time.max(time);
         self.stamp += 1;
-        let stamp = self.stamp;
-        self.log.extend(updates.into_iter().map(|update| (update.address, (stamp, update))));
+        self.log.append(self.stamp, updates);
     }
 
     /// Takes the lock from a holder that has left, after a barrier that made all visible: there is nothing to hand on.
@@ -179,8 +155,7 @@ impl Lock {
 
     /// What was written after the release with the stamp `seen`.
     pub(crate) fn updates_since(&self, seen: u64) -> Vec<Update> {
-        let entries = self.log.values();
-        entries.filter(|(stamp, _)| *stamp > seen).map(|(_, update)| *update).collect()
+        self.log.since(seen)
     }
 
     pub(crate) fn stamp(&self) -> u64 {
@@ -194,27 +169,5 @@ impl Lock {
     /// Who has the log where the last holder keeps it.
     pub(crate) fn last(&self) -> Option<NodeId> {
         self.last
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::History;
-    use crate::address::{Address, PageId};
-    use crate::message::Update;
-
-    fn update(word: u32, time: u64) -> Update {
-        Update { address: Address { page: PageId(0), word }, time, value: time as u32 }
-    }
-
-    #[test]
-    fn a_history_keeps_what_was_overwritten_until_there_is_no_room() {
-        let mut history = History::default();
-        (0..4).for_each(|time| history.append([update(0, time)].into_iter(), 5));
-        history.append([update(1, 4)].into_iter(), 5);
-        let all: Vec<_> = (0..4).map(|time| update(0, time)).chain([update(1, 4)]).collect();
-        assert_eq!(history.all(), all);
-        history.append([update(0, 5)].into_iter(), 5);
-        assert_eq!(history.all(), [update(0, 5), update(1, 4)]);
     }
 }

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::address::{Address, LockId, NodeId, PageId, ThreadId};
 use crate::barrier::Gathering;
 use crate::interface::{Action, Breach, Call, DsmError, Event, Layout, Outcome, Subject, Who};
-use crate::lock::{History, Lock, Mode};
+use crate::lock::{Lock, Mode};
+use crate::log::{History, Log};
 use crate::memory::{Absent, Contents, Memory};
 use crate::message::{BarrierKind, Message, Move, Update};
 use crate::region::discord::Discord;
@@ -47,12 +48,15 @@ struct Granted {
     updates: Vec<Update>,
 }
 
+/// The stamp of what the next release will bring, as long as its holder alone knows it.
+const NEXT: u64 = 1;
+
 /// A lock that a thread of the program holds.
 #[derive(Debug)]
 struct Held {
     thread: ThreadId,
     mode: Mode,
-    writes: BTreeMap<Address, Update>,
+    writes: Log,
 }
 
 /// A node.
@@ -422,10 +426,9 @@ impl Node {
 
     /// Ends an interval: what was written in it belongs to this epoch, and to the locks held.
     fn end_interval(&mut self) {
-        for update in self.memory.take_dirty(self.time) {
-            for held in self.held.values_mut().filter(|held| held.mode == Mode::Exclusive) {
-                held.writes.insert(update.address, update);
-            }
+        let updates = self.memory.take_dirty(self.time);
+        for held in self.held.values_mut().filter(|held| held.mode == Mode::Exclusive) {
+            held.writes.append(NEXT, updates.iter().copied());
         }
         self.time += 1;
     }

@@ -1,11 +1,12 @@
 //! A node's side of locks: who of its threads holds what, what was written under it, and what came too late.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use super::{Granted, Held, Node};
+use super::{Granted, Held, NEXT, Node};
 use crate::address::{ConditionId, LockId, ThreadId};
 use crate::interface::{Call, Outcome, Patience, Scheme};
 use crate::lock::Mode;
+use crate::log::Log;
 use crate::message::{Message, Update};
 
 impl Node {
@@ -43,11 +44,13 @@ impl Node {
         // Its own writes will bear the next stamp.
         *self.seen.entry(lock).or_insert(0) += 1;
         let updates = match self.layout.scheme {
-            Scheme::LogAtManager => held.writes.into_values().collect(),
+            Scheme::LogAtManager => held.writes.since(0),
             Scheme::LogAtLastHolder => {
                 let updates_max = self.layout.regions.pages() * self.layout.words_a_page as usize;
-                let writes = held.writes.into_values();
-                self.logs.entry(lock).or_default().append(writes, updates_max);
+                self.logs
+                    .entry(lock)
+                    .or_default()
+                    .append(held.writes.since(0).into_iter(), updates_max);
                 Vec::new()
             }
         };
@@ -64,8 +67,8 @@ impl Node {
     /// What others wrote, as far as it came here, goes on to whoever takes the lock: order is kept from hand to hand.
     pub(super) fn publish(&mut self, thread: ThreadId, lock: LockId) {
         self.end_interval();
-        let known = self.memory.known().map(|update| (update.address, update));
-        self.held.get_mut(&lock).expect("checked before").writes.extend(known);
+        let held = self.held.get_mut(&lock).expect("checked before");
+        held.writes.append(NEXT, self.memory.known());
         self.done(thread, Outcome::Done);
     }
 
@@ -96,7 +99,7 @@ impl Node {
         self.memory.receive(&updates);
         self.keep_log(lock, &updates);
         self.seen.insert(lock, stamp);
-        self.held.insert(lock, Held { thread, mode, writes: BTreeMap::new() });
+        self.held.insert(lock, Held { thread, mode, writes: Log::default() });
         self.done(thread, Outcome::Done);
     }
 

@@ -6,7 +6,8 @@ use super::{BARRIER_MANAGER, End, Ending, Granted, Loss, Node};
 use crate::address::{LockId, NodeId, PageId};
 use crate::barrier::Arrival;
 use crate::interface::{Action, Breach, Outcome, Scheme};
-use crate::lock::{History, Lock, Mode, Request};
+use crate::lock::{Lock, Mode, Request};
+use crate::log::History;
 use crate::message::{BarrierKind, Message, Move};
 
 impl Node {
@@ -123,24 +124,22 @@ impl Node {
     /// Grants a lock to all that can have it now.
     pub(super) fn serve(&mut self, lock: LockId) {
         let scheme = self.layout.scheme;
-        loop {
-            let state = self.managed(lock);
-            let last = state.last();
-            let Some(Request { node, thread, mode, seen }) = state.next() else {
-                return self.note_waiting(lock);
-            };
+        let state = self.managed(lock);
+        let (mut granted, last) = (Vec::new(), state.last());
+        while let Some(Request { node, thread, mode, seen }) = state.next() {
             let (stamp, time) = (state.stamp(), state.time());
-            match last {
+            granted.push(match last {
                 Some(last) if scheme == Scheme::LogAtLastHolder && last != node => {
-                    self.send(last, Message::HandOn { lock, to: node, thread, mode, time });
+                    (last, Message::HandOn { lock, to: node, thread, mode, time })
                 }
                 _ => {
                     let updates = state.updates_since(seen);
-                    let grant = Message::Grant { lock, thread, mode, stamp, time, updates };
-                    self.send(node, grant);
+                    (node, Message::Grant { lock, thread, mode, stamp, time, updates })
                 }
-            }
+            });
         }
+        self.note_waiting(lock);
+        granted.into_iter().for_each(|(to, message)| self.send(to, message));
     }
 
     /// Somebody waits for a lock that is managed here, or nobody does any more.
@@ -241,7 +240,7 @@ impl Node {
         self.time = self.time.max(ending.time) + 1;
         self.seen.clear();
         self.logs.clear();
-        self.locks.clear();
+        self.locks.retain(|_, lock| lock.begin_epoch());
         self.awaited.clear();
         for (lock, holder) in ending.held {
             if self.lock_manager(lock) == self.me {
