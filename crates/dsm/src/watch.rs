@@ -9,13 +9,14 @@
 //!
 //! | detection | the arrow `write` | needs |
 //! |---|---|---|
-//! | [`Detection::Scan`] | the kernel lets it pass and notes it; `take_written` asks (`WP_ASYNC`, `PAGEMAP_SCAN`) | Linux 6.7 |
+//! | [`Detection::Scan`] | the kernel lets it pass and notes it; `take_written` asks (`WP_ASYNC`, `PAGEMAP_SCAN`); where that is mostly in vain, writes are faults for a while | Linux 6.7 |
 //! | [`Detection::Userfault`] | `SIGBUS` on the thread, answered there (userfaultfd) | Linux 5.19, and permission |
 //! | [`Detection::Protect`] | `SIGSEGV`, answered by `mprotect` | nothing |
 //!
 //! Paper 3 has the last one, and found 49 % of its time in it (§6). Twins are not made here: a node's copy of a page is what it was
 //! when it was last watched.
 
+mod balance;
 mod diff;
 mod faults;
 mod protect;
@@ -41,7 +42,7 @@ pub use faults::{Answer, Faulting, Guarded};
 /// A way to learn of writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detection {
-    /// The kernel notes written pages and is asked for them; no write is a trap.
+    /// The kernel notes written pages and is asked for them; a write is a trap only where asking costs more than traps do.
     Scan,
     /// A write to a watched page is a `SIGBUS` of the program's thread.
     Userfault,
@@ -102,8 +103,26 @@ trait Detector: fmt::Debug + Send {
     /// Gives pages that all have the rights `from` others: none, all but unnoticed writing, or all.
     fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno>;
 
-    /// Those of `watched` that were written to, where a write was no fault; they are watched anew.
-    fn take_written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno>;
+    /// Whether a write to a watched page is a fault now.
+    fn traps(&self) -> bool;
+
+    /// From now on it is, on these, which are all that are watched. Nothing changes where that fails.
+    fn begin_traps(&mut self, watched: &[Range<usize>]) -> Result<(), Errno>;
+
+    /// From now on the kernel notes it instead; `false` where it does already, or cannot.
+    fn end_traps(&mut self, watched: &[Range<usize>]) -> Result<bool, Errno>;
+
+    /// Those of `pages` that are not watched any more as they were written to, where that was no fault, and those that never were.
+    fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno>;
+}
+
+/// What becomes of pages that are found written.
+#[derive(Debug, Clone, Copy)]
+enum Then {
+    /// They stay as they are.
+    Leave,
+    /// They are watched, from the same moment on.
+    WatchAnew,
 }
 
 /// The watched memory of one node: all its regions.
@@ -236,8 +255,8 @@ impl Watch {
     /// # Errors
     /// The host's.
     pub fn fault(&mut self, page: PageId) -> Result<Fault, Errno> {
-        let (place, detection) = (self.place(page), self.detection);
-        self.regions[place].fault(page, detection)
+        let place = self.place(page);
+        self.regions[place].fault(page)
     }
 
     /// The pages written to since they were shown, or told of, ascending. A write from now on is told of by the next call: what is
@@ -248,10 +267,7 @@ impl Watch {
     pub fn take_written(&mut self) -> Result<Vec<PageId>, Errno> {
         let mut written = Vec::new();
         for region in &mut self.regions {
-            match self.detection {
-                Detection::Scan => region.ask(&mut written)?,
-                Detection::Userfault | Detection::Protect => region.take_faulted(&mut written)?,
-            }
+            region.take_written(&mut written)?;
         }
         Ok(written)
     }

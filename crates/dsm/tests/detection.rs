@@ -1,96 +1,24 @@
 //! One suite for all ways to learn of writes, and for what a forbidden access is.
-#![expect(unsafe_code, reason = "touches pages that fault")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
-use std::sync::{Arc, Mutex};
+#[path = "support/memory.rs"]
+mod memory;
+
+use std::sync::Arc;
 
 use kyocho_dsm::PageId;
-use kyocho_dsm::watch::{Answer, Detection, Fault, Faulting, Guarded, Pages, Watch};
+use kyocho_dsm::watch::{Detection, Pages};
 use kyocho_sys::memory::PAGE_BYTES;
-use kyocho_sys::skip::skip;
 use kyocho_sys::two_views::TwoViews;
+use memory::{Memory, PAGES};
 use proptest::prelude::*;
 
-const PAGES: usize = 16;
-
-/// Shows absent pages as a node would that fetches them, and counts.
-struct Fetching {
-    first: PageId,
-    watch: Arc<Mutex<Watch>>,
-    fetched: Mutex<Vec<PageId>>,
-    noted: Mutex<usize>,
-}
-
-impl Faulting for Fetching {
-    fn fault(&self, offset: usize) -> Answer {
-        let page = PageId(self.first.0 + (offset / PAGE_BYTES) as u64);
-        let mut watch = self.watch.lock().unwrap();
-        match watch.fault(page).unwrap() {
-            Fault::Absent => {
-                watch.at(page).put(page, &vec![page.0 as u32 + 100; PAGE_BYTES / 4]);
-                watch.show(&[page]).unwrap();
-                self.fetched.lock().unwrap().push(page);
-            }
-            Fault::Noted => *self.noted.lock().unwrap() += 1,
-        }
-        Answer::Again
-    }
-}
-
-struct Memory {
-    views: Arc<TwoViews>,
-    state: Arc<Fetching>,
-    _guarded: Guarded,
-}
-
 impl Memory {
-    fn new(test: &str, detection: Detection) -> Option<Self> {
-        let views = Arc::new(TwoViews::new(PAGES * PAGE_BYTES, None).unwrap());
-        let watch = match Watch::new(&views, detection) {
-            Ok(watch) => Arc::new(Mutex::new(watch)),
-            Err(why) => {
-                skip(&format!("{test} ({detection})"), &why.to_string());
-                return None;
-            }
-        };
-        Some(Self::of(PageId(0), views, watch))
-    }
-
     /// Another region of the same watch, which begins with this page.
     fn beside(&self, first: u64) -> Self {
         let views = Arc::new(TwoViews::new(PAGES * PAGE_BYTES, None).unwrap());
         self.watch(|watch| watch.add(PageId(first), &views).unwrap());
         Self::of(PageId(first), views, self.state.watch.clone())
-    }
-
-    fn of(first: PageId, views: Arc<TwoViews>, watch: Arc<Mutex<Watch>>) -> Self {
-        let (fetched, noted) = (Mutex::default(), Mutex::default());
-        let state = Arc::new(Fetching { first, watch, fetched, noted });
-        let guarded = Guarded::new(views.program(), views.bytes(), state.clone()).unwrap();
-        Self { views, state, _guarded: guarded }
-    }
-
-    fn word(&self, page: usize, word: usize) -> *mut u32 {
-        let address = self.views.program() + page * PAGE_BYTES + word * 4;
-        core::ptr::with_exposed_provenance_mut(address)
-    }
-
-    fn read(&self, page: usize, word: usize) -> u32 {
-        // SAFETY: mapped, aligned, this thread's alone; where it may not be read, the handler sees to it.
-        unsafe { self.word(page, word).read_volatile() }
-    }
-
-    fn write(&self, page: usize, word: usize, value: u32) {
-        // SAFETY: as above.
-        unsafe { self.word(page, word).write_volatile(value) }
-    }
-
-    fn watch<T>(&self, act: impl FnOnce(&mut Watch) -> T) -> T {
-        act(&mut self.state.watch.lock().unwrap())
-    }
-
-    fn written(&self) -> Vec<u64> {
-        self.watch(|watch| watch.take_written().unwrap()).into_iter().map(|page| page.0).collect()
     }
 }
 
@@ -228,6 +156,91 @@ fn only_scanning_has_no_fault_for_a_write() {
     });
 }
 
+/// Longer than any way is kept that is not worth it.
+const LONG: u32 = 400;
+
+#[test]
+fn a_write_is_a_trap_where_asking_is_mostly_in_vain_until_there_are_many() {
+    all("a_write_is_a_trap_where_asking_is_mostly_in_vain_until_there_are_many", |memory| {
+        let noted = || *memory.state.noted.lock().unwrap();
+        let nothing = [] as [u64; 0];
+        for page in [2, 4, 9] {
+            memory.read(page, 0);
+        }
+        (0..LONG).for_each(|_| assert_eq!(memory.written(), nothing));
+        let before = noted();
+        memory.write(2, 0, 1);
+        memory.write(2, 1, 1);
+        assert_eq!(noted(), before + 1, "the first write is a trap, the next is none");
+        assert_eq!(memory.written(), [2]);
+        memory.write(2, 0, 2);
+        memory.write(4, 0, 2);
+        memory.watch(|watch| watch.open(&[PageId(9)]).unwrap());
+        memory.write(9, 0, 2);
+        assert_eq!((noted(), memory.written()), (before + 3, vec![2, 4]));
+        memory.watch(|watch| watch.hide(&[PageId(4)]).unwrap());
+        memory.write(4, 0, 3);
+        assert_eq!(memory.state.fetched.lock().unwrap().last(), Some(&PageId(4)));
+        assert_eq!(memory.written(), [4]);
+        for round in 0..LONG {
+            memory.write(2, 0, round);
+            memory.write(5, 0, round);
+            assert_eq!(memory.written(), [2, 5]);
+        }
+        let before = noted();
+        memory.write(5, 0, LONG);
+        memory.write(4, 0, LONG);
+        memory.write(9, 0, LONG);
+        let trapless = memory.watch(|watch| watch.detection()) == Detection::Scan;
+        assert_eq!(noted(), before + if trapless { 0 } else { 2 });
+        assert_eq!((memory.written(), memory.written()), (vec![4, 5], vec![]));
+    });
+}
+
+/// A page that is written to between the questions that change the way.
+#[test]
+fn nothing_is_forgotten_as_the_way_changes() {
+    all("nothing_is_forgotten_as_the_way_changes", |memory| {
+        for asked in 0..LONG {
+            // A page of the open ones parts the watched ones.
+            memory.watch(|watch| watch.open(&[PageId(3)]).unwrap());
+            memory.write(3, 0, asked);
+            let expected: &[u64] = if asked % 8 == 0 { &[1, 7] } else { &[] };
+            expected.iter().for_each(|page| memory.write(*page as usize, 0, asked));
+            assert_eq!(memory.written(), expected, "{asked}");
+        }
+    });
+}
+
+/// Another thread writes to each page once, while the asking thread comes to where its way changes.
+#[test]
+fn a_write_in_the_middle_of_a_change_is_told() {
+    for attempt in 0..300_usize {
+        let name = "a_write_in_the_middle_of_a_change_is_told";
+        let Some(memory) = Memory::new(name, Detection::Scan) else { return };
+        for page in 0..PAGES {
+            memory.read(page, 0);
+        }
+        let mut told = Vec::new();
+        (0..LONG / 2).for_each(|_| told.append(&mut memory.written()));
+        std::thread::scope(|scope| {
+            let write = |page| {
+                (0..attempt * 8).for_each(|_| core::hint::spin_loop());
+                memory.write(page, 1, 5);
+            };
+            let writer = scope.spawn(move || (0..PAGES).for_each(write));
+            while !writer.is_finished() {
+                told.append(&mut memory.written());
+            }
+        });
+        told.append(&mut memory.written());
+        // Some twice, where the question came between the fault and the write.
+        told.sort_unstable();
+        told.dedup();
+        assert_eq!(told, (0..PAGES as u64).collect::<Vec<_>>(), "attempt {attempt}");
+    }
+}
+
 #[test]
 fn names_are_those_of_the_ways() {
     for detection in Detection::ALL {
@@ -246,6 +259,8 @@ enum Step {
     Hide(usize),
     Open(usize),
     Ask,
+    AskForLong,
+    WriteForLong(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -257,9 +272,18 @@ fn step() -> impl Strategy<Value = Step> {
         prop::collection::btree_set(page.clone(), 1..6)
             .prop_map(|pages| Step::Show(pages.into_iter().collect())),
         page.clone().prop_map(Step::Hide),
-        page.prop_map(Step::Open),
+        page.clone().prop_map(Step::Open),
         Just(Step::Ask),
+        Just(Step::AskForLong),
+        page.prop_map(Step::WriteForLong),
     ]
+}
+
+/// What was written has been told.
+fn told(model: &mut [Option<(bool, bool)>]) {
+    for state in model.iter_mut().filter(|state| **state == Some((true, true))) {
+        *state = Some((true, false));
+    }
 }
 
 proptest! {
@@ -297,15 +321,28 @@ proptest! {
                         memory.watch(|watch| watch.open(&[PageId(*page as u64)]).unwrap());
                         model[*page] = Some((false, false));
                     }
+                    Step::WriteForLong(page) => {
+                        memory.watch(|watch| watch.show(&[PageId(*page as u64)]).unwrap());
+                        memory.written();
+                        for value in 0..LONG {
+                            memory.write(*page, 2, value);
+                            prop_assert_eq!(memory.written(), [*page as u64]);
+                        }
+                        told(&mut model);
+                        model[*page] = Some((true, false));
+                    }
+                    Step::AskForLong => {
+                        memory.written();
+                        (0..LONG).for_each(|_| assert_eq!(memory.written(), [] as [u64; 0]));
+                        told(&mut model);
+                    }
                     Step::Ask => {
                         let expected: Vec<u64> = (0..PAGES)
                             .filter(|page| model[*page] == Some((true, true)))
                             .map(|page| page as u64)
                             .collect();
                         prop_assert_eq!(memory.written(), expected);
-                        for state in model.iter_mut().filter(|state| **state == Some((true, true))) {
-                            *state = Some((true, false));
-                        }
+                        told(&mut model);
                     }
                 }
             }

@@ -67,6 +67,29 @@ impl PageMap {
         &self,
         start: usize,
         bytes: usize,
+        visit: impl FnMut(usize, usize),
+    ) -> Result<(), Errno> {
+        self.scan(start, bytes, PROTECT_AGAIN, visit)
+    }
+
+    /// The same, and nothing is protected: the next call tells of them as well.
+    ///
+    /// # Errors
+    /// Those of [`PageMap::take_written`].
+    pub fn look_for_written(
+        &self,
+        start: usize,
+        bytes: usize,
+        visit: impl FnMut(usize, usize),
+    ) -> Result<(), Errno> {
+        self.scan(start, bytes, 0, visit)
+    }
+
+    fn scan(
+        &self,
+        start: usize,
+        bytes: usize,
+        flags: u64,
         mut visit: impl FnMut(usize, usize),
     ) -> Result<(), Errno> {
         let mut runs = [Run::default(); RUNS_MAX];
@@ -75,7 +98,7 @@ impl PageMap {
             fault::check(Call::Userfault)?;
             let mut scan = Scan {
                 bytes: size_of::<Scan>() as u64,
-                flags: PROTECT_AGAIN,
+                flags,
                 start: at,
                 end,
                 walked_to: 0,

@@ -9,7 +9,7 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::{Protection, TwoViews};
 
-use super::{Access, Detector};
+use super::{Access, Detector, Then};
 
 #[derive(Debug)]
 pub(super) struct Protect {
@@ -36,7 +36,19 @@ impl Detector for Protect {
         self.views.protect(pages.start * PAGE_BYTES, pages.len() * PAGE_BYTES, rights)
     }
 
-    fn take_written(&mut self, _watched: Range<usize>) -> Result<Vec<usize>, Errno> {
+    fn traps(&self) -> bool {
+        true
+    }
+
+    fn begin_traps(&mut self, _watched: &[Range<usize>]) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn end_traps(&mut self, _watched: &[Range<usize>]) -> Result<bool, Errno> {
+        Ok(false)
+    }
+
+    fn written(&mut self, _pages: Range<usize>, _then: Then) -> Result<Vec<usize>, Errno> {
         Ok(Vec::new())
     }
 }

@@ -7,7 +7,8 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::TwoViews;
 
-use super::{Access, Detection, Detector, Fault, Pages};
+use super::balance::Balance;
+use super::{Access, Detector, Fault, Pages, Then};
 use crate::address::PageId;
 
 /// A watched region.
@@ -21,14 +22,34 @@ pub(super) struct Watched {
     faulted: Vec<usize>,
     /// Where the kernel is asked for written pages, as long as no page's rights change: a lock is taken more often than that, and memory may be
     /// thousands of pages.
-    asked: Option<Vec<Range<usize>>>,
+    asked: Option<Vec<Span>>,
+    balance: Balance,
 }
+
+/// Pages that the kernel is asked about in one call.
+#[derive(Debug)]
+struct Span {
+    pages: Range<usize>,
+    /// There are others between the watched ones.
+    has_gaps: bool,
+}
+
+/// Watched pages that lie at most so far apart are asked about together.
+const GAP_MAX: usize = 16;
 
 impl Watched {
     /// All pages of `views`, hidden.
     pub(super) fn new(first: PageId, views: Arc<TwoViews>, detector: Box<dyn Detector>) -> Self {
         let access = vec![Access::Hidden; views.bytes() / PAGE_BYTES];
-        Self { first, views, detector, access, faulted: Vec::new(), asked: None }
+        Self {
+            first,
+            views,
+            detector,
+            access,
+            faulted: Vec::new(),
+            asked: None,
+            balance: Balance::default(),
+        }
     }
 
     /// What watches this one, for another.
@@ -74,43 +95,99 @@ impl Watched {
         for (run, before) in runs {
             let start = self.place(run[0]);
             let range = start..start + run.len();
-            self.detector.admit(range.clone(), before, access)?;
+            self.admit(range.clone(), before, access)?;
             self.access[range].fill(access);
         }
         Ok(())
     }
 
-    pub(super) fn fault(&mut self, page: PageId, detection: Detection) -> Result<Fault, Errno> {
+    fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno> {
+        match self.detector.admit(pages.clone(), from, to) {
+            // Rights that change from page to page are more mappings than the host allows: traps need that.
+            Err(Errno::NOMEM) if self.detector.end_traps(&self.watched())? => {
+                self.detector.admit(pages, from, to)
+            }
+            answer => answer,
+        }
+    }
+
+    pub(super) fn fault(&mut self, page: PageId) -> Result<Fault, Errno> {
         let place = self.place(page);
         match self.access[place] {
             Access::Hidden => Ok(Fault::Absent),
-            Access::Watched if detection != Detection::Scan => {
-                self.detector.admit(place..place + 1, Access::Watched, Access::Written)?;
+            Access::Watched if self.detector.traps() => {
+                self.admit(place..place + 1, Access::Watched, Access::Written)?;
                 self.access[place] = Access::Written;
                 self.faulted.push(place);
                 Ok(Fault::Noted)
             }
             // Somebody else was faster, or the host has taken the page out of the page table, for want of memory.
             access => {
-                self.detector.admit(place..place + 1, Access::Hidden, access)?;
+                self.admit(place..place + 1, Access::Hidden, access)?;
                 Ok(Fault::Noted)
             }
         }
     }
 
+    /// Adds the pages written to, ascending; a write from now on is told of by the next call.
+    pub(super) fn take_written(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
+        let mut here = Vec::new();
+        self.take_faulted(&mut here)?;
+        if !self.detector.traps() {
+            self.ask(&mut here)?;
+        }
+        if self.balance.is_over(self.detector.traps(), here.len(), self.access.len()) {
+            self.change_way(&mut here)?;
+        }
+        here.sort_unstable();
+        here.dedup();
+        written.append(&mut here);
+        Ok(())
+    }
+
+    /// Lets writes be traps where the kernel was asked for them, or the other way round.
+    fn change_way(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
+        let watched = self.watched();
+        if self.detector.traps() {
+            self.detector.end_traps(&watched)?;
+            return Ok(());
+        }
+        match self.detector.begin_traps(&watched) {
+            // What was written before the first trap and not told of.
+            Ok(()) => self.ask(written),
+            // Too many mappings.
+            Err(Errno::NOMEM) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
     /// Adds the pages written to, of which the kernel knows.
-    pub(super) fn ask(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
-        let asked = self.asked.take().unwrap_or_else(|| self.watched_runs());
-        for run in &asked {
-            let found = self.detector.take_written(run.clone())?;
-            written.extend(found.into_iter().map(|place| self.page(place)));
+    fn ask(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
+        let asked = self.asked.take().unwrap_or_else(|| self.spans());
+        for span in &asked {
+            if !span.has_gaps {
+                self.take_noted(span.pages.clone(), written)?;
+                continue;
+            }
+            // What lies in a gap must not be watched: the kernel says first where to look closer, which is mostly nowhere.
+            let mut found = self.detector.written(span.pages.clone(), Then::Leave)?;
+            found.retain(|place| self.access[*place] == Access::Watched);
+            for run in found.chunk_by(|one, next| one + 1 == *next) {
+                self.take_noted(run[0]..run[0] + run.len(), written)?;
+            }
         }
         self.asked = Some(asked);
         Ok(())
     }
 
+    fn take_noted(&mut self, watched: Range<usize>, found: &mut Vec<PageId>) -> Result<(), Errno> {
+        let written = self.detector.written(watched, Then::WatchAnew)?;
+        found.extend(written.into_iter().map(|place| self.page(place)));
+        Ok(())
+    }
+
     /// Adds the pages whose write was a fault, which are watched again.
-    pub(super) fn take_faulted(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
+    fn take_faulted(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
         let mut faulted = core::mem::take(&mut self.faulted);
         // A page that was hidden or shown meanwhile has nothing to tell.
         faulted.retain(|&place| self.access[place] == Access::Written);
@@ -124,7 +201,8 @@ impl Watched {
         Ok(())
     }
 
-    fn watched_runs(&self) -> Vec<Range<usize>> {
+    /// Runs of watched pages.
+    fn watched(&self) -> Vec<Range<usize>> {
         let mut start = 0;
         let runs = self.access.chunk_by(|one, next| one == next).map(|run| {
             let pages = start..start + run.len();
@@ -132,5 +210,16 @@ impl Watched {
             (run[0], pages)
         });
         runs.filter(|(access, _)| *access == Access::Watched).map(|(_, pages)| pages).collect()
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        for pages in self.watched() {
+            match spans.last_mut().filter(|span| pages.start - span.pages.end <= GAP_MAX) {
+                Some(span) => (span.pages.end, span.has_gaps) = (pages.end, true),
+                None => spans.push(Span { pages, has_gaps: false }),
+            }
+        }
+        spans
     }
 }

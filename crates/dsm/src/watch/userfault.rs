@@ -1,7 +1,8 @@
 //! Rights in the page table, by userfaultfd: a hidden page is not in it, a watched one is write-protected.
 //!
 //! What a write to a watched page does was chosen in the beginning: it is a `SIGBUS`, or the kernel takes the protection away and says
-//! nothing until it is asked which pages have none.
+//! nothing until it is asked which pages have none. Where that is asked too often, `mprotect` makes it a `SIGSEGV` instead for a while; what the page
+//! table says of written pages is out of date until it is asked again.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use kyocho_sys::pagemap::PageMap;
 use kyocho_sys::two_views::{Protection, TwoViews};
 use kyocho_sys::userfault::{Admission, Userfault, Writes};
 
-use super::{Access, Detector, Pages};
+use super::{Access, Detector, Pages, Then};
 use crate::address::PageId;
 
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(super) struct Faults {
     faults: Arc<Userfault>,
     /// Where the kernel is asked for written pages.
     map: Option<Arc<PageMap>>,
+    /// Nobody asks now.
+    traps: bool,
 }
 
 impl Faults {
@@ -41,7 +44,12 @@ impl Faults {
     fn new(views: Arc<TwoViews>, writes: Writes, map: Option<Arc<PageMap>>) -> Result<Self, Errno> {
         let faults = Arc::new(Userfault::of(views.program(), views.bytes(), writes)?);
         views.protect(0, views.bytes(), Protection::ReadWrite)?;
-        Ok(Self { views, faults, map })
+        Ok(Self { views, faults, traps: map.is_none(), map })
+    }
+
+    /// Gives pages rights that hold whatever the page table says.
+    fn protect(&self, pages: &Range<usize>, rights: Protection) -> Result<(), Errno> {
+        self.views.protect(pages.start * PAGE_BYTES, pages.len() * PAGE_BYTES, rights)
     }
 
     fn address(&self, page: usize) -> usize {
@@ -53,7 +61,8 @@ impl Detector for Faults {
     fn beside(&self, views: Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno> {
         self.faults.take_over(views.program(), views.bytes())?;
         views.protect(0, views.bytes(), Protection::ReadWrite)?;
-        Ok(Box::new(Self { views, faults: self.faults.clone(), map: self.map.clone() }))
+        let (faults, map) = (self.faults.clone(), self.map.clone());
+        Ok(Box::new(Self { views, faults, traps: map.is_none(), map }))
     }
 
     fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno> {
@@ -63,6 +72,17 @@ impl Detector for Faults {
             Access::Watched => Admission::WriteProtected,
             Access::Written | Access::Open => Admission::ReadWrite,
         };
+        if self.traps && self.map.is_some() {
+            let rights =
+                if to == Access::Watched { Protection::Read } else { Protection::ReadWrite };
+            self.protect(&pages, rights)?;
+            if matches!(
+                (from, to),
+                (Access::Watched, Access::Written) | (Access::Written, Access::Watched)
+            ) {
+                return Ok(());
+            }
+        }
         if from == Access::Hidden {
             Pages::of(&self.views, PageId(0)).make_exist(pages);
             return self.faults.admit(start, bytes, admission);
@@ -71,15 +91,50 @@ impl Detector for Faults {
         self.faults.write_protect(start, bytes, admission)
     }
 
-    fn take_written(&mut self, watched: Range<usize>) -> Result<Vec<usize>, Errno> {
+    fn traps(&self) -> bool {
+        self.traps
+    }
+
+    fn begin_traps(&mut self, watched: &[Range<usize>]) -> Result<(), Errno> {
+        if self.traps {
+            return Ok(());
+        }
+        for pages in watched {
+            if let Err(errno) = self.protect(pages, Protection::Read) {
+                self.views.protect(0, self.views.bytes(), Protection::ReadWrite)?;
+                return Err(errno);
+            }
+        }
+        self.traps = true;
+        Ok(())
+    }
+
+    fn end_traps(&mut self, watched: &[Range<usize>]) -> Result<bool, Errno> {
+        if self.map.is_none() || !self.traps {
+            return Ok(false);
+        }
+        for pages in watched {
+            let (start, bytes) = (self.address(pages.start), pages.len() * PAGE_BYTES);
+            self.faults.write_protect(start, bytes, Admission::WriteProtected)?;
+        }
+        self.traps = false;
+        self.views.protect(0, self.views.bytes(), Protection::ReadWrite)?;
+        Ok(true)
+    }
+
+    fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno> {
         let Some(map) = &self.map else { return Ok(Vec::new()) };
-        let (start, bytes) = (self.address(watched.start), watched.len() * PAGE_BYTES);
+        let (start, bytes) = (self.address(pages.start), pages.len() * PAGE_BYTES);
         let base = self.views.program();
-        let mut pages = Vec::new();
-        map.take_written(start, bytes, |run, length| {
+        let mut written = Vec::new();
+        let visit = |run, length| {
             let first = (run - base) / PAGE_BYTES;
-            pages.extend(first..first + length / PAGE_BYTES);
-        })?;
-        Ok(pages)
+            written.extend(first..first + length / PAGE_BYTES);
+        };
+        match then {
+            Then::Leave => map.look_for_written(start, bytes, visit),
+            Then::WatchAnew => map.take_written(start, bytes, visit),
+        }?;
+        Ok(written)
     }
 }

@@ -32,8 +32,16 @@ fn written_pages_are_told_without_a_signal() {
         // SAFETY: as above.
         unsafe { word(base + page * PAGE_BYTES + 8).write(1) };
     }
-    map.take_written(base, views.bytes(), |start, bytes| written.push((start, bytes))).unwrap();
     let expected = [(base, PAGE_BYTES), (base + 2 * PAGE_BYTES, 2 * PAGE_BYTES)];
+    for _ in 0..2 {
+        // Looking changes nothing.
+        written.clear();
+        map.look_for_written(base, views.bytes(), |start, bytes| written.push((start, bytes)))
+            .unwrap();
+        assert_eq!(written, expected);
+    }
+    written.clear();
+    map.take_written(base, views.bytes(), |start, bytes| written.push((start, bytes))).unwrap();
     assert_eq!(written, expected);
     // What was told is clean again, and written again it is told again.
     written.clear();

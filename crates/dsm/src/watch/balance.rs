@@ -1,0 +1,75 @@
+//! Whether to ask the kernel for written pages, or to let writes be traps: by what the last intervals cost.
+//!
+//! A question costs some 1.5 µs, whatever the answer, and a little for each page it is about; a write that is a trap, and watching its page again, about
+//! twice that. A program that takes a lock for each few words ends thousands of intervals in which no watched page was written; one that writes to all of
+//! its pages between two barriers would have as many traps. What the other way would have saved is added up, and pays for a change: so a
+//! program is never far behind the better way, whichever that is, and however often it turns to another.
+
+/// What may have been lost before the way is changed, in questions.
+const LOST_MAX: usize = 256;
+/// A write that is a trap, in questions.
+const TRAP: usize = 2;
+/// A question about so many pages costs another one.
+const PAGES: usize = 256;
+
+/// What one way has lost against the other since it was taken.
+#[derive(Debug, Default)]
+pub(super) struct Balance {
+    lost: usize,
+}
+
+impl Balance {
+    /// An interval has ended, in which so many of `pages` were written; whether the other way is to be taken.
+    pub(super) fn is_over(&mut self, traps: bool, written: usize, pages: usize) -> bool {
+        let (asking, trapping) = (1 + pages / PAGES, TRAP * written);
+        let (paid, saved) = if traps { (trapping, asking) } else { (asking, trapping) };
+        self.lost = (self.lost + paid).saturating_sub(saved);
+        let over = self.lost > LOST_MAX;
+        if over {
+            self.lost = 0;
+        }
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Balance, LOST_MAX, PAGES, TRAP};
+
+    /// How many intervals like this one pass before the way is changed, of 10,000.
+    fn intervals(
+        balance: &mut Balance,
+        traps: bool,
+        written: usize,
+        pages: usize,
+    ) -> Option<usize> {
+        (1..=10_000).find(|_| balance.is_over(traps, written, pages))
+    }
+
+    #[test]
+    fn who_asks_in_vain_for_long_stops() {
+        let mut balance = Balance::default();
+        assert_eq!(intervals(&mut balance, false, 0, PAGES - 1), Some(LOST_MAX + 1));
+        assert_eq!(
+            intervals(&mut balance, false, 0, PAGES),
+            Some(LOST_MAX / 2 + 1),
+            "twice as dear"
+        );
+        assert_eq!(intervals(&mut balance, false, 1, 1), None, "a trap would cost more");
+    }
+
+    #[test]
+    fn who_has_many_traps_asks_again() {
+        let mut balance = Balance::default();
+        assert_eq!(intervals(&mut balance, true, 0, 1), None);
+        assert_eq!(intervals(&mut balance, true, LOST_MAX, 1), Some(1));
+        assert_eq!(intervals(&mut balance, true, 1, 1), Some(LOST_MAX / (TRAP - 1) + 1));
+    }
+
+    #[test]
+    fn what_was_saved_long_ago_is_not_counted() {
+        let mut balance = Balance::default();
+        (0..10_000).for_each(|_| assert!(!balance.is_over(false, 9, 1)));
+        assert_eq!(intervals(&mut balance, false, 0, 1), Some(LOST_MAX + 1));
+    }
+}
