@@ -7,6 +7,7 @@
 //! Bounds: a file buffer holds `BUFFER_BYTES` and one item; a memory port at most what the heap
 //! may hold. A closed or broken pipe is an error of the call that met it: no signal, no panic.
 
+mod both;
 mod decode;
 mod feed;
 mod input;
@@ -17,6 +18,7 @@ mod tests;
 mod tls;
 mod turn;
 
+pub(crate) use both::twice;
 pub use feed::{FEED_BYTES_MAX, Feed};
 pub(crate) use input::{Characters, Input};
 pub(crate) use output::{Flush, Output};
@@ -28,6 +30,7 @@ pub(crate) use turn::Held as Locked;
 use crate::account::{Countable, Held};
 use crate::heap::{ForeignObject, Mutator};
 use crate::raise::{Cause, Raise};
+use both::Both;
 use core::fmt;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -61,6 +64,14 @@ struct Body {
 enum End {
     Input(Turn<Input>),
     Output(Turn<Output>),
+    Both(Both),
+}
+
+/// A direction of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Input,
+    Output,
 }
 
 impl Port {
@@ -84,6 +95,13 @@ impl Port {
         port
     }
 
+    /// A port that reads and writes; both ends are over one open file.
+    pub(crate) fn of_both(name: String, content: Content, input: Input, output: Output) -> Self {
+        let port = Self(Arc::new(Body { name, content, end: End::Both(Both::new(input, output)) }));
+        standard::register(&port);
+        port
+    }
+
     /// The file's path, or what else it is.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -99,29 +117,55 @@ impl Port {
     /// Whether it can be read from.
     #[must_use]
     pub fn is_input(&self) -> bool {
-        matches!(self.0.end, End::Input(_))
+        self.input_end().is_some()
+    }
+
+    /// Whether it can be written to.
+    #[must_use]
+    pub fn is_output(&self) -> bool {
+        self.output_end().is_some()
+    }
+
+    /// Whether it has this end.
+    pub(crate) fn has(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Input => self.is_input(),
+            Direction::Output => self.is_output(),
+        }
+    }
+
+    fn input_end(&self) -> Option<&Turn<Input>> {
+        match &self.0.end {
+            End::Input(input) | End::Both(Both { input, .. }) => Some(input),
+            End::Output(_) => None,
+        }
+    }
+
+    fn output_end(&self) -> Option<&Turn<Output>> {
+        match &self.0.end {
+            End::Output(output) | End::Both(Both { output, .. }) => Some(output),
+            End::Input(_) => None,
+        }
     }
 
     /// Writes a line for the user, without a Lisp thread; what somebody else is writing goes first. Nobody can be told
     /// where it does not arrive.
     pub(crate) fn tell(&self, line: &str) {
-        if let End::Output(output) = &self.0.end {
-            let _ = output.lock().tell(line);
-        }
+        let _ = self.output_end().map(|output| output.lock().tell(line));
     }
 
     /// Passes on what is buffered, without a Lisp thread; the user who does not take it has himself to blame.
     pub(crate) fn flush_outside(&self) {
-        if let End::Output(output) = &self.0.end {
-            let _ = output.lock().flush(|| false);
-        }
+        let _ = self.output_end().map(|output| output.lock().flush(|| false));
     }
 
     /// Closes without a word: the session is over. Who waits for its user to read is told that there is none.
     pub(crate) fn abandon(&self) {
-        match &self.0.end {
-            End::Input(input) => input.lock().close(),
-            End::Output(output) => output.lock().let_go(),
+        if let Some(output) = self.output_end() {
+            output.lock().let_go();
+        }
+        if let Some(input) = self.input_end() {
+            input.lock().close();
         }
     }
 
@@ -130,56 +174,87 @@ impl Port {
     /// # Errors
     /// The process has no more descriptors; as [`is_open`](Self::is_open).
     pub(crate) fn file(&self, m: &Mutator) -> Result<Option<OwnedFd>, Raise> {
-        let own = match &self.0.end {
-            End::Input(input) => lock(m, input)?.file().map(|file| file.try_clone_to_owned()),
-            End::Output(output) => lock(m, output)?.file().map(|file| file.try_clone_to_owned()),
-        };
+        let mut own = None;
+        if let Some(input) = self.input_end() {
+            own = lock(m, input)?.file().map(|file| file.try_clone_to_owned());
+        }
+        if own.is_none()
+            && let Some(output) = self.output_end()
+        {
+            own = lock(m, output)?.file().map(|file| file.try_clone_to_owned());
+        }
         own.transpose().map_err(|error| self.refused("file", &error))
     }
 
-    /// Whether it was not closed yet.
+    /// Whether it has this end, and that one was not closed yet.
     ///
     /// # Errors
     /// The thread, which waits for who has the port, is wanted for something else: to be asked again.
-    pub(crate) fn is_open(&self, m: &Mutator) -> Result<bool, Raise> {
-        match &self.0.end {
-            End::Input(input) => lock(m, input).map(|input| input.is_open()),
-            End::Output(output) => lock(m, output).map(|output| output.is_open()),
-        }
+    pub(crate) fn is_open(&self, m: &Mutator, direction: Direction) -> Result<bool, Raise> {
+        let open = match direction {
+            Direction::Input => {
+                self.input_end().map(|input| lock(m, input).map(|input| input.is_open()))
+            }
+            Direction::Output => {
+                self.output_end().map(|output| lock(m, output).map(|output| output.is_open()))
+            }
+        };
+        open.unwrap_or(Ok(false))
     }
 
-    /// The reading end, locked; none where it has none.
+    /// The reading end, locked; none where it has none. What was written before is passed on where both ends have one place.
     ///
     /// # Errors
-    /// As [`is_open`](Self::is_open).
+    /// As [`is_open`](Self::is_open); the host refuses what was written.
     pub(crate) fn input(&self, m: &Mutator) -> Result<Option<Locked<'_, Input>>, Raise> {
         match &self.0.end {
             End::Input(input) => lock(m, input).map(Some),
             End::Output(_) => Ok(None),
+            End::Both(both) => both.input(m, self).map(Some),
         }
     }
 
-    /// The writing end, locked; none where it has none.
+    /// The writing end, locked; none where it has none. What was read ahead is given back where both ends have one place.
     ///
     /// # Errors
-    /// As [`is_open`](Self::is_open).
+    /// As [`is_open`](Self::is_open); the host refuses.
     pub(crate) fn output(&self, m: &Mutator) -> Result<Option<Locked<'_, Output>>, Raise> {
         match &self.0.end {
             End::Input(_) => Ok(None),
             End::Output(output) => lock(m, output).map(Some),
+            End::Both(both) => both.output(m, self).map(Some),
+        }
+    }
+
+    /// Closes the reading end, if it has one.
+    ///
+    /// # Errors
+    /// As [`is_open`](Self::is_open).
+    pub(crate) fn close_input(&self, m: &Mutator) -> Result<(), Raise> {
+        match &self.0.end {
+            End::Input(input) => lock(m, input)?.close(),
+            End::Output(_) => {}
+            End::Both(both) => both.close_input(m, self)?,
+        }
+        Ok(())
+    }
+
+    /// Passes on what is buffered, and closes the writing end, if it has one.
+    ///
+    /// # Errors
+    /// As [`is_open`](Self::is_open). Those of the host are the result's: the end is closed then, unless the thread is wanted for something else.
+    pub(crate) fn close_output(&self, m: &Mutator) -> Result<io::Result<()>, Raise> {
+        match self.output_end() {
+            Some(output) => Ok(lock(m, output)?.close(m)),
+            None => Ok(Ok(())),
         }
     }
 
     /// Writes the buffer out, without a Lisp thread: at the end of the process.
     fn flush_at_exit(&self) -> io::Result<()> {
-        match &self.0.end {
-            End::Input(_) => Ok(()),
-            End::Output(output) => match output.try_lock() {
-                Some(mut output) => output.flush(|| false),
-                // Someone is writing to a host that does not take it; waiting would hang the exit.
-                None => Ok(()),
-            },
-        }
+        // Where someone is writing to a host that does not take it, waiting would hang the exit.
+        let output = self.output_end().and_then(Turn::try_lock);
+        output.map_or(Ok(()), |mut output| output.flush(|| false))
     }
 
     /// The complaint that the host refused something on this port.
@@ -194,7 +269,11 @@ impl Port {
 
 impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let direction = if self.is_input() { "input" } else { "output" };
+        let direction = match self.0.end {
+            End::Input(_) => "input",
+            End::Output(_) => "output",
+            End::Both(_) => "input/output",
+        };
         let content = match self.0.content {
             Content::Textual => "textual",
             Content::Binary => "binary",
@@ -206,11 +285,11 @@ impl fmt::Display for Port {
 impl ForeignObject for Port {
     fn held_bytes(&self) -> usize {
         // Who holds the lock may wait for the host, and its buffer is then no larger than a file's.
-        let buffer = match &self.0.end {
-            End::Input(input) => input.try_lock().map(|input| input.held_bytes()),
-            End::Output(output) => output.try_lock().map(|output| output.held_bytes()),
-        };
-        size_of::<Body>() + buffer.unwrap_or(BUFFER_BYTES)
+        let input = self.input_end().map(|input| input.try_lock().map(|input| input.held_bytes()));
+        let output =
+            self.output_end().map(|output| output.try_lock().map(|output| output.held_bytes()));
+        let buffers = [input, output].into_iter().flatten();
+        size_of::<Body>() + buffers.map(|bytes| bytes.unwrap_or(BUFFER_BYTES)).sum::<usize>()
     }
 }
 

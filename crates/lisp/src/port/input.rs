@@ -8,6 +8,7 @@ use crate::syntax::reader;
 use crate::syntax::source;
 use kyocho_sys::descriptor;
 use kyocho_sys::error::Errno;
+use rustix::fs::{SeekFrom, seek};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -140,6 +141,21 @@ impl Input {
             (self.line, self.column) = place;
         }
         result
+    }
+
+    /// Takes the file's place back to where the program is: before what was read ahead of it.
+    pub(super) fn give_back(&mut self) -> io::Result<()> {
+        let ahead = self.buffered().len() as i64;
+        if ahead > 0
+            && let Some(file) = self.file()
+        {
+            seek(file, SeekFrom::Current(-ahead))?;
+        }
+        self.before += self.next as u64;
+        self.buffer.clear();
+        self.next = 0;
+        self.at_end = false;
+        Ok(())
     }
 
     /// Reads more behind what is buffered; `false` at the end. Waits for the host.

@@ -1,7 +1,7 @@
 //! The process's own ports, the current ports of a thread, and what to flush at the end.
 
 use super::output::Flush;
-use super::{Content, End, Input, Output, Port};
+use super::{Content, Input, Output, Port};
 use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::value::Value;
@@ -99,7 +99,7 @@ pub(super) fn register(port: &Port) {
 /// # Errors
 /// The host refuses.
 pub fn end_line() -> io::Result<()> {
-    let End::Output(output) = &port(Role::Output).0.end else { return Ok(()) };
+    let Some(output) = port(Role::Output).output_end() else { return Ok(()) };
     if !io::stdout().is_terminal() {
         return Ok(());
     }

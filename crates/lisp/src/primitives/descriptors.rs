@@ -3,12 +3,12 @@
 use super::Primitive;
 use super::call::Call;
 use super::files::{file_of_port, mode};
-use super::ports::{open_by, port_at, store};
+use super::ports::{Opened, open_by, port_at, store};
 use crate::account::Held;
 use crate::heap::Mutator;
 use crate::machine::condition::errno_of;
 use crate::port::{
-    Content, Flush, Input, Output, Port, count, file_error, permit, permit_process, waiting,
+    Content, Flush, Input, Output, Port, count, file_error, permit, permit_process, twice, waiting,
 };
 use crate::raise::Result;
 use crate::symbol::Symbol;
@@ -51,18 +51,29 @@ const FLAGS_MAX: i64 = 31;
 #[derive(Clone, Copy)]
 struct PortType {
     content: Content,
-    is_input: bool,
+    way: Way,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Input,
+    Output,
+    Both,
 }
 
 fn port_type(call: Call<'_>, i: usize) -> Result<PortType> {
-    let (content, is_input) = match call.symbol(i)?.name() {
-        "binary-input" => (Content::Binary, true),
-        "textual-input" => (Content::Textual, true),
-        "binary-output" => (Content::Binary, false),
-        "textual-output" => (Content::Textual, false),
-        _ => return Err(call.outside(i, "binary or textual, input or output")),
+    let (content, way) = match call.symbol(i)?.name() {
+        "binary-input" => (Content::Binary, Way::Input),
+        "textual-input" => (Content::Textual, Way::Input),
+        "binary-output" => (Content::Binary, Way::Output),
+        "textual-output" => (Content::Textual, Way::Output),
+        "binary-input/output" => (Content::Binary, Way::Both),
+        _ => {
+            let types = "binary or textual, input or output, or binary-input/output";
+            return Err(call.outside(i, types));
+        }
     };
-    Ok(PortType { content, is_input })
+    Ok(PortType { content, way })
 }
 
 /// When an output port passes on what is written.
@@ -78,15 +89,32 @@ fn buffer_mode(call: Call<'_>, i: usize) -> Result<Flush> {
     }
 }
 
-fn port(
-    (path, file, held): (String, OwnedFd, Option<Held>),
-    port_type: PortType,
-    flush: Flush,
-) -> Port {
-    if port_type.is_input {
-        Port::of_input(path, port_type.content, Input::of_file(file).counted(held))
-    } else {
-        Port::of_output(path, port_type.content, Output::of_file(file, flush).counted(held))
+/// A port's file, and its place among its user's open ports; twice where the port reads and writes.
+type Ends = ((OwnedFd, Option<Held>), Option<(OwnedFd, Option<Held>)>);
+
+fn ends(
+    m: &Mutator,
+    call: Call<'_>,
+    path: &str,
+    (file, held): (OwnedFd, Option<Held>),
+    way: Way,
+) -> Result<Ends> {
+    let Way::Both = way else { return Ok(((file, held), None)) };
+    let second_held = count(m, call.who())?;
+    let twice = twice(file).map_err(|error| file_error(call.who(), path, &error))?;
+    Ok(((twice.0, held), Some((twice.1, second_held))))
+}
+
+fn port(path: String, ((file, held), second): Ends, port_type: PortType, flush: Flush) -> Port {
+    let input = |file, held| Input::of_file(file).counted(held);
+    let output = |file, held| Output::of_file(file, flush).counted(held);
+    match (second, port_type.way) {
+        (Some((again, held_again)), _) => {
+            let ends = (input(file, held), output(again, held_again));
+            Port::of_both(path, port_type.content, ends.0, ends.1)
+        }
+        (None, Way::Input) => Port::of_input(path, port_type.content, input(file, held)),
+        (None, _) => Port::of_output(path, port_type.content, output(file, held)),
     }
 }
 
@@ -100,7 +128,11 @@ fn open_file(m: &mut Mutator, arguments: &[Value]) -> Result {
     }
     let mut flags =
         FLAGS.iter().filter(|(bit, _)| bits & bit != 0).map(|&(_, flag)| flag).collect();
-    flags |= if port_type.is_input { OFlags::RDONLY } else { OFlags::WRONLY };
+    flags |= match port_type.way {
+        Way::Input => OFlags::RDONLY,
+        Way::Output => OFlags::WRONLY,
+        Way::Both => OFlags::RDWR,
+    };
     flags |= OFlags::CLOEXEC | OFlags::NOCTTY;
     let mode = if call.optional(3).is_some() { mode(call, 3)? } else { 0o666 };
     let flush = buffer_mode(call, 4)?;
@@ -108,7 +140,9 @@ fn open_file(m: &mut Mutator, arguments: &[Value]) -> Result {
         let opened = fs::open(name, flags, Mode::from_raw_mode(mode));
         opened.map_err(|error| Errno::new(error.raw_os_error()))
     })?;
-    Ok(opened.store(m, |path, file, held| port((path, file, held), port_type, flush)))
+    let Opened { path, file, held, place } = opened;
+    let ends = ends(m, call, &path, (file, held), port_type.way)?;
+    Ok(m.complete_outside(place, port(path, ends, port_type, flush)))
 }
 
 /// `(fd->port number type [buffering])`: over a second descriptor of what the process has under this number.
@@ -122,7 +156,8 @@ fn port_of_descriptor(m: &mut Mutator, arguments: &[Value]) -> Result {
     let held = count(m, call.who())?;
     let file = second_descriptor(number);
     let file = file.map_err(|error| file_error(call.who(), &path, &error.into()))?;
-    store(m, port((path, file, held), port_type, flush))
+    let ends = ends(m, call, &path, (file, held), port_type.way)?;
+    store(m, port(path, ends, port_type, flush))
 }
 
 /// A second descriptor of what the process has under this number, asked for as if it were another process's: so that nobody

@@ -5,7 +5,8 @@ use super::call::Call;
 use crate::account::Held;
 use crate::heap::Mutator;
 use crate::port::{
-    Content, Flush, Input, Output, Port, Role, count, file_error, parameter, permit, waiting,
+    Content, Direction, Flush, Input, Output, Port, Role, count, file_error, parameter, permit,
+    waiting,
 };
 use crate::raise::{Cause, Raise, Result};
 use crate::text::bytes;
@@ -21,15 +22,21 @@ use std::os::fd::OwnedFd;
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("port?", 1, |_, a| Ok(Value::boolean(a[0].as_foreign::<Port>().is_some()))),
     Primitive::exactly("input-port?", 1, |_, a| is(a, Port::is_input)),
-    Primitive::exactly("output-port?", 1, |_, a| is(a, |port| !port.is_input())),
+    Primitive::exactly("output-port?", 1, |_, a| is(a, Port::is_output)),
     Primitive::exactly("textual-port?", 1, |_, a| is(a, |port| port.content() == Content::Textual)),
     Primitive::exactly("binary-port?", 1, |_, a| is(a, |port| port.content() == Content::Binary)),
-    Primitive::exactly("input-port-open?", 1, |m, a| is_open(m, "input-port-open?", a, true)),
-    Primitive::exactly("output-port-open?", 1, |m, a| is_open(m, "output-port-open?", a, false)),
+    Primitive::exactly("input-port-open?", 1, |m, a| {
+        is_open(m, "input-port-open?", a, Direction::Input)
+    }),
+    Primitive::exactly("output-port-open?", 1, |m, a| {
+        is_open(m, "output-port-open?", a, Direction::Output)
+    }),
     Primitive::exactly("close-port", 1, |m, a| close(m, "close-port", a, None)),
-    Primitive::exactly("close-input-port", 1, |m, a| close(m, "close-input-port", a, Some(true))),
+    Primitive::exactly("close-input-port", 1, |m, a| {
+        close(m, "close-input-port", a, Some(Direction::Input))
+    }),
     Primitive::exactly("close-output-port", 1, |m, a| {
-        close(m, "close-output-port", a, Some(false))
+        close(m, "close-output-port", a, Some(Direction::Output))
     }),
     Primitive::exactly("%port-parameter", 2, port_parameter),
     Primitive::exactly("open-input-file", 1, |m, a| {
@@ -75,33 +82,55 @@ fn is(arguments: &[Value], test: fn(&Port) -> bool) -> Result {
     Ok(Value::boolean(arguments[0].as_foreign::<Port>().is_some_and(test)))
 }
 
-fn is_open(m: &mut Mutator, who: &'static str, arguments: &[Value], input: bool) -> Result {
-    let call = Call::new(who, arguments);
-    let expected = if input { "input port" } else { "output port" };
-    let port = port_at(call, 0, expected)?;
-    if port.is_input() != input {
-        return Err(call.wrong(0, expected));
+fn expected(direction: Option<Direction>) -> &'static str {
+    match direction {
+        None => "port",
+        Some(Direction::Input) => "input port",
+        Some(Direction::Output) => "output port",
     }
-    port.is_open(m).map(Value::boolean)
 }
 
-fn close(m: &mut Mutator, who: &'static str, arguments: &[Value], input: Option<bool>) -> Result {
+fn is_open(
+    m: &mut Mutator,
+    who: &'static str,
+    arguments: &[Value],
+    direction: Direction,
+) -> Result {
     let call = Call::new(who, arguments);
-    let expected = match input {
-        None => "port",
-        Some(true) => "input port",
-        Some(false) => "output port",
-    };
+    let expected = expected(Some(direction));
     let port = port_at(call, 0, expected)?;
-    if input.is_some_and(|input| port.is_input() != input) {
+    if !port.has(direction) {
         return Err(call.wrong(0, expected));
     }
-    if let Some(mut input) = port.input(m)? {
-        input.close();
+    port.is_open(m, direction).map(Value::boolean)
+}
+
+/// Closes one end, or all that the port has.
+fn close(
+    m: &mut Mutator,
+    who: &'static str,
+    arguments: &[Value],
+    direction: Option<Direction>,
+) -> Result {
+    let call = Call::new(who, arguments);
+    let expected = expected(direction);
+    let port = port_at(call, 0, expected)?;
+    if direction.is_some_and(|direction| !port.has(direction)) {
+        return Err(call.wrong(0, expected));
     }
-    if let Some(mut output) = port.output(m)? {
-        output.close(m).map_err(|error| port.refused(who, &error))?;
+    let mut passed_on = Ok(());
+    if direction != Some(Direction::Input) {
+        passed_on = port.close_output(m)?;
+        if let Err(error) = &passed_on
+            && error.kind() == io::ErrorKind::Interrupted
+        {
+            return Err(port.refused(who, error));
+        }
     }
+    if direction != Some(Direction::Output) {
+        port.close_input(m)?;
+    }
+    passed_on.map_err(|error| port.refused(who, &error))?;
     Ok(Value::UNSPECIFIED)
 }
 
@@ -118,7 +147,7 @@ pub(super) struct Opened {
     pub(super) file: OwnedFd,
     pub(super) held: Option<Held>,
     /// Where its port will be.
-    place: Value,
+    pub(super) place: Value,
 }
 
 impl Opened {

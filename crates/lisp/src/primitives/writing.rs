@@ -37,7 +37,7 @@ fn output_port(m: &Mutator, call: Call<'_>, i: usize, content: Content) -> Resul
         None => current(m, Role::Output),
         Some(_) => port_at(call, i, expected)?.clone(),
     };
-    if port.is_input() || port.content() != content {
+    if !port.is_output() || port.content() != content {
         return Err(match call.optional(i) {
             Some(_) => call.wrong(i, expected),
             None => Raise::error(format!("{}: needs a {expected}", call.who()), Vec::new()),
@@ -136,7 +136,7 @@ fn flush(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
         None => current(m, Role::Output),
         Some(_) => port_at(call, 0, "output port")?.clone(),
     };
-    if port.is_input() {
+    if !port.is_output() {
         return Err(call.wrong(0, "output port"));
     }
     on_output(m, call, &port, |output| output.pass_on(m))?;

@@ -1,5 +1,5 @@
-;;; SRFI 170: POSIX. Missing: ports that read and write at once (binary-input/output). A posix-error is a file error of
-;;; R7RS that has a number of the host. Times are seconds, as (current-second) counts. The environment is the session's own:
+;;; SRFI 170: POSIX. A port that reads and writes counts as two of its user's; in a file that has places it has one for both. A posix-error is a
+;;; file error of R7RS that has a number of the host. Times are seconds, as (current-second) counts. The environment is the session's own:
 ;;; what is set there is seen by the session and by the programs that it starts, not by the C library. What all users of a
 ;;; process share (its folder, umask, niceness, descriptors) only who runs it can change or take.
 
@@ -18,7 +18,7 @@
   (export
    posix-error? posix-error-name posix-error-message
    open-file fd->port binary-input textual-input binary-output textual-output
-   buffer-none buffer-block buffer-line
+   binary-input/output buffer-none buffer-block buffer-line
    open/append open/create open/exclusive open/nofollow open/truncate
    create-directory create-fifo delete-directory rename-file create-hard-link create-symlink
    read-symlink real-path truncate-file set-file-mode set-file-owner owner/unchanged
@@ -46,6 +46,7 @@
     (define textual-input 'textual-input)
     (define binary-output 'binary-output)
     (define textual-output 'textual-output)
+    (define binary-input/output 'binary-input/output)
     (define buffer-none 'none)
     (define buffer-block 'block)
     (define buffer-line 'line)
