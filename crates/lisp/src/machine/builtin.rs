@@ -23,15 +23,15 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive { name: "error", min: 1, max: None, function: error },
     exactly("error-object?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::Condition)))),
     exactly("error-object-message", 1, |m, a| message(m, a[0])),
-    exactly("error-object-irritants", 1, |_, a| irritants(a[0])),
+    exactly("error-object-irritants", 1, |m, a| irritants(m, a[0])),
     exactly("file-error?", 1, |_, a| Ok(is_of_kind(a[0], FILE_ERROR))),
     exactly("read-error?", 1, |_, a| Ok(is_of_kind(a[0], READ_ERROR))),
     exactly("abandoned-mutex-exception?", 1, |_, a| Ok(is_of_kind(a[0], ABANDONED_MUTEX))),
     exactly("join-timeout-exception?", 1, |_, a| Ok(is_of_kind(a[0], JOIN_TIMEOUT))),
     exactly("terminated-thread-exception?", 1, |_, a| Ok(is_of_kind(a[0], TERMINATED_THREAD))),
     exactly("uncaught-exception?", 1, |_, a| Ok(is_of_kind(a[0], UNCAUGHT))),
-    exactly("uncaught-exception-reason", 1, |_, a| {
-        Ok(irritants(a[0])?.car().unwrap_or(Value::FALSE))
+    exactly("uncaught-exception-reason", 1, |m, a| {
+        Ok(irritants(m, a[0])?.car().unwrap_or(Value::FALSE))
     }),
     exactly("%condition-kind", 1, |_, a| condition_field("%condition-kind", a[0], FIELD_KIND)),
     exactly("%raise-secondary", 1, secondary),
@@ -91,14 +91,20 @@ fn condition_field(who: &'static str, object: Value, field: usize) -> Result {
     Ok(object.field(field).unwrap_or(Value::FALSE))
 }
 
-/// The message; a string in any case.
+/// The message; a string in any case, an empty one where `error` was given something else.
 fn message(mutator: &mut Mutator, object: Value) -> Result {
     let message = condition_field("error-object-message", object, FIELD_MESSAGE)?;
     if message.is_kind(Kind::String) { Ok(message) } else { Ok(mutator.string("")?) }
 }
 
-fn irritants(object: Value) -> Result {
-    condition_field("error-object-irritants", object, FIELD_IRRITANTS)
+/// The irritants; before them what stands in the place of a message and is none.
+fn irritants(mutator: &mut Mutator, object: Value) -> Result {
+    let irritants = condition_field("error-object-irritants", object, FIELD_IRRITANTS)?;
+    let message = object.field(FIELD_MESSAGE).filter(|message| !message.is_kind(Kind::String));
+    Ok(match message {
+        Some(message) => mutator.cons(message, irritants)?,
+        None => irritants,
+    })
 }
 
 fn is_of_kind(object: Value, kind: &str) -> Value {

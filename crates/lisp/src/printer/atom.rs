@@ -92,8 +92,16 @@ fn opaque(out: &mut String, value: Value, kind: Kind) {
         Kind::Channel => "channel",
         Kind::Environment => "environment",
         Kind::Condition => {
-            let message = value.field(condition::FIELD_MESSAGE).and_then(text::to_rust);
-            let _ = write!(out, "#<error: {}>", message.unwrap_or_default());
+            out.push_str("#<error");
+            // What holds other objects is not looked into here.
+            let is_plain = |message: &Value| {
+                !message.is_pair() && message.kind().is_none_or(|kind| kind == Kind::String)
+            };
+            if let Some(message) = value.field(condition::FIELD_MESSAGE).filter(is_plain) {
+                out.push_str(": ");
+                print(out, message, Style::Display);
+            }
+            out.push('>');
             return;
         }
         Kind::Foreign => match value.as_foreign::<Port>() {

@@ -323,6 +323,13 @@ fn reports_name_place_cause_and_callers() {
     assert!(report.starts_with("test.scm:2:"), "{report}");
     let report = error("(display (quote 1)").to_string();
     assert!(report.starts_with("test.scm:1:"), "{report}");
+    for (raised, message) in [
+        ("(error \"said\" 1 \"two\")", "said: 1 \"two\""),
+        ("(error 5)", "5"),
+        ("(error 'f \"said\" 1)", "f: \"said\" 1"),
+    ] {
+        assert_eq!(error(raised).message(), message);
+    }
 }
 
 #[test]

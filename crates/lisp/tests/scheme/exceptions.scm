@@ -73,4 +73,10 @@
 (test '(1 2) (eval '(let-syntax ((m (syntax-rules () ((_ a) (list 1 a))))) (m 2)) (environment '(scheme base))))
 (test-error (environment '(no such library at all)))
 
+;; what stands in the place of a message and is none is not lost: it is the first irritant
+(define (parts . arguments) (guard (e ((error-object? e) (cons (error-object-message e) (error-object-irritants e)))) (apply error arguments)))
+(test '("" 5) (parts 5)) (test '("" f "said" 1) (parts 'f "said" 1)) (test '("" (a b) c) (parts '(a b) 'c)) (test '("said" 1) (parts "said" 1)) (test '("") (parts "")) (test '("" #f) (parts #f))
+(define (text-of . arguments) (guard (e (#t (let ((port (open-output-string))) (write e port) (get-output-string port)))) (apply error arguments)))
+(test '("#<error: 5>" "#<error: f>" "#<error>" "#<error: said>") (list (text-of 5) (text-of 'f "said") (text-of '(a b)) (text-of "said" 1)))
+
 (finish)
