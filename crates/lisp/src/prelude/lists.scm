@@ -288,6 +288,8 @@
 ;; Making, taking apart.
 
 (define (list-tabulate n f)
+  (if (not (exact-nonnegative-integer? n))
+      (%wrong-type 'list-tabulate 1 "exact non-negative integer" n))
   (let loop ((i (- n 1)) (result '()))
     (if (< i 0) result (loop (- i 1) (cons (f i) result)))))
 (define make-initialized-list list-tabulate)

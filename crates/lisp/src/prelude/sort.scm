@@ -54,9 +54,9 @@
 (define stable-sort sort)
 
 (define (sort! sequence less?)
-  (if (vector? sequence)
-      (begin (vector-sort! less? sequence) sequence)
-      (list-sort! less? sequence)))
+  (cond ((procedure? sequence) (sort! less? sequence))
+        ((vector? sequence) (vector-sort! less? sequence) sequence)
+        (else (list-sort! less? sequence))))
 
 (define (list-sorted? less? list)
   (or (null? list)

@@ -58,8 +58,8 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("tenth", 1, |_, a| nth("tenth", a, 9)),
     Primitive::exactly("last-pair", 1, last_pair),
     Primitive::exactly("last", 1, last),
-    Primitive::exactly("take", 2, take),
-    Primitive::exactly("list-head", 2, take),
+    Primitive::exactly("take", 2, |m, a| take(m, "take", a)),
+    Primitive::exactly("list-head", 2, |m, a| take(m, "list-head", a)),
     Primitive::exactly("drop", 2, |_, a| tail("drop", a)),
     Primitive::exactly("take-right", 2, take_right),
     Primitive::exactly("drop-right", 2, drop_right),
@@ -147,8 +147,8 @@ fn last(_: &mut Mutator, arguments: &[Value]) -> Result {
     pairs(call)?.pop().and_then(Value::car).ok_or_else(|| call.wrong(0, "pair"))
 }
 
-fn take(m: &mut Mutator, arguments: &[Value]) -> Result {
-    let call = Call::new("take", arguments);
+fn take(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
+    let call = Call::new(who, arguments);
     let count = call.count_at(1)?;
     let mut result = Builder::new();
     let mut rest = arguments[0];

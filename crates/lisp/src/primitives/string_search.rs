@@ -24,7 +24,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("%string-trim-left", 1, 1, |m, a| trim(m, a, true, false)),
     Primitive::between("%string-trim-right", 1, 1, |m, a| trim(m, a, false, true)),
     Primitive::between("string-pad-left", 2, 3, |m, a| pad(m, "string-pad-left", a)),
-    Primitive::between("string-pad", 2, 3, |m, a| pad(m, "string-pad-left", a)),
+    Primitive::between("string-pad", 2, 3, |m, a| pad(m, "string-pad", a)),
     Primitive::between("string-pad-right", 2, 3, |m, a| pad(m, "string-pad-right", a)),
     Primitive::exactly("string-replace", 4, replace),
 ];
@@ -177,7 +177,7 @@ fn pad(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let fill = if call.optional(2).is_some() { call.character(2)? } else { ' ' };
     let kept = length.min(text.length());
     let mut draft = Draft::new(m, length, text.is_wide() || fill > '\u{ff}')?;
-    let on_left = who == "string-pad-left";
+    let on_left = who != "string-pad-right";
     if !on_left {
         draft.extend_text(text, 0..kept);
     }

@@ -20,8 +20,8 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
     Primitive::at_least("symbol=?", 1, |_, a| all_same("symbol=?", a, Value::is_symbol, "symbol")),
     Primitive::at_least("symbol-append", 0, symbol_append),
-    Primitive::between("generate-symbol", 0, 1, generate_symbol),
-    Primitive::between("gensym", 0, 1, generate_symbol),
+    Primitive::between("generate-symbol", 0, 1, |_, a| generate("generate-symbol", a)),
+    Primitive::between("gensym", 0, 1, |_, a| generate("gensym", a)),
     Primitive::exactly("symbol<?", 2, |_, a| {
         let call = Call::new("symbol<?", a);
         Ok(Value::boolean(call.symbol(0)?.name() < call.symbol(1)?.name()))
@@ -29,7 +29,6 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("boolean?", 1, |_, a| Ok(Value::boolean(is_boolean(a[0])))),
     Primitive::at_least("boolean=?", 1, |_, a| all_same("boolean=?", a, is_boolean, "boolean")),
     Primitive::exactly("not", 1, |_, a| Ok(Value::boolean(!a[0].is_true()))),
-    Primitive::exactly("default-object?", 1, |_, a| Ok(Value::boolean(a[0] == Value::ABSENT))),
 ];
 
 fn is_boolean(value: Value) -> bool {
@@ -59,9 +58,9 @@ fn symbol_append(_: &mut Mutator, arguments: &[Value]) -> Result {
 }
 
 /// A symbol that equals no other, with a name that says so.
-fn generate_symbol(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn generate(who: &'static str, arguments: &[Value]) -> Result {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let call = Call::new("generate-symbol", arguments);
+    let call = Call::new(who, arguments);
     let prefix = match call.optional(0) {
         None => "g".to_owned(),
         Some(value) => match value.as_symbol() {

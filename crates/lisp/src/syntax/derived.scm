@@ -42,6 +42,7 @@
 ;; Assigns variables for the dynamic extent of a body.
 (define-syntax fluid-let
   (syntax-rules ()
+    ((_ () body ...) (let () body ...))
     ((_ ((variable value) ...) body ...)
      (%fluid-let () ((variable value) ...) body ...))))
 

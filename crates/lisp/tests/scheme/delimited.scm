@@ -23,6 +23,16 @@
 (test '(b a) (reset (cons 'b (reset (cons 'c (shift0 k1 (shift0 k2 (list 'b 'a))))))) )
 (test '(1 2) (cons 1 (reset (reset (shift0 k (shift0 k2 '(2)))))))
 (test 3 (reset (+ 1 (reset (control0 k (control0 k2 3))))))
+;; with tags of one's own: what has another tag is no prompt for it
+(define a (make-continuation-prompt-tag 'a)) (define b (make-continuation-prompt-tag 'b))
+(test '(12 5 12 5) (list (prompt-at a (+ 2 (control-at a k (k 10)))) (prompt-at a (+ 2 (control-at a k 5))) (reset-at a (+ 2 (shift-at a k (k 10)))) (reset-at a (+ 2 (shift-at a k 5)))))
+(test '(1 2 3) (prompt-at a (cons 1 (prompt-at b (cons 2 (control-at a k (k '(3)))))))) (test '(x 1 2) (cons 'x (prompt-at a (prompt-at b (control-at a k (list 1 2)))))) (test '(out 1 2 3) (prompt-at a (cons 1 (prompt-at b (cons 2 (control-at a k (cons 'out (k '(3)))))))))
+;; control leaves no prompt around its continuation, shift does; what ends in 0 takes the prompt away
+(define (turn-at tag l) (define (visit l) (if (null? l) '() (visit (control-at tag k (cons (car l) (k (cdr l))))))) (prompt-at tag (visit l)))
+(test '(4 3 2 1) (turn-at b '(1 2 3 4)))
+(test '(2 3) (list (prompt-at a (+ 1 (prompt-at a (+ 10 (control0-at a k (control0-at a j 2)))))) (prompt-at a (+ 1 (prompt-at a (+ 10 (shift0-at a k (shift0-at a j 3)))))))) (test '(3 4) (list (prompt-at a (+ 1 (prompt-at a (+ 10 (control-at a k (control-at a j 2)))))) (prompt-at a (+ 1 (prompt-at a (+ 10 (shift-at a k (shift-at a j 3))))))))
+(test '(12 112) (list (prompt-at a (+ 1 (prompt-at a (+ 10 (control0-at a k (k 1)))))) (prompt-at a (+ 1 (prompt-at a (+ 10 (shift0-at a k (+ 100 (k 1))))))))) (test '((b 2) (a 1)) (list (prompt-at a (list 'a (prompt-at b (list 'b (shift0-at a k (list 'b 2)))))) (prompt-at a (prompt-at b (list 'b (control0-at a k (list 'a 1)))))))
+(test-error (control-at a k 1)) (test-error (control0-at a k 1)) (test-error (prompt-at b (shift0-at a k 1))) (test-error (prompt-at a (control0-at a k (control0-at a j 1)))) (test-error (prompt-at 5 1))
 ;; values
 (test-values (1 2) (reset (values 1 2)))
 (test-values (2 1) (call-with-values (lambda () (reset (call-with-values (lambda () (shift k (k 1 2))) (lambda (a b) (values b a))))) values))

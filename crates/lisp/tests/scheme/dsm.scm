@@ -38,12 +38,26 @@
 (shared-broadcast! 5 0)
 (test 'raised (thread-join! waiter))
 
+; a signal wakes one, who has waited for it
+(define seats (make-shared-vector 1 0)) (define seated 0)
+(define (sit) (with-shared-lock 9 (let loop () (if (= 0 (shared-vector-ref seats 0)) (begin (shared-wait! 9 1) (loop)))) (shared-vector-set! seats 0 (- (shared-vector-ref seats 0) 1)) (set! seated (+ seated 1))))
+(define sitters (map (lambda (i) (spawn sit)) '(1 2 3)))
+(define (offer) (with-shared-lock 9 (shared-vector-set! seats 0 (+ 1 (shared-vector-ref seats 0)))) (shared-signal! 9 1))
+(define (await ready?) (if (not (ready?)) (begin (thread-sleep! 0.001) (await ready?))))
+(test '(1 2 3) (map (lambda (n) (offer) (await (lambda () (= 0 (with-shared-snapshot 9 (shared-vector-ref seats 0))))) (with-shared-lock 9 seated)) '(1 2 3))) (for-each thread-join! sitters)
+(test-error (shared-signal! 100000 0)) (test-error (shared-signal! 9 'a)) (test-error (shared-signal! 'a 0))
+
 (shared-lock! 4)
 (test #f (thread-join! (spawn (lambda () (shared-lock-try! 4)))))
 (shared-unlock! 4)
 (test #t (shared-lock-try! 4))
 (shared-unlock! 4)
 (test 9 (with-shared-snapshot 4 (shared-vector-ref v 0)))
+; a snapshot waits for who writes, and is given back like a lock
+(shared-lock! 4)
+(define reader (spawn (lambda () (shared-snapshot! 4) (let ((seen (shared-vector-ref v 0))) (shared-unlock! 4) seen))))
+(shared-vector-set! v 0 10) (shared-unlock! 4)
+(test 10 (thread-join! reader)) (test #t (shared-lock-try! 4)) (shared-unlock! 4) (test-error (shared-snapshot! 100000)) (test-error (shared-snapshot! 'a))
 
 ;; a lock is given back however its section is left
 (test 'out (call/cc (lambda (k) (with-shared-lock 6 (k 'out)))))
@@ -65,6 +79,11 @@
 (shared-unlock! 7)
 (test #t (shared-lock-try! 7)) (test #t (shared-lock-try! 8))
 (shared-unlock! 7) (shared-unlock! 8)
+
+;; managers move to a node that is there; sizes are said before all else; counts are there by name
+(test '(moved moved 9.5) (let* ((lock (begin (shared-move-lock! 3 0) 'moved)) (pages (begin (shared-vector-move! v 0 7 0) 'moved))) (shared-barrier) (with-shared-lock 3 (shared-vector-set! v 0 9.5)) (list lock pages (shared-vector-ref v 0))))
+(test-error (shared-move-lock! 3 1)) (test-error (shared-move-lock! 100000 0)) (test-error (shared-move-lock! 'a 0)) (test-error (shared-vector-move! v 0 8 0)) (test-error (shared-vector-move! v 2 1 0)) (test-error (shared-vector-move! v 0 1 1)) (test-error (shared-vector-move! (vector 1) 0 1 0)) (test-error (shared-join! 1000000 100)) (test-error (shared-join! 'a 1))
+(test #t (let ((before (shared-statistics))) (and (pair? before) (let loop ((rows before)) (or (null? rows) (and (symbol? (caar rows)) (exact-integer? (cdar rows)) (>= (cdar rows) 0) (loop (cdr rows)))))))) (define (counted name) (cdr (assq name (shared-statistics)))) (test '(0 1 1) (let* ((locks (counted 'locks)) (barriers (counted 'barriers))) (with-shared-lock 3 #t) (shared-barrier) (list (counted 'messages-sent) (- (counted 'locks) locks) (- (counted 'barriers) barriers))))
 
 ;; vectors in a region far away
 ; regions stay until their process ends, which may have run this program before

@@ -43,5 +43,9 @@
 (test "{\"a\":{},\"b\":[null,false]}" (json->string '((a . ()) (b . #(null #f)))))
 (test '(#t #f) (list (json-null? 'null) (json-null? '())))
 (test "a member of an object is (symbol . value): 1" (guard (e ((json-error? e) (json-error-reason e))) (json->string '(1))))
+;; to a port, or to the one that is there; nested no deeper than one says
+(test "[1,\"a\"]{\"b\":null}" (let ((port (open-output-string))) (json-write '#(1 "a") port) (json-write '((b . null)) port) (get-output-string port))) (test "true" (let ((port (open-output-string))) (parameterize ((current-output-port port)) (json-write #t)) (get-output-string port))) (test-error (json-write 'symbol (open-output-string))) (test-error (json-write 1 5)) (test-error (json-write 1 (open-input-string "")))
+(test '(1000 (#(#(1)) "nested deeper than 1 levels")) (list (json-nesting-max) (parameterize ((json-nesting-max 1)) (list (parameterize ((json-nesting-max 2)) (string->json "[[1]]")) (guard (e ((json-error? e) (json-error-reason e))) (string->json "[[1]]"))))))
+(test '(#t deep) (let ((text (lambda (n) (string-append (make-string n #\[) (make-string n #\]))))) (list (vector? (string->json (text 1000))) (guard (e ((json-error? e) 'deep)) (string->json (text 1001))))))
 
 (finish)

@@ -28,5 +28,6 @@
 (test-values (1 3) (string-parse-final-start+end 'me "abcd" '(1 3))) (test-values ('(x) 1 3) (string-parse-start+end 'me "abcd" '(1 3 x))) (test-error (string-parse-final-start+end 'me "abcd" '(1 3 x))) (test-error (check-substring-spec 'me "abc" 2 1)) (test #t (substring-spec-ok? "abc" 1 2)) (test 2 (let-string-start+end (start end) 'me "abcd" '(1 3) (- end start)))
 (test '#(-1 0 0 -1 0) (make-kmp-restart-vector "abdabx" char=? 0 5)) 
 (test -2 (string-kmp-partial-search "abc" (make-kmp-restart-vector "abc") "xxab" 0)) (test 1 (string-kmp-partial-search "abc" (make-kmp-restart-vector "abc") "cx" 2)) (test 3 (kmp-step "abab" (make-kmp-restart-vector "abab") #\a 2 char=? 0))
+(test '("aabb" "" "a") (map string-concatenate/shared '(("a" "ab" "b") () ("a")))) (test-error (string-concatenate/shared '("a" b))) (test-error (string-concatenate/shared "ab"))
 
 (finish)

@@ -32,5 +32,12 @@
 (test '(#t #f) (list (char-set-contains? char-set:title-case #\x1c5) (char-set-contains? char-set:title-case #\A))) (test '(#t #f #t) (list (char-set-contains? char-set:lower-case #\ß) (char-set-contains? char-set:lower-case #\A) (char-set-contains? char-set:upper-case #\Ä)))
 (test '(#t #t #f) (map (lambda (c) (char-set-contains? char-set:whitespace c)) '(#\space #\newline #\a))) (test '(#t #f #t) (map (lambda (c) (char-set-contains? char-set:blank c)) '(#\space #\newline #\tab))) (test #t (char-set-contains? char-set:iso-control #\null)) (test #f (char-set-contains? char-set:graphic #\space)) (test #t (char-set-contains? char-set:printing #\space))
 (test #t (char-set<= char-set:lower-case char-set:letter char-set:graphic char-set:printing))
+;; what may use its first set up gives what the pure one gives, and nobody else's set changes
+(define (base) (string->char-set "abc"))
+(test '("abcd" "ac" "bc" "abcx" "abxy" "abx" "ABCx") (map char-set->string (list (char-set-adjoin! (base) #\d #\a) (char-set-delete! (base) #\b #\z) (char-set-intersection! (base) (string->char-set "bcd")) (string->char-set! "cab" (char-set #\x)) (list->char-set! '(#\a #\b) (char-set #\x #\y)) (char-set-filter! char-lower-case? (string->char-set "abAB") (char-set #\x)) (ucs-range->char-set! 65 68 #f (char-set #\x)))))
+(test '("abcd" "ac" "ad" "abcd") (map char-set->string (list (char-set-union! (base) (char-set #\d) (char-set #\a)) (char-set-difference! (base) (char-set #\b) (char-set #\x)) (char-set-xor! (base) (string->char-set "bcd")) (char-set-union! (char-set-union! (base) (char-set)) (char-set #\d)))))
+(test-values ("ad" "bc") (let-values (((d i) (char-set-diff+intersection! (string->char-set "abcd") (string->char-set "bx") (string->char-set "c")))) (values (char-set->string d) (char-set->string i))))
+(test "abc" (let ((kept (base))) (char-set-adjoin! (char-set-copy kept) #\z) (char-set-union! (char-set-copy kept) vowels) (char-set->string kept))) (test '(0 #t) (list (char-set-size (char-set-union!)) (char-set= char-set:full (char-set-intersection!))))
+(test-error (char-set-adjoin! "abc" #\a)) (test-error (char-set-delete! (base) 5)) (test-error (list->char-set! '(5) (base))) (test-error (string->char-set! 'abc (base))) (test-error (ucs-range->char-set! 5 4 #f (base))) (test-error (char-set-filter! 5 (base) (base)))
 
 (finish)

@@ -7,6 +7,7 @@
 (test '(3 "out\nerr\n") (shown (lambda () (run "sh" "-c" "echo out; echo err >&2; exit 3"))))
 (test '(143 "") (shown (lambda () (run "sh" "-c" "kill -TERM $$"))))
 (test "no end" (run/string "printf" "no end"))
+(test '(("a" "b c" "") () ("last")) (list (run/lines "printf" "%s\n" "a" "b c" "") (run/lines "true") (run/lines "printf" "last"))) (test-error (run/lines "false")) (test-error (run/lines))
 (test '("1" "2" "3") (pipeline/lines '("printf" "3\n1\n2\n") '("sort") '("cat")))
 (test '(0 "2\n") (shown (lambda () (pipeline '("printf" "a\nb\n") '("grep" "-c" "")))))
 (test '(0 "") (shown (lambda () (pipeline '("false") '("true")))))

@@ -48,15 +48,18 @@
     (define (shown c) (if (eof-object? c) "the end" c))
 
     (define (read-value port depth)
-      (if (> depth (json-nesting-max)) (fail "nested deeper than " (json-nesting-max) " levels"))
       (skip-white port)
       (let ((c (peek-char port)))
         (cond ((eof-object? c) (if (= depth 0) c (fail "a value expected, got the end")))
-              ((char=? c #\{) (read-char port) (read-object port (+ depth 1)))
-              ((char=? c #\[) (read-char port) (read-array port (+ depth 1)))
+              ((char=? c #\{) (read-char port) (read-object port (deeper depth)))
+              ((char=? c #\[) (read-char port) (read-array port (deeper depth)))
               ((char=? c #\") (read-char port) (read-text port))
               ((or (char=? c #\-) (digit? c)) (read-number port))
               (else (read-word port)))))
+
+    (define (deeper depth)
+      (if (>= depth (json-nesting-max)) (fail "nested deeper than " (json-nesting-max) " levels"))
+      (+ depth 1))
 
     ;; Calls read-one for each part up to `close`, with commas between.
     (define (read-parts port close read-one)
