@@ -10,7 +10,7 @@
 //! small: then they stand throughout. Several may mark, one on each virtual processor (`marker/sharing.rs`). Allocation itself never collects.
 //!
 //! **Invariant:** outside `word`, no code turns an address into a pointer.
-//! **Invariant:** who takes a value out of a place that the marker looks at, in the heap or in a foreign object, calls
+//! **Invariant:** who takes a value out of a place that the marker looks at, in the heap, in a foreign object or in a top-level location, calls
 //! `barrier::overwrite` before. Roots, a thread's stack among them, are noted at a cycle's beginning, and need none.
 //! **Invariant:** who takes a value out of an ephemeron, or makes one, calls `barrier::keep`: the collector may be about to find it garbage.
 //! **Invariant:** only the owner of a `Cells`, or who it waits for, touches its runs; the collector

@@ -23,13 +23,13 @@ pub(crate) mod trace;
 
 use crate::heap::{Heap, Marker, Mutator};
 use crate::raise::Raise;
-use crate::syntax::core_form::Global;
+use crate::syntax::location::Location;
 use crate::system::statistics::Counted;
 use crate::thread::ThreadContext;
 use crate::thread::wait::Wait;
 use crate::value::Value;
 use access::{Frame, Pc, Poll};
-use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+use kyocho_sys::prim::atomic::AtomicU32;
 use stack::Stack;
 use std::sync::{Arc, OnceLock};
 
@@ -64,11 +64,11 @@ pub(crate) enum Exit {
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     /// `(%raise object continuable?)`.
-    pub(crate) raise: OnceLock<&'static Global>,
+    pub(crate) raise: OnceLock<Location>,
     /// `(%rewind continuation values)`: runs the winders on the way to a continuation.
-    pub(crate) rewind: OnceLock<&'static Global>,
+    pub(crate) rewind: OnceLock<Location>,
     /// `(%unwind-terminated)`: runs the winders of a thread that is being terminated.
-    pub(crate) terminate: OnceLock<&'static Global>,
+    pub(crate) terminate: OnceLock<Location>,
 }
 
 /// The registers to go on with.
@@ -282,8 +282,8 @@ impl Machine {
     }
 
     /// The value of a hook, once the prelude has defined it.
-    fn hook(hook: &OnceLock<&'static Global>) -> Option<Value> {
-        let value = Value::from_word(hook.get()?.word.load(Ordering::Relaxed));
+    fn hook(hook: &OnceLock<Location>) -> Option<Value> {
+        let value = hook.get()?.value();
         (value != Value::UNBOUND).then_some(value)
     }
 }

@@ -266,6 +266,12 @@ impl System {
         self.kernel.heap.statistics().last
     }
 
+    /// How many top-level locations there are: the system's, and those of sessions that are not collected yet.
+    #[must_use]
+    pub fn locations(&self) -> usize {
+        self.kernel.base.globals().count()
+    }
+
     /// Runs a service as a microprocess of the system, a child of init, and again whenever it is killed or panics, until it returns.
     ///
     /// # Errors

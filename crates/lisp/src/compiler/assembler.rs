@@ -8,8 +8,10 @@ use crate::compiler::code::Local;
 use crate::compiler::instruction::{Instruction, Opcode, Role};
 use crate::symbol::Symbol;
 use crate::syntax::datum::Span;
+use crate::syntax::location::{Global, Location};
 use crate::value::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// A place in the code that jumps lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(crate) struct TooFar;
 pub(crate) struct Assembler {
     pub(crate) words: Vec<u64>,
     pub(crate) constants: Vec<Value>,
+    /// Locations that the code keeps, by their addresses.
+    pub(crate) globals: BTreeMap<usize, Arc<Global>>,
     pub(crate) spans: Vec<(u32, Span)>,
     pub(crate) locals: Vec<Local>,
     literals: Vec<u64>,
@@ -178,6 +182,21 @@ impl Assembler {
             self.constants.push(value);
         }
         index
+    }
+
+    /// The word of a location, which the code keeps.
+    pub(crate) fn keep(&mut self, location: &Location) -> u64 {
+        let address = location.address();
+        if let Some(global) = location.counted() {
+            self.globals.entry(address).or_insert_with(|| Arc::clone(global));
+        }
+        address as u64
+    }
+
+    /// The index of the literal that is a location.
+    pub(crate) fn location(&mut self, location: &Location) -> usize {
+        let word = self.keep(location);
+        self.literal(word)
     }
 
     /// An instruction whose upper half leads to literal `index`.

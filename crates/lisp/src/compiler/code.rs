@@ -6,13 +6,15 @@
 //! ```
 //!
 //! Invariant: `words` never changes or moves after construction, and `verify` has passed it: the
-//! machine fetches from it unchecked. The collector keeps it for as long as a closure refers to it.
+//! machine fetches from it unchecked. The collector keeps it for as long as a closure refers to it, and it keeps the locations that its words name.
 
 use crate::compiler::instruction::Instruction;
 use crate::heap::{ForeignObject, Marker};
 use crate::symbol::Symbol;
 use crate::syntax::datum::Span;
+use crate::syntax::location::Global;
 use crate::value::Value;
+use std::sync::Arc;
 
 /// Words before the first entry: the stub, and the word that may name a global.
 pub(crate) const PROLOGUE_WORDS: usize = 3;
@@ -58,6 +60,8 @@ pub(crate) struct Code {
     pub(crate) frame_slots: usize,
     /// The heap values among the literals.
     pub(crate) constants: Box<[Value]>,
+    /// The locations among the literals that are not the system's.
+    pub(crate) globals: Box<[Arc<Global>]>,
     /// By position: where an instruction that may raise or call comes from.
     pub(crate) spans: Box<[(u32, Span)]>,
     pub(crate) locals: Box<[Local]>,
@@ -81,6 +85,7 @@ impl ForeignObject for Code {
         size_of::<Self>()
             + size_of_val(&*self.words)
             + size_of_val(&*self.constants)
+            + size_of_val(&*self.globals)
             + size_of_val(&*self.spans)
             + size_of_val(&*self.locals)
     }
@@ -88,6 +93,9 @@ impl ForeignObject for Code {
     fn trace(&self, marker: &mut Marker) {
         for &constant in &self.constants {
             marker.mark(constant);
+        }
+        for global in &self.globals {
+            marker.mark(global.value());
         }
     }
 }

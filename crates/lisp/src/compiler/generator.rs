@@ -22,8 +22,9 @@ use crate::compiler::instruction::{Instruction, Opcode};
 use crate::compiler::{CompileError, SLOTS_MAX, make_code};
 use crate::heap::Mutator;
 use crate::symbol::Symbol;
-use crate::syntax::core_form::{Clause, Core, Global, Lambda, Variable};
+use crate::syntax::core_form::{Clause, Core, Lambda, Variable};
 use crate::syntax::datum::Span;
+use crate::syntax::location::Location;
 use crate::value::Value;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -74,7 +75,7 @@ pub(super) struct Outline {
     /// The variable that is always this procedure.
     itself: Option<Rc<Variable>>,
     /// The global that this procedure is defined as.
-    global: Option<&'static Global>,
+    global: Option<Location>,
 }
 
 /// How to retry a procedure that did not fit.
@@ -145,7 +146,7 @@ impl<'a, 'b> Generator<'a, 'b> {
         let mut asm = Assembler::default();
         asm.wide(Opcode::Raised, 0, 0, 0);
         asm.op(Opcode::Raised, 0, 0, 0);
-        let global = outline.global.map_or(0, |global| core::ptr::from_ref(global) as u64);
+        let global = outline.global.as_ref().map_or(0, |global| asm.keep(global));
         asm.operand(global);
         Self {
             shared,
@@ -249,6 +250,7 @@ impl<'a, 'b> Generator<'a, 'b> {
             entries: entries.into_boxed_slice(),
             frame_slots: frame,
             constants: core::mem::take(&mut self.asm.constants).into_boxed_slice(),
+            globals: core::mem::take(&mut self.asm.globals).into_values().collect(),
             spans: core::mem::take(&mut self.asm.spans).into_boxed_slice(),
             locals: core::mem::take(&mut self.asm.locals).into_boxed_slice(),
         };
@@ -287,7 +289,7 @@ impl<'a, 'b> Generator<'a, 'b> {
                 let next = self.next;
                 let slot = self.operand(value)?;
                 self.asm.span(*span);
-                let literal = self.asm.literal(core::ptr::from_ref(*global) as u64);
+                let literal = self.asm.location(global);
                 self.asm.with_literal(Opcode::SetGlobal, 0, slot, literal);
                 self.next = next;
                 self.constant(Value::UNSPECIFIED, context)
@@ -446,28 +448,28 @@ impl<'a, 'b> Generator<'a, 'b> {
         self.constant(Value::UNSPECIFIED, context)
     }
 
-    fn global(&mut self, global: &'static Global, span: Span, context: Context) -> Done {
+    fn global(&mut self, global: &Location, span: Span, context: Context) -> Done {
         let to = self.target(context)?;
         self.asm.span(span);
-        let literal = self.asm.literal(core::ptr::from_ref(global) as u64);
+        let literal = self.asm.location(global);
         self.asm.with_literal(Opcode::LoadGlobal, 0, to, literal);
         self.deliver(to, context);
         Ok(())
     }
 
-    fn define_global(&mut self, global: &'static Global, value: &Core, context: Context) -> Done {
+    fn define_global(&mut self, global: &Location, value: &Core, context: Context) -> Done {
         let next = self.next;
         let slot = match value {
             Core::Lambda(lambda) => {
                 let slot = self.take()?;
                 let name = lambda.name.or(Some(global.name));
-                let outline = Outline { name, itself: None, global: Some(global) };
+                let outline = Outline { name, itself: None, global: Some(global.clone()) };
                 self.closure(lambda, &outline, Context::Slot(slot))?;
                 slot
             }
             _ => self.operand(value)?,
         };
-        let literal = self.asm.literal(core::ptr::from_ref(global) as u64);
+        let literal = self.asm.location(global);
         self.asm.with_literal(Opcode::DefineGlobal, 0, slot, literal);
         self.next = next;
         self.constant(Value::UNSPECIFIED, context)

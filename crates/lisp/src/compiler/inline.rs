@@ -5,7 +5,7 @@
 
 use crate::compiler::instruction::Opcode;
 use crate::primitives::Primitive;
-use crate::syntax::core_form::Global;
+use crate::syntax::location::Global;
 use std::collections::HashMap;
 
 /// How a primitive with instructions of its own is compiled.
@@ -94,24 +94,23 @@ impl Comparison {
 /// What the compiler knows of the standard library's locations.
 #[derive(Debug, Default)]
 pub(crate) struct Builtins {
-    /// By the location's address.
+    /// By the location's address. All are the system's: none is ever another's.
     by_location: HashMap<usize, (&'static Primitive, Inline)>,
 }
 
 impl Builtins {
     /// Declares that `global` holds `primitive` for ever.
-    pub(crate) fn declare(&mut self, global: &'static Global, primitive: &'static Primitive) {
-        let key = core::ptr::from_ref(global).addr();
-        self.by_location.insert(key, (primitive, inline_of(primitive.name)));
+    pub(crate) fn declare(&mut self, global: &Global, primitive: &'static Primitive) {
+        self.by_location.insert(global.address(), (primitive, inline_of(primitive.name)));
     }
 
     /// Takes a declaration back: `global` holds something else.
-    pub(crate) fn forget(&mut self, global: &'static Global) {
-        self.by_location.remove(&core::ptr::from_ref(global).addr());
+    pub(crate) fn forget(&mut self, global: &Global) {
+        self.by_location.remove(&global.address());
     }
 
-    pub(crate) fn get(&self, global: &'static Global) -> Option<(&'static Primitive, Inline)> {
-        self.by_location.get(&core::ptr::from_ref(global).addr()).copied()
+    pub(crate) fn get(&self, global: &Global) -> Option<(&'static Primitive, Inline)> {
+        self.by_location.get(&global.address()).copied()
     }
 
     /// The primitive that makes this comparison.

@@ -43,6 +43,7 @@ fn finish(
         entries: Box::new([Entry { required, rest: false, at: PROLOGUE_WORDS }]),
         frame_slots,
         constants: Box::new([]),
+        globals: Box::new([]),
         spans: Box::new([]),
         locals: Box::new([]),
     };

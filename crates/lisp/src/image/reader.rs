@@ -15,9 +15,9 @@ use crate::heap::{ForeignObject, Mutator};
 use crate::machine::control;
 use crate::port::Role;
 use crate::symbol::Symbol;
-use crate::syntax::core_form::Global;
 use crate::syntax::datum::Span;
 use crate::syntax::environment::Environment;
+use crate::syntax::location::{Global, Location};
 use crate::syntax::source;
 use crate::syntax::world::World;
 use crate::system::control::EnvironmentObject;
@@ -25,8 +25,7 @@ use crate::system::kernel::{Kernel, lock};
 use crate::system::lisp_session::LispSession;
 use crate::thread::{channel, condvar, mutex};
 use crate::value::Value;
-use kyocho_sys::prim::atomic::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 type Result<T> = core::result::Result<T, ImageError>;
@@ -38,7 +37,7 @@ pub(super) struct Names {
     symbols: Vec<Symbol>,
     sources: Vec<u32>,
     system: Vec<&'static Global>,
-    globals: Vec<&'static Global>,
+    globals: Vec<Location>,
 }
 
 impl Names {
@@ -51,10 +50,10 @@ impl Names {
         Ok(Span { source, line: input.small()?, column: input.small()? })
     }
 
-    pub(super) fn global(&self, input: &mut In<'_>) -> Result<&'static Global> {
+    pub(super) fn global(&self, input: &mut In<'_>) -> Result<Location> {
         match input.byte()? {
-            OWN => at(&self.globals, input.number()?).copied(),
-            SYSTEM => at(&self.system, input.number()?).copied(),
+            OWN => at(&self.globals, input.number()?).cloned(),
+            SYSTEM => Ok(Location::of_system(at(&self.system, input.number()?)?)),
             _ => Err(UNKNOWN),
         }
     }
@@ -277,8 +276,18 @@ impl Reader<'_> {
         if instructions_end > words.len() || !entries.iter().all(|entry| inside(entry.at)) {
             return Err(ImageError::Damaged("code that begins or ends outside itself"));
         }
-        let constants = Box::default();
-        Ok(Code { words, instructions_end, name, entries, frame_slots, constants, spans, locals })
+        let (constants, globals) = <_>::default();
+        Ok(Code {
+            words,
+            instructions_end,
+            name,
+            entries,
+            frame_slots,
+            constants,
+            globals,
+            spans,
+            locals,
+        })
     }
 
     /// The tables that Lisp must fill again, for their hashes may be of addresses.
@@ -309,7 +318,7 @@ impl Reader<'_> {
     fn locations(&mut self, world: &World, input: &mut In<'_>) -> Result<()> {
         for _ in 0..input.length()? {
             let global = world.globals().make(self.names.symbol(input)?);
-            global.word.store(self.value(input)?.to_word(), Ordering::Release);
+            global.set(self.value(input)?);
             self.names.globals.push(global);
         }
         Ok(())
@@ -379,19 +388,25 @@ impl Reader<'_> {
 
     fn fill_code(&mut self, draft: usize, input: &mut In<'_>) -> Result<()> {
         let count = input.length()?;
-        let mut constants = Vec::new();
+        let (mut constants, mut globals) = (Vec::new(), BTreeMap::new());
         for _ in 0..count {
             let position = input.number()?;
-            let word = self.target(input, &mut constants)?;
+            let word = self.target(input, &mut constants, &mut globals)?;
             let words = &mut self.drafts[draft].code.words;
             *words.get_mut(position).ok_or(ImageError::Damaged("a word outside its code"))? = word;
         }
         self.drafts[draft].code.constants = constants.into_boxed_slice();
+        self.drafts[draft].code.globals = globals.into_values().collect();
         Ok(())
     }
 
-    /// A word that is an address; the value there is one of the code's constants.
-    fn target(&self, input: &mut In<'_>, constants: &mut Vec<Value>) -> Result<u64> {
+    /// A word that is an address; the value there is one of the code's constants, and the code keeps the location.
+    fn target(
+        &self,
+        input: &mut In<'_>,
+        constants: &mut Vec<Value>,
+        globals: &mut BTreeMap<usize, Arc<Global>>,
+    ) -> Result<u64> {
         match input.byte()? {
             target::VALUE => {
                 let value = self.value(input)?;
@@ -399,8 +414,11 @@ impl Reader<'_> {
                 Ok(value.to_word())
             }
             target::GLOBAL => {
-                let global = self.names.global(input)?;
-                Ok(core::ptr::from_ref(global).expose_provenance() as u64)
+                let location = self.names.global(input)?;
+                let kept =
+                    location.counted().map(|global| (location.address(), Arc::clone(global)));
+                globals.extend(kept);
+                Ok(location.address() as u64)
             }
             target::PRIMITIVE => {
                 let primitive = *at(control::primitives(), input.number()?)?;

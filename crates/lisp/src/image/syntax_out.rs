@@ -171,7 +171,7 @@ impl Syntax {
                     Origin::Imported => tag::IMPORTED,
                     Origin::Undefined => tag::UNDEFINED,
                 });
-                writer.global(core::ptr::from_ref(*global).addr(), out)?;
+                writer.location(global, out)?;
             }
         }
         Ok(())

@@ -6,11 +6,10 @@
 use crate::compiler::code::Code;
 use crate::heap::Kind;
 use crate::symbol::Symbol;
-use crate::syntax::core_form::Global;
 use crate::syntax::environment::{Binding, Environment};
+use crate::syntax::location::Global;
 use crate::syntax::rules::Macro;
 use crate::value::Value;
-use kyocho_sys::prim::atomic::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -24,15 +23,11 @@ pub(crate) struct SystemObjects {
     macro_names: HashMap<usize, Symbol>,
 }
 
-fn address(global: &'static Global) -> usize {
-    core::ptr::from_ref(global).addr()
-}
-
 impl SystemObjects {
     /// Numbers what these locations, the first `count` of all, lead to.
     pub(crate) fn of(environment: &Environment, globals: Vec<&'static Global>) -> Self {
         let global_numbers =
-            globals.iter().enumerate().map(|(i, &global)| (address(global), i)).collect();
+            globals.iter().enumerate().map(|(i, &global)| (global.address(), i)).collect();
         let mut system = Self {
             globals,
             global_numbers,
@@ -41,8 +36,7 @@ impl SystemObjects {
             macro_names: HashMap::new(),
         };
         for i in 0..system.globals.len() {
-            let word = system.globals[i].word.load(Ordering::Relaxed);
-            system.walk(Value::from_word(word));
+            system.walk(system.globals[i].value());
         }
         for (name, binding) in environment.public_bindings() {
             if let Binding::Macro(rules) = binding {

@@ -120,6 +120,24 @@ fn procedures_come_back_with_what_they_hold() {
 }
 
 #[test]
+fn locations_that_only_code_has_come_back() {
+    check(
+        "locations",
+        "(define next
+           (eval '(begin (define n (list 0))
+                         (define (up) (list (+ 1 (car n))))
+                         (lambda () (set! n (up)) n))
+                 (environment '(scheme base))))
+         (gc) (gc) (gc)",
+        &[
+            ("(next)", "(1)"),
+            ("(gc) (gc) (iota 100000) (next)", "(2)"),
+            ("(begin (next) (length (next)))", "1"),
+        ],
+    );
+}
+
+#[test]
 fn records_tables_macros_and_libraries_come_back() {
     check(
         "names",

@@ -16,8 +16,8 @@ use crate::machine::control;
 use crate::port::{Port, Role};
 use crate::primitives::Primitive;
 use crate::symbol::Symbol;
-use crate::syntax::core_form::Global;
 use crate::syntax::datum::Span;
+use crate::syntax::location::{Global, Location};
 use crate::syntax::rules::Macro;
 use crate::syntax::source;
 use crate::system::control::EnvironmentObject;
@@ -27,7 +27,6 @@ use crate::text::Text;
 use crate::thread::{channel, condvar, mutex};
 use crate::value::Value;
 use core::hash::Hash;
-use kyocho_sys::prim::atomic::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -104,8 +103,8 @@ impl<K: Copy + Eq + Hash> Numbers<K> {
 pub(super) struct Writer<'a> {
     session: &'a LispSession,
     system: &'a SystemObjects,
-    /// The session's locations, by address.
-    locations: HashMap<usize, &'static Global>,
+    /// The session's locations that were met, by address.
+    locations: HashMap<usize, Arc<Global>>,
     primitives: HashMap<u64, usize>,
     pub(super) symbols: Numbers<Symbol>,
     pub(super) sources: Numbers<u32>,
@@ -118,17 +117,13 @@ pub(super) struct Writer<'a> {
 
 /// The contents of an image of the session's world.
 pub(super) fn contents(kernel: &Kernel, session: &LispSession, m: &Mutator) -> Result<Vec<u8>> {
-    let mut locations = HashMap::new();
-    session.globals().for_each(|global| {
-        locations.insert(core::ptr::from_ref(global).addr(), global);
-    });
     let by_address = |(i, primitive): (usize, &&'static Primitive)| {
         (core::ptr::from_ref(*primitive).addr() as u64, i)
     };
     let mut writer = Writer {
         session,
         system: kernel.system_objects(),
-        locations,
+        locations: HashMap::new(),
         primitives: control::primitives().iter().enumerate().map(by_address).collect(),
         symbols: Numbers::default(),
         sources: Numbers::default(),
@@ -152,7 +147,7 @@ pub(super) fn contents(kernel: &Kernel, session: &LispSession, m: &Mutator) -> R
             syntax.bindings(&mut writer, &world, environments, &mut bindings)?;
             environments += 1;
         } else if globals < writer.globals.items.len() {
-            writer.location(globals, &mut values)?;
+            writer.contents_of(globals, &mut values)?;
             globals += 1;
         } else if objects < writer.objects.items.len() {
             if objects % OBJECTS_CHARGED == 0 {
@@ -211,27 +206,32 @@ impl Writer<'_> {
         out.number(self.symbols.number(symbol).0);
     }
 
+    /// The location that an environment names.
+    pub(super) fn location(&mut self, location: &Location, out: &mut Out) -> Result<()> {
+        self.global(location.address(), location.counted(), out)
+    }
+
     /// A location: the system's, or one that gets a number here.
-    pub(super) fn global(&mut self, address: usize, out: &mut Out) -> Result<()> {
+    fn global(&mut self, address: usize, own: Option<&Arc<Global>>, out: &mut Out) -> Result<()> {
         if let Some(number) = self.system.global(address) {
             out.byte(SYSTEM);
             out.number(number);
             return Ok(());
         }
-        if !self.locations.contains_key(&address) {
-            return Err(ImageError::Damaged("code that refers to no location of its session"));
-        }
+        let own =
+            own.ok_or(ImageError::Damaged("code that refers to no location of its session"))?;
+        self.locations.entry(address).or_insert_with(|| Arc::clone(own));
         out.byte(OWN);
         out.number(self.globals.number(address).0);
         Ok(())
     }
 
     /// A location's name and value.
-    fn location(&mut self, number: usize, out: &mut Out) -> Result<()> {
-        let global = self.locations[&self.globals.items[number]];
+    fn contents_of(&mut self, number: usize, out: &mut Out) -> Result<()> {
+        let global = Arc::clone(&self.locations[&self.globals.items[number]]);
         self.holder = Some(global.name);
         self.symbol(global.name, out);
-        self.value(Value::from_word(global.word.load(Ordering::Relaxed)), out)
+        self.value(global.value(), out)
     }
 
     pub(super) fn macro_name(&self, rules: &Arc<Macro>) -> Option<Symbol> {
@@ -455,12 +455,12 @@ impl Writer<'_> {
         fields.number(targets.len());
         for (at, target) in targets {
             fields.number(at);
-            self.target(target, fields)?;
+            self.target(code, target, fields)?;
         }
         Ok(())
     }
 
-    fn target(&mut self, target: Target, out: &mut Out) -> Result<()> {
+    fn target(&mut self, code: &Code, target: Target, out: &mut Out) -> Result<()> {
         match target {
             Target::Value(value) => {
                 out.byte(target::VALUE);
@@ -468,7 +468,8 @@ impl Writer<'_> {
             }
             Target::Global(address) => {
                 out.byte(target::GLOBAL);
-                self.global(address, out)
+                let own = code.globals.iter().find(|global| global.address() == address);
+                self.global(address, own, out)
             }
             Target::Primitive(address) => {
                 let number = self.primitives.get(&address);
@@ -477,9 +478,9 @@ impl Writer<'_> {
                 out.number(*number);
                 Ok(())
             }
-            Target::Entry(code, at) => {
+            Target::Entry(inner, at) => {
                 out.byte(target::ENTRY);
-                self.value(code, out)?;
+                self.value(inner, out)?;
                 out.number(at);
                 Ok(())
             }

@@ -6,13 +6,13 @@
 //! - A [`Frame`] points into its machine's own stack, two words or more above its beginning, and the
 //!   slots of the running procedure lie below the stack's end: calls check `limit`, and every
 //!   procedure keeps to `HEADROOM_SLOTS` above it or begins with `Reserve`.
-//! - Words behind instructions are what the generator put there: addresses of primitives and
-//!   locations, which live as long as the process.
+//! - Words behind instructions are what the generator put there: addresses of primitives, which live as
+//!   long as the process, and of locations, which live as long as the system or are kept by that code.
 #![expect(unsafe_code, reason = "the machine's registers are pointers; verified code bounds them")]
 
 use crate::compiler::instruction::{Instruction, Opcode};
 use crate::primitives::Primitive;
-use crate::syntax::core_form::Global;
+use crate::syntax::location::Global;
 use crate::value::Value;
 use core::ptr::with_exposed_provenance;
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
@@ -179,10 +179,11 @@ pub(super) fn opcode(instruction: Instruction) -> Opcode {
     unsafe { core::mem::transmute::<u8, Opcode>(instruction.0 as u8) }
 }
 
-/// The location that a literal names.
+/// The location that a literal of the running code names. The borrow must end before the next instruction.
 #[inline(always)]
-pub(super) fn global(word: u64) -> &'static Global {
-    // SAFETY: the generator took the word from a `&'static Global`.
+pub(super) fn global<'a>(word: u64) -> &'a Global {
+    // SAFETY: the word is the address of one of the system's locations, or of one that the running code, which its frame keeps, has
+    // among its `globals`: the generator and the reader of images put both there together.
     unsafe { &*with_exposed_provenance::<Global>(word as usize) }
 }
 

@@ -9,8 +9,8 @@ use crate::machine::control;
 use crate::machine::enter::primitive_at;
 use crate::raise::{Cause, Raise};
 use crate::symbol::Symbol;
-use crate::syntax::core_form::Global;
 use crate::syntax::datum::Span;
+use crate::syntax::location::Global;
 use crate::value::Value;
 
 pub(crate) const FIELD_KIND: usize = 0;
@@ -142,7 +142,7 @@ pub(crate) fn make(
 const UNBOUND_PREFIX: &str = "unbound variable";
 
 /// A variable without a value.
-pub(super) fn unbound(global: &'static Global) -> Raise {
+pub(super) fn unbound(global: &Global) -> Raise {
     Raise::error(UNBOUND_PREFIX, vec![Value::symbol(global.name)])
 }
 

@@ -12,7 +12,7 @@ use crate::machine::{Exit, Machine, Next};
 use crate::primitives::Primitive;
 use crate::raise::{Cause, Raise};
 use crate::symbol::Symbol;
-use crate::syntax::core_form::Global;
+use crate::syntax::location::Global;
 use crate::value::Value;
 
 /// Primitives by index; control procedures follow them.
@@ -247,7 +247,7 @@ impl Machine {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn raise_unbound(&mut self, pc: Pc, frame: Frame, global: &'static Global) -> Next {
+    pub(super) fn raise_unbound(&mut self, pc: Pc, frame: Frame, global: &Global) -> Next {
         self.raise_at(pc, frame, condition::unbound(global))
     }
 

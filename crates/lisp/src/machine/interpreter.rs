@@ -13,7 +13,6 @@ use crate::machine::access::{Frame, Pc, global, opcode, primitive};
 use crate::machine::{Exit, Machine, Next};
 use crate::raise::Result;
 use crate::value::Value;
-use kyocho_sys::prim::atomic::Ordering;
 
 /// The words of a header that say "closure of so many arguments".
 const CLOSURE: u64 = Kind::Closure as u64;
@@ -189,7 +188,7 @@ impl Machine {
         macro_rules! global_value {
             ($i:ident) => {{
                 let location = global(pc.word($i.bc()));
-                let value = Value::from_word(location.word.load(Ordering::Relaxed));
+                let value = location.value();
                 if value == Value::UNBOUND {
                     go!(self.raise_unbound(pc, frame, location));
                 }
@@ -218,13 +217,11 @@ impl Machine {
                 }
                 Opcode::SetGlobal => {
                     let _ = global_value!(i);
-                    let word = frame.get(i.a()).to_word();
-                    global(pc.word(i.bc())).word.store(word, Ordering::Release);
+                    global(pc.word(i.bc())).set(frame.get(i.a()));
                     pc = pc.at(1);
                 }
                 Opcode::DefineGlobal => {
-                    let word = frame.get(i.a()).to_word();
-                    global(pc.word(i.bc())).word.store(word, Ordering::Release);
+                    global(pc.word(i.bc())).set(frame.get(i.a()));
                     pc = pc.at(1);
                 }
                 Opcode::FreeRef => {
@@ -529,9 +526,8 @@ impl Machine {
                 }
                 Opcode::CallSelfGlobal => {
                     let location = global(pc.word(i.bc()));
-                    let value = location.word.load(Ordering::Relaxed);
                     let callee = frame.callee();
-                    if value == callee.to_word() {
+                    if location.value() == callee {
                         let new = frame.up(usize::from(i.a()) + 2);
                         check_call!(new);
                         new.set_return_pc(pc.at(1));
@@ -556,8 +552,8 @@ impl Machine {
                     pc = entry(frame.callee());
                 }
                 Opcode::TailCallSelfGlobal => {
-                    let value = global(pc.word(i.bc())).word.load(Ordering::Relaxed);
-                    if value == frame.callee().to_word() {
+                    let value = global(pc.word(i.bc())).value();
+                    if value == frame.callee() {
                         poll!();
                         let from = usize::from(i.a()) + 2;
                         for slot in 0..usize::from(i.x()) {

@@ -1,6 +1,7 @@
 //! What the expander hands to the compiler: a handful of core forms, every name resolved.
 
 use super::datum::{Datum, Span};
+use super::location::Location;
 use crate::symbol::Symbol;
 use core::cell::Cell;
 use std::rc::Rc;
@@ -16,17 +17,6 @@ pub struct Variable {
     pub captured: Cell<bool>,
 }
 
-/// A top-level location: one word that lives as long as the process.
-/// The expander makes and names them, the machine reads and writes their value, the collector takes
-/// them as roots. The word's meaning is `crate::value::Value`'s.
-#[derive(Debug)]
-pub struct Global {
-    /// Its name as the user wrote it, for messages.
-    pub name: Symbol,
-    /// The value's word; starts as `Value::UNBOUND`.
-    pub word: kyocho_sys::prim::atomic::AtomicU64,
-}
-
 /// A core form. `Span`s point to where the user wrote what became this.
 #[derive(Debug)]
 pub enum Core {
@@ -39,11 +29,11 @@ pub enum Core {
     /// `(set! local value)`.
     SetLocal(Rc<Variable>, Box<Self>, Span),
     /// A top-level variable's value: raises when unbound.
-    Global(&'static Global, Span),
+    Global(Location, Span),
     /// `(set! global value)`: raises when unbound.
-    SetGlobal(&'static Global, Box<Self>, Span),
+    SetGlobal(Location, Box<Self>, Span),
     /// `(define global value)`.
-    DefineGlobal(&'static Global, Box<Self>, Span),
+    DefineGlobal(Location, Box<Self>, Span),
     /// `(if test then else)`.
     If(Box<Self>, Box<Self>, Box<Self>),
     /// Evaluate in order, value of the last. Never empty.

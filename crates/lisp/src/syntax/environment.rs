@@ -7,59 +7,24 @@
 //! An environment may stand *over* a base: what it does not name itself, the base's public names mean, as if imported. A
 //! prompt so costs what it defines, not what the system offers.
 //!
-//! **Invariant:** a [`Global`] has exactly one environment where it is own. A name imported from a
-//! built-in library is therefore the primitive for as long as it is that `Global`; a program that
+//! **Invariant:** a [`Location`] has exactly one environment where it is own. A name imported from a
+//! built-in library is therefore the primitive for as long as it is that location; a program that
 //! defines `car` gets another one.
 
-use super::core_form::Global;
 use super::datum::Identifier;
+use super::location::{Globals, Location};
 use super::rules::Macro;
 use super::special::Special;
 use crate::symbol::Symbol;
-use crate::value::Value;
-use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Every location of one system: the collector's roots.
-#[derive(Debug, Default)]
-pub struct Globals {
-    all: Mutex<Vec<&'static Global>>,
-}
-
-impl Globals {
-    /// A new location, unbound. It lives as long as the process.
-    pub fn make(&self, name: Symbol) -> &'static Global {
-        let word = AtomicU64::new(Value::UNBOUND.to_word());
-        let global: &'static Global = Box::leak(Box::new(Global { name, word }));
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(global);
-        global
-    }
-
-    /// Every location made so far, in the order in which they were made.
-    pub(crate) fn all(&self) -> Vec<&'static Global> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Forgets every value: nobody runs code any more that may look.
-    pub(crate) fn clear(&self) {
-        self.for_each(|global| global.word.store(Value::UNBOUND.to_word(), Ordering::Relaxed));
-    }
-
-    /// Calls `visit` with each location made so far.
-    pub fn for_each(&self, mut visit: impl FnMut(&'static Global)) {
-        for global in &*self.all.lock().unwrap_or_else(PoisonError::into_inner) {
-            visit(global);
-        }
-    }
-}
 
 /// What a name means at top level.
 #[derive(Clone, Debug)]
 pub(crate) enum Binding {
     Special(Special),
     Macro(Arc<Macro>),
-    Variable { global: &'static Global, origin: Origin },
+    Variable { global: Location, origin: Origin },
 }
 
 /// How a variable came into an environment.
@@ -76,9 +41,7 @@ impl Binding {
         match (self, other) {
             (Self::Special(a), Self::Special(b)) => a == b,
             (Self::Macro(a), Self::Macro(b)) => Arc::ptr_eq(a, b),
-            (Self::Variable { global: a, .. }, Self::Variable { global: b, .. }) => {
-                core::ptr::eq(*a, *b)
-            }
+            (Self::Variable { global: a, .. }, Self::Variable { global: b, .. }) => a == b,
             _ => false,
         }
     }
@@ -91,6 +54,9 @@ impl Binding {
         }
     }
 }
+
+/// The number of the system's environment.
+pub(crate) const SYSTEM: u64 = 0;
 
 /// A top-level environment.
 #[derive(Debug)]
@@ -115,6 +81,14 @@ impl Environment {
         self.number
     }
 
+    /// A new location.
+    fn make(&self, name: Symbol) -> Location {
+        if self.number == SYSTEM {
+            return self.globals.make_lasting(name);
+        }
+        self.globals.make(name)
+    }
+
     fn table(&self) -> MutexGuard<'_, HashMap<Identifier, Binding>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,31 +110,33 @@ impl Environment {
     }
 
     /// The location that `(define identifier ...)` writes: its own one where it has one.
-    pub(crate) fn define(&self, identifier: &Identifier) -> &'static Global {
+    pub(crate) fn define(&self, identifier: &Identifier) -> Location {
         let before = self.lookup(identifier);
         let global = match before {
             Some(Binding::Variable { global, origin: Origin::Own | Origin::Undefined }) => global,
             Some(Binding::Variable { global: imported, origin: Origin::Imported }) => {
                 // The name keeps its value until the definition has one: should that fail, the
                 // prompt is as before.
-                let global = self.globals.make(identifier.symbol());
-                global.word.store(imported.word.load(Ordering::Relaxed), Ordering::Relaxed);
+                let global = self.make(identifier.symbol());
+                global.set(imported.value());
                 global
             }
-            _ => self.globals.make(identifier.symbol()),
+            _ => self.make(identifier.symbol()),
         };
-        self.bind(identifier.clone(), Binding::Variable { global, origin: Origin::Own });
+        let binding = Binding::Variable { global: global.clone(), origin: Origin::Own };
+        self.bind(identifier.clone(), binding);
         global
     }
 
     /// The location of a name that nothing defines yet.
-    pub(crate) fn reference(&self, symbol: Symbol) -> &'static Global {
+    pub(crate) fn reference(&self, symbol: Symbol) -> Location {
         let identifier = Identifier::Symbol(symbol);
         if let Some(Binding::Variable { global, .. }) = self.lookup(&identifier) {
             return global;
         }
-        let global = self.globals.make(symbol);
-        self.bind(identifier, Binding::Variable { global, origin: Origin::Undefined });
+        let global = self.make(symbol);
+        let binding = Binding::Variable { global: global.clone(), origin: Origin::Undefined };
+        self.bind(identifier, binding);
         global
     }
 
@@ -212,13 +188,13 @@ impl Environment {
     }
 
     /// Defines `name` from outside Lisp: the way a primitive gets its location.
-    pub fn define_name(&self, name: &str) -> &'static Global {
+    pub fn define_name(&self, name: &str) -> Location {
         self.define(&Identifier::Symbol(Symbol::intern(name)))
     }
 
     /// The location that `name` means here, where it is a variable (bound to a value or not).
     #[must_use]
-    pub fn variable(&self, name: &str) -> Option<&'static Global> {
+    pub fn variable(&self, name: &str) -> Option<Location> {
         match self.lookup(&Identifier::Symbol(Symbol::intern(name)))? {
             Binding::Variable { global, .. } => Some(global),
             _ => None,

@@ -31,6 +31,7 @@ use super::core_form::{Core, Lambda};
 use super::datum::{Datum, DatumKind, Home, Span};
 use super::environment::{Environment, Origin};
 use super::error::SyntaxError;
+use super::location::Location;
 use super::rules::{self, Macro};
 use super::special::Special;
 use super::world::World;
@@ -246,7 +247,7 @@ impl<'w> Expander<'w> {
         }
     }
 
-    fn free_global(&self, symbol: Symbol, number: u64) -> &'static super::core_form::Global {
+    fn free_global(&self, symbol: Symbol, number: u64) -> Location {
         match self.world.environment(number) {
             Some(environment) => environment.reference(symbol),
             // The environment that a macro came from is gone: the name means nothing there.

@@ -9,12 +9,12 @@
 //! built-in libraries --> programs, prompts, libraries in files
 //! ```
 
-use super::core_form::Global;
 use super::datum::{Datum, Identifier};
-use super::environment::{Binding, Environment, Globals};
+use super::environment::{Binding, Environment, SYSTEM};
 use super::error::SyntaxError;
 use super::expander::{Expander, TopLevel};
 use super::library::{self, Library};
+use super::location::{Globals, Location};
 use super::reader::read_all;
 use super::special::SPECIALS;
 use crate::package::Package;
@@ -75,7 +75,7 @@ impl World {
     #[must_use]
     pub fn new() -> Self {
         let globals = Arc::new(Globals::default());
-        let system = Arc::new(Environment::new(0, Arc::clone(&globals)));
+        let system = Arc::new(Environment::new(SYSTEM, Arc::clone(&globals)));
         for &(name, special) in SPECIALS {
             let name = Identifier::Symbol(Symbol::intern(name));
             system.bind(name, Binding::Special(special));
@@ -85,12 +85,12 @@ impl World {
     }
 
     fn over(globals: Arc<Globals>, system: Arc<Environment>) -> Self {
-        let environments = HashMap::from([(0, Arc::downgrade(&system))]);
+        let environments = HashMap::from([(SYSTEM, Arc::downgrade(&system))]);
         let mut world = Self {
             globals,
             system,
             environments,
-            next_environment: 1,
+            next_environment: SYSTEM + 1,
             libraries: HashMap::new(),
             queued: HashSet::new(),
             library_path: Vec::new(),
@@ -107,7 +107,7 @@ impl World {
     /// may read files outside the library folders.
     #[must_use]
     pub fn beside(&self, reads_files: bool) -> Self {
-        let other = Self::over(Arc::default(), Arc::clone(&self.system));
+        let other = Self::over(Arc::new(self.globals.beside()), Arc::clone(&self.system));
         let library_path = self.library_path.clone();
         let mut other =
             Self { library_path, stack_bytes_max: self.stack_bytes_max, reads_files, ..other };
@@ -129,7 +129,7 @@ impl World {
         self
     }
 
-    /// Every location made here: roots of the collector.
+    /// The locations made here: roots of the collector.
     #[must_use]
     pub fn globals(&self) -> &Arc<Globals> {
         &self.globals
@@ -145,7 +145,7 @@ impl World {
     /// The system's own location called `name`, made when it is not there yet: what the expander's
     /// calls of helpers refer to, and how the compiler recognises primitives.
     #[must_use]
-    pub fn runtime(&self, name: &str) -> &'static Global {
+    pub fn runtime(&self, name: &str) -> Location {
         self.system.reference(Symbol::intern(name))
     }
 
@@ -260,7 +260,7 @@ impl World {
     }
 
     pub(crate) fn environment(&self, number: u64) -> Option<Arc<Environment>> {
-        if number == 0 {
+        if number == SYSTEM {
             return Some(Arc::clone(&self.system));
         }
         self.environments.get(&number)?.upgrade()

@@ -148,15 +148,15 @@ impl Kernel {
             let global = world.system().define_name(name);
             let object = mutator.object(Kind::Primitive, 0, 1)?;
             object.set_payload_word(0, index as u64);
-            global.word.store(object.to_word(), Ordering::Release);
+            global.set(object);
             Ok(global)
         };
         for (index, primitive) in control::primitives().iter().enumerate() {
             let global = define(primitive.name, index)?;
-            builtins.declare(global, primitive);
+            builtins.declare(&global, primitive);
         }
         for (index, procedure) in control::procedures() {
-            builtins.forget(define(procedure.name, index)?);
+            builtins.forget(&*define(procedure.name, index)?);
         }
         let hooks = Hooks::default();
         let system = |name: &str| world.runtime(name);
@@ -301,13 +301,13 @@ impl Kernel {
 
     /// Booting is done: the locations made so far are the system's.
     pub(crate) fn note_booted(&self) {
-        let _ = self.system_globals.set(self.base.globals().all().len());
+        let _ = self.system_globals.set(self.base.globals().system().len());
     }
 
     /// What every system of this build has, by number. Called by a Lisp thread, in one step.
     pub(crate) fn system_objects(&self) -> &SystemObjects {
         self.system_objects.get_or_init(|| {
-            let mut globals = self.base.globals().all();
+            let mut globals = self.base.globals().system();
             globals.truncate(self.system_globals.get().copied().unwrap_or(0));
             // A world beside knows the same system environment as the base's, which its caller may have locked.
             SystemObjects::of(&self.system_environment, globals)
@@ -316,8 +316,7 @@ impl Kernel {
 
     /// The value of one of the system's own procedures.
     pub(crate) fn procedure(&self, name: &str) -> Value {
-        let global = lock(&self.base.world).runtime(name);
-        Value::from_word(global.word.load(Ordering::Relaxed))
+        lock(&self.base.world).runtime(name).value()
     }
 
     /// The calling thread is unparked after the next collection.

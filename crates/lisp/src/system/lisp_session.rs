@@ -17,7 +17,8 @@ use crate::raise;
 use crate::service::Watchdog;
 use crate::service::policy::Notes;
 use crate::syntax::datum::Span;
-use crate::syntax::environment::{Environment, Globals};
+use crate::syntax::environment::Environment;
+use crate::syntax::location::Globals;
 use crate::syntax::world::World;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::system::variables::Variables;
@@ -144,14 +145,15 @@ impl LispSession {
         desks.push(Arc::downgrade(desk));
     }
 
-    /// Marks the value of each of its locations, and what failed last.
+    /// Marks the value of each location that its environments name, and what failed last.
     pub(crate) fn trace(&self, marker: &mut Marker) {
         if let Some(failure) = self.failure() {
             marker.mark(failure.continuation);
             marker.mark(failure.object);
         }
         marker.mark(self.value());
-        self.globals.for_each(|global| marker.mark_word(global.word.load(Ordering::Relaxed)));
+        self.globals.for_each_root(|value| marker.mark(value));
+        marker.hold(self.globals.held_bytes());
     }
 
     /// The environment that `(interaction-environment)` gives.

@@ -4,6 +4,7 @@ mod collector;
 mod collector_faults;
 mod debugger;
 mod hostile;
+mod locations;
 mod policies;
 mod procedures;
 mod process;

@@ -5,8 +5,9 @@ use crate::compiler::analysis::fixed_clause;
 use crate::compiler::code::PROLOGUE_WORDS;
 use crate::compiler::instruction::Opcode;
 use crate::compiler::{CompileError, code::ARITY_FIXED_MAX};
-use crate::syntax::core_form::{Core, Global, Variable};
+use crate::syntax::core_form::{Core, Variable};
 use crate::syntax::datum::Span;
+use crate::syntax::location::Location;
 use std::rc::Rc;
 
 /// Slots of a call before its arguments: return address and callee.
@@ -126,20 +127,20 @@ impl Generator<'_, '_> {
     }
 
     /// Whether the global is what this procedure was defined as, and it takes so many arguments.
-    fn is_own_global(&self, global: &'static Global, count: usize) -> bool {
-        let own = self.outline.global.is_some_and(|own| core::ptr::eq(own, global));
+    fn is_own_global(&self, global: &Location, count: usize) -> bool {
+        let own = self.outline.global.as_ref() == Some(global);
         own && self.fixed == Some((PROLOGUE_WORDS, count)) && count <= ARITY_FIXED_MAX
     }
 
     pub(super) fn call_global(
         &mut self,
-        global: &'static Global,
+        global: &Location,
         arguments: &[Core],
         span: Span,
         context: Context,
     ) -> Done {
         let Ok(count) = u8::try_from(arguments.len()) else {
-            return self.call_any(&Core::Global(global, span), arguments, span, context);
+            return self.call_any(&Core::Global(global.clone(), span), arguments, span, context);
         };
         let next = self.next;
         let base = self.base(context);
@@ -153,7 +154,7 @@ impl Generator<'_, '_> {
             self.asm.wide(opcode, count, slot, offset);
         } else {
             let opcode = if tail { Opcode::TailCallGlobal } else { Opcode::CallGlobal };
-            let literal = self.asm.literal(core::ptr::from_ref(global) as u64);
+            let literal = self.asm.location(global);
             self.asm.with_literal(opcode, count, slot, literal);
         }
         self.next = next;

@@ -5,15 +5,16 @@ use crate::compiler::CompileError;
 use crate::compiler::inline::Inline;
 use crate::compiler::instruction::Opcode;
 use crate::primitives::Primitive;
-use crate::syntax::core_form::{Core, Global};
+use crate::syntax::core_form::Core;
 use crate::syntax::datum::{DatumKind, NumberLiteral, Span};
+use crate::syntax::location::Global;
 use crate::value::Value;
 
 impl Generator<'_, '_> {
     /// Compiles a call of a standard primitive in line; `false` where `global` is none.
     pub(super) fn inlined(
         &mut self,
-        global: &'static Global,
+        global: &Global,
         arguments: &[Core],
         span: Span,
         context: Context,
@@ -116,7 +117,7 @@ impl Generator<'_, '_> {
     /// A test whose value is wanted.
     fn truth_of(
         &mut self,
-        global: &'static Global,
+        global: &Global,
         arguments: &[Core],
         span: Span,
         context: Context,

@@ -6,8 +6,9 @@ use crate::compiler::assembler::Label;
 use crate::compiler::inline::{Comparison, Inline};
 use crate::compiler::instruction::Opcode;
 use crate::primitives::Primitive;
-use crate::syntax::core_form::{Core, Global, Variable};
+use crate::syntax::core_form::{Core, Variable};
 use crate::syntax::datum::{DatumKind, Span};
+use crate::syntax::location::Global;
 use std::rc::Rc;
 
 impl Generator<'_, '_> {
@@ -117,7 +118,7 @@ impl Generator<'_, '_> {
         Ok(())
     }
 
-    fn is_test(&self, global: &'static Global, count: usize) -> bool {
+    fn is_test(&self, global: &Global, count: usize) -> bool {
         let Some((_, inline)) = self.shared.builtins.get(global) else { return false };
         matches!(
             (inline, count),
@@ -129,7 +130,7 @@ impl Generator<'_, '_> {
     /// A call that `is_test`.
     pub(super) fn test_call(
         &mut self,
-        global: &'static Global,
+        global: &Global,
         arguments: &[Core],
         span: Span,
         sense: bool,

@@ -1,6 +1,6 @@
 //! The simplest evaluator of core forms: one Rust value a Lisp value, one map a scope.
 
-use crate::syntax::core_form::{Core, Global, Lambda, Variable};
+use crate::syntax::core_form::{Core, Lambda, Variable};
 use crate::syntax::datum::{DatumKind, NumberLiteral};
 use crate::syntax::world::World;
 use core::cell::RefCell;
@@ -32,15 +32,14 @@ type Cell = Rc<RefCell<Value>>;
 type Environment = HashMap<*const Variable, Cell>;
 
 pub(super) struct Naive {
-    primitives: HashMap<*const Global, &'static str>,
+    primitives: HashMap<usize, &'static str>,
 }
 
 const PRIMITIVES: [&str; 8] = ["+", "-", "*", "remainder", "<", "=", ">=", "not"];
 
 impl Naive {
     pub(super) fn new(world: &World) -> Self {
-        let primitives =
-            PRIMITIVES.iter().map(|&name| (core::ptr::from_ref(world.runtime(name)), name));
+        let primitives = PRIMITIVES.iter().map(|&name| (world.runtime(name).address(), name));
         Self { primitives: primitives.collect() }
     }
 
@@ -62,9 +61,7 @@ impl Naive {
                 *environment[&Rc::as_ptr(variable)].borrow_mut() = value;
                 Value::Unspecified
             }
-            Core::Global(global, _) => {
-                Value::Primitive(self.primitives[&core::ptr::from_ref(*global)])
-            }
+            Core::Global(global, _) => Value::Primitive(self.primitives[&global.address()]),
             Core::SetGlobal(..) | Core::DefineGlobal(..) => panic!("no globals here"),
             Core::If(test, consequent, alternative) => {
                 let holds = !matches!(self.value(test, environment), Value::Boolean(false));

@@ -5,6 +5,8 @@ use crate::heap::marks::BLOCK_BYTES;
 use crate::heap::object::GRANULE_BYTES;
 use crate::heap::word::WORD_BYTES;
 use crate::heap::{Limits, Mutator, Torture};
+use crate::symbol::Symbol;
+use crate::syntax::location::Globals;
 use crate::value::Value;
 
 /// Long enough to have lines of its own.
@@ -68,6 +70,18 @@ fn what_is_overwritten_in_a_cycle_outlives_it() {
         m.heap.collect(|marker| marker.mark(holder));
         assert!(!is_whole(kept, 7), "{name}");
     }
+}
+
+#[test]
+fn what_a_location_held_outlives_the_cycle() {
+    let mut m = poisoned();
+    let location = Globals::default().make(Symbol::intern("x"));
+    let kept = m.vector(LENGTH, Value::fixnum(7)).unwrap();
+    location.set(kept);
+    while_unmarked(&mut m, Value::NIL, |_| location.set(Value::NIL));
+    assert!(is_whole(kept, 7));
+    m.heap.collect(|_| ());
+    assert!(!is_whole(kept, 7));
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn is_local(core: &Core, variable: &Rc<Variable>) -> bool {
 
 fn is_runtime(world: &World, procedure: &Core, name: &str) -> bool {
     matches!(procedure, Core::Global(global, _)
-        if global.name.name() == name && core::ptr::eq(*global, world.runtime(name)))
+        if global.name.name() == name && *global == world.runtime(name))
 }
 
 /// A call of the system's own `name`.

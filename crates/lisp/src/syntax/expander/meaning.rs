@@ -3,10 +3,11 @@
 use super::scope::LocalBinding;
 use super::{Expander, Result};
 use crate::symbol::Symbol;
-use crate::syntax::core_form::{Global, Variable};
+use crate::syntax::core_form::Variable;
 use crate::syntax::datum::{Alias, Datum, DatumKind, Home, Identifier, Span};
 use crate::syntax::environment::{Binding, Origin};
 use crate::syntax::error::SyntaxError;
+use crate::syntax::location::Location;
 use crate::syntax::rules::Macro;
 use crate::syntax::special::Special;
 use std::rc::Rc;
@@ -21,7 +22,7 @@ pub(crate) enum Meaning {
     Special(Special),
     Macro(Arc<Macro>),
     Local(Local),
-    Global(&'static Global, Origin),
+    Global(Location, Origin),
     /// Nothing yet: a name at the top level of the environment with this number.
     Free(Symbol, u64),
 }
@@ -44,7 +45,7 @@ impl Meaning {
             (Self::Macro(a), Self::Macro(b)) => Arc::ptr_eq(a, b),
             (Self::Local(a), Self::Local(b)) => Rc::ptr_eq(&a.variable, &b.variable),
             (Self::Global(a, a_origin), Self::Global(b, b_origin)) => {
-                core::ptr::eq(*a, *b)
+                a == b
                     || (*a_origin == Origin::Undefined
                         && *b_origin == Origin::Undefined
                         && a.name == b.name)

@@ -2,10 +2,10 @@
 
 use super::body::{Init, Keyword};
 use super::{Core, Expander, Meaning, Result, build, parts};
-use crate::syntax::core_form::Global;
 use crate::syntax::datum::{Datum, Home, Identifier};
 use crate::syntax::environment::Binding;
 use crate::syntax::error::SyntaxError;
+use crate::syntax::location::Location;
 use crate::syntax::special::Special;
 use std::sync::Arc;
 
@@ -117,10 +117,10 @@ impl Expander<'_> {
         let span = form.span;
         let make = Box::new(record.make_type(self.world));
         let record_type = self.define_global(record.name)?;
-        let mut definitions = vec![Core::DefineGlobal(record_type, make, span)];
+        let mut definitions = vec![Core::DefineGlobal(record_type.clone(), make, span)];
         for (name, part) in &record.parts {
             let global = self.define_global(name)?;
-            let record_type = Core::Global(record_type, span);
+            let record_type = Core::Global(record_type.clone(), span);
             let value = Box::new(part.make(self.world, record_type, name.span));
             definitions.push(Core::DefineGlobal(global, value, name.span));
         }
@@ -129,7 +129,7 @@ impl Expander<'_> {
     }
 
     /// The location that a definition of `name` at top level writes.
-    pub(super) fn define_global(&self, name: &Datum) -> Result<&'static Global> {
+    pub(super) fn define_global(&self, name: &Datum) -> Result<Location> {
         Ok(self.top.define(&identifier(name)?))
     }
 }

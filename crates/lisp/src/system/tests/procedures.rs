@@ -14,7 +14,6 @@ use crate::system::System;
 use crate::system::kernel::lock;
 use crate::value::Value;
 use core::fmt::Write;
-use kyocho_sys::prim::atomic::Ordering;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -203,9 +202,7 @@ fn write_others(others: &[&Row], more: bool, text: &mut String) {
 impl Row {
     fn value(&self) -> Option<Value> {
         match &self.binding {
-            Binding::Variable { global, .. } => {
-                Some(Value::from_word(global.word.load(Ordering::Relaxed)))
-            }
+            Binding::Variable { global, .. } => Some(global.value()),
             Binding::Special(_) | Binding::Macro(_) => None,
         }
     }

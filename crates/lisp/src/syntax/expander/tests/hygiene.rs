@@ -207,7 +207,7 @@ fn a_name_that_a_macro_defines_at_top_level_is_the_macros_own() {
     prompt.expand(&format!("{text} (counter a) (counter b)"));
     let error = prompt.world.expand(&prompt.environment.clone(), &read("n")).map(|forms| {
         let super::TopLevel::Form(super::Core::Global(global, _)) = &forms[0] else { panic!() };
-        prompt.environment.variable("n").is_some_and(|n| core::ptr::eq(n, *global))
+        prompt.environment.variable("n").is_some_and(|n| n == *global)
     });
     // The user's `n` is another location, undefined.
     assert!(error.unwrap());

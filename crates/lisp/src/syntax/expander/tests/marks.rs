@@ -96,15 +96,15 @@ fn standard_names_are_the_primitives_until_the_program_defines_its_own() {
         TopLevel::Form(Core::Global(global, _)) => global,
         other => panic!("{other:?}"),
     };
-    assert!(core::ptr::eq(global(&mut prompt), primitive));
+    assert_eq!(global(&mut prompt), primitive);
     prompt.expand("(define (car x) x)");
     let own = global(&mut prompt);
-    assert!(!core::ptr::eq(own, primitive));
+    assert_ne!(own, primitive);
     prompt.expand("(define (car x) (list x))");
-    assert!(core::ptr::eq(global(&mut prompt), own), "a redefinition keeps the location");
+    assert_eq!(global(&mut prompt), own, "a redefinition keeps the location");
     let other = Prompt::new();
     let theirs = other.world.runtime("car");
-    assert!(!core::ptr::eq(theirs, primitive), "worlds share no locations");
+    assert_ne!(theirs, primitive, "worlds share no locations");
 }
 
 #[test]
@@ -112,10 +112,7 @@ fn a_definition_that_is_wrong_leaves_the_name_as_it_was() {
     let mut prompt = Prompt::new();
     let before = prompt.expand("car");
     prompt.error("(define car (if))");
-    assert!(core::ptr::eq(
-        prompt.environment.variable("car").unwrap(),
-        prompt.world.runtime("car")
-    ));
+    assert_eq!(prompt.environment.variable("car").unwrap(), prompt.world.runtime("car"));
     assert_eq!(prompt.expand("car"), before);
 }
 
@@ -125,5 +122,5 @@ fn a_name_used_before_its_definition_keeps_its_location() {
     prompt.expand("(define (f) (later))");
     let used = prompt.environment.variable("later").unwrap();
     prompt.expand("(define (later) 1)");
-    assert!(core::ptr::eq(prompt.environment.variable("later").unwrap(), used));
+    assert_eq!(prompt.environment.variable("later").unwrap(), used);
 }
