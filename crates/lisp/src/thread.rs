@@ -26,8 +26,6 @@ use crate::system::lisp_session::LispSession;
 use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::value::Value;
-use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::task::ThreadId;
 use std::sync::Arc;
 
 /// Control procedures of threads, mutexes, condition variables and channels.
@@ -104,11 +102,8 @@ impl ThreadContext {
         let (Some(kernel), Some(thread)) = (&self.kernel, self.lisp_thread()) else {
             return call();
         };
-        thread.kernel_thread.store(ThreadId::current().number(), Ordering::Release);
         kernel.calls.count(Counted::Host, 1);
-        let result = kernel.threads.outside(thread, call);
-        thread.kernel_thread.store(0, Ordering::Release);
-        result
+        kernel.threads.outside(thread, call)
     }
 
     /// Whether somebody wants something of the thread: what waits in the kernel should give up.

@@ -21,7 +21,7 @@ pub use server::{Policy, restrict};
 pub use snapshot::{Entry, Snapshot, Status, VirtualProcessor, snapshot};
 
 use crate::microprocess::Microprocess;
-use crate::orders::{KILL, SUSPEND};
+use crate::orders::{KILL, SUSPEND, WANTED};
 use crate::priority::Priority;
 use crate::record::{State, remote};
 use crate::{schedule, slot};
@@ -136,7 +136,7 @@ impl Microprocess {
     ///
     /// It unwinds at its next kill point: where an operation of this crate that may wait begins, where it waits, at a
     /// [`yield_now`](crate::yield_now). Destructors run; mutexes that it holds are poisoned; joining it returns [`Killed`]. A call that it sleeps
-    /// in is interrupted if the kernel can (`EINTR`); else it ends when the call returns. One that waits for a
+    /// in is interrupted if the kernel can (`EINTR`), again and again until it is back; else it ends when the call returns. One that waits for a
     /// [`scope`](crate::scope) takes the members with it. A loop that never calls this crate is taken off its virtual processor for good after some
     /// eight time slices, and then its destructors do not run, unless it has called [`always_unwind`]. A stackless one is told by
     /// [`Stackless::killed`](crate::Stackless::killed).
@@ -147,6 +147,24 @@ impl Microprocess {
     /// It has ended.
     pub fn kill(&self) -> Result<(), Gone> {
         self.order(KILL, SUSPEND)
+    }
+
+    /// Wants the step of one without a stack to end: [`is_wanted`](Self::is_wanted) says so, and a call that it sleeps in, or is about to sleep in,
+    /// is interrupted if the kernel can (`EINTR`), again and again until it is back. The next step has heard of it. Others do not notice.
+    ///
+    /// Returns at once. Any kernel thread may call it. Some 100 ns.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn want(&self) -> Result<(), Gone> {
+        self.order(WANTED, 0)
+    }
+
+    /// Whether it has been [killed](Self::kill) and does not know yet: it runs, and ends its wait, where it waits.
+    #[must_use]
+    pub fn is_condemned(&self) -> bool {
+        let record = self.record();
+        record.orders.is_killed() && record.id() == self.id()
     }
 
     /// Makes it stand still until [`resume`](Self::resume): it counts as not runnable, and a wake that comes meanwhile is kept.

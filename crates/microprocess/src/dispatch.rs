@@ -146,11 +146,12 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
 /// Runs one step of a stackless microprocess, on this stack.
 fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Record) {
     vp.begin(record);
-    record.poll.store(0, Ordering::Relaxed);
     let Some(mut machine) = record.machine.take() else { return };
+    // First: what is asked for from here on sets it again.
+    record.poll.store(0, Ordering::Relaxed);
+    let killed = record.orders.tell();
     thread.unmask();
     // The machine may be left in the middle of a step, but nobody looks at it again then.
-    let killed = record.orders.is_killed();
     let step = || if killed { machine.killed() } else { machine.step() };
     let step = catch_unwind(AssertUnwindSafe(step)).unwrap_or(Step::Done);
     if step == Step::Done {
@@ -162,9 +163,6 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
         record.state.set(State::Finished);
         vp.put_slot(record);
         return;
-    }
-    if killed {
-        record.orders.forget_kill();
     }
     let vp = mask().vp;
     vp.current.set(None);

@@ -71,6 +71,8 @@ pub(crate) struct KernelThread {
     pub(crate) told: Told,
     /// Carries a microprocess without a virtual processor, or will never be given one again.
     stranded: AtomicU32,
+    /// It sleeps in a kernel call that is to end: it is signalled until it comes back.
+    called: AtomicBool,
     ended: AtomicU32,
     /// What a new thread finds: for whom, as what, and its stacks.
     beginning: Cell<Option<(&'static Vp, Role, KernelStack)>>,
@@ -113,6 +115,7 @@ impl KernelThread {
             cpu: Cell::new(ANY_CPU),
             told: Told::new(),
             stranded: AtomicU32::new(0),
+            called: AtomicBool::new(false),
             ended: AtomicU32::new(0),
             beginning: Cell::new(None),
             strikes: Cell::new(Strikes::NONE),
@@ -223,6 +226,21 @@ impl KernelThread {
 
     pub(crate) fn strand(&self, stranded: bool) {
         self.stranded.store(u32::from(stranded), Ordering::SeqCst);
+    }
+
+    /// The kernel call that it sleeps in, without a processor, is to end.
+    pub(crate) fn call_back(&self) {
+        self.called.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether that is so, and it has not come back since.
+    pub(crate) fn is_called_back(&self) -> bool {
+        self.called.load(Ordering::SeqCst)
+    }
+
+    /// It is back, and nobody takes it for Blocked any more.
+    pub(crate) fn has_come_back(&self) {
+        self.called.store(false, Ordering::SeqCst);
     }
 
     /// Takes its processor from the calling thread, for good, in the child process of a fork. Safe in a signal handler.
@@ -414,6 +432,7 @@ impl KernelThread {
         self.vp_word.store(ptr::null_mut(), Ordering::Relaxed);
         self.cpu.set(ANY_CPU);
         self.is_exact.set(false);
+        self.has_come_back();
         self.ended.store(0, Ordering::Release);
         unused().push(self);
     }

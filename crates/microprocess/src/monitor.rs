@@ -3,13 +3,14 @@
 //! * It is the clock of busy virtual processors: they look at timers only when told to.
 //! * It ends time slices, and interrupts code that does not call the runtime (Preempted).
 //! * It looks for holders that sleep in the kernel (Blocked) where there is no sentinel, or where that one is late.
+//! * It ends kernel calls that are to end: it sends the signal for that again until whoever sleeps there has come back.
 //! * It calls back who came out of the kernel and does not call the runtime (Unblocked): such a thread runs beside the virtual processors.
 //!
 //! It sleeps while every virtual processor is idle.
 
 use kyocho_sys::clock::process_cpu_ns;
 use kyocho_sys::futex;
-use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::set_timer_slack_ns;
 
@@ -33,6 +34,10 @@ const LOOK_MIN_NS: u64 = 50_000;
 /// The longest time between looks where there is no sentinel. Where there is one, a slice: on a core that other programs want, the
 /// sentinel may wait long for its turn.
 const LOOK_MAX_NS: u64 = 1_000_000;
+/// When a kernel call that is to end is interrupted once more: soon, and then less and less often.
+const CALL_MIN_NS: u64 = 1_000_000;
+const CALL_MAX_NS: u64 = 250_000_000;
+
 /// What others tell the monitor.
 #[derive(Debug)]
 pub(crate) struct Monitor {
@@ -40,11 +45,17 @@ pub(crate) struct Monitor {
     word: AtomicU32,
     /// When it looks next of its own accord.
     planned_ns: AtomicU64,
+    /// A kernel call is to end, and was interrupted once.
+    calls: AtomicBool,
 }
 
 impl Monitor {
     pub(crate) const fn new() -> Self {
-        Self { word: AtomicU32::new(0), planned_ns: AtomicU64::new(NEVER_NS) }
+        Self {
+            word: AtomicU32::new(0),
+            planned_ns: AtomicU64::new(NEVER_NS),
+            calls: AtomicBool::new(false),
+        }
     }
 
     /// Makes it look now. Neither allocates nor waits.
@@ -52,6 +63,12 @@ impl Monitor {
         if self.word.swap(1, Ordering::SeqCst) == 0 {
             futex::wake(&self.word, 1);
         }
+    }
+
+    /// A kernel call is to end, and was interrupted once: it does so again.
+    pub(crate) fn call_again(&self) {
+        self.calls.store(true, Ordering::SeqCst);
+        self.poke();
     }
 
     /// Somebody waits until `deadline_ns` on a virtual processor that is busy.
@@ -66,6 +83,32 @@ impl Monitor {
         if self.planned_ns.load(Ordering::SeqCst) > monotonic_ns() + SLICE_NS {
             self.poke();
         }
+    }
+}
+
+/// When it interrupts the kernel calls that are to end again; the time between, which it doubles.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calls {
+    next: Option<(u64, u64)>,
+}
+
+impl Calls {
+    /// There is a new one. However many there are, the others' time comes.
+    fn begin(&mut self, now_ns: u64) {
+        let soon_ns = now_ns + CALL_MIN_NS;
+        let next_ns = self.next.map_or(soon_ns, |(next_ns, _)| next_ns.min(soon_ns));
+        self.next = Some((next_ns, CALL_MIN_NS));
+    }
+
+    /// Has `call` interrupt them, if it is time, which tells whether any is left; when to come back.
+    fn go_on(&mut self, now_ns: u64, call: impl FnOnce() -> bool) -> u64 {
+        if let Some((next_ns, wait_ns)) = self.next
+            && next_ns <= now_ns
+        {
+            let wait_ns = (wait_ns * 2).min(CALL_MAX_NS);
+            self.next = call().then_some((now_ns + wait_ns, wait_ns));
+        }
+        self.next.map_or(NEVER_NS, |(next_ns, _)| next_ns)
     }
 }
 
@@ -155,6 +198,7 @@ pub(crate) fn run(shared: &'static Shared) {
     let (mut straggler, mut call_ns) = (0, 0);
     let mut watches = vec![Watch::default(); shared.vps().len()];
     let mut trials = Trials::new();
+    let mut calls = Calls::default();
     loop {
         monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
         // Before the look at anything that a poke may announce.
@@ -167,7 +211,10 @@ pub(crate) fn run(shared: &'static Shared) {
             let until_ns = account.stop_until(now_ns, process_cpu_ns(), percent);
             shared.spent_until_ns.store(until_ns.unwrap_or(0), Ordering::SeqCst);
         }
-        let mut next_ns = NEVER_NS;
+        if monitor.calls.swap(false, Ordering::SeqCst) {
+            calls.begin(now_ns);
+        }
+        let mut next_ns = calls.go_on(now_ns, || shared.call_back_again());
         for (vp, watch) in shared.vps().iter().zip(&mut watches) {
             next_ns = next_ns.min(look_after(vp, watch, now_ns, longest_ns));
             next_ns = next_ns.min(spread(vp, &mut watch.pace, now_ns, &mut trials));

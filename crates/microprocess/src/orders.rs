@@ -1,4 +1,4 @@
-//! Orders: what others want of a microprocess, whatever it is doing: that it ends, that it stands still.
+//! Orders: what others want of a microprocess, whatever it is doing: that it ends, that it stands still, that it looks up.
 //!
 //! ```text
 //!   anybody ── set a bit of the order word, post ORDERS ──► holder of its home (masked)
@@ -10,6 +10,11 @@
 //!   asleep in the kernel    its call is interrupted; when it is back    when it is back
 //!   stackless               `Stackless::killed` instead of a step       stands aside between steps
 //! ```
+//!
+//! A signal ends the call that it meets. One that comes a moment before the call, or meets the sleep for a page or a lock on the way to it, is
+//! lost. So whoever takes a processor from a sleeper looks whether that one has orders to end its call ([`end_call`]), and from the first signal on the
+//! monitor sends more, less and less often, until the sleeper calls us. To *want* a stackless one does that and no more: so its step, which looks at
+//! the poll word, hears of what its program has to tell it.
 //!
 //! A *kill point* is where an operation that may wait begins, where one was waiting, and a `yield_now`. There the microprocess
 //! unwinds with a private payload: destructors run, guards release, its handle reports [`Killed`](crate::Killed). One that unwinds
@@ -39,13 +44,16 @@ use crate::vp::{Vp, attention};
 mod word;
 
 use word::Due;
-pub(crate) use word::{KILL, Orders, SUSPEND};
+pub(crate) use word::{KILL, Orders, SUSPEND, WANTED};
 
 impl Vp {
     /// Somebody changed the orders of `record`, whose home this is. By the holder, masked.
     #[cold]
     pub(crate) fn take_orders(&self, record: &'static Record) {
         self.trace.note(What::Changed, Some(record));
+        if !record.is_stackless.get() {
+            record.orders.forget_want();
+        }
         record.refresh_special();
         match record.orders.due(record.state.get()) {
             Due::GoesOn => {
@@ -53,11 +61,7 @@ impl Vp {
                 self.queue.push(record, Arrival::Woken);
             }
             Due::WaitEnds => self.interrupt(record),
-            Due::CallEnds => {
-                // Stackless ones that make the call in a loop look at this.
-                record.poll.store(1, Ordering::Relaxed);
-                preempt::interrupt_call(record);
-            }
+            Due::CallEnds => end_call(record),
             Due::Nothing => {}
         }
     }
@@ -87,6 +91,18 @@ impl Vp {
         if record.orders.is_killed() {
             self.attention.fetch_or(attention::ORDERS, Ordering::Relaxed);
         }
+    }
+}
+
+/// Lets the call that `record`, which is Blocked, sleeps in return early. By the holder of its home, or who takes that processor.
+#[cold]
+pub(crate) fn end_call(record: &'static Record) {
+    // Stackless ones that make the call in a loop look at this.
+    record.poll.store(1, Ordering::Relaxed);
+    if let Some(thread) = record.bound.get() {
+        thread.call_back();
+        preempt::interrupt_call(thread);
+        record.home().shared().monitor.call_again();
     }
 }
 

@@ -56,9 +56,9 @@ fn interrupting_signal() -> Signal {
 
 unsafe extern "C" fn on_interruption(_signal: i32, _info: *mut Info, _context: *mut c_void) {}
 
-/// Lets the kernel call that `record` sleeps in return early, if it is one that signals interrupt.
-pub(crate) fn interrupt_call(record: &'static Record) {
-    if let Some(thread) = record.bound.get().and_then(KernelThread::id) {
+/// Lets the kernel call that `thread` sleeps in return early, if it is one that signals interrupt.
+pub(crate) fn interrupt_call(thread: &KernelThread) {
+    if let Some(thread) = thread.id() {
         // Gone, or back already: it interrupts nothing.
         let _gone = signal::send(thread, interrupting_signal());
     }
@@ -174,6 +174,9 @@ fn heed(vp: &'static Vp, me: &'static Record, at: Interrupted) -> bool {
         if !me.always_unwinds.get() && condemned::gives_up(KernelThread::current(), at) {
             abandon_in_place(vp, me);
         }
+        return false;
+    }
+    if !me.orders.is_suspended() {
         return false;
     }
     me.state.set(State::Suspended);

@@ -198,6 +198,7 @@ pub(crate) fn queue_up(thread: &'static KernelThread, record: &'static Record) -
     record.home().shared().leave_kernel();
     let vp = wait_for_turn(thread);
     thread.strand(false);
+    thread.has_come_back();
     vp
 }
 
@@ -206,6 +207,7 @@ fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) ->
     thread.strand(false);
     vp.tell_blocked();
     vp.note_unblocked(me);
+    thread.has_come_back();
     me.bound.set(None);
     me.refresh_special();
     vp.shared().leave_kernel();

@@ -40,6 +40,7 @@ use kyocho_sys::task::{Asleep, ThreadId};
 use crate::claim::exclusively;
 use crate::event::Registers;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
+use crate::orders::end_call;
 use crate::record::State;
 use crate::reflection::pause;
 use crate::trace::What;
@@ -254,6 +255,10 @@ fn take(vp: &'static Vp) -> Option<()> {
     vp.trace.note(What::Blocked, Some(record));
     vp.shared().enter_kernel();
     holder.lose();
+    if record.orders.ends_calls() {
+        // They came before the sleep, and the signal may have come before the call.
+        end_call(record);
+    }
     Some(())
 }
 

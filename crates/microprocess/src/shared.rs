@@ -220,6 +220,14 @@ impl Shared {
         start + looked_at.map(|handle| preempt::call_back(handle.thread())).count()
     }
 
+    /// Interrupts the kernel calls of all who are called back from them once more; whether there is any.
+    pub(crate) fn call_back_again(&self) -> bool {
+        // Somebody adds or takes one: next time.
+        let Ok(threads) = self.threads.try_lock() else { return true };
+        let called = threads.iter().map(Handle::thread).filter(|thread| thread.is_called_back());
+        called.map(preempt::interrupt_call).count() > 0
+    }
+
     // ----- idling ------------------------------------------------------------------------------
 
     /// `vp` has nothing to do until `deadline_ns`.

@@ -1,12 +1,9 @@
-//! The service that looks at clocks: policies that are late with an answer, threads that are late with their end, and those that were asked for
-//! something where they could not hear it.
+//! The service that looks at clocks: policies that are late with an answer, and threads that are late with their end.
 
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, REQUEST_ABANDON, RUNNING, SAFE};
-use crate::thread::wait::interrupt_kernel_call;
+use crate::thread::lisp_thread::{LispThread, REQUEST_ABANDON};
 use core::time::Duration;
 use kyocho_microprocess::{Microprocess, park, park_timeout};
-use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,31 +11,9 @@ use std::sync::{Arc, Mutex};
 /// How long a thread that somebody has terminated may run what `dynamic-wind` has it run.
 const GRACE_NS: u64 = 1_000_000_000;
 
-/// When a thread that has not taken a request is called back from the kernel once more: soon, and then less and less often.
-const CALL_MIN_NS: u64 = 1_000_000;
-const CALL_MAX_NS: u64 = 250_000_000;
-
-/// A thread that was asked for something while it ran, or was in a raw kernel call.
-#[derive(Debug)]
-struct Called {
-    thread: Arc<LispThread>,
-    next_ns: u64,
-    wait_ns: u64,
-}
-
-impl Called {
-    /// Whether it may still be in a kernel call, or about to begin one, without knowing of the request.
-    fn may_be_deaf(&self) -> bool {
-        let state = self.thread.state.load(Ordering::SeqCst);
-        self.thread.requests.load(Ordering::SeqCst) != 0 && matches!(state, RUNNING | SAFE)
-    }
-}
-
 /// The service, and the threads it waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
-    /// A signal ends the kernel call that it meets. One that comes just before the call is lost, so it is sent until the request is taken.
-    called: Mutex<Vec<Called>>,
     /// Threads that run what they do last, and until when they may; in order of time.
     ending: Mutex<VecDeque<(u64, Arc<LispThread>)>>,
     microprocess: Mutex<Option<Microprocess>>,
@@ -61,21 +36,11 @@ impl Watchdog {
         }
     }
 
-    /// The thread was asked for something, and may be about to wait in the kernel without knowing.
-    pub(crate) fn insist(&self, thread: &Arc<LispThread>) {
-        let next_ns = monotonic_ns() + CALL_MIN_NS;
-        let called = Called { thread: Arc::clone(thread), next_ns, wait_ns: CALL_MIN_NS };
-        if called.may_be_deaf() {
-            lock(&self.called).push(called);
-            self.wake();
-        }
-    }
-
     /// The service's body, until the process ends.
     pub(crate) fn run(&self, kernel: &Kernel) {
         *lock(&self.microprocess) = Some(Microprocess::current());
         loop {
-            let ends_ns = [self.abandon_late(), self.call_back(), kernel.policies.watch(kernel)];
+            let ends_ns = [self.abandon_late(), kernel.policies.watch(kernel)];
             match ends_ns.into_iter().flatten().min() {
                 Some(ns) => park_timeout(Duration::from_nanos(ns.saturating_sub(monotonic_ns()))),
                 None => park(),
@@ -91,19 +56,6 @@ impl Watchdog {
             let _ = thread.microprocess.get().map(Microprocess::resume);
         }
         lock(&self.ending).front().map(|&(ends_ns, _)| ends_ns)
-    }
-
-    /// Calls those back whose time has come; when the next one's comes.
-    fn call_back(&self) -> Option<u64> {
-        let now_ns = monotonic_ns();
-        let mut all = lock(&self.called);
-        all.retain(Called::may_be_deaf);
-        for called in all.iter_mut().filter(|called| called.next_ns <= now_ns) {
-            interrupt_kernel_call(&called.thread);
-            called.wait_ns = (called.wait_ns * 2).min(CALL_MAX_NS);
-            called.next_ns = now_ns + called.wait_ns;
-        }
-        all.iter().map(|called| called.next_ns).min()
     }
 
     fn next_late(&self) -> Option<Arc<LispThread>> {

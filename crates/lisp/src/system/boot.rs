@@ -163,7 +163,6 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
         .map_err(|_| BootError::Host(io::ErrorKind::OutOfMemory.into()))?;
     let kernel = Arc::new(kernel);
     lock(&kernel.base.world).set_stack_bytes_max(EXPANSION_STACK_BYTES);
-    crate::thread::wait::prepare_interruption().map_err(BootError::Host)?;
     let carried = report.virtual_processors > 1;
     if carried {
         kernel.system_call.carry_by_caller();

@@ -50,7 +50,7 @@ pub(crate) struct Kernel {
     pub(crate) collector: Collector,
     pub(crate) shares: Shares,
     pub(crate) policies: Policies,
-    pub(crate) watchdog: Arc<Watchdog>,
+    pub(crate) watchdog: Watchdog,
     pub(crate) calls: Calls,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,
@@ -168,8 +168,7 @@ impl Kernel {
                 .ok_or_else(Raise::out_of_memory)?;
         let account = Account::new("the process", Bounds::NONE);
         let policies = Policies::default();
-        let watchdog = Arc::default();
-        let base = LispSession::new(0, account, world, None, &policies.notes, &watchdog)
+        let base = LispSession::new(0, account, world, None, &policies.notes)
             .map_err(|error| Raise::error(error.to_string(), Vec::new()))?;
         let base = Arc::new(base);
         // Booting has put down how many there are.
@@ -185,7 +184,7 @@ impl Kernel {
             collector: Collector::new(virtual_processors),
             shares: Shares::new(virtual_processors),
             policies,
-            watchdog,
+            watchdog: Watchdog::default(),
             calls: Calls::default(),
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
@@ -267,14 +266,8 @@ impl Kernel {
     ) -> core::result::Result<Arc<LispSession>, Exceeded> {
         let id = self.next_session.fetch_add(1, Ordering::Relaxed);
         let world = lock(&self.base.world).beside(account.bounds().files);
-        let session = LispSession::new(
-            id,
-            Arc::clone(account),
-            world,
-            Some(ports),
-            &self.policies.notes,
-            &self.watchdog,
-        )?;
+        let session =
+            LispSession::new(id, Arc::clone(account), world, Some(ports), &self.policies.notes)?;
         let session = Arc::new(session);
         lock(&self.sessions).insert(id, Arc::clone(&session));
         Ok(session)

@@ -14,7 +14,6 @@ use crate::heap::{Marker, Mutator};
 use crate::machine::resume::Failure;
 use crate::port::{Port, Role};
 use crate::raise;
-use crate::service::Watchdog;
 use crate::service::policy::Notes;
 use crate::syntax::datum::Span;
 use crate::syntax::environment::Environment;
@@ -53,8 +52,6 @@ pub(crate) struct LispSession {
     ports: Option<Ports>,
     /// What a policy of the scheduler is told of.
     pub(crate) notes: Arc<Notes>,
-    /// Calls its threads back from the kernel.
-    pub(crate) watchdog: Arc<Watchdog>,
     /// The thread that somebody waits for: a program, or an evaluation at a prompt.
     main: Mutex<Option<Arc<LispThread>>>,
     reply: Mutex<Option<Reply>>,
@@ -106,7 +103,6 @@ impl LispSession {
         world: World,
         ports: Option<Ports>,
         notes: &Arc<Notes>,
-        watchdog: &Arc<Watchdog>,
     ) -> Result<Self, Exceeded> {
         let held = account.hold(Countable::Sessions)?;
         Ok(Self {
@@ -116,7 +112,6 @@ impl LispSession {
             world: Mutex::new(world),
             ports,
             notes: Arc::clone(notes),
-            watchdog: Arc::clone(watchdog),
             main: Mutex::new(None),
             reply: Mutex::new(None),
             exiting: AtomicBool::new(false),

@@ -17,7 +17,6 @@ use crate::thread::{ThreadContext, runner};
 use crate::value::Value;
 use kyocho_microprocess::{Deadline, Gone, Microprocess, Priority};
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use kyocho_sys::task::ThreadId;
 use std::sync::Arc;
 
 /// A point in time as Lisp holds it: nanoseconds on the monotonic clock.
@@ -247,12 +246,10 @@ fn raw_sleep(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
         return Err(Raise::out_of_range("raw-sleep", 1, frame.get(0), "less than a century"));
     };
     let me = machine.thread()?;
-    me.kernel_thread.store(ThreadId::current().number(), Ordering::Release);
     let is_wanted = || me.has_request();
     machine.outside(frame, count, || {
         while !is_wanted() && kyocho_sys::sleep::until(deadline.ns()).is_err() {}
     })?;
-    me.kernel_thread.store(0, Ordering::Release);
     if Deadline::now() >= deadline || !is_wanted() {
         return Ok(Control::Value(Value::UNSPECIFIED));
     }

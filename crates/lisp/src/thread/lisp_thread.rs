@@ -124,8 +124,6 @@ pub(crate) struct LispThread {
     pub(crate) noted: AtomicBool,
     /// Somebody has woken it, and it has not run since.
     pub(crate) woken: AtomicBool,
-    /// The host's number of the kernel thread that it blocks in a raw call.
-    pub(crate) kernel_thread: AtomicU32,
 }
 
 // SAFETY: `machine` is touched by one kernel thread at a time: by `Safepoint`'s rule.
@@ -186,7 +184,6 @@ impl LispThread {
             placed: AtomicU8::new(UNPLACED),
             noted: AtomicBool::new(false),
             woken: AtomicBool::new(false),
-            kernel_thread: AtomicU32::new(0),
         }
     }
 
@@ -291,7 +288,7 @@ impl LispThread {
         ran_ns.saturating_sub(self.told_ns.swap(ran_ns, Ordering::Relaxed))
     }
 
-    /// Whether somebody wants something of it, from Lisp or from outside: the scheduler does where it is killed.
+    /// Whether somebody wants something of it, from Lisp or from outside: what waits in the kernel gives up then.
     pub(crate) fn has_request(&self) -> bool {
         let is_wanted = || self.microprocess.get().is_some_and(Microprocess::is_wanted);
         self.requests.load(Ordering::SeqCst) != 0 || is_wanted()
@@ -302,10 +299,10 @@ impl LispThread {
         self.requests.fetch_or(request, Ordering::Release);
         if let Some(microprocess) = self.microprocess.get() {
             microprocess.poll_word().store(1, Ordering::Release);
+            // One that has ended needs to hear nothing.
+            let _ = microprocess.want();
         }
         self.wake();
-        crate::thread::wait::interrupt_kernel_call(self);
-        self.session.watchdog.insist(self);
     }
 
     /// Ends the thread's wait, or its next one.

@@ -9,12 +9,11 @@ use crate::machine::control::Control;
 use crate::machine::{Exit, Machine};
 use crate::raise::{Raise, Result};
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{LispThread, SAFE, ThreadObject};
+use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::value::Value;
 use core::time::Duration;
 use kyocho_microprocess::Deadline;
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::signal::{self, Signal};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -174,34 +173,6 @@ pub(crate) fn duration_of(who: &'static str, seconds: Value) -> Result<Duration>
         return Err(Raise::wrong_type(who, 1, "real number of seconds", seconds));
     }
     Ok(Duration::try_from_secs_f64(real.max(0.0)).unwrap_or(Duration::MAX))
-}
-
-/// The signal that interrupts a raw kernel call; nobody needs it for anything else.
-fn wake_signal() -> Signal {
-    Signal::realtime(9)
-}
-
-/// Makes the signal do nothing but interrupt the call that it meets.
-///
-/// # Errors
-/// When the host refuses.
-#[expect(unsafe_code, reason = "installs a handler that does nothing")]
-pub(crate) fn prepare_interruption() -> std::io::Result<()> {
-    unsafe extern "C" fn nothing(_: i32, _: *mut signal::Info, _: *mut core::ffi::c_void) {}
-    let manner = signal::Manner { on_alternate_stack: true, ..signal::Manner::default() };
-    // SAFETY: the handler touches nothing.
-    unsafe { signal::install(wake_signal(), nothing, manner) }.map(drop).map_err(Into::into)
-}
-
-/// Lets a raw kernel call of this thread return early.
-pub(crate) fn interrupt_kernel_call(thread: &LispThread) {
-    if thread.state.load(Ordering::SeqCst) == SAFE {
-        let number = thread.kernel_thread.load(Ordering::Acquire);
-        if number != 0 {
-            // The call may have ended meanwhile; the signal then interrupts nothing.
-            let _ = signal::send(kyocho_sys::task::ThreadId::new(number), wake_signal());
-        }
-    }
 }
 
 /// The thread goes on elsewhere in the middle of a wait: it leaves the queue that it is in.

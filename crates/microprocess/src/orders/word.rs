@@ -12,8 +12,10 @@ use crate::record::State;
 pub(crate) const KILL: u64 = 1;
 /// It is to stand still.
 pub(crate) const SUSPEND: u64 = 2;
+/// Its step is to end soon: a call into the kernel that it sleeps in ends.
+pub(crate) const WANTED: u64 = 4;
 /// Bits below the id.
-const BITS: u32 = 2;
+const BITS: u32 = 3;
 const MASK: u64 = (1 << BITS) - 1;
 
 /// What the holder of its home does to a microprocess that it does not run.
@@ -54,7 +56,7 @@ impl Orders {
         match state {
             State::Suspended if !self.is_suspended() => Due::GoesOn,
             State::Parked if self.is_killed() => Due::WaitEnds,
-            State::Blocked if self.is_killed() => Due::CallEnds,
+            State::Blocked if self.ends_calls() => Due::CallEnds,
             _ => Due::Nothing,
         }
     }
@@ -77,6 +79,11 @@ impl Orders {
         self.bits() & SUSPEND != 0
     }
 
+    /// Whether a call into the kernel that it sleeps in ends early.
+    pub(crate) fn ends_calls(&self) -> bool {
+        self.bits() & (KILL | WANTED) != 0
+    }
+
     /// Sets and clears bits for microprocess `id`; `false` if the record is no longer its.
     pub(crate) fn change(&self, id: u64, set: u64, clear: u64) -> bool {
         let change =
@@ -84,8 +91,13 @@ impl Orders {
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok()
     }
 
-    /// The machine was told of the kill, and sees to its end itself.
-    pub(crate) fn forget_kill(&self) {
-        self.0.fetch_and(!KILL, Ordering::AcqRel);
+    /// It takes no steps, and nothing is to be heard between them.
+    pub(crate) fn forget_want(&self) {
+        self.0.fetch_and(!WANTED, Ordering::AcqRel);
+    }
+
+    /// A stackless one begins a step, and is told of what came before, once: whether it is killed. What comes from now on is for the next step.
+    pub(crate) fn tell(&self) -> bool {
+        self.is_any() && self.0.fetch_and(!(KILL | WANTED), Ordering::AcqRel) & KILL != 0
     }
 }

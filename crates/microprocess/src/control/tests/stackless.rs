@@ -1,12 +1,16 @@
 //! Orders to microprocesses without a stack.
 
+use core::hint::spin_loop;
 use std::sync::Arc;
 
+use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::sleep;
 
-use super::{Gone, await_suspension, everywhere};
+use super::{FOR_EVER, Gone, await_suspension, everywhere};
 use crate::record::State;
-use crate::{Builder, Stackless, Step, yield_now};
+use crate::{Builder, Microprocess, Stackless, Step, yield_now};
 
 /// Steps for ever; counts.
 struct Machine {
@@ -65,5 +69,77 @@ fn stackless_ones_are_killed_and_suspended_between_steps() {
             order_between_steps(answer, Step::Done);
             order_between_steps(answer, Step::Yield);
         }
+    });
+}
+
+/// Goes into the kernel a moment after it was told not to, so that the first signal comes before the call; and then again, without a call of ours.
+struct Deaf {
+    begun: Arc<AtomicBool>,
+    interrupted: Arc<AtomicU32>,
+    ended: Arc<AtomicBool>,
+    may_end: bool,
+}
+
+/// Calls that nobody but a signal ends.
+const CALLS: u32 = 4;
+/// How long it sleeps when it has heard: many times as long as it takes until the signal is sent again.
+const QUIET_NS: u64 = 50_000_000;
+
+impl Stackless for Deaf {
+    fn step(&mut self) -> Step {
+        if self.may_end {
+            let woken = sleep::until(monotonic_ns() + QUIET_NS);
+            assert_eq!(woken, Ok(()), "who has heard is left alone");
+            return Step::Done;
+        }
+        self.begun.store(true, Ordering::SeqCst);
+        let me = Microprocess::current();
+        while !(me.record().orders.ends_calls() && me.is_wanted()) {
+            spin_loop();
+        }
+        for _ in 0..CALLS {
+            assert_eq!(sleep::until(FOR_EVER.as_nanos() as u64), Err(Errno::INTR));
+            self.interrupted.fetch_add(1, Ordering::SeqCst);
+        }
+        self.may_end = true;
+        Step::Yield
+    }
+
+    fn killed(&mut self) -> Step {
+        self.step()
+    }
+}
+
+impl Drop for Deaf {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+}
+
+fn end_calls_of_one_that_is_deaf(order: fn(&Microprocess) -> Result<(), Gone>) {
+    let (begun, interrupted, ended) = (Arc::default(), Arc::default(), Arc::default());
+    let deaf = Deaf {
+        begun: Arc::clone(&begun),
+        interrupted: Arc::clone(&interrupted),
+        ended: Arc::clone(&ended),
+        may_end: false,
+    };
+    let target = Builder::new().spawn_stackless(Box::new(deaf)).unwrap();
+    let until = |what: &AtomicBool| {
+        while !what.load(Ordering::SeqCst) {
+            crate::sleep(core::time::Duration::from_micros(100));
+        }
+    };
+    until(&begun);
+    order(&target).unwrap();
+    until(&ended);
+    assert_eq!(interrupted.load(Ordering::SeqCst), CALLS);
+}
+
+#[test]
+fn calls_into_the_kernel_that_begin_after_the_order_end_too() {
+    everywhere("deaf", || {
+        end_calls_of_one_that_is_deaf(Microprocess::kill);
+        end_calls_of_one_that_is_deaf(Microprocess::want);
     });
 }
