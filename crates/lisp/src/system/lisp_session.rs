@@ -307,9 +307,14 @@ impl LispSession {
         self.ask_main(REQUEST_INTERRUPT)
     }
 
-    /// Every thread waits for another: the one that somebody waits for is told.
-    pub(crate) fn report_deadlock(&self) {
-        self.ask_main(REQUEST_DEADLOCK);
+    /// Every thread waits for another: the one that somebody waits for is told. Not where one was killed from outside and does not know yet: it
+    /// runs, and then waits again or ends, and that is when it is looked at again.
+    pub(crate) fn report_deadlock(&self, kernel: &Kernel) {
+        let is_condemned =
+            |thread: &LispThread| thread.microprocess.get().is_some_and(Microprocess::is_condemned);
+        if !self.threads(kernel).any(|thread| is_condemned(&thread)) {
+            self.ask_main(REQUEST_DEADLOCK);
+        }
     }
 
     fn ask_main(&self, request: u32) -> bool {

@@ -448,7 +448,7 @@ impl Runner {
             thread.session.finish(ended);
         }
         if thread.session.leave() == 0 {
-            thread.session.report_deadlock();
+            thread.session.report_deadlock(&kernel);
         }
         Step::Done
     }

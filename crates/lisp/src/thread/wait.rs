@@ -110,8 +110,10 @@ impl Machine {
         }
         lock(&thread.inner).waits_for = Some(what);
         thread.parked.store(true, Ordering::Release);
-        if thread.session.deactivate() == 0 {
-            thread.session.report_deadlock();
+        if thread.session.deactivate() == 0
+            && let Ok(kernel) = self.kernel()
+        {
+            thread.session.report_deadlock(&kernel);
         }
         Control::Stop(Exit::Park)
     }
