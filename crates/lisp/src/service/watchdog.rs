@@ -36,6 +36,11 @@ impl Watchdog {
         }
     }
 
+    /// The thread has ended in time.
+    pub(crate) fn has_ended(&self, thread: &Arc<LispThread>) {
+        lock(&self.ending).retain(|(_, ending)| !Arc::ptr_eq(ending, thread));
+    }
+
     /// The service's body, until the process ends.
     pub(crate) fn run(&self, kernel: &Kernel) {
         *lock(&self.microprocess) = Some(Microprocess::current());

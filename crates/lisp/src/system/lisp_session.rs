@@ -22,7 +22,7 @@ use crate::syntax::world::World;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::system::variables::Variables;
 use crate::thread::lisp_thread::{
-    LispThread, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT, REQUEST_TERMINATE,
+    LispThread, REQUEST_ABANDON, REQUEST_DEADLOCK, REQUEST_INTERRUPT,
 };
 use crate::value::Value;
 use core::fmt;
@@ -364,15 +364,15 @@ impl LispSession {
                 return;
             }
         }
-        self.ask_threads(kernel, REQUEST_TERMINATE);
+        self.threads(kernel).for_each(|thread| thread.terminate());
         let started = lock(&self.started);
         let (started, _) = self
             .emptied
             .wait_timeout_while(started, GRACE, |started| *started > 0)
             .unwrap_or_else(PoisonError::into_inner);
         drop(started);
-        self.ask_threads(kernel, REQUEST_ABANDON);
         for thread in self.threads(kernel) {
+            thread.request(REQUEST_ABANDON);
             // One that somebody has suspended takes no step for a request; one that has ended needs none.
             let _ = thread.microprocess.get().map(Microprocess::kill);
         }
@@ -402,10 +402,6 @@ impl LispSession {
 
     fn threads(&self, kernel: &Kernel) -> impl Iterator<Item = Arc<LispThread>> {
         kernel.threads.started().into_iter().filter(|thread| thread.session.id == self.id)
-    }
-
-    fn ask_threads(&self, kernel: &Kernel, request: u32) {
-        self.threads(kernel).for_each(|thread| thread.request(request));
     }
 
     /// Whether some thread is runnable, or waits for a time.

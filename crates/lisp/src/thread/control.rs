@@ -8,9 +8,7 @@ use crate::machine::control::{Control, Procedure};
 use crate::machine::{Exit, Machine};
 use crate::raise::{Raise, Result};
 use crate::system::kernel::{Kernel, lock};
-use crate::thread::lisp_thread::{
-    LispThread, REQUEST_TERMINATE, RUNNING, STANDING, Status, ThreadObject,
-};
+use crate::thread::lisp_thread::{LispThread, RUNNING, STANDING, Status, ThreadObject};
 use crate::thread::mutex::exception;
 use crate::thread::wait::{Wait, duration_of};
 use crate::thread::{ThreadContext, runner};
@@ -277,7 +275,7 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     for joiner in joiners {
         joiner.wake();
     }
-    thread.request(REQUEST_TERMINATE);
+    thread.terminate();
     // One that stands still would never hear of it. One that does not, or has ended, is not touched.
     let _ = thread.microprocess.get().map(Microprocess::resume);
     if Arc::ptr_eq(thread, me) {

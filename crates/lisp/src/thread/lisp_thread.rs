@@ -98,6 +98,8 @@ pub(crate) struct LispThread {
     /// Where the text of the procedure that it runs stands.
     origin: Option<Span>,
     pub(crate) requests: AtomicU32,
+    /// Somebody has terminated it, and it knows or will; once is enough.
+    terminated: AtomicBool,
     pub(crate) state: AtomicU8,
     /// It waits for another thread, and does not count as active.
     pub(crate) parked: AtomicBool,
@@ -159,6 +161,7 @@ impl LispThread {
             origin: trace::span_of(thunk),
             held: Mutex::new(None),
             requests: AtomicU32::new(0),
+            terminated: AtomicBool::new(false),
             state: AtomicU8::new(STANDING),
             parked: AtomicBool::new(false),
             queued: AtomicBool::new(false),
@@ -292,6 +295,13 @@ impl LispThread {
     pub(crate) fn has_request(&self) -> bool {
         let is_wanted = || self.microprocess.get().is_some_and(Microprocess::is_wanted);
         self.requests.load(Ordering::SeqCst) != 0 || is_wanted()
+    }
+
+    /// Ends the thread, whatever it does. Who does so again and again does not hold up what it does last.
+    pub(crate) fn terminate(self: &Arc<Self>) {
+        if !self.terminated.swap(true, Ordering::AcqRel) {
+            self.request(REQUEST_TERMINATE);
+        }
     }
 
     /// Makes the thread look at its requests soon, whatever it does.

@@ -125,7 +125,7 @@ impl Stackless for Runner {
 
     /// Killed from outside Lisp: it ends as by `thread-terminate!`.
     fn killed(&mut self) -> Step {
-        self.thread.request(REQUEST_TERMINATE);
+        self.thread.terminate();
         self.step()
     }
 }
@@ -431,6 +431,9 @@ impl Runner {
         }
         if thread.is_policy() {
             kernel.policies.ended(&kernel, thread);
+        }
+        if self.terminating {
+            kernel.watchdog.has_ended(thread);
         }
         let (joiners, last_words) = {
             let mut inner = lock(&thread.inner);
