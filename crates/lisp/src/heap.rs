@@ -380,6 +380,12 @@ impl Heap {
     fn register_foreign(&self, value: Value) {
         lock(&self.foreign).push(value);
     }
+
+    /// How many Rust objects it holds.
+    #[cfg(test)]
+    pub(crate) fn foreign_objects(&self) -> usize {
+        lock(&self.foreign).len()
+    }
 }
 
 #[cfg(test)]

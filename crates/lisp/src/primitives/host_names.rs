@@ -92,7 +92,7 @@ fn find(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok((host, port).to_socket_addrs()?.collect())
 }
 
-/// A name that no server answers for until a test says so; it is nobody's then.
+/// A name that no server answers for until a test says so; it is nobody's then, until one says that it is silent again.
 #[cfg(test)]
 pub(crate) mod silence {
     use std::io;
@@ -108,6 +108,10 @@ pub(crate) mod silence {
         let (over, changed) = &OVER;
         drop(changed.wait_while(over.lock().unwrap(), |over| !*over));
         Err(io::ErrorKind::NotFound.into())
+    }
+
+    pub(crate) fn begin() {
+        *OVER.0.lock().unwrap() = false;
     }
 
     pub(crate) fn end() {

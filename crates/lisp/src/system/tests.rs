@@ -4,6 +4,7 @@ mod collector;
 mod collector_faults;
 mod debugger;
 mod hostile;
+mod kills;
 mod locations;
 mod policies;
 mod procedures;
@@ -86,63 +87,13 @@ fn threads_give_results_and_exceptions_to_who_joins() {
 }
 
 #[test]
-fn a_thread_is_terminated_in_every_state() {
-    const KILL: &str = "
-        (define trail '())
-        (define (kill thunk)
-          (set! trail '())
-          (let* ((ready (make-channel 1))
-                 (t (spawn (lambda ()
-                      (dynamic-wind
-                        (lambda () (set! trail (cons 'in trail)))
-                        (lambda () (channel-send! ready #t) (thunk))
-                        (lambda () (set! trail (cons 'out trail))))))))
-            (channel-receive ready)
-            (thread-sleep! 0.005)
-            (thread-terminate! t)
-            (guard (e ((terminated-thread-exception? e) trail)) (thread-join! t))))
-        (define held (make-mutex)) (mutex-lock! held #f #f)
-        (define condition (make-condition-variable))
-        (define full (make-channel 1)) (channel-send! full 1)
-        'ready";
-    check(&[
-        (KILL, "ready"),
-        ("(kill (lambda () (let loop () (loop))))", "(out in)"),
-        (
-            "(kill (lambda () (define (f n) (+ 1 (f n))) (guard (e (#t (thread-sleep! 60))) (f 1))))",
-            "(out in)",
-        ),
-        ("(kill (lambda () (thread-sleep! 60)))", "(out in)"),
-        ("(kill (lambda () (raw-sleep 60)))", "(out in)"),
-        ("(kill (lambda () (mutex-lock! held)))", "(out in)"),
-        ("(kill (lambda () (mutex-lock! held 60)))", "(out in)"),
-        (
-            "(kill (lambda () (let ((m (make-mutex))) (mutex-lock! m) (mutex-unlock! m condition))))",
-            "(out in)",
-        ),
-        ("(kill (lambda () (channel-receive (make-channel))))", "(out in)"),
-        ("(kill (lambda () (channel-send! (make-channel) 1)))", "(out in)"),
-        ("(kill (lambda () (channel-send! full 1)))", "(out in)"),
-        ("(kill (lambda () (thread-join! (spawn (lambda () (thread-sleep! 60))))))", "(out in)"),
-        ("(kill (lambda () (let loop ((l '())) (loop (cons 1 '())))))", "(out in)"),
-        ("(kill (lambda () (let loop () (gc) (loop))))", "(out in)"),
-        ("(define long (iota 1000000)) (kill (lambda () (let loop () (member 'x long) (loop))))", "(out in)"),
-        ("(kill (lambda () (let loop () (vector-fill! (make-vector 1000000 0) 1) (loop))))", "(out in)"),
-        ("(kill (lambda () (let loop () (expt 3 100000) (loop))))", "(out in)"),
-        ("(kill (lambda () (suspend (thread-number (current-thread))) (let loop () (loop))))", "(out in)"),
-        ("(define listener (tcp-listen \"127.0.0.1\" 0)) (kill (lambda () (socket-accept listener)))", "(out in)"),
-        (
-            "(define port (string->number (car (reverse (string-split (socket-address listener) #\\:)))))
-             (define client (tcp-connect \"127.0.0.1\" port))
-             (kill (lambda () (read-char (socket-input-port client))))",
-            "(out in)",
-        ),
-        (
-            "(let ((t (make-thread (lambda () 1)))) (thread-terminate! t)
-               (guard (e ((terminated-thread-exception? e) 'never)) (thread-join! t)))",
-            "never",
-        ),
-    ]);
+fn one_that_is_terminated_before_it_begins_never_begins() {
+    check(&[(
+        "(define begun #f)
+         (let ((t (make-thread (lambda () (set! begun #t))))) (thread-terminate! t)
+           (guard (e ((terminated-thread-exception? e) (list 'never begun))) (thread-join! t)))",
+        "(never #f)",
+    )]);
 }
 
 #[test]
@@ -193,19 +144,6 @@ fn a_terminated_thread_ends_whatever_it_does_last() {
         ),
         ("(length (threads))", "1"),
     ]);
-}
-
-#[test]
-fn what_a_terminated_thread_held_is_abandoned() {
-    check(&[(
-        "(define m (make-mutex))
-         (define t (spawn (lambda () (mutex-lock! m) (thread-sleep! 60))))
-         (let wait () (if (not (eq? (mutex-state m) t)) (begin (thread-yield!) (wait))))
-         (thread-terminate! t)
-         (list (guard (e ((abandoned-mutex-exception? e) 'abandoned)) (mutex-lock! m))
-               (eq? (mutex-state m) (current-thread)))",
-        "(abandoned #t)",
-    )]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Sessions that would hurt others: whatever one does, it can be stopped, and the others go on.
 
-use super::sessions::{SMALL, eval, in_background, interrupted, nap, number_of, open, two};
+use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
 use crate::account::{Bounds, Usage};
 use crate::primitives::host_names::silence;
 
@@ -90,59 +90,6 @@ fn a_regular_expression_does_not_run_away() {
             "(regexp-search '(: (+ (or \"a\" \"aa\")) \"c\") (make-string 2000 #\\a))",
         ],
     );
-}
-
-#[test]
-fn a_thread_is_killed_in_every_state() {
-    const STATES: &[(&str, &str)] = &[
-        ("runs", "(let loop () (loop))"),
-        ("allocates", "(let loop () (list 1 2 3) (loop))"),
-        ("collects", "(let loop () (gc) (loop))"),
-        ("yields", "(let loop () (thread-yield!) (loop))"),
-        ("sleeps", "(thread-sleep! 1000)"),
-        ("calls-the-kernel", "(raw-sleep 1000)"),
-        ("waits-for-a-mutex", "(mutex-lock! taken)"),
-        (
-            "waits-for-a-condition",
-            "(let ((m (make-mutex))) (mutex-lock! m) (mutex-unlock! m (make-condition-variable)))",
-        ),
-        ("receives", "(channel-receive (make-channel))"),
-        ("sends", "(channel-send! (make-channel) 1)"),
-        ("joins", "(thread-join! sleeper)"),
-        ("raises", "(let loop () (guard (e (#t (loop))) (raise 'again)))"),
-        (
-            "winds",
-            "(dynamic-wind values (lambda () (thread-sleep! 1000)) (lambda () (set! wound (+ wound 1))))",
-        ),
-    ];
-    two(|system, ada, _| {
-        let (mut a, page) = open(&system, &ada);
-        eval(
-            &mut a,
-            "(define wound 0)
-             (define taken (make-mutex)) (mutex-lock! taken #f #f)
-             (define sleeper (spawn (lambda () (thread-sleep! 1000)) 'sleeper))",
-        );
-        for (name, text) in STATES {
-            for before in ["'runs", "(suspend {id})"] {
-                let make =
-                    format!("(define t (spawn (lambda () {text}) '{name})) (thread-sleep! 0.001)");
-                eval(&mut a, &make);
-                let id = number_of(&mut a, &page, name);
-                eval(&mut a, &before.replace("{id}", &id));
-                let kill = format!(
-                    "(kill {id}) (guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t))"
-                );
-                let ended = eval(&mut a, &kill);
-                a.flush_output();
-                assert_eq!(ended, "ended", "{name}, {before}: {}", page.text());
-            }
-        }
-        assert_eq!(eval(&mut a, "wound"), "2");
-        assert!(!page.text().contains("in thread"), "none of them failed: {}", page.text());
-        drop(a);
-        assert_eq!(ada.usage(), Usage::default());
-    });
 }
 
 #[test]

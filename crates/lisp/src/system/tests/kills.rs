@@ -1,0 +1,339 @@
+//! Killed in every state: the thread ends, does what it does last, leaves its mutex abandoned, and nothing else. One row a state.
+//!
+//! What is left behind is counted, so this runs in a process of its own.
+
+mod states;
+
+use super::sessions::{in_background, interrupted, nap, open};
+use super::{boot, on, within_watchdog};
+use crate::account::{Account, Bounds, Usage};
+use crate::primitives::host_names::silence;
+use crate::system::kernel::lock;
+use crate::system::{Session, System};
+use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, WAITING};
+use core::net::SocketAddr;
+use kyocho_microprocess::Microprocess;
+use kyocho_microprocess::control::{Status, snapshot};
+use kyocho_sys::prim::atomic::Ordering;
+use socket2::{Domain, Socket, Type};
+use states::{At, Host, STATES, State, Wait, Work};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Marks the process in which it is counted.
+const CHILD: &str = "KYOCHO_TEST_CHILD";
+
+/// What each session begins with: a thread to kill, which holds a mutex, and has something to do last.
+const TOOLS: &str = "
+    (define (port-of listener)
+      (string->number (car (reverse (string-split (socket-address listener) #\\:)))))
+    (define mine (make-mutex))
+    (define last-done 0)
+    (define (victim-of thunk)
+      (spawn (lambda ()
+               (mutex-lock! mine)
+               (dynamic-wind values thunk (lambda () (set! last-done (+ last-done 1)))))
+             'victim))
+    (define (ended)
+      (list (guard (e ((terminated-thread-exception? e) 'terminated)) (thread-join! victim))
+            (guard (e ((abandoned-mutex-exception? e) (mutex-unlock! mine) 'abandoned)) (mutex-lock! mine))
+            last-done))
+    'ready";
+
+/// How it is killed.
+const WAYS: &[(&str, &str)] = &[
+    ("terminated", "(thread-terminate! victim)"),
+    ("twice", "(thread-terminate! victim) (thread-terminate! victim)"),
+    ("by number", "(kill (thread-number victim))"),
+    ("while suspended", "(suspend (thread-number victim)) (thread-terminate! victim)"),
+    (
+        "by one that is killed",
+        "(define said (make-channel 1))
+         (define killer (spawn (lambda ()
+           (thread-terminate! victim) (channel-send! said #t)
+           (let loop () (thread-terminate! victim) (loop))) 'killer))
+         (channel-receive said) (thread-terminate! killer)",
+    ),
+    ("from outside", ""),
+];
+
+/// How often one looks whether all is as before, with a collection each time.
+const LOOKS_MAX: usize = 2_000;
+
+/// What the victims meet.
+struct Surroundings {
+    folder: PathBuf,
+    certificate: String,
+    key: String,
+    /// A port at which nobody answers.
+    deaf: u16,
+    /// Nobody writes into one, or reads from the other.
+    _pipes: [File; 2],
+    _crowd: (Socket, Vec<TcpStream>),
+}
+
+fn named_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+impl Surroundings {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("kyocho-kills-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        named_pipe(&folder.join("alone"));
+        let pipes = ["silent", "stuffed"].map(|name| {
+            named_pipe(&folder.join(name));
+            OpenOptions::new().read(true).write(true).open(folder.join(name)).unwrap()
+        });
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let crowd = crowd();
+        let deaf = crowd.0.local_addr().unwrap().as_socket().unwrap().port();
+        Self { folder, certificate, key, deaf, _pipes: pipes, _crowd: crowd }
+    }
+
+    fn fill(&self, text: &str) -> String {
+        text.replace("$folder", &self.folder.display().to_string())
+            .replace("$certificate", &self.certificate)
+            .replace("$key", &self.key)
+            .replace("$deaf", &self.deaf.to_string())
+    }
+}
+
+/// A listener whose queue is full: whoever comes waits for an answer.
+fn crowd() -> (Socket, Vec<TcpStream>) {
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let wait = core::time::Duration::from_millis(300);
+    let come = || TcpStream::connect_timeout(&address, wait).ok();
+    (listener, core::iter::from_fn(come).collect())
+}
+
+fn count_entries(folder: &str) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+fn sleeps_in_the_host(microprocess: Microprocess) -> bool {
+    let all = snapshot(usize::MAX).microprocesses;
+    let entry = all.into_iter().find(|entry| entry.id == microprocess.global_id());
+    entry.is_some_and(|entry| entry.status == Status::Blocked)
+}
+
+impl At {
+    fn holds(self, thread: &LispThread) -> bool {
+        let state = thread.state.load(Ordering::SeqCst);
+        match self {
+            Work => state == RUNNING,
+            Wait => state == WAITING,
+            Host => {
+                let microprocess = thread.microprocess.get();
+                state == SAFE && microprocess.is_some_and(|&it| sleeps_in_the_host(it))
+            }
+        }
+    }
+}
+
+fn eval(session: &mut Session, text: &str) -> String {
+    match session.eval(text, "test") {
+        Ok(evaluation) => evaluation.values.last().cloned().unwrap_or_default(),
+        Err(report) => format!("error {report}"),
+    }
+}
+
+fn find(system: &System, name: &str) -> Option<Arc<LispThread>> {
+    system.kernel.threads.started().into_iter().find(|thread| thread.name() == name)
+}
+
+/// Kills a thread in a state in a way, in a session of its own, of which nothing is left.
+fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str)) {
+    let &(name, at, before, body) = state;
+    let told = format!("{name}, {}", way.0);
+    // Past the test harness: where it hangs, one knows where.
+    let _ = writeln!(std::io::stderr(), "{told}");
+    let bounds = Bounds { memory_bytes_max: 32 << 20, ..Bounds::NONE };
+    let account = Account::new("ada", bounds);
+    let (mut session, page) = open(system, &account);
+    assert_eq!(eval(&mut session, TOOLS), "ready");
+    silence::begin();
+    let begun = eval(&mut session, &place.fill(before));
+    assert!(!begun.contains("error"), "{told}: {begun}");
+    let begun =
+        eval(&mut session, &place.fill(&format!("(define victim (victim-of (lambda () {body})))")));
+    assert_eq!(begun, "", "{told}");
+    let victim = find(system, "victim").unwrap_or_else(|| panic!("{told}: {}", page.text()));
+    while !at.holds(&victim) || eval(&mut session, "(mutex-state mine)").contains("abandoned") {
+        assert!(find(system, "victim").is_some(), "{told}: {}", page.text());
+        nap();
+    }
+    if way.1.is_empty() {
+        victim.microprocess.get().unwrap().kill().unwrap();
+    } else {
+        assert!(!eval(&mut session, way.1).contains("error"), "{told}");
+    }
+    let left = Arc::downgrade(&victim);
+    drop(victim);
+    assert_eq!(eval(&mut session, "(ended)"), "(terminated abandoned 1)", "{told}");
+    session.flush_output();
+    assert!(!page.text().contains("in thread"), "{told}: {}", page.text());
+    if body.contains("silent.test") {
+        silence::end();
+    }
+    // What it waited for is still there, and no queue of waiters holds it any more.
+    assert_eq!(eval(&mut session, "(set! victim #f)"), "", "{told}");
+    for _ in 0..LOOKS_MAX {
+        if left.strong_count() == 0 {
+            break;
+        }
+        assert_eq!(eval(&mut session, "(gc) 'collected"), "collected");
+    }
+    assert_eq!(left.strong_count(), 0, "{told}");
+    drop(session);
+    // What was left open is closed when it is found to be garbage.
+    while account.usage() != Usage::default() {
+        assert_eq!(eval(&mut system.session(), "(gc) 'collected"), "collected");
+    }
+}
+
+/// What there is when all is quiet.
+#[derive(Debug)]
+struct Left {
+    descriptors: usize,
+    kernel_threads: usize,
+    microprocesses: usize,
+    foreign_objects: usize,
+    live_bytes: usize,
+}
+
+impl Left {
+    fn now(system: &System) -> Self {
+        let mut session = system.session();
+        for _ in 0..2 {
+            assert_eq!(eval(&mut session, "(gc) 'collected"), "collected");
+        }
+        Self {
+            descriptors: count_entries("/proc/self/fd"),
+            kernel_threads: count_entries("/proc/self/task"),
+            microprocesses: snapshot(usize::MAX).microprocesses.len(),
+            foreign_objects: system.kernel.heap.foreign_objects(),
+            live_bytes: system.statistics().live_bytes,
+        }
+    }
+
+    /// Whether there is no more than there was; of symbols that were read some 50 bytes each stay.
+    fn is_no_more_than(&self, before: &Self) -> bool {
+        self.descriptors <= before.descriptors
+            && self.kernel_threads <= before.kernel_threads
+            && self.microprocesses <= before.microprocesses
+            && self.foreign_objects <= before.foreign_objects
+            && self.live_bytes < before.live_bytes + (64 << 10)
+    }
+}
+
+/// Kills a thread in a state in a way, but for one: who has no memory left starts no other thread.
+fn try_pair(system: &System, place: &Surroundings, state: &State, way: (&str, &str)) {
+    if !(state.0.contains("memory") && way.1.contains("spawn")) {
+        kill(system, place, state, way);
+    }
+}
+
+fn all_states() {
+    let place = Surroundings::new();
+    for count in [1, 2] {
+        let system = boot(on(count));
+        let round = |is_tried: &dyn Fn(usize) -> bool| {
+            let pairs = (0..STATES.len()).flat_map(|i| (0..WAYS.len()).map(move |j| (i, j)));
+            for (i, j) in pairs.filter(|(i, j)| is_tried(i + j)) {
+                try_pair(&system, &place, &STATES[i], WAYS[j]);
+            }
+        };
+        let each_way_on_one_or_two = |turn: usize| turn % 2 == count % 2;
+        // What is made once stays: libraries' names, buffers, a node of shared memory.
+        round(&|turn| turn % WAYS.len() == 0);
+        let before = Left::now(&system);
+        round(&each_way_on_one_or_two);
+        assert!(system.kernel.threads.started().is_empty());
+        // Spare kernel threads are given back in time.
+        let mut after = Left::now(&system);
+        for _ in 0..LOOKS_MAX {
+            if after.is_no_more_than(&before) {
+                break;
+            }
+            nap();
+            after = Left::now(&system);
+        }
+        assert!(after.is_no_more_than(&before), "{after:?} from {before:?}");
+    }
+    fs::remove_dir_all(&place.folder).unwrap();
+}
+
+#[test]
+fn a_thread_is_killed_in_every_state_and_leaves_nothing() {
+    if std::env::var_os(CHILD).is_some() {
+        return within_watchdog(all_states);
+    }
+    let name = "system::tests::kills::a_thread_is_killed_in_every_state_and_leaves_nothing";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(CHILD, "1");
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+}
+
+#[test]
+fn who_joins_one_that_is_killed_and_has_had_no_turn_since_is_in_no_deadlock() {
+    within_watchdog(|| {
+        let system = boot(on(1));
+        let accounts = ["ada", "bob"].map(|name| Account::new(name, Bounds::NONE));
+        let [(mut a, _), (b, _)] = accounts.each_ref().map(|account| open(&system, account));
+        let text = "
+            (define t (spawn (lambda () (channel-receive (make-channel))) 'victim))
+            (thread-priority-set! t 0)";
+        assert_eq!(eval(&mut a, text), "");
+        let victim = find(&system, "victim").unwrap();
+        let (interrupt, busy) = (b.handle(), in_background(b, "(let loop () (loop))"));
+        let bob_runs = |thread: &Arc<LispThread>| {
+            Arc::ptr_eq(&thread.session.account, &accounts[1]) && Work.holds(thread)
+        };
+        while !Wait.holds(&victim) || !system.kernel.threads.started().iter().any(bob_runs) {
+            nap();
+        }
+        victim.microprocess.get().unwrap().kill().unwrap();
+        let join = "(guard (e ((terminated-thread-exception? e) 'ended)) (thread-join! t))";
+        let joins = in_background(a, join);
+        while lock(&victim.inner).joiners.is_empty() && !joins.is_finished() {
+            nap();
+        }
+        interrupted(&interrupt, busy);
+        assert_eq!(joins.join().unwrap().1, "ended");
+    });
+}
+
+#[test]
+fn one_that_ends_while_it_is_killed_ends_once() {
+    within_watchdog(|| {
+        let system = boot(on(2));
+        let account = Account::new("ada", Bounds::NONE);
+        let (mut session, page) = open(&system, &account);
+        let text = "
+            (define ends '(returned terminated raised))
+            (define (wait n) (if (> n 0) (begin (thread-yield!) (wait (- n 1)))))
+            (define (end turn)
+              (let ((t (spawn (lambda () (wait (modulo turn 7)) (if (even? turn) 'returned (raise 'oops))))))
+                (wait (modulo turn 11))
+                (thread-terminate! t)
+                (guard (e ((terminated-thread-exception? e) 'terminated)
+                          ((uncaught-exception? e) 'raised))
+                  (thread-join! t))))
+            (let loop ((turn 0))
+              (cond ((= turn 2000) 'all) ((memq (end turn) ends) (loop (+ turn 1))) (else turn)))";
+        assert_eq!(eval(&mut session, text), "all", "{}", page.text());
+        drop(session);
+        assert_eq!(account.usage(), Usage::default());
+    });
+}
