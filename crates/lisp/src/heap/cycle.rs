@@ -60,6 +60,12 @@ impl Heap {
         lock(&self.space).fresh = None;
     }
 
+    /// Whether what is opened is noted for a cycle.
+    #[cfg(test)]
+    pub(crate) fn is_in_cycle(&self) -> bool {
+        lock(&self.space).fresh.is_some()
+    }
+
     /// Marks for the next cycle, empty. May take a millisecond for each GiB.
     pub(crate) fn empty_marks(&self) -> MutexGuard<'_, Arc<Marks>> {
         let mut marks = lock(&self.next_marks);

@@ -11,7 +11,9 @@ use super::word::WORD_BYTES;
 use super::{ForeignObject, Heap, Kind, Limits, Marker, Mutator, OutOfMemory, Torture};
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use core::panic::AssertUnwindSafe;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 fn mutator(limits: Limits) -> Mutator {
@@ -82,6 +84,23 @@ fn what_is_reachable_survives_a_collection_and_the_rest_is_reused() {
     assert_eq!(last.live_bytes, 16_000);
     assert_eq!(sum(kept), 499_500);
     assert!(m.heap.statistics().used_bytes < 64 << 10);
+}
+
+#[test]
+fn a_collection_that_is_given_up_leaves_alone_what_is_alive() {
+    let mut m = mutator(small());
+    // Blocks with holes: every second list is garbage.
+    let lists: Vec<Value> = (0..400).map(|_| numbers(&mut m, 100)).collect();
+    let kept: Vec<Value> = lists.into_iter().step_by(2).collect();
+    m.heap.collect(|marker| kept.iter().for_each(|&list| marker.mark(list)));
+    numbers(&mut m, 100);
+    let heap = Arc::clone(&m.heap);
+    let given_up = || heap.collect(|_| resume_unwind(Box::new("before anything is marked")));
+    assert!(catch_unwind(AssertUnwindSafe(given_up)).is_err());
+    for _ in 0..40_000 {
+        m.cons(Value::TRUE, Value::NIL).unwrap();
+    }
+    assert!(kept.iter().all(|&list| sum(list) == 4950));
 }
 
 #[test]

@@ -7,8 +7,10 @@ use crate::system::{Options, Session, System, Torture};
 use core::hint::black_box;
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use kyocho_sys::prim::clock::Instant;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 
 /// Far longer than a killed loop that calls nobody is let run: eight time slices.
 const LONG: Duration = Duration::from_millis(120);
@@ -94,6 +96,34 @@ fn a_collector_that_is_killed_far_from_a_kill_point_is_not_abandoned() {
     for beside in [false, true] {
         within_watchdog(move || at_every_step(beside, "killed", be_killed));
     }
+}
+
+/// Lets a collection beside the threads fail at a step; whether it came so far. The next attempt finds that none goes on.
+fn fail_beside(system: &System, session: &mut Session, step: usize) -> bool {
+    let (heap, [failed, noted]) =
+        (&system.kernel.heap, [0; 2].map(|_| Arc::new(AtomicBool::default())));
+    let (of_fault, [fails, notes]) = (Arc::clone(heap), [&failed, &noted].map(Arc::clone));
+    heap.faults.arm(step, move || {
+        fails.store(true, Ordering::SeqCst);
+        let (heap, notes) = (Arc::clone(&of_fault), Arc::clone(&notes));
+        of_fault.faults.arm(0, move || notes.store(heap.is_in_cycle(), Ordering::SeqCst));
+        unwind();
+    });
+    assert_eq!(last(session, "(gc) 'collected"), "collected", "at {step}");
+    assert_eq!(last(session, "(gc) 'collected"), "collected", "at {step}");
+    assert!(!noted.load(Ordering::SeqCst), "at {step}");
+    failed.load(Ordering::SeqCst)
+}
+
+#[test]
+fn what_is_opened_is_noted_for_no_collection_that_was_given_up() {
+    within_watchdog(|| {
+        let system = tortured(1, true);
+        let mut session = system.session();
+        assert_eq!(last(&mut session, TABLE), "begun");
+        let steps = (0..).take_while(|&step| fail_beside(&system, &mut session, step)).count();
+        assert!(steps > 10, "a collection has more steps than {steps}");
+    });
 }
 
 /// Lets the fault come at some steps of whoever helps to mark.
