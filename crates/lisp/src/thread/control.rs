@@ -290,7 +290,7 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let me = machine.thread()?;
     let wait = match machine.wait.take() {
         Some(wait) => wait,
-        None => Wait::until(Value::FALSE, (count > 1).then(|| frame.get(1)))?,
+        None => Wait::until(frame.get(0), (count > 1).then(|| frame.get(1)))?,
     };
     let mut inner = lock(&thread.inner);
     match inner.status {
@@ -307,8 +307,8 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
         Status::New(_) | Status::Started => {}
     }
     if wait.is_over() {
-        inner.joiners.retain(|joiner| !Arc::ptr_eq(joiner, me));
         drop(inner);
+        withdraw(frame.get(0), me);
         if count > 2 {
             return Ok(Control::Value(frame.get(2)));
         }
@@ -323,6 +323,13 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
         return Ok(machine.wait_for(me, "its own end", wait));
     }
     Ok(machine.wait_for(me, "the end of another thread", wait))
+}
+
+/// Whoever waits for the end of this thread waits no longer.
+pub(super) fn withdraw(object: Value, me: &Arc<LispThread>) {
+    if let Some(ThreadObject(thread)) = object.as_foreign() {
+        lock(&thread.inner).joiners.retain(|joiner| !Arc::ptr_eq(joiner, me));
+    }
 }
 
 /// What joining a thread raises that left an exception to nobody.

@@ -180,6 +180,7 @@ pub(crate) fn duration_of(who: &'static str, seconds: Value) -> Result<Duration>
 /// The thread goes on elsewhere in the middle of a wait: it leaves the queue that it is in.
 pub(crate) fn withdraw(machine: &mut Machine, thread: &Arc<LispThread>) {
     if let Some(wait) = machine.wait.take() {
+        super::control::withdraw(wait.object, thread);
         super::mutex::withdraw(wait.object, thread);
         super::condvar::withdraw(wait.object, thread);
         super::channel::withdraw(wait.object, thread);
