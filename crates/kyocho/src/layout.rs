@@ -150,11 +150,11 @@ fn lay(text: &str, item: &Item, room: Room, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::wrapped;
+    use super::{ROOM_MIN, wrapped};
 
     #[test]
     fn what_fits_is_left_as_it_is() {
-        for text in ["", "42", "(1 2 3)", "\"a b\"", "#<procedure car>"] {
+        for text in ["", "42", "(1 2 3)", "1 (2 3)", "\"a b\"", "#<procedure car>"] {
             assert_eq!(wrapped(text, 20), text);
         }
     }
@@ -170,6 +170,8 @@ mod tests {
             ("#0=(one two three . #0#)", "#0=(one two three .\n    #0#)"),
             ("'(quoted (list of data) 5)", "'(quoted\n  (list of data)\n  5)"),
             ("(a #<procedure f 7f> bcdef)", "(a #<procedure f 7f>\n bcdef)"),
+            ("(abcdef #<procedure f 7f>)", "(abcdef\n #<procedure f 7f>)"),
+            ("(alpha (b) gamma delta)", "(alpha\n (b)\n gamma delta)"),
             ("(\"a ) b\" #\\) |x ( y| zzz)", "(\"a ) b\" #\\) |x ( y|\n zzz)"),
             ("(() () () () () () () ())", "(() () () () () ()\n () ())"),
         ];
@@ -184,6 +186,20 @@ mod tests {
         assert_eq!(wrapped("(abcdef (one two 3456))", 20), "(abcdef\n (one two 3456))");
         assert_eq!(wrapped("((one two three fou))", 20), "((one two three\n  fou))");
         assert_eq!(wrapped("((one two three fo))", 20), "((one two three fo))");
+    }
+
+    #[test]
+    fn deep_lists_leave_room() {
+        let nested = format!("{}x{}", "(a ".repeat(100), ")".repeat(100));
+        let laid = wrapped(&nested, 40);
+        let deepest = laid.lines().map(|line| line.len() - line.trim_start().len()).max();
+        assert_eq!(deepest, Some(40 - ROOM_MIN + 1));
+    }
+
+    #[test]
+    fn what_is_too_long_for_colours_is_left_as_it_is() {
+        let long = format!("({})", "word ".repeat(5000));
+        assert_eq!(wrapped(&long, 40), long);
     }
 
     #[test]
