@@ -276,8 +276,6 @@ fn terminate(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
         joiner.wake();
     }
     thread.terminate();
-    // One that stands still would never hear of it. One that does not, or has ended, is not touched.
-    let _ = thread.microprocess.get().map(Microprocess::resume);
     if Arc::ptr_eq(thread, me) {
         return Ok(Control::Stop(Exit::Poll));
     }

@@ -301,6 +301,8 @@ impl LispThread {
     pub(crate) fn terminate(self: &Arc<Self>) {
         if !self.terminated.swap(true, Ordering::AcqRel) {
             self.request(REQUEST_TERMINATE);
+            // One that stands still would never hear of it. One that does not, or has ended, is not touched.
+            let _ = self.microprocess.get().map(Microprocess::resume);
         }
     }
 
