@@ -287,7 +287,9 @@ fn an_editor_loads_completes_looks_up_and_sees_who_called() {
     let names: Vec<&str> = names.items("completions").iter().map(|n| n.text("candidate")).collect();
     assert_eq!(names, ["outer"]);
     let known = client.one(&[("op", "lookup"), ("sym", "outer"), ("session", &session)]);
-    assert_eq!(known.get("info").unwrap().text("doc"), "#<procedure outer>");
+    let info = known.get("info").unwrap();
+    let told = ["doc", "arglists", "arglists-str"].map(|key| info.text(key));
+    assert_eq!(told, ["#<procedure outer>", "((x))", "(x)"]);
     let evil = client.one(&[("op", "lookup"), ("sym", "(exit 3)"), ("session", &session)]);
     assert_eq!(status(&evil), ["no-info", "done"]);
     let described = client.one(&[("op", "describe")]);
@@ -304,6 +306,45 @@ fn an_editor_loads_completes_looks_up_and_sees_who_called() {
         status(&client.one(&[("op", "eval"), ("session", &session)])),
         ["error", "no-code", "done"]
     );
+}
+
+#[test]
+fn a_procedure_is_looked_up_with_the_names_of_its_parameters() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let session = client.open();
+    client.eval(
+        &session,
+        "(define (plain first second) (set! first 1) (let ((third second)) (list first third)))
+         (define (none) 1)
+         (define (some . all) all)
+         (define (more a b . rest) (lambda () (set! rest 1) a))
+         (define many (case-lambda ((x) x) ((a b . c) c)))
+         (define renamed plain)
+         (define-syntax swap! (syntax-rules () ((_ a b) (let ((t a)) (set! a b) (set! b t)))))
+         (define five 5)",
+    );
+    let mut lists = |op, key, name| {
+        let known = client.one(&[("op", op), (key, name), ("session", &session)]);
+        let info = known.get("info").unwrap();
+        info.get("arglists-str").map(|_| info.text("arglists-str").to_owned())
+    };
+    for (name, expected) in [
+        ("plain", Some("(first second)")),
+        ("renamed", Some("(first second)")),
+        ("none", Some("()")),
+        ("some", Some("all")),
+        ("more", Some("(a b . rest)")),
+        ("many", Some("(x)\n(a b . c)")),
+        // Of the prelude's, whose names are as good; what is no procedure of Lisp has none.
+        ("vector-head", Some("(v end)")),
+        ("car", None),
+        ("swap!", None),
+        ("five", None),
+    ] {
+        assert_eq!(lists("lookup", "sym", name).as_deref(), expected, "{name}");
+        assert_eq!(lists("info", "symbol", name).as_deref(), expected, "{name}");
+    }
 }
 
 /// A program asks, the editor is told that it waits, and answers.

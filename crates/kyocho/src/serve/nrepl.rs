@@ -443,8 +443,15 @@ impl Worker {
             // A word of the syntax.
             Err(report) => report.message().to_owned(),
         };
+        let parameters = self.session.parameters_of(name).map(|lists| {
+            [
+                ("arglists", format!("({})", lists.join(" ")).into()),
+                ("arglists-str", lists.join("\n").into()),
+            ]
+        });
         let info = [("name", name.into()), ("ns", NAMESPACE.into()), ("doc", meaning.into())];
-        self.voice.done(heading, [("info", Bencode::dictionary(info))], &[])
+        let info = Bencode::dictionary(info.into_iter().chain(parameters.into_iter().flatten()));
+        self.voice.done(heading, [("info", info)], &[])
     }
 
     /// Who called whom in what failed last.

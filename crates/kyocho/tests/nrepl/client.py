@@ -40,7 +40,8 @@ load = {"op": "load-file", "id": "7", "session": one, "file": text, "file-path":
 assert value(ask(**load)) == ["loaded"]
 names = ask(op="completions", id="8", session=one, prefix="oute")[-1]["completions"]
 assert [name["candidate"] for name in names] == ["outer"], names
-assert "outer" in ask(op="lookup", id="9", session=one, sym="outer")[-1]["info"]["doc"]
+info = ask(op="lookup", id="9", session=one, sym="outer")[-1]["info"]
+assert "outer" in info["doc"] and info["arglists-str"] == "(x)", info
 ask(op="eval", id="10", session=one, code="(list (outer 5))")
 frames = ask(op="stacktrace", id="11", session=one)[0]["stacktrace"]
 assert [(f["name"], f["line"]) for f in frames[:2]] == [("inner", 1), ("outer", 2)], frames

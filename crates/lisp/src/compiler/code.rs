@@ -128,6 +128,17 @@ impl Code {
         self.locals.iter().filter(is_live)
     }
 
+    /// The names of a clause's parameters: slots from the first hold them where it begins.
+    pub(crate) fn parameters(&self, entry: &Entry) -> Vec<Symbol> {
+        let first = |slot: usize| {
+            let is_first = |local: &&Local| {
+                local.from as usize >= entry.at && usize::from(local.source) == slot
+            };
+            self.locals.iter().find(is_first).map(|local| local.name)
+        };
+        (0..entry.required + usize::from(entry.rest)).map_while(first).collect()
+    }
+
     /// The closure flag: the number of arguments, where that is all there is to check.
     pub(crate) fn arity_flag(&self) -> u8 {
         match *self.entries {

@@ -201,6 +201,23 @@ pub(crate) fn arities_of(procedure: Value) -> Option<Vec<(usize, Option<usize>)>
     }
 }
 
+/// The parameters of each clause of a procedure in Lisp, as they are written: `(a b . rest)`.
+pub(crate) fn parameters_of(procedure: Value) -> Option<Vec<String>> {
+    if !procedure.is_kind(Kind::Closure) {
+        return None;
+    }
+    let code = procedure.field_at(0).as_foreign::<Code>()?;
+    let of = |entry: &Entry| {
+        let names: Vec<_> = code.parameters(entry).into_iter().map(Symbol::name).collect();
+        match (names.split_last(), entry.rest) {
+            (Some((rest, [])), true) => (*rest).to_owned(),
+            (Some((rest, first)), true) => format!("({} . {rest})", first.join(" ")),
+            _ => format!("({})", names.join(" ")),
+        }
+    };
+    Some(code.entries.iter().map(of).collect())
+}
+
 /// The same in words.
 fn arity_of(procedure: Value) -> Option<String> {
     let plural = |count| if count == 1 { "" } else { "s" };

@@ -1,5 +1,6 @@
 //! Sessions: evaluations that follow each other in one environment.
 
+use crate::machine::condition;
 use crate::port::Role;
 use crate::report::Report;
 use crate::syntax::environment::Environment;
@@ -151,6 +152,14 @@ impl Session {
         let names = self.environment.names();
         let beginning = names.into_iter().filter(|name| name.starts_with(prefix));
         beginning.map(str::to_owned).collect()
+    }
+
+    /// The parameters of each clause of the procedure that a name stands for, as they were written: `(a b . rest)`. None where it stands for
+    /// something else, or for a procedure that is not written in Lisp.
+    #[must_use]
+    pub fn parameters_of(&self, name: &str) -> Option<Vec<String>> {
+        let global = self.environment.variable(name)?;
+        self.kernel.threads.as_outsider(|| condition::parameters_of(global.value()))
     }
 
     /// What others may do to it.
