@@ -347,6 +347,74 @@ fn a_procedure_is_looked_up_with_the_names_of_its_parameters() {
     }
 }
 
+#[test]
+fn a_session_begins_with_a_copy_of_another_and_goes_its_own_way() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let one = client.open();
+    client.eval(
+        &one,
+        "(define-record-type point (make-point x) point? (x point-x set-point-x!))
+         (define-syntax twice (syntax-rules () ((_ e) (* 2 e))))
+         (define p (make-point 5))
+         (define table (make-hash-table equal?))
+         (hash-table-set! table '(1) 'one)
+         (define by-address (make-hash-table (lambda (a b) (eq? a b)) eq-hash))
+         (hash-table-set! by-address p 'found)
+         (define (up!) (set-point-x! p (+ 1 (point-x p))) (point-x p))",
+    );
+    let cloned = client.one(&[("op", "clone"), ("session", &one)]);
+    assert_eq!(cloned.text("session"), one);
+    let two = cloned.text("new-session").to_owned();
+    let of_both = "(list (up!) (twice 4) (hash-table-ref table (list 1)) (hash-table-ref by-address p) (first '(a)))";
+    assert_eq!(client.eval(&two, of_both), ["(6 8 one found a)"]);
+    assert_eq!(client.eval(&two, "(define only-here 1) (set! p (make-point 40)) (up!)"), ["41"]);
+    // What one does is none of the other's business.
+    assert_eq!(client.eval(&one, "(list (point-x p) (up!))"), ["(5 6)"]);
+    let told = client.ask(&[("op", "eval"), ("code", "only-here"), ("session", &one)]);
+    assert!(told[0].text("err").contains("unbound"), "{told:?}");
+    // A copy of the copy; and one where nothing was done yet.
+    let three = client.one(&[("op", "clone"), ("session", &two)]).text("new-session").to_owned();
+    assert_eq!(client.eval(&three, "(list only-here (up!))"), ["(1 42)"]);
+    let fresh = client.open();
+    let four = client.one(&[("op", "clone"), ("session", &fresh)]).text("new-session").to_owned();
+    assert_eq!(client.eval(&four, "(define x 3) (* x x)"), ["9"]);
+}
+
+#[test]
+fn a_session_is_copied_in_its_turn_or_its_user_is_told_why_not() {
+    let server = Server::start();
+    let mut client = server.connect();
+    let session = client.open();
+    let unknown = client.one(&[("op", "clone"), ("session", "none")]);
+    assert_eq!(status(&unknown), ["error", "unknown-session", "done"]);
+    // What an image cannot keep, a copy cannot have.
+    client
+        .eval(&session, "(define t (thread-start! (make-thread (lambda () (thread-sleep! 600)))))");
+    let refused = client.one(&[("op", "clone"), ("session", &session)]);
+    assert_eq!(status(&refused), ["error", "done"]);
+    assert!(refused.text("err").contains("`t` holds a thread"), "{refused:?}");
+    let sessions =
+        |client: &mut Client| client.one(&[("op", "ls-sessions")]).items("sessions").len();
+    assert_eq!(sessions(&mut client), 1, "there is none that has not begun");
+    client.eval(&session, "(define t 5)");
+    // Behind what is evaluated, which can be interrupted meanwhile.
+    let code = "(define x 7) (display 'on) (newline) (let loop () (loop))";
+    let running = client.send(&[("op", "eval"), ("code", code), ("session", &session)]);
+    assert_eq!(client.value().unwrap().text("out"), "on\n");
+    let cloning = client.send(&[("op", "clone"), ("session", &session)]);
+    client.send(&[("op", "interrupt"), ("session", &session), ("interrupt-id", &running)]);
+    let copy = loop {
+        let answer = client.value().unwrap();
+        if answer.text("id") == cloning {
+            break answer.text("new-session").to_owned();
+        }
+    };
+    assert_eq!(client.eval(&copy, "(list t x)"), ["(5 7)"]);
+    assert_eq!(sessions(&mut client), 2);
+    assert_eq!(client.one(&[("op", "ls-middleware")]).items("middleware"), []);
+}
+
 /// A program asks, the editor is told that it waits, and answers.
 #[test]
 fn a_program_reads_what_its_user_sends() {

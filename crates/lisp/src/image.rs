@@ -1,4 +1,5 @@
-//! Images: a session's world in a file, and back. `(save-image FILE)`, `kyocho --image FILE`.
+//! Images: a session's world in a file, and back. `(save-image FILE)`, `kyocho --image FILE`. Without a file, from one session to another of the
+//! same system: a copy, which nobody else sees and needs no seal.
 //!
 //! ```text
 //!   roots: environments, libraries ──> locations ──> values, code ──> more of all of them
@@ -47,6 +48,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const TABLE: &[Procedure] = &[
     Procedure::new("save-image", 0, Some(1), save),
     Procedure::new("%load-image", 1, Some(1), load),
+    Procedure::new("%copy-world", 1, Some(1), |machine, _, _| copy(machine).map(Control::Value)),
+    Procedure::new("%take-world", 0, Some(0), |machine, _, _| take(machine).map(Control::Value)),
 ];
 
 /// Why there is no image, or none of use.
@@ -190,6 +193,41 @@ fn load(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let tables = contents
         .and_then(|contents| reader::restore(&kernel, &session, &mut machine.mutator, &contents));
     Ok(Control::Value(tables.map_err(|error| error.into_raise(WHO, &path))?))
+}
+
+/// A copy of a session's world, for another session of the system to begin with.
+pub struct WorldCopy(pub(crate) std::sync::Arc<[u8]>);
+
+impl fmt::Debug for WorldCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorldCopy").field("bytes", &self.0.len()).finish()
+    }
+}
+
+/// `(%copy-world text)`: notes what an image of the session would hold, for who has it done.
+fn copy(machine: &mut Machine) -> Result {
+    let (kernel, session) = (machine.kernel()?, std::sync::Arc::clone(&machine.thread()?.session));
+    let contents = writer::contents(&kernel, &session, &machine.mutator);
+    session.set_copy(Some(contents.map_err(no_copy)?.into()));
+    Ok(Value::NIL)
+}
+
+/// `(%take-world)`: the session's names are from now on those of the copy that it was given; gives what `%load-image` does.
+fn take(machine: &mut Machine) -> Result {
+    let (kernel, session) = (machine.kernel()?, std::sync::Arc::clone(&machine.thread()?.session));
+    let contents = session.copy().ok_or_else(|| no_copy(ImageError::NoImage))?;
+    let tables = reader::restore(&kernel, &session, &mut machine.mutator, &contents);
+    let tables = tables.map_err(no_copy)?;
+    session.set_copy(None);
+    Ok(tables)
+}
+
+#[cold]
+fn no_copy(error: ImageError) -> Raise {
+    match error {
+        ImageError::OutOfMemory => Raise::out_of_memory(),
+        other => Raise::error(format!("the session cannot be copied: {other}"), Vec::new()),
+    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(crate) mod tests;
 pub(crate) mod variables;
 
 pub use crate::heap::{CellCache, Collection, Torture};
+pub use crate::image::WorldCopy;
 pub use crate::report::Report;
 pub use crate::syntax::growing::{Completeness, completeness};
 pub use session::{Evaluation, Session, SessionHandle, Unread};

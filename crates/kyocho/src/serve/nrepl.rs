@@ -4,29 +4,32 @@
 //!  connection ──► nrepl (a microprocess) ── clone, close, interrupt, stdin, describe, ls-sessions: answered where they arrive
 //!                    │  requests                ▲ Wire
 //!                    └──► nrepl-session (one a session): eval, load-file, completions, lookup, stacktrace, in order
+//!                             │  a copy of its world, where the request `clone` names it
+//!                             └──► nrepl-session: begins with that copy, then answers `clone`
 //! ```
 //!
 //! Each nREPL session is a session of the server, with its own environment, threads and limits, and ends with its connection.
 
+mod worker;
+
 use super::bencode::{Bencode, Decoder};
-use super::evaluation::{Interrupt, evaluate};
+use super::evaluation::Interrupt;
 use super::wire::Wire;
 use super::worlds::World;
 use kyocho_lisp::account::Account;
 use kyocho_lisp::port::{Feed, SessionPorts};
-use kyocho_lisp::system::{Report, Session, SessionHandle, System};
+use kyocho_lisp::system::{SessionHandle, System, WorldCopy};
 use kyocho_microprocess::Builder;
 use kyocho_microprocess::channel::{self, Receiver, Sender};
-use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use worker::Worker;
 
 /// Requests that wait for the evaluation before them; then the connection does.
 const REQUESTS_MAX: usize = 16;
 const READ_BYTES: usize = 16 * 1024;
-/// Names that a completion lists.
-const NAMES_MAX: usize = 500;
 /// Only touched pages of a stack are memory.
 const STACK_BYTES: usize = 1 << 20;
 /// What names are in: there are no namespaces.
@@ -44,6 +47,7 @@ const OPERATIONS: &[&str] = &[
     "interrupt",
     "load-file",
     "lookup",
+    "ls-middleware",
     "ls-sessions",
     "stacktrace",
     "stdin",
@@ -95,10 +99,25 @@ impl Voice {
     }
 }
 
+/// What a session's microprocess is to do.
+enum Order {
+    Serve(Bencode),
+    /// Another session is to begin with a copy of its world.
+    Copy(Sender<Result<WorldCopy, String>>),
+}
+
+/// What a session begins with.
+enum Beginning {
+    /// Its user's world.
+    Own,
+    /// The copy of another's that comes; then the request that asked for it is answered.
+    CopyOf(Receiver<Result<WorldCopy, String>>, Heading),
+}
+
 /// What the connection's reader and a session's microprocess know of each other.
 struct Desk {
     handle: SessionHandle,
-    requests: Sender<Bencode>,
+    requests: Sender<Order>,
     state: Arc<State>,
     /// What the session's programs read.
     input: Arc<Feed>,
@@ -118,6 +137,8 @@ impl Desk {
 struct State {
     current: Mutex<Option<Heading>>,
     interrupt: Interrupt,
+    /// There was no copy to begin with: it never was, and nobody knows its name.
+    is_void: AtomicBool,
 }
 
 impl State {
@@ -214,16 +235,18 @@ impl Connection<'_> {
     fn serve(&mut self, request: Bencode) -> io::Result<()> {
         let heading = Heading::of(&request);
         match request.text("op") {
-            Some("clone") => match self.open() {
-                Ok(name) => self.voice.done(&heading, [("new-session", name.into())], &[]),
-                Err(reason) => self.voice.done(&heading, [("err", reason.into())], &["error"]),
-            },
+            Some("clone") => self.answer_clone(heading),
             Some("close") => self.close(&heading),
             Some("interrupt") => self.interrupt(&heading, request.text("interrupt-id")),
             Some("stdin") => self.feed(&heading, request.text("stdin")),
             Some("ls-sessions") => {
+                self.forget_void();
                 let names = Bencode::texts(self.desks.keys().map(String::as_str));
                 self.voice.done(&heading, [("sessions", names)], &[])
+            }
+            // Operations are what there is, and cannot be added to.
+            Some("ls-middleware") => {
+                self.voice.done(&heading, [("middleware", Bencode::List(Vec::new()))], &[])
             }
             Some("describe") => self.describe(&heading),
             Some(operation) if OPERATIONS.contains(&operation) => self.pass_on(heading, request),
@@ -234,8 +257,34 @@ impl Connection<'_> {
         }
     }
 
+    /// Opens a session, with a copy of the world of the one that is named.
+    fn answer_clone(&mut self, heading: Heading) -> io::Result<()> {
+        self.forget_void();
+        let (copy, to_come) = channel::bounded(1);
+        let beginning = match &heading.session {
+            None => Beginning::Own,
+            Some(name) => {
+                let desk = self.desks.get(name);
+                if desk.is_none_or(|desk| desk.requests.send(Order::Copy(copy)).is_err()) {
+                    return self.voice.done(&heading, [], &["error", "unknown-session"]);
+                }
+                Beginning::CopyOf(to_come, heading.clone())
+            }
+        };
+        match (self.open(beginning), &heading.session) {
+            (Ok(name), None) => self.voice.done(&heading, [("new-session", name.into())], &[]),
+            // It answers itself, once it has begun.
+            (Ok(_), Some(_)) => Ok(()),
+            (Err(reason), _) => self.voice.done(&heading, [("err", reason.into())], &["error"]),
+        }
+    }
+
+    fn forget_void(&mut self) {
+        self.desks.retain(|_, desk| !desk.state.is_void.load(Ordering::Acquire));
+    }
+
     /// Opens a session; its name, or why there is none.
-    fn open(&mut self) -> Result<String, String> {
+    fn open(&mut self, beginning: Beginning) -> Result<String, String> {
         let name = format!("kyocho-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let state = Arc::new(State::default());
         let output = |key| {
@@ -257,13 +306,17 @@ impl Connection<'_> {
         };
         let mut session =
             self.system.open_session(self.account, ports).map_err(|error| error.to_string())?;
-        self.world.enter(&mut session)?;
+        match beginning {
+            Beginning::Own => self.world.enter(&mut session)?,
+            Beginning::CopyOf(..) => self.world.is_saved_by(&session),
+        }
         let handle = session.handle();
         let (requests, inbox) = channel::bounded(REQUESTS_MAX);
-        let (voice, served) = (self.voice.clone(), Arc::clone(&state));
+        let (voice, served, own_name) = (self.voice.clone(), Arc::clone(&state), name.clone());
         let body = move || {
+            let mut worker = Worker::new(session, voice, served);
             // Who has gone needs no answer.
-            let _ = Worker { session, voice, state: served, failed: None }.run(&inbox);
+            let _ = worker.begin(beginning, &own_name).and_then(|()| worker.run(&inbox));
         };
         let name_outside = format!("nrepl-session: {}", self.account.name());
         let builder = Builder::new().name(name_outside).stack_bytes(STACK_BYTES);
@@ -332,7 +385,7 @@ impl Connection<'_> {
     /// Gives a request to its session; to the connection's own where it names none.
     fn pass_on(&mut self, mut heading: Heading, request: Bencode) -> io::Result<()> {
         if heading.session.is_none() && self.default.is_none() {
-            match self.open() {
+            match self.open(Beginning::Own) {
                 Ok(name) => self.default = Some(name),
                 Err(reason) => {
                     return self.voice.done(&heading, [("err", reason.into())], &["error"]);
@@ -342,146 +395,11 @@ impl Connection<'_> {
         heading.session = heading.session.or_else(|| self.default.clone());
         let desk = heading.session.as_ref().and_then(|name| self.desks.get(name));
         // One that `exit` has ended takes no more.
-        if desk.is_some_and(|desk| desk.requests.send(request).is_ok()) {
+        if desk.is_some_and(|desk| desk.requests.send(Order::Serve(request)).is_ok()) {
             return Ok(());
         }
         self.voice.done(&heading, [], &["error", "unknown-session"])
     }
-}
-
-/// Serves the requests of one session, one after the other.
-struct Worker {
-    session: Session,
-    voice: Voice,
-    state: Arc<State>,
-    failed: Option<Report>,
-}
-
-impl Worker {
-    fn run(&mut self, requests: &Receiver<Bencode>) -> io::Result<()> {
-        for request in requests.iter() {
-            let heading = Heading::of(&request);
-            self.state.interrupt.clear();
-            *self.state.lock() = Some(heading.clone());
-            let served = self.serve(&heading, &request);
-            *self.state.lock() = None;
-            served?;
-            if self.session.exit_code().is_some() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn serve(&mut self, heading: &Heading, request: &Bencode) -> io::Result<()> {
-        let text = |key| request.text(key);
-        match text("op") {
-            Some("eval") => match text("code") {
-                Some(code) => self.evaluate(heading, code, text("file").unwrap_or("nrepl")),
-                None => self.voice.done(heading, [], &["error", "no-code"]),
-            },
-            Some("load-file") => match text("file") {
-                Some(code) => {
-                    let name = text("file-path").or(text("file-name")).unwrap_or("nrepl");
-                    self.evaluate(heading, code, name)
-                }
-                None => self.voice.done(heading, [], &["error", "no-file"]),
-            },
-            Some("completions" | "complete") => {
-                self.complete(heading, text("prefix").or(text("symbol")).unwrap_or(""))
-            }
-            Some("lookup" | "info") => self.look_up(heading, text("sym").or(text("symbol"))),
-            _ => self.tell_failure(heading),
-        }
-    }
-
-    fn evaluate(&mut self, heading: &Heading, code: &str, source: &str) -> io::Result<()> {
-        let result = evaluate(&mut self.session, code, source, &self.state.interrupt);
-        self.session.flush_output();
-        match result {
-            Ok(evaluation) => {
-                for value in evaluation.values {
-                    self.voice.say(heading, [("value", value.into()), ("ns", NAMESPACE.into())])?;
-                }
-                self.voice.done(heading, [], &[])
-            }
-            Err(report) => {
-                let text = format!("{report}\n");
-                self.voice.say(heading, [("err", text.into())])?;
-                let class = || Bencode::from(report.message());
-                let status = match report.message() {
-                    "interrupted" => "interrupted",
-                    _ => "eval-error",
-                };
-                let entries = [("ex", class()), ("root-ex", class())];
-                self.failed = Some(report);
-                self.voice.done(heading, entries, &[status])
-            }
-        }
-    }
-
-    fn complete(&self, heading: &Heading, prefix: &str) -> io::Result<()> {
-        let names = self.session.names(prefix).into_iter().take(NAMES_MAX);
-        let candidate = |name: String| {
-            let kind = ("type", "var".into());
-            Bencode::dictionary([("candidate", name.into()), ("ns", NAMESPACE.into()), kind])
-        };
-        let candidates = Bencode::List(names.map(candidate).collect());
-        self.voice.done(heading, [("completions", candidates)], &[])
-    }
-
-    /// What a name stands for, printed; nothing is evaluated but the name.
-    fn look_up(&mut self, heading: &Heading, name: Option<&str>) -> io::Result<()> {
-        let known = name.filter(|name| self.session.names(name).iter().any(|known| known == name));
-        let Some(name) = known else {
-            let none = Bencode::Dictionary(BTreeMap::new());
-            return self.voice.done(heading, [("info", none)], &["no-info"]);
-        };
-        let value = evaluate(&mut self.session, name, "nrepl", &self.state.interrupt);
-        let meaning = match value {
-            Ok(evaluation) => evaluation.values.join(" "),
-            // A word of the syntax.
-            Err(report) => report.message().to_owned(),
-        };
-        let parameters = self.session.parameters_of(name).map(|lists| {
-            [
-                ("arglists", format!("({})", lists.join(" ")).into()),
-                ("arglists-str", lists.join("\n").into()),
-            ]
-        });
-        let info = [("name", name.into()), ("ns", NAMESPACE.into()), ("doc", meaning.into())];
-        let info = Bencode::dictionary(info.into_iter().chain(parameters.into_iter().flatten()));
-        self.voice.done(heading, [("info", info)], &[])
-    }
-
-    /// Who called whom in what failed last.
-    fn tell_failure(&self, heading: &Heading) -> io::Result<()> {
-        let Some(report) = &self.failed else {
-            return self.voice.done(heading, [], &["no-error"]);
-        };
-        let frames = report.callers().iter().map(|caller| frame(caller));
-        let message = Bencode::from(report.message());
-        let entries = [
-            ("class", "error".into()),
-            ("message", message),
-            ("stacktrace", Bencode::List(frames.collect())),
-        ];
-        self.voice.done(heading, entries, &[])
-    }
-}
-
-/// A caller as the report writes it, `in NAME at FILE:LINE:COLUMN`, in parts.
-fn frame(caller: &str) -> Bencode {
-    let caller = caller.strip_prefix("in ").unwrap_or(caller);
-    let (name, place) = caller.split_once(" at ").unwrap_or((caller, ""));
-    let mut parts = place.rsplitn(3, ':');
-    let (_column, line) = (parts.next(), parts.next().and_then(|line| line.parse().ok()));
-    let file = parts.next().unwrap_or(place);
-    Bencode::dictionary([
-        ("name", name.into()),
-        ("file", file.into()),
-        ("line", Bencode::Integer(line.unwrap_or(0))),
-    ])
 }
 
 /// A version `1.2.3`, in parts.

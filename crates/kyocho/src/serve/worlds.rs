@@ -27,9 +27,14 @@ impl World {
             let ended = await_end(begun, &session.handle(), &Interrupt::default());
             session.finish(ended).map_err(|report| report.message().to_owned())?;
         }
+        self.is_saved_by(session);
+        Ok(())
+    }
+
+    /// `(save-image)` in the session keeps it.
+    pub(crate) fn is_saved_by(&self, session: &Session) {
         if let Some(own) = &self.own {
             session.set_image(own);
         }
-        Ok(())
     }
 }

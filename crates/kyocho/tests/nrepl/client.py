@@ -68,4 +68,10 @@ assert ended.wait(SECONDS) and "interrupted" in last[-1]["status"], last
 assert len(ask(op="ls-sessions", id="14")[-1]["sessions"]) == 2
 assert "session-closed" in ask(op="close", id="15", session=two)[-1]["status"]
 assert value(ask(op="eval", id="16", session=one, code="(twice 3)")) == ["6"]
+
+copy = ask(op="clone", id="17", session=one)[-1]["new-session"]
+assert value(ask(op="eval", id="18", session=copy, code="(define (twice x) (* 20 x)) (inner '(4))")) == ["5"]
+assert value(ask(op="eval", id="19", session=one, code="(twice 3)")) == ["6"]
+refused = ask(op="clone", id="20", session="none")[-1]
+assert "unknown-session" in refused["status"], refused
 print("all is well")

@@ -62,6 +62,11 @@ impl Text {
         Self::program(system, Data::from([Ok(call)]))
     }
 
+    /// Nothing but what `runner` does, given no forms.
+    pub(super) fn none(environment: Arc<Environment>, runner: &'static str) -> Self {
+        Self { environment, data: Data::new(), runner }
+    }
+
     /// A text at a prompt.
     pub(super) fn prompt(environment: Arc<Environment>, data: Data) -> Self {
         Self { environment, data, runner: "%run-text" }

@@ -78,6 +78,8 @@ pub(crate) struct LispSession {
     /// Started threads.
     started: Mutex<usize>,
     emptied: Condvar,
+    /// The copy of a world: of its own, for who asked for it, or of the one that it is to begin with.
+    copy: Mutex<Option<Arc<[u8]>>>,
     /// Environment variables as it sees them.
     pub(crate) variables: Variables,
     /// Servers of gates, which are closed with it.
@@ -127,6 +129,7 @@ impl LispSession {
             active: AtomicUsize::new(0),
             started: Mutex::new(0),
             emptied: Condvar::new(),
+            copy: Mutex::new(None),
             variables: Variables::default(),
             desks: Mutex::default(),
             held: Mutex::new(Some(held)),
@@ -185,6 +188,14 @@ impl LispSession {
     /// The environment of an image that it was given.
     pub(crate) fn restored(&self) -> Option<Arc<Environment>> {
         lock(&self.restored).clone()
+    }
+
+    pub(crate) fn set_copy(&self, contents: Option<Arc<[u8]>>) {
+        *lock(&self.copy) = contents;
+    }
+
+    pub(crate) fn copy(&self) -> Option<Arc<[u8]>> {
+        lock(&self.copy).clone()
     }
 
     /// All its locations.

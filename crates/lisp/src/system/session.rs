@@ -1,5 +1,6 @@
 //! Sessions: evaluations that follow each other in one environment.
 
+use crate::image::WorldCopy;
 use crate::machine::condition;
 use crate::port::Role;
 use crate::report::Report;
@@ -103,6 +104,30 @@ impl Session {
     /// Begins, as [`begin`](Self::begin), to give the session the world that an image holds.
     pub fn begin_image(&self, path: &Path, on_end: impl FnOnce(Unread) + Send + 'static) {
         let text = Text::image(&self.session, path);
+        self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
+    }
+
+    /// Begins, as [`begin`](Self::begin), to copy the session's world: what an image of it would hold.
+    pub fn begin_copy(&self, on_end: impl FnOnce(Unread) + Send + 'static) {
+        let text = Text::none(Arc::clone(&self.environment), "%copy-world");
+        self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
+    }
+
+    /// The copy that [`begin_copy`](Self::begin_copy) began.
+    ///
+    /// # Errors
+    /// Why there is none: the name that holds what no image can keep, or no memory.
+    pub fn finish_copy(&mut self, ended: Unread) -> Result<WorldCopy, Report> {
+        self.finish(ended)?;
+        let copy = self.session.copy();
+        self.session.set_copy(None);
+        copy.map(WorldCopy).ok_or_else(|| Report::internal("no copy was made"))
+    }
+
+    /// Begins, as [`begin`](Self::begin), to give the session the world of another one.
+    pub fn begin_world(&self, copy: WorldCopy, on_end: impl FnOnce(Unread) + Send + 'static) {
+        self.session.set_copy(Some(copy.0));
+        let text = Text::none(Arc::clone(&self.environment), "%enter-world");
         self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
     }
 
