@@ -267,6 +267,9 @@ pub(crate) struct SystemArguments {
     /// Virtual processors; default: the processors this process may use.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), global = true)]
     virtual_processors: Option<u16>,
+    /// How long a thread runs while equals wait, in ms; default: 5.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(1..=1000), global = true)]
+    time_slice: Option<u16>,
     /// Most memory the Lisp heap may take, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(8..), default_value_t = 4096, global = true)]
     memory: u32,
@@ -324,6 +327,7 @@ impl SystemArguments {
             cell_cache: self.cell_cache,
             memory_max_bytes: self.memory as usize * 1024 * 1024,
             virtual_processors: self.virtual_processors.map(usize::from),
+            time_slice: self.time_slice.map(|ms| Duration::from_millis(ms.into())),
             library_path: self
                 .library_path
                 .iter()

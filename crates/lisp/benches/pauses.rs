@@ -66,7 +66,7 @@ fn marking_ms(mib: usize, virtual_processors: usize) -> (Vec<f64>, f64) {
     let (mut times_ms, mut helped) = (Vec::new(), 0.0);
     for _ in 0..STOPPED {
         session.eval("(gc)", "bench").unwrap();
-        let last = system.statistics();
+        let last = system.statistics().last;
         assert!(last.live_bytes >= rows * 10 * ITEM_BYTES, "everything is alive: {last:?}");
         times_ms.push(last.marking.as_secs_f64() * 1e3);
         helped += last.helped_bytes as f64 / last.live_bytes as f64 / STOPPED as f64;
@@ -90,7 +90,7 @@ fn pauses_ms(mib: usize, limit_mib: usize, collections: usize) -> Vec<f64> {
     let mut pauses_ms = Vec::new();
     for _ in 0..collections {
         session.eval("(gc)", "bench").unwrap();
-        let last = system.statistics();
+        let last = system.statistics().last;
         assert!(last.live_bytes >= items * ITEM_BYTES, "everything is alive: {last:?}");
         pauses_ms.push(last.pause.as_secs_f64() * 1e3);
     }

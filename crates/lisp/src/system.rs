@@ -20,7 +20,7 @@ pub(crate) mod statistics;
 pub(crate) mod tests;
 pub(crate) mod variables;
 
-pub use crate::heap::{CellCache, Collection, Torture};
+pub use crate::heap::{CellCache, Statistics, Torture};
 pub use crate::image::WorldCopy;
 pub use crate::report::Report;
 pub use crate::syntax::growing::{Completeness, completeness};
@@ -32,6 +32,7 @@ use crate::port::SessionPorts;
 
 use boot::{Job, Text};
 use core::fmt;
+use core::time::Duration;
 use kernel::{Ended, Kernel, lock, read_all};
 use kyocho_microprocess::Priority;
 use std::io::ErrorKind;
@@ -65,6 +66,8 @@ pub struct Options {
     pub stack_max_bytes: usize,
     /// Virtual processors; as many as the process has CPUs where none is said.
     pub virtual_processors: Option<usize>,
+    /// How long a thread runs while equals wait, 1 ms to 1 s; 5 ms where none is said.
+    pub time_slice: Option<Duration>,
     /// No exact integer has more bits, in the whole process.
     pub integer_bits_max: u64,
     /// Whether other processes of the user may list and control the threads: see [`kyocho_microprocess::control`].
@@ -91,6 +94,7 @@ impl Default for Options {
             memory_max_bytes: 4 << 30,
             stack_max_bytes: 256 << 20,
             virtual_processors: None,
+            time_slice: None,
             integer_bits_max: INTEGER_BITS_MAX,
             control: false,
             library_path: Vec::new(),
@@ -261,10 +265,10 @@ impl System {
         Ok(Session::new(Arc::clone(&self.kernel), self.jobs.clone(), session))
     }
 
-    /// What is known of the heap as of the last collection.
+    /// What is known of the heap.
     #[must_use]
-    pub fn statistics(&self) -> Collection {
-        self.kernel.heap.statistics().last
+    pub fn statistics(&self) -> Statistics {
+        self.kernel.heap.statistics()
     }
 
     /// How many top-level locations there are: the system's, and those of sessions that are not collected yet.

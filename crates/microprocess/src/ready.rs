@@ -31,8 +31,8 @@ use crate::scheduler::{Arrival, Demand, Entry, Fault, Scheduler, Slice};
 use crate::slot;
 
 /// The time slices a user scheduler may ask for.
-const SLICE_NS_MIN: u64 = 1_000_000;
-const SLICE_NS_MAX: u64 = 1_000_000_000;
+pub(crate) const SLICE_NS_MIN: u64 = 1_000_000;
+pub(crate) const SLICE_NS_MAX: u64 = 1_000_000_000;
 
 /// A user scheduler in its place, or on its way there.
 pub(crate) struct Installed {
@@ -105,8 +105,10 @@ pub(crate) struct ReadyQueue {
     incoming: AtomicPtr<Installed>,
     /// 0, or one more than a [`Fault`] of the last scheduler that lost its place.
     fault: AtomicU8,
-    /// Its time slice for what runs.
+    /// The time slice of what runs.
     slice_ns: AtomicU64,
+    /// The same where no user scheduler says otherwise.
+    usual_slice_ns: AtomicU64,
     seeks_work: AtomicBool,
 }
 
@@ -118,6 +120,7 @@ impl ReadyQueue {
             incoming: AtomicPtr::new(ptr::null_mut()),
             fault: AtomicU8::new(0),
             slice_ns: AtomicU64::new(SLICE_NS),
+            usual_slice_ns: AtomicU64::new(SLICE_NS),
             seeks_work: AtomicBool::new(false),
         }
     }
@@ -247,6 +250,16 @@ impl ReadyQueue {
     }
 
     /// How long what runs may run while others wait.
+    pub(crate) fn usual_slice_ns(&self) -> u64 {
+        self.usual_slice_ns.load(Ordering::Relaxed)
+    }
+
+    /// Before anything runs.
+    pub(crate) fn set_usual_slice(&self, slice_ns: u64) {
+        self.usual_slice_ns.store(slice_ns, Ordering::Relaxed);
+        self.slice_ns.store(slice_ns, Ordering::Relaxed);
+    }
+
     pub(crate) fn slice_ns(&self) -> u64 {
         self.slice_ns.load(Ordering::Relaxed)
     }
@@ -362,7 +375,8 @@ impl ReadyQueue {
             user.ran.set(Some((record, now_ns)));
             scheduler.slice_ns(Entry::of(record))
         });
-        let slice_ns = slice_ns.unwrap_or(SLICE_NS).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
+        let slice_ns =
+            slice_ns.unwrap_or_else(|| self.usual_slice_ns()).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
         self.slice_ns.store(slice_ns, Ordering::Relaxed);
     }
 
@@ -389,7 +403,7 @@ impl ReadyQueue {
         }
         retire(user);
         self.fault.store(fault as u8 + 1, Ordering::Relaxed);
-        self.slice_ns.store(SLICE_NS, Ordering::Relaxed);
+        self.slice_ns.store(self.usual_slice_ns(), Ordering::Relaxed);
         self.seeks_work.store(false, Ordering::Relaxed);
         for record in slot::all().filter(|record| record.scheduling.is_queued()) {
             if ptr::eq(&raw const record.home().queue, self) {
@@ -427,7 +441,7 @@ impl ReadyQueue {
             None => (true, false),
             Some(scheduler) => (false, scheduler.seeks_work()),
         };
-        self.slice_ns.store(SLICE_NS, Ordering::Relaxed);
+        self.slice_ns.store(self.usual_slice_ns(), Ordering::Relaxed);
         self.seeks_work.store(seeks_work, Ordering::Relaxed);
         if is_built_in {
             retire(incoming);

@@ -11,10 +11,11 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::scheduling::{affinity, current_cpu};
 use kyocho_sys::task::ThreadId;
 
-use self::life::{Watchers, install_schedulers, of, start_main, start_threads, stop};
+use self::life::{Watchers, install_schedulers, of, set_slices, start_main, start_threads, stop};
 use crate::detect;
 use crate::fork;
 use crate::io::{Mechanism, mechanism};
+use crate::ready::{SLICE_NS_MAX, SLICE_NS_MIN};
 use crate::record::{Reason, State};
 use crate::reflection::{self, Reflection};
 use crate::scheduler::{Factory, Scheduler};
@@ -33,6 +34,7 @@ pub struct RuntimeBuilder {
     detection: Detection,
     aside_max: Option<Duration>,
     cpu_percent_max: Option<u32>,
+    time_slice: Option<Duration>,
     on_unanswered: OnUnanswered,
     reflection: Reflection,
     control: Option<bool>,
@@ -71,6 +73,8 @@ pub struct Report {
     pub priorities: Reach,
     /// How the host is told of them: never [`Reflection::Auto`].
     pub reflection: Reflection,
+    /// How long a microprocess runs while equals wait, where no user scheduler says otherwise.
+    pub time_slice: Duration,
 }
 
 impl fmt::Display for Report {
@@ -83,7 +87,7 @@ impl fmt::Display for Report {
             }
             Detection::Monitor => "detected by a monitor thread every 0.05 to 1 ms",
         };
-        let slice_ms = monitor::SLICE_NS / 1_000_000;
+        let slice_ms = self.time_slice.as_millis();
         writeln!(f, "virtual processors: {}", self.virtual_processors)?;
         writeln!(f, "sleep in the kernel: {detection}")?;
         writeln!(f, "preemption: by signal, after {slice_ms} ms or for something more urgent")?;
@@ -171,6 +175,19 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets how long a microprocess runs while equals wait, where no user scheduler says otherwise; 5 ms when not called. Shorter ones let an
+    /// equal wait less, and cost a switch each; those below 5 ms are kept to where something else is timed, or ends, in between.
+    ///
+    /// # Panics
+    /// It is below 1 ms, or above 1 s.
+    #[must_use]
+    pub fn time_slice(mut self, slice: Duration) -> Self {
+        let bounds = Duration::from_nanos(SLICE_NS_MIN)..=Duration::from_nanos(SLICE_NS_MAX);
+        assert!(bounds.contains(&slice), "a time slice lasts from 1 ms to 1 s");
+        self.time_slice = Some(slice);
+        self
+    }
+
     /// Sets what is done about a virtual processor that uses 0.5 s of CPU time without answering an event; a line on standard error when
     /// not called.
     #[must_use]
@@ -196,6 +213,7 @@ impl RuntimeBuilder {
                 cpu_percent_max: self.cpu_percent_max,
                 on_unanswered: self.on_unanswered,
             },
+            slice_ns: self.time_slice.map_or(monitor::SLICE_NS, |slice| slice.as_nanos() as u64),
             reflection: self.reflection,
             control,
             scheduler: self.scheduler,
@@ -233,6 +251,7 @@ pub struct Runtime {
     virtual_processors: usize,
     detection: Detection,
     limits: Limits,
+    slice_ns: u64,
     reflection: Reflection,
     control: bool,
     scheduler: Option<Factory>,
@@ -336,6 +355,7 @@ impl Runtime {
         let limits = self.limits;
         let options = Options { detection, limits, reflection, means, scheduler, concurrency };
         let shared = Shared::new(self.virtual_processors, cpus, options);
+        set_slices(shared, self.slice_ns);
         if let Some(factory) = &self.scheduler {
             install_schedulers(shared, factory);
         }
@@ -453,6 +473,7 @@ pub fn report() -> Report {
         io: mechanism(),
         priorities: space::reach(),
         reflection: shared.reflection,
+        time_slice: Duration::from_nanos(shared.vps()[0].queue.usual_slice_ns()),
     }
 }
 

@@ -109,6 +109,9 @@ pub(super) fn boot(
         if let Some(count) = options.virtual_processors {
             runtime = runtime.virtual_processors(count);
         }
+        if let Some(slice) = options.time_slice {
+            runtime = runtime.time_slice(slice);
+        }
         // A deadlock of everything can only be one of services: threads' deadlocks are theirs.
         let _ = runtime.build().run(move || init(options, &news, &inbox));
     };

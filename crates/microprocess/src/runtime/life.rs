@@ -30,6 +30,11 @@ pub(super) fn install_schedulers(shared: &'static Shared, factory: &Factory) {
     }
 }
 
+/// Has everything run for so long at a time, where no user scheduler says otherwise.
+pub(super) fn set_slices(shared: &'static Shared, slice_ns: u64) {
+    shared.vps().iter().for_each(|vp| vp.queue.set_usual_slice(slice_ns));
+}
+
 /// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
 pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
     let vp = shared.vps()[0];

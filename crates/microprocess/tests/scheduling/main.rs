@@ -363,3 +363,38 @@ fn lowering_oneself_lets_the_more_urgent_run_at_once() {
             .unwrap();
     });
 }
+
+/// How often two loops of 30 ms outran each other on one virtual processor.
+fn times_outrun(slice: Duration) -> usize {
+    let runtime = on(1).time_slice(slice).build();
+    let count = AtomicUsize::new(0);
+    let spin = || {
+        let begin = std::time::Instant::now();
+        let mut outrun = 0;
+        let mut next = count.load(Ordering::Relaxed);
+        while begin.elapsed() < Duration::from_millis(30) {
+            let now = count.fetch_add(1, Ordering::Relaxed);
+            outrun += usize::from(now != next);
+            next = now + 1;
+        }
+        outrun
+    };
+    let both = runtime.run(|| {
+        assert_eq!(kyocho_microprocess::report().time_slice, slice);
+        kyocho_microprocess::scope(|scope| {
+            let loops = [scope.spawn(spin), scope.spawn(spin)];
+            loops.map(|spinning| spinning.join().unwrap()).iter().sum()
+        })
+    });
+    both.unwrap()
+}
+
+#[test]
+fn equals_take_turns_by_the_time_slice_that_was_asked_for() {
+    under_watchdog("equals_take_turns_by_the_time_slice_that_was_asked_for", || {
+        // Where the host gives the loops no time, they cannot outrun each other: another time they do.
+        assert!((0..100).any(|_| times_outrun(Duration::from_millis(2)) > 4));
+        // Once at most, should the host have had the processor for a second.
+        assert!(times_outrun(Duration::from_secs(1)) <= 2);
+    });
+}

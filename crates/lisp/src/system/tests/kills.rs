@@ -221,7 +221,7 @@ impl Left {
             kernel_threads: count_entries("/proc/self/task"),
             microprocesses: snapshot(usize::MAX).microprocesses.len(),
             foreign_objects: system.kernel.heap.foreign_objects(),
-            live_bytes: system.statistics().live_bytes,
+            live_bytes: system.statistics().last.live_bytes,
         }
     }
 

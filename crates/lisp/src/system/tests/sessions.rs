@@ -267,9 +267,12 @@ fn a_session_that_ends_leaves_nothing() {
         assert!(ada.usage().live_bytes > 800_000, "{:?}", ada.usage());
         drop(a);
         assert_eq!(ada.usage(), Usage::default());
-        let before = system.statistics().live_bytes;
+        let before = system.statistics().last.live_bytes;
         eval(&mut b, "(gc)");
-        assert!(system.statistics().live_bytes + 800_000 < before + 1, "its vector is garbage");
+        assert!(
+            system.statistics().last.live_bytes + 800_000 < before + 1,
+            "its vector is garbage"
+        );
     });
 }
 
