@@ -31,7 +31,10 @@ pub struct Mutator {
     pub cells: Cells,
     /// What the machine keeps for the thread; a root.
     pub context: ThreadContext,
+    /// Cells that a refill made inside a primitive asks for now, in the begin of each step, and at most.
     want: usize,
+    want_first: usize,
+    want_most: usize,
     /// What was taken past the cache, in cells' sizes.
     wide_cells: u64,
     /// Whether it may take what is kept for handlers when memory is short ([`Limits::reserve_bytes`](super::Limits::reserve_bytes)).
@@ -43,7 +46,9 @@ impl Mutator {
     #[must_use]
     pub fn new(heap: Arc<Heap>, context: ThreadContext) -> Self {
         let cells = heap.cells(context.account());
-        Self { heap, cells, context, want: WANT_DEFAULT, wide_cells: 0, spends_reserve: true }
+        let [want, want_first, want_most] = [WANT_DEFAULT; 3];
+        let (wide_cells, spends_reserve) = (0, true);
+        Self { heap, cells, context, want, want_first, want_most, wide_cells, spends_reserve }
     }
 
     /// All that was ever taken, in and past the cache, in cells' sizes.
@@ -51,9 +56,21 @@ impl Mutator {
         self.cells.taken() + self.wide_cells
     }
 
-    /// How many cells a refill made inside a primitive asks for.
+    /// How many cells a refill made inside a primitive asks for: the first of a step, and each other one twice as many, up to the usual.
     pub fn set_want(&mut self, cells: usize) {
-        self.want = cells.clamp(1, cache_size::CELLS_MAX);
+        self.want_first = cells.clamp(1, cache_size::CELLS_MAX);
+        self.want = self.want_first;
+    }
+
+    /// The same, and no more in any refill.
+    pub(crate) fn fix_want(&mut self, cells: usize) {
+        self.set_want(cells);
+        self.want_most = self.want_first;
+    }
+
+    /// The thread begins a step: it may wait again soon, and leave what it took unused.
+    pub(crate) fn begin_step(&mut self) {
+        self.want = self.want_first;
     }
 
     /// A pair.
@@ -70,7 +87,7 @@ impl Mutator {
 
     #[cold]
     fn cons_after_refill(&mut self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
-        self.refill(1, self.want)?;
+        self.refill(1, 1)?;
         self.cells.try_cons(car, cdr).ok_or(OutOfMemory)
     }
 
@@ -106,15 +123,18 @@ impl Mutator {
         Ok(at)
     }
 
-    fn refill(&self, need: usize, want: usize) -> Result<(), OutOfMemory> {
+    fn refill(&mut self, need: usize, least: usize) -> Result<(), OutOfMemory> {
+        let want = self.want.max(least);
+        if self.want < self.want_most {
+            self.want = (2 * self.want).min(self.want_most);
+        }
         self.heap.refill_keeping(self.cells.words(), need, want, self.spends_reserve)
     }
 
     #[cold]
     fn raw_slowly(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
         if bytes <= SHORT_BYTES {
-            let want = self.want.max(SHORT_BYTES / GRANULE_BYTES);
-            self.refill(bytes / GRANULE_BYTES, want)?;
+            self.refill(bytes / GRANULE_BYTES, SHORT_BYTES / GRANULE_BYTES)?;
             return self.cells.try_raw(bytes).ok_or(OutOfMemory);
         }
         self.charge(bytes)?;

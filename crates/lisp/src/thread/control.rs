@@ -1,7 +1,8 @@
 //! Threads, from Lisp: SRFI 18, priorities, and sleeping in the kernel.
 
 use crate::heap::barrier;
-use crate::heap::{ForeignObject, Kind};
+use crate::heap::cache_size::CELLS_MIN;
+use crate::heap::{CellCache, ForeignObject, Kind};
 use crate::machine::access::Frame;
 use crate::machine::condition;
 use crate::machine::control::{Control, Procedure};
@@ -354,6 +355,12 @@ impl Kernel {
         // A handler of what is raised at the bottom may capture the stack: the heap must have room for that.
         let bytes = self.options.stack_max_bytes.min(self.options.memory_max_bytes / 4);
         let mut machine = Machine::new(heap, Arc::clone(&self.hooks), context, bytes, procedure);
+        match self.options.cell_cache {
+            CellCache::Off => machine.mutator.fix_want(CELLS_MIN),
+            CellCache::Fixed(cells) => machine.mutator.fix_want(cells as usize),
+            // Until its rate is known.
+            CellCache::Auto => machine.mutator.set_want(CELLS_MIN),
+        }
         machine.restart(procedure, arguments);
         // SAFETY: nobody else knows a machine of a thread that is not started.
         *unsafe { thread.machine() } = Some(Box::new(machine));

@@ -146,6 +146,7 @@ impl Runner {
         // SAFETY: this is the thread's own step, between `enter` and `leave`.
         let slot = unsafe { thread.machine() };
         let Some(machine) = slot else { return Step::Done };
+        machine.mutator.begin_step();
         if thread.microprocess.get().is_none() {
             let me = thread.microprocess.get_or_init(Microprocess::current);
             machine.poll_on(me.poll_word());
