@@ -1,0 +1,155 @@
+//! Where do cells go that threads took and did not use, and what does the time slice do to that (paper 4, §8)?
+//!
+//! `cargo bench -p kyocho-lisp --bench stranded [-- IDLE]`: 10 threads allocate all the time, each until it has made so many lists; 10,000 others,
+//! unless told otherwise, wait for messages, and make a short list for each. A collection takes back what is left in all caches: those cells are
+//! *stranded*. By size of the cache, fixed and by each thread's rate: time, cells stranded at a collection, and times that threads asked for cells. The
+//! fixed size that strands least asks most; the best is the one that takes least time.
+//!
+//! Then the busy threads alone, by time slice, with two sizes of the cache. Baseline of all ratios, in the same run: a cache by rate, slices of
+//! 5 ms. Each configuration is a process of its own, [`REPEATS`] times; medians. One virtual processor.
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
+
+use core::time::Duration;
+use std::env;
+use std::process::Command;
+use std::time::Instant;
+
+use kyocho_lisp::system::{CellCache, Options, Session, System};
+
+const REPEATS: usize = 5;
+const IDLE: usize = 10_000;
+const BUSY: usize = 10;
+const HEAP_BYTES: usize = 512 << 20;
+const SIZES: [&str; 8] = ["16", "64", "256", "1024", "4096", "16384", "32768", "auto"];
+const SLICES_MS: [u64; 6] = [1, 2, 5, 20, 100, 500];
+
+/// Every busy thread makes lists of 1,000 pairs; after each tenth of its work main sends each idle thread a message.
+const PROGRAM: &str = "
+    (define ended (make-channel 1000))
+    (define answers (make-channel 20000))
+    (define idle
+      (let loop ((n 0) (all '()))
+        (if (= n IDLE) all
+            (let ((messages (make-channel 1)))
+              (spawn (lambda () (let loop () (channel-receive messages)
+                                  (channel-send! answers (list-of 5)) (loop))))
+              (loop (+ n 1) (cons messages all))))))
+    (define (wake-all)
+      (for-each (lambda (messages) (channel-send! messages 'go)) idle)
+      (for-each (lambda (messages) (channel-receive answers)) idle))
+    (define (list-of n) (let loop ((n n) (l '())) (if (= n 0) l (loop (- n 1) (cons n l)))))
+    (define (work lists) (let loop ((n 0)) (if (< n lists) (begin (list-of 1000) (loop (+ n 1))))))
+    (define (round lists)
+      (do ((n 0 (+ n 1))) ((= n BUSY)) (spawn (lambda () (work lists) (channel-send! ended 'done))))
+      (wake-all)
+      (do ((n 0 (+ n 1))) ((= n BUSY)) (channel-receive ended)))
+    (wake-all)
+    (round 10)";
+
+/// What one process found.
+struct Found {
+    ms: f64,
+    stranded: f64,
+    asked: f64,
+    collections: f64,
+}
+
+fn main() {
+    let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
+    if let [one, cache, slice_ms, idle] = &words[..]
+        && one == "one"
+    {
+        return measure(cache, slice_ms.parse().unwrap(), idle.parse().unwrap());
+    }
+    let idle = words.iter().find_map(|word| word.parse().ok()).unwrap_or(IDLE);
+    let baseline = repeat("auto", 5, idle);
+    println!(
+        "{BUSY} busy threads and {idle} idle ones, one virtual processor, medians of {REPEATS} runs"
+    );
+    println!(
+        "{:>8} {:>10} {:>8} {:>22} {:>12} {:>12}",
+        "cache", "ms", "ratio", "stranded a collection", "collections", "asked"
+    );
+    for cache in SIZES {
+        let found = repeat(cache, 5, idle);
+        let ratio = found.ms / baseline.ms;
+        println!(
+            "{cache:>8} {:>10.1} {ratio:>8.2} {:>22.0} {:>12.0} {:>12.0}",
+            found.ms, found.stranded, found.collections, found.asked
+        );
+    }
+    let baseline = repeat("auto", 5, 0);
+    println!("{BUSY} busy threads alone, by time slice");
+    println!(
+        "{:>8} {:>8} {:>10} {:>8} {:>22} {:>12}",
+        "slice", "cache", "ms", "ratio", "stranded a collection", "asked"
+    );
+    for slice_ms in SLICES_MS {
+        for cache in ["100", "auto"] {
+            let found = repeat(cache, slice_ms, 0);
+            let ratio = found.ms / baseline.ms;
+            println!(
+                "{slice_ms:>5} ms {cache:>8} {:>10.1} {ratio:>8.2} {:>22.0} {:>12.0}",
+                found.ms, found.stranded, found.asked
+            );
+        }
+    }
+}
+
+/// Medians over processes that each measure this once.
+fn repeat(cache: &str, slice_ms: u64, idle: usize) -> Found {
+    let (slice, idle) = (slice_ms.to_string(), idle.to_string());
+    let mut columns: [Vec<f64>; 4] = Default::default();
+    for _ in 0..REPEATS {
+        let output = Command::new(env::current_exe().unwrap())
+            .args(["one", cache, &slice, &idle])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let figures = text.split_whitespace().map(|word| word.parse().unwrap());
+        columns.iter_mut().zip(figures).for_each(|(column, figure)| column.push(figure));
+    }
+    let [ms, stranded, asked, collections] = columns.map(|mut column| {
+        assert_eq!(column.len(), REPEATS);
+        column.sort_by(f64::total_cmp);
+        column[REPEATS / 2]
+    });
+    Found { ms, stranded, asked, collections }
+}
+
+/// Measures one configuration in this process, and prints what it found.
+fn measure(cache: &str, slice_ms: u64, idle: usize) {
+    let cell_cache = match cache.parse() {
+        Ok(cells) => CellCache::Fixed(cells),
+        Err(_) => CellCache::Auto,
+    };
+    let options = Options {
+        cell_cache,
+        time_slice: Some(Duration::from_millis(slice_ms)),
+        virtual_processors: Some(1),
+        memory_max_bytes: HEAP_BYTES,
+        ..Options::default()
+    };
+    let system = System::boot(options, &mut |_| {}).unwrap();
+    let mut session = system.session();
+    let program = PROGRAM.replace("IDLE", &idle.to_string()).replace("BUSY", &BUSY.to_string());
+    session.eval(&program, "bench").unwrap();
+    let before = system.statistics();
+    let asked = asked_for_cells(&mut session);
+    let begin = Instant::now();
+    session.eval("(do ((n 0 (+ n 1))) ((= n 10)) (round 400))", "bench").unwrap();
+    let ms = begin.elapsed().as_secs_f64() * 1e3;
+    let asked = asked_for_cells(&mut session) - asked;
+    let after = system.statistics();
+    let collections = after.collections - before.collections;
+    assert!(collections > 0, "too little was allocated");
+    let stranded = after.stranded_cells - before.stranded_cells;
+    println!("{ms} {} {asked} {collections}", stranded as f64 / collections as f64);
+}
+
+/// How often threads have asked for cells.
+fn asked_for_cells(session: &mut Session) -> u64 {
+    let text = "(vector-ref (car (system-call-statistics)) 2)";
+    session.eval(text, "bench").unwrap().values.last().unwrap().parse().unwrap()
+}
