@@ -19,8 +19,10 @@ use std::time::Duration;
 const RUN_SECONDS_MAX: u32 = 120;
 
 /// The programs, in the order of the rows.
-const PROGRAMS: [&str; 11] =
-    ["ack", "ack9", "fib", "tak", "qs72", "qs100k", "nqueens", "gcbench", "string", "hash", "ctak"];
+const PROGRAMS: [&str; 15] = [
+    "ack", "ack9", "fib", "tak", "qs72", "qs100k", "nqueens", "gcbench", "string", "hash", "ctak",
+    "mandel", "cpstak", "records", "vectors",
+];
 
 /// A program about threads.
 #[derive(Debug, Clone, Copy)]

@@ -102,7 +102,9 @@ impl Report {
         match self.geometric_mean() {
             Some(mean) => put(
                 &mut text,
-                format_args!("\nGeometric mean of the ratios: {mean:.2} (mark: 3.5).\n"),
+                format_args!(
+                    "\nGeometric mean of the ratios: {mean:.2} (mark: 2.0, and 4.0 for each).\n"
+                ),
             ),
             None => text += "\nNo geometric mean: not every program ran on both.\n",
         }
