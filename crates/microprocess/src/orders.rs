@@ -108,11 +108,16 @@ pub(crate) fn end_call(record: &'static Record) {
 
 /// Whether `record`, which the base of `vp` has chosen, is to stand aside; then it does.
 pub(crate) fn stands_aside(record: &'static Record) -> bool {
-    let suspended = record.orders.is_suspended();
-    if suspended {
-        record.state.set(State::Suspended);
+    if !record.orders.is_suspended() {
+        return false;
     }
-    suspended
+    if record.is_stackless.get() && record.bound.get().is_some() {
+        // In the middle of a step, in which it may hold what others wait for: it ends that first, soon if it polls.
+        record.poll.store(1, Ordering::Relaxed);
+        return false;
+    }
+    record.state.set(State::Suspended);
+    true
 }
 
 /// Does what is ordered of `me`, which runs on `vp` and may be suspended here, but not unwind.

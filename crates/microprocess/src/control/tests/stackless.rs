@@ -143,3 +143,48 @@ fn calls_into_the_kernel_that_begin_after_the_order_end_too() {
         end_calls_of_one_that_is_deaf(Microprocess::want);
     });
 }
+
+/// Takes long for a step, whoever wants its processor, and longer still from an order on.
+struct Lasting {
+    inside: Arc<AtomicBool>,
+    ordered: Arc<AtomicBool>,
+}
+
+/// Several time slices.
+const STEP_NS: u64 = 30_000_000;
+
+impl Stackless for Lasting {
+    fn step(&mut self) -> Step {
+        self.inside.store(true, Ordering::SeqCst);
+        while !self.ordered.load(Ordering::SeqCst) {
+            spin_loop();
+        }
+        let begun_ns = monotonic_ns();
+        while monotonic_ns() < begun_ns + STEP_NS {
+            spin_loop();
+        }
+        self.inside.store(false, Ordering::SeqCst);
+        Step::Yield
+    }
+
+    fn killed(&mut self) -> Step {
+        Step::Done
+    }
+}
+
+#[test]
+fn one_that_is_preempted_in_a_step_ends_it_before_it_stands_still() {
+    everywhere("lasting", || {
+        let (inside, ordered) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let lasting = Lasting { inside: Arc::clone(&inside), ordered: Arc::clone(&ordered) };
+        let target = Builder::new().spawn_stackless(Box::new(lasting)).unwrap();
+        while !inside.load(Ordering::SeqCst) {
+            crate::sleep(core::time::Duration::from_micros(100));
+        }
+        target.suspend().unwrap();
+        ordered.store(true, Ordering::SeqCst);
+        await_suspension(target);
+        assert!(!inside.load(Ordering::SeqCst), "what it holds in a step, others may wait for");
+        target.kill().unwrap();
+    });
+}
