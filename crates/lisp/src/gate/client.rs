@@ -201,6 +201,6 @@ fn request(frame: Frame, count: usize) -> Result<Request> {
     let number = u32::try_from(number)
         .map_err(|_| Raise::out_of_range(WHO, 2, method, format!("0 <= method <= {}", u32::MAX)))?;
     let limit = (count > 3).then(|| frame.get(3)).filter(|limit| limit.is_true());
-    let limit = limit.map(|limit| duration_of(WHO, limit)).transpose()?;
+    let limit = limit.map(|limit| duration_of(WHO, 4, limit)).transpose()?;
     Ok(Request { method: number, bytes: bytes_argument(WHO, frame, 2)?, limit })
 }

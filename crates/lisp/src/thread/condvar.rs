@@ -110,7 +110,7 @@ pub(super) fn unlock_and_wait(
     let waited = machine.wait.take();
     let wait = match waited {
         Some(wait) => wait,
-        None => Wait::until(object, (count > 2).then(|| frame.get(2)))?,
+        None => Wait::until("mutex-unlock!", 3, object, (count > 2).then(|| frame.get(2)))?,
     };
     let mut state = lock(&condvar.0);
     if waited.is_none() {

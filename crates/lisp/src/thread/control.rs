@@ -89,7 +89,7 @@ pub(super) const TABLE: &[Procedure] = &[
         Ok(Control::Value(m.mutator.flonum(time.0 as f64 / 1e9)?))
     }),
     Procedure::new("seconds->time", 1, Some(1), |m, frame, _| {
-        let ns = duration_of("seconds->time", frame.get(0))?.as_nanos();
+        let ns = duration_of("seconds->time", 1, frame.get(0))?.as_nanos();
         time(m, u64::try_from(ns).unwrap_or(u64::MAX))
     }),
 ];
@@ -225,7 +225,7 @@ fn yield_turn(machine: &mut Machine, _: Frame, _: usize) -> Result<Control> {
 fn sleep(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let wait = match machine.wait.take() {
         Some(wait) => wait,
-        None => Wait::until(Value::FALSE, Some(frame.get(0)))?,
+        None => Wait::until("thread-sleep!", 1, Value::FALSE, Some(frame.get(0)))?,
     };
     let Some(deadline) = wait.deadline.filter(|_| !wait.is_over()) else {
         return Ok(Control::Value(Value::UNSPECIFIED));
@@ -239,7 +239,7 @@ fn sleep(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
 fn raw_sleep(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let deadline = match machine.wait.take().and_then(|wait| wait.deadline) {
         Some(deadline) => Some(deadline),
-        None => Deadline::after(duration_of("raw-sleep", frame.get(0))?),
+        None => Deadline::after(duration_of("raw-sleep", 1, frame.get(0))?),
     };
     let Some(deadline) = deadline else {
         return Err(Raise::out_of_range("raw-sleep", 1, frame.get(0), "less than a century"));
@@ -289,7 +289,7 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let me = machine.thread()?;
     let wait = match machine.wait.take() {
         Some(wait) => wait,
-        None => Wait::until(frame.get(0), (count > 1).then(|| frame.get(1)))?,
+        None => Wait::until("thread-join!", 2, frame.get(0), (count > 1).then(|| frame.get(1)))?,
     };
     let mut inner = lock(&thread.inner);
     match inner.status {

@@ -169,7 +169,7 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     }
     let wait = match wait {
         Some(wait) => wait,
-        None => Wait::until(frame.get(0), (count > 1).then(|| frame.get(1)))?,
+        None => Wait::until("mutex-lock!", 2, frame.get(0), (count > 1).then(|| frame.get(1)))?,
     };
     if wait.is_over() {
         state.waiters.withdraw(me);

@@ -143,9 +143,14 @@ impl Wait {
         Self { deadline: None, stage: Stage::Begun, object }
     }
 
-    /// A wait until what a timeout argument says.
-    pub(crate) fn until(object: Value, timeout: Option<Value>) -> Result<Self> {
-        Ok(Self { deadline: deadline_of(timeout)?, ..Self::on(object) })
+    /// A wait until what the timeout at this place among the arguments says.
+    pub(crate) fn until(
+        who: &'static str,
+        place: usize,
+        object: Value,
+        timeout: Option<Value>,
+    ) -> Result<Self> {
+        Ok(Self { deadline: deadline_of(who, place, timeout)?, ..Self::on(object) })
     }
 
     /// Whether the time is over.
@@ -155,24 +160,28 @@ impl Wait {
 }
 
 /// What a timeout argument says: seconds from now, a time object, or `#f` for no limit.
-pub(crate) fn deadline_of(timeout: Option<Value>) -> Result<Option<Deadline>> {
+fn deadline_of(
+    who: &'static str,
+    place: usize,
+    timeout: Option<Value>,
+) -> Result<Option<Deadline>> {
     let Some(timeout) = timeout.filter(|timeout| timeout.is_true()) else { return Ok(None) };
     if let Some(time) = timeout.as_foreign::<crate::thread::control::Time>() {
         return Ok(Some(Deadline::at_ns(time.0)));
     }
-    Ok(Deadline::after(duration_of("thread-sleep!", timeout)?))
+    Ok(Deadline::after(duration_of(who, place, timeout)?))
 }
 
-/// A number of seconds.
-pub(crate) fn duration_of(who: &'static str, seconds: Value) -> Result<Duration> {
+/// A number of seconds, at this place among the arguments.
+pub(crate) fn duration_of(who: &'static str, place: usize, seconds: Value) -> Result<Duration> {
     let real = match seconds.as_fixnum() {
         Some(whole) => whole as f64,
         None => crate::number::Number::of(seconds)
-            .ok_or_else(|| Raise::wrong_type(who, 1, "real number of seconds", seconds))?
+            .ok_or_else(|| Raise::wrong_type(who, place, "real number of seconds", seconds))?
             .to_real(),
     };
     if real.is_nan() {
-        return Err(Raise::wrong_type(who, 1, "real number of seconds", seconds));
+        return Err(Raise::wrong_type(who, place, "real number of seconds", seconds));
     }
     Ok(Duration::try_from_secs_f64(real.max(0.0)).unwrap_or(Duration::MAX))
 }

@@ -77,4 +77,10 @@
 (test 'woken (let* ((m (make-mutex)) (go #f) (t (thread-start! (make-thread (lambda () (mutex-lock! m) (let wait () (if go (begin (mutex-unlock! m) 'woken) (begin (mutex-unlock! m cv) (mutex-lock! m) (wait))))))))) (mutex-lock! m) (set! go #t) (condition-variable-signal! cv) (mutex-unlock! m) (thread-join! t)))
 (test #t (time? (seconds->time 5))) (test 5.0 (inexact (time->seconds (seconds->time 5)))) (test #t (procedure? (current-exception-handler))) (test 'handled (call/cc (lambda (k) (with-exception-handler (lambda (e) (k 'handled)) (lambda () ((current-exception-handler) 'x))))))
 
+;; a timeout that is none is told by the procedure that got it
+(define (message-of thunk) (guard (e ((error-object? e) (error-object-message e))) (thunk)))
+(test "mutex-lock!: second argument must be a real number of seconds" (let ((m (make-mutex))) (mutex-lock! m) (message-of (lambda () (mutex-lock! m 'soon)))))
+(test "mutex-unlock!: third argument must be a real number of seconds" (let ((m (make-mutex))) (mutex-lock! m) (message-of (lambda () (mutex-unlock! m (make-condition-variable) 'soon)))))
+(test "thread-join!: second argument must be a real number of seconds" (message-of (lambda () (thread-join! (make-thread list) 'soon)))) (test "thread-sleep!: first argument must be a real number of seconds" (message-of (lambda () (thread-sleep! 'soon))))
+
 (finish)

@@ -47,7 +47,7 @@ fn install(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let kernel = machine.kernel()?;
     let kind = kind(WHO, frame)?;
     let thread = control::thread_of(WHO, 2, frame.get(1))?;
-    let patience = duration_of(WHO, frame.get(2))?;
+    let patience = duration_of(WHO, 3, frame.get(2))?;
     kernel.policies.install(&kernel, kind, thread, patience);
     if let Err(raise) = control::start(machine, thread) {
         kernel.policies.ended(&kernel, thread);
