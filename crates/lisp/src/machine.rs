@@ -101,6 +101,8 @@ pub(crate) struct Machine {
     pending: Option<usize>,
     /// The wait that a control procedure is in the middle of.
     pub(crate) wait: Option<Wait>,
+    /// Where its last look at several channels began, as a fraction of 2^64.
+    pub(crate) turn: u64,
     /// Mutexes that the thread has locked; some may not be its any more.
     pub(crate) held: Vec<Value>,
     /// The next primitive that finds no memory raises.
@@ -135,6 +137,7 @@ impl Machine {
             again: None,
             stopped: None,
             wait: None,
+            turn: 0,
             held: Vec::new(),
             hooks,
         };
@@ -205,7 +208,7 @@ impl Machine {
     }
 
     /// Whether a primitive's raise is put off until a collection has been tried.
-    fn may_try_again(&self, raise: &Raise) -> bool {
+    pub(crate) fn may_try_again(&self, raise: &Raise) -> bool {
         !self.out_of_memory_is_final && raise.is_out_of_memory()
     }
 
@@ -214,6 +217,9 @@ impl Machine {
     pub(crate) fn trace(&mut self, marker: &mut Marker, may_move: bool) {
         self.mutator.context.trace(marker);
         marker.mark(self.underflow.segment);
+        if let Some(wait) = &self.wait {
+            marker.mark(wait.object);
+        }
         for &mutex in &self.held {
             marker.mark(mutex);
         }

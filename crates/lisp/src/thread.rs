@@ -6,8 +6,8 @@
 //!
 //! **Invariant:** a thread's machine is touched by the kernel thread that runs its step, between
 //! `Safepoint::enter` and `leave`, or by the collector while the world is stopped; by nobody else.
-//! **Lock order:** a channel, mutex or condition variable; then a thread's `inner`; then the
-//! registry. None is held across a safepoint.
+//! **Lock order:** a channel (several by their addresses), mutex or condition variable; then a
+//! thread's `inner`; then the registry. None is held across a safepoint.
 
 pub(crate) mod channel;
 pub(crate) mod condvar;
@@ -16,6 +16,8 @@ pub(crate) mod lisp_thread;
 pub(crate) mod mutex;
 pub(crate) mod runner;
 pub(crate) mod safepoint;
+pub(crate) mod select;
+pub(crate) mod ticket;
 pub(crate) mod wait;
 
 use crate::account::Account;
@@ -29,8 +31,8 @@ use crate::value::Value;
 use std::sync::Arc;
 
 /// Control procedures of threads, mutexes, condition variables and channels.
-pub(crate) const TABLES: [&[Procedure]; 4] =
-    [control::TABLE, mutex::TABLE, condvar::TABLE, channel::TABLE];
+pub(crate) const TABLES: [&[Procedure]; 5] =
+    [control::TABLE, mutex::TABLE, condvar::TABLE, channel::TABLE, select::TABLE];
 
 /// What the machine keeps for the running thread: its dynamic environment.
 #[derive(Clone, Debug)]

@@ -63,6 +63,7 @@ const PROGRAMS: &[&str] = &[
     "kyocho-strings",
     "kyocho-control",
     "kyocho-threads",
+    "select",
     "kyocho-tools",
 ];
 

@@ -276,6 +276,18 @@ fn what_cannot_be_kept_is_named() {
                 "(define held (make-channel)) (spawn (lambda () (channel-send! held 1)))",
                 "a channel that a thread waits for",
             ),
+            (
+                "(define held (make-channel)) (spawn (lambda () (select ((channel-receive held) 1) ((channel-receive (make-channel)) 2))))",
+                "a channel that a thread waits for",
+            ),
+            (
+                "(define held (make-channel)) (spawn (lambda () (select ((channel-send! held 1) 1) ((channel-receive (make-channel)) 2))))",
+                "a channel that a thread waits for",
+            ),
+            (
+                "(define held (make-channel 1)) (channel-send! held 1) (spawn (lambda () (select ((channel-send! held 2) 1))))",
+                "a channel that a thread waits for",
+            ),
             ("(define held (make-channel 1)) (channel-send! held (make-guardian))", "a guardian"),
             ("(define held (make-ephemeron (list 1) 2))", "an ephemeron"),
             ("(define held (make-guardian))", "a guardian"),

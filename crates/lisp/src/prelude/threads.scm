@@ -31,3 +31,9 @@
 (define (suspend id) (%suspend (%thread "suspend" id)))
 (define (resume id) (%resume (%thread "resume" id)))
 (define (set-priority! id priority) (thread-priority-set! (%thread "set-priority!" id) priority))
+
+;; Waits for the first of cases (receive channel [when-closed]) and (send channel message): its index and its message, or #f and #f.
+(define channel-select
+  (case-lambda
+    ((cases) (%channel-select cases #f values))
+    ((cases timeout) (%channel-select cases timeout values))))

@@ -66,3 +66,44 @@
 (define-syntax untrace
   (syntax-rules ()
     ((_ name ...) (begin (set! name (%untrace name)) ...))))
+
+;; Waits for the first of several channels. A clause begins with the wait as one would write it alone:
+;; ((channel-receive c [when-closed]) body ...), ((name (channel-receive c [when-closed])) body ...), ((channel-send! c message) body ...),
+;; and at most one of ((thread-sleep! limit) body ...) and (else body ...).
+(define-syntax select
+  (syntax-rules ()
+    ((_ clause ...) (%select () () clause ...))))
+
+(define-syntax %select
+  (syntax-rules (channel-receive channel-send! thread-sleep! else)
+    ((_ (case ...) end ((channel-send! channel message) body0 body ...) . more)
+     (%select (case ... ((list 'send channel message) ignored body0 body ...)) end . more))
+    ((_ (case ...) end ((channel-receive channel . closed) body0 body ...) . more)
+     (%select (case ... ((list 'receive channel . closed) ignored body0 body ...)) end . more))
+    ((_ (case ...) end ((name (channel-receive channel . closed)) body0 body ...) . more)
+     (%select (case ... ((list 'receive channel . closed) name body0 body ...)) end . more))
+    ((_ cases () ((thread-sleep! limit) body0 body ...) . more)
+     (%select cases (limit body0 body ...) . more))
+    ((_ cases () (else body0 body ...) . more)
+     (%select cases (0 body0 body ...) . more))
+    ((_ ((case name body ...) ...) ())
+     (%channel-select (list case ...) #f
+      (lambda (index message) (%selected index message (name body ...) ...))))
+    ((_ ((case name body ...) ...) (limit otherwise ...))
+     (%channel-select (list case ...) limit
+      (lambda (index message)
+        (if index
+            (%selected index message (name body ...) ...)
+            (let () otherwise ...)))))
+    ((_ cases end clause . more)
+     (syntax-error "select: no clause, or a second limit" clause))))
+
+;; The body of the case with this index.
+(define-syntax %selected
+  (syntax-rules ()
+    ((_ index message) #f)
+    ((_ index message (name body ...)) (let ((name message)) body ...))
+    ((_ index message (name body ...) . more)
+     (if (eqv? index 0)
+         (let ((name message)) body ...)
+         (let ((rest (- index 1))) (%selected rest message . more))))))

@@ -9,6 +9,7 @@ mod locations;
 mod policies;
 mod procedures;
 mod process;
+mod selects;
 mod sessions;
 mod tools;
 

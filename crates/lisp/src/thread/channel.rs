@@ -1,4 +1,8 @@
 //! Channels: `(make-channel [capacity])`. Without a capacity a send ends when the message is taken.
+//!
+//! A plain send on such a rendezvous channel puts its message down and waits until it is taken. One that is a case of a `select` (`select.rs`) may
+//! not: another case may come first. It gives its message to a receiver that waits, or makes an offer, which a receiver takes or the select
+//! takes back. **Invariant:** while a select's offer lies in a channel, no receiver waits there but that select itself.
 
 use crate::heap::barrier;
 use crate::heap::{ForeignObject, Marker};
@@ -8,6 +12,7 @@ use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::LispThread;
+use crate::thread::ticket::Outcome;
 use crate::thread::wait::{Stage, Wait, Waiters};
 use crate::value::Value;
 use std::collections::VecDeque;
@@ -16,20 +21,35 @@ use std::sync::{Arc, Mutex};
 /// Messages that a channel may hold.
 const CAPACITY_MAX: usize = 1 << 20;
 
+/// A message of a select that waits, for whoever claims its ticket first.
 #[derive(Debug)]
-struct State {
+struct Offer {
+    thread: Arc<LispThread>,
+    /// The case of its select.
+    case: usize,
+    message: Value,
+    /// How many messages were sent before it.
+    sent_before: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
     /// Messages, oldest first, each with its number.
     messages: VecDeque<Value>,
-    capacity: usize,
+    pub(super) capacity: usize,
     /// How many messages were sent, and how many taken.
     sent: u64,
     taken: u64,
-    closed: bool,
+    pub(super) closed: bool,
     /// Who waits for room.
-    senders: Waiters,
+    pub(super) senders: Waiters,
     /// Who waits for their message to be taken, in the messages' order.
     sent_by: Waiters,
-    receivers: Waiters,
+    pub(super) receivers: Waiters,
+    /// Oldest first.
+    offers: VecDeque<Offer>,
+    /// Messages with the receivers that they were given to and that have not run since.
+    given: Vec<(Arc<LispThread>, Value)>,
 }
 
 impl State {
@@ -43,21 +63,134 @@ impl State {
             senders: Waiters::default(),
             sent_by: Waiters::default(),
             receivers: Waiters::default(),
+            offers: VecDeque::new(),
+            given: Vec::new(),
         }
+    }
+
+    /// Takes the message that is first: one that was put down, or offered before that.
+    pub(super) fn take(&mut self, me: &Arc<LispThread>) -> Option<Value> {
+        if let Some(message) = self.take_offer(me) {
+            // It may have been woken for one that was put down.
+            if !self.messages.is_empty() {
+                self.receivers.wake_one();
+            }
+            return Some(message);
+        }
+        let message = self.messages.pop_front()?;
+        barrier::overwrite(|| message);
+        self.taken += 1;
+        self.sent_by.wake_one();
+        self.senders.wake_one();
+        Some(message)
+    }
+
+    /// Takes another's offer whose turn has come. One whose select was served elsewhere is dropped.
+    fn take_offer(&mut self, me: &Arc<LispThread>) -> Option<Value> {
+        loop {
+            let mut due = self.offers.iter().take_while(|offer| offer.sent_before <= self.taken);
+            let place = due.position(|offer| !Arc::ptr_eq(&offer.thread, me))?;
+            let offer = self.offers.remove(place)?;
+            barrier::overwrite(|| offer.message);
+            if offer.thread.ticket.claim(Outcome::Taken(offer.case)) {
+                offer.thread.wake();
+                return Some(offer.message);
+            }
+        }
+    }
+
+    /// Puts a message into the buffer; it has room.
+    ///
+    /// # Errors
+    /// No memory: nothing has happened.
+    pub(super) fn put(&mut self, machine: &Machine, message: Value) -> Result<()> {
+        if self.messages.len() == self.messages.capacity() {
+            // It doubles.
+            machine.mutator.charge(size_of::<Value>() * self.messages.len())?;
+        }
+        self.put_down(message);
+        Ok(())
+    }
+
+    fn put_down(&mut self, message: Value) {
+        self.messages.push_back(message);
+        self.sent += 1;
+        self.receivers.wake_one();
+    }
+
+    /// Whether the next message has room.
+    pub(super) fn has_room(&self) -> bool {
+        self.messages.len() < self.capacity.max(1)
+    }
+
+    /// Gives a message to another that waits for one; whether there was one.
+    pub(super) fn give(&mut self, me: &Arc<LispThread>, message: Value) -> bool {
+        let claim =
+            |thread: &Arc<LispThread>| !Arc::ptr_eq(thread, me) && thread.ticket.claim_receiver();
+        let Some(receiver) = self.receivers.claim_first(claim) else { return false };
+        receiver.wake();
+        self.given.push((receiver, message));
+        true
+    }
+
+    /// The message that this thread was given.
+    pub(super) fn given_to(&mut self, thread: &Arc<LispThread>) -> Option<Value> {
+        let place = self.given.iter().position(|(receiver, _)| Arc::ptr_eq(receiver, thread))?;
+        let (_, message) = self.given.swap_remove(place);
+        barrier::overwrite(|| message);
+        Some(message)
+    }
+
+    /// The thread goes on elsewhere: what it was given, if anything, is the next receiver's.
+    pub(super) fn give_back(&mut self, thread: &Arc<LispThread>) -> bool {
+        let message = self.given_to(thread);
+        message.is_some_and(|message| {
+            self.put_down(message);
+            true
+        })
+    }
+
+    /// Offers a message, as a case of a select.
+    pub(super) fn offer(&mut self, thread: &Arc<LispThread>, case: usize, message: Value) {
+        let thread = Arc::clone(thread);
+        self.offers.push_back(Offer { thread, case, message, sent_before: self.sent });
+    }
+
+    /// Takes a thread's offers back.
+    pub(super) fn retract(&mut self, thread: &Arc<LispThread>) {
+        self.offers.retain(|offer| {
+            let stays = !Arc::ptr_eq(&offer.thread, thread);
+            if !stays {
+                barrier::overwrite(|| offer.message);
+            }
+            stays
+        });
     }
 }
 
+/// Bytes that a case of a select takes in a channel while it waits; the queue may double.
+pub(super) const CASE_BYTES: usize = 2 * (size_of::<Offer>() + size_of::<Arc<LispThread>>());
+
 /// A channel as Lisp holds it.
 #[derive(Debug)]
-struct ChannelObject(Mutex<State>);
+pub(super) struct ChannelObject(pub(super) Mutex<State>);
 
 impl ForeignObject for ChannelObject {
     fn held_bytes(&self) -> usize {
-        size_of::<Self>() + size_of::<Value>() * lock(&self.0).messages.capacity()
+        let state = lock(&self.0);
+        let waiters = [&state.senders, &state.sent_by, &state.receivers];
+        size_of::<Self>()
+            + size_of::<Value>() * state.messages.capacity()
+            + size_of::<Offer>() * state.offers.capacity()
+            + size_of::<(Arc<LispThread>, Value)>() * state.given.capacity()
+            + waiters.into_iter().map(Waiters::held_bytes).sum::<usize>()
     }
 
     fn trace(&self, marker: &mut Marker) {
-        for &message in &lock(&self.0).messages {
+        let state = lock(&self.0);
+        let offered = state.offers.iter().map(|offer| offer.message);
+        let given = state.given.iter().map(|&(_, message)| message);
+        for message in state.messages.iter().copied().chain(offered).chain(given) {
             marker.mark(message);
         }
     }
@@ -103,7 +236,8 @@ pub(crate) struct Kept {
 pub(crate) fn kept(value: Value) -> Option<core::result::Result<Kept, &'static str>> {
     let state = lock(&value.as_foreign::<ChannelObject>()?.0);
     let waiters = [&state.senders, &state.sent_by, &state.receivers];
-    if !waiters.into_iter().all(Waiters::is_empty) {
+    let is_idle = waiters.into_iter().all(Waiters::is_empty);
+    if !(is_idle && state.offers.is_empty() && state.given.is_empty()) {
         return Some(Err("a channel that a thread waits for"));
     }
     let messages = state.messages.iter().copied().collect();
@@ -149,15 +283,9 @@ fn send(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     if state.closed {
         return Err(closed());
     }
-    if state.messages.len() < state.capacity.max(1) {
-        if state.messages.len() == state.messages.capacity() {
-            // It doubles.
-            machine.mutator.charge(size_of::<Value>() * state.messages.len())?;
-        }
-        state.messages.push_back(frame.get(1));
+    if state.has_room() {
         let number = state.sent;
-        state.sent += 1;
-        state.receivers.wake_one();
+        state.put(machine, frame.get(1))?;
         if state.capacity > 0 {
             return Ok(Control::Value(Value::UNSPECIFIED));
         }
@@ -184,15 +312,14 @@ fn await_receiver(
 fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let channel = argument("channel-receive", frame)?;
     let me = machine.thread()?;
-    machine.wait = None;
+    let has_waited = machine.wait.take().is_some();
     let mut state = lock(&channel.0);
-    if let Some(message) = state.messages.pop_front() {
-        barrier::overwrite(|| message);
-        state.taken += 1;
+    if has_waited && let Some(message) = state.given_to(me) {
+        return Ok(Control::Value(message));
+    }
+    if let Some(message) = state.take(me) {
         // The receiver may have been woken for an earlier message and overtaken.
         state.receivers.remove(me);
-        state.sent_by.wake_one();
-        state.senders.wake_one();
         return Ok(Control::Value(message));
     }
     if state.closed {
@@ -206,7 +333,9 @@ fn receive(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
 pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
     if let Some(channel) = object.as_foreign::<ChannelObject>() {
         let mut state = lock(&channel.0);
-        if state.sent_by.remove(thread) || state.receivers.remove(thread) {
+        let state = &mut *state;
+        if state.give_back(thread) || state.sent_by.remove(thread) || state.receivers.remove(thread)
+        {
             return;
         }
         // A wake that it got is for another one: room, or a message.
@@ -222,9 +351,13 @@ fn close(_: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     state.senders.wake_all();
     state.sent_by.wake_all();
     state.receivers.wake_all();
+    for offer in state.offers.drain(..) {
+        barrier::overwrite(|| offer.message);
+        offer.thread.wake();
+    }
     Ok(Control::Value(Value::UNSPECIFIED))
 }
 
-fn closed() -> Raise {
+pub(super) fn closed() -> Raise {
     Raise::error("the channel is closed", Vec::new())
 }

@@ -8,6 +8,7 @@ use crate::printer::{self, Style};
 use crate::syntax::datum::Span;
 use crate::system::kernel::lock;
 use crate::system::lisp_session::LispSession;
+use crate::thread::ticket::Ticket;
 use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::{Microprocess, Priority};
@@ -103,8 +104,10 @@ pub(crate) struct LispThread {
     pub(crate) state: AtomicU8,
     /// It waits for another thread, and does not count as active.
     pub(crate) parked: AtomicBool,
-    /// It is in a queue of waiters.
+    /// It is in the one queue of waiters that it waits in; not where it waits for the first of several channels.
     pub(crate) queued: AtomicBool,
+    /// How far its wait for the first of several channels is.
+    pub(crate) ticket: Ticket,
     pub(crate) microprocess: OnceLock<Microprocess>,
     pub(crate) inner: Mutex<Inner>,
     /// Its place among the threads of its account, while it is started.
@@ -165,6 +168,7 @@ impl LispThread {
             state: AtomicU8::new(STANDING),
             parked: AtomicBool::new(false),
             queued: AtomicBool::new(false),
+            ticket: Ticket::default(),
             microprocess: OnceLock::new(),
             inner: Mutex::new(Inner {
                 status: Status::New(thunk),

@@ -38,7 +38,8 @@ pub(crate) enum Stage {
 }
 
 /// Threads that wait for the same thing, first come first served. A thread is in one queue at most,
-/// and knows whether it is.
+/// and knows whether it is; but one that waits for the first of several channels is in a queue of each,
+/// and looks for itself there.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(VecDeque<Arc<LispThread>>);
 
@@ -193,6 +194,7 @@ pub(crate) fn withdraw(machine: &mut Machine, thread: &Arc<LispThread>) {
         super::mutex::withdraw(wait.object, thread);
         super::condvar::withdraw(wait.object, thread);
         super::channel::withdraw(wait.object, thread);
+        super::select::withdraw(wait.object, thread);
         crate::gate::withdraw(&wait, thread);
     }
 }
@@ -203,5 +205,36 @@ impl Waiters {
         if !self.remove(thread) {
             self.wake_one();
         }
+    }
+}
+
+/// Of threads that are in several queues.
+impl Waiters {
+    /// Adds a thread unless it is there.
+    pub(crate) fn enlist(&mut self, thread: &Arc<LispThread>) {
+        if !self.0.iter().any(|waiter| Arc::ptr_eq(waiter, thread)) {
+            self.0.push_back(Arc::clone(thread));
+        }
+    }
+
+    /// Takes a thread out; `false` where it was not there any more: somebody has woken it.
+    pub(crate) fn delist(&mut self, thread: &Arc<LispThread>) -> bool {
+        let place = self.0.iter().position(|waiter| Arc::ptr_eq(waiter, thread));
+        place.is_some_and(|place| self.0.remove(place).is_some())
+    }
+
+    /// Takes out the first that is claimed; it is not woken.
+    pub(crate) fn claim_first(
+        &mut self,
+        claim: impl FnMut(&Arc<LispThread>) -> bool,
+    ) -> Option<Arc<LispThread>> {
+        let thread = self.0.remove(self.0.iter().position(claim)?)?;
+        thread.queued.store(false, Ordering::Release);
+        Some(thread)
+    }
+
+    /// Bytes that the queue takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of::<Arc<LispThread>>() * self.0.capacity()
     }
 }

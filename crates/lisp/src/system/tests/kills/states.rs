@@ -120,6 +120,30 @@ pub(super) const STATES: &[State] = &[
         "(define full (make-channel 1)) (channel-send! full 1)",
         "(channel-send! full 1)",
     ),
+    (
+        "selects-to-receive",
+        Wait,
+        "(define there (make-channel))",
+        "(select ((channel-receive there) 1) ((channel-receive (make-channel 1)) 2))",
+    ),
+    (
+        "selects-to-send",
+        Wait,
+        "(define there (make-channel))",
+        "(select ((channel-send! there (list 1)) 1) ((channel-send! (make-channel) 2) 2))",
+    ),
+    (
+        "selects-to-send-to-a-full-one",
+        Wait,
+        "(define full (make-channel 1)) (channel-send! full 1)",
+        "(select ((channel-send! full 1) 1) ((channel-receive (make-channel)) 2))",
+    ),
+    (
+        "selects-for-a-time",
+        Wait,
+        "(define there (make-channel))",
+        "(select ((channel-receive there) 1) ((channel-send! there 1) 2) ((thread-sleep! 1000) 3))",
+    ),
     ("mailbox", Wait, "(import (kyocho mailbox))", "(receive-message)"),
     (
         "mailbox-for-a-time",

@@ -1,0 +1,355 @@
+//! Waiting for the first of several channels: `select`, and `channel-select` for a list of cases.
+//!
+//! ```text
+//! lock the channels, look at each case from another start -> one was ready: done
+//! wait in each channel: among its receivers, among who waits for room, with an offer
+//!                                                        <- a wake: look anew
+//!                                                        <- a claim: another took the offer, or gave a message
+//! lock the channels, leave them all                      -> the case that happened; or the time was over
+//! ```
+//!
+//! Of all cases one happens. All channels are locked, in the order of their addresses, while the thread looks, begins to wait and leaves; so what
+//! others do meanwhile they do before or after that. A wake that it got and has no use for is the next one's.
+
+use crate::heap::{ForeignObject, Marker};
+use crate::machine::Machine;
+use crate::machine::access::Frame;
+use crate::machine::control::{Control, Procedure};
+use crate::raise::{Raise, Result};
+use crate::symbol::Symbol;
+use crate::system::kernel::lock;
+use crate::thread::channel::{CASE_BYTES, ChannelObject, State, closed};
+use crate::thread::lisp_thread::LispThread;
+use crate::thread::ticket::Outcome;
+use crate::thread::wait::Wait;
+use crate::value::Value;
+use core::ptr;
+use std::sync::{Arc, MutexGuard};
+
+/// Cases that one select may have.
+const CASES_MAX: usize = 1024;
+/// 2^64 over the golden ratio: its multiples come close to each fraction of 2^64, also every second of them, or every third.
+const TURN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+const WHO: &str = "channel-select";
+
+pub(super) const TABLE: &[Procedure] = &[Procedure::new("%channel-select", 3, Some(3), select)];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    /// What the message is where the channel is closed and empty.
+    Receive(Option<Value>),
+    Send(Value),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    /// The channel's place among all.
+    place: usize,
+    operation: Operation,
+}
+
+/// A channel, and where a thread waits in it.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    channel: Value,
+    receives: bool,
+    sends: bool,
+}
+
+/// What a thread waits for the first of.
+#[derive(Debug)]
+struct Selection {
+    cases: Vec<Case>,
+    /// By their addresses, each once.
+    places: Vec<Place>,
+}
+
+impl ForeignObject for Selection {
+    /// With what its cases take in their channels.
+    fn held_bytes(&self) -> usize {
+        let case_bytes = size_of::<Case>() + size_of::<Place>() + CASE_BYTES;
+        size_of::<Self>() + case_bytes * self.cases.len()
+    }
+
+    fn trace(&self, marker: &mut Marker) {
+        self.places.iter().for_each(|place| marker.mark(place.channel));
+        for case in &self.cases {
+            match case.operation {
+                Operation::Receive(when_closed) => when_closed.iter().for_each(|&v| marker.mark(v)),
+                Operation::Send(message) => marker.mark(message),
+            }
+        }
+    }
+}
+
+/// A case that has happened: which, and the message.
+type Happened = (usize, Value);
+
+/// `(%channel-select cases timeout receiver)`: calls `receiver` with the case that has happened, or `#f` when the time is over, and its message.
+fn select(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+    let me = machine.thread()?;
+    if let Some(wait) = machine.wait.take() {
+        return go_on(machine, me, frame, wait);
+    }
+    let selection = Selection::of(frame.get(0))?;
+    let timeout = Some(frame.get(1));
+    let wait = Wait::until(WHO, 2, Value::FALSE, timeout)?;
+    if selection.cases.is_empty() && wait.deadline.is_none() {
+        let message = format!("{WHO}: without cases and a timeout it would wait for ever");
+        return Err(Raise::error(message, Vec::new()));
+    }
+    if let Some(happened) = selection.lock().look(machine, me)? {
+        return Ok(call(frame, Some(happened)));
+    }
+    if wait.is_over() {
+        return Ok(call(frame, None));
+    }
+    // Before anything is begun: this may find no memory.
+    let object = machine.mutator.foreign(Box::new(selection))?;
+    go_on(machine, me, frame, Wait { object, ..wait })
+}
+
+/// Looks, and waits where nothing is ready.
+fn go_on(machine: &mut Machine, me: &Arc<LispThread>, frame: Frame, wait: Wait) -> Result<Control> {
+    let Some(selection) = wait.object.as_foreign::<Selection>() else {
+        return Err(Raise::error(format!("{WHO}: another wait"), Vec::new()));
+    };
+    let mut locked = selection.lock();
+    let happened = match locked.settled(me) {
+        Some(happened) => Ok(Some(happened)),
+        None => locked.look(machine, me),
+    };
+    match happened {
+        Err(raise) if machine.may_try_again(&raise) => {
+            machine.wait = Some(wait);
+            Err(raise)
+        }
+        Ok(None) if !wait.is_over() => {
+            locked.enlist(me);
+            Ok(machine.wait_for(me, "one of several channels", wait))
+        }
+        happened => {
+            locked.leave(me, happened.as_ref().ok().and_then(|it| it.map(|(case, _)| case)));
+            Ok(call(frame, happened?))
+        }
+    }
+}
+
+/// Goes on with what has happened.
+fn call(frame: Frame, happened: Option<Happened>) -> Control {
+    let receiver = frame.get(2);
+    let (case, message) = match happened {
+        Some((case, message)) => (Value::fixnum(case as i64), message),
+        None => (Value::FALSE, Value::FALSE),
+    };
+    frame.set_value(-1, receiver);
+    frame.set_value(0, case);
+    frame.set_value(1, message);
+    Control::Call(frame, 2)
+}
+
+/// A thread gives up waiting here, if it does: what it was given is the next receiver's.
+pub(super) fn withdraw(object: Value, thread: &Arc<LispThread>) {
+    if let Some(selection) = object.as_foreign::<Selection>() {
+        let mut locked = selection.lock();
+        for state in &mut locked.states {
+            state.give_back(thread);
+        }
+        locked.leave(thread, None);
+    }
+}
+
+/// The cases' order, seen from `turn`, a fraction of 2^64.
+fn order(turn: u64, count: usize) -> impl Iterator<Item = usize> {
+    let start = ((u128::from(turn) * count as u128) >> u64::BITS) as usize;
+    (start..count).chain(0..start)
+}
+
+impl Selection {
+    /// What a list of cases says: `(receive channel [when-closed])` and `(send channel message)`.
+    fn of(list: Value) -> Result<Self> {
+        let (mut read, mut rest) = (Vec::new(), list);
+        while let Some((case, next)) = rest.uncons() {
+            if read.len() == CASES_MAX {
+                let message = format!("{WHO}: more than {CASES_MAX} cases");
+                return Err(Raise::error(message, Vec::new()));
+            }
+            read.push(case_of(read.len(), case)?);
+            rest = next;
+        }
+        if !rest.is_nil() {
+            return Err(Raise::wrong_type(WHO, 1, "list of cases", list));
+        }
+        let mut selection = Self { cases: Vec::with_capacity(read.len()), places: Vec::new() };
+        let mut channels: Vec<Value> = read.iter().map(|&(channel, _)| channel).collect();
+        channels.sort_unstable_by_key(|&channel| address(channel));
+        channels.dedup();
+        let unused = |channel| Place { channel, receives: false, sends: false };
+        selection.places = channels.into_iter().map(unused).collect();
+        for (channel, operation) in read {
+            selection.add(channel, operation);
+        }
+        Ok(selection)
+    }
+
+    fn add(&mut self, channel: Value, operation: Operation) {
+        let by_address = |place: &Place| address(place.channel).cmp(&address(channel));
+        let place = self.places.binary_search_by(by_address).expect("every channel is among them");
+        match operation {
+            Operation::Receive(_) => self.places[place].receives = true,
+            Operation::Send(_) => self.places[place].sends = true,
+        }
+        self.cases.push(Case { place, operation });
+    }
+
+    fn lock(&self) -> Locked<'_> {
+        let channels = self.places.iter().filter_map(|place| place.channel.as_foreign());
+        let states = channels.map(|channel: &ChannelObject| lock(&channel.0)).collect();
+        Locked { selection: self, states }
+    }
+}
+
+/// Where the channel's lock is.
+fn address(channel: Value) -> usize {
+    channel.as_foreign::<ChannelObject>().map_or(0, |channel| ptr::from_ref(channel).addr())
+}
+
+/// What one case says.
+fn case_of(index: usize, case: Value) -> Result<(Value, Operation)> {
+    let shape = || {
+        let shapes = "(receive channel [when-closed]) or (send channel message)";
+        Raise::error(format!("{WHO}: case {index} must be {shapes}"), vec![case])
+    };
+    let (word, rest) = case.uncons().ok_or_else(shape)?;
+    let (channel, rest) = rest.uncons().ok_or_else(shape)?;
+    let last = match rest.uncons() {
+        Some((last, Value::NIL)) => Some(last),
+        None if rest.is_nil() => None,
+        _ => return Err(shape()),
+    };
+    let is = |name| word == Value::symbol(Symbol::intern(name));
+    let operation = match last {
+        _ if is("receive") => Operation::Receive(last),
+        Some(message) if is("send") => Operation::Send(message),
+        _ => return Err(shape()),
+    };
+    if channel.as_foreign::<ChannelObject>().is_none() {
+        let message = format!("{WHO}: what case {index} names must be a channel");
+        return Err(Raise::error(message, vec![channel]));
+    }
+    Ok((channel, operation))
+}
+
+/// All channels of a selection, locked.
+struct Locked<'s> {
+    selection: &'s Selection,
+    /// In the order of the places.
+    states: Vec<MutexGuard<'s, State>>,
+}
+
+impl Locked<'_> {
+    /// What others have settled while the thread waited.
+    fn settled(&mut self, me: &Arc<LispThread>) -> Option<Happened> {
+        match me.ticket.outcome()? {
+            Outcome::Open => None,
+            Outcome::Taken(case) => Some((case, Value::UNSPECIFIED)),
+            Outcome::Given => {
+                let mut states = self.states.iter_mut().enumerate();
+                let given = states.find_map(|(i, state)| state.given_to(me).map(|it| (i, it)));
+                let (place, message) = given.expect("it lies where the ticket was claimed");
+                let receives = |case: &Case| {
+                    case.place == place && matches!(case.operation, Operation::Receive(_))
+                };
+                let case = self.selection.cases.iter().position(receives);
+                Some((case.expect("the thread was among the receivers"), message))
+            }
+        }
+    }
+
+    /// Does the first case that is ready.
+    fn look(&mut self, machine: &mut Machine, me: &Arc<LispThread>) -> Result<Option<Happened>> {
+        machine.turn = machine.turn.wrapping_add(TURN);
+        for index in order(machine.turn, self.selection.cases.len()) {
+            if let Some(message) = self.attempt(index, machine, me)? {
+                return Ok(Some((index, message)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does one case, if it is ready; its message.
+    fn attempt(
+        &mut self,
+        index: usize,
+        machine: &Machine,
+        me: &Arc<LispThread>,
+    ) -> Result<Option<Value>> {
+        let case = self.selection.cases[index];
+        let state = &mut *self.states[case.place];
+        match case.operation {
+            Operation::Receive(when_closed) => match state.take(me) {
+                None if state.closed => when_closed.map(Some).ok_or_else(closed),
+                message => Ok(message),
+            },
+            Operation::Send(_) if state.closed => Err(closed()),
+            Operation::Send(message) if state.capacity == 0 => {
+                Ok(state.give(me, message).then_some(Value::UNSPECIFIED))
+            }
+            Operation::Send(message) if state.has_room() => {
+                state.put(machine, message)?;
+                Ok(Some(Value::UNSPECIFIED))
+            }
+            Operation::Send(_) => Ok(None),
+        }
+    }
+
+    /// Waits in each channel.
+    fn enlist(&mut self, me: &Arc<LispThread>) {
+        for (place, state) in self.selection.places.iter().zip(&mut self.states) {
+            if place.receives {
+                state.receivers.enlist(me);
+            }
+            if place.sends && state.capacity > 0 {
+                state.senders.enlist(me);
+            }
+        }
+        if me.ticket.outcome().is_some() {
+            // Its offers are there.
+            return;
+        }
+        for (index, case) in self.selection.cases.iter().enumerate() {
+            let state = &mut *self.states[case.place];
+            if let Operation::Send(message) = case.operation
+                && state.capacity == 0
+            {
+                state.offer(me, index, message);
+            }
+        }
+        me.ticket.open();
+    }
+
+    /// Leaves each channel; where it was woken for another case than the one that happened, the wake is the next one's.
+    fn leave(&mut self, me: &Arc<LispThread>, happened: Option<usize>) {
+        if me.ticket.outcome().is_none() {
+            // It has never waited.
+            return;
+        }
+        let happened = happened.map(|index| self.selection.cases[index]);
+        for (index, place) in self.selection.places.iter().enumerate() {
+            let state = &mut *self.states[index];
+            let here = happened.filter(|case| case.place == index).map(|case| case.operation);
+            let received = matches!(here, Some(Operation::Receive(_)));
+            if place.receives && !state.receivers.delist(me) && !received {
+                state.receivers.wake_one();
+            }
+            let sent = matches!(here, Some(Operation::Send(_)));
+            if place.sends && state.capacity == 0 {
+                state.retract(me);
+            } else if place.sends && !state.senders.delist(me) && !sent {
+                state.senders.wake_one();
+            }
+        }
+        me.ticket.close();
+    }
+}
