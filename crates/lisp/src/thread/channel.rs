@@ -2,7 +2,8 @@
 //!
 //! A plain send on such a rendezvous channel puts its message down and waits until it is taken. One that is a case of a `select` (`select.rs`) may
 //! not: another case may come first. It gives its message to a receiver that waits, or makes an offer, which a receiver takes or the select
-//! takes back. **Invariant:** while a select's offer lies in a channel, no receiver waits there but that select itself.
+//! takes back. **Invariant:** while a select's offer lies in a channel, no receiver waits there but that select
+//! itself, and selects that were served elsewhere and are about to leave.
 
 use crate::heap::barrier;
 use crate::heap::{ForeignObject, Marker};
@@ -70,11 +71,8 @@ impl State {
 
     /// Takes the message that is first: one that was put down, or offered before that.
     pub(super) fn take(&mut self, me: &Arc<LispThread>) -> Option<Value> {
+        // Nobody that was woken for a message finds an offer before it: while one lay there, nobody else waited.
         if let Some(message) = self.take_offer(me) {
-            // It may have been woken for one that was put down.
-            if !self.messages.is_empty() {
-                self.receivers.wake_one();
-            }
             return Some(message);
         }
         let message = self.messages.pop_front()?;
