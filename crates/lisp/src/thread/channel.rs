@@ -270,20 +270,22 @@ fn send(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
     let wait = machine.wait.take();
     let mut state = lock(&channel.0);
     if let Some(Wait { stage: Stage::Sent(number), .. }) = wait {
-        if state.taken > number {
-            return Ok(Control::Value(Value::UNSPECIFIED));
-        }
-        if state.closed {
-            return Err(closed());
+        if state.taken > number || state.closed {
+            // It may have been woken for nothing and found this by itself.
+            state.sent_by.remove(me);
+            let is_taken = state.taken > number;
+            return is_taken.then_some(Control::Value(Value::UNSPECIFIED)).ok_or_else(closed);
         }
         return Ok(await_receiver(machine, me, frame.get(0), &mut state, number));
     }
     if state.closed {
+        state.senders.remove(me);
         return Err(closed());
     }
     if state.has_room() {
         let number = state.sent;
         state.put(machine, frame.get(1))?;
+        state.senders.remove(me);
         if state.capacity > 0 {
             return Ok(Control::Value(Value::UNSPECIFIED));
         }

@@ -28,6 +28,13 @@
 (test '(terminated 5) (let* ((c (make-channel)) (t (spawn (lambda () (channel-receive c))))) (thread-sleep! 0.01) (thread-terminate! t) (let ((end (ended? t))) (spawn (lambda () (channel-send! c 5))) (list end (channel-receive c)))))
 (test '(error error error error error error) (list (raised-by (lambda () (make-channel -1))) (raised-by (lambda () (make-channel 'a))) (raised-by (lambda () (make-channel 1e3))) (raised-by (lambda () (channel-send! 5 1))) (raised-by (lambda () (channel-receive 5))) (raised-by (lambda () (channel-close! 'c))))) (test-error (make-channel (expt 2 40)))
 
+;; who is woken for nothing, here by bt, and finds room by itself, waits there no longer
+(define (awaits name what) (await (lambda () (pair? (string-search-all (string-append name ", waits for " what) (with-output-to-string ps))))))
+(test '(second later) (let* ((full (make-channel 1)) (then (make-channel)) (first (begin (channel-send! full 'm) (spawn (lambda () (channel-send! full 'first)) 'the-first))) (second (begin (awaits "the-first" "room") (spawn (lambda () (channel-send! full 'second) (channel-receive then)) 'the-second))))
+  (awaits "the-second" "room") (suspend (thread-number first)) (channel-receive full)
+  (with-output-to-string (lambda () (bt (thread-number second)))) (awaits "the-second" "a message")
+  (channel-send! then 'later) (let ((m (channel-receive full))) (resume (thread-number first)) (thread-join! first) (list m (thread-join! second)))))
+
 ;; one's threads, and what they wait for
 (define parked (spawn (lambda () (channel-receive (make-channel))) 'the-parked))
 (test '(#t #t #t) (list (and (memq (current-thread) (threads)) #t) (and (memq parked (threads)) #t) (every thread? (threads)))) (test #t (begin (await (lambda () (pair? (string-search-all "the-parked, waits for" (with-output-to-string ps))))) #t)) (test #t (string-prefix? "    ID PRI      CELLS NAME\n" (with-output-to-string ps)))
