@@ -30,10 +30,10 @@
 
 ;; who is woken for nothing, here by bt, and finds room by itself, waits there no longer
 (define (awaits name what) (await (lambda () (pair? (string-search-all (string-append name ", waits for " what) (with-output-to-string ps))))))
-(test '(second later) (let* ((full (make-channel 1)) (then (make-channel)) (first (begin (channel-send! full 'm) (spawn (lambda () (channel-send! full 'first)) 'the-first))) (second (begin (awaits "the-first" "room") (spawn (lambda () (channel-send! full 'second) (channel-receive then)) 'the-second))))
-  (awaits "the-second" "room") (suspend (thread-number first)) (channel-receive full)
-  (with-output-to-string (lambda () (bt (thread-number second)))) (awaits "the-second" "a message")
-  (channel-send! then 'later) (let ((m (channel-receive full))) (resume (thread-number first)) (thread-join! first) (list m (thread-join! second)))))
+(test '(second later) (let* ((full (make-channel 1)) (then (make-channel)) (ahead (begin (channel-send! full 'm) (spawn (lambda () (channel-send! full 'first)) 'the-first))) (behind (begin (awaits "the-first" "room") (spawn (lambda () (channel-send! full 'second) (channel-receive then)) 'the-second))))
+  (awaits "the-second" "room") (suspend (thread-number ahead)) (channel-receive full)
+  (with-output-to-string (lambda () (bt (thread-number behind)))) (awaits "the-second" "a message")
+  (channel-send! then 'later) (let ((m (channel-receive full))) (resume (thread-number ahead)) (thread-join! ahead) (list m (thread-join! behind)))))
 
 ;; one's threads, and what they wait for
 (define parked (spawn (lambda () (channel-receive (make-channel))) 'the-parked))

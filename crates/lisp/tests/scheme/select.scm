@@ -16,6 +16,8 @@
 (define (peek . channels) (call-with-values (lambda () (channel-select (map (lambda (c) (list 'receive c)) channels) 0)) list))
 (define (filled capacity . messages) (let ((c (make-channel capacity))) (for-each (lambda (m) (channel-send! c m)) messages) c))
 (define nobody (make-channel))
+;; What nobody keeps is gone, and something else is in its place.
+(define (churn) (gc) (make-list 20000 'other) (gc))
 
 ;; what is ready is done; the value is the last body's
 (test 'm (select ((m (channel-receive (filled 1 'm))) m)))
@@ -109,6 +111,16 @@
 ;; the list of cases may change meanwhile
 (test '((0 m) (#f #f)) (let* ((c (make-channel)) (cases (list (list 'receive c))) (t (selecting 'waits (lambda () (call-with-values (lambda () (channel-select cases)) list))))) (set-car! (cdr (car cases)) nobody) (set-cdr! cases 5) (channel-send! c 'm) (list (thread-join! t) (peek c nobody))))
 
+(define cases #f)
+(define kept #f)
+(define (watched m) (set! kept (make-ephemeron m #t)) m)
+(define (forgotten make then)
+  (let ((t (selecting 'waits (lambda () (set! cases (make)) (call-with-values (lambda () (channel-select cases)) list)))))
+    (for-each (lambda (case) (set-cdr! case '())) cases) (set-cdr! cases '()) (set! cases #f) (churn)
+    (let ((kept? (not (ephemeron-broken? kept)))) (then) (list kept? (thread-join! t)))))
+(test '(#t (1 (ended))) (let ((c (make-channel))) (forgotten (lambda () (list (list 'receive nobody) (list 'receive c (watched (list 'ended))))) (lambda () (channel-close! c)))))
+(test '((#t 1) (m)) (let* ((c (filled 1 'first)) (it (forgotten (lambda () (list (list 'receive nobody) (list 'send c (watched (list 'm))))) (lambda () (channel-receive c))))) (list (list (car it) (caadr it)) (channel-receive c))))
+
 ;; who is ended takes nothing along, and leaves nothing
 (define (end! thread) (thread-terminate! thread) (ended? thread))
 (test '(terminated (#f #f)) (let* ((c (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent)))))) (let ((end (end! t))) (list end (peek c)))))
@@ -116,14 +128,14 @@
 ;; nor what it was given before it ran: that is the next one's
 (define (given-before-it-ran receive)
   (let* ((c (make-channel)) (t (receive c))) (suspend (thread-number t))
-    (let* ((it (select ((channel-send! c (list 'm)) 'sent) (else 'none))) (end (begin (gc) (end! t)))) (list it end (peek c) (peek c)))))
+    (let* ((it (select ((channel-send! c (list 'm)) 'sent) (else 'none))) (end (begin (churn) (end! t)))) (list it end (peek c) (peek c)))))
 (test '(sent terminated (0 (m)) (#f #f)) (given-before-it-ran (lambda (c) (receiving 'receives c))))
 (test '(sent terminated (0 (m)) (#f #f)) (given-before-it-ran (lambda (c) (selecting 'receives (lambda () (select ((channel-receive nobody) 'got) ((channel-receive c) 'got)))))))
-(test '(sent (m)) (let* ((c (make-channel)) (t (selecting 'receives (lambda () (select ((channel-receive nobody) 'nobody) ((m (channel-receive c)) m)))))) (suspend (thread-number t)) (let ((it (select ((channel-send! c (list 'm)) 'sent) (else 'none)))) (gc) (resume (thread-number t)) (list it (thread-join! t)))))
+(test '(sent (m)) (let* ((c (make-channel)) (t (selecting 'receives (lambda () (select ((channel-receive nobody) 'nobody) ((m (channel-receive c)) m)))))) (suspend (thread-number t)) (let ((it (select ((channel-send! c (list 'm)) 'sent) (else 'none)))) (churn) (resume (thread-number t)) (list it (thread-join! t)))))
 ;; an offer that was taken was sent, whatever becomes of who made it
 (test '(m terminated (#f #f)) (let* ((c (make-channel)) (d (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent) ((channel-send! d 'm) 'sent)))))) (suspend (thread-number t)) (let* ((m (channel-receive c)) (left (peek d)) (end (end! t))) (list m end left))))
 (test '(m sent (#f #f)) (let* ((c (make-channel)) (d (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c 'm) 'sent) ((channel-send! d 'm) 'other)))))) (suspend (thread-number t)) (let* ((m (channel-receive c)) (left (peek d c))) (resume (thread-number t)) (list m (thread-join! t) left))))
-(test '(m (#f #f)) (let* ((c (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c (list 'm)) 'sent)))))) (gc) (let ((m (channel-receive c))) (thread-join! t) (list (car m) (peek c)))))
+(test '(m (#f #f)) (let* ((c (make-channel)) (t (selecting 'offers (lambda () (select ((channel-send! c (list 'm)) 'sent)))))) (churn) (let ((m (channel-receive c))) (thread-join! t) (list (car m) (peek c)))))
 
 ;; a wake that it has no use for is the next one's: a message, room
 (define (told thread) (guard (e ((join-timeout-exception? e) 'lost)) (thread-join! thread 10)))
@@ -139,6 +151,6 @@
 (test #t (let loop ((n 20)) (or (= n 0) (and (equal? (overtaken resumed) '(m n)) (equal? (no-room resumed) '(sent m)) (loop (- n 1))))))
 (test '((m n) (sent m)) (list (overtaken end!) (no-room end!)))
 ;; its channels are gone, and so is the time
-(test '(late late) (let ((t (spawn (lambda () (select ((channel-receive (make-channel)) 'got) ((channel-send! (make-channel) 1) 'sent) ((thread-sleep! 0.02) 'late)))))) (gc) (list (thread-join! t) (select ((channel-receive (make-channel)) 'got) ((thread-sleep! 0.01) 'late)))))
+(test '(late late) (let ((t (spawn (lambda () (select ((channel-receive (make-channel)) 'got) ((channel-send! (make-channel) 1) 'sent) ((thread-sleep! 0.02) 'late)))))) (churn) (list (thread-join! t) (select ((channel-receive (make-channel)) 'got) ((thread-sleep! 0.01) 'late)))))
 
 (finish)

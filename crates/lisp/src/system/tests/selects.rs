@@ -97,6 +97,11 @@ fn waiting_is_charged_and_so_are_its_places_in_the_channels() {
         let waiting = bytes_after(&text);
         // A word for what it is, one for where it is, and an offer of several.
         assert!(waiting > idle + CASES * THREADS * 6 * size_of::<usize>(), "{waiting} from {idle}");
+        // Who is woken for nothing makes no second offer.
+        let text = "(do ((i 0 (+ i 1))) ((= i 200))
+               (with-output-to-string (lambda () (bt (thread-number (car waiting))))))";
+        let woken = bytes_after(text);
+        assert!(woken < waiting + (1 << 20), "{woken} from {waiting}");
         let text = "(for-each thread-terminate! waiting)
              (for-each (lambda (t) (guard (e (#t 'ended)) (thread-join! t))) waiting)
              (set! waiting #f)";
