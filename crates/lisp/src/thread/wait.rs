@@ -3,7 +3,8 @@
 //! A control procedure that must wait puts its thread into the object's queue, under the object's
 //! lock, and stops the machine; when the thread is woken the procedure is called again and looks
 //! anew. A wake may come for nothing; one is never lost, because a thread that leaves a queue without
-//! being served hands on the wake it may have got.
+//! being served hands on the wake it may have got, and one that finds by itself what it waits for leaves
+//! the queue.
 
 use crate::machine::control::Control;
 use crate::machine::{Exit, Machine};

@@ -40,6 +40,12 @@
   (begin (define (first-of c) (k:select ((m (k:channel-receive c)) m) ((k:channel-send! (k:make-channel) 1) 'sent) (k:else 'none)))))
 (import (prefixed)) (test '(m none) (let ((c (filled 1 'm))) (let ((m (first-of c))) (list m (first-of c)))))
 
+;; what is no clause is told when the form is read, and so are two limits
+(define (said-of form) (message-of (lambda () (eval form (environment '(kyocho))))))
+(for-each (lambda (form) (test #t (let ((said (said-of form))) (and (string? said) (string-prefix? "select: no clause, or a second limit" said)))))
+          '((select (receive c)) (select ((channel-receive c))) (select ((channel-receive) 1)) (select ((channel-send! c) 1)) (select ((channel-send! c 1 2) 3)) (select ((thread-sleep! 1) 2) ((thread-sleep! 1) 2)) (select (else 1) (else 2)) (select ((thread-sleep! 1) 2) (else 1)) (select 5) (select ((thread-sleep!) 1)) (select (else))))
+(test "channel-select: without cases and a timeout it would wait for ever" (said-of '(select)))
+
 ;; the procedure: which case, and its message
 (test-values (1 'm) (channel-select (list (list 'receive nobody) (list 'receive (filled 1 'm)))))
 (test '(0 m) (let ((c (make-channel 1))) (call-with-values (lambda () (channel-select (list (list 'send c 'm)) #f)) (lambda (index message) (list index (channel-receive c))))))
