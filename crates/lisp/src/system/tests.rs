@@ -3,6 +3,7 @@
 mod collector;
 mod collector_faults;
 mod debugger;
+mod handshake;
 mod hostile;
 mod kills;
 mod locations;

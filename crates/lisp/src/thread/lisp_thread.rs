@@ -295,10 +295,11 @@ impl LispThread {
         ran_ns.saturating_sub(self.told_ns.swap(ran_ns, Ordering::Relaxed))
     }
 
-    /// Whether somebody wants something of it, from Lisp or from outside: what waits in the kernel gives up then.
+    /// Whether somebody wants something of it, from Lisp or from outside: what waits in the kernel gives up then, and is made again. That its time
+    /// slice is over is no reason: a connection would be begun twice.
     pub(crate) fn has_request(&self) -> bool {
-        let is_wanted = || self.microprocess.get().is_some_and(Microprocess::is_wanted);
-        self.requests.load(Ordering::SeqCst) != 0 || is_wanted()
+        let is_condemned = || self.microprocess.get().is_some_and(Microprocess::is_condemned);
+        self.requests.load(Ordering::SeqCst) != 0 || is_condemned()
     }
 
     /// Ends the thread, whatever it does. Who does so again and again does not hold up what it does last.

@@ -1,0 +1,43 @@
+//! What a primitive waits for in the kernel it gives up where somebody wants something of its thread, and not where its time slice is over: it is made
+//! again then, and the other side of a connection sees both.
+
+use super::{boot, on, within_watchdog};
+use crate::thread::lisp_thread::{LispThread, SAFE};
+use core::time::Duration;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::thread;
+use std::io::{ErrorKind, Read};
+use std::net::TcpListener;
+use std::sync::Arc;
+
+#[test]
+fn a_handshake_is_not_begun_again_at_the_end_of_a_time_slice() {
+    within_watchdog(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let system = boot(on(1));
+        let mut session = system.session();
+        let text = format!(
+            "(import (srfi 18) (kyocho tls))
+             (define client
+               (spawn (lambda () (guard (e (#t 'gone)) (tls-connect \"localhost\" {port})))))"
+        );
+        session.eval(&text, "test").unwrap();
+        let (mut silent, _) = listener.accept().unwrap();
+        // It says hello, and waits for an answer.
+        silent.read_exact(&mut [0]).unwrap();
+        let is_client = |one: &&Arc<LispThread>| {
+            one.state.load(Ordering::SeqCst) == SAFE && one.microprocess.get().is_some()
+        };
+        let threads = system.kernel.threads.started();
+        let client = threads.iter().rfind(is_client).unwrap();
+        // As at the end of its slice: its calls are interrupted, and nobody has asked anything of it.
+        client.microprocess.get().unwrap().want().unwrap();
+        thread::sleep(Duration::from_millis(20));
+        drop(silent);
+        let outcome = session.eval("(thread-join! client)", "test").unwrap();
+        assert_eq!(outcome.values, ["gone"]);
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    });
+}
