@@ -357,7 +357,7 @@ impl Kernel {
         let mut machine = Machine::new(heap, Arc::clone(&self.hooks), context, bytes, procedure);
         match self.options.cell_cache {
             CellCache::Off => machine.mutator.fix_want(CELLS_MIN),
-            CellCache::Fixed(cells) => machine.mutator.fix_want(cells as usize),
+            CellCache::Fixed(cells) => machine.mutator.fix_want(CELLS_MIN.max(cells as usize)),
             // Until its rate is known.
             CellCache::Auto => machine.mutator.set_want(CELLS_MIN),
         }

@@ -3,7 +3,7 @@
 mod place;
 
 use crate::account::{Countable, Exceeded};
-use crate::heap::cache_size::CacheSize;
+use crate::heap::cache_size::{CELLS_MIN, CacheSize};
 use crate::heap::{CellCache, OutOfMemory, barrier};
 use crate::machine::resume::Failure;
 use crate::machine::{Exit, Machine};
@@ -358,7 +358,7 @@ impl Runner {
         } else {
             self.told = false;
         }
-        machine.mutator.set_want(want.max(16));
+        machine.mutator.set_want(want.max(CELLS_MIN));
         let words = machine.mutator.cells.words();
         let ask = Ask { need: cells, want };
         if thread.refill.swap(NOT_ASKED, Ordering::AcqRel) == STARVED {
