@@ -118,6 +118,8 @@ struct Watch {
     /// Its count of switches, and since when it has not changed.
     switches: u64,
     since_ns: u64,
+    /// When it was interrupted, and has not been seen to switch since.
+    interrupted_ns: Option<u64>,
     /// When something was asked of it that it has not noticed.
     asked_ns: Option<u64>,
     /// Time between looks at its holder.
@@ -147,13 +149,17 @@ impl Watch {
     /// Decides from what is seen of a busy virtual processor at `now_ns`.
     fn decide(&mut self, now_ns: u64, switches: u64, deadline_ns: u64, unnoticed: u32) -> Decision {
         if switches != self.switches || self.since_ns == 0 {
-            (self.switches, self.since_ns, self.asked_ns) = (switches, now_ns, None);
+            // The one switch after an interrupt came with it: what runs has had the time since.
+            let with_it = self.interrupted_ns.take().filter(|_| switches == self.switches + 1);
+            let since_ns = with_it.unwrap_or(now_ns);
+            (self.switches, self.since_ns, self.asked_ns) = (switches, since_ns, None);
         }
+        let slice_ns = self.slice_ns.unwrap_or(SLICE_NS);
         let mut tell = 0;
         if deadline_ns <= now_ns {
             tell |= attention::TIMERS;
         }
-        let slice_end_ns = self.since_ns + self.slice_ns.unwrap_or(SLICE_NS);
+        let slice_end_ns = self.since_ns + slice_ns;
         if slice_end_ns <= now_ns {
             tell |= attention::PREEMPT;
         }
@@ -167,8 +173,8 @@ impl Watch {
         let patience_over = is_hog || now_ns >= asked_ns + PATIENCE_NS;
         if patience_over {
             // Once more after another slice, should it not help.
-            (self.since_ns, self.asked_ns) = (now_ns, None);
-            look_ns = look_ns.min(now_ns + SLICE_NS);
+            (self.since_ns, self.asked_ns, self.interrupted_ns) = (now_ns, None, Some(now_ns));
+            look_ns = look_ns.min(now_ns + slice_ns);
         } else {
             look_ns = look_ns.min(asked_ns + PATIENCE_NS);
         }

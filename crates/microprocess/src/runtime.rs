@@ -176,7 +176,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets how long a microprocess runs while equals wait, where no user scheduler says otherwise; 5 ms when not called. Shorter ones let an
-    /// equal wait less, and cost a switch each; those below 5 ms are kept to where something else is timed, or ends, in between.
+    /// equal wait less, and cost a switch each.
     ///
     /// # Panics
     /// It is below 1 ms, or above 1 s.

@@ -34,6 +34,33 @@ fn one_that_does_not_is_interrupted_at_the_end_of_each_slice() {
 }
 
 #[test]
+fn those_that_take_turns_have_a_slice_each_however_short() {
+    const SHORT_NS: u64 = 2_000_000;
+    let mut watch = Watch { slice_ns: Some(SHORT_NS), ..Watch::default() };
+    let (mut now_ns, mut switches) = (START_NS, 7);
+    let mut interrupts = Vec::new();
+    while now_ns < START_NS + 4 * SHORT_NS {
+        let decision = watch.decide(now_ns, switches, NEVER_NS, 0);
+        if decision.interrupt {
+            interrupts.push(now_ns - START_NS);
+            switches += 1;
+        }
+        now_ns = decision.look_ns;
+    }
+    assert_eq!(interrupts, [SHORT_NS, 2 * SHORT_NS, 3 * SHORT_NS]);
+}
+
+#[test]
+fn who_came_of_its_own_accord_after_an_interrupt_has_a_whole_slice() {
+    let mut watch = Watch::default();
+    watch.decide(START_NS, 7, NEVER_NS, 0);
+    assert!(watch.decide(START_NS + SLICE_NS, 7, NEVER_NS, 0).interrupt);
+    let now_ns = START_NS + 2 * SLICE_NS;
+    let decision = watch.decide(now_ns, 9, NEVER_NS, 0);
+    assert_eq!((decision.interrupt, decision.look_ns), (false, now_ns + SLICE_NS));
+}
+
+#[test]
 fn a_deadline_is_told_when_it_comes_and_insisted_on_after_some_patience() {
     let mut watch = Watch::default();
     let deadline_ns = START_NS + HOG_NS / 2;
