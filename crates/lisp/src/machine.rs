@@ -105,6 +105,8 @@ pub(crate) struct Machine {
     pub(crate) turn: u64,
     /// Mutexes that the thread has locked; some may not be its any more.
     pub(crate) held: Vec<Value>,
+    /// The thread has taken locks of shared memory.
+    pub(crate) shares: bool,
     /// The next primitive that finds no memory raises.
     pub(crate) out_of_memory_is_final: bool,
     /// Where to go on after `Exit::Exhausted`.
@@ -139,6 +141,7 @@ impl Machine {
             wait: None,
             turn: 0,
             held: Vec::new(),
+            shares: false,
             hooks,
         };
         machine.restart(thunk, &[]);

@@ -20,6 +20,7 @@ use crate::machine::control::{Control, Procedure};
 use crate::raise::{Raise, Result};
 use crate::symbol::Symbol;
 use crate::system::kernel::lock;
+use crate::thread::lisp_thread::LispThread;
 use crate::value::Value;
 use core::fmt;
 use element::Element;
@@ -207,7 +208,21 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     let has = call(WHO, machine, (frame, count), |node, thread| {
         node.acquire(thread, lock, mode, patience, &given_up)
     })?;
+    machine.shares |= has;
     Ok(Control::Value(Value::boolean(has)))
+}
+
+/// A thread has ended: what it holds is given back, as its number is another one's one day. Blocks as a release does.
+pub(crate) fn abandon(thread: &LispThread) {
+    let node = lock(&NODE).clone();
+    if let Some(node) = node {
+        // Where a node is dead, so is the lock for everybody.
+        let _died = node.release_all(number_of(thread));
+    }
+}
+
+fn number_of(thread: &LispThread) -> ThreadId {
+    ThreadId((thread.id % THREADS) as u16)
 }
 
 fn signal(
@@ -268,7 +283,7 @@ fn call<T>(
     act: impl FnOnce(&Checked, ThreadId) -> core::result::Result<T, Error>,
 ) -> Result<T> {
     let node = node(who, machine, (frame, count))?;
-    let number = ThreadId((machine.thread()?.id % THREADS) as u16);
+    let number = number_of(machine.thread()?);
     let done = machine.outside(frame, count, || act(&node, number))?;
     done.map_err(|error| failed(who, &error))
 }

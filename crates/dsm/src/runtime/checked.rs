@@ -145,6 +145,15 @@ impl Checked {
         self.call(thread, Call::Release(lock)).map(drop)
     }
 
+    /// Gives back all locks of a thread, which has come to its end.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: a node is dead.
+    pub fn release_all(&self, thread: ThreadId) -> Result<(), Error> {
+        let mut held = self.running.core.held_by(thread).into_iter();
+        held.try_for_each(|lock| self.release(thread, lock))
+    }
+
     /// Gives an exclusive lock back, waits for a signal, or until `given_up` says so, and takes it again.
     ///
     /// # Errors

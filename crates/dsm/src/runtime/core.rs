@@ -28,7 +28,7 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::clock::Instant;
 
-use crate::address::{PageId, ThreadId};
+use crate::address::{LockId, PageId, ThreadId};
 use crate::counters::Counters;
 use crate::interface::{Action, Call, DsmError, Event, Outcome, Subject};
 use crate::node::Node;
@@ -318,6 +318,11 @@ impl Core {
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.transport.close();
+    }
+
+    /// The locks that a thread of the program holds.
+    pub(super) fn held_by(&self, thread: ThreadId) -> Vec<LockId> {
+        self.lock().node.held_by(thread).collect()
     }
 
     pub(super) fn statistics(&self) -> Statistics {

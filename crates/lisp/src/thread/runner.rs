@@ -11,6 +11,7 @@ use crate::port::Role;
 use crate::raise::Raise;
 use crate::report::Report;
 use crate::service::Ask;
+use crate::shared;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::thread::lisp_thread::{
     ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_ABANDON, REQUEST_BACKTRACE, REQUEST_DEADLOCK,
@@ -419,6 +420,9 @@ impl Runner {
             self.report_unheard(thread, machine, object);
         }
         mutex::abandon(machine, thread);
+        if machine.shares {
+            kernel.threads.outside(thread, || shared::abandon(thread));
+        }
         let status = match exit {
             _ if self.terminating => Status::Terminated,
             Exit::Finished(value) => Status::Returned(value),

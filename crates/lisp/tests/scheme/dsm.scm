@@ -80,6 +80,12 @@
 (test #t (shared-lock-try! 7)) (test #t (shared-lock-try! 8))
 (shared-unlock! 7) (shared-unlock! 8)
 
+;; who ends holding one gives it back: it may have been ended just behind the lock, before anything was to give it back
+(thread-join! (spawn (lambda () (shared-lock! 9))))
+(test #t (shared-lock-try! 9)) (shared-unlock! 9)
+(thread-join! (spawn (lambda () (shared-snapshot! 9))))
+(test #t (shared-lock-try! 9)) (shared-unlock! 9)
+
 ;; managers move to a node that is there; sizes are said before all else; counts are there by name
 (test '(moved moved 9.5) (let* ((lock (begin (shared-move-lock! 3 0) 'moved)) (pages (begin (shared-vector-move! v 0 7 0) 'moved))) (shared-barrier) (with-shared-lock 3 (shared-vector-set! v 0 9.5)) (list lock pages (shared-vector-ref v 0))))
 (test-error (shared-move-lock! 3 1)) (test-error (shared-move-lock! 100000 0)) (test-error (shared-move-lock! 'a 0)) (test-error (shared-vector-move! v 0 8 0)) (test-error (shared-vector-move! v 2 1 0)) (test-error (shared-vector-move! v 0 1 1)) (test-error (shared-vector-move! (vector 1) 0 1 0)) (test-error (shared-join! 1000000 100)) (test-error (shared-join! 'a 1))
