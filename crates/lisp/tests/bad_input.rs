@@ -123,7 +123,12 @@ fn no_arguments_break_a_procedure() {
             broken.push(format!("{name}: {report}"));
         }
         assert_eq!(session.exit_code(), None, "{name} ended the session");
-        let alive = session.eval("(+ 1 2)", "probe").map(|seen| seen.values);
+        // An interrupt that was on its way when the probe ended may come now.
+        let mut sum = || session.eval("(+ 1 2)", "probe").map(|seen| seen.values);
+        let alive = sum().or_else(|report| match report.message() {
+            "interrupted" => sum(),
+            _ => Err(report),
+        });
         assert_eq!(alive.unwrap(), ["3"], "after {name}");
     }
     drop(news);

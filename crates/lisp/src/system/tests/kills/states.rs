@@ -36,7 +36,11 @@ pub(super) const STATES: &[State] = &[
         "handles",
         Work,
         "",
-        "(let loop () (with-exception-handler (lambda (e) (loop)) (lambda () (car 1))))",
+        "(let loop ()
+           (with-exception-handler
+             (lambda (e) (do ((i 0 (+ i 1))) ((= i 1000) 'handled)))
+             (lambda () (raise-continuable 'again)))
+           (loop))",
     ),
     ("captures", Work, "", "(let loop () (call/cc (lambda (k) (loop))))"),
     ("searches", Work, "(define long (iota 1000000))", "(let loop () (member 'x long) (loop))"),
