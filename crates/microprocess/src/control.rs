@@ -167,6 +167,13 @@ impl Microprocess {
         record.orders.is_killed() && record.id() == self.id()
     }
 
+    /// Whether it takes no steps with a stack of its own, and is in the one in which it is [told](crate::Stackless::killed) that it has been killed.
+    #[must_use]
+    pub fn is_being_killed(&self) -> bool {
+        let record = self.record();
+        record.orders.is_being_told() && record.id() == self.id()
+    }
+
     /// Makes it stand still until [`resume`](Self::resume): it counts as not runnable, and a wake that comes meanwhile is kept.
     ///
     /// A microprocess that sleeps in the kernel stands still when it comes back; a stackless one, between two steps. While one is

@@ -164,6 +164,9 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
         vp.put_slot(record);
         return;
     }
+    if killed {
+        record.orders.has_heard();
+    }
     let vp = mask().vp;
     vp.current.set(None);
     record.machine.set(Some(machine));

@@ -318,12 +318,14 @@ impl LispSession {
         self.ask_main(REQUEST_INTERRUPT)
     }
 
-    /// Every thread waits for another: the one that somebody waits for is told. Not where one was killed from outside and does not know yet: it
-    /// runs, and then waits again or ends, and that is when it is looked at again.
-    pub(crate) fn report_deadlock(&self, kernel: &Kernel) {
-        let is_condemned =
-            |thread: &LispThread| thread.microprocess.get().is_some_and(Microprocess::is_condemned);
-        if !self.threads(kernel).any(|thread| is_condemned(&thread)) {
+    /// Every thread waits for another, `caller` since just now: the one that somebody waits for is told. Not where one was killed from outside and does
+    /// not know yet, or another hears of it just now: it runs, and then waits again or ends, and that is when it is looked at again.
+    pub(crate) fn report_deadlock(&self, kernel: &Kernel, caller: &LispThread) {
+        let is_to_run = |thread: &LispThread| {
+            let hears = |it: &Microprocess| thread.id != caller.id && it.is_being_killed();
+            thread.microprocess.get().is_some_and(|it| it.is_condemned() || hears(it))
+        };
+        if !self.threads(kernel).any(|thread| is_to_run(&thread)) {
             self.ask_main(REQUEST_DEADLOCK);
         }
     }

@@ -456,7 +456,7 @@ impl Runner {
             thread.session.finish(ended);
         }
         if thread.session.leave() == 0 {
-            thread.session.report_deadlock(&kernel);
+            thread.session.report_deadlock(&kernel, thread);
         }
         Step::Done
     }

@@ -115,7 +115,7 @@ impl Machine {
         if thread.session.deactivate() == 0
             && let Ok(kernel) = self.kernel()
         {
-            thread.session.report_deadlock(&kernel);
+            thread.session.report_deadlock(&kernel, thread);
         }
         Control::Stop(Exit::Park)
     }

@@ -14,8 +14,10 @@ pub(crate) const KILL: u64 = 1;
 pub(crate) const SUSPEND: u64 = 2;
 /// Its step is to end soon: a call into the kernel that it sleeps in ends.
 pub(crate) const WANTED: u64 = 4;
+/// Its step in which it is told that it is to end is not over. No order.
+const TOLD: u64 = 8;
 /// Bits below the id.
-const BITS: u32 = 3;
+const BITS: u32 = 4;
 const MASK: u64 = (1 << BITS) - 1;
 
 /// What the holder of its home does to a microprocess that it does not run.
@@ -68,11 +70,16 @@ impl Orders {
     /// Whether there is any.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
-        self.bits() != 0
+        self.bits() & !TOLD != 0
     }
 
     pub(crate) fn is_killed(&self) -> bool {
         self.bits() & KILL != 0
+    }
+
+    /// Whether it is being told that it is to end.
+    pub(crate) fn is_being_told(&self) -> bool {
+        self.bits() & TOLD != 0
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
@@ -98,6 +105,14 @@ impl Orders {
 
     /// A stackless one begins a step, and is told of what came before, once: whether it is killed. What comes from now on is for the next step.
     pub(crate) fn tell(&self) -> bool {
-        self.is_any() && self.0.fetch_and(!(KILL | WANTED), Ordering::AcqRel) & KILL != 0
+        let told = |word: u64| word & !(KILL | WANTED) | if word & KILL != 0 { TOLD } else { 0 };
+        self.is_any()
+            && self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| Some(told(word))).is_ok()
+            && self.is_being_told()
+    }
+
+    /// The step in which it was told is over.
+    pub(crate) fn has_heard(&self) {
+        self.0.fetch_and(!TOLD, Ordering::AcqRel);
     }
 }
