@@ -41,14 +41,9 @@ struct State {
 }
 
 impl Members {
-    fn enter(&self) {
+    fn enter(&self) -> Membership<'_> {
         self.state.enter().running += 1;
-    }
-
-    /// The calling microprocess is no member any more.
-    fn leave_now(&self) {
-        schedule::current().scope.store(ptr::null_mut(), Ordering::SeqCst);
-        self.leave();
+        Membership { members: self, has_begun: false }
     }
 
     fn leave(&self) {
@@ -100,6 +95,51 @@ impl Members {
             // Over meanwhile: as well.
             let _over = Microprocess::of(record).kill();
         }
+    }
+}
+
+/// Counts one that is a member from its creation on, whether it ever begins or not. The last of what it has to go.
+struct Membership<'scope> {
+    members: &'scope Members,
+    has_begun: bool,
+}
+
+impl Membership<'_> {
+    /// The calling microprocess begins as this member.
+    fn begin(&mut self) {
+        self.has_begun = true;
+        self.members.join();
+    }
+}
+
+impl Drop for Membership<'_> {
+    fn drop(&mut self) {
+        if self.has_begun {
+            schedule::current().scope.store(ptr::null_mut(), Ordering::SeqCst);
+        }
+        self.members.leave();
+    }
+}
+
+/// A member that is to begin: killed before that, it drops what it was given in this order.
+struct Member<'scope, F, T> {
+    body: F,
+    packet: Arc<Packet<'scope, T>>,
+    membership: Membership<'scope>,
+}
+
+impl<T, F: FnOnce() -> T> Member<'_, F, T> {
+    fn run(self) {
+        let Self { body, packet, mut membership } = self;
+        membership.begin();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            orders::hot_point();
+            body()
+        }));
+        *packet.result.enter() = Some(result);
+        // What is borrowed ends with the scope: if nobody wants the result it goes first.
+        drop(packet);
+        drop(membership);
     }
 }
 
@@ -192,28 +232,11 @@ impl<'scope> Scope<'scope, '_> {
     {
         let members = &self.members;
         let packet = Arc::new(Packet { result: Guarded::new(None), members });
-        let theirs = Arc::clone(&packet);
-        members.enter();
-        let member = move || {
-            members.join();
-            let result = catch_unwind(AssertUnwindSafe(|| {
-                orders::hot_point();
-                body()
-            }));
-            *theirs.result.enter() = Some(result);
-            // What is borrowed ends with the scope: if nobody wants the result it goes first.
-            drop(theirs);
-            members.leave_now();
-        };
-        // SAFETY: the scope is not left before `members.leave()`, after which the microprocess
+        let member = Member { body, packet: Arc::clone(&packet), membership: members.enter() };
+        // SAFETY: the scope is not left before the membership is dropped, after which the microprocess
         // touches nothing that it was given.
-        match unsafe { builder.spawn_borrowing(member) } {
-            Ok(handle) => Ok(ScopedJoinHandle { handle, packet }),
-            Err(error) => {
-                members.leave();
-                Err(error)
-            }
-        }
+        let handle = unsafe { builder.spawn_borrowing(move || member.run()) }?;
+        Ok(ScopedJoinHandle { handle, packet })
     }
 }
 

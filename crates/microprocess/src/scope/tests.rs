@@ -9,7 +9,7 @@ use std::panic::{catch_unwind, resume_unwind};
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 
 use super::scope;
-use crate::{sync::tests::on_processors, yield_now};
+use crate::{Killed, sync::tests::on_processors, yield_now};
 
 #[path = "../../tests/support/quiet.rs"]
 mod quiet;
@@ -100,5 +100,19 @@ fn panic_of_a_member_is_its_joiners_or_the_scopes() {
             });
         }));
         assert!(scoped.is_err());
+    });
+}
+
+#[test]
+fn a_member_that_is_killed_before_it_begins_leaves() {
+    on_processors(1, || {
+        let mut borrowed = 0;
+        let ended = scope(|scope| {
+            let member = scope.spawn(|| borrowed += 1);
+            member.microprocess().kill().unwrap();
+            member.join()
+        });
+        assert!(ended.unwrap_err().is::<Killed>());
+        assert_eq!(borrowed, 0);
     });
 }
