@@ -107,7 +107,10 @@ impl Orders {
     pub(crate) fn tell(&self) -> bool {
         let told = |word: u64| word & !(KILL | WANTED) | if word & KILL != 0 { TOLD } else { 0 };
         self.is_any()
-            && self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| Some(told(word))).is_ok()
+            && self
+                .0
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| Some(told(word)))
+                .is_ok()
             && self.is_being_told()
     }
 
