@@ -1,11 +1,10 @@
 //! What a primitive waits for in the kernel it gives up where somebody wants something of its thread, and not where its time slice is over: it is made
 //! again then, and the other side of a connection sees both.
 
+use super::sessions::nap;
 use super::{boot, on, within_watchdog};
 use crate::thread::lisp_thread::{LispThread, SAFE};
-use core::time::Duration;
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::prim::thread;
 use std::io::{ErrorKind, Read};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ fn a_handshake_is_not_begun_again_at_the_end_of_a_time_slice() {
         let client = threads.iter().rfind(is_client).unwrap();
         // As at the end of its slice: its calls are interrupted, and nobody has asked anything of it.
         client.microprocess.get().unwrap().want().unwrap();
-        thread::sleep(Duration::from_millis(20));
+        (0..20).for_each(|_| nap());
         drop(silent);
         let outcome = session.eval("(thread-join! client)", "test").unwrap();
         assert_eq!(outcome.values, ["gone"]);
