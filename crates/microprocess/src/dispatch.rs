@@ -174,7 +174,9 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
         Step::ParkUntil(deadline) => Some(deadline),
         _ => None,
     };
-    if step == Step::Yield || record.token.replace(false) {
+    // Killed in the middle of it: nobody else ends the wait, as nobody saw it wait.
+    let goes_on = || record.token.replace(false) || record.orders.is_killed();
+    if step == Step::Yield || goes_on() {
         let yielded = step == Step::Yield;
         vp.queue.push(record, if yielded { Arrival::Yielded } else { Arrival::Woken });
     } else {

@@ -72,6 +72,39 @@ fn stackless_ones_are_killed_and_suspended_between_steps() {
     });
 }
 
+/// Is killed in the middle of a step, sees that its home has heard of it, and waits all the same.
+struct Late {
+    heard: Arc<AtomicBool>,
+}
+
+impl Stackless for Late {
+    fn step(&mut self) -> Step {
+        let me = Microprocess::current();
+        me.kill().unwrap();
+        while me.poll_word().load(Ordering::SeqCst) == 0 {
+            spin_loop();
+        }
+        Step::Park
+    }
+
+    fn killed(&mut self) -> Step {
+        self.heard.store(true, Ordering::SeqCst);
+        Step::Done
+    }
+}
+
+#[test]
+fn one_that_is_killed_in_the_step_in_which_it_begins_to_wait_hears_of_it() {
+    everywhere("killed and parked", || {
+        let heard = Arc::new(AtomicBool::new(false));
+        let late = Late { heard: Arc::clone(&heard) };
+        Builder::new().spawn_stackless(Box::new(late)).unwrap();
+        while !heard.load(Ordering::SeqCst) {
+            yield_now();
+        }
+    });
+}
+
 /// Goes into the kernel a moment after it was told not to, so that the first signal comes before the call; and then again, without a call of ours.
 struct Deaf {
     begun: Arc<AtomicBool>,
