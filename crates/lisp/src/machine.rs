@@ -109,6 +109,8 @@ pub(crate) struct Machine {
     pub(crate) shares: bool,
     /// The next primitive that finds no memory raises.
     pub(crate) out_of_memory_is_final: bool,
+    /// One has raised, or somebody for it.
+    pub(crate) has_raised_out_of_memory: bool,
     /// Where to go on after `Exit::Exhausted`.
     again: Option<Pc>,
     /// Why the machine stops at `Pc::broken`.
@@ -136,6 +138,7 @@ impl Machine {
             underflow: Underflow { segment: Value::NIL, length: 0, pc: Pc::underflow() },
             pending: None,
             out_of_memory_is_final: true,
+            has_raised_out_of_memory: false,
             again: None,
             stopped: None,
             wait: None,

@@ -178,6 +178,7 @@ impl Machine {
             Cause::OutOfMemory => {
                 // What is kept for its handlers.
                 self.mutator.spends_reserve = true;
+                self.has_raised_out_of_memory = true;
                 false
             }
             _ => false,

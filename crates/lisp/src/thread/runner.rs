@@ -47,7 +47,9 @@ pub(crate) struct Runner {
     exhausted: u32,
     /// How often in a row it got no cells.
     starved: u32,
-    /// It was told that memory is short, and handles that with what is kept back.
+    /// It is to be told that memory is short, should the primitive that it is in find none once more.
+    tells: bool,
+    /// It was told, and handles that with what is kept back.
     told: bool,
 }
 
@@ -96,6 +98,7 @@ pub(crate) fn start(kernel: &Arc<Kernel>, thread: &Arc<LispThread>) -> io::Resul
         awaits: None,
         exhausted: 0,
         starved: 0,
+        tells: false,
         told: false,
     };
     let started = Builder::new().name(name).priority(priority).spawn_stackless(Box::new(runner));
@@ -185,7 +188,9 @@ impl Runner {
             }
             // What a panic leaves of a machine is not run again, but its thread comes to an end that others hear of.
             let exit = catch_unwind(AssertUnwindSafe(|| machine.run())).unwrap_or(Exit::Broken);
+            self.told |= core::mem::take(&mut machine.has_raised_out_of_memory) && self.tells;
             if exit != Exit::Exhausted {
+                self.tells = false;
                 self.exhausted = 0;
                 machine.out_of_memory_is_final = false;
                 let spends = &mut machine.mutator.spends_reserve;
@@ -222,7 +227,7 @@ impl Runner {
                 let tries = if bounded { BOUNDED_TRIES_MAX } else { EXHAUSTED_MAX };
                 machine.out_of_memory_is_final = self.exhausted >= tries || is_told;
                 // What its handlers need is theirs without being told again; the others share what is left.
-                self.told |= is_told;
+                self.tells = is_told;
                 if is_exhausted {
                     thread.session.forget_failure();
                 }

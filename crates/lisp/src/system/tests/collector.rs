@@ -200,6 +200,39 @@ fn the_heap_grows_and_shrinks_with_what_is_alive_and_stays_flat() {
     }
 }
 
+/// A collection that found little, and yet enough for what was asked for, has told nobody.
+#[test]
+fn who_finds_memory_after_all_is_told_when_there_is_none() {
+    for count in [1, 2] {
+        within_watchdog(move || {
+            let system = boot(Options { memory_max_bytes: 32 * MIB, ..on(count) });
+            let mut session = system.session();
+            assert_eq!(last(&mut session, "(define kept '()) (gc) 'begun"), "begun");
+            let heap = &system.kernel.heap;
+            let (limits, held_bytes) = (heap.limits(), || heap.statistics().last.held_bytes);
+            let full_bytes = limits.bytes_max - limits.reserve_bytes();
+            let text = "
+                (define more '())
+                (define (keep pairs) (if (> pairs 0) (begin (set! kept (cons 0 kept)) (keep (- pairs 1)))))
+                (define (churn n) (if (> n 0) (begin (make-list 2000 n) (churn (- n 1)))))
+                (define (fill) (set! more (cons 1 more)) (fill))
+                'defined";
+            assert_eq!(last(&mut session, text), "defined");
+            let text = format!("(keep {}) (gc) 'kept", (full_bytes - held_bytes()) / 16 - 4000);
+            assert_eq!(last(&mut session, &text), "kept");
+            // Into the reserve, a quarter of which may be taken: garbage is collected each time.
+            let text = "
+                (guard (e (#t (set! more '()) (set! kept '()) (error-object-message e)))
+                  (set! more (make-list 8000 0))
+                  (gc)
+                  (churn 100)
+                  (set! more (cons 'churned more))
+                  (fill))";
+            assert_eq!(last(&mut session, text), "\"out of memory\"", "on {count}");
+        });
+    }
+}
+
 #[test]
 fn who_wakes_for_a_few_cells_strands_few() {
     const THREADS: usize = 40;
