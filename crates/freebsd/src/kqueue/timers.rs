@@ -1,7 +1,7 @@
 //! Events of time (`EVFILT_TIMER`): for each, a descriptor of the host's that becomes readable (`timerfd`), which the queue's `epoll` looks at.
 
 use super::notes::{Filter, NONE, Queue, State};
-use super::{ADD, CLEAR, Event, HostEvent, TIMER, Told, host};
+use super::{ADD, CLEAR, Event, HostEvent, ONCE, TIMER, Told, host};
 use crate::errno::Errno;
 use crate::host::{address, address_of, number, pass};
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -54,7 +54,9 @@ impl Setting {
         if event.filter_words & ABSOLUTE != 0 {
             return Ok(Self { words: [0, 0, seconds, nanoseconds], flags: 1, clock: REAL_TIME });
         }
-        let words = [seconds, nanoseconds, seconds, nanoseconds];
+        // Who wants it once is told of one, however late it is asked.
+        let again = if event.flags() & ONCE != 0 { [0, 0] } else { [seconds, nanoseconds] };
+        let words = [again[0], again[1], seconds, nanoseconds];
         Ok(Self { words, flags: 0, clock: MONOTONIC })
     }
 
@@ -174,7 +176,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, Setting, TIMER};
+    use super::{Event, ONCE, Setting, TIMER};
 
     fn setting(units: u32, data: u64) -> Option<[u64; 4]> {
         let event = Event { filter_words: units, ..Event::new(1, TIMER, 0, data, 0) };
@@ -192,5 +194,12 @@ mod tests {
         assert_eq!(setting(3, 7), None);
         assert_eq!(setting(0x20, 7), None);
         assert_eq!(setting(0, u64::MAX), None);
+    }
+
+    #[test]
+    fn a_timer_that_is_wanted_once_is_due_once() {
+        let words = |flags| Setting::of(&Event::new(1, TIMER, flags, 1, 0)).unwrap().words;
+        assert_eq!(words(ONCE), [0, 0, 0, 1_000_000]);
+        assert_eq!(words(0), [0, 1_000_000, 0, 1_000_000]);
     }
 }
