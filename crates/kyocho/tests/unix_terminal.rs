@@ -89,14 +89,17 @@ fn keys_interrupt_stop_and_continue_jobs_inside() {
     shell.control('c');
     shell.expect(PROMPT);
     shell.line("echo =$?", &["=130"]);
-    shell.keys(&format!("{job}\r"));
+    shell.keys("sh -c 'echo run''ning; exec sed -u s/mine/yo''urs/'\r");
     shell.expect("running");
     shell.control('z');
     shell.expect("Stopped");
     shell.expect(PROMPT);
     shell.line("echo =$?", &["=148"]);
     shell.keys("fg\r");
-    shell.expect("exec sleep 1000'");
+    shell.expect("exec sed");
+    // The shell says so before it gives the job the terminal: a key would still be the shell's, outside as well. What the job answers it has read.
+    shell.keys("mine\r");
+    shell.expect("yours");
     shell.control('c');
     shell.expect(PROMPT);
     shell.line("sleep 1000 & jobs", &["Running"]);
