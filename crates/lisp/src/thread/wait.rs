@@ -54,11 +54,7 @@ impl Waiters {
 
     /// Takes a thread out; `false` where it was not there any more: somebody has woken it.
     pub(crate) fn remove(&mut self, thread: &Arc<LispThread>) -> bool {
-        if !thread.queued.load(Ordering::Acquire) {
-            return false;
-        }
-        let place = self.0.iter().position(|waiter| Arc::ptr_eq(waiter, thread));
-        let removed = place.is_some_and(|place| self.0.remove(place).is_some());
+        let removed = thread.queued.load(Ordering::Acquire) && self.delist(thread);
         if removed {
             thread.queued.store(false, Ordering::Release);
         }
