@@ -275,12 +275,6 @@ impl Node {
         self.waiting.values().next().map(|waiting| waiting.call.subject())
     }
 
-    /// The locks that a thread holds.
-    pub fn held_by(&self, thread: ThreadId) -> impl Iterator<Item = LockId> {
-        let held = self.held.iter().filter(move |(_, held)| held.thread == thread);
-        held.map(|(lock, _)| *lock)
-    }
-
     /// Whether a call of this thread has not returned.
     #[must_use]
     pub fn is_waiting(&self, thread: ThreadId) -> bool {

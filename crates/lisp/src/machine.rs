@@ -105,8 +105,8 @@ pub(crate) struct Machine {
     pub(crate) turn: u64,
     /// Mutexes that the thread has locked; some may not be its any more.
     pub(crate) held: Vec<Value>,
-    /// The thread has taken locks of shared memory.
-    pub(crate) shares: bool,
+    /// The thread has taken locks of shared memory; it may have given them back.
+    pub(crate) has_shared_locks: bool,
     /// The next primitive that finds no memory raises.
     pub(crate) out_of_memory_is_final: bool,
     /// One has raised, or somebody for it.
@@ -144,7 +144,7 @@ impl Machine {
             wait: None,
             turn: 0,
             held: Vec::new(),
-            shares: false,
+            has_shared_locks: false,
             hooks,
         };
         machine.restart(thunk, &[]);

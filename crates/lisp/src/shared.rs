@@ -208,7 +208,7 @@ fn acquire(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control>
     let has = call(WHO, machine, (frame, count), |node, thread| {
         node.acquire(thread, lock, mode, patience, &given_up)
     })?;
-    machine.shares |= has;
+    machine.has_shared_locks |= has;
     Ok(Control::Value(Value::boolean(has)))
 }
 

@@ -10,6 +10,12 @@ use crate::log::Log;
 use crate::message::{Message, Update};
 
 impl Node {
+    /// The locks that a thread holds.
+    pub fn held_by(&self, thread: ThreadId) -> impl Iterator<Item = LockId> {
+        let held = self.held.iter().filter(move |(_, held)| held.thread == thread);
+        held.map(|(lock, _)| *lock)
+    }
+
     pub(super) fn acquire(
         &mut self,
         thread: ThreadId,

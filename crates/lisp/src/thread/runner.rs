@@ -425,7 +425,7 @@ impl Runner {
             self.report_unheard(thread, machine, object);
         }
         mutex::abandon(machine, thread);
-        if machine.shares {
+        if machine.has_shared_locks {
             kernel.threads.outside(thread, || shared::abandon(thread));
         }
         let status = match exit {
