@@ -152,15 +152,16 @@ fn a_thread_says_what_it_does() {
              (define (receive) (list (channel-receive (make-channel))))
              (spawn (lambda () (list (spin))) 'spins)
              (spawn (lambda () (receive)) 'waits)
-             (spawn (lambda () (thread-sleep! 1000) 1) 'sleeps)
-             (thread-sleep! 0.01)",
+             (spawn (lambda () (thread-sleep! 1000) 1) 'sleeps)",
         );
         for (name, caller) in
             [("spins", "in spin at"), ("waits", "in receive at"), ("sleeps", "in ")]
         {
             let id = number_of(&mut a, &page, name);
-            let callers = shown(&mut a, &page, &format!("(bt {id})"));
-            assert!(callers.contains(caller), "{name}: {callers}");
+            // When it has begun.
+            while !shown(&mut a, &page, &format!("(bt {id})")).contains(caller) {
+                nap();
+            }
             assert!(eval(&mut b, &format!("(bt {id})")).contains("you have no such thread"));
         }
         let id = number_of(&mut a, &page, "spins");
