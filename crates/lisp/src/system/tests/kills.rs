@@ -16,7 +16,7 @@ use kyocho_microprocess::Microprocess;
 use kyocho_microprocess::control::{Status, snapshot};
 use kyocho_sys::prim::atomic::Ordering;
 use socket2::{Domain, Socket, Type};
-use states::{At, Host, STATES, State, Wait, Work};
+use states::{At, Host, STATES, Shortage, State, Wait, Work};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::net::TcpStream;
@@ -146,6 +146,11 @@ impl At {
                 let microprocess = thread.microprocess.get();
                 state == SAFE && microprocess.is_some_and(|&it| sleeps_in_the_host(it))
             }
+            // That of its user, who has no other that takes any.
+            Shortage => {
+                let account = &thread.session.account;
+                account.live_bytes() > account.bounds().memory_bytes_max / 2
+            }
         }
     }
 }
@@ -169,7 +174,7 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
     let _ = writeln!(std::io::stderr(), "{told}");
     // Who is to lack memory; others would be held up by collections where the host is slow, and be cut in what they do last.
     let lacks = Bounds { memory_bytes_max: 32 << 20, ..Bounds::NONE };
-    let bounds = if name.contains("memory") { lacks } else { Bounds::NONE };
+    let bounds = if at == Shortage { lacks } else { Bounds::NONE };
     let account = Account::new("ada", bounds);
     let (mut session, page) = open(system, &account);
     assert_eq!(eval(&mut session, TOOLS), "ready");
@@ -180,7 +185,8 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
         eval(&mut session, &place.fill(&format!("(define victim (victim-of (lambda () {body})))")));
     assert_eq!(begun, "", "{told}");
     let victim = find(system, "victim").unwrap_or_else(|| panic!("{told}: {}", page.text()));
-    while eval(&mut session, "inside") == "#f" || !at.holds(&victim) {
+    // Who has no memory left cannot ask; but who takes it is inside.
+    while at != Shortage && eval(&mut session, "inside") == "#f" || !at.holds(&victim) {
         assert!(find(system, "victim").is_some(), "{told}: {}", page.text());
         nap();
     }
@@ -250,7 +256,7 @@ impl Left {
 
 /// Kills a thread in a state in a way. Who has no memory left may be unable to evaluate what would end his own thread: that is ended from outside.
 fn try_pair(system: &System, place: &Surroundings, state: &State, way: (&str, &str)) {
-    if !state.0.contains("memory") || way.1.is_empty() {
+    if state.1 != Shortage || way.1.is_empty() {
         kill(system, place, state, way);
     }
 }

@@ -9,9 +9,11 @@ pub(super) enum At {
     Wait,
     /// It sleeps in the host's kernel.
     Host,
+    /// It has taken most of what its user may have: it computes, or waits for collections, most of the time.
+    Shortage,
 }
 
-pub(super) use At::{Host, Wait, Work};
+pub(super) use At::{Host, Shortage, Wait, Work};
 
 /// What the thread does, after these definitions, and where that is.
 pub(super) type State = (&'static str, At, &'static str, &'static str);
@@ -84,13 +86,13 @@ pub(super) const STATES: &[State] = &[
     ),
     (
         "lacks-memory",
-        Work,
+        Shortage,
         "",
         "(let loop () (guard (e (#t (gc))) (let more ((l '())) (more (cons 1 l)))) (loop))",
     ),
     (
         "lacks-large-memory",
-        Work,
+        Shortage,
         "",
         "(let loop () (guard (e (#t (gc))) (let more ((l '())) (more (cons (make-vector 100000 0) l)))) (loop))",
     ),
