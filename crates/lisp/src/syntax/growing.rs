@@ -120,6 +120,7 @@ impl Scan {
             Place::Hash(count) => self.hash(count, c),
             Place::Label if c.is_ascii_digit() => {}
             Place::Label if c == '=' => self.prefix(Prefix::Quote),
+            Place::Label if c == '#' => self.end_datum(),
             Place::Label => {
                 self.place = Place::Atom;
                 self.take(c);
