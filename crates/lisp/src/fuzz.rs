@@ -53,8 +53,9 @@ pub fn fuzz_compiler(data: &[u8]) -> usize {
     let mut compiled = 0;
     let mut reader = Reader::of_text(&text, source::register("fuzz"));
     while let Ok(Some(datum)) = reader.read() {
-        compiled +=
-            usize::from(kernel.compile(&kernel.base, &mut mutator, &environment, &datum).is_ok());
+        let expanded = lock(&kernel.base.world).expand(&environment, &datum);
+        let forms = expanded.map(|forms| kernel.compile_forms(&mut mutator, forms, datum.span));
+        compiled += usize::from(forms.is_ok_and(|compiled| compiled.is_ok()));
     }
     compiled
 }

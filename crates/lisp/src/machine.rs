@@ -293,6 +293,21 @@ impl Machine {
         Ok(result)
     }
 
+    /// The same for long work that computes.
+    pub(crate) fn apart<T>(
+        &mut self,
+        frame: Frame,
+        count: usize,
+        work: impl FnOnce() -> T,
+    ) -> crate::raise::Result<T> {
+        let (kernel, thread) = (self.kernel()?, self.thread()?);
+        self.frame = frame;
+        self.pending = Some(count);
+        let result = kernel.threads.apart(thread, work);
+        self.pending = None;
+        Ok(result)
+    }
+
     /// The value of a hook, once the prelude has defined it.
     fn hook(hook: &OnceLock<Location>) -> Option<Value> {
         let value = hook.get()?.value();

@@ -7,7 +7,8 @@ use crate::prelude;
 use crate::printer;
 use crate::syntax::environment::Environment;
 use crate::system::Options;
-use crate::system::kernel::{Kernel, Source, lock, read_all};
+use crate::system::forms::{Source, read_all};
+use crate::system::kernel::{Kernel, lock};
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl Driver {
         let mut mutator = Mutator::new(heap, ThreadContext::default());
         let mut last = String::new();
         loop {
-            match source.next(&self.kernel, &self.kernel.base, &mut mutator) {
+            match source.next_alone(&self.kernel, &self.kernel.base, &mut mutator) {
                 Ok(Some(thunk)) => match self.call(thunk) {
                     Ok(value) => last = printer::to_message(value),
                     Err(message) => return message,

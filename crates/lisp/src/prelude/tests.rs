@@ -5,7 +5,8 @@ use crate::heap::{Heap, Limits, Mutator};
 use crate::machine::{Exit, Machine, condition};
 use crate::printer;
 use crate::syntax::environment::Environment;
-use crate::system::kernel::{Kernel, Source, lock, read_all};
+use crate::system::forms::{Source, read_all};
+use crate::system::kernel::{Kernel, lock};
 use crate::thread::ThreadContext;
 use crate::value::Value;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl Driver {
         let mut last = String::new();
         let message = |object| printer::to_message(object);
         loop {
-            match source.next(&self.kernel, &self.kernel.base, &mut mutator) {
+            match source.next_alone(&self.kernel, &self.kernel.base, &mut mutator) {
                 Ok(Some(thunk)) => last = message(self.call(thunk).map_err(message_of)?),
                 Ok(None) => return Ok(last),
                 Err(raise) => return Err(message_of(condition::object_of(&mut mutator, raise))),

@@ -10,8 +10,9 @@ use crate::symbol::Symbol;
 use crate::syntax::datum::{Datum, DatumKind, Span};
 use crate::syntax::environment::Environment;
 use crate::syntax::error::SyntaxError;
+use crate::system::forms::{Source, read_all};
 use crate::system::keeper::keep;
-use crate::system::kernel::{Ended, Kernel, Source, lock, read_all};
+use crate::system::kernel::{Ended, Kernel, lock};
 use crate::system::lisp_session::{LispSession, Reply};
 use crate::system::{BootError, Options, ServiceLine};
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
@@ -210,8 +211,9 @@ fn start(options: Options, news: &mpsc::Sender<News>) -> Result<Arc<Kernel>, Boo
 fn load_prelude(kernel: &Arc<Kernel>) -> Result<(), Report> {
     let system = Arc::clone(lock(&kernel.base.world).system());
     let first = Source::new(Arc::clone(&system), read_all(FIRST.1, FIRST.0));
-    let thunk =
-        kernel.threads.as_outsider(|| first.next(kernel, &kernel.base, &mut lock(&kernel.mutator)));
+    let thunk = kernel
+        .threads
+        .as_outsider(|| first.next_alone(kernel, &kernel.base, &mut lock(&kernel.mutator)));
     if let Ok(Some(thunk)) = thunk {
         await_end(|reply| {
             kernel.begin_with(&kernel.base, reply, |_| Ok((thunk, None)));

@@ -8,9 +8,10 @@ use crate::package::Package;
 use crate::raise::{Raise, Result};
 use crate::syntax::datum::{Datum, Span};
 use crate::syntax::environment::Environment;
-use crate::syntax::source;
+use crate::syntax::source as files;
 use crate::system::datum_of::datum_of;
-use crate::system::kernel::{Source, lock, read_all};
+use crate::system::forms::{Source, Todo, read_all};
+use crate::system::kernel::lock;
 use crate::thread::wait::{Stage, Wait};
 use crate::value::Value;
 use kyocho_microprocess::Microprocess;
@@ -86,14 +87,27 @@ fn environment_argument(value: Value) -> Result<Arc<Environment>> {
         .ok_or_else(|| Raise::wrong_type("eval", 2, "environment", value))
 }
 
-/// The procedure that evaluates the next form, or `#f`.
-fn next_form(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+/// The procedure that evaluates the next form, or `#f`. Macros may take their time: collections go on meanwhile.
+fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let Some(source) = frame.get(0).as_foreign::<Source>() else {
         return Err(Raise::wrong_type("%next-form", 1, "source", frame.get(0)));
     };
-    let (kernel, session) = (machine.kernel()?, &machine.thread()?.session);
-    let next = source.next(&kernel, session, &mut machine.mutator)?;
-    Ok(Control::Value(next.unwrap_or(Value::FALSE)))
+    let (kernel, session) = (machine.kernel()?, Arc::clone(&machine.thread()?.session));
+    let environment = source.environment();
+    loop {
+        match source.next(&session)? {
+            None => return Ok(Control::Value(Value::FALSE)),
+            Some(Todo::Call(thunk)) => return Ok(Control::Value(thunk)),
+            Some(Todo::Ready(name)) => {
+                machine.apart(frame, count, || lock(&session.world).library_ready(&name))?;
+            }
+            Some(Todo::Expand(form)) => {
+                let expand = || lock(&session.world).expand(&environment, &form);
+                let expanded = machine.apart(frame, count, expand)?;
+                source.put(&kernel, &mut machine.mutator, form, expanded)?;
+            }
+        }
+    }
 }
 
 fn source_of_datum(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
@@ -108,14 +122,15 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
     let path = crate::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load", 1, "string", frame.get(0)))?;
     crate::port::permit(&machine.mutator, "load", &path)?;
-    let read = || source::read_plain_file(Path::new(&path), Span::default());
+    let read = || files::read_plain_file(Path::new(&path), Span::default());
     let text = machine.outside(frame, count, read)?;
     let text = text.map_err(|error| {
         let reason = error.message().to_owned();
         let (path, errno, closed_output) = (path.clone(), None, false);
         Raise::new(crate::raise::Cause::File { who: "load", path, reason, errno, closed_output })
     })?;
-    let source = Source::new(environment, read_all(&text, &path));
+    let data = machine.apart(frame, count, || read_all(&text, &path))?;
+    let source = Source::new(environment, data);
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
 }
 
@@ -141,15 +156,15 @@ fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Con
 }
 
 /// `(%source-of-imports list)`: what `(environment import-set ...)` must run.
-fn source_of_imports(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn source_of_imports(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let mut sets = Vec::new();
     let mut list = frame.get(0);
     while let Some((set, rest)) = list.uncons() {
         sets.push(datum_of(set)?);
         list = rest;
     }
-    let kernel = machine.kernel()?;
-    let made = lock(&machine.thread()?.session.world).environment_of(&sets);
+    let (kernel, session) = (machine.kernel()?, Arc::clone(&machine.thread()?.session));
+    let made = machine.apart(frame, count, || lock(&session.world).environment_of(&sets))?;
     let (environment, forms) = made.map_err(Raise::syntax)?;
     let items = kernel.compile_forms(&mut machine.mutator, forms, Span::default())?;
     let source = Source::of_items(environment, items);

@@ -1,22 +1,15 @@
 //! What all threads of one system share: heap, environments, what the compiler knows.
 
 use crate::account::{Account, Bounds, Exceeded};
-use crate::compiler;
 use crate::compiler::inline::Builtins;
-use crate::heap::barrier;
-use crate::heap::{ForeignObject, Heap, Kind, Marker, Mutator};
+use crate::heap::{Heap, Kind, Marker, Mutator};
 use crate::image::SystemObjects;
 use crate::machine::{Hooks, condition, control};
-use crate::raise::{Cause, Raise, Result};
+use crate::raise::{Raise, Result};
 use crate::report::Report;
 use crate::service::policy::Policies;
 use crate::service::{Collector, Shares, SystemCall, Watchdog};
-use crate::syntax::datum::{Datum, Span};
 use crate::syntax::environment::Environment;
-use crate::syntax::error::SyntaxError;
-use crate::syntax::expander::TopLevel;
-use crate::syntax::reader::{ReadError, Reader};
-use crate::syntax::source;
 use crate::syntax::world::World;
 use crate::system::Options;
 use crate::system::lisp_session::{LispSession, Ports};
@@ -27,7 +20,7 @@ use crate::value::Value;
 use core::fmt;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Threads that the report of a deadlock lists.
@@ -354,169 +347,5 @@ impl Kernel {
             text.push_str(&format!("\n    thread {} waits for {what}", thread.name()));
         }
         text
-    }
-
-    /// Expands and compiles one datum.
-    pub(crate) fn compile(
-        &self,
-        session: &LispSession,
-        mutator: &mut Mutator,
-        environment: &Arc<Environment>,
-        datum: &Datum,
-    ) -> Result<Vec<Item>> {
-        let forms = lock(&session.world).expand(environment, datum).map_err(Raise::syntax)?;
-        self.compile_forms(mutator, forms, datum.span)
-    }
-
-    pub(crate) fn compile_forms(
-        &self,
-        mutator: &mut Mutator,
-        forms: Vec<TopLevel>,
-        span: Span,
-    ) -> Result<Vec<Item>> {
-        let compile = |form| match form {
-            TopLevel::Form(core) => compiler::compile(mutator, &self.builtins, &core)
-                .map(Item::Thunk)
-                .map_err(|error| error.into_raise(span)),
-            TopLevel::Ready(name) => Ok(Item::Ready(name)),
-        };
-        forms.into_iter().map(compile).collect()
-    }
-}
-
-/// Something to do for a form at top level.
-#[derive(Debug)]
-pub(crate) enum Item {
-    /// Call this.
-    Thunk(Value),
-    /// Tell the world that this library's body has run.
-    Ready(Arc<str>),
-}
-
-/// Forms that are being run one after the other: a file, a text at the prompt.
-#[derive(Debug)]
-pub(crate) struct Source(Mutex<SourceState>);
-
-#[derive(Debug)]
-struct SourceState {
-    environment: Arc<Environment>,
-    data: VecDeque<core::result::Result<Datum, SyntaxError>>,
-    items: VecDeque<Item>,
-    /// Whether it is the text that somebody waits for, not one that it loads or makes.
-    is_main: bool,
-}
-
-impl SourceState {
-    /// A form begins.
-    fn begin(&self, session: &LispSession, place: Span) {
-        if self.is_main {
-            session.note_form(place);
-        }
-    }
-
-    /// Makes the form what comes next. Where there is no memory for that, it stays where it was: it is asked for again after a
-    /// collection.
-    fn compile(
-        &mut self,
-        kernel: &Kernel,
-        session: &LispSession,
-        mutator: &mut Mutator,
-        datum: Datum,
-    ) -> Result<()> {
-        self.begin(session, datum.span);
-        let environment = Arc::clone(&self.environment);
-        let compiled = kernel.compile(session, mutator, &environment, &datum);
-        if compiled.as_ref().is_err_and(Raise::is_out_of_memory) {
-            self.data.push_front(Ok(datum));
-        }
-        self.items = compiled?.into();
-        Ok(())
-    }
-}
-
-impl ForeignObject for Source {
-    fn trace(&self, marker: &mut Marker) {
-        for item in &lock(&self.0).items {
-            if let Item::Thunk(thunk) = item {
-                marker.mark(*thunk);
-            }
-        }
-    }
-}
-
-/// Reads a whole text; the first error ends it.
-pub(crate) fn read_all(
-    text: &str,
-    name: &str,
-) -> VecDeque<core::result::Result<Datum, SyntaxError>> {
-    let mut reader = Reader::of_text(text, source::register(name));
-    let mut data = VecDeque::new();
-    loop {
-        match reader.read() {
-            Ok(Some(datum)) => data.push_back(Ok(datum)),
-            Ok(None) => return data,
-            Err(ReadError::Incomplete(error) | ReadError::Wrong(error)) => {
-                data.push_back(Err(error));
-                return data;
-            }
-        }
-    }
-}
-
-impl Source {
-    /// The forms of a text.
-    pub(crate) fn new(
-        environment: Arc<Environment>,
-        data: VecDeque<core::result::Result<Datum, SyntaxError>>,
-    ) -> Self {
-        Self(Mutex::new(SourceState { environment, data, items: VecDeque::new(), is_main: false }))
-    }
-
-    /// The same text, as the one that somebody waits for.
-    pub(crate) fn into_main(self) -> Self {
-        lock(&self.0).is_main = true;
-        self
-    }
-
-    /// Forms that are compiled already.
-    pub(crate) fn of_items(environment: Arc<Environment>, items: Vec<Item>) -> Self {
-        let data = VecDeque::new();
-        Self(Mutex::new(SourceState { environment, data, items: items.into(), is_main: false }))
-    }
-
-    /// Where the forms are evaluated.
-    pub(crate) fn environment(&self) -> Arc<Environment> {
-        Arc::clone(&lock(&self.0).environment)
-    }
-
-    /// The procedure to call next; `None` at the end.
-    pub(crate) fn next(
-        &self,
-        kernel: &Kernel,
-        session: &LispSession,
-        mutator: &mut Mutator,
-    ) -> Result<Option<Value>> {
-        let mut state = lock(&self.0);
-        loop {
-            match state.items.pop_front() {
-                Some(Item::Thunk(thunk)) => {
-                    barrier::overwrite(|| thunk);
-                    return Ok(Some(thunk));
-                }
-                Some(Item::Ready(name)) => lock(&session.world).library_ready(&name),
-                None => match state.data.pop_front() {
-                    None => return Ok(None),
-                    Some(Err(error)) => return Err(Raise::syntax(error)),
-                    Some(Ok(datum)) => state.compile(kernel, session, mutator, datum)?,
-                },
-            }
-        }
-    }
-}
-
-impl Raise {
-    /// A syntax error, with its place.
-    pub(crate) fn syntax(error: SyntaxError) -> Self {
-        Self::new(Cause::Syntax { message: error.explanation(), span: error.span() })
     }
 }

@@ -5,8 +5,8 @@
 //! collector: stopping = true; fence; state == RUNNING? -> set its poll word, yield, look again
 //! ```
 //!
-//! A thread in a raw kernel call is `SAFE`: the collector does not wait for it, and it waits for the
-//! collector when it comes back.
+//! A thread in a raw kernel call, or in long work that needs no Lisp value, is `SAFE`: the collector does not wait for it, and it
+//! waits for the collector when it comes back.
 
 use crate::system::kernel::lock;
 use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING, WAITING};
@@ -17,24 +17,27 @@ use kyocho_sys::prim::clock::monotonic_ns;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A thread in a raw kernel call, until it returns or unwinds.
+/// A thread that touches nothing of Lisp, until it returns or unwinds.
 struct Outside<'a> {
     threads: &'a Threads,
     thread: &'a LispThread,
-    begin_ns: u64,
+    /// When a raw kernel call began: its time is nobody's.
+    slept_from_ns: Option<u64>,
 }
 
 impl<'a> Outside<'a> {
-    fn go(threads: &'a Threads, thread: &'a LispThread) -> Self {
+    fn go(threads: &'a Threads, thread: &'a LispThread, slept_from_ns: Option<u64>) -> Self {
         thread.state.store(SAFE, Ordering::SeqCst);
-        Self { threads, thread, begin_ns: monotonic_ns() }
+        Self { threads, thread, slept_from_ns }
     }
 }
 
 impl Drop for Outside<'_> {
     fn drop(&mut self) {
-        let Self { threads, thread, begin_ns } = *self;
-        thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
+        let Self { threads, thread, slept_from_ns } = *self;
+        if let Some(begin_ns) = slept_from_ns {
+            thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
+        }
         loop {
             thread.state.store(RUNNING, Ordering::SeqCst);
             if !threads.stopping.load(Ordering::SeqCst) {
@@ -121,8 +124,14 @@ impl Threads {
 
     /// Runs `call`, which touches nothing of Lisp and may block in the kernel.
     pub(crate) fn outside<T>(&self, thread: &LispThread, call: impl FnOnce() -> T) -> T {
-        let _comes_back = Outside::go(self, thread);
+        let _comes_back = Outside::go(self, thread, Some(monotonic_ns()));
         call()
+    }
+
+    /// Runs `work`, which touches nothing of Lisp and computes: collections go on meanwhile, and the thread pays for its time.
+    pub(crate) fn apart<T>(&self, thread: &LispThread, work: impl FnOnce() -> T) -> T {
+        let _comes_back = Outside::go(self, thread, None);
+        work()
     }
 
     /// Runs `body`, which handles Lisp values outside any Lisp thread: no collection meanwhile.

@@ -3,6 +3,9 @@
 use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
 use crate::account::{Bounds, Usage};
 use crate::primitives::host_names::silence;
+use crate::thread::lisp_thread::SAFE;
+use kyocho_sys::prim::atomic::Ordering;
+use std::sync::Arc;
 
 /// Each of these is let loose in one session, which is interrupted when another one has answered.
 fn can_be_stopped(prelude: &'static str, texts: &'static [&'static str]) {
@@ -18,6 +21,38 @@ fn can_be_stopped(prelude: &'static str, texts: &'static [&'static str]) {
         }
         drop(a);
         assert_eq!(ada.usage(), Usage::default());
+    });
+}
+
+#[test]
+fn who_expands_macros_holds_up_no_collection_and_pays_for_the_time() {
+    two(|system, ada, bob| {
+        let ((a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        let bomb = "
+            (let loop ()
+              (guard (e ((not (equal? (error-object-message e) \"interrupted\")) 'too-many))
+                (eval '(let () (define-syntax m (syntax-rules () ((_) (m)))) (m)) (interaction-environment)))
+              (loop))";
+        let (interrupt, running) = (a.handle(), in_background(a, bomb));
+        let thread = loop {
+            let started = system.kernel.threads.started();
+            match started.into_iter().find(|it| Arc::ptr_eq(&it.session.account, &ada)) {
+                Some(thread) => break thread,
+                None => nap(),
+            }
+        };
+        let ran_ns = || thread.ran_ns.load(Ordering::Relaxed);
+        // Which collections do not wait for.
+        while thread.state.load(Ordering::SeqCst) != SAFE {
+            assert!(ran_ns() < 2_000_000_000, "it expands in the collector's world");
+            nap();
+        }
+        assert_eq!(eval(&mut b, "(gc) (gc) 'collected"), "collected");
+        while ran_ns() < 200_000_000 {
+            assert!(thread.outside_ns.load(Ordering::Relaxed) < 100_000_000, "it has not slept");
+            nap();
+        }
+        interrupted(&interrupt, running);
     });
 }
 
