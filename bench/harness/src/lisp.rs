@@ -35,8 +35,8 @@ struct ThreadProgram {
 }
 
 const THREADS: [ThreadProgram; 3] = [
-    ThreadProgram { name: "spawn_join", counts: [Some(2000), Some(100_000)], mark: Some(3.0) },
-    ThreadProgram { name: "round_trip_channel", counts: [None, Some(200_000)], mark: Some(1.5) },
+    ThreadProgram { name: "spawn_join", counts: [Some(2000), Some(100_000)], mark: Some(2.0) },
+    ThreadProgram { name: "round_trip_channel", counts: [None, Some(200_000)], mark: Some(1.0) },
     ThreadProgram { name: "round_trip", counts: [Some(5000), Some(200_000)], mark: None },
 ];
 

@@ -38,6 +38,7 @@ const TOOLS: &str = "
     (define sleeper (spawn (lambda () (thread-sleep! 1000000))))
     (define listener (tcp-listen \"127.0.0.1\" 0))
     (define client (tcp-connect \"127.0.0.1\" (port-of listener)))
+    (define served (socket-accept listener))
     (define input (socket-input-port client))
     (define (dag n) (let loop ((n n) (x '())) (if (= n 0) x (loop (- n 1) (cons x x)))))";
 

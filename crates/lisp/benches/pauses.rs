@@ -4,8 +4,8 @@
 //! and asks for collections. Baseline in the same run: a heap whose limit is so near that the world is stopped throughout; and an eighth and
 //! half as much alive. Unit: milliseconds; all pauses beside threads should be below 10 at the 99th percentile.
 //!
-//! And how long does marking take on one virtual processor, and on four? That list is followed by one marker, whoever could help; so this is
-//! measured with a vector of short lists, the world stopped throughout. Baseline: one virtual processor.
+//! And how long does marking take on 1, 2, 4, ... virtual processors, up to those of the machine and to four at least? That list is followed by one
+//! marker, whoever could help; so this is measured with a vector of short lists, the world stopped throughout. Baseline: one virtual processor.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use kyocho_lisp::system::{Options, System};
@@ -31,19 +31,20 @@ fn main() {
             at(&stopped, 1.0)
         );
     }
-    let [one, four] = [1, 4].map(|count| marking_ms(mib / 2, count));
-    println!(
-        "{} MiB alive in a vector of lists: marked in {:.1} ms ({:.1} to {:.1}) on one virtual processor, {:.1} ms ({:.1} to {:.1}) on four: {:.2} times as fast; helpers marked {:.0} %",
-        mib / 2,
-        one.0[STOPPED / 2],
-        one.0[0],
-        one.0[STOPPED - 1],
-        four.0[STOPPED / 2],
-        four.0[0],
-        four.0[STOPPED - 1],
-        one.0[STOPPED / 2] / four.0[STOPPED / 2],
-        four.1 * 100.0
-    );
+    println!("{} MiB alive in a vector of lists, the world stopped; marking:", mib / 2);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from).max(4);
+    let mut one_ms = None;
+    for count in (0..).map(|power| 1 << power).take_while(|&count| count <= processors) {
+        let (sorted, helped) = marking_ms(mib / 2, count);
+        let ms = sorted[STOPPED / 2];
+        println!(
+            "{count:>3} virtual processors: {ms:.1} ms ({:.1} to {:.1}), {:.2} times as fast as one; helpers marked {:.0} %",
+            sorted[0],
+            sorted[STOPPED - 1],
+            *one_ms.get_or_insert(ms) / ms,
+            helped * 100.0
+        );
+    }
 }
 
 /// Times of marking, the shortest first, and the part that helpers marked.

@@ -152,7 +152,9 @@ impl Heap {
         if self.limits.torture.is_some() {
             space.poison_free();
         }
-        let kept_bytes = self.kept_bytes(space.budget_bytes);
+        // What was handed out since the last one and while this one went on will be again: a page given back now would fault then.
+        let turnover_bytes = taken_bytes + space.taken_bytes;
+        let kept_bytes = self.kept_bytes(space.budget_bytes.max(turnover_bytes));
         space.discard_surplus(kept_bytes);
         let budget = space.budget_bytes;
         self.step();

@@ -233,6 +233,20 @@ fn memory_that_fell_free_goes_back_to_the_host() {
 }
 
 #[test]
+fn as_much_is_kept_as_was_taken_since_the_last_collection() {
+    let limits = Limits { bytes_max: 256 << 20, first_collection_bytes: 1 << 20, ..small() };
+    let mut m = mutator(limits);
+    for _ in 0..16 {
+        m.vector(1 << 17, Value::NIL).unwrap();
+    }
+    m.heap.collect(|_| ());
+    let kept = m.heap.statistics().resident_bytes;
+    assert!((16 << 20..18 << 20).contains(&kept), "{kept}");
+    m.heap.collect(|_| ());
+    assert!(m.heap.statistics().resident_bytes <= 2 << 20);
+}
+
+#[test]
 fn absurd_sizes_are_out_of_memory() {
     let mut m = mutator(small());
     for size in [usize::MAX, usize::MAX / 8, 1 << 45, 1 << 40] {
