@@ -216,6 +216,9 @@ fn an_editor_evaluates_in_sessions_of_its_own() {
     );
     let gone = client.one(&[("op", "eval"), ("code", "1"), ("session", &two)]);
     assert_eq!(status(&gone), ["error", "unknown-session", "done"]);
+    // So does `exit` end one.
+    client.ask(&[("op", "eval"), ("code", "(exit)"), ("session", &one)]);
+    assert_eq!(client.one(&[("op", "ls-sessions")]).items("sessions").len(), 0);
     // Without a session there is one for the connection.
     client.ask(&[("op", "eval"), ("code", "(define y 7)")]);
     let answers = client.ask(&[("op", "eval"), ("code", "y")]);

@@ -137,8 +137,8 @@ impl Desk {
 struct State {
     current: Mutex<Option<Heading>>,
     interrupt: Interrupt,
-    /// There was no copy to begin with: it never was, and nobody knows its name.
-    is_void: AtomicBool,
+    /// `exit` has ended it; or there was no copy to begin with, it never was, and nobody knows its name.
+    is_over: AtomicBool,
 }
 
 impl State {
@@ -240,7 +240,7 @@ impl Connection<'_> {
             Some("interrupt") => self.interrupt(&heading, request.text("interrupt-id")),
             Some("stdin") => self.feed(&heading, request.text("stdin")),
             Some("ls-sessions") => {
-                self.forget_void();
+                self.forget_ended();
                 let names = Bencode::texts(self.desks.keys().map(String::as_str));
                 self.voice.done(&heading, [("sessions", names)], &[])
             }
@@ -259,7 +259,7 @@ impl Connection<'_> {
 
     /// Opens a session, with a copy of the world of the one that is named.
     fn answer_clone(&mut self, heading: Heading) -> io::Result<()> {
-        self.forget_void();
+        self.forget_ended();
         let (copy, to_come) = channel::bounded(1);
         let beginning = match &heading.session {
             None => Beginning::Own,
@@ -279,8 +279,8 @@ impl Connection<'_> {
         }
     }
 
-    fn forget_void(&mut self) {
-        self.desks.retain(|_, desk| !desk.state.is_void.load(Ordering::Acquire));
+    fn forget_ended(&mut self) {
+        self.desks.retain(|_, desk| !desk.state.is_over.load(Ordering::Acquire));
     }
 
     /// Opens a session; its name, or why there is none.

@@ -41,7 +41,7 @@ impl Worker {
         match begun {
             Ok(_) => self.voice.done(&heading, [("new-session", name.into())], &[]),
             Err(reason) => {
-                self.state.is_void.store(true, Ordering::Release);
+                self.state.is_over.store(true, Ordering::Release);
                 self.voice.done(&heading, [("err", reason.into())], &["error"])?;
                 Err(io::ErrorKind::NotFound.into())
             }
@@ -103,6 +103,10 @@ impl Worker {
     fn evaluate(&mut self, heading: &Heading, code: &str, source: &str) -> io::Result<()> {
         let result = evaluate(&mut self.session, code, source, &self.state.interrupt);
         self.session.flush_output();
+        if self.session.exit_code().is_some() {
+            // Who has his answer finds it among the sessions no more.
+            self.state.is_over.store(true, Ordering::Release);
+        }
         match result {
             Ok(evaluation) => {
                 for value in evaluation.values {
