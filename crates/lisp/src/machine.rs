@@ -24,8 +24,10 @@ pub(crate) mod trace;
 use crate::heap::{Heap, Marker, Mutator};
 use crate::raise::Raise;
 use crate::syntax::location::Location;
+use crate::system::kernel::Kernel;
 use crate::system::statistics::Counted;
 use crate::thread::ThreadContext;
+use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::Wait;
 use crate::value::Value;
 use access::{Frame, Pc, Poll};
@@ -284,13 +286,10 @@ impl Machine {
         count: usize,
         call: impl FnOnce() -> T,
     ) -> crate::raise::Result<T> {
-        let (kernel, thread) = (self.kernel()?, self.thread()?);
-        self.frame = frame;
-        self.pending = Some(count);
-        kernel.calls.count(Counted::Host, 1);
-        let result = kernel.threads.outside(thread, call);
-        self.pending = None;
-        Ok(result)
+        self.stand(frame, count, |kernel, thread| {
+            kernel.calls.count(Counted::Host, 1);
+            kernel.threads.outside(thread, call)
+        })
     }
 
     /// The same for long work that computes.
@@ -300,10 +299,20 @@ impl Machine {
         count: usize,
         work: impl FnOnce() -> T,
     ) -> crate::raise::Result<T> {
+        self.stand(frame, count, |kernel, thread| kernel.threads.apart(thread, work))
+    }
+
+    /// Runs `body` while the machine can be traced, as one that is about to enter the callee of `frame`.
+    fn stand<T>(
+        &mut self,
+        frame: Frame,
+        count: usize,
+        body: impl FnOnce(&Kernel, &LispThread) -> T,
+    ) -> crate::raise::Result<T> {
         let (kernel, thread) = (self.kernel()?, self.thread()?);
         self.frame = frame;
         self.pending = Some(count);
-        let result = kernel.threads.apart(thread, work);
+        let result = body(&kernel, thread);
         self.pending = None;
         Ok(result)
     }
