@@ -152,10 +152,9 @@ impl Heap {
         if self.limits.torture.is_some() {
             space.poison_free();
         }
-        // What was handed out since the last one and while this one went on will be again: a page given back now would fault then.
-        let turnover_bytes = taken_bytes + space.taken_bytes;
-        let kept_bytes = self.kept_bytes(space.budget_bytes.max(turnover_bytes));
-        space.discard_surplus(kept_bytes);
+        // As much as since the last one and while this one went on, or the budget: pages given back now would fault then.
+        let expected_bytes = space.budget_bytes.max(taken_bytes + space.taken_bytes);
+        space.discard_surplus(self.kept_bytes(expected_bytes));
         let budget = space.budget_bytes;
         self.step();
         drop(space);

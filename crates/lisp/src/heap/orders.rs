@@ -28,12 +28,12 @@ pub(super) struct Standing {
     refill_ns: AtomicU64,
 }
 
-/// As much as the coming budget is kept.
-const KEEP_BUDGET: usize = usize::MAX;
+/// As much as will be handed out before the next collection is kept.
+const KEEP_EXPECTED: usize = usize::MAX;
 
 impl Default for Standing {
     fn default() -> Self {
-        Self { keep_bytes: AtomicUsize::new(KEEP_BUDGET), refill_ns: AtomicU64::new(INTERVAL_NS) }
+        Self { keep_bytes: AtomicUsize::new(KEEP_EXPECTED), refill_ns: AtomicU64::new(INTERVAL_NS) }
     }
 }
 
@@ -49,7 +49,7 @@ impl Heap {
             lock(&self.statistics).trigger_bytes = budget_bytes;
         }
         if let Some(bytes) = orders.keep_bytes {
-            self.standing.keep_bytes.store(bytes.min(KEEP_BUDGET - 1), Ordering::Relaxed);
+            self.standing.keep_bytes.store(bytes.min(KEEP_EXPECTED - 1), Ordering::Relaxed);
         }
         if let Some(ns) = orders.refill_ns {
             self.standing.refill_ns.store(ns.min(REFILL_NS_MAX) as u64, Ordering::Relaxed);
@@ -66,10 +66,10 @@ impl Heap {
         space.set_budget(&self.limits, held_bytes);
     }
 
-    /// How much free memory a collection keeps.
-    pub(super) fn kept_bytes(&self, budget_bytes: usize) -> usize {
+    /// How much free memory a collection keeps, where so much is expected to be handed out before the next one.
+    pub(super) fn kept_bytes(&self, expected_bytes: usize) -> usize {
         match self.standing.keep_bytes.load(Ordering::Relaxed) {
-            KEEP_BUDGET => budget_bytes,
+            KEEP_EXPECTED => expected_bytes,
             bytes => bytes,
         }
     }

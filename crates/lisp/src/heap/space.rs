@@ -122,7 +122,7 @@ impl Space {
         self.used_blocks * BLOCK_BYTES
     }
 
-    /// Bytes that the host has lent us: used, or free and kept for the coming budget.
+    /// Bytes that the host has lent us: used, or free and kept for what is handed out next.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.resident.iter().filter(|&&resident| resident).count() * BLOCK_BYTES
     }

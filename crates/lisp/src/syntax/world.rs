@@ -1,6 +1,6 @@
 //! All that outlives one expansion: environments, libraries, where to look for them.
 //!
-//! A system has one `World`, behind a lock: expansion is short next to what it expands.
+//! A session has one `World`, behind a lock that an expansion holds to its end: threads of one session expand one after the other.
 //!
 //! ```text
 //! system environment: every primitive, the prelude, special forms, %helpers

@@ -34,7 +34,7 @@ pub(crate) const REQUEST_BACKTRACE: u32 = 1 << 5;
 pub(crate) const STANDING: u8 = 0;
 /// It runs a step.
 pub(crate) const RUNNING: u8 = 1;
-/// It runs a step, and is in a raw kernel call that touches nothing of Lisp.
+/// It runs a step, and is in a raw kernel call, or in long work, that touches nothing of Lisp.
 pub(crate) const SAFE: u8 = 2;
 /// It stands, and waits for something.
 pub(crate) const WAITING: u8 = 3;

@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex};
 struct Outside<'a> {
     threads: &'a Threads,
     thread: &'a LispThread,
-    /// When a raw kernel call began: its time is nobody's.
+    /// When a raw kernel call began, whose time nobody pays for; none for work that computes.
     slept_from_ns: Option<u64>,
 }
 

@@ -189,7 +189,7 @@ fn the_heap_grows_and_shrinks_with_what_is_alive_and_stays_flat() {
                 assert!(grown.resident_bytes >= grown.used_bytes);
                 assert_eq!(last(&mut session, "(set! live #f) (gc) (gc) 'shrunk"), "shrunk");
                 let shrunk = statistics();
-                // What is kept for later is the next budget, no more.
+                // What is kept for later is the next budget, no more: little was taken since the collection before.
                 let kept_max = shrunk.trigger_bytes + shrunk.used_bytes + MIB;
                 assert!(shrunk.resident_bytes <= kept_max, "round {round}: {shrunk:?}");
                 assert!(shrunk.resident_bytes < 60 * MIB, "round {round}: {shrunk:?}");
