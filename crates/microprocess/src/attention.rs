@@ -20,7 +20,7 @@ pub(crate) const PREEMPT: u32 = 4;
 pub(crate) const RANK: u32 = 8;
 /// The runtime stops.
 pub(crate) const STOP: u32 = 16;
-/// Another virtual processor is idle: share.
+/// Another virtual processor is idle: share, to see what that gains.
 pub(crate) const SHARE: u32 = 32;
 /// Something became more urgent, or less.
 pub(crate) const RECONSIDER: u32 = 1 << 6;
@@ -30,6 +30,8 @@ pub(crate) const INSTALL: u32 = 1 << 7;
 pub(crate) const ORDERS: u32 = 1 << 8;
 /// Everybody here goes where the objects come from.
 pub(crate) const GATHER: u32 = 1 << 9;
+/// Another virtual processor is idle, and who runs here runs for long: share.
+pub(crate) const SPREAD: u32 = 1 << 10;
 /// The holder stands aside for a more urgent process.
 pub(crate) const ASIDE: u32 = 1 << 30;
 /// The holder sleeps.

@@ -12,15 +12,19 @@
 //! Who computes for long between switches gains by a second processor, whatever it shares; who switches all the time may or may not, and nobody
 //! knows but by trying. A trial that fails costs some 100 µs, and the pause after it doubles.
 
-use crate::scheduler::Slice;
+use core::mem;
+
+use crate::scheduler::Runs;
 
 /// Most that are counted, and twice the most that are given at a time.
 pub(crate) const COUNTED_MAX: usize = 64;
 
 /// How long a virtual processor is watched before an idle one is woken for it: several times what waking takes.
 pub(crate) const WATCH_NS: u64 = 200_000;
-/// How often a virtual processor may ask for that at most.
+/// After a virtual processor was heard, it is not heard again for so long.
 const DEAF_NS: u64 = 5_000_000;
+/// The same where the watch that began then found long runs.
+const DEAF_AFTER_LONG_NS: u64 = 1_000_000;
 /// Runs that take longer on average gain by another virtual processor: moving one there costs less.
 const LONG_RUN_NS: u64 = 20_000;
 /// How long a virtual processor is busy before the first trial.
@@ -70,6 +74,17 @@ impl Trials {
     }
 }
 
+/// Why a virtual processor is to share with idle ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// Who runs there runs for long, and somebody was seen to wait.
+    Now,
+    /// Who runs there runs for long; whether anybody waits, it knows itself.
+    Soon,
+    /// To see whether it gains.
+    Trial,
+}
+
 /// What is known of one virtual processor's switches, while others are idle.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pace {
@@ -80,32 +95,31 @@ pub(crate) struct Pace {
     switches: u64,
     /// The end of the watch is not to be missed.
     is_close: bool,
-    /// Until when it asks for nothing; 0: it may ask.
+    /// The watch was begun for somebody who waits.
+    is_asked: bool,
+    /// Until when it is not heard; 0: it may ask.
     deaf_ns: u64,
 }
 
 impl Pace {
-    /// Whether a virtual processor that `asked` at some time is heard now, and whether it may ask again.
-    pub(crate) fn hear(&mut self, now_ns: u64, asked: bool) -> (bool, bool) {
-        let was_deaf = self.deaf_ns != 0;
-        let is_heard = asked && !was_deaf;
-        if is_heard {
-            self.deaf_ns = now_ns + DEAF_NS;
-        } else if now_ns >= self.deaf_ns {
-            self.deaf_ns = 0;
+    /// Whether a virtual processor that may have `asked` is heard now, and until when it is not heard after this.
+    pub(crate) fn hear(&mut self, now_ns: u64, asked: bool) -> (bool, Option<u64>) {
+        if now_ns < self.deaf_ns {
+            return (false, Some(self.deaf_ns));
         }
-        (is_heard, self.deaf_ns == 0)
+        self.deaf_ns = if asked { now_ns + DEAF_NS } else { 0 };
+        (asked, asked.then_some(self.deaf_ns))
     }
 
-    /// A look at a busy virtual processor that has switched `switches` times so far; `asked`: several became runnable there of late.
-    /// Whether idle ones are to be woken for it now, and by when to look again at the latest.
+    /// A look at a busy virtual processor that has switched `switches` times so far; `asked`: somebody came to wait there of late.
+    /// Whether idle ones are to be woken for it now, and because of what; and by when to look again at the latest.
     pub(crate) fn look(
         &mut self,
         now_ns: u64,
         switches: u64,
         asked: bool,
         trials: &mut Trials,
-    ) -> (bool, Option<u64>) {
+    ) -> (Option<Spread>, Option<u64>) {
         let begins = self.busy_ns == 0;
         if begins {
             self.busy_ns = now_ns;
@@ -113,31 +127,36 @@ impl Pace {
         if begins || asked {
             // What it did before says nothing of those.
             (self.since_ns, self.switches, self.is_close) = (now_ns, switches, true);
+            self.is_asked = asked;
         }
         let watched_ns = now_ns - self.since_ns;
         if watched_ns < WATCH_NS {
-            return (false, self.is_close.then_some(self.since_ns + WATCH_NS));
+            return (None, self.is_close.then_some(self.since_ns + WATCH_NS));
         }
         let runs = switches.wrapping_sub(self.switches).max(1);
         (self.since_ns, self.switches, self.is_close) = (now_ns, switches, false);
-        let spreads = watched_ns / runs >= LONG_RUN_NS || trials.begin(now_ns, self.busy_ns);
-        (spreads, None)
+        let was_asked = mem::take(&mut self.is_asked);
+        let spread = if watched_ns / runs >= LONG_RUN_NS {
+            self.deaf_ns = self.deaf_ns.min(now_ns + DEAF_AFTER_LONG_NS);
+            Some(if was_asked { Spread::Now } else { Spread::Soon })
+        } else {
+            trials.begin(now_ns, self.busy_ns).then_some(Spread::Trial)
+        };
+        (spread, None)
     }
 }
 
-/// How many of `runnable` waiting microprocesses to give, to `idle` virtual processors.
-///
-/// What runs has kept the virtual processor for a whole time slice, or it switches.
-pub(crate) fn share(runnable: usize, idle: usize, slice: Slice) -> usize {
+/// How many of `runnable` waiting microprocesses to give, to `idle` virtual processors, beside one that runs.
+pub(crate) fn share(runnable: usize, idle: usize, runs: Runs) -> usize {
     let runnable = runnable.min(COUNTED_MAX);
-    match (slice, idle) {
+    match (runs, idle) {
         (_, 0) => 0,
         // Whoever waits behind a long one gains.
-        (Slice::Over, _) => runnable.div_ceil(2).max(runnable.min(idle)),
+        (Runs::Long, _) => runnable.div_ceil(2).max(runnable.min(idle)),
         // One that waits while another runs may be half of a pair.
-        (Slice::Left, _) if runnable < 2 => 0,
+        (Runs::Short, _) if runnable < 2 => 0,
         // Even shares of those who wait and the one who runs; it stays.
-        (Slice::Left, _) => (runnable + 1) * idle / (idle + 1),
+        (Runs::Short, _) => (runnable + 1) * idle / (idle + 1),
     }
     .min(runnable)
 }

@@ -70,7 +70,7 @@ pub fn set_concurrency(count: usize) -> Result<(), ConcurrencyError> {
     shared.set_concurrency(count);
     for vp in shared.vps() {
         // Who retires sends everybody away; who stays shares with those who begin.
-        vp.alert(attention::RECONSIDER | attention::SHARE);
+        vp.alert(attention::RECONSIDER | attention::SPREAD);
     }
     drop(configuration);
     Ok(())

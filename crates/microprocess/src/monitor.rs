@@ -14,7 +14,7 @@ use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::set_timer_slack_ns;
 
-use crate::balance::{Pace, Trials};
+use crate::balance::{Pace, Spread, Trials};
 use crate::preempt;
 use crate::runtime::Detection;
 use crate::sentinel::{Expected, take_from_sleeper};
@@ -274,7 +274,11 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         // Reaps; what is urgent then gets the processor.
         vp.alert(attention::TIMERS);
     }
-    let states = attention::IDLE | attention::ASIDE | attention::SHARE | attention::ORDERS;
+    let states = attention::IDLE
+        | attention::ASIDE
+        | attention::ORDERS
+        | attention::SHARE
+        | attention::SPREAD;
     let unnoticed = vp.attention.load(Ordering::SeqCst) & !states;
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
     vp.reflect(unnoticed != 0);
@@ -293,21 +297,35 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
 
 /// Has one virtual processor share with those that are idle, if it is worth waking them; when to look again.
 fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) -> u64 {
-    if vp.rests() {
-        return NEVER_NS;
-    }
-    let (asked, may_ask) = pace.hear(now_ns, vp.has_offered());
-    vp.let_offer(may_ask);
-    if vp.shared().idle.load(Ordering::Relaxed) == 0 {
+    let is_alone = vp.shared().idle.load(Ordering::Relaxed) == 0;
+    if is_alone && !vp.rests() {
         *pace = Pace::default();
+        vp.let_offer(true);
         trials.go_on(now_ns);
         return NEVER_NS;
     }
-    let (spreads, again_ns) = pace.look(now_ns, vp.counters.switches.get(), asked, trials);
-    if spreads {
-        vp.alert(attention::SHARE);
+    let (asked, deaf_ns) = pace.hear(now_ns, vp.has_offered());
+    if asked {
+        vp.set_offered(false);
     }
-    again_ns.unwrap_or(NEVER_NS)
+    vp.let_offer(deaf_ns.is_none());
+    let deaf_ns = deaf_ns.unwrap_or(NEVER_NS);
+    if vp.rests() {
+        return deaf_ns;
+    }
+    let (spread, again_ns) = pace.look(now_ns, vp.counters.switches.get(), asked, trials);
+    match spread {
+        None => {}
+        Some(Spread::Trial) => vp.alert(attention::SHARE),
+        Some(Spread::Soon) => vp.alert(attention::SPREAD),
+        Some(Spread::Now) => {
+            vp.alert(attention::SPREAD);
+            // What runs may not call us for a whole slice. Until it has shared, we come back.
+            vp.set_offered(true);
+            preempt::interrupt(vp);
+        }
+    }
+    deaf_ns.min(again_ns.unwrap_or(NEVER_NS))
 }
 
 /// Tells a holder that stands aside that a timer is due; when to look again. An idle one knows by itself.

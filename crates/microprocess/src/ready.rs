@@ -27,7 +27,7 @@ use crate::event::{Bound, Event, EventKind};
 use crate::monitor::SLICE_NS;
 use crate::record::Record;
 use crate::run_queue::RunQueue;
-use crate::scheduler::{Arrival, Demand, Entry, Fault, Scheduler, Slice};
+use crate::scheduler::{Arrival, Demand, Entry, Fault, Runs, Scheduler, Slice};
 use crate::slot;
 
 /// The time slices a user scheduler may ask for.
@@ -187,10 +187,16 @@ impl ReadyQueue {
             if slice == Slice::Over {
                 user.charge(scheduler, now_ns);
             }
-            user.count.get() > 0 && scheduler.preempts(Entry::of(running), slice, now_ns)
+            let waits = user.count.get() > 0;
+            let preempts = waits && scheduler.preempts(Entry::of(running), slice, now_ns);
+            // One that has lost who waits would let what runs do so for ever.
+            let has_lost = waits && slice == Slice::Over && scheduler.best().is_none();
+            if has_lost { Err(Fault::Lost) } else { Ok(preempts) }
         });
-        if let Some(preempts) = preempts {
-            return preempts;
+        match preempts {
+            Some(Ok(preempts)) => return preempts,
+            Some(Err(fault)) => self.fail(fault),
+            None => {}
         }
         let best = self.built_in.highest();
         best.is_some_and(|best| {
@@ -220,13 +226,13 @@ impl ReadyQueue {
     }
 
     /// How many to give to `idle` virtual processors.
-    pub(crate) fn surplus(&self, idle: usize, slice: Slice) -> usize {
+    pub(crate) fn surplus(&self, idle: usize, runs: Runs) -> usize {
         let runnable = self.count_up_to(COUNTED_MAX);
         if self.has_user() {
-            let demand = Demand { runnable, idle, slice };
+            let demand = Demand { runnable, idle, runs };
             return self.call(|_, user, _| user.surplus(demand)).unwrap_or(0).min(runnable);
         }
-        balance::share(runnable, idle, slice)
+        balance::share(runnable, idle, runs)
     }
 
     /// Takes one that may move to another virtual processor.

@@ -88,6 +88,15 @@ pub enum Slice {
     Over,
 }
 
+/// How long whoever runs keeps the virtual processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// So short, or perhaps so short, that who waits may be about to take turns with it: two such microprocesses are better together.
+    Short,
+    /// Long enough that who waits gains by another virtual processor: its time slice is over, or it was watched.
+    Long,
+}
+
 /// What idle virtual processors would take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
@@ -95,8 +104,8 @@ pub struct Demand {
     pub runnable: usize,
     /// How many virtual processors are idle.
     pub idle: usize,
-    /// Whether the time slice of what runs here is over.
-    pub slice: Slice,
+    /// How long those who run here keep the virtual processor.
+    pub runs: Runs,
 }
 
 /// A user scheduler: it decides who runs next on one virtual processor.
@@ -132,7 +141,7 @@ pub trait Scheduler: Send {
 
     /// How many entries to give to virtual processors that are idle. Otherwise: even shares.
     fn surplus(&self, demand: Demand) -> usize {
-        crate::balance::share(demand.runnable, demand.idle, demand.slice)
+        crate::balance::share(demand.runnable, demand.idle, demand.runs)
     }
 
     /// Takes out an entry for another virtual processor: one that is not [pinned](Entry::is_pinned). Otherwise: the next, if that

@@ -40,7 +40,7 @@ use crate::priority::Priority;
 use crate::ready::ReadyQueue;
 use crate::record::{Record, State};
 use crate::reflection::Reflected;
-use crate::scheduler::Slice;
+use crate::scheduler::{Runs, Slice};
 use crate::sentinel::Sentinel;
 use crate::shared::Shared;
 use crate::shown::Current;
@@ -118,8 +118,10 @@ pub(crate) struct Vp {
     pub(crate) sentinel: Sentinel,
     /// The number of its watcher's seat; [`NO_SEAT`] without one.
     pub(crate) seat: AtomicU32,
-    /// Whether the monitor is to be told that several are runnable here while others are idle.
+    /// Whether the monitor is to be called when somebody comes to wait here while others are idle; it may come by itself.
     offers: AtomicBool,
+    /// Somebody has come since it looked last.
+    offered: AtomicBool,
     /// Its place among those that are awake.
     presence: Presence<Self>,
     /// Its place among those of all processes.
@@ -191,6 +193,7 @@ impl Vp {
             sentinel: Sentinel::new(),
             seat: AtomicU32::new(NO_SEAT),
             offers: AtomicBool::new(false),
+            offered: AtomicBool::new(false),
             presence: Presence::new(),
             listing: Listing::new(),
             bell: Bell::new(),
@@ -392,10 +395,10 @@ impl Vp {
         if bits & (attention::TIMERS | attention::PREEMPT) != 0 {
             self.reap();
         }
-        if bits & attention::PREEMPT != 0 {
-            self.share(Slice::Over);
+        if bits & (attention::PREEMPT | attention::SPREAD) != 0 {
+            self.share(Runs::Long);
         } else if bits & attention::SHARE != 0 {
-            self.share(Slice::Left);
+            self.share(Runs::Short);
         }
         if bits & attention::PREEMPT != 0 {
             self.resample_cpu();

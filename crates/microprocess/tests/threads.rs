@@ -70,6 +70,8 @@ fn several_virtual_processors_run_them_all() {
 fn equals_run_in_the_order_of_their_arrival_and_the_urgent_first() {
     let order = undisturbed(Duration::ZERO, || {
         let log = Arc::new(Mutex::new(Vec::new()));
+        // Nobody goes before main.
+        Microprocess::current().set_priority(Priority::HIGHEST);
         let handles: Vec<_> = [(10, 1), (40, 2), (10, 3), (63, 4), (40, 5), (0, 6)]
             .into_iter()
             .map(|(level, number)| {
@@ -78,6 +80,7 @@ fn equals_run_in_the_order_of_their_arrival_and_the_urgent_first() {
                 builder.spawn(move || log.lock().unwrap().push(number)).unwrap()
             })
             .collect();
+        Microprocess::current().set_priority(Priority::NORMAL);
         for handle in handles {
             handle.join().unwrap();
         }

@@ -1,22 +1,22 @@
 //! What sharing promises, for all small cases.
 
 use super::{
-    COUNTED_MAX, DEAF_NS, FAILURES_MAX, LONG_RUN_NS, Pace, TRAVEL_NS, TRAVELS, TRIAL_NS, Trials,
-    WATCH_NS, share, travels_too_much,
+    COUNTED_MAX, DEAF_AFTER_LONG_NS, DEAF_NS, FAILURES_MAX, LONG_RUN_NS, Pace, Spread, TRAVEL_NS,
+    TRAVELS, TRIAL_NS, Trials, WATCH_NS, share, travels_too_much,
 };
-use crate::scheduler::Slice;
+use crate::scheduler::Runs;
 
-fn cases() -> impl Iterator<Item = (usize, usize, Slice)> {
-    let slice = [Slice::Over, Slice::Left];
+fn cases() -> impl Iterator<Item = (usize, usize, Runs)> {
+    let runs = [Runs::Long, Runs::Short];
     (0..2 * COUNTED_MAX)
         .flat_map(|runnable| (0..8).map(move |idle| (runnable, idle)))
-        .flat_map(move |(runnable, idle)| slice.map(|slice| (runnable, idle, slice)))
+        .flat_map(move |(runnable, idle)| runs.map(|runs| (runnable, idle, runs)))
 }
 
 #[test]
 fn nobody_gives_what_is_not_there_nor_to_nobody() {
-    for (runnable, idle, slice) in cases() {
-        let given = share(runnable, idle, slice);
+    for (runnable, idle, runs) in cases() {
+        let given = share(runnable, idle, runs);
         assert!(given <= runnable, "{runnable} {idle}");
         assert!(idle > 0 || given == 0);
     }
@@ -25,21 +25,21 @@ fn nobody_gives_what_is_not_there_nor_to_nobody() {
 #[test]
 fn a_pair_that_takes_turns_stays_together() {
     for idle in 0..8 {
-        assert_eq!(share(1, idle, Slice::Left), 0);
+        assert_eq!(share(1, idle, Runs::Short), 0);
     }
 }
 
 #[test]
 fn whoever_waits_behind_a_long_one_moves_if_anybody_is_idle() {
     for (runnable, idle, _) in cases().filter(|&(runnable, idle, _)| runnable > 0 && idle > 0) {
-        assert!(share(runnable, idle, Slice::Over) >= runnable.min(idle));
+        assert!(share(runnable, idle, Runs::Long) >= runnable.min(idle));
     }
 }
 
 #[test]
 fn the_giver_keeps_an_even_share() {
     for (runnable, idle, _) in cases().filter(|&(runnable, ..)| runnable <= COUNTED_MAX) {
-        let kept = runnable + 1 - share(runnable, idle, Slice::Left);
+        let kept = runnable + 1 - share(runnable, idle, Runs::Short);
         assert!(kept >= (runnable + 1) / (idle + 1));
     }
 }
@@ -50,7 +50,9 @@ const START_NS: u64 = 1_000_000_000;
 fn spreads(step_ns: u64, switches: u64, end_ns: u64, trials: &mut Trials) -> Vec<u64> {
     let mut pace = Pace::default();
     (0..=end_ns / step_ns)
-        .filter(|turn| pace.look(START_NS + turn * step_ns, turn * switches, false, trials).0)
+        .filter(|turn| {
+            pace.look(START_NS + turn * step_ns, turn * switches, false, trials).0.is_some()
+        })
         .map(|turn| turn * step_ns)
         .collect()
 }
@@ -91,16 +93,34 @@ fn a_trial_that_lasts_makes_the_next_one_come_soon() {
 #[test]
 fn who_asks_is_watched_anew_and_not_too_often() {
     let (mut pace, mut trials) = (Pace::default(), Trials::new());
-    assert_eq!(pace.look(START_NS, 0, false, &mut trials), (false, Some(START_NS + WATCH_NS)));
+    assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
     // Busy switching until somebody comes who computes.
     let asked_ns = START_NS + WATCH_NS - 1;
-    assert_eq!(pace.hear(asked_ns, true), (true, false));
+    let deaf_ns = asked_ns + DEAF_NS;
+    assert_eq!(pace.hear(asked_ns, true), (true, Some(deaf_ns)));
     let end_ns = asked_ns + WATCH_NS;
-    assert_eq!(pace.look(asked_ns, 50_000, true, &mut trials), (false, Some(end_ns)));
-    assert_eq!(pace.hear(asked_ns + DEAF_NS - 1, true), (false, false));
-    assert_eq!(pace.look(end_ns, 50_001, false, &mut trials), (true, None));
-    assert_eq!(pace.hear(asked_ns + DEAF_NS, true), (false, true), "it may ask again");
-    assert_eq!(pace.hear(asked_ns + DEAF_NS, true), (true, false));
+    assert_eq!(pace.look(asked_ns, 50_000, true, &mut trials), (None, Some(end_ns)));
+    assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)), "not so soon");
+    assert_eq!(pace.look(end_ns, 90_000, false, &mut trials), (None, None), "they switch");
+    assert_eq!(pace.hear(deaf_ns - 1, true), (false, Some(deaf_ns)));
+    assert_eq!(pace.hear(deaf_ns, true), (true, Some(deaf_ns + DEAF_NS)), "it has waited for that");
+    assert_eq!(pace.hear(deaf_ns + DEAF_NS, false), (false, None));
+}
+
+#[test]
+fn who_asked_with_reason_is_heard_again_sooner() {
+    let (mut pace, mut trials) = (Pace::default(), Trials::new());
+    assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
+    assert_eq!(pace.hear(START_NS, true), (true, Some(START_NS + DEAF_NS)));
+    pace.look(START_NS, 0, true, &mut trials);
+    let end_ns = START_NS + WATCH_NS;
+    assert_eq!(pace.look(end_ns, 1, false, &mut trials), (Some(Spread::Now), None));
+    let deaf_ns = end_ns + DEAF_AFTER_LONG_NS;
+    assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)));
+    assert!(pace.hear(deaf_ns, true).0);
+    // Nobody has come: what runs is not interrupted for it.
+    let later_ns = deaf_ns + DEAF_NS;
+    assert_eq!(pace.look(later_ns, 1, false, &mut trials), (Some(Spread::Soon), None));
 }
 
 #[test]

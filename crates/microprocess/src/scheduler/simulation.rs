@@ -14,7 +14,7 @@
 
 use core::fmt;
 
-use super::{Arrival, Bound, Demand, Entry, Event, EventKind, Scheduler, Slice};
+use super::{Arrival, Bound, Demand, Entry, Event, EventKind, Runs, Scheduler, Slice};
 use crate::record::Record;
 use crate::schedule::mask;
 use crate::{slot, vp};
@@ -234,9 +234,9 @@ impl Simulation {
         if to == from {
             return Ok(());
         }
-        let slice = if self.random.below(2) == 0 { Slice::Over } else { Slice::Left };
+        let runs = if self.random.below(2) == 0 { Runs::Long } else { Runs::Short };
         let scheduler = &mut self.schedulers[from];
-        let surplus = scheduler.surplus(Demand { runnable, idle: 1, slice });
+        let surplus = scheduler.surplus(Demand { runnable, idle: 1, runs });
         for _ in 0..surplus.min(runnable) {
             let Some(entry) = self.schedulers[from].give(self.now_ns) else { return Ok(()) };
             if entry.is_pinned() {

@@ -287,7 +287,7 @@ fn idle_processors_steal_the_oldest_half() {
     let mut scheduler = Throughput::new();
     let entries: Vec<Entry> = (0..10).map(|id| entry(id, 31, 0)).collect();
     entries.iter().for_each(|&entry| scheduler.enqueue(entry, Arrival::Spawned, 0));
-    let demand = super::Demand { runnable: 10, idle: 1, slice: Slice::Left };
+    let demand = super::Demand { runnable: 10, idle: 1, runs: super::Runs::Short };
     assert_eq!(scheduler.surplus(demand), 5);
     let given: Vec<Entry> = (0..5).filter_map(|_| scheduler.give(0)).collect();
     assert_eq!(given, entries[..5]);

@@ -200,7 +200,7 @@ pub(super) fn start(vp: &'static Vp, record: &'static Record, placement: Placeme
         }
     }
     vp.queue.push(record, Arrival::Spawned);
-    vp.offer();
+    vp.contend(record);
 }
 
 pub(super) fn level_for(priority: Option<Priority>, spawner: Option<&'static Record>) -> u8 {

@@ -110,6 +110,7 @@ impl Vp {
             }
             record.state.set(State::Runnable);
             self.queue.push(record, Arrival::Woken);
+            self.contend(record);
         }
     }
 

@@ -5,14 +5,22 @@ use kyocho_sys::prim::clock::monotonic_ns;
 
 use super::{Vp, attention};
 use crate::balance::{self, COUNTED_MAX, TRAVELS};
-use crate::scheduler::Slice;
+use crate::record::Record;
+use crate::scheduler::Runs;
 
 impl Vp {
-    /// Somebody became runnable: if several are, and others are idle, the monitor is to see whether they are worth waking.
+    /// `record` became runnable here. What runs gives way to it once the holder unmasks, if that is less urgent; and while others are
+    /// idle, the monitor is to see whether they are worth waking for who waits.
     #[inline]
-    pub(crate) fn offer(&self) {
-        if self.offers.load(Ordering::Relaxed) && self.queue.count_up_to(2) == 2 {
+    pub(crate) fn contend(&self, record: &'static Record) {
+        let Some(running) = self.current.get() else { return };
+        if record.level() > running.level() || self.queue.has_user() {
+            self.attention.fetch_or(attention::RECONSIDER, Ordering::Relaxed);
+        }
+        if self.offers.load(Ordering::Relaxed) {
             self.offer_to_idle();
+        } else {
+            self.set_offered(true);
         }
     }
 
@@ -20,16 +28,22 @@ impl Vp {
     fn offer_to_idle(&self) {
         if self.shared().idle.load(Ordering::Relaxed) != 0 {
             self.offers.store(false, Ordering::Relaxed);
+            self.set_offered(true);
             self.shared().monitor.poke();
         }
     }
 
-    /// Whether it has told the monitor so, and may not again.
+    /// Whether somebody has come since it was heard last.
     pub(crate) fn has_offered(&self) -> bool {
-        !self.offers.load(Ordering::Relaxed)
+        self.offered.load(Ordering::Relaxed)
     }
 
-    /// Whether it may tell the monitor so from now on.
+    /// Notes whether somebody waits for whom the monitor is to look.
+    pub(crate) fn set_offered(&self, waits: bool) {
+        self.offered.store(waits, Ordering::Relaxed);
+    }
+
+    /// Whether it may call the monitor from now on, or waits until that comes.
     pub(crate) fn let_offer(&self, may: bool) {
         let others = self.shared().vps().len() > 1;
         self.offers.store(others && may, Ordering::Relaxed);
@@ -73,26 +87,28 @@ impl Vp {
 
     /// Moves some of what is runnable here to virtual processors that are idle.
     #[cold]
-    pub(crate) fn share(&self, slice: Slice) {
+    pub(crate) fn share(&self, runs: Runs) {
         let vps = self.shared().vps();
         let idle = vps.iter().filter(|vp| vp.is_free()).count();
-        let count = self.surplus(idle, slice);
+        let count = self.surplus(idle, runs);
         let heirs = vps.iter().filter(|vp| vp.is_free()).take(idle).cycle();
         for (_, vp) in (0..count).zip(heirs) {
-            let Some(record) = self.queue.give() else { return };
+            let Some(record) = self.queue.give() else { break };
             self.counters.shared.bump();
             record.send_to(vp);
         }
+        // Who stays behind a long run, for want of idle ones just now, is looked after again.
+        self.set_offered(runs == Runs::Long && !self.queue.is_empty());
     }
 
     /// How many to give to `idle` virtual processors.
     ///
     /// Where nobody runs, one stays, whatever the scheduler says: two virtual processors that ask each other for work would hand it to and fro and
     /// never run it.
-    fn surplus(&self, idle: usize, slice: Slice) -> usize {
+    fn surplus(&self, idle: usize, runs: Runs) -> usize {
         let kept = usize::from(self.current.get().is_none());
         let runnable = self.queue.count_up_to(COUNTED_MAX);
-        self.queue.surplus(idle, slice).min(runnable.saturating_sub(kept))
+        self.queue.surplus(idle, runs).min(runnable.saturating_sub(kept))
     }
 }
 
@@ -103,7 +119,7 @@ mod tests {
     use super::super::Vp;
     use crate::record::Record;
     use crate::schedule::mask;
-    use crate::scheduler::{Arrival, Slice};
+    use crate::scheduler::{Arrival, Runs};
     use crate::slot;
 
     #[test]
@@ -119,7 +135,7 @@ mod tests {
         vp.queue.push(waiting, Arrival::Woken);
         let surplus = [Some(running), None].map(|current| {
             vp.current.set(current);
-            vp.surplus(1, Slice::Over)
+            vp.surplus(1, Runs::Long)
         });
         section.leave();
         assert_eq!(surplus, [1, 0]);

@@ -41,6 +41,7 @@ impl Vp {
             } else {
                 self.queue.push(record, Arrival::Woken);
             }
+            self.contend(record);
         }
         let next = self.timers.least().unwrap_or(NEVER_NS);
         self.next_deadline_ns.store(next, Ordering::Release);
