@@ -146,6 +146,13 @@ pub(crate) struct Held {
     what: Countable,
 }
 
+impl Held {
+    /// Whether this account holds it.
+    pub(crate) fn is_of(&self, account: &Arc<Account>) -> bool {
+        Arc::ptr_eq(&self.account, account)
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.account.counter(self.what).fetch_sub(1, Ordering::AcqRel);

@@ -22,6 +22,7 @@ pub(crate) use both::twice;
 pub use feed::{FEED_BYTES_MAX, Feed};
 pub(crate) use input::{Characters, Input};
 pub(crate) use output::{Flush, Output};
+pub(crate) use standard::flush_of;
 pub use standard::{Role, current, end_line, flush_all};
 pub(crate) use standard::{parameter, port as of_process};
 pub(crate) use tls::Tls;
@@ -250,10 +251,10 @@ impl Port {
         }
     }
 
-    /// Writes the buffer out, without a Lisp thread: at the end of the process.
-    fn flush_at_exit(&self) -> io::Result<()> {
+    /// Writes the buffer out, without a Lisp thread, if its end `is_meant`: when an evaluation or the process ends.
+    fn flush_at_exit(&self, is_meant: impl FnOnce(&Output) -> bool) -> io::Result<()> {
         // Where someone is writing to a host that does not take it, waiting would hang the exit.
-        let output = self.output_end().and_then(Turn::try_lock);
+        let output = self.output_end().and_then(Turn::try_lock).filter(|output| is_meant(output));
         output.map_or(Ok(()), |mut output| output.flush(|| false))
     }
 

@@ -180,7 +180,7 @@ impl Input {
         let question = asking.then(|| standard::current(m, Role::Output));
         let result = waiting(m, || {
             // Where that fails, the next write says so.
-            let _ = question.map(|question| question.flush_at_exit());
+            let _ = question.map(|question| question.flush_at_exit(|_| true));
             source.read(buffer, || m.context.has_request())
         });
         let count = *result.as_ref().unwrap_or(&0);
@@ -375,7 +375,7 @@ impl Source {
             Self::Standard(file) => {
                 // A prompt without a newline should be seen before the answer is awaited. Where that
                 // fails, the next write says so.
-                let _ = standard::port(Role::Output).flush_at_exit();
+                let _ = standard::port(Role::Output).flush_at_exit(|_| true);
                 file
             }
         };

@@ -1,7 +1,7 @@
 //! The writing end: a buffer before a file, or a growing text in memory.
 
 use super::{BUFFER_BYTES, Tls, waiting};
-use crate::account::Held;
+use crate::account::{Account, Held};
 use crate::heap::Mutator;
 use core::fmt;
 use kyocho_sys::descriptor;
@@ -91,6 +91,11 @@ impl Output {
     pub(crate) fn counted(mut self, held: Option<Held>) -> Self {
         self.held = held;
         self
+    }
+
+    /// Whether it counts among an account's, or among nobody's.
+    pub(super) fn is_of(&self, account: &Arc<Account>) -> bool {
+        self.held.as_ref().is_none_or(|held| held.is_of(account))
     }
 
     /// One that was closed before it was opened: the process has no such descriptor.

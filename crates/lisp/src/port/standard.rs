@@ -2,6 +2,7 @@
 
 use super::output::Flush;
 use super::{Content, Input, Output, Port};
+use crate::account::Account;
 use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::value::Value;
@@ -111,12 +112,24 @@ pub fn end_line() -> io::Result<()> {
 /// # Errors
 /// The first refusal of the host; the other ports are flushed nevertheless.
 pub fn flush_all() -> io::Result<()> {
+    flush_those(|_| true)
+}
+
+/// The same for those of one account, and the process's own.
+///
+/// # Errors
+/// As [`flush_all`].
+pub(crate) fn flush_of(account: &Arc<Account>) -> io::Result<()> {
+    flush_those(|output| output.is_of(account))
+}
+
+fn flush_those(is_meant: impl Fn(&Output) -> bool) -> io::Result<()> {
     // The standard ports register themselves when first used; unused ones hold nothing.
     let outputs: Vec<Weak<super::Body>> =
         OUTPUTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut result = Ok(());
     for body in outputs.iter().filter_map(Weak::upgrade) {
-        let flushed = Port(body).flush_at_exit();
+        let flushed = Port(body).flush_at_exit(&is_meant);
         result = result.and(flushed);
     }
     result

@@ -84,7 +84,7 @@ impl Session {
         let ended = boot::evaluate(&self.jobs, &self.session, text);
         // Output that the host refuses was reported to the program by its ports. Ports of other users are none of this one's business.
         if self.session.id == 0 {
-            let _ = crate::port::flush_all();
+            let _ = crate::port::flush_of(&self.session.account);
         }
         self.outcome(ended)
     }

@@ -289,6 +289,8 @@ fn output_that_nobody_takes_holds_up_no_collection() {
             for _ in 0..3 {
                 assert_eq!(eval(&mut b, "(gc) 'collected"), "collected", "after {text}");
             }
+            // The process's own session passes on what its own ports hold.
+            assert_eq!(eval(&mut system.session(), "'on"), "on", "after {text}");
         }
         drop(a);
         while ada.usage() != Usage::default() {
