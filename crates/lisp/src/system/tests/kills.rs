@@ -186,8 +186,14 @@ fn kill(system: &System, place: &Surroundings, state: &State, way: (&str, &str))
     assert_eq!(begun, "", "{told}");
     let victim = find(system, "victim").unwrap_or_else(|| panic!("{told}: {}", page.text()));
     // Who has no memory left cannot ask; but who takes it is inside.
-    while at != Shortage && eval(&mut session, "inside") == "#f" || !at.holds(&victim) {
-        assert!(find(system, "victim").is_some(), "{told}: {}", page.text());
+    let is_alive = || assert!(find(system, "victim").is_some(), "{told}: {}", page.text());
+    while at != Shortage && eval(&mut session, "inside") == "#f" {
+        is_alive();
+        nap();
+    }
+    // Not each time just after an evaluation, when who works may always stand.
+    while !at.holds(&victim) {
+        is_alive();
         nap();
     }
     if way.1.is_empty() {
@@ -282,7 +288,7 @@ fn all_states() {
         }
         // Spare kernel threads are given back in time.
         let mut after = Left::now(&system);
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..10 * LOOKS_MAX {
             if after.is_no_more_than(&before) {
                 break;
             }
