@@ -12,6 +12,9 @@
 //! is marked first makes no difference; were a value shared, who is marked first would pay for it. What Rust objects hold outside the heap
 //! (ports, channels, stacks) is charged when it grows, and counted again while they are marked.
 //!
+//! **Symbols** stay while the process does, and are charged to who made them: a thread that makes more, where its account's take a quarter of its
+//! memory, has it raised that memory is out.
+//!
 //! Between two collections an account pays for all it takes, garbage included: only a collection can tell. One that runs into
 //! its bound asks for a collection before anything is raised (`may_collect` says how often).
 
@@ -125,6 +128,8 @@ pub struct Account {
     bounds: Mutex<Bounds>,
     live_bytes: AtomicUsize,
     taken_bytes: AtomicUsize,
+    /// Of symbols that it made, which stay.
+    symbol_bytes: AtomicUsize,
     held: [AtomicUsize; 4],
     /// Before this time on the monotonic clock it has no collection.
     collects_from_ns: AtomicU64,
@@ -134,6 +139,9 @@ pub struct Account {
 
 /// Memory kept for small requests of an account that has used the rest up, so that its handlers run.
 const RESERVE_BYTES_MAX: usize = 8 << 20;
+
+/// Symbols may take this part of an account's memory.
+const SYMBOLS_PART: usize = 4;
 
 /// How many times the length of a collection must lie between two that one account is the cause of: so it stops the others
 /// for a tenth of the time at most.
@@ -168,6 +176,7 @@ impl Account {
             bounds: Mutex::new(bounds),
             live_bytes: AtomicUsize::new(0),
             taken_bytes: AtomicUsize::new(0),
+            symbol_bytes: AtomicUsize::new(0),
             held: Default::default(),
             collects_from_ns: AtomicU64::new(0),
             virtual_ns: AtomicU64::new(0),
@@ -234,14 +243,12 @@ impl Account {
 
     /// Bytes that it may still take before the next collection.
     pub(crate) fn room_bytes(&self) -> usize {
-        let max = self.bounds().memory_bytes_max;
-        max.saturating_sub(self.live_bytes.load(Ordering::Relaxed))
-            .saturating_sub(self.taken_bytes.load(Ordering::Relaxed))
+        self.attainable_bytes().saturating_sub(self.taken_bytes.load(Ordering::Relaxed))
     }
 
     /// Bytes that it may have taken beside what was alive at the last collection.
     pub(crate) fn attainable_bytes(&self) -> usize {
-        self.bounds().memory_bytes_max.saturating_sub(self.live_bytes())
+        self.bounds().memory_bytes_max.saturating_sub(self.kept_bytes())
     }
 
     /// What is kept of its memory for its handlers of a shortage.
@@ -286,6 +293,17 @@ impl Account {
         self.refund(taken_bytes);
     }
 
+    /// It has made symbols of `bytes`, which stay. Whether they are more than a quarter of its memory, or of the `heap_bytes_max` of all.
+    pub(crate) fn take_symbols(&self, bytes: usize, heap_bytes_max: usize) -> bool {
+        let all = self.symbol_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        all > self.bounds().memory_bytes_max.min(heap_bytes_max) / SYMBOLS_PART
+    }
+
+    /// Bytes that no collection gives back: what the last one found to be its own, and symbols.
+    fn kept_bytes(&self) -> usize {
+        self.live_bytes().saturating_add(self.symbol_bytes.load(Ordering::Relaxed))
+    }
+
     /// Whether its memory has a bound of its own.
     pub(crate) fn is_bounded(&self) -> bool {
         self.bounds().memory_bytes_max < usize::MAX
@@ -298,7 +316,7 @@ impl Account {
 
     /// Whether the last collection left it so little that only small requests are worth while.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.live_bytes().saturating_add(self.reserve_bytes()) > self.bounds().memory_bytes_max
+        self.kept_bytes().saturating_add(self.reserve_bytes()) > self.bounds().memory_bytes_max
     }
 
     /// One of its threads has run for `ran_ns`.

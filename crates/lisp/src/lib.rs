@@ -13,6 +13,7 @@ mod image;
 mod machine;
 pub mod number;
 pub mod package;
+pub(crate) mod places;
 pub mod port;
 mod prelude;
 pub mod primitives;

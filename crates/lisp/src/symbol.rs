@@ -1,12 +1,15 @@
 //! Interned symbols. A symbol lives as long as the process: its address is its identity.
 //!
 //! Cost: interning takes one lock of a sharded table; comparing is comparing addresses.
+//!
+//! As nothing takes a symbol back, who makes one pays for it for good: each kernel thread counts what it made.
 
+use core::cell::Cell;
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 use std::collections::HashMap;
 use std::hash::RandomState;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// What a symbol points to. Aligned so that the low three bits of its address are free for a tag.
 #[derive(Debug)]
@@ -31,26 +34,58 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
     shards: core::array::from_fn(|_| Mutex::new(HashMap::new())),
 });
 
+/// Where a name is kept.
+fn shard_of(name: &str) -> MutexGuard<'static, HashMap<&'static str, Symbol>> {
+    let table = &*TABLE;
+    let shard = &table.shards[table.hasher.hash_one(name) as usize % SHARDS];
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    static MADE_BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// What a symbol takes beside its name: its data, and its place in the table.
+const OWN_BYTES: usize = 64;
+
+/// Whether this kernel thread has made symbols since it asked last.
+pub(crate) fn has_made() -> bool {
+    MADE_BYTES.get() > 0
+}
+
+/// Bytes of the symbols that this kernel thread has made since it asked last.
+pub(crate) fn take_made_bytes() -> usize {
+    MADE_BYTES.take()
+}
+
+fn make(name: &str) -> &'static SymbolData {
+    MADE_BYTES.set(MADE_BYTES.get() + name.len() + OWN_BYTES);
+    Box::leak(Box::new(SymbolData { name: name.into() }))
+}
+
 impl Symbol {
     /// The symbol called `name`, made on first use.
     #[must_use]
     pub fn intern(name: &str) -> Self {
-        let table = &*TABLE;
-        let shard = &table.shards[table.hasher.hash_one(name) as usize % SHARDS];
-        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = shard_of(name);
         if let Some(&symbol) = shard.get(name) {
             return symbol;
         }
-        let data: &'static SymbolData = Box::leak(Box::new(SymbolData { name: name.into() }));
-        let symbol = Self(data);
-        shard.insert(&data.name, symbol);
-        symbol
+        let data = make(name);
+        shard.insert(&data.name, Self(data));
+        Self(data)
+    }
+
+    /// The symbol called `name`, if there is one.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        shard_of(name).get(name).copied()
     }
 
     /// A symbol that no reader can produce and no other call returns: `name` is for messages only.
     #[must_use]
     pub fn uninterned(name: &str) -> Self {
-        Self(Box::leak(Box::new(SymbolData { name: name.into() })))
+        Self(make(name))
     }
 
     /// Its name.

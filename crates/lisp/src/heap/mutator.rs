@@ -8,8 +8,10 @@ use crate::heap::foreign::ForeignObject;
 use crate::heap::object::{FLAG_NEGATIVE, FLAG_WIDE, GRANULE_BYTES, Header, Kind, object_bytes};
 use crate::heap::word::{self, WORD_BYTES};
 use crate::heap::{Heap, OutOfMemory, cache_size};
+use crate::symbol;
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use core::ops::Range;
 use num_bigint::{BigInt, Sign};
 use std::sync::Arc;
 
@@ -172,6 +174,17 @@ impl Mutator {
     pub(crate) fn charge(&self, bytes: usize) -> Result<(), OutOfMemory> {
         let spends = self.spends_reserve;
         self.cells.words().account().map_or(Ok(()), |account| account.charge(bytes, spends))
+    }
+
+    /// Charges the thread's account for the symbols that it has made.
+    ///
+    /// # Errors
+    /// It may not make more.
+    pub(crate) fn admit_symbols(&self) -> Result<(), OutOfMemory> {
+        let made_bytes = symbol::take_made_bytes();
+        let Some(account) = self.cells.words().account() else { return Ok(()) };
+        let is_full = account.take_symbols(made_bytes, self.heap.limits().bytes_max);
+        if is_full { Err(OutOfMemory) } else { Ok(()) }
     }
 
     /// An object whose payload is `fields`.

@@ -12,16 +12,17 @@ use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("symbol?", 1, |_, a| Ok(Value::boolean(a[0].is_symbol()))),
     Primitive::exactly("symbol->string", 1, symbol_to_string),
-    Primitive::exactly("string->symbol", 1, |_, a| intern("string->symbol", a)),
-    Primitive::exactly("intern", 1, |_, a| intern("intern", a)),
-    Primitive::exactly("string->uninterned-symbol", 1, |_, a| {
-        let name = Call::new("string->uninterned-symbol", a).string(0)?;
+    Primitive::exactly("string->symbol", 1, |m, a| intern(m, "string->symbol", a)),
+    Primitive::exactly("intern", 1, |m, a| intern(m, "intern", a)),
+    Primitive::exactly("string->uninterned-symbol", 1, |m, a| {
+        let name = Call::new("string->uninterned-symbol", a).text(0)?.to_rust_in_parts(m)?;
+        m.admit_symbols()?;
         Ok(Value::symbol(Symbol::uninterned(&name)))
     }),
     Primitive::at_least("symbol=?", 1, |_, a| all_same("symbol=?", a, Value::is_symbol, "symbol")),
     Primitive::at_least("symbol-append", 0, symbol_append),
-    Primitive::between("generate-symbol", 0, 1, |_, a| generate("generate-symbol", a)),
-    Primitive::between("gensym", 0, 1, |_, a| generate("gensym", a)),
+    Primitive::between("generate-symbol", 0, 1, |m, a| generate(m, "generate-symbol", a)),
+    Primitive::between("gensym", 0, 1, |m, a| generate(m, "gensym", a)),
     Primitive::exactly("symbol<?", 2, |_, a| {
         let call = Call::new("symbol<?", a);
         Ok(Value::boolean(call.symbol(0)?.name() < call.symbol(1)?.name()))
@@ -43,22 +44,31 @@ fn symbol_to_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(name)
 }
 
-fn intern(who: &'static str, arguments: &[Value]) -> Result {
-    let name = Call::new(who, arguments).string(0)?;
-    Ok(Value::symbol(Symbol::intern(&name)))
+fn intern(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
+    let name = Call::new(who, arguments).text(0)?.to_rust_in_parts(m)?;
+    admitted(m, &name)
 }
 
-fn symbol_append(_: &mut Mutator, arguments: &[Value]) -> Result {
+/// The symbol of this name, if its maker may make one.
+fn admitted(m: &Mutator, name: &str) -> Result {
+    if let Some(symbol) = Symbol::find(name) {
+        return Ok(Value::symbol(symbol));
+    }
+    m.admit_symbols()?;
+    Ok(Value::symbol(Symbol::intern(name)))
+}
+
+fn symbol_append(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("symbol-append", arguments);
     let mut name = String::new();
     for i in 0..arguments.len() {
         name.push_str(call.symbol(i)?.name());
     }
-    Ok(Value::symbol(Symbol::intern(&name)))
+    admitted(m, &name)
 }
 
 /// A symbol that equals no other, with a name that says so.
-fn generate(who: &'static str, arguments: &[Value]) -> Result {
+fn generate(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let call = Call::new(who, arguments);
     let prefix = match call.optional(0) {
@@ -68,6 +78,7 @@ fn generate(who: &'static str, arguments: &[Value]) -> Result {
             None => call.string(0)?,
         },
     };
+    m.admit_symbols()?;
     let serial = COUNT.fetch_add(1, Ordering::Relaxed);
     Ok(Value::symbol(Symbol::uninterned(&format!("{prefix}{serial}"))))
 }

@@ -12,6 +12,7 @@ use crate::port::Role;
 use crate::raise::Raise;
 use crate::report::Report;
 use crate::shared;
+use crate::symbol;
 use crate::system::kernel::{Ended, Kernel, lock};
 use crate::thread::lisp_thread::{
     ASKED, GRANTED, LispThread, NOT_ASKED, REQUEST_ABANDON, REQUEST_BACKTRACE, REQUEST_DEADLOCK,
@@ -130,6 +131,8 @@ impl Runner {
         if !self.kernel.threads.enter(thread) {
             return Step::Park;
         }
+        // What this kernel thread made for others.
+        symbol::take_made_bytes();
         let step = self.advance(thread);
         let waits = matches!(step, Step::Park | Step::ParkUntil(_));
         self.kernel.threads.leave(thread, waits);
@@ -179,6 +182,10 @@ impl Runner {
             }
             // What a panic leaves of a machine is not run again, but its thread comes to an end that others hear of.
             let exit = catch_unwind(AssertUnwindSafe(|| machine.run())).unwrap_or(Exit::Broken);
+            // What was read and expanded is not asked before.
+            if symbol::has_made() && machine.mutator.admit_symbols().is_err() {
+                thread.request(REQUEST_OUT_OF_MEMORY);
+            }
             self.note_shortage(thread, machine, exit);
             if let Some(step) = self.serve(thread, machine, exit) {
                 return step;

@@ -117,6 +117,56 @@ fn what_runs_for_ever_is_stopped() {
 }
 
 #[test]
+fn collections_go_by_in_the_middle_of_long_primitives() {
+    two(|system, ada, bob| {
+        let ((mut a, _), (b, _)) = (open(&system, &ada), open(&system, &bob));
+        assert_eq!(eval(&mut a, "(define v (make-vector 2000000 1)) 'ready"), "ready");
+        let (fills, collects) = (a.handle(), b.handle());
+        let filling = in_background(a, "(let loop () (vector-fill! v 2) (loop))");
+        let collecting = in_background(b, "(let loop () (gc) (loop))");
+        let thread = loop {
+            let started = system.kernel.threads.started();
+            match started.into_iter().find(|it| Arc::ptr_eq(&it.session.account, &ada)) {
+                Some(thread) => break thread,
+                None => nap(),
+            }
+        };
+        // It makes no call into the kernel.
+        while thread.state.load(Ordering::SeqCst) != SAFE {
+            let ran_ns = thread.ran_ns.load(Ordering::Relaxed);
+            assert!(ran_ns < 20_000_000_000, "collections wait for it");
+            core::hint::spin_loop();
+        }
+        interrupted(&fills, filling);
+        interrupted(&collects, collecting);
+    });
+}
+
+#[test]
+fn symbols_are_paid_for_by_who_makes_them() {
+    two(|system, ada, bob| {
+        let ((mut a, _), (mut b, _)) = (open(&system, &ada), open(&system, &bob));
+        let ends = |text: &str| {
+            format!(
+                "(guard (e ((error-object? e) (error-object-message e))) (do ((i 0 (+ i 1))) ((= i 200) 'done) {text}))"
+            )
+        };
+        assert_eq!(eval(&mut a, "(define long (make-string 1000000 #\\s)) 'ready"), "ready");
+        for text in [
+            "(string->symbol (string-append long (number->string i)))",
+            "(string->uninterned-symbol long)",
+            "(symbol-append 'some (string->symbol (number->string i)) (generate-symbol))",
+            "(gensym 'a-name-that-is-long-enough-to-be-used-up-soon-however-few-there-may-be-of-them)",
+            "(read (open-input-string (string-append long \"r\" (number->string i))))",
+        ] {
+            assert_eq!(eval(&mut a, &ends(text)), "\"out of memory\"", "{text}");
+        }
+        assert_eq!(eval(&mut a, "(string->symbol \"car\")"), "car");
+        assert_eq!(eval(&mut b, "(string->symbol \"a name of bob's\")"), "|a name of bob's|");
+    });
+}
+
+#[test]
 fn a_regular_expression_does_not_run_away() {
     can_be_stopped(
         "(import (srfi 115)) 'ready",
