@@ -36,8 +36,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Exact integers have so many bits at most, 78,000 digits: the slowest operation on them takes some tenths of a second, in which
-/// nobody can be stopped and no garbage collected.
+/// Exact integers have so many bits at most, 78,000 digits: the slowest operation on them takes some tens of milliseconds, and what is done
+/// in one go, in which nobody can be stopped and no garbage collected, less than ten.
 const INTEGER_BITS_MAX: u64 = 1 << 18;
 
 /// `kyocho serve`.

@@ -6,10 +6,13 @@ mod tests;
 
 pub use hash::{equal_hash, eqv_hash, text_hash};
 
+use crate::heap::Mutator;
 use crate::heap::object::Kind;
+use crate::places::Places;
+use crate::raise::Result;
 use crate::text::{Text, bytes};
+use crate::thread::pause::PART;
 use crate::value::Value;
-use std::collections::HashMap;
 
 /// Comparisons that `equal` makes before it reckons with a cycle. Most data is smaller, and needs no
 /// table.
@@ -77,40 +80,89 @@ fn same_bytes(a: Value, b: Value) -> bool {
 /// `equal?`: the same shape with `eqv?` leaves, strings and bytevectors by content.
 #[must_use]
 pub fn equal(a: Value, b: Value) -> bool {
-    if let Some(answer) = shallow(a, b) {
-        return answer;
-    }
-    let mut comparison = Comparison { open: vec![(a, b)], steps: 0, classes: Classes::default() };
-    while let Some((a, b)) = comparison.open.pop() {
-        if !comparison.agree(a, b) {
-            return false;
+    shallow(a, b).unwrap_or_else(|| {
+        let mut comparison = Comparison::of(a, b);
+        loop {
+            if let Some(answer) = comparison.go_on(usize::MAX) {
+                return answer;
+            }
         }
+    })
+}
+
+/// The same of two arguments, in parts.
+///
+/// # Errors
+/// As [`Mutator::pause`] tells.
+pub(crate) fn equal_in_parts(m: &mut Mutator, a: Value, b: Value) -> Result<bool> {
+    if let Some(answer) = shallow(a, b) {
+        return Ok(answer);
     }
-    true
+    let mut comparison = Comparison::of(a, b);
+    loop {
+        if let Some(answer) = comparison.go_on(PART) {
+            return Ok(answer);
+        }
+        m.pause_with(&mut comparison.open)?;
+    }
 }
 
 /// An `equal?` under way.
 struct Comparison {
-    /// Pairs or vectors still to compare.
-    open: Vec<(Value, Value)>,
+    /// What is still to compare, three by three: two pairs, or vectors of one length, and from which element on.
+    open: Vec<Value>,
     steps: usize,
     classes: Classes,
 }
 
 impl Comparison {
-    /// Compares down the spine of two lists, or the elements of two vectors; nested ones are put
-    /// off. `false` when a difference is found.
-    fn agree(&mut self, mut a: Value, mut b: Value) -> bool {
-        loop {
-            self.steps += 1;
-            // Two places taken for equal once need no second look: so cycles end (union-find, as
-            // in Adams and Dybvig, "Efficient nondestructive equality checking").
-            if self.steps > PLAIN_STEPS && !self.classes.join(a.to_word(), b.to_word()) {
+    fn of(a: Value, b: Value) -> Self {
+        let mut comparison = Self { open: Vec::new(), steps: 0, classes: Classes::default() };
+        comparison.put_on(a, b, 0);
+        comparison
+    }
+
+    fn put_on(&mut self, a: Value, b: Value, from: usize) {
+        self.open.extend([a, b, Value::fixnum(from as i64)]);
+    }
+
+    /// Compares some `elements`, or a few more; the answer, when it is known.
+    fn go_on(&mut self, elements: usize) -> Option<bool> {
+        let mut left = elements;
+        while let [.., a, b, from] = self.open[..] {
+            if left == 0 {
+                return None;
+            }
+            self.open.truncate(self.open.len() - 3);
+            let agree = if a.is_pair() {
+                self.agree(a, b, &mut left)
+            } else {
+                self.agree_from(a, b, from.as_fixnum().unwrap_or(0) as usize, &mut left)
+            };
+            if !agree {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    /// Whether two places are to be looked at. Two that were taken for equal once need no second look: so cycles end (union-find, as in
+    /// Adams and Dybvig, "Efficient nondestructive equality checking").
+    fn are_new(&mut self, a: Value, b: Value) -> bool {
+        self.steps += 1;
+        self.steps <= PLAIN_STEPS || self.classes.join(a.to_word(), b.to_word())
+    }
+
+    /// Compares down the spine of two lists; what is nested is put off, and what is beyond `left`. `false` when a difference is found.
+    fn agree(&mut self, mut a: Value, mut b: Value, left: &mut usize) -> bool {
+        while let (Some((a_car, a_cdr)), Some((b_car, b_cdr))) = (a.uncons(), b.uncons()) {
+            if *left == 0 {
+                break;
+            }
+            *left -= 1;
+            if !self.are_new(a, b) {
                 return true;
             }
-            let (Some((a_car, a_cdr)), Some((b_car, b_cdr))) = (a.uncons(), b.uncons()) else {
-                return (0..a.size_words()).all(|i| self.put_off(a.field_at(i), b.field_at(i)));
-            };
             if !self.put_off(a_car, b_car) {
                 return false;
             }
@@ -119,13 +171,29 @@ impl Comparison {
                 None => (a, b) = (a_cdr, b_cdr),
             }
         }
+        self.put_on(a, b, 0);
+        true
+    }
+
+    /// Compares the elements of two vectors from one on, as far.
+    fn agree_from(&mut self, a: Value, b: Value, from: usize, left: &mut usize) -> bool {
+        if from == 0 && !self.are_new(a, b) {
+            return true;
+        }
+        let end = a.size_words().min(from.saturating_add(*left));
+        *left -= end - from;
+        if end < a.size_words() {
+            self.put_on(a, b, end);
+        }
+        *left = left.saturating_sub(1);
+        (from..end).all(|i| self.put_off(a.field_at(i), b.field_at(i)))
     }
 
     /// Compares what is quick to compare, puts the rest on `open`; `false` when they differ.
     fn put_off(&mut self, a: Value, b: Value) -> bool {
         let answer = shallow(a, b);
         if answer.is_none() {
-            self.open.push((a, b));
+            self.put_on(a, b, 0);
         }
         answer != Some(false)
     }
@@ -134,7 +202,7 @@ impl Comparison {
 /// Sets of places taken for equal.
 #[derive(Default)]
 struct Classes {
-    parents: HashMap<u64, u64>,
+    parents: Places<u64>,
 }
 
 impl Classes {
@@ -150,8 +218,8 @@ impl Classes {
 
     /// The representative of a class; halves the path on the way.
     fn find(&mut self, mut place: u64) -> u64 {
-        while let Some(&parent) = self.parents.get(&place) {
-            let Some(&grandparent) = self.parents.get(&parent) else { return parent };
+        while let Some(&parent) = self.parents.get(place) {
+            let Some(&grandparent) = self.parents.get(parent) else { return parent };
             self.parents.insert(place, grandparent);
             place = grandparent;
         }

@@ -16,7 +16,9 @@ mod complex;
 mod convert;
 mod division;
 mod format;
+pub(crate) mod giants;
 mod power;
+pub(crate) mod rational;
 #[cfg(test)]
 mod tests;
 mod trigonometry;
@@ -26,6 +28,7 @@ pub use compare::{compare, equal, greater, less, same};
 pub use complex::{angle, is_complex, magnitude, parts, polar, rectangular};
 pub use convert::{Rounding, exact, inexact, rounded};
 pub use division::{Division, gcd, lcm, modulo, quotient, remainder};
+pub(crate) use format::text_in_parts;
 pub use format::{COMPLEX_RADIX_MAX, format_real, text_of, to_text};
 pub use power::{exact_integer_sqrt, exp, expt, log, log_base, sqrt};
 pub use trigonometry::{acos, asin, atan, atan2, cos, sin, tan};
@@ -40,8 +43,8 @@ use num_bigint::{BigInt, BigUint, Sign};
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
-/// The largest exact integer, in bits: 16 MiB. Multiplying two of half this size takes about a
-/// second; anything longer would hold a virtual processor past every safepoint.
+/// The largest exact integer, in bits: 16 MiB. Multiplying two of half this size takes seconds, in
+/// parts; what is done in one go, a copy or a sum, milliseconds.
 pub const INTEGER_BITS_MAX: u64 = 1 << 27;
 
 /// What holds in this process.

@@ -11,7 +11,10 @@ mod tests;
 
 pub use atom::{write_character, write_string, write_symbol};
 
+use crate::heap::Mutator;
 use crate::heap::object::Kind;
+use crate::raise;
+use crate::thread::pause::PART;
 use crate::value::Value;
 use core::fmt::Write;
 use labels::Labels;
@@ -37,6 +40,7 @@ pub enum Style {
 pub struct TooLong;
 
 /// What is still to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Value(Value),
     /// What follows an element of a list.
@@ -45,6 +49,36 @@ enum Task {
     Elements(Value, usize),
     /// Fields of a record from an index on.
     Fields(Value, usize),
+}
+
+/// Tasks, the next one last, as values: what a pause holds.
+#[derive(Debug, Default)]
+struct Tasks(Vec<Value>);
+
+impl Tasks {
+    const KINDS: i64 = 4;
+
+    fn push(&mut self, task: Task) {
+        let (value, kind, i) = match task {
+            Task::Value(value) => (value, 0, 0),
+            Task::Tail(value) => (value, 1, 0),
+            Task::Elements(value, i) => (value, 2, i),
+            Task::Fields(value, i) => (value, 3, i),
+        };
+        self.0.extend([value, Value::fixnum(i as i64 * Self::KINDS + kind)]);
+    }
+
+    fn pop(&mut self) -> Option<Task> {
+        let code = self.0.pop()?.as_fixnum()?;
+        let value = self.0.pop()?;
+        let i = (code / Self::KINDS) as usize;
+        Some(match code % Self::KINDS {
+            0 => Task::Value(value),
+            1 => Task::Tail(value),
+            2 => Task::Elements(value, i),
+            _ => Task::Fields(value, i),
+        })
+    }
 }
 
 /// The text of `value`.
@@ -67,6 +101,21 @@ pub fn to_short_text(value: Value, style: Style, bytes_max: usize) -> Result<Str
     Ok(out)
 }
 
+/// The same of an argument, in parts. The text is none where it is too long.
+///
+/// # Errors
+/// As [`Mutator::pause`] tells.
+pub(crate) fn to_text_in_parts(
+    m: &mut Mutator,
+    value: Value,
+    style: Style,
+    bytes_max: usize,
+) -> raise::Result<Option<String>> {
+    let mut out = String::new();
+    let printed = Printer::run(&mut out, value, style, bytes_max.min(TEXT_BYTES_MAX), Some(m))?;
+    Ok(printed.is_ok().then_some(out))
+}
+
 /// The longest text of a value in a message, and of a value that a prompt shows.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -87,16 +136,8 @@ pub fn print(out: &mut String, value: Value, style: Style) -> Result<(), TooLong
 
 /// Appends the text of `value` while `out` has at most `limit` bytes.
 fn print_within(out: &mut String, value: Value, style: Style, limit: usize) -> Result<(), TooLong> {
-    let labels = if is_compound(value) { Labels::of(value, style) } else { Labels::default() };
-    let mut printer = Printer { labels, style, open: Vec::new() };
-    printer.open.push(Task::Value(value));
-    while let Some(task) = printer.open.pop() {
-        printer.step(out, task);
-        if out.len() > limit {
-            return Err(TooLong);
-        }
-    }
-    Ok(())
+    // Nobody pauses, so nothing is raised.
+    Printer::run(out, value, style, limit, None).unwrap_or(Err(TooLong))
 }
 
 /// Whether printing `value` looks inside it.
@@ -107,10 +148,39 @@ fn is_compound(value: Value) -> bool {
 struct Printer {
     labels: Labels,
     style: Style,
-    open: Vec<Task>,
+    open: Tasks,
 }
 
 impl Printer {
+    fn run(
+        out: &mut String,
+        value: Value,
+        style: Style,
+        limit: usize,
+        mut m: Option<&mut Mutator>,
+    ) -> raise::Result<Result<(), TooLong>> {
+        let labels = match is_compound(value) {
+            true => Labels::of(value, style, &mut m)?,
+            false => Labels::default(),
+        };
+        let mut printer = Self { labels, style, open: Tasks::default() };
+        printer.open.push(Task::Value(value));
+        let mut steps = 0_usize;
+        while let Some(task) = printer.open.pop() {
+            printer.step(out, task);
+            if out.len() > limit {
+                return Ok(Err(TooLong));
+            }
+            steps += 1;
+            if let Some(m) = &mut m
+                && steps.is_multiple_of(PART)
+            {
+                m.pause_with(&mut printer.open.0)?;
+            }
+        }
+        Ok(Ok(()))
+    }
+
     fn step(&mut self, out: &mut String, task: Task) {
         match task {
             Task::Value(value) if is_compound(value) => self.compound(out, value),

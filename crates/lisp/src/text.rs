@@ -23,6 +23,7 @@ use crate::heap::Mutator;
 use crate::heap::object::{FLAG_IMMUTABLE, FLAG_WIDE, Kind};
 use crate::heap::word;
 use crate::raise::Result;
+use crate::thread::pause::{PART, parts};
 use crate::value::Value;
 use core::ops::Range;
 
@@ -30,6 +31,7 @@ use core::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
     length: usize,
+    buffer: Value,
     address: usize,
     wide: bool,
 }
@@ -46,6 +48,7 @@ impl Text {
         let buffer = value.field(1)?;
         Some(Self {
             length,
+            buffer,
             address: bytes::payload(buffer),
             wide: buffer.flags() & FLAG_WIDE != 0,
         })
@@ -63,6 +66,11 @@ impl Text {
     #[must_use]
     pub fn is_wide(self) -> bool {
         self.wide
+    }
+
+    /// What a [pause](crate::thread::pause) must hold to go on with it.
+    pub(crate) fn held(self) -> Value {
+        self.buffer
     }
 
     /// The address of the first character.
@@ -131,17 +139,65 @@ impl Text {
         out
     }
 
+    /// The whole as a Rust string, in parts.
+    ///
+    /// # Errors
+    /// As [`Mutator::pause`] tells.
+    pub(crate) fn to_rust_in_parts(self, m: &mut Mutator) -> Result<String> {
+        self.to_rust_mapped(m, 0..self.length, |text| text)
+    }
+
+    /// A range as a Rust string, each part of it mapped.
+    ///
+    /// # Errors
+    /// As [`Mutator::pause`] tells.
+    pub(crate) fn to_rust_mapped(
+        self,
+        m: &mut Mutator,
+        range: Range<usize>,
+        map: impl Fn(String) -> String,
+    ) -> Result<String> {
+        let mut out = String::with_capacity(range.len());
+        for part in parts(range) {
+            let mut text = String::with_capacity(part.len());
+            self.push_to(&mut text, part);
+            out.push_str(&map(text));
+            m.pause(&[self.buffer])?;
+        }
+        Ok(out)
+    }
+
+    /// Whether a character is in it.
+    ///
+    /// # Errors
+    /// As [`Mutator::pause`] tells.
+    pub(crate) fn contains(self, m: &mut Mutator, c: char) -> Result<bool> {
+        if !self.wide && c > '\u{ff}' {
+            return Ok(false);
+        }
+        for part in parts(0..self.length) {
+            if self.chars_in(part).any(|other| other == c) {
+                return Ok(true);
+            }
+            m.pause(&[self.buffer])?;
+        }
+        Ok(false)
+    }
+
     /// Whether two strings have the same characters.
     #[must_use]
     pub fn same(self, other: Self) -> bool {
-        if self.length != other.length {
-            return false;
-        }
+        self.length == other.length && self.same_in(other, 0..self.length)
+    }
+
+    /// Whether they have the same in a range that both have.
+    pub(crate) fn same_in(self, other: Self, range: Range<usize>) -> bool {
         if self.wide == other.wide {
             let width = if self.wide { 4 } else { 1 };
-            return bytes::same(self.address, other.address, self.length * width);
+            let [a, b] = [self, other].map(|text| text.address + range.start * width);
+            return bytes::same(a, b, range.len() * width);
         }
-        self.chars().eq(other.chars())
+        self.chars_in(range.clone()).eq(other.chars_in(range))
     }
 }
 
@@ -228,7 +284,7 @@ fn widen(m: &mut Mutator, string: Value, text: Text) -> Result<Text> {
     let wide = draft.finish();
     let buffer = wide.string_buffer().unwrap_or(Value::NIL);
     string.set_string_buffer(buffer);
-    Ok(Text { length: text.length, address: bytes::payload(buffer), wide: true })
+    Ok(Text { length: text.length, buffer, address: bytes::payload(buffer), wide: true })
 }
 
 /// A new string with a range of another.
@@ -237,8 +293,40 @@ fn widen(m: &mut Mutator, string: Value, text: Text) -> Result<Text> {
 /// No memory.
 pub fn copy(m: &mut Mutator, text: Text, range: Range<usize>) -> Result {
     let mut draft = Draft::new(m, range.len(), text.wide)?;
-    draft.extend_text(text, range);
+    draft.extend_in_parts(m, text, range)?;
     Ok(draft.finish())
+}
+
+/// A new string with the characters of a Rust one, in parts.
+///
+/// # Errors
+/// No memory; or as [`Mutator::pause`] tells.
+pub(crate) fn new_in_parts(m: &mut Mutator, text: &str) -> Result {
+    if text.len() <= PART {
+        return Ok(m.string(text)?);
+    }
+    let (mut length, mut wide) = (0, false);
+    for part in chunks(text) {
+        length += part.chars().count();
+        wide |= part.chars().any(|c| c > '\u{ff}');
+        m.pause(&[])?;
+    }
+    let mut draft = Draft::new(m, length, wide)?;
+    for part in chunks(text) {
+        part.chars().for_each(|c| draft.push(c));
+        m.pause(&[draft.held()])?;
+    }
+    Ok(draft.finish())
+}
+
+/// The parts of a text, each some [`PART`] bytes.
+fn chunks(mut text: &str) -> impl Iterator<Item = &str> {
+    core::iter::from_fn(move || {
+        let boundary = (PART..text.len()).find(|&at| text.is_char_boundary(at));
+        let (part, rest) = text.split_at(boundary.unwrap_or(text.len()));
+        text = rest;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 /// A new string of these characters.

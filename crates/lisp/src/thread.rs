@@ -14,6 +14,7 @@ pub(crate) mod condvar;
 pub(crate) mod control;
 pub(crate) mod lisp_thread;
 pub(crate) mod mutex;
+pub(crate) mod pause;
 pub(crate) mod runner;
 pub(crate) mod safepoint;
 pub(crate) mod select;
@@ -28,6 +29,9 @@ use crate::system::lisp_session::LispSession;
 use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::value::Value;
+#[cfg(test)]
+use crate::{heap::Mutator, raise::Result};
+use kyocho_microprocess::Microprocess;
 use std::sync::Arc;
 
 /// Control procedures of threads, mutexes, condition variables and channels.
@@ -47,6 +51,13 @@ pub struct ThreadContext {
     pub parameters: Value,
     /// What a primitive has made already and needs after it was outside: collections go on meanwhile.
     pub(crate) held: Value,
+    /// What a primitive needs after a [pause](pause); empty otherwise.
+    pub(crate) paused: Vec<Value>,
+    /// What is needed after work with pauses, by who called it; the innermost last.
+    pub(crate) kept: Vec<Value>,
+    /// What is called at each pause.
+    #[cfg(test)]
+    pub(crate) at_pause: Option<fn(&mut Mutator) -> Result<()>>,
     /// The system, where there is one: primitives run without in tests.
     pub(crate) kernel: Option<Arc<Kernel>>,
 }
@@ -59,6 +70,10 @@ impl Default for ThreadContext {
             handlers: Value::NIL,
             parameters: Value::NIL,
             held: Value::FALSE,
+            paused: Vec::new(),
+            kept: Vec::new(),
+            #[cfg(test)]
+            at_pause: None,
             kernel: None,
         }
     }
@@ -86,6 +101,17 @@ impl ThreadContext {
 
     fn lisp_thread(&self) -> Option<&Arc<LispThread>> {
         self.thread.as_foreign::<ThreadObject>().map(|object| &object.0)
+    }
+
+    /// Whether somebody wants the thread to stand: a collection, the scheduler, whoever ends or interrupts it.
+    #[inline]
+    fn is_wanted(&self) -> bool {
+        #[cfg(test)]
+        if self.at_pause.is_some() {
+            return true;
+        }
+        let microprocess = self.lisp_thread().and_then(|thread| thread.microprocess.get());
+        microprocess.is_some_and(Microprocess::is_wanted)
     }
 
     /// Whose thread it is.
@@ -118,5 +144,6 @@ impl ThreadContext {
         for value in [self.thread, self.winders, self.handlers, self.parameters, self.held] {
             marker.mark(value);
         }
+        self.paused.iter().chain(&self.kept).for_each(|&value| marker.mark(value));
     }
 }

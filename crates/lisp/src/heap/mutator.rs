@@ -230,6 +230,31 @@ impl Mutator {
         Ok(Value::object_at(at))
     }
 
+    /// Memory for an object of `words`, a buffer of raw words, not yet written: a collection does not look inside. The caller writes all of it,
+    /// and may [complete](Self::complete) it as something else.
+    ///
+    /// # Errors
+    /// When the heap's limit is reached.
+    pub(crate) fn begin(&mut self, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
+        if words > SIZE_WORDS_MAX {
+            return Err(OutOfMemory);
+        }
+        Ok(Value::object_at(self.headed(Kind::Buffer, flags, words)?))
+    }
+
+    /// Writes some words of one that is not complete.
+    pub(crate) fn begin_words(object: Value, range: Range<usize>, fill: Value) {
+        for i in range {
+            word::initialise(object.address() + WORD_BYTES * (i + 1), fill.to_word());
+        }
+    }
+
+    /// All words have been written.
+    pub(crate) fn complete(object: Value, kind: Kind) {
+        let header = Header::new(kind, 0, object.size_words());
+        word::publish(object.address(), header.to_word());
+    }
+
     /// A vector of these elements.
     ///
     /// # Errors
@@ -293,18 +318,6 @@ impl Mutator {
         let buffer = self.buffer(length, if wide { FLAG_WIDE } else { 0 })?;
         for (i, c) in text.chars().enumerate() {
             buffer.set_buffer_char(i, c);
-        }
-        self.string_over(length, buffer)
-    }
-
-    /// A string of `length` times `fill`.
-    ///
-    /// # Errors
-    /// When the heap's limit is reached.
-    pub fn make_string(&mut self, length: usize, fill: char) -> Result<Value, OutOfMemory> {
-        let buffer = self.buffer(length, if fill > '\u{ff}' { FLAG_WIDE } else { 0 })?;
-        for i in 0..length {
-            buffer.set_buffer_char(i, fill);
         }
         self.string_over(length, buffer)
     }

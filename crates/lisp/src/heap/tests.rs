@@ -6,7 +6,7 @@ mod model;
 mod parallel;
 
 use super::marks::BLOCK_BYTES;
-use super::object::GRANULE_BYTES;
+use super::object::{FLAG_WIDE, GRANULE_BYTES};
 use super::word::WORD_BYTES;
 use super::{ForeignObject, Heap, Kind, Limits, Marker, Mutator, OutOfMemory, Torture};
 use crate::thread::ThreadContext;
@@ -251,7 +251,7 @@ fn absurd_sizes_are_out_of_memory() {
     let mut m = mutator(small());
     for size in [usize::MAX, usize::MAX / 8, 1 << 45, 1 << 40] {
         assert_eq!(m.vector(size, Value::NIL), Err(OutOfMemory));
-        assert_eq!(m.make_string(size, '\u{3bb}'), Err(OutOfMemory));
+        assert_eq!(m.buffer(size, FLAG_WIDE), Err(OutOfMemory));
         assert_eq!(m.object(Kind::Bytevector, 0, size), Err(OutOfMemory));
     }
 }

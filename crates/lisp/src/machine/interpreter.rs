@@ -95,6 +95,8 @@ impl Machine {
             ($to:expr, $arguments:expr) => {{
                 match self.slow_primitive(pc, frame, $to, $arguments) {
                     Ok(next) => go!(next),
+                    // The instruction is executed again when the thread goes on.
+                    Err(Exit::Poll) => leave!(Exit::Poll),
                     Err(exit) => {
                         pc = pc.at(2);
                         leave!(exit)
@@ -605,6 +607,7 @@ impl Machine {
         to: u16,
         arguments: &[Value],
     ) -> core::result::Result<Next, Exit> {
+        self.frame = frame;
         match (primitive(pc.word(1)).function)(&mut self.mutator, arguments) {
             Ok(value) => {
                 frame.set(to, value);
@@ -613,6 +616,7 @@ impl Machine {
                 }
                 Ok(Next { pc: pc.at(2), frame })
             }
+            Err(raise) if raise.is_interruption() => Err(Exit::Poll),
             Err(raise) => Ok(self.raise_at(pc, frame, raise)),
         }
     }

@@ -3,8 +3,9 @@
 //! Fixnums first: two tagged integers are below 2^60 in magnitude, so a 64-bit sum cannot overflow.
 //! Then flonums with flonums or fixnums. Everything else leaves the tagged words.
 
+use super::giants::{Pause, product};
 use super::{INTEGER_BITS_MAX, Number, check_bits, complex, integer, is_complex, is_number};
-use super::{parts, ratio, rectangular, short, store_short};
+use super::{parts, ratio, rational, rectangular, short, store_short};
 use crate::heap::{Kind, Mutator};
 use crate::raise::{Raise, Result};
 use crate::value::Value;
@@ -36,9 +37,9 @@ pub fn add(m: &mut Mutator, a: Value, b: Value) -> Result {
         return store_short(m, x + y);
     }
     if complex::either(a, b) {
-        return complex::add(m, a, b);
+        return m.keeping(&[a, b], |m| complex::add(m, a, b));
     }
-    combine(m, "+", (a, b), BigInt::add, BigRational::add, f64::add)
+    combine(m, "+", (a, b), |x, y, _| Ok(x + y), rational::sum, f64::add)
 }
 
 /// `a - b`.
@@ -57,9 +58,9 @@ pub fn sub(m: &mut Mutator, a: Value, b: Value) -> Result {
         return store_short(m, x - y);
     }
     if complex::either(a, b) {
-        return complex::sub(m, a, b);
+        return m.keeping(&[a, b], |m| complex::sub(m, a, b));
     }
-    combine(m, "-", (a, b), BigInt::sub, BigRational::sub, f64::sub)
+    combine(m, "-", (a, b), |x, y, _| Ok(x - y), |x, y, p| rational::sum(x, -y, p), f64::sub)
 }
 
 /// `a * b`.
@@ -83,10 +84,10 @@ pub fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
         return store_short(m, product);
     }
     if complex::either(a, b) {
-        return complex::mul(m, a, b);
+        return m.keeping(&[a, b], |m| complex::mul(m, a, b));
     }
     check_bits(bits(a) + bits(b))?;
-    combine(m, "*", (a, b), BigInt::mul, BigRational::mul, f64::mul)
+    combine(m, "*", (a, b), |x, y, p| product(&x, &y, p), rational::product, f64::mul)
 }
 
 /// `a / b`: exact operands give an exact result.
@@ -108,11 +109,12 @@ pub fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
         return Ok(m.flonum(x / y)?);
     }
     if complex::either(a, b) {
-        return complex::div(m, a, b);
+        return m.keeping(&[a, b], |m| complex::div(m, a, b));
     }
+    let pause: Pause<'_> = &mut || m.pause(&[]);
     let result = match alike("/", a, b)? {
-        Alike::Big(x, y) => ratio(x, y),
-        Alike::Ratio(x, y) => Number::Ratio(x / y),
+        Alike::Big(x, y) => Number::Ratio(rational::reduced(x, y, pause)?),
+        Alike::Ratio(x, y) => Number::Ratio(rational::quotient(x, y, pause)?),
         Alike::Real(x, y) => Number::Real(x / y),
     };
     result.store(m)
@@ -183,13 +185,14 @@ fn combine(
     m: &mut Mutator,
     who: &'static str,
     (a, b): (Value, Value),
-    big: fn(BigInt, BigInt) -> BigInt,
-    ratio: fn(BigRational, BigRational) -> BigRational,
+    big: fn(BigInt, BigInt, Pause<'_>) -> Result<BigInt>,
+    ratio: fn(BigRational, BigRational, Pause<'_>) -> Result<BigRational>,
     real: fn(f64, f64) -> f64,
 ) -> Result {
+    let pause: Pause<'_> = &mut || m.pause(&[]);
     let result = match alike(who, a, b)? {
-        Alike::Big(x, y) => Number::Big(big(x, y)),
-        Alike::Ratio(x, y) => Number::Ratio(ratio(x, y)),
+        Alike::Big(x, y) => Number::Big(big(x, y, pause)?),
+        Alike::Ratio(x, y) => Number::Ratio(ratio(x, y, pause)?),
         Alike::Real(x, y) => Number::Real(real(x, y)),
     };
     result.store(m)

@@ -98,15 +98,16 @@ pub(super) fn sub(m: &mut Mutator, a: Value, b: Value) -> Result {
 fn by_parts(
     m: &mut Mutator,
     (who, a, b): (&'static str, Value, Value),
-    operation: fn(&mut Mutator, Value, Value) -> Result,
+    operation: Operation,
 ) -> Result {
     let ((real_a, imaginary_a), (real_b, imaginary_b)) = both(who, a, b)?;
     let real = operation(m, real_a, real_b)?;
-    let imaginary = operation(m, imaginary_a, imaginary_b)?;
+    let imaginary = m.keeping(&[real], |m| operation(m, imaginary_a, imaginary_b))?;
     rectangular(m, real, imaginary)
 }
 
 type Parts = (Value, Value);
+type Operation = fn(&mut Mutator, Value, Value) -> Result;
 
 /// The parts of two numbers.
 fn both(who: &'static str, a: Value, b: Value) -> Result<(Parts, Parts)> {
@@ -118,18 +119,28 @@ fn both(who: &'static str, a: Value, b: Value) -> Result<(Parts, Parts)> {
     Ok((parts(a), parts(b)))
 }
 
+/// The results for two pairs of operands, which the caller keeps.
+fn both_by(m: &mut Mutator, operation: Operation, first: Parts, second: Parts) -> Result<Parts> {
+    let x = operation(m, first.0, first.1)?;
+    let y = m.keeping(&[x], |m| operation(m, second.0, second.1))?;
+    Ok((x, y))
+}
+
 /// `a * b`, one of them not real.
 pub(super) fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
     let ((real_a, imaginary_a), (real_b, imaginary_b)) = both("*", a, b)?;
     let (real, imaginary) = match (is_complex(a), is_complex(b)) {
         (true, true) => {
-            let (x, y) = (mul_reals(m, real_a, real_b)?, mul_reals(m, imaginary_a, imaginary_b)?);
+            let (x, y) = both_by(m, mul_reals, (real_a, real_b), (imaginary_a, imaginary_b))?;
             let real = sub_reals(m, x, y)?;
-            let (x, y) = (mul_reals(m, real_a, imaginary_b)?, mul_reals(m, imaginary_a, real_b)?);
-            (real, add_reals(m, x, y)?)
+            let imaginary = m.keeping(&[real], |m| {
+                let (x, y) = both_by(m, mul_reals, (real_a, imaginary_b), (imaginary_a, real_b))?;
+                add_reals(m, x, y)
+            })?;
+            (real, imaginary)
         }
-        (true, false) => (mul_reals(m, real_a, b)?, mul_reals(m, imaginary_a, b)?),
-        _ => (mul_reals(m, a, real_b)?, mul_reals(m, a, imaginary_b)?),
+        (true, false) => both_by(m, mul_reals, (real_a, b), (imaginary_a, b))?,
+        _ => both_by(m, mul_reals, (a, real_b), (a, imaginary_b))?,
     };
     rectangular(m, real, imaginary)
 }
@@ -138,7 +149,7 @@ pub(super) fn mul(m: &mut Mutator, a: Value, b: Value) -> Result {
 pub(super) fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
     let ((real_a, imaginary_a), (real_b, imaginary_b)) = both("/", a, b)?;
     if !is_complex(b) {
-        let (real, imaginary) = (div_reals(m, real_a, b)?, div_reals(m, imaginary_a, b)?);
+        let (real, imaginary) = both_by(m, div_reals, (real_a, b), (imaginary_a, b))?;
         return rectangular(m, real, imaginary);
     }
     if real_a.as_flonum().is_some() || real_b.as_flonum().is_some() {
@@ -149,10 +160,11 @@ pub(super) fn div(m: &mut Mutator, a: Value, b: Value) -> Result {
         let imaginary = negate(m, imaginary_b)?;
         rectangular(m, real_b, imaginary)?
     };
-    let product = mul(m, a, conjugate)?;
-    let norm = norm(m, b)?;
-    let (real, imaginary) = parts(product);
-    let (real, imaginary) = (div_reals(m, real, norm)?, div_reals(m, imaginary, norm)?);
+    let product = m.keeping(&[conjugate], |m| mul(m, a, conjugate))?;
+    let norm = m.keeping(&[product], |m| norm(m, b))?;
+    let (x, y) = parts(product);
+    let by_norm = |m: &mut Mutator| both_by(m, div_reals, (x, norm), (y, norm));
+    let (real, imaginary) = m.keeping(&[x, y, norm], by_norm)?;
     rectangular(m, real, imaginary)
 }
 
@@ -172,7 +184,7 @@ fn quotient(a: Complex64, b: Complex64) -> Complex64 {
 /// The square of the distance from zero of an exact number.
 pub(super) fn norm(m: &mut Mutator, value: Value) -> Result {
     let (real, imaginary) = parts(value);
-    let (x, y) = (mul_reals(m, real, real)?, mul_reals(m, imaginary, imaginary)?);
+    let (x, y) = both_by(m, mul_reals, (real, real), (imaginary, imaginary))?;
     add_reals(m, x, y)
 }
 
@@ -243,7 +255,8 @@ pub fn angle(m: &mut Mutator, value: Value) -> Result {
         // Parts outside a flonum's range: their ratio may be inside.
         let (real, imaginary) = parts(value);
         let scale = larger(m, real, imaginary)?;
-        let (real, imaginary) = (div_reals(m, real, scale)?, div_reals(m, imaginary, scale)?);
+        let by_scale = |m: &mut Mutator| both_by(m, div_reals, (real, scale), (imaginary, scale));
+        let (real, imaginary) = m.keeping(&[scale], by_scale)?;
         let scaled = rectangular(m, real, imaginary)?;
         z = argument("angle", 1, scaled)?;
     }

@@ -1,13 +1,16 @@
 //! Exact and inexact, and rounding to integers.
 
+use super::division::truncated;
+use super::giants::Pause;
 use super::{Number, is_complex, parts, rectangular, store_big};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;
+use core::cmp::Ordering;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_rational::BigRational;
-use num_traits::{One, Signed, ToPrimitive, Zero};
+use num_traits::{Signed, ToPrimitive, Zero};
 
 /// Which integer to take for a number between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +91,10 @@ pub fn rounded(m: &mut Mutator, rounding: Rounding, value: Value) -> Result {
     match Number::argument(rounding.name(), 1, value)? {
         Number::Fixnum(_) | Number::Big(_) => Ok(value),
         Number::Real(x) => Ok(m.flonum(round_real(rounding, x))?),
-        Number::Ratio(r) => store_big(m, &round_ratio(rounding, &r)),
+        Number::Ratio(r) => {
+            let integer = round_ratio(rounding, &r, &mut || m.pause(&[]))?;
+            store_big(m, &integer)
+        }
     }
 }
 
@@ -101,18 +107,20 @@ fn round_real(rounding: Rounding, x: f64) -> f64 {
     }
 }
 
-fn round_ratio(rounding: Rounding, r: &BigRational) -> BigInt {
-    match rounding {
-        Rounding::Floor => r.numer().div_floor(r.denom()),
-        Rounding::Ceiling => r.numer().div_ceil(r.denom()),
-        Rounding::Truncate => r.numer() / r.denom(),
-        Rounding::Round => {
-            let two = BigInt::from(2);
-            let doubled: BigInt = r.numer() * &two + r.denom();
-            let (floor, rest) = doubled.div_mod_floor(&(r.denom() * &two));
-            if rest.is_zero() && floor.is_odd() { floor - BigInt::one() } else { floor }
-        }
-    }
+/// The denominator is positive.
+fn round_ratio(rounding: Rounding, r: &BigRational, pause: Pause<'_>) -> Result<BigInt> {
+    let (truncated, rest) = truncated(r.numer(), r.denom(), pause)?;
+    let is_away = match rounding {
+        Rounding::Floor => rest.is_negative(),
+        Rounding::Ceiling => rest.is_positive(),
+        Rounding::Truncate => false,
+        Rounding::Round => match (rest.magnitude() << 1u32).cmp(r.denom().magnitude()) {
+            Ordering::Less => false,
+            Ordering::Equal => truncated.is_odd(),
+            Ordering::Greater => true,
+        },
+    };
+    Ok(if is_away { truncated + rest.signum() } else { truncated })
 }
 
 /// The exact value of a flonum; none for an infinity or a NaN.

@@ -1,13 +1,14 @@
 //! Integer division in its kinds, greatest common divisor, least common multiple.
 
 use super::arithmetic::{Alike, alike};
+use super::giants::{self, Pause};
 use super::{Number, integer, short, store_big, store_short};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;
-use num_bigint::BigInt;
+use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
-use num_traits::{Signed, Zero};
+use num_traits::Zero;
 
 /// Which quotient, and whether the quotient or the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,11 @@ impl Division {
             Alike::Real(_, 0.0) => Err(Raise::divide_by_zero(who)),
             Alike::Real(x, y) => Ok(m.flonum(self.of_reals(x, y))?),
             Alike::Big(_, y) if y.is_zero() => Err(Raise::divide_by_zero(who)),
-            Alike::Big(x, y) => store_big(m, &self.of(x, y)),
+            Alike::Big(x, y) if giants::is_short(&x, &y) => store_big(m, &self.of(x, y)),
+            Alike::Big(x, y) => {
+                let result = self.of_giants(&x, &y, &mut || m.pause(&[]))?;
+                store_big(m, &result)
+            }
             Alike::Ratio(..) => Err(Raise::wrong_type(who, 1, "integer", a)),
         }
     }
@@ -63,6 +68,18 @@ impl Division {
         }
     }
 
+    fn of_giants(self, x: &BigInt, y: &BigInt, pause: Pause<'_>) -> Result<BigInt> {
+        let (quotient, rest) = truncated(x, y, pause)?;
+        let is_between = !rest.is_zero() && x.sign() != y.sign();
+        Ok(match self {
+            Self::TruncateQuotient => quotient,
+            Self::TruncateRemainder => rest,
+            Self::FloorQuotient => quotient - u32::from(is_between),
+            Self::FloorRemainder if is_between => rest + y,
+            Self::FloorRemainder => rest,
+        })
+    }
+
     fn of_reals(self, x: f64, y: f64) -> f64 {
         match self {
             Self::TruncateQuotient => (x / y).trunc(),
@@ -74,6 +91,13 @@ impl Division {
             }
         }
     }
+}
+
+/// The quotient towards zero, and the rest.
+pub(super) fn truncated(x: &BigInt, y: &BigInt, pause: Pause<'_>) -> Result<(BigInt, BigInt)> {
+    let (quotient, rest) = giants::divide(x.magnitude(), y.magnitude(), pause)?;
+    let quotient = BigInt::from_biguint(x.sign() * y.sign(), quotient);
+    Ok((quotient, BigInt::from_biguint(x.sign(), rest)))
 }
 
 /// `(quotient a b)`, for the machine.
@@ -108,7 +132,7 @@ pub fn modulo(m: &mut Mutator, a: Value, b: Value) -> Result {
 /// # Errors
 /// One is no integer; no memory.
 pub fn gcd(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
-    fold(m, "gcd", position, (a, b), |x, y| x.gcd(y), |x, y| x.gcd(&y))
+    fold(m, "gcd", position, (a, b), giants::gcd, |x, y| x.gcd(&y))
 }
 
 /// The least common multiple of two integers.
@@ -116,7 +140,16 @@ pub fn gcd(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
 /// # Errors
 /// One is no integer; no memory; the result is too long.
 pub fn lcm(m: &mut Mutator, position: usize, a: Value, b: Value) -> Result {
-    fold(m, "lcm", position, (a, b), |x, y| x.lcm(y), |x, y| x.lcm(&y))
+    fold(m, "lcm", position, (a, b), common_multiple, |x, y| x.lcm(&y))
+}
+
+fn common_multiple(x: &BigUint, y: &BigUint, pause: Pause<'_>) -> Result<BigUint> {
+    if x.is_zero() || y.is_zero() {
+        return Ok(BigUint::ZERO);
+    }
+    let divisor = giants::gcd(x, y, pause)?;
+    let (factor, _) = giants::divide(x, &divisor, pause)?;
+    giants::multiply(&factor, y, pause)
 }
 
 fn fold(
@@ -124,7 +157,7 @@ fn fold(
     who: &'static str,
     position: usize,
     (a, b): (Value, Value),
-    big: fn(&BigInt, &BigInt) -> BigInt,
+    big: fn(&BigUint, &BigUint, Pause<'_>) -> Result<BigUint>,
     word: fn(i128, i128) -> i128,
 ) -> Result {
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
@@ -138,6 +171,7 @@ fn fold(
         exact &= number.is_exact();
         operands[i] = number.into_ratio().ok_or_else(complaint)?.to_integer();
     }
-    let result = Number::Big(big(&operands[0], &operands[1]).abs());
+    let [x, y] = operands.map(|operand| operand.into_parts().1);
+    let result = Number::Big(big(&x, &y, &mut || m.pause(&[]))?.into());
     if exact { result.store(m) } else { Number::Real(result.to_real()).store(m) }
 }

@@ -1,8 +1,12 @@
 //! Numbers as text: the shortest that reads back as the same number.
 
+use super::giants::{self, Pause};
 use super::{Number, is_complex, parts};
+use crate::raise::Result;
 use crate::value::Value;
 use core::fmt::Write;
+use num_bigint::BigInt;
+use num_traits::Signed;
 
 /// Decimal exponents from here on down, or from [`EXPONENT_HIGH`] up, are written with an `e`.
 const EXPONENT_LOW: i32 = -7;
@@ -17,13 +21,19 @@ const FRACTION_DIGITS_MAX: usize = 60;
 /// `radix` is outside 2..=36.
 #[must_use]
 pub fn to_text(number: &Number, radix: u32) -> String {
+    // No pause fails, so there always is one.
+    real_in_parts(number, radix, &mut || Ok(())).unwrap_or_default()
+}
+
+fn real_in_parts(number: &Number, radix: u32, pause: Pause<'_>) -> Result<String> {
     assert!((2..=36).contains(&radix), "radix {radix}");
-    match number {
+    Ok(match number {
         Number::Fixnum(n) if radix == 10 => n.to_string(),
         Number::Fixnum(n) => word_to_text(*n, radix),
-        Number::Big(n) => n.to_str_radix(radix),
+        Number::Big(n) => integer_in_parts(n, radix, pause)?,
         Number::Ratio(r) => {
-            format!("{}/{}", r.numer().to_str_radix(radix), r.denom().to_str_radix(radix))
+            let numerator = integer_in_parts(r.numer(), radix, pause)?;
+            format!("{numerator}/{}", integer_in_parts(r.denom(), radix, pause)?)
         }
         Number::Real(x) if radix == 10 => {
             let mut text = String::new();
@@ -31,7 +41,12 @@ pub fn to_text(number: &Number, radix: u32) -> String {
             text
         }
         Number::Real(x) => real_in_radix(*x, radix),
-    }
+    })
+}
+
+fn integer_in_parts(n: &BigInt, radix: u32, pause: Pause<'_>) -> Result<String> {
+    let digits = giants::text(n.magnitude(), radix, pause)?;
+    Ok(if n.is_negative() { format!("-{digits}") } else { digits })
 }
 
 /// Radices in which complex numbers have texts: from 19 on, `i` is a digit.
@@ -43,19 +58,32 @@ pub const COMPLEX_RADIX_MAX: u32 = 18;
 /// `radix` is outside 2..=36.
 #[must_use]
 pub fn text_of(value: Value, radix: u32) -> String {
+    // No pause fails, so there always is one.
+    text_in_parts(value, radix, &mut || Ok(())).unwrap_or_default()
+}
+
+/// The same, part by part.
+///
+/// # Errors
+/// As `pause`.
+///
+/// # Panics
+/// As [`text_of`].
+pub(crate) fn text_in_parts(value: Value, radix: u32, pause: Pause<'_>) -> Result<String> {
     if !is_complex(value) {
-        return Number::of(value).map_or_else(String::new, |number| to_text(&number, radix));
+        let number = Number::of(value);
+        return number.map_or_else(|| Ok(String::new()), |n| real_in_parts(&n, radix, pause));
     }
     let (real, imaginary) = parts(value);
     let mut text = String::new();
     if real != Value::fixnum(0) {
-        text.push_str(&text_of(real, radix));
+        text.push_str(&text_in_parts(real, radix, pause)?);
     }
     match imaginary.as_fixnum() {
         Some(1) => text.push('+'),
         Some(-1) => text.push('-'),
         _ => {
-            let digits = text_of(imaginary, radix);
+            let digits = text_in_parts(imaginary, radix, pause)?;
             if !digits.starts_with(['+', '-']) {
                 text.push('+');
             }
@@ -63,7 +91,7 @@ pub fn text_of(value: Value, radix: u32) -> String {
         }
     }
     text.push('i');
-    text
+    Ok(text)
 }
 
 /// Appends the shortest decimal text that reads back as `x`.

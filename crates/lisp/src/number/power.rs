@@ -1,15 +1,16 @@
 //! Powers, roots, logarithms: exact where the result is.
 
 use super::complex::{self, angle, is_complex, magnitude, parts, polar, rectangular};
+use super::giants::{self, Pause};
 use super::{INTEGER_BITS_MAX, Number, add, check_bits, div, mul, negate, sub};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::value::Value;
 use core::f64::consts::PI;
-use num_bigint::{BigInt, BigUint};
+use num_bigint::{BigInt, BigUint, Sign};
 use num_integer::Integer;
 use num_rational::BigRational;
-use num_traits::{One, Pow, Signed, ToPrimitive, Zero};
+use num_traits::{One, Signed, ToPrimitive, Zero};
 
 /// Powers of inexact complex numbers up to here are products.
 const PRODUCT_EXPONENT_MAX: u64 = 1024;
@@ -27,7 +28,7 @@ pub fn expt(m: &mut Mutator, base: Value, exponent: Value) -> Result {
     let e = Number::argument("expt", 2, exponent)?;
     let result = match (b, e) {
         (Number::Real(b), Number::Fixnum(e)) => Number::Real(real_power(b, e)),
-        (b, Number::Fixnum(e)) => exact_power(b, e)?,
+        (b, Number::Fixnum(e)) => exact_power(b, e, &mut || m.pause(&[]))?,
         (b, Number::Big(e)) if b.is_exact() => exact_huge_power(&b, &e)?,
         (b, e) => {
             if b.is_exact()
@@ -94,11 +95,11 @@ fn integer_power(m: &mut Mutator, base: Value, exponent: i64) -> Result {
     let (mut power, mut square) = (Value::fixnum(1), base);
     while rest > 0 {
         if rest & 1 == 1 {
-            power = mul(m, power, square)?;
+            power = m.keeping(&[square], |m| mul(m, power, square))?;
         }
         rest >>= 1;
         if rest > 0 {
-            square = mul(m, square, square)?;
+            square = m.keeping(&[power], |m| mul(m, square, square))?;
         }
     }
     if exponent < 0 { div(m, Value::fixnum(1), power) } else { Ok(power) }
@@ -141,7 +142,7 @@ fn real_power(base: f64, exponent: i64) -> f64 {
     }
 }
 
-fn exact_power(base: Number, exponent: i64) -> Result<Number> {
+fn exact_power(base: Number, exponent: i64, pause: Pause<'_>) -> Result<Number> {
     let base = base.into_ratio().unwrap_or_default();
     if exponent < 0 && base.is_zero() {
         return Err(Raise::divide_by_zero("expt"));
@@ -149,8 +150,8 @@ fn exact_power(base: Number, exponent: i64) -> Result<Number> {
     let length = base.numer().bits().max(base.denom().bits()).saturating_sub(1);
     check_bits(length.saturating_mul(exponent.unsigned_abs()))?;
     let magnitude = exponent.unsigned_abs();
-    let numerator = power(base.numer(), magnitude);
-    let denominator = power(base.denom(), magnitude);
+    let numerator = power(base.numer(), magnitude, pause)?;
+    let denominator = power(base.denom(), magnitude, pause)?;
     // Powers of coprime integers are coprime: no reduction needed, only the sign moved up.
     Ok(Number::Ratio(if exponent >= 0 {
         BigRational::new_raw(numerator, denominator)
@@ -161,14 +162,13 @@ fn exact_power(base: Number, exponent: i64) -> Result<Number> {
     }))
 }
 
-fn power(base: &BigInt, exponent: u64) -> BigInt {
+fn power(base: &BigInt, exponent: u64, pause: Pause<'_>) -> Result<BigInt> {
     if base.is_one() || base.is_zero() && exponent > 0 {
-        return base.clone();
+        return Ok(base.clone());
     }
-    if *base == -BigInt::one() {
-        return if exponent.is_multiple_of(2) { BigInt::one() } else { base.clone() };
-    }
-    Pow::pow(base, exponent)
+    let magnitude = giants::power(base.magnitude(), exponent, pause)?;
+    let is_negative = base.is_negative() && exponent % 2 == 1;
+    Ok(BigInt::from_biguint(if is_negative { Sign::Minus } else { Sign::Plus }, magnitude))
 }
 
 /// An exponent beyond the machine word: only 0, 1 and -1 have such a power.
@@ -191,7 +191,7 @@ fn exact_root_power(m: &mut Mutator, base: Value, exponent: &BigRational) -> Res
     if !complex::is_exact(root) {
         return Ok(None);
     }
-    expt(m, root, Value::fixnum(p)).map(Some)
+    m.keeping(&[root], |m| expt(m, root, Value::fixnum(p))).map(Some)
 }
 
 /// The square root: exact for an exact square, on the imaginary axis for a negative number.
@@ -212,7 +212,7 @@ pub fn sqrt(m: &mut Mutator, value: Value) -> Result {
         return Ok(m.flonum(x.sqrt())?);
     }
     let ratio = number.into_ratio().unwrap_or_default();
-    match ratio_root(&ratio) {
+    match ratio_root(&ratio, &mut || m.pause(&[]))? {
         Some(root) => Number::Ratio(root).store(m),
         None => Ok(m.flonum(real_root(&ratio))?),
     }
@@ -230,33 +230,37 @@ fn complex_root(m: &mut Mutator, value: Value) -> Result {
     if distance.as_flonum().is_some() {
         // Parts outside a flonum's range: the root's may be inside.
         let scale = complex::larger(m, real, imaginary)?;
-        let scaled = div(m, value, scale)?;
+        let scaled = m.keeping(&[scale], |m| div(m, value, scale))?;
         let z = complex::argument("sqrt", 1, scaled)?;
-        let (root, length) = (complex::store(m, complex::root(z))?, sqrt(m, scale)?);
+        let root = complex::store(m, complex::root(z))?;
+        let length = m.keeping(&[root], |m| sqrt(m, scale))?;
         return mul(m, root, length);
     }
-    let two = Value::fixnum(2);
-    let mut half = |operation: fn(&mut Mutator, Value, Value) -> Result| {
+    let half = |m: &mut Mutator, operation: fn(&mut Mutator, Value, Value) -> Result| {
         let sum = operation(m, distance, real)?;
-        let half = div(m, sum, two)?;
+        let half = div(m, sum, Value::fixnum(2))?;
         sqrt(m, half)
     };
-    let (root_real, mut root_imaginary) = (half(add)?, half(sub)?);
+    let root_real = m.keeping(&[distance], |m| half(m, add))?;
+    let mut root_imaginary = m.keeping(&[root_real, distance], |m| half(m, sub))?;
     if Number::argument("sqrt", 1, imaginary)?.sign() < 0 {
         root_imaginary = negate(m, root_imaginary)?;
     }
     rectangular(m, root_real, root_imaginary)
 }
 
-fn ratio_root(ratio: &BigRational) -> Option<BigRational> {
-    let numerator = integer_root(ratio.numer().magnitude())?;
-    let denominator = integer_root(ratio.denom().magnitude())?;
-    Some(BigRational::new_raw(numerator.into(), denominator.into()))
-}
-
-fn integer_root(n: &BigUint) -> Option<BigUint> {
-    let root = n.sqrt();
-    (&root * &root == *n).then_some(root)
+/// The exact root, where there is one.
+fn ratio_root(ratio: &BigRational, pause: Pause<'_>) -> Result<Option<BigRational>> {
+    let mut roots = [BigInt::ZERO, BigInt::ZERO];
+    for (root, part) in roots.iter_mut().zip([ratio.numer(), ratio.denom()]) {
+        let (part_root, rest) = giants::root(part.magnitude(), pause)?;
+        if !rest.is_zero() {
+            return Ok(None);
+        }
+        *root = part_root.into();
+    }
+    let [numerator, denominator] = roots;
+    Ok(Some(BigRational::new_raw(numerator, denominator)))
 }
 
 /// The root of a ratio that may be outside a flonum's range though its root is inside.
@@ -267,8 +271,13 @@ fn real_root(ratio: &BigRational) -> f64 {
     }
     let length = ratio.numer().bits() as i64 - ratio.denom().bits() as i64;
     let half = length / 2;
-    let scale = BigRational::from_integer(BigInt::one() << (2 * half.unsigned_abs()));
-    let scaled = if half >= 0 { ratio / scale } else { ratio * scale };
+    // Not in lowest terms, which takes long and is not needed.
+    let scale = 2 * half.unsigned_abs();
+    let (numerator, denominator) = (ratio.numer().clone(), ratio.denom().clone());
+    let scaled = match half {
+        0.. => BigRational::new_raw(numerator, denominator << scale),
+        _ => BigRational::new_raw(numerator << scale, denominator),
+    };
     let root = Number::Ratio(scaled).to_real().sqrt();
     root * 2f64.powi((half / 2) as i32) * 2f64.powi((half - half / 2) as i32)
 }
@@ -276,17 +285,16 @@ fn real_root(ratio: &BigRational) -> f64 {
 /// The largest `s` with s² <= n, and n - s².
 ///
 /// # Errors
-/// `value` is no exact non-negative integer.
-pub fn exact_integer_sqrt(value: Value) -> Result<(Number, Number)> {
+/// `value` is no exact non-negative integer; the thread is to end.
+pub fn exact_integer_sqrt(m: &mut Mutator, value: Value) -> Result<(Number, Number)> {
     let complaint =
         || Raise::wrong_type("exact-integer-sqrt", 1, "exact non-negative integer", value);
     let n = Number::of(value).and_then(Number::into_big).ok_or_else(complaint)?;
     if n.is_negative() {
         return Err(complaint());
     }
-    let root = n.sqrt();
-    let rest = n - &root * &root;
-    Ok((Number::Big(root), Number::Big(rest)))
+    let (root, rest) = giants::root(n.magnitude(), &mut || m.pause(&[]))?;
+    Ok((Number::Big(root.into()), Number::Big(rest.into())))
 }
 
 /// e to the power `value`; exactly 1 for an exact zero.
@@ -319,7 +327,7 @@ pub fn log(m: &mut Mutator, value: Value) -> Result {
     let distance = magnitude(m, value)?;
     let real = logarithm(1, distance)?;
     let real = m.flonum(real)?;
-    let imaginary = angle(m, value)?;
+    let imaginary = m.keeping(&[real], |m| angle(m, value))?;
     rectangular(m, real, imaginary)
 }
 
@@ -334,7 +342,8 @@ fn is_on_cut(value: Value) -> bool {
 /// As [`log`]; the logarithm of `base` is an exact zero.
 pub fn log_base(m: &mut Mutator, value: Value, base: Value) -> Result {
     if is_on_cut(value) || is_on_cut(base) {
-        let (x, b) = (log(m, value)?, log(m, base)?);
+        let x = log(m, value)?;
+        let b = m.keeping(&[x], |m| log(m, base))?;
         return div(m, x, b);
     }
     let (x, b) = (logarithm(1, value)?, logarithm(2, base)?);

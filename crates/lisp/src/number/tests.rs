@@ -279,3 +279,91 @@ fn an_integer_too_long_is_refused_before_it_is_made() {
     }
     assert!(m.taken_cells() - before < 10_000, "{} cells", m.taken_cells() - before);
 }
+
+/// Integers that are worked on in parts: two of them have more than 2^20 products of limbs.
+fn giants() -> impl Strategy<Value = BigInt> {
+    (66_000u64..140_000, any::<u64>(), -2i64..3, any::<bool>()).prop_map(
+        |(bits, seed, add, minus)| {
+            // The middle bits of some power are as good as random.
+            let n =
+                (BigInt::from(seed | 1).pow(3) << (bits - 64)) + BigInt::from(3).pow(35_000) + add;
+            if minus { -n } else { n }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn division_of_giants_keeps_the_signs(x in giants(), y in giants(), factor in giants()) {
+        let mut m = mutator();
+        for x in [&x, &(&x * &factor), &(&y * &factor), &y] {
+            let results = [
+                (Division::TruncateQuotient, x / &y),
+                (Division::TruncateRemainder, x % &y),
+                (Division::FloorQuotient, x.div_floor(&y)),
+                (Division::FloorRemainder, x.mod_floor(&y)),
+            ];
+            let (a, b) = (Number::Big(x.clone()).store(&mut m).unwrap(), Number::Big(y.clone()).store(&mut m).unwrap());
+            for (division, expected) in results {
+                let result = division.apply(&mut m, "test", a, b).unwrap();
+                prop_assert!(back(result) == BigRational::from_integer(expected), "{division:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_giants_keep_the_signs(x in giants(), y in giants()) {
+        let mut m = mutator();
+        let (a, b) = (Number::Big(x.clone()).store(&mut m).unwrap(), Number::Big(y.clone()).store(&mut m).unwrap());
+        prop_assert!(back(mul(&mut m, a, b).unwrap()).to_integer() == x * y);
+    }
+
+    #[test]
+    fn long_ratios_agree_with_rationals(parts in proptest::array::uniform6(long()), same in any::<bool>()) {
+        let mut m = mutator();
+        let [a, mut b, c, d, e, f] = parts;
+        if same {
+            b = e.clone();
+        }
+        // Something in common, in both directions.
+        let (x, y) = (BigRational::new(&a * &e, &b * &f), BigRational::new(&c * &f, &d * &e));
+        let (v, w) = (store(&mut m, &x), store(&mut m, &y));
+        for (operation, expected) in [(add as Operation, &x + &y), (sub, &x - &y), (mul, &x * &y), (div, &x / &y)] {
+            let result = back(operation(&mut m, v, w).unwrap());
+            prop_assert!(result.numer() == expected.numer() && result.denom() == expected.denom());
+        }
+        prop_assert_eq!(back(sub(&mut m, v, v).unwrap()), BigRational::zero());
+        prop_assert_eq!(compare("<", 1, v, w).unwrap(), Some(x.cmp(&y)));
+        prop_assert_eq!(compare("<", 1, v, v).unwrap(), Some(Ordering::Equal));
+        for (rounding, expected) in [
+            (Rounding::Floor, x.floor()),
+            (Rounding::Ceiling, x.ceil()),
+            (Rounding::Truncate, x.trunc()),
+        ] {
+            prop_assert_eq!(back(rounded(&mut m, rounding, v).unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn powers_of_ratios_keep_the_signs(n in -40i64..40, d in 1i64..40, exponent in -300i64..300) {
+        let mut m = mutator();
+        let x = BigRational::new(n.into(), d.into());
+        let base = store(&mut m, &x);
+        let power = expt(&mut m, base, Value::fixnum(exponent));
+        if n != 0 || exponent >= 0 {
+            prop_assert_eq!(back(power.unwrap()), x.pow(exponent as i32));
+        }
+    }
+}
+
+type Operation = fn(&mut Mutator, Value, Value) -> crate::raise::Result;
+
+/// Integers, not zero, of which a few make a ratio that is long.
+fn long() -> impl Strategy<Value = BigInt> {
+    (proptest::collection::vec(any::<u32>(), 1..60), any::<bool>()).prop_map(|(digits, minus)| {
+        let n: BigInt = BigInt::from(num_bigint::BigUint::new(digits)) + 1;
+        if minus { -n } else { n }
+    })
+}

@@ -6,6 +6,7 @@ use crate::account::Held;
 use crate::heap::Mutator;
 use crate::syntax::reader;
 use crate::syntax::source;
+use crate::thread::pause::parts;
 use kyocho_sys::descriptor;
 use kyocho_sys::error::Errno;
 use rustix::fs::{SeekFrom, seek};
@@ -331,10 +332,22 @@ impl Input {
     /// Takes up to `count` characters; none at the end.
     pub(crate) fn read_string(&mut self, m: &Mutator, count: usize) -> io::Result<Option<String>> {
         self.attempt(|input| {
-            let chars = (0..count).map_while(|_| input.read_char(m).transpose());
-            let text: String = chars.collect::<io::Result<_>>()?;
+            let mut text = String::new();
+            let mut parts = parts(0..count);
+            while let Some(part) = parts.next()
+                && input.read_part(m, part.len(), &mut text)?
+            {}
             Ok((!text.is_empty() || count == 0).then_some(text))
         })
+    }
+
+    /// Takes up to `count` characters more; whether there were any.
+    fn read_part(&mut self, m: &Mutator, count: usize, text: &mut String) -> io::Result<bool> {
+        let end = text.len();
+        let chars = (0..count).map_while(|_| self.read_char(m).transpose());
+        text.push_str(&chars.collect::<io::Result<String>>()?);
+        m.pause_in_port().map_err(|_| ErrorKind::Interrupted)?;
+        Ok(text.len() > end)
     }
 
     /// Whether reading an item would not wait.

@@ -5,7 +5,8 @@ use super::call::Call;
 use crate::heap::Mutator;
 use crate::heap::object::{FLAG_IMMUTABLE, Kind};
 use crate::raise::{Raise, Result};
-use crate::text::bytes;
+use crate::text::{self, bytes};
+use crate::thread::pause::{PART, parts, parts_of};
 use crate::value::Value;
 use core::ops::Range;
 
@@ -52,12 +53,49 @@ pub(super) fn byte(call: Call<'_>, i: usize) -> Result<u8> {
     byte.ok_or_else(|| call.wrong(i, "byte (exact integer from 0 to 255)"))
 }
 
-/// A new bytevector of zeros; each is written before it is shown.
+/// Bytes between two pauses.
+const PART_BYTES: usize = PART * BYTES_AT;
+
+/// The parts of a range of bytes.
+fn byte_parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    parts_of(range, PART_BYTES)
+}
+
+/// A new bytevector of zeros.
 fn zeros(m: &mut Mutator, length: usize) -> Result {
     let words = 1 + length.div_ceil(BYTES_AT);
-    let bytevector = m.object(Kind::Bytevector, 0, words)?;
-    bytevector.set_field_at(0, Value::fixnum(length as i64));
+    let bytevector = if words > PART {
+        // Zero reads as the word of no byte.
+        let new = m.begin(0, words)?;
+        for part in parts(0..words) {
+            Mutator::begin_words(new, part, Value::fixnum(0));
+            m.pause(&[new])?;
+        }
+        Mutator::begin_words(new, 0..1, Value::fixnum(length as i64));
+        Mutator::complete(new, Kind::Bytevector);
+        new
+    } else {
+        let new = m.object(Kind::Bytevector, 0, words)?;
+        new.set_field_at(0, Value::fixnum(length as i64));
+        new
+    };
     Ok(bytevector)
+}
+
+/// Copies bytes `range` of `from`, an argument, to `to` from `at` on.
+fn copy_parts(
+    m: &mut Mutator,
+    to: Value,
+    at: usize,
+    from: Value,
+    range: Range<usize>,
+) -> Result<()> {
+    for part in byte_parts(range.clone()) {
+        let start = address(to) + at + (part.start - range.start);
+        bytes::copy(address(from) + part.start, start, part.len());
+        m.pause(&[to])?;
+    }
+    Ok(())
 }
 
 fn make_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
@@ -66,7 +104,10 @@ fn make_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let fill = if call.optional(1).is_some() { byte(call, 1)? } else { 0 };
     let bytevector = zeros(m, length)?;
     if fill != 0 {
-        bytes::fill(address(bytevector), length, fill);
+        for part in byte_parts(0..length) {
+            bytes::fill(address(bytevector) + part.start, part.len(), fill);
+            m.pause(&[bytevector])?;
+        }
     }
     Ok(bytevector)
 }
@@ -94,7 +135,7 @@ fn byte_set(_: &mut Mutator, arguments: &[Value]) -> Result {
 /// A new bytevector with a range of another.
 fn slice(m: &mut Mutator, from: Value, range: Range<usize>) -> Result {
     let new = zeros(m, range.len())?;
-    bytes::copy(address(from) + range.start, address(new), range.len());
+    copy_parts(m, new, 0, from, range)?;
     Ok(new)
 }
 
@@ -104,7 +145,7 @@ fn copy(m: &mut Mutator, arguments: &[Value]) -> Result {
     slice(m, arguments[0], range)
 }
 
-fn copy_into(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn copy_into(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("bytevector-copy!", arguments);
     let total = mutable(call, 0)?;
     let at = call.bound(1, 0, total)?;
@@ -113,16 +154,29 @@ fn copy_into(_: &mut Mutator, arguments: &[Value]) -> Result {
         let (needed, room) = (range.len(), total - at);
         return Err(call.outside(1, format!("room for {needed} bytes, there is for {room}")));
     }
-    bytes::copy(address(arguments[2]) + range.start, address(arguments[0]) + at, range.len());
+    let (to, from) = (arguments[0], arguments[2]);
+    if to != from {
+        copy_parts(m, to, at, from, range)?;
+        return Ok(Value::UNSPECIFIED);
+    }
+    // What has been overwritten cannot be copied again.
+    let backward = at > range.start;
+    for part in byte_parts(0..range.len()) {
+        let start = if backward { range.len() - part.end } else { part.start };
+        bytes::copy(address(from) + range.start + start, address(to) + at + start, part.len());
+        m.pause_midway()?;
+    }
     Ok(Value::UNSPECIFIED)
 }
 
-fn fill(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn fill(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("bytevector-fill!", arguments);
     let length = mutable(call, 0)?;
     let byte = byte(call, 1)?;
-    let range = call.range(2, length)?;
-    bytes::fill(address(arguments[0]) + range.start, range.len(), byte);
+    for part in byte_parts(call.range(2, length)?) {
+        bytes::fill(address(arguments[0]) + part.start, part.len(), byte);
+        m.pause(&[])?;
+    }
     Ok(Value::UNSPECIFIED)
 }
 
@@ -133,10 +187,10 @@ fn append(m: &mut Mutator, arguments: &[Value]) -> Result {
         total += length(call, i)?;
     }
     let result = zeros(m, total)?;
-    let mut at = address(result);
+    let mut at = 0;
     for (i, &bytevector) in arguments.iter().enumerate() {
         let length = length(call, i)?;
-        bytes::copy(address(bytevector), at, length);
+        copy_parts(m, result, at, bytevector, 0..length)?;
         at += length;
     }
     Ok(result)
@@ -145,10 +199,13 @@ fn append(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn utf8_to_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("utf8->string", arguments);
     let range = call.range(1, length(call, 0)?)?;
-    let mut encoded = Vec::new();
-    bytes::read(&mut encoded, address(arguments[0]) + range.start, range.len());
+    let mut encoded = Vec::with_capacity(range.len());
+    for part in byte_parts(range.clone()) {
+        bytes::read(&mut encoded, address(arguments[0]) + part.start, part.len());
+        m.pause(&[])?;
+    }
     match str::from_utf8(&encoded) {
-        Ok(text) => Ok(m.string(text)?),
+        Ok(text) => text::new_in_parts(m, text),
         Err(error) => {
             let at = range.start + error.valid_up_to();
             let message = format!("utf8->string: not UTF-8 at index {at}");
@@ -161,7 +218,11 @@ fn string_to_utf8(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string->utf8", arguments);
     let text = call.text(0)?;
     let range = call.range(1, text.length())?;
-    let mut encoded = String::new();
-    text.push_to(&mut encoded, range);
-    Ok(m.bytevector(encoded.as_bytes())?)
+    let encoded = text.to_rust_mapped(m, range, |part| part)?;
+    let result = zeros(m, encoded.len())?;
+    for part in byte_parts(0..encoded.len()) {
+        bytes::write(address(result) + part.start, &encoded.as_bytes()[part]);
+        m.pause(&[result])?;
+    }
+    Ok(result)
 }

@@ -1,10 +1,12 @@
 //! A primitive's arguments, checked one by one: complaints name the procedure, the position, what
 //! was expected and what came.
 
+use crate::heap::Mutator;
 use crate::number::Number;
 use crate::raise::{Raise, Result};
 use crate::symbol::Symbol;
 use crate::text::{self, Text};
+use crate::thread::pause::PART;
 use crate::value::Value;
 use core::ops::Range;
 
@@ -139,21 +141,32 @@ impl<'a> Call<'a> {
         self.value(i).vector_length().ok_or_else(|| self.wrong(i, "vector"))
     }
 
-    /// The elements of a proper list.
-    pub(crate) fn list(self, i: usize) -> Result<Vec<Value>> {
-        let length = self.list_length(i)?;
+    /// The elements of a proper list: what a [pause](crate::thread::pause) that follows must hold.
+    ///
+    /// # Errors
+    /// It is none; or as [`Mutator::pause`] tells.
+    pub(crate) fn list(self, m: &mut Mutator, i: usize) -> Result<Vec<Value>> {
+        let length = self.list_length(m, i)?;
         let mut elements = Vec::with_capacity(length);
         let mut rest = self.value(i);
         // Bounded by the length found: another thread may be lengthening the list.
         while let (true, Some((car, cdr))) = (elements.len() < length, rest.uncons()) {
             elements.push(car);
             rest = cdr;
+            if elements.len().is_multiple_of(PART) {
+                elements.push(rest);
+                m.pause_with(&mut elements)?;
+                elements.pop();
+            }
         }
         Ok(elements)
     }
 
     /// The length of a proper list.
-    pub(crate) fn list_length(self, i: usize) -> Result<usize> {
-        super::lists::length(self.value(i)).ok_or_else(|| self.wrong(i, "proper list"))
+    ///
+    /// # Errors
+    /// It is none; or as [`Mutator::pause`] tells.
+    pub(crate) fn list_length(self, m: &mut Mutator, i: usize) -> Result<usize> {
+        super::lists::length(m, self.value(i))?.ok_or_else(|| self.wrong(i, "proper list"))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Primitive;
 use super::call::Call;
-use crate::equality::{equal, equal_hash, eqv, eqv_hash, text_hash};
+use crate::equality::{equal_hash, equal_in_parts, eqv, eqv_hash, text_hash};
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::symbol::Symbol;
@@ -12,7 +12,7 @@ use crate::value::Value;
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("eq?", 2, |_, a| Ok(Value::boolean(a[0] == a[1]))),
     Primitive::exactly("eqv?", 2, |_, a| Ok(Value::boolean(eqv(a[0], a[1])))),
-    Primitive::exactly("equal?", 2, |_, a| Ok(Value::boolean(equal(a[0], a[1])))),
+    Primitive::exactly("equal?", 2, |m, a| Ok(Value::boolean(equal_in_parts(m, a[0], a[1])?))),
     Primitive::between("eq-hash", 1, 2, |_, a| hash("eq-hash", a, eqv_hash(a[0]))),
     Primitive::between("hash-by-identity", 1, 2, |_, a| {
         hash("hash-by-identity", a, eqv_hash(a[0]))

@@ -64,7 +64,7 @@ fn fold(
 
 /// Root and rest as a pair; the prelude makes two values of it.
 fn exact_integer_sqrt(m: &mut Mutator, arguments: &[Value]) -> Result {
-    let (root, rest) = number::exact_integer_sqrt(arguments[0])?;
+    let (root, rest) = number::exact_integer_sqrt(m, arguments[0])?;
     let root = root.store(m)?;
     let rest = rest.store(m)?;
     Ok(m.cons(root, rest)?)

@@ -2,10 +2,11 @@
 
 use super::Primitive;
 use super::call::Call;
-use super::lists::{Builder, tail};
+use super::lists::{Builder, append, reverse_onto, tail};
 use crate::heap::Mutator;
 use crate::number;
 use crate::raise::Result;
+use crate::thread::pause::{PART, parts};
 use crate::value::Value;
 
 /// A primitive that follows the letters of its name from the right, as Lisp does since 1958.
@@ -60,16 +61,18 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("last", 1, last),
     Primitive::exactly("take", 2, |m, a| take(m, "take", a)),
     Primitive::exactly("list-head", 2, |m, a| take(m, "list-head", a)),
-    Primitive::exactly("drop", 2, |_, a| tail("drop", a)),
+    Primitive::exactly("drop", 2, |m, a| tail(m, "drop", a)),
     Primitive::exactly("take-right", 2, take_right),
     Primitive::exactly("drop-right", 2, drop_right),
     Primitive::exactly("append-reverse", 2, append_reverse),
     Primitive::exactly("append-reverse!", 2, append_reverse),
     Primitive::exactly("concatenate", 1, concatenate),
     Primitive::between("iota", 1, 3, iota),
-    Primitive::exactly("dotted-list?", 1, |_, a| Ok(Value::boolean(shape(a[0]) == Shape::Dotted))),
-    Primitive::exactly("circular-list?", 1, |_, a| {
-        Ok(Value::boolean(shape(a[0]) == Shape::Circular))
+    Primitive::exactly("dotted-list?", 1, |m, a| {
+        Ok(Value::boolean(shape(m, a[0])? == Shape::Dotted))
+    }),
+    Primitive::exactly("circular-list?", 1, |m, a| {
+        Ok(Value::boolean(shape(m, a[0])? == Shape::Circular))
     }),
     Primitive::exactly("not-pair?", 1, |_, a| Ok(Value::boolean(!a[0].is_pair()))),
 ];
@@ -105,27 +108,30 @@ enum Shape {
     Circular,
 }
 
-fn shape(list: Value) -> Shape {
+fn shape(m: &mut Mutator, list: Value) -> Result<Shape> {
     let mut slow = list;
     let mut fast = list;
     loop {
-        for _ in 0..2 {
-            match fast.cdr() {
-                Some(rest) => fast = rest,
-                None if fast.is_nil() => return Shape::Proper,
-                None => return Shape::Dotted,
+        for _ in 0..PART / 2 {
+            for _ in 0..2 {
+                match fast.cdr() {
+                    Some(rest) => fast = rest,
+                    None if fast.is_nil() => return Ok(Shape::Proper),
+                    None => return Ok(Shape::Dotted),
+                }
+            }
+            slow = slow.cdr().unwrap_or(Value::NIL);
+            if slow == fast {
+                return Ok(Shape::Circular);
             }
         }
-        slow = slow.cdr().unwrap_or(Value::NIL);
-        if slow == fast {
-            return Shape::Circular;
-        }
+        m.pause(&[slow, fast])?;
     }
 }
 
-/// The pairs of a list that is not circular.
-fn pairs(call: Call<'_>) -> Result<Vec<Value>> {
-    if shape(call.value(0)) == Shape::Circular {
+/// The pairs of a list that is not circular: what a [pause](crate::thread::pause) that follows must hold.
+fn pairs(m: &mut Mutator, call: Call<'_>) -> Result<Vec<Value>> {
+    if shape(m, call.value(0))? == Shape::Circular {
         return Err(call.wrong(0, "list without a cycle"));
     }
     let mut pairs = Vec::new();
@@ -133,18 +139,23 @@ fn pairs(call: Call<'_>) -> Result<Vec<Value>> {
     while let Some(next) = rest.cdr() {
         pairs.push(rest);
         rest = next;
+        if pairs.len().is_multiple_of(PART) {
+            pairs.push(rest);
+            m.pause_with(&mut pairs)?;
+            pairs.pop();
+        }
     }
     Ok(pairs)
 }
 
-fn last_pair(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn last_pair(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("last-pair", arguments);
-    pairs(call)?.pop().ok_or_else(|| call.wrong(0, "pair"))
+    pairs(m, call)?.pop().ok_or_else(|| call.wrong(0, "pair"))
 }
 
-fn last(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn last(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("last", arguments);
-    pairs(call)?.pop().and_then(Value::car).ok_or_else(|| call.wrong(0, "pair"))
+    pairs(m, call)?.pop().and_then(Value::car).ok_or_else(|| call.wrong(0, "pair"))
 }
 
 fn take(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
@@ -152,12 +163,16 @@ fn take(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let count = call.count_at(1)?;
     let mut result = Builder::new();
     let mut rest = arguments[0];
-    for i in 0..count {
-        let Some((car, cdr)) = rest.uncons() else {
-            return Err(call.outside(1, format!("the list has only {i} elements")));
-        };
-        result.push(m, car)?;
-        rest = cdr;
+    for part in parts(0..count) {
+        for i in part {
+            let Some((car, cdr)) = rest.uncons() else {
+                return Err(call.outside(1, format!("the list has only {i} elements")));
+            };
+            result.push(m, car)?;
+            rest = cdr;
+        }
+        let [head, end] = result.held();
+        m.pause(&[head, end, rest])?;
     }
     Ok(result.finish())
 }
@@ -168,9 +183,9 @@ fn from_right(call: Call<'_>, length: usize) -> Result<usize> {
     Ok(length - count)
 }
 
-fn take_right(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn take_right(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("take-right", arguments);
-    let pairs = pairs(call)?;
+    let pairs = pairs(m, call)?;
     let start = from_right(call, pairs.len())?;
     match pairs.get(start) {
         Some(&pair) => Ok(pair),
@@ -180,33 +195,28 @@ fn take_right(_: &mut Mutator, arguments: &[Value]) -> Result {
 
 fn drop_right(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("drop-right", arguments);
-    let pairs = pairs(call)?;
-    let end = from_right(call, pairs.len())?;
-    let items: Vec<Value> = pairs[..end].iter().filter_map(|pair| pair.car()).collect();
-    Ok(m.list(&items)?)
+    let mut pairs = pairs(m, call)?;
+    pairs.truncate(from_right(call, pairs.len())?);
+    let mut result = Builder::new();
+    for part in parts(0..pairs.len()) {
+        for i in part {
+            result.push(m, pairs[i].car().unwrap_or(Value::NIL))?;
+        }
+        pairs.extend(result.held());
+        m.pause_with(&mut pairs)?;
+        pairs.truncate(pairs.len() - 2);
+    }
+    Ok(result.finish())
 }
 
 fn append_reverse(m: &mut Mutator, arguments: &[Value]) -> Result {
-    let items = Call::new("append-reverse", arguments).list(0)?;
-    let mut result = arguments[1];
-    for item in items {
-        result = m.cons(item, result)?;
-    }
-    Ok(result)
+    reverse_onto(m, Call::new("append-reverse", arguments), arguments[1])
 }
 
 fn concatenate(m: &mut Mutator, arguments: &[Value]) -> Result {
-    let lists = Call::new("concatenate", arguments).list(0)?;
-    let mut result = Value::NIL;
-    for (i, &list) in lists.iter().enumerate().rev() {
-        result = if i + 1 == lists.len() {
-            list
-        } else {
-            let items = Call::new("concatenate", &lists).list(i)?;
-            m.list_onto(&items, result)?
-        };
-    }
-    Ok(result)
+    let lists = Call::new("concatenate", arguments).list(m, 0)?;
+    // Another thread may take them out of the list that they are in.
+    m.keeping(&lists, |m| append(m, "concatenate", &lists))
 }
 
 /// `(iota count [start [step]])`: each element is start + i * step, not a running sum, so flonums do
@@ -217,10 +227,15 @@ fn iota(m: &mut Mutator, arguments: &[Value]) -> Result {
     let start = call.optional(1).unwrap_or(Value::fixnum(0));
     let step = call.optional(2).unwrap_or(Value::fixnum(1));
     let mut result = Builder::new();
-    for i in 0..count {
-        let distance = number::mul(m, Value::fixnum(i as i64), step)?;
-        let element = number::add(m, start, distance)?;
-        result.push(m, element)?;
+    for part in parts(0..count) {
+        for i in part {
+            let element = m.keeping(&result.held(), |m| {
+                let distance = number::mul(m, Value::fixnum(i as i64), step)?;
+                number::add(m, start, distance)
+            })?;
+            result.push(m, element)?;
+        }
+        m.pause(&result.held())?;
     }
     Ok(result.finish())
 }

@@ -6,23 +6,27 @@
 use super::Primitive;
 use super::call::Call;
 use crate::equality::{equal, eqv};
+use crate::heap::Mutator;
 use crate::raise::Result;
 use crate::text::Text;
+use crate::thread::pause::PART;
 use crate::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
-    Primitive::exactly("memq", 2, |_, a| member(Call::new("memq", a), usize::MAX, |x, y| x == y)),
-    Primitive::exactly("memv", 2, |_, a| member(Call::new("memv", a), usize::MAX, eqv)),
-    Primitive::exactly("%case-memv", 2, |_, a| member(Call::new("memv", a), usize::MAX, eqv)),
-    Primitive::exactly("%member-part", 2, |_, a| {
-        member(Call::new("member", a), elements_max(a[0]), equal)
+    Primitive::exactly("memq", 2, |m, a| {
+        member(m, Call::new("memq", a), usize::MAX, |x, y| x == y)
     }),
-    Primitive::exactly("assq", 2, |_, a| {
-        association(Call::new("assq", a), usize::MAX, |x, y| x == y)
+    Primitive::exactly("memv", 2, |m, a| member(m, Call::new("memv", a), usize::MAX, eqv)),
+    Primitive::exactly("%case-memv", 2, |m, a| member(m, Call::new("memv", a), usize::MAX, eqv)),
+    Primitive::exactly("%member-part", 2, |m, a| {
+        member(m, Call::new("member", a), elements_max(a[0]), equal)
     }),
-    Primitive::exactly("assv", 2, |_, a| association(Call::new("assv", a), usize::MAX, eqv)),
-    Primitive::exactly("%assoc-part", 2, |_, a| {
-        association(Call::new("assoc", a), elements_max(a[0]), equal)
+    Primitive::exactly("assq", 2, |m, a| {
+        association(m, Call::new("assq", a), usize::MAX, |x, y| x == y)
+    }),
+    Primitive::exactly("assv", 2, |m, a| association(m, Call::new("assv", a), usize::MAX, eqv)),
+    Primitive::exactly("%assoc-part", 2, |m, a| {
+        association(m, Call::new("assoc", a), elements_max(a[0]), equal)
     }),
 ];
 
@@ -71,13 +75,24 @@ impl Walk {
         Some((place, car))
     }
 
+    /// A pause, if it is time for one.
+    #[inline]
+    fn pause(&self, m: &mut Mutator) -> Result<()> {
+        if self.steps.is_multiple_of(PART) { m.pause(&[self.rest, self.slow]) } else { Ok(()) }
+    }
+
     fn is_at_end(&self) -> bool {
         self.rest.is_nil()
     }
 }
 
 /// The first tail whose car is the `same` as argument 0; `#f`; or after so many elements their number.
-fn member(call: Call<'_>, elements_max: usize, same: fn(Value, Value) -> bool) -> Result {
+fn member(
+    m: &mut Mutator,
+    call: Call<'_>,
+    elements_max: usize,
+    same: fn(Value, Value) -> bool,
+) -> Result {
     let mut walk = Walk::new(call.value(1));
     while let Some((place, car)) = walk.step() {
         if same(call.value(0), car) {
@@ -86,12 +101,18 @@ fn member(call: Call<'_>, elements_max: usize, same: fn(Value, Value) -> bool) -
         if walk.steps == elements_max {
             return Ok(Value::fixnum(walk.steps as i64));
         }
+        walk.pause(m)?;
     }
     if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }
 }
 
 /// The first pair of an association list whose car is the `same` as argument 0; `#f`; or after so many elements their number.
-fn association(call: Call<'_>, elements_max: usize, same: fn(Value, Value) -> bool) -> Result {
+fn association(
+    m: &mut Mutator,
+    call: Call<'_>,
+    elements_max: usize,
+    same: fn(Value, Value) -> bool,
+) -> Result {
     let mut walk = Walk::new(call.value(1));
     while let Some((_, entry)) = walk.step() {
         match entry.car() {
@@ -102,6 +123,7 @@ fn association(call: Call<'_>, elements_max: usize, same: fn(Value, Value) -> bo
         if walk.steps == elements_max {
             return Ok(Value::fixnum(walk.steps as i64));
         }
+        walk.pause(m)?;
     }
     if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }
 }

@@ -125,14 +125,15 @@ fn number_to_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     if number::is_complex(value) && radix > number::COMPLEX_RADIX_MAX {
         return Err(call.outside(1, "2 <= radix <= 18 for a complex number"));
     }
-    Ok(m.string(&number::text_of(value, radix))?)
+    let text = number::text_in_parts(value, radix, &mut || m.pause(&[]))?;
+    Ok(m.string(&text)?)
 }
 
 fn string_to_number(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string->number", arguments);
     let text = call.string(0)?;
     let radix = radix(call)?;
-    match syntax::number::parse(&text, radix) {
+    match syntax::number::parse_in_parts(&text, radix, &mut || m.pause(&[]))? {
         Some(literal) => number::store_literal(m, &literal),
         None => Ok(Value::FALSE),
     }

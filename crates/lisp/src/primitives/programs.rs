@@ -5,7 +5,7 @@
 
 use super::Primitive;
 use super::call::Call;
-use super::lists::{Builder, length};
+use super::lists::Builder;
 use super::process::with_variables;
 use crate::account::Held;
 use crate::heap::{ForeignObject, Mutator};
@@ -121,14 +121,20 @@ struct Order {
     environment: Vec<(String, Option<String>)>,
 }
 
-/// The elements of a proper list.
+/// Words and variables of one program: the host takes no more than some 100,000.
+const ELEMENTS_MAX: usize = 1 << 17;
+
+/// The elements of a proper list; none where it is longer than it may be.
 fn elements(mut list: Value) -> Option<Vec<Value>> {
-    let mut elements = Vec::with_capacity(length(list)?);
+    let mut elements = Vec::new();
     while let Some((element, rest)) = list.uncons() {
         elements.push(element);
         list = rest;
+        if elements.len() > ELEMENTS_MAX {
+            return None;
+        }
     }
-    Some(elements)
+    list.is_nil().then_some(elements)
 }
 
 /// A program's name and arguments.

@@ -8,7 +8,7 @@ use crate::port::{Characters, Content, Input, Port, Role, current};
 use crate::raise::{Cause, Raise, Result};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::reader::{ReadError, Reader};
-use crate::text::bytes;
+use crate::text::{self, bytes};
 use crate::value::Value;
 use std::io::{self, ErrorKind};
 
@@ -104,6 +104,7 @@ fn on_whole<T>(
         stored = operation(input, m).map(|read| store(m, read))?;
         match &stored {
             Err(raise) if raise.is_out_of_memory() => Err(ErrorKind::OutOfMemory.into()),
+            Err(raise) if raise.is_interruption() => Err(ErrorKind::Interrupted.into()),
             _ => Ok(()),
         }
     });
@@ -135,7 +136,7 @@ fn byte(read: Option<u8>) -> Result {
 
 fn string(m: &mut Mutator, read: Option<String>) -> Result {
     match read {
-        Some(text) => Ok(m.string(&text)?),
+        Some(text) => text::new_in_parts(m, &text),
         None => Ok(Value::EOF),
     }
 }

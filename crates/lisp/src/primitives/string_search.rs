@@ -102,7 +102,7 @@ fn is_suffix(_: &mut Mutator, arguments: &[Value]) -> Result {
 /// `(string-join list [delimiter [grammar]])`: infix, strict-infix, prefix or suffix.
 fn join(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string-join", arguments);
-    let strings = call.list(0)?;
+    let strings = call.list(m, 0)?;
     let mut delimiter = String::from(" ");
     if call.optional(1).is_some() {
         delimiter = call.string(1)?;

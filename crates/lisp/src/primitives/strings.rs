@@ -3,10 +3,12 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
+use super::vectors::filled;
 use crate::heap::Mutator;
 use crate::heap::object::Kind;
-use crate::raise::Result;
+use crate::raise::{Raise, Result};
 use crate::text::{self, Draft, Text};
+use crate::thread::pause::parts;
 use crate::value::Value;
 
 pub(super) const TABLE: &[Primitive] = &[
@@ -36,7 +38,7 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("string-drop-right", 2, |m, a| right(m, "string-drop-right", a)),
     Primitive::at_least("string-append", 0, append),
     Primitive::exactly("string-concatenate", 1, |m, a| {
-        let strings = Call::new("string-concatenate", a).list(0)?;
+        let strings = Call::new("string-concatenate", a).list(m, 0)?;
         concatenate(m, Call::new("string-concatenate", &strings))
     }),
     Primitive::between("string->list", 1, 3, to_list),
@@ -52,7 +54,9 @@ fn make_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("make-string", arguments);
     let length = call.count_at(0)?;
     let fill = if call.optional(1).is_some() { call.character(1)? } else { ' ' };
-    Ok(m.make_string(length, fill)?)
+    let mut draft = Draft::new(m, length, fill > '\u{ff}')?;
+    draft.fill(m, fill, length)?;
+    Ok(draft.finish())
 }
 
 fn string(m: &mut Mutator, arguments: &[Value]) -> Result {
@@ -97,10 +101,13 @@ fn append(m: &mut Mutator, arguments: &[Value]) -> Result {
     let [_, _] = arguments else { return concatenate(m, call) };
     let (a, b) = (call.text(0)?, call.text(1)?);
     let mut draft = Draft::new(m, a.length() + b.length(), a.is_wide() || b.is_wide())?;
-    draft.extend_text(a, 0..a.length());
-    draft.extend_text(b, 0..b.length());
+    m.keeping(&[b.held()], |m| draft.extend_in_parts(m, a, 0..a.length()))?;
+    draft.extend_in_parts(m, b, 0..b.length())?;
     Ok(draft.finish())
 }
+
+/// Strings that are appended between two pauses, were they short.
+const TEXTS_AT_A_TIME: usize = 64;
 
 /// All the call's arguments in one string.
 fn concatenate(m: &mut Mutator, call: Call<'_>) -> Result {
@@ -108,9 +115,16 @@ fn concatenate(m: &mut Mutator, call: Call<'_>) -> Result {
     let texts = texts?;
     let length = texts.iter().map(|text| text.length()).sum();
     let mut draft = Draft::new(m, length, texts.iter().any(|text| text.is_wide()))?;
-    for text in texts {
-        draft.extend_text(text, 0..text.length());
-    }
+    let held: Vec<Value> = texts.iter().map(|text| text.held()).collect();
+    m.keeping(&held, |m| {
+        for texts in texts.chunks(TEXTS_AT_A_TIME) {
+            for &text in texts {
+                draft.extend_in_parts(m, text, 0..text.length())?;
+            }
+            m.pause(&[draft.held()])?;
+        }
+        Ok(())
+    })?;
     Ok(draft.finish())
 }
 
@@ -119,27 +133,59 @@ fn to_list(m: &mut Mutator, arguments: &[Value]) -> Result {
     let text = call.text(0)?;
     let range = call.range(1, text.length())?;
     let mut list = Builder::new();
-    for c in text.chars_in(range) {
-        list.push(m, Value::character(c))?;
+    for part in parts(range) {
+        for c in text.chars_in(part) {
+            list.push(m, Value::character(c))?;
+        }
+        let [head, end] = list.held();
+        m.pause(&[head, end, text.held()])?;
     }
     Ok(list.finish())
 }
 
 fn from_list(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("list->string", arguments);
-    let items = call.list(0)?;
-    let chars: Option<Vec<char>> = items.iter().map(|item| item.as_character()).collect();
-    let chars = chars.ok_or_else(|| call.wrong(0, "list of characters"))?;
-    text::from_chars(m, &chars)
+    let items = call.list(m, 0)?;
+    string_of(m, items.len(), |i| items[i].as_character(), || call.wrong(0, "list of characters"))
+}
+
+/// A string of characters by number; none is an error. What `char_at` looks at is in the caller's frame, or no object.
+fn string_of(
+    m: &mut Mutator,
+    length: usize,
+    char_at: impl Fn(usize) -> Option<char>,
+    wrong: impl Fn() -> Raise,
+) -> Result {
+    let mut wide = false;
+    for part in parts(0..length) {
+        for i in part {
+            wide |= char_at(i).ok_or_else(&wrong)? > '\u{ff}';
+        }
+        m.pause(&[])?;
+    }
+    let mut draft = Draft::new(m, length, wide)?;
+    for part in parts(0..length) {
+        for i in part {
+            // Another thread may have put a wide one there since.
+            let c = char_at(i).filter(|&c| wide || c <= '\u{ff}');
+            draft.push(c.ok_or_else(&wrong)?);
+        }
+        m.pause(&[draft.held()])?;
+    }
+    Ok(draft.finish())
 }
 
 fn to_vector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string->vector", arguments);
     let text = call.text(0)?;
     let range = call.range(1, text.length())?;
-    let vector = m.vector(range.len(), Value::NIL)?;
-    for (i, c) in text.chars_in(range).enumerate() {
-        vector.set_field_at(i, Value::character(c));
+    let vector = m.keeping(&[text.held()], |m| filled(m, range.len(), Value::NIL))?;
+    for part in parts(0..range.len()) {
+        let at = range.start;
+        for i in part {
+            vector.set_field_at(i, Value::character(text.char_at(at + i)));
+        }
+        m.pause(&[vector, text.held()])?;
     }
     Ok(vector)
 }
@@ -148,10 +194,8 @@ fn from_vector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("vector->string", arguments);
     let length = call.vector(0)?;
     let range = call.range(1, length)?;
-    let chars: Option<Vec<char>> =
-        range.map(|i| arguments[0].vector_ref(i).and_then(Value::as_character)).collect();
-    let chars = chars.ok_or_else(|| call.wrong(0, "vector of characters"))?;
-    text::from_chars(m, &chars)
+    let char_at = |i| arguments[0].vector_ref(range.start + i).and_then(Value::as_character);
+    string_of(m, range.len(), char_at, || call.wrong(0, "vector of characters"))
 }
 
 fn copy_into(m: &mut Mutator, arguments: &[Value]) -> Result {
@@ -166,7 +210,14 @@ fn copy_into(m: &mut Mutator, arguments: &[Value]) -> Result {
             call.outside(1, format!("room for {} characters, there is for {room}", range.len()))
         );
     }
-    text::overwrite(m, arguments[0], at, from, range)?;
+    // What has been overwritten cannot be copied again.
+    let backward = arguments[0] == arguments[2] && at > range.start;
+    for part in parts(0..range.len()) {
+        let part = if backward { range.len() - part.end..range.len() - part.start } else { part };
+        let source = range.start + part.start..range.start + part.end;
+        text::overwrite(m, arguments[0], at + part.start, call.text(2)?, source)?;
+        m.pause_midway()?;
+    }
     Ok(Value::UNSPECIFIED)
 }
 
@@ -174,8 +225,11 @@ fn fill(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("string-fill!", arguments);
     let text = call.mutable_text(0)?;
     let c = call.character(1)?;
-    for i in call.range(2, text.length())? {
-        text::set(m, arguments[0], i, c)?;
+    for part in parts(call.range(2, text.length())?) {
+        for i in part {
+            text::set(m, arguments[0], i, c)?;
+        }
+        m.pause(&[])?;
     }
     Ok(Value::UNSPECIFIED)
 }
@@ -185,8 +239,10 @@ fn reverse(m: &mut Mutator, arguments: &[Value]) -> Result {
     let text = call.text(0)?;
     let range = call.range(1, text.length())?;
     let mut draft = Draft::new(m, range.len(), text.is_wide())?;
-    for c in text.chars_in(range).rev() {
-        draft.push(c);
+    for part in parts(0..range.len()) {
+        let end = range.end;
+        part.for_each(|i| draft.push(text.char_at(end - 1 - i)));
+        m.pause(&[draft.held(), text.held()])?;
     }
     Ok(draft.finish())
 }

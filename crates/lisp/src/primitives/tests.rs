@@ -8,14 +8,21 @@ use crate::syntax::datum::{Datum, DatumKind};
 use crate::syntax::reader::read_all;
 use crate::thread::ThreadContext;
 use crate::value::Value;
+use core::cell::RefCell;
 use core::ops::RangeInclusive;
 use std::collections::HashMap;
 
 mod lists;
 mod memory;
 mod numbers;
+mod pauses;
 mod ports;
 mod strings;
+
+thread_local! {
+    /// Arguments of the calls under way: what a frame holds elsewhere.
+    static ARGUMENTS: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Evaluates calls of primitives on literals: `(car '(1 2))`, nested.
 struct Calculator {
@@ -56,9 +63,12 @@ impl Calculator {
                 return Ok(self.m.literal(argument)?);
             }
             arguments.push(self.datum(argument)?);
+            ARGUMENTS.with_borrow_mut(|all| all.extend(arguments.last()));
             rest = more.clone();
         }
-        self.call(name.name(), &arguments)
+        let result = self.call(name.name(), &arguments);
+        ARGUMENTS.with_borrow_mut(|all| all.truncate(all.len() - arguments.len()));
+        result
     }
 
     fn run(&mut self, source: &str) -> Result<Value, Raise> {

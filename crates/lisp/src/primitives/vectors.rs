@@ -6,7 +6,9 @@ use super::lists::Builder;
 use crate::heap::Mutator;
 use crate::heap::object::{FLAG_IMMUTABLE, Kind};
 use crate::raise::Result;
+use crate::thread::pause::{PART, parts};
 use crate::value::Value;
+use core::ops::Range;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("vector?", 1, |_, a| Ok(Value::boolean(a[0].is_kind(Kind::Vector)))),
@@ -35,8 +37,38 @@ pub(super) const TABLE: &[Primitive] = &[
 
 fn make_vector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("make-vector", arguments);
-    let length = call.count_at(0)?;
-    Ok(m.vector(length, call.optional(1).unwrap_or(Value::fixnum(0)))?)
+    filled(m, call.count_at(0)?, call.optional(1).unwrap_or(Value::fixnum(0)))
+}
+
+/// A vector of `length` times `fill`, which is an argument or no object.
+pub(super) fn filled(m: &mut Mutator, length: usize, fill: Value) -> Result {
+    if length <= PART {
+        return Ok(m.vector(length, fill)?);
+    }
+    let vector = m.begin(0, length)?;
+    for part in parts(0..length) {
+        Mutator::begin_words(vector, part, fill);
+        m.pause(&[vector])?;
+    }
+    Mutator::complete(vector, Kind::Vector);
+    Ok(vector)
+}
+
+/// Copies elements `range` of `from`, an argument, to `to` from `at` on.
+fn copy_parts(
+    m: &mut Mutator,
+    to: Value,
+    at: usize,
+    from: Value,
+    range: Range<usize>,
+) -> Result<()> {
+    for part in parts(range.clone()) {
+        for i in part {
+            to.set_field_at(at + i - range.start, from.field_at(i));
+        }
+        m.pause(&[to])?;
+    }
+    Ok(())
 }
 
 fn vector_ref(_: &mut Mutator, arguments: &[Value]) -> Result {
@@ -72,21 +104,36 @@ fn to_list(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("vector->list", arguments);
     let range = call.range(1, call.vector(0)?)?;
     let mut list = Builder::new();
-    for i in range {
-        list.push(m, arguments[0].field_at(i))?;
+    for part in parts(range) {
+        for i in part {
+            list.push(m, arguments[0].field_at(i))?;
+        }
+        m.pause(&list.held())?;
     }
     Ok(list.finish())
 }
 
 fn from_list(m: &mut Mutator, arguments: &[Value]) -> Result {
-    let items = Call::new("list->vector", arguments).list(0)?;
-    Ok(m.vector_of(&items)?)
+    let length = Call::new("list->vector", arguments).list_length(m, 0)?;
+    let vector = filled(m, length, Value::fixnum(0))?;
+    let mut rest = arguments[0];
+    for part in parts(0..length) {
+        for i in part {
+            // Another thread may have shortened it.
+            let Some((car, cdr)) = rest.uncons() else { break };
+            vector.set_field_at(i, car);
+            rest = cdr;
+        }
+        m.pause(&[vector, rest])?;
+    }
+    Ok(vector)
 }
 
-fn fill(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn fill(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("vector-fill!", arguments);
-    for i in call.range(2, mutable(call, 0)?)? {
-        arguments[0].set_field_at(i, arguments[1]);
+    for part in parts(call.range(2, mutable(call, 0)?)?) {
+        part.for_each(|i| arguments[0].set_field_at(i, arguments[1]));
+        m.pause(&[])?;
     }
     Ok(Value::UNSPECIFIED)
 }
@@ -94,14 +141,12 @@ fn fill(_: &mut Mutator, arguments: &[Value]) -> Result {
 fn copy(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let call = Call::new(who, arguments);
     let range = call.range(1, call.vector(0)?)?;
-    let vector = m.vector(range.len(), Value::fixnum(0))?;
-    for (to, from) in range.enumerate() {
-        vector.set_field_at(to, arguments[0].field_at(from));
-    }
+    let vector = filled(m, range.len(), Value::fixnum(0))?;
+    copy_parts(m, vector, 0, arguments[0], range)?;
     Ok(vector)
 }
 
-fn copy_into(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn copy_into(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("vector-copy!", arguments);
     let length = mutable(call, 0)?;
     let at = call.bound(1, 0, length)?;
@@ -111,14 +156,21 @@ fn copy_into(_: &mut Mutator, arguments: &[Value]) -> Result {
         return Err(call.outside(1, format!("room for {needed} elements, there is for {room}")));
     }
     let (to, from) = (arguments[0], arguments[2]);
-    if to == from && at > range.start {
-        for i in (0..range.len()).rev() {
-            to.set_field_at(at + i, from.field_at(range.start + i));
+    if to != from {
+        copy_parts(m, to, at, from, range)?;
+        return Ok(Value::UNSPECIFIED);
+    }
+    // What has been overwritten cannot be copied again.
+    for part in parts(0..range.len()) {
+        if at > range.start {
+            for i in part {
+                let i = range.len() - 1 - i;
+                to.set_field_at(at + i, from.field_at(range.start + i));
+            }
+        } else {
+            part.for_each(|i| to.set_field_at(at + i, from.field_at(range.start + i)));
         }
-    } else {
-        for i in 0..range.len() {
-            to.set_field_at(at + i, from.field_at(range.start + i));
-        }
+        m.pause_midway()?;
     }
     Ok(Value::UNSPECIFIED)
 }
@@ -129,13 +181,11 @@ fn append(m: &mut Mutator, arguments: &[Value]) -> Result {
     for i in 0..arguments.len() {
         length += call.vector(i)?;
     }
-    let result = m.vector(length, Value::fixnum(0))?;
+    let result = filled(m, length, Value::fixnum(0))?;
     let mut at = 0;
     for &vector in arguments {
-        for i in 0..vector.size_words() {
-            result.set_field_at(at, vector.field_at(i));
-            at += 1;
-        }
+        copy_parts(m, result, at, vector, 0..vector.size_words())?;
+        at += vector.size_words();
     }
     Ok(result)
 }
@@ -147,10 +197,8 @@ fn grow(m: &mut Mutator, arguments: &[Value]) -> Result {
     if length < old {
         return Err(call.outside(1, format!("{old} or more")));
     }
-    let vector = m.vector(length, Value::fixnum(0))?;
-    for i in 0..old {
-        vector.set_field_at(i, arguments[0].field_at(i));
-    }
+    let vector = filled(m, length, Value::fixnum(0))?;
+    copy_parts(m, vector, 0, arguments[0], 0..old)?;
     Ok(vector)
 }
 
@@ -167,11 +215,12 @@ fn swap(_: &mut Mutator, arguments: &[Value]) -> Result {
     Ok(Value::UNSPECIFIED)
 }
 
-fn reverse_in_place(_: &mut Mutator, arguments: &[Value]) -> Result {
+fn reverse_in_place(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("vector-reverse!", arguments);
     let range = call.range(1, mutable(call, 0)?)?;
-    for k in 0..range.len() / 2 {
-        exchange(arguments[0], range.start + k, range.end - 1 - k);
+    for part in parts(0..range.len() / 2) {
+        part.for_each(|k| exchange(arguments[0], range.start + k, range.end - 1 - k));
+        m.pause_midway()?;
     }
     Ok(Value::UNSPECIFIED)
 }

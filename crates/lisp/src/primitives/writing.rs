@@ -6,7 +6,7 @@ use super::ports::port_at;
 use super::reading::closed;
 use crate::heap::Mutator;
 use crate::port::{Content, Output, Port, Role, current};
-use crate::printer::{self, Style, TEXT_BYTES_MAX, TooLong};
+use crate::printer::{self, Style, TEXT_BYTES_MAX};
 use crate::raise::{Raise, Result};
 use crate::text::bytes;
 use crate::value::Value;
@@ -77,7 +77,7 @@ fn print(m: &mut Mutator, who: &'static str, arguments: &[Value], style: Style) 
     let port = output_port(m, call, 1, Content::Textual)?;
     // The text stands outside the heap: a user has no more than his account has room for.
     let bytes_max = m.attainable_bytes().min(TEXT_BYTES_MAX);
-    let text = printer::to_short_text(arguments[0], style, bytes_max).map_err(|TooLong| {
+    let text = printer::to_text_in_parts(m, arguments[0], style, bytes_max)?.ok_or_else(|| {
         Raise::error(format!("{who}: text of more than {bytes_max} bytes"), Vec::new())
     })?;
     on_output(m, call, &port, |output| output.write(m, text.as_bytes()))?;
@@ -105,9 +105,11 @@ fn write_char(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn write_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("write-string", arguments);
     let text = call.text(0)?;
-    let mut encoded = String::new();
-    text.push_to(&mut encoded, call.range(2, text.length())?);
-    put(m, call, 1, encoded.as_bytes())
+    let range = call.range(2, text.length())?;
+    let port = output_port(m, call, 1, Content::Textual)?;
+    let encoded = text.to_rust_mapped(m, range, |part| part)?;
+    on_output(m, call, &port, |output| output.write(m, encoded.as_bytes()))?;
+    Ok(Value::UNSPECIFIED)
 }
 
 fn write_u8(m: &mut Mutator, arguments: &[Value]) -> Result {

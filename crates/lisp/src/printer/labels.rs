@@ -1,8 +1,12 @@
 //! Which pairs, vectors and records need a datum label.
 
 use super::{Style, is_compound};
+use crate::heap::Mutator;
+use crate::places::Places;
+use crate::raise::Result;
+use crate::thread::pause::PART;
 use crate::value::Value;
-use std::collections::HashMap;
+use core::cell::RefCell;
 
 /// Places visited before a structure is taken for one that may be shared or cyclic. A walk that ends
 /// sooner has seen every place as often as it will be printed: no cycle, no table needed.
@@ -11,7 +15,7 @@ const PLAIN_STEPS: usize = 1000;
 /// The labelled places, each with its number once that is printed.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
-    places: HashMap<Value, Option<usize>>,
+    places: Places<Option<usize>>,
     next: usize,
 }
 
@@ -23,26 +27,26 @@ pub(super) struct Label {
 
 impl Labels {
     /// The labels that printing `value` in that style needs.
-    pub(super) fn of(value: Value, style: Style) -> Self {
+    ///
+    /// # Errors
+    /// As [`Mutator::pause`] tells, where there is somebody to pause.
+    pub(super) fn of(value: Value, style: Style, m: &mut Option<&mut Mutator>) -> Result<Self> {
         let places = match style {
-            Style::Simple => HashMap::new(),
-            Style::Shared => shared(value),
-            Style::Write | Style::Display if is_small_tree(value) => HashMap::new(),
-            Style::Write | Style::Display => cyclic(value),
+            Style::Simple => Places::default(),
+            Style::Shared => shared(value, m)?,
+            Style::Write | Style::Display if is_small_tree(value) => Places::default(),
+            Style::Write | Style::Display => cyclic(value, m)?,
         };
-        Self { places, next: 0 }
+        Ok(Self { places, next: 0 })
     }
 
     pub(super) fn contains(&self, value: Value) -> bool {
-        !self.places.is_empty() && self.places.contains_key(&value)
+        self.places.get(value.to_word()).is_some()
     }
 
     /// The label of a place, numbered on first use.
     pub(super) fn number(&mut self, value: Value) -> Option<Label> {
-        if self.places.is_empty() {
-            return None;
-        }
-        let number = self.places.get_mut(&value)?;
+        let number = self.places.get_mut(value.to_word())?;
         let is_first = number.is_none();
         let number = *number.get_or_insert(self.next);
         self.next += usize::from(is_first);
@@ -50,79 +54,135 @@ impl Labels {
     }
 }
 
-/// Puts what `value` holds on `open`.
-fn expand(value: Value, open: &mut Vec<Value>) {
-    if let Some((car, cdr)) = value.uncons() {
-        open.extend([cdr, car]);
-    } else {
-        // A record's type, its first word, is not printed, and is no compound.
-        open.extend((0..value.size_words()).rev().map(|i| value.field_at(i)));
-    }
-}
-
+/// Whether so small a walk sees all of `value`.
 fn is_small_tree(value: Value) -> bool {
     let mut open = vec![value];
     for _ in 0..PLAIN_STEPS {
         let Some(value) = open.pop() else { return true };
-        if is_compound(value) {
-            if value.size_words() > PLAIN_STEPS {
-                return false;
-            }
-            expand(value, &mut open);
+        if !is_compound(value) {
+            continue;
+        }
+        if value.size_words() > PLAIN_STEPS {
+            return false;
+        }
+        match value.uncons() {
+            Some((car, cdr)) => open.extend([cdr, car]),
+            // A record's type, its first word, is not printed, and is no compound.
+            None => open.extend((0..value.size_words()).rev().map(|i| value.field_at(i))),
         }
     }
     false
 }
 
-/// Places reached more than once.
-fn shared(value: Value) -> HashMap<Value, Option<usize>> {
-    let mut seen: HashMap<Value, bool> = HashMap::new();
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        if !is_compound(value) {
-            continue;
-        }
-        match seen.get_mut(&value) {
-            Some(again) => *again = true,
-            None => {
-                seen.insert(value, false);
-                expand(value, &mut open);
+/// A walk over places in printing order, which says when it enters and leaves each. A list's rest is inside the list.
+struct Walk {
+    /// What is still to do, two by two: a place, and [`ENTER`], [`LEAVE`] or the number of the element to go on with.
+    open: Vec<Value>,
+}
+
+const ENTER: Value = Value::fixnum(-1);
+const LEAVE: Value = Value::fixnum(-2);
+
+impl Walk {
+    /// Goes on until it `enters` a compound, which tells whether to look inside, or `leaves` one. Whether there is more.
+    fn step(
+        &mut self,
+        enters: &mut impl FnMut(Value) -> bool,
+        leaves: &mut impl FnMut(Value),
+    ) -> bool {
+        let Some(what) = self.open.pop() else { return false };
+        let Some(value) = self.open.pop() else { return false };
+        if what == LEAVE {
+            leaves(value);
+        } else if what == ENTER {
+            if is_compound(value) && enters(value) {
+                self.open.extend([value, LEAVE]);
+                self.look_inside(value);
             }
+        } else {
+            self.elements(value, what.as_fixnum().unwrap_or(0) as usize);
+        }
+        true
+    }
+
+    fn look_inside(&mut self, value: Value) {
+        match value.uncons() {
+            Some((car, cdr)) => self.open.extend([cdr, ENTER, car, ENTER]),
+            None => self.elements(value, 0),
         }
     }
-    seen.into_iter().filter(|&(_, again)| again).map(|(value, _)| (value, None)).collect()
+
+    /// The next compound among the elements of a vector or record, from one on; or where to look for it.
+    fn elements(&mut self, value: Value, from: usize) {
+        let end = value.size_words().min(from + ELEMENTS);
+        let found = (from..end).find(|&i| is_compound(value.field_at(i)));
+        let next = found.map_or(end, |i| i + 1);
+        if next < value.size_words() {
+            self.open.extend([value, Value::fixnum(next as i64)]);
+        }
+        if let Some(i) = found {
+            self.open.extend([value.field_at(i), ENTER]);
+        }
+    }
+
+    /// Walks to the end, in parts where there is somebody to pause.
+    fn run(
+        value: Value,
+        m: &mut Option<&mut Mutator>,
+        mut enters: impl FnMut(Value) -> bool,
+        mut leaves: impl FnMut(Value),
+    ) -> Result<()> {
+        let mut walk = Self { open: vec![value, ENTER] };
+        let mut steps = 0_usize;
+        while walk.step(&mut enters, &mut leaves) {
+            steps += 1;
+            if let Some(m) = m
+                && steps.is_multiple_of(PART)
+            {
+                m.pause_with(&mut walk.open)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Elements that are looked at in a step.
+const ELEMENTS: usize = 64;
+
+/// Places reached more than once.
+fn shared(value: Value, m: &mut Option<&mut Mutator>) -> Result<Places<Option<usize>>> {
+    let mut seen = Places::default();
+    let mut again = Places::default();
+    let enters = |value: Value| {
+        let is_new = seen.get(value.to_word()).is_none();
+        if is_new {
+            seen.insert(value.to_word(), ());
+        } else {
+            again.insert(value.to_word(), None);
+        }
+        is_new
+    };
+    Walk::run(value, m, enters, |_| ())?;
+    Ok(again)
 }
 
 /// Places that a walk in printing order meets again while it is still inside them: one at least on
 /// every cycle.
-fn cyclic(value: Value) -> HashMap<Value, Option<usize>> {
-    enum Visit {
-        Enter(Value),
-        Leave(Value),
-    }
-    let mut is_open: HashMap<Value, bool> = HashMap::new();
-    let mut labelled = HashMap::new();
-    let mut visits = vec![Visit::Enter(value)];
-    let mut inside = Vec::new();
-    while let Some(visit) = visits.pop() {
-        match visit {
-            Visit::Enter(value) if is_compound(value) => match is_open.get(&value) {
-                Some(true) => {
-                    labelled.insert(value, None);
-                }
-                Some(false) => {}
-                None => {
-                    is_open.insert(value, true);
-                    visits.push(Visit::Leave(value));
-                    expand(value, &mut inside);
-                    visits.extend(inside.drain(..).map(Visit::Enter));
-                }
-            },
-            Visit::Enter(_) => {}
-            Visit::Leave(value) => {
-                is_open.insert(value, false);
+fn cyclic(value: Value, m: &mut Option<&mut Mutator>) -> Result<Places<Option<usize>>> {
+    let is_inside = RefCell::new(Places::default());
+    let mut labelled = Places::default();
+    let enters = |value: Value| {
+        let mut is_inside = is_inside.borrow_mut();
+        match is_inside.get(value.to_word()) {
+            Some(true) => labelled.insert(value.to_word(), None),
+            Some(false) => {}
+            None => {
+                is_inside.insert(value.to_word(), true);
+                return true;
             }
         }
-    }
-    labelled
+        false
+    };
+    Walk::run(value, m, enters, |value| is_inside.borrow_mut().insert(value.to_word(), false))?;
+    Ok(labelled)
 }

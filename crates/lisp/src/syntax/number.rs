@@ -4,11 +4,14 @@
 //! NaN, complex numbers in rectangular and polar form.
 
 use super::datum::NumberLiteral;
-use num_bigint::BigInt;
+use crate::number::giants::{self, Pause};
+use crate::number::rational::reduced;
+use crate::raise::{Raise, Result};
+use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
-use num_traits::{Num, One, Pow, Signed, ToPrimitive, Zero};
+use num_traits::{One, Signed, ToPrimitive, Zero};
 
-/// Digits that a literal may have: reading more takes time in their square.
+/// Digits that a literal may have: the reader, which is not interrupted in a number, takes some tenths of a second for them.
 pub const DIGITS_MAX: usize = 1_000_000;
 /// Largest decimal exponent of an exact decimal: `#e1e100000` is already 40 KiB of integer.
 pub const EXACT_EXPONENT_MAX: i64 = 100_000;
@@ -26,6 +29,36 @@ enum Exactness {
 /// otherwise; `None` where it denotes none, or is past [`DIGITS_MAX`] or [`EXACT_EXPONENT_MAX`].
 #[must_use]
 pub fn parse(text: &str, radix: u32) -> Option<NumberLiteral> {
+    parse_in_parts(text, radix, &mut || Ok(())).ok().flatten()
+}
+
+/// The same, part by part.
+///
+/// # Errors
+/// As `pause`.
+pub(crate) fn parse_in_parts(
+    text: &str,
+    radix: u32,
+    pause: Pause<'_>,
+) -> Result<Option<NumberLiteral>> {
+    let mut parts = Parts { pause, failure: None };
+    let literal = parse_prefixed(text, radix, &mut parts);
+    parts.failure.map_or(Ok(literal), Err)
+}
+
+/// What long work does between two parts, and why it was given up: then no number is found.
+struct Parts<'a> {
+    pause: Pause<'a>,
+    failure: Option<Raise>,
+}
+
+impl Parts<'_> {
+    fn of<T>(&mut self, work: impl FnOnce(Pause<'_>) -> Result<T>) -> Option<T> {
+        work(self.pause).map_err(|raise| self.failure = Some(raise)).ok()
+    }
+}
+
+fn parse_prefixed(text: &str, radix: u32, parts: &mut Parts<'_>) -> Option<NumberLiteral> {
     if !text.is_ascii() || text.len() > DIGITS_MAX {
         return None;
     }
@@ -53,17 +86,23 @@ pub fn parse(text: &str, radix: u32) -> Option<NumberLiteral> {
         }
         rest = &after[1..];
     }
-    parse_real(rest, radix, exactness).or_else(|| parse_complex(rest, radix, exactness))
+    parse_real(rest, radix, exactness, parts)
+        .or_else(|| parse_complex(rest, radix, exactness, parts))
 }
 
 /// `real@real`, or an optional real and a signed one with an `i`.
-fn parse_complex(text: &str, radix: u32, exactness: Exactness) -> Option<NumberLiteral> {
+fn parse_complex(
+    text: &str,
+    radix: u32,
+    exactness: Exactness,
+    parts: &mut Parts<'_>,
+) -> Option<NumberLiteral> {
     if radix > RADIX_COMPLEX_MAX {
         return None;
     }
     if let Some((magnitude, angle)) = text.split_once('@') {
-        let magnitude = parse_real(magnitude, radix, exactness)?;
-        return polar(magnitude, parse_real(angle, radix, exactness)?, exactness);
+        let magnitude = parse_real(magnitude, radix, exactness, parts)?;
+        return polar(magnitude, parse_real(angle, radix, exactness, parts)?, exactness);
     }
     let body = text.strip_suffix(['i', 'I'])?;
     let signs = body.char_indices().filter(|(_, c)| matches!(c, '+' | '-')).map(|(at, _)| at);
@@ -73,17 +112,17 @@ fn parse_complex(text: &str, radix: u32, exactness: Exactness) -> Option<NumberL
         let real = if real.is_empty() { "0" } else { real };
         let one = format!("{imaginary}1");
         let imaginary = if imaginary.len() == 1 { &one } else { imaginary };
-        rectangular(real, imaginary, radix, exactness)
+        rectangular(real, imaginary, (radix, exactness), parts)
     })
 }
 
 fn rectangular(
     real: &str,
     imaginary: &str,
-    radix: u32,
-    exactness: Exactness,
+    (radix, exactness): (u32, Exactness),
+    parts: &mut Parts<'_>,
 ) -> Option<NumberLiteral> {
-    let part = |text: &str, exactness| parse_real(text, radix, exactness);
+    let mut part = |text: &str, exactness| parse_real(text, radix, exactness, parts);
     let (x, y) = (part(real, exactness)?, part(imaginary, exactness)?);
     // One inexact part makes the other inexact, but for a number that is real.
     let parts = match (&x, &y) {
@@ -129,7 +168,12 @@ fn real_of(number: &NumberLiteral) -> Option<f64> {
     }
 }
 
-fn parse_real(text: &str, radix: u32, exactness: Exactness) -> Option<NumberLiteral> {
+fn parse_real(
+    text: &str,
+    radix: u32,
+    exactness: Exactness,
+    parts: &mut Parts<'_>,
+) -> Option<NumberLiteral> {
     if let Some(special) = parse_special(text) {
         return (exactness != Exactness::Exact).then_some(NumberLiteral::Real(special));
     }
@@ -138,24 +182,29 @@ fn parse_real(text: &str, radix: u32, exactness: Exactness) -> Option<NumberLite
         return None;
     }
     if let Some((numerator, denominator)) = unsigned.split_once('/') {
-        let numerator = digits(numerator, radix)?;
-        let denominator = digits(denominator, radix)?;
+        let numerator = digits(numerator, radix, parts)?;
+        let denominator = digits(denominator, radix, parts)?;
         if denominator.is_zero() {
             return None;
         }
-        let ratio = BigRational::new(signed(numerator, text), denominator);
+        let ratio = parts.of(|pause| reduced(signed(numerator, text), denominator, pause))?;
         return Some(finish(ratio, exactness));
     }
     if unsigned.chars().all(|c| c.is_digit(radix)) {
-        return integer(text, unsigned, radix, exactness);
+        return integer(text, unsigned, (radix, exactness), parts);
     }
     if radix != 10 {
         return None;
     }
-    decimal(text, unsigned, exactness)
+    decimal(text, unsigned, exactness, parts)
 }
 
-fn integer(text: &str, unsigned: &str, radix: u32, exactness: Exactness) -> Option<NumberLiteral> {
+fn integer(
+    text: &str,
+    unsigned: &str,
+    (radix, exactness): (u32, Exactness),
+    parts: &mut Parts<'_>,
+) -> Option<NumberLiteral> {
     if exactness != Exactness::Inexact
         && let Ok(small) = i64::from_str_radix(text, radix)
     {
@@ -164,7 +213,7 @@ fn integer(text: &str, unsigned: &str, radix: u32, exactness: Exactness) -> Opti
     if exactness == Exactness::Inexact && radix == 10 {
         return text.parse().ok().map(NumberLiteral::Real);
     }
-    let magnitude = digits(unsigned, radix)?;
+    let magnitude = digits(unsigned, radix, parts)?;
     if exactness == Exactness::Inexact && magnitude.is_zero() {
         return Some(NumberLiteral::Real(if text.starts_with('-') { -0.0 } else { 0.0 }));
     }
@@ -180,11 +229,15 @@ fn parse_special(text: &str) -> Option<f64> {
     }
 }
 
-fn digits(text: &str, radix: u32) -> Option<BigInt> {
-    if text.is_empty() || !text.chars().all(|c| c.is_digit(radix)) {
+fn digits(text: &str, radix: u32, parts: &mut Parts<'_>) -> Option<BigInt> {
+    if !are_digits(text, radix) {
         return None;
     }
-    BigInt::from_str_radix(text, radix).ok()
+    parts.of(|pause| giants::of_digits(text, radix, pause)).map(BigInt::from)
+}
+
+fn are_digits(text: &str, radix: u32) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_digit(radix))
 }
 
 fn signed(magnitude: BigInt, text: &str) -> BigInt {
@@ -192,7 +245,12 @@ fn signed(magnitude: BigInt, text: &str) -> BigInt {
 }
 
 /// `digits . digits e sign digits`, the point or the exponent present.
-fn decimal(text: &str, unsigned: &str, exactness: Exactness) -> Option<NumberLiteral> {
+fn decimal(
+    text: &str,
+    unsigned: &str,
+    exactness: Exactness,
+    parts: &mut Parts<'_>,
+) -> Option<NumberLiteral> {
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
         None => (unsigned, None),
@@ -216,13 +274,14 @@ fn decimal(text: &str, unsigned: &str, exactness: Exactness) -> Option<NumberLit
     if exponent.abs() > EXACT_EXPONENT_MAX {
         return None;
     }
-    let mantissa = signed(digits(&format!("{whole}{fraction}"), 10)?, text);
-    let power = BigInt::from(10).pow(exponent.unsigned_abs());
-    let ratio = if exponent < 0 {
-        BigRational::new(mantissa, power)
-    } else {
-        BigRational::from_integer(mantissa * power)
-    };
+    let mantissa = signed(digits(&format!("{whole}{fraction}"), 10, parts)?, text);
+    let ratio = parts.of(|pause| {
+        let power = giants::power(&BigUint::from(10u32), exponent.unsigned_abs(), pause)?.into();
+        if exponent < 0 {
+            return reduced(mantissa, power, pause);
+        }
+        giants::product(&mantissa, &power, pause).map(BigRational::from_integer)
+    })?;
     Some(finish(ratio, exactness))
 }
 
@@ -246,8 +305,9 @@ fn finish(ratio: BigRational, exactness: Exactness) -> NumberLiteral {
 pub fn explain(text: &str) -> Option<&'static str> {
     let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
     if let Some((numerator, denominator)) = bare.split_once('/')
-        && digits(numerator, 10).is_some()
-        && digits(denominator, 10).is_some_and(|d| d.is_zero())
+        && are_digits(numerator, 10)
+        && are_digits(denominator, 10)
+        && denominator.bytes().all(|digit| digit == b'0')
     {
         return Some("a ratio with denominator 0");
     }

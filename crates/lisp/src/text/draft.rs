@@ -3,12 +3,13 @@
 use super::{Text, bytes};
 use crate::heap::Mutator;
 use crate::heap::object::FLAG_WIDE;
-use crate::heap::word;
-use crate::raise::Result;
+use crate::heap::word::{self, WORD_BYTES};
+use crate::raise::{Raise, Result};
+use crate::thread::pause::{PART, parts};
 use crate::value::Value;
 use core::ops::Range;
 
-/// A string under construction. Its length is known; what is not written stays U+0000.
+/// A string under construction. Its length is known.
 #[derive(Debug)]
 pub struct Draft {
     string: Value,
@@ -24,7 +25,15 @@ impl Draft {
     /// # Errors
     /// No memory.
     pub fn new(m: &mut Mutator, length: usize, wide: bool) -> Result<Self> {
-        let buffer = m.buffer(length, if wide { FLAG_WIDE } else { 0 })?;
+        let flags = if wide { FLAG_WIDE } else { 0 };
+        // What is long is written part by part, and not before.
+        let buffer = if length > PART {
+            let char_bytes = if wide { 4 } else { 1 };
+            let bytes = length.checked_mul(char_bytes).ok_or_else(Raise::out_of_memory)?;
+            m.begin(flags, bytes.div_ceil(WORD_BYTES))?
+        } else {
+            m.buffer(length, flags)?
+        };
         let string = m.string_over(length, buffer)?;
         Ok(Self { string, address: bytes::payload(buffer), wide, filled: 0, length })
     }
@@ -66,6 +75,43 @@ impl Draft {
             range.len() * width,
         );
         self.filled += range.len();
+    }
+
+    /// The same in parts.
+    ///
+    /// # Errors
+    /// As [`Mutator::pause`] tells.
+    pub(crate) fn extend_in_parts(
+        &mut self,
+        m: &mut Mutator,
+        text: Text,
+        range: Range<usize>,
+    ) -> Result<()> {
+        for part in parts(range) {
+            let is_whole = part.len() == PART;
+            self.extend_text(text, part);
+            if is_whole {
+                m.pause(&[self.string, text.held()])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a character so many times, in parts.
+    ///
+    /// # Errors
+    /// As [`Mutator::pause`] tells.
+    pub(crate) fn fill(&mut self, m: &mut Mutator, c: char, count: usize) -> Result<()> {
+        for part in parts(0..count) {
+            part.for_each(|_| self.push(c));
+            m.pause(&[self.string])?;
+        }
+        Ok(())
+    }
+
+    /// What a [pause](crate::thread::pause) must hold to go on with it.
+    pub(crate) fn held(&self) -> Value {
+        self.string
     }
 
     /// The string.

@@ -1,0 +1,101 @@
+//! Long integers to and from digits: halves by a power of the radix, down to integers that `num-bigint` does at once.
+//!
+//! In radices that are powers of two, that takes linear time and is done in one go.
+
+use super::{Pause, divide, multiply, power};
+use crate::raise::Result;
+use num_bigint::BigUint;
+use num_traits::{Num, Zero};
+
+/// Bits of integers that are not split.
+const PART_BITS: u64 = 1 << 14;
+
+/// Powers of the radix, each the square of the one before: all that are needed for integers of `bits`. The first is for `digits` digits.
+fn powers(radix: u32, digits: usize, bits: u64, pause: Pause<'_>) -> Result<Vec<BigUint>> {
+    let mut powers = vec![power(&BigUint::from(radix), digits as u64, pause)?];
+    while let Some(last) = powers.last()
+        && last.bits() * 2 <= bits + 1
+    {
+        let next = multiply(last, last, pause)?;
+        pause()?;
+        powers.push(next);
+    }
+    Ok(powers)
+}
+
+/// Digits of the shortest integers that are not split.
+fn digits_of_part(radix: u32) -> usize {
+    (PART_BITS / u64::from(radix.ilog2() + 1)) as usize
+}
+
+/// The text of `n` in `radix` (2..=36).
+pub(crate) fn text(n: &BigUint, radix: u32, pause: Pause<'_>) -> Result<String> {
+    if radix.is_power_of_two() || n.bits() <= PART_BITS {
+        return Ok(n.to_str_radix(radix));
+    }
+    let digits = digits_of_part(radix);
+    let powers = powers(radix, digits, n.bits(), pause)?;
+    let mut out = String::new();
+    push_digits(&mut out, n, (radix, digits), &powers, pause)?;
+    Ok(out)
+}
+
+/// Appends the digits of `n`, in front of other digits with as many zeros as the square of the last power has; `n` is below that.
+fn push_digits(
+    out: &mut String,
+    n: &BigUint,
+    (radix, digits): (u32, usize),
+    powers: &[BigUint],
+    pause: Pause<'_>,
+) -> Result<()> {
+    if let Some((power, smaller)) = powers.split_last() {
+        let (upper, lower) = divide(n, power, pause)?;
+        pause()?;
+        if !out.is_empty() || !upper.is_zero() {
+            push_digits(out, &upper, (radix, digits), smaller, pause)?;
+        }
+        return push_digits(out, &lower, (radix, digits), smaller, pause);
+    }
+    let text = n.to_str_radix(radix);
+    if !out.is_empty() {
+        out.extend(core::iter::repeat_n('0', digits - text.len()));
+    }
+    out.push_str(&text);
+    pause()
+}
+
+/// The integer that `text`, digits in `radix` (2..=36) alone and at least one, denotes.
+///
+/// # Panics
+/// There is no digit, or something else.
+pub(crate) fn of_digits(text: &str, radix: u32, pause: Pause<'_>) -> Result<BigUint> {
+    let digits = digits_of_part(radix);
+    if radix.is_power_of_two() || text.len() <= digits {
+        return Ok(BigUint::from_str_radix(text, radix).expect("digits alone"));
+    }
+    let bits = text.len() as u64 * u64::from(radix.ilog2() + 1);
+    let powers = powers(radix, digits, bits, pause)?;
+    join_digits(text, (radix, digits), &powers, pause)
+}
+
+fn join_digits(
+    text: &str,
+    (radix, digits): (u32, usize),
+    powers: &[BigUint],
+    pause: Pause<'_>,
+) -> Result<BigUint> {
+    let Some((power, smaller)) = powers.split_last() else {
+        pause()?;
+        return Ok(BigUint::from_str_radix(text, radix).expect("digits alone"));
+    };
+    let low_digits = digits << smaller.len();
+    if text.len() <= low_digits {
+        return join_digits(text, (radix, digits), smaller, pause);
+    }
+    let (upper, lower) = text.split_at(text.len() - low_digits);
+    let upper = join_digits(upper, (radix, digits), smaller, pause)?;
+    let lower = join_digits(lower, (radix, digits), smaller, pause)?;
+    let upper = multiply(&upper, power, pause)?;
+    pause()?;
+    Ok(upper + lower)
+}

@@ -1,0 +1,100 @@
+//! Exact ratios in lowest terms: sums, products, quotients, part by part where they are long.
+//!
+//! Short ones are `num-rational`'s. Source: Knuth, "The Art of Computer Programming" 2, 4.5.1: what two operands in lowest terms have in common is
+//! taken out before multiplying.
+
+use super::giants::{self, Pause};
+use crate::raise::Result;
+use core::cmp::Ordering;
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use num_traits::{One, Signed};
+
+/// Two operands that together have no more bits are short.
+const SHORT_BITS: u64 = 1 << 11;
+
+fn are_short(parts: &[&BigInt]) -> bool {
+    parts.iter().map(|part| part.bits()).sum::<u64>() <= SHORT_BITS
+}
+
+/// `numerator / denominator`, which is not zero.
+pub(crate) fn reduced(
+    numerator: BigInt,
+    denominator: BigInt,
+    pause: Pause<'_>,
+) -> Result<BigRational> {
+    if are_short(&[&numerator, &denominator]) {
+        return Ok(BigRational::new(numerator, denominator));
+    }
+    let common = common(&numerator, &denominator, pause)?;
+    let numerator = without(&numerator, &common, pause)?;
+    let denominator = without(&denominator, &common, pause)?;
+    Ok(signed(numerator, denominator))
+}
+
+/// How `x` stands to `y`.
+pub(super) fn order(x: &BigRational, y: &BigRational) -> Ordering {
+    if are_short(&[x.numer(), x.denom(), y.numer(), y.denom()]) {
+        return x.cmp(y);
+    }
+    (x.numer() * y.denom()).cmp(&(y.numer() * x.denom()))
+}
+
+/// `x + y`.
+pub(super) fn sum(x: BigRational, y: BigRational, pause: Pause<'_>) -> Result<BigRational> {
+    if are_short(&[x.numer(), x.denom(), y.numer(), y.denom()]) {
+        return Ok(x + y);
+    }
+    let shared = common(x.denom(), y.denom(), pause)?;
+    let x_factor = without(y.denom(), &shared, pause)?;
+    let y_factor = without(x.denom(), &shared, pause)?;
+    let sum = giants::product(x.numer(), &x_factor, pause)?
+        + giants::product(y.numer(), &y_factor, pause)?;
+    let common = common(&sum, &shared, pause)?;
+    let rest = without(y.denom(), &common, pause)?;
+    let denominator = giants::product(&y_factor, &rest, pause)?;
+    Ok(BigRational::new_raw(without(&sum, &common, pause)?, denominator))
+}
+
+/// `x * y`.
+pub(super) fn product(x: BigRational, y: BigRational, pause: Pause<'_>) -> Result<BigRational> {
+    if are_short(&[x.numer(), x.denom(), y.numer(), y.denom()]) {
+        return Ok(x * y);
+    }
+    let first = common(x.numer(), y.denom(), pause)?;
+    let second = common(y.numer(), x.denom(), pause)?;
+    let mut times = |a: &BigInt, a_common: &BigInt, b: &BigInt, b_common: &BigInt| {
+        let (a, b) = (without(a, a_common, pause)?, without(b, b_common, pause)?);
+        giants::product(&a, &b, pause)
+    };
+    let numerator = times(x.numer(), &first, y.numer(), &second)?;
+    let denominator = times(x.denom(), &second, y.denom(), &first)?;
+    Ok(BigRational::new_raw(numerator, denominator))
+}
+
+/// `x / y`, where `y` is not zero.
+pub(super) fn quotient(x: BigRational, y: BigRational, pause: Pause<'_>) -> Result<BigRational> {
+    let (numerator, denominator) = y.into_raw();
+    product(x, signed(denominator, numerator), pause)
+}
+
+/// The sign goes up.
+fn signed(numerator: BigInt, denominator: BigInt) -> BigRational {
+    if denominator.is_negative() {
+        return BigRational::new_raw(-numerator, -denominator);
+    }
+    BigRational::new_raw(numerator, denominator)
+}
+
+fn common(a: &BigInt, b: &BigInt, pause: Pause<'_>) -> Result<BigInt> {
+    Ok(giants::gcd(a.magnitude(), b.magnitude(), pause)?.into())
+}
+
+/// `n` divided by one of its divisors, which is positive.
+fn without(n: &BigInt, divisor: &BigInt, pause: Pause<'_>) -> Result<BigInt> {
+    if divisor.is_one() {
+        return Ok(n.clone());
+    }
+    let (quotient, _) = giants::divide(n.magnitude(), divisor.magnitude(), pause)?;
+    Ok(BigInt::from_biguint(n.sign(), quotient))
+}
