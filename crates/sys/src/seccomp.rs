@@ -93,8 +93,11 @@ impl Listener {
     #[must_use]
     pub fn waits(&self, id: u64) -> bool {
         // SAFETY: the kernel reads one number.
-        unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_ID_VALID as usize, (&raw const id).addr()) }
-            .is_ok()
+        let valid = unsafe {
+            let request = libc::SECCOMP_IOCTL_NOTIF_ID_VALID as usize;
+            self.control_surely(request, (&raw const id).addr())
+        };
+        valid.is_ok()
     }
 
     /// Whether the last process under the filter has ended.
@@ -132,7 +135,7 @@ impl Listener {
     fn send(&self, mut response: libc::seccomp_notif_resp) -> Result<(), Errno> {
         let address = (&raw mut response).addr();
         // SAFETY: the kernel reads one such structure.
-        unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_SEND as usize, address) }.map(drop)
+        unsafe { self.control_surely(libc::SECCOMP_IOCTL_NOTIF_SEND as usize, address) }.map(drop)
     }
 
     /// Gives a copy of `descriptor` to the caller of `id`, which sleeps on: its number there.
@@ -160,8 +163,23 @@ impl Listener {
         };
         let address = (&raw const added).addr();
         // SAFETY: the kernel reads one such structure.
-        unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_ADDFD as usize, address) }
+        unsafe { self.control_surely(libc::SECCOMP_IOCTL_NOTIF_ADDFD as usize, address) }
             .map(|number| number as i64)
+    }
+
+    /// The same, again where a signal, or work that a ring has for this thread, came first: nothing was done then. The host takes a lock so whenever
+    /// another thread has it; the caller would never be answered, or be taken for gone.
+    ///
+    /// # Safety
+    /// As for [`control`](Self::control).
+    unsafe fn control_surely(&self, request: usize, address: usize) -> Result<usize, Errno> {
+        loop {
+            // SAFETY: the caller's promise.
+            match unsafe { self.control(request, address) } {
+                Err(Errno::INTR) => {}
+                done => return done,
+            }
+        }
     }
 
     /// # Safety
