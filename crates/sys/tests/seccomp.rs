@@ -2,12 +2,16 @@
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::unwrap_used, reason = "a test")]
 #![expect(unsafe_code, reason = "a handler, and system calls that nobody else makes")]
+#![expect(clippy::disallowed_methods, reason = "signals come at a pace; nobody is waited for")]
+#![expect(clippy::print_stderr, reason = "the last words of a run that could never end")]
 
 use core::ffi::c_void;
 use core::time::Duration;
 use std::fs::File;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::sync::mpsc::{Sender, channel};
 
+use kyocho_sys::error::Errno;
 use kyocho_sys::poll::{self, Interest};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
 use kyocho_sys::prim::thread::{self, scope};
@@ -40,22 +44,60 @@ fn filter() -> [Instruction; 4] {
 
 unsafe extern "C" fn nothing(_: i32, _: *mut Info, _: *mut c_void) {}
 
-fn serve(listener: &Listener, asked: Notification, file: &File) {
-    let waits = listener.waits(asked.id);
-    let answer = match asked.arguments[0] {
-        WANTS => listener.give(asked.id, file.as_fd(), Inherited::No),
-        _ => Ok(ANSWER),
-    };
-    let answered = listener.answer(asked.id, answer);
-    if !waits || answer.is_err() || answered.is_err() {
-        // Its caller would wait for ever, and the test for that.
-        eprintln!("{asked:?}: waits {waits}, is given {answer:?}, answered {answered:?}");
-        std::process::exit(1);
+/// The answers of one run.
+struct Run {
+    file: File,
+    listener: Listener,
+    /// The callers have ended.
+    done: AtomicBool,
+    /// The threads that serve; 0: not yet, or no more.
+    servers: [AtomicU32; SERVERS],
+}
+
+impl Run {
+    fn answer(&self, asked: Notification) {
+        let waits = self.listener.waits(asked.id);
+        let answer = match asked.arguments[0] {
+            WANTS => self.listener.give(asked.id, self.file.as_fd(), Inherited::No),
+            _ => Ok(ANSWER),
+        };
+        let answered = self.listener.answer(asked.id, answer);
+        if !waits || answer.is_err() || answered.is_err() {
+            // Its caller would wait for ever, and the test for that.
+            eprintln!("{asked:?}: waits {waits}, is given {answer:?}, answered {answered:?}");
+            std::process::exit(1);
+        }
+    }
+
+    fn serve(&self, me: &AtomicU32) {
+        me.store(ThreadId::current().number(), Ordering::SeqCst);
+        while !self.done.load(Ordering::SeqCst) {
+            let soon = Some(Duration::from_millis(1));
+            let ready = poll::wait([(self.listener.as_fd(), Interest::Read)], soon);
+            // Another one may have taken it, or a signal have come.
+            if ready == Ok(true)
+                && let Ok(asked) = self.listener.receive()
+            {
+                self.answer(asked);
+            }
+        }
+        me.store(0, Ordering::SeqCst);
+    }
+
+    fn interrupt(&self, interruption: Signal) {
+        let numbers = || self.servers.iter().map(|server| server.load(Ordering::SeqCst));
+        while !self.done.load(Ordering::SeqCst) || numbers().any(|number| number != 0) {
+            for number in numbers().filter(|&number| number != 0) {
+                let _ = signal::send(ThreadId::new(number), interruption);
+            }
+            // What waits for a caller to take a descriptor is to come to an end now and then.
+            thread::sleep(Duration::from_micros(10));
+        }
     }
 }
 
 fn call(argument: u64) -> i64 {
-    // SAFETY: takes a number, and is answered by `serve`.
+    // SAFETY: takes a number, and is answered by `Run::answer`.
     unsafe { libc::syscall(ASKED, argument) }
 }
 
@@ -69,69 +111,41 @@ fn ask() {
     }
 }
 
+/// Passes the listener on, and has others ask.
+fn call_all(to: &Sender<Result<i32, Errno>>) {
+    // For this thread, and those that it starts.
+    let listener = listen(&filter());
+    to.send(listener).unwrap();
+    if listener.is_ok() {
+        scope(|callers| (0..CALLERS).for_each(|_| drop(callers.spawn(ask))));
+    }
+}
+
 #[test]
 fn signals_lose_no_answer() {
     let interruption = Signal::realtime(3);
     // SAFETY: the handler does nothing.
     unsafe { signal::install(interruption, nothing, Manner::default()) }.unwrap();
-    let file = File::open("/dev/null").unwrap();
-    let (done, number) = (AtomicBool::new(false), AtomicU32::new(0));
-    let servers = [const { AtomicU32::new(0) }; SERVERS];
-    scope(|threads| {
-        let (done, number, servers, file) = (&done, &number, &servers, &file);
-        threads.spawn(move || {
-            // For this thread, and those that it starts.
-            let listener = listen(&filter());
-            number.store(listener.map_or(u32::MAX, |number| number as u32), Ordering::SeqCst);
-            if listener.is_ok() {
-                scope(|callers| {
-                    for _ in 0..CALLERS {
-                        callers.spawn(ask);
-                    }
-                });
-            }
-            done.store(true, Ordering::SeqCst);
-        });
-        while number.load(Ordering::SeqCst) == 0 {
-            core::hint::spin_loop();
-        }
-        let Ok(listener) = i32::try_from(number.load(Ordering::SeqCst)) else {
-            return skip("signals_lose_no_answer", "filters with a listener are refused");
-        };
+    let (to, from) = channel();
+    let callers = thread::spawn(move || call_all(&to));
+    let Ok(listener) = from.recv().unwrap() else {
+        return skip("signals_lose_no_answer", "filters with a listener are refused");
+    };
+    let run = Run {
+        file: File::open("/dev/null").unwrap(),
         // SAFETY: it was made for us.
-        let listener = Listener::new(unsafe { OwnedFd::from_raw_fd(listener) });
-        scope(|threads| {
-            for me in servers {
-                let listener = &listener;
-                threads.spawn(move || {
-                    me.store(ThreadId::current().number(), Ordering::SeqCst);
-                    while !done.load(Ordering::SeqCst) {
-                        let soon = Some(Duration::from_millis(1));
-                        let ready = poll::wait([(listener.as_fd(), Interest::Read)], soon);
-                        // Another one may have taken it, or a signal have come.
-                        if ready == Ok(true)
-                            && let Ok(asked) = listener.receive()
-                        {
-                            serve(listener, asked, file);
-                        }
-                    }
-                    me.store(0, Ordering::SeqCst);
-                });
-            }
-            threads.spawn(|| {
-                while !done.load(Ordering::SeqCst)
-                    || servers.iter().any(|server| server.load(Ordering::SeqCst) != 0)
-                {
-                    for server in servers {
-                        let number = server.load(Ordering::SeqCst);
-                        if number != 0 {
-                            let _ = signal::send(ThreadId::new(number), interruption);
-                        }
-                    }
-                    // What waits for a caller to take a descriptor is to come to an end now and then.
-                    thread::sleep(Duration::from_micros(10));
-                }
-            });
-        });
+        listener: Listener::new(unsafe { OwnedFd::from_raw_fd(listener) }),
+        done: AtomicBool::new(false),
+        servers: [const { AtomicU32::new(0) }; SERVERS],
+    };
+    scope(|threads| {
+        let run = &run;
+        for me in &run.servers {
+            threads.spawn(move || run.serve(me));
+        }
+        threads.spawn(|| run.interrupt(interruption));
+        let outcome = callers.join();
+        run.done.store(true, Ordering::SeqCst);
+        outcome.unwrap();
     });
 }
