@@ -4,7 +4,8 @@
 //! Core --analysis--> facts --generator--> instructions --assembler--> Code --verify--> closure
 //! ```
 //!
-//! Compiling allocates (constants, code objects) but never collects: it runs inside one primitive.
+//! It runs inside one primitive, and [pauses](crate::thread::pause) at each form: what it has made (constants, code objects) is kept until all is
+//! done.
 
 mod analysis;
 pub(crate) mod assembler;
@@ -54,13 +55,19 @@ pub(crate) enum CompileError {
     NeedsReserve,
     /// A variable without a binding: the expander's promise is broken.
     Unplaced(Symbol),
-    /// The heap is full.
-    OutOfMemory,
+    /// The heap is full, or the thread is to end.
+    Raised(Raise),
+}
+
+impl From<Raise> for CompileError {
+    fn from(raise: Raise) -> Self {
+        Self::Raised(raise)
+    }
 }
 
 impl From<OutOfMemory> for CompileError {
-    fn from(_: OutOfMemory) -> Self {
-        Self::OutOfMemory
+    fn from(error: OutOfMemory) -> Self {
+        Self::Raised(error.into())
     }
 }
 
@@ -68,7 +75,7 @@ impl CompileError {
     /// The exception that `eval` raises for it, of a form at `span`.
     pub(crate) fn into_raise(self, span: Span) -> Raise {
         match self {
-            Self::OutOfMemory => Raise::out_of_memory(),
+            Self::Raised(raise) => raise,
             other => Raise::syntax(SyntaxError::new(span, other.to_string())),
         }
     }
@@ -89,28 +96,30 @@ impl fmt::Display for CompileError {
             ),
             Self::TooFar | Self::NeedsReserve => f.write_str("this procedure is too long"),
             Self::Unplaced(name) => write!(f, "variable {name} is bound nowhere"),
-            Self::OutOfMemory => OutOfMemory.fmt(f),
+            Self::Raised(_) => f.write_str("something stopped the compiler"),
         }
     }
 }
 
-/// Compiles a top-level form into a procedure of no arguments.
+/// Compiles a top-level form into a procedure of no arguments. Keeps all that it makes.
 ///
 /// # Errors
-/// When the form exceeds a bound of the compiler, or the heap is full.
+/// When the form exceeds a bound of the compiler, or the heap is full; or as [`Mutator::pause`] tells.
 pub(crate) fn compile(
     mutator: &mut Mutator,
     builtins: &Builtins,
     core: &Core,
 ) -> Result<Value, CompileError> {
-    let analysis = Analysis::of(core).map_err(|_| CompileError::TooDeep)?;
+    let analysis = mutator.apart(|| Analysis::of(core)).map_err(|_| CompileError::TooDeep)?;
     let mut shared = Shared { mutator, builtins, analysis: &analysis, constants: HashMap::new() };
-    let code = generator::generate_top(&mut shared, core)?;
+    let code = generator::generate_top(&mut shared, core);
+    mutator.apart(|| drop(analysis));
+    let code = code?;
     let entry = code.as_foreign::<Code>().map_or(0, |code| code.address_of(code.entries[0].at));
     let closure = mutator.object(Kind::Closure, 0, 2)?;
     closure.set_payload_word(0, code.to_word());
     closure.set_payload_word(1, entry);
-    Ok(closure)
+    Ok(mutator.keep(closure))
 }
 
 /// Puts code into the heap.

@@ -317,6 +317,20 @@ impl Machine {
         Ok(result)
     }
 
+    /// The same for work with [pauses](crate::thread::pause).
+    pub(crate) fn standing<T>(
+        &mut self,
+        frame: Frame,
+        count: usize,
+        work: impl FnOnce(&mut Mutator) -> T,
+    ) -> T {
+        self.frame = frame;
+        self.pending = Some(count);
+        let result = work(&mut self.mutator);
+        self.pending = None;
+        result
+    }
+
     /// The value of a hook, once the prelude has defined it.
     fn hook(hook: &OnceLock<Location>) -> Option<Value> {
         let value = hook.get()?.value();

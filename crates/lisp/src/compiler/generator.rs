@@ -23,7 +23,7 @@ use crate::compiler::{CompileError, SLOTS_MAX, make_code};
 use crate::heap::Mutator;
 use crate::symbol::Symbol;
 use crate::syntax::core_form::{Clause, Core, Lambda, Variable};
-use crate::syntax::datum::Span;
+use crate::syntax::datum::{Datum, Span};
 use crate::syntax::location::Location;
 use crate::value::Value;
 use std::collections::HashMap;
@@ -85,6 +85,13 @@ struct Shape {
     far: bool,
     /// Begin with `Reserve`.
     reserve: bool,
+}
+
+impl Shared<'_> {
+    fn constant(&mut self, datum: &Datum) -> Result<Value, CompileError> {
+        let value = self.mutator.constant(datum)?;
+        Ok(self.mutator.keep(value))
+    }
 }
 
 struct Generator<'a, 'b> {
@@ -255,7 +262,8 @@ impl<'a, 'b> Generator<'a, 'b> {
             locals: core::mem::take(&mut self.asm.locals).into_boxed_slice(),
         };
         let entry = code.address_of(at);
-        Ok((make_code(self.shared.mutator, code)?, entry))
+        let code = make_code(self.shared.mutator, code)?;
+        Ok((self.shared.mutator.keep(code), entry))
     }
 
     /// The next free slot.
@@ -276,9 +284,10 @@ impl<'a, 'b> Generator<'a, 'b> {
     }
 
     fn generate(&mut self, core: &Core, context: Context) -> Done {
+        self.shared.mutator.pause(&[])?;
         match core {
             Core::Constant(datum) => {
-                let value = self.shared.mutator.constant(datum)?;
+                let value = self.shared.constant(datum)?;
                 self.constant(value, context)
             }
             Core::Unspecified => self.constant(Value::UNSPECIFIED, context),

@@ -4,14 +4,17 @@ mod naive;
 mod programs;
 
 use super::inline::Builtins;
-use crate::heap::{Heap, Limits, Mutator};
+use crate::heap::{Heap, Kind, Limits, Mutator};
 use crate::machine::{Exit, Machine};
 use crate::printer;
+use crate::raise::{Cause, Raise, Result};
 use crate::syntax::expander::TopLevel;
 use crate::syntax::reader::read_all;
 use crate::system::Options;
 use crate::system::kernel::{Kernel, lock};
 use crate::thread::ThreadContext;
+use crate::value::Value;
+use core::cell::Cell;
 use naive::Naive;
 use programs::Programs;
 use proptest::prelude::{ProptestConfig, any, proptest};
@@ -43,9 +46,13 @@ impl Both {
     }
 
     fn on_the_machine(&self, builtins: &Builtins, core: &super::Core) -> String {
-        let heap = Arc::clone(&self.kernel.heap);
-        let mut mutator = Mutator::new(Arc::clone(&heap), ThreadContext::default());
+        let mut mutator = Mutator::new(Arc::clone(&self.kernel.heap), ThreadContext::default());
         let thunk = super::compile(&mut mutator, builtins, core).unwrap();
+        self.call(thunk)
+    }
+
+    fn call(&self, thunk: Value) -> String {
+        let heap = Arc::clone(&self.kernel.heap);
         let hooks = Arc::clone(&self.kernel.hooks);
         let mut machine =
             Machine::new(Arc::clone(&heap), hooks, ThreadContext::default(), 1 << 24, thunk);
@@ -58,6 +65,71 @@ impl Both {
                 other => panic!("{other:?}"),
             }
         }
+    }
+}
+
+/// Forms with constants and procedures of every kind; `@` stands for 20,000 parts.
+const FORMS: &[&str] = &[
+    "(list '(1.5 \"two\" #(3 4.5)) \"text\" '#0=(2.5 #0#) 6.5)",
+    "((lambda (x) (list x '(a 1.5) ((lambda () '(deep 2.5))))) '(b 3.5))",
+    "(letrec ((f (lambda (n) (if (< n 1) '(end 1.5) (g (- n 1))))) (g (lambda (n) (f n)))) (cons (f 3) f))",
+    "(let ((make (lambda (x) (lambda () (cons x '(made 1.5))))) (y '(2.5))) (set! y (cons y '(3.5))) (list ((make y)) y))",
+    "'(@)",
+    "(list @)",
+    "(if (car '(#t)) (begin @ '(1.5)) 'no)",
+];
+
+thread_local! {
+    static KERNEL: Cell<Option<&'static Kernel>> = const { Cell::new(None) };
+    static PAUSES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Collects, and writes over what is free; not at each pause of a long form.
+fn collect(m: &mut Mutator) -> Result<()> {
+    PAUSES.set(PAUSES.get() + 1);
+    if PAUSES.get() > 100 && !PAUSES.get().is_multiple_of(1000) {
+        return Ok(());
+    }
+    let heap = Arc::clone(&m.heap);
+    heap.collect(|marker| {
+        m.context.trace(marker);
+        KERNEL.get().unwrap().trace(&[], marker);
+    });
+    for _ in 0..20_000 {
+        m.cons(Value::fixnum(-1), Value::fixnum(-1))?;
+        m.object_of(Kind::Record, &[Value::fixnum(-1); 3])?;
+    }
+    Ok(())
+}
+
+fn give_up(_: &mut Mutator) -> Result<()> {
+    Err(Raise::new(Cause::Interrupted))
+}
+
+#[test]
+fn collections_go_by_in_the_middle_of_compiling() {
+    let both: &Both = Box::leak(Box::new(Both::new()));
+    KERNEL.set(Some(&both.kernel));
+    let system = Arc::clone(lock(&both.kernel.base.world).system());
+    for form in FORMS {
+        let text = form.replace(
+            '@',
+            &"(list 1.5 \"s\") ".repeat(if form.starts_with("(list @") { 5000 } else { 20_000 }),
+        );
+        let data = read_all(&text, "forms").unwrap();
+        let forms = lock(&both.kernel.base.world).expand(&system, &data[0]).unwrap();
+        let [TopLevel::Form(core)] = forms.as_slice() else { panic!("one form: {form}") };
+        let expected = both.on_the_machine(&both.kernel.builtins, core);
+        let mut mutator = Mutator::new(Arc::clone(&both.kernel.heap), ThreadContext::default());
+        mutator.context.at_pause = Some(collect);
+        PAUSES.set(0);
+        let thunk = super::compile(&mut mutator, &both.kernel.builtins, core).unwrap();
+        assert_eq!(both.call(thunk), expected, "{form}");
+        assert!(PAUSES.get() > 3, "{form}: {} pauses", PAUSES.get());
+        mutator.context.at_pause = Some(give_up);
+        let given_up = super::compile(&mut mutator, &both.kernel.builtins, core);
+        let raise = given_up.unwrap_err().into_raise(data[0].span);
+        assert!(raise.is_interruption(), "{form}");
     }
 }
 

@@ -42,7 +42,8 @@ impl Atoms {
 
     /// A datum as the evaluator takes it: every symbol an atom.
     pub(super) fn load(&mut self, m: &mut Mutator, datum: &Datum) -> Result<Value, OutOfMemory> {
-        let root = m.literal(datum)?;
+        // No thread asks for anything else.
+        let root = m.literal(datum).map_err(|_| OutOfMemory)?;
         let mut seen = HashSet::new();
         let mut pending = vec![root];
         while let Some(value) = pending.pop() {

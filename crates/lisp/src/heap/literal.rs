@@ -5,15 +5,20 @@
 
 use crate::heap::object::{FLAG_IMMUTABLE, Kind};
 use crate::heap::{Mutator, OutOfMemory};
+use crate::raise::Result;
 use crate::syntax::datum::{Datum, DatumKind, NumberLiteral};
+use crate::thread::pause::{PART, parts};
 use crate::value::Value;
 use std::collections::{HashMap, HashSet};
 
 enum Step<'a> {
     Build(&'a Datum),
+    /// What comes after so many items of a list, which lie on the results.
+    Rest(&'a Datum, usize),
     /// So many items lie on the results, and the tail above them.
     List(usize),
-    Vector(usize),
+    /// A vector of whose elements so many lie on the results.
+    Elements(&'a [Datum], usize),
     EndLabel(u64),
 }
 
@@ -28,123 +33,116 @@ impl Mutator {
     /// The value that `datum` writes, new and the caller's to change. A reference to a label that nobody defined is unspecified.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
-    pub fn literal(&mut self, datum: &Datum) -> Result<Value, OutOfMemory> {
-        self.literal_with(datum, 0)
+    /// When the heap's limit is reached; or as [`Mutator::pause`] tells.
+    pub fn literal(&mut self, datum: &Datum) -> Result {
+        self.keeping(&[], |m| m.literal_with(datum, 0))
     }
 
     /// The same as a constant of a program: mutators refuse its pairs, strings, vectors and bytevectors.
     ///
     /// # Errors
-    /// When the heap's limit is reached.
-    pub(crate) fn constant(&mut self, datum: &Datum) -> Result<Value, OutOfMemory> {
-        self.literal_with(datum, FLAG_IMMUTABLE)
+    /// As [`Mutator::literal`].
+    pub(crate) fn constant(&mut self, datum: &Datum) -> Result {
+        self.keeping(&[], |m| m.literal_with(datum, FLAG_IMMUTABLE))
     }
 
-    /// `flags` are those of the strings, vectors and bytevectors; pairs, which have none, say the same by their tag.
-    fn literal_with(&mut self, datum: &Datum, flags: u8) -> Result<Value, OutOfMemory> {
+    /// `flags` are those of the strings, vectors and bytevectors; pairs, which have none, say the same by their tag. Keeps the labels' values.
+    fn literal_with(&mut self, datum: &Datum, flags: u8) -> Result {
         let mut labels = Labels::default();
         let mut steps = vec![Step::Build(datum)];
         let mut results = Vec::new();
+        let mut done = 0_usize;
         while let Some(step) = steps.pop() {
-            let value = match step {
-                Step::Build(datum) => match self.literal_atom(datum, flags, &mut labels)? {
-                    Some(atom) => atom,
+            match step {
+                Step::Build(datum) => match &*datum.kind {
+                    DatumKind::Pair(..) => steps.push(Step::Rest(datum, 0)),
+                    DatumKind::Vector(elements) => steps.push(Step::Elements(elements, 0)),
+                    DatumKind::Label(label, labelled) => {
+                        let placeholder = self.cell(Value::UNSPECIFIED)?;
+                        labels.known.insert(*label, self.keep(placeholder));
+                        steps.extend([Step::EndLabel(*label), Step::Build(labelled)]);
+                    }
+                    DatumKind::Reference(label) => {
+                        let known = labels.known.get(label).copied();
+                        results.push(known.unwrap_or(Value::UNSPECIFIED));
+                    }
+                    atom => results.push(self.literal_atom(atom, flags)?),
+                },
+                Step::Rest(datum, items) => match &*datum.kind {
+                    DatumKind::Pair(item, rest) => {
+                        steps.extend([Step::Rest(rest, items + 1), Step::Build(item)]);
+                    }
+                    _ => steps.extend([Step::List(items), Step::Build(datum)]),
+                },
+                Step::List(items) => self.literal_list(items, &mut results, flags)?,
+                Step::Elements(elements, from) => match elements.get(from) {
+                    Some(element) => {
+                        steps.extend([Step::Elements(elements, from + 1), Step::Build(element)]);
+                    }
                     None => {
-                        self.expand_literal(datum, &mut steps, &mut labels)?;
-                        continue;
+                        let elements = results.split_off(results.len() - from);
+                        results.push(flagged(self.vector_of(&elements)?, flags));
                     }
                 },
-                Step::List(items) => {
-                    let tail = results.pop().unwrap_or(Value::NIL);
-                    let items = results.split_off(results.len() - items);
-                    self.literal_list(&items, tail, flags)?
-                }
-                Step::Vector(elements) => {
-                    let elements = results.split_off(results.len() - elements);
-                    flagged(self.vector_of(&elements)?, flags)
-                }
                 Step::EndLabel(label) => {
-                    labels.define(label, results.pop().unwrap_or(Value::UNSPECIFIED))
+                    labels.define(label, self.keep(results.last().copied().unwrap_or(Value::NIL)));
                 }
-            };
-            results.push(value);
+            }
+            done += 1;
+            if done.is_multiple_of(PART) {
+                self.pause_with(&mut results)?;
+            }
         }
         let value = results.pop().unwrap_or(Value::UNSPECIFIED);
-        Ok(if labels.replacements.is_empty() { value } else { labels.replace_in(value) })
+        if labels.replacements.is_empty() {
+            return Ok(value);
+        }
+        labels.replace_in(self, value)
     }
 
-    fn literal_list(
-        &mut self,
-        items: &[Value],
-        tail: Value,
-        flags: u8,
-    ) -> Result<Value, OutOfMemory> {
-        if flags & FLAG_IMMUTABLE == 0 {
-            return self.list_onto(items, tail);
+    /// Makes a list of so many of the last results, below its tail.
+    fn literal_list(&mut self, items: usize, results: &mut Vec<Value>, flags: u8) -> Result<()> {
+        let is_constant = flags & FLAG_IMMUTABLE != 0;
+        let made = |pair: Value| if is_constant { pair.into_literal_pair() } else { pair };
+        let mut list = results.pop().unwrap_or(Value::NIL);
+        for part in parts(0..items) {
+            let is_whole = part.len() == PART;
+            for _ in part {
+                list = made(self.cons(results.pop().unwrap_or(Value::NIL), list)?);
+            }
+            if is_whole {
+                results.push(list);
+                self.pause_with(results)?;
+                results.pop();
+            }
         }
-        let cons = |list, &item| Ok(self.cons(item, list)?.into_literal_pair());
-        items.iter().rev().try_fold(tail, cons)
+        results.push(list);
+        Ok(())
     }
 
     /// The value of a datum without parts.
-    fn literal_atom(
-        &mut self,
-        datum: &Datum,
-        flags: u8,
-        labels: &mut Labels,
-    ) -> Result<Option<Value>, OutOfMemory> {
-        Ok(Some(match &*datum.kind {
+    fn literal_atom(&mut self, atom: &DatumKind, flags: u8) -> Result {
+        Ok(match atom {
             DatumKind::Boolean(truth) => Value::boolean(*truth),
             DatumKind::Character(c) => Value::character(*c),
             DatumKind::String(text) => flagged(self.string(text)?, flags),
             DatumKind::Symbol(symbol) => Value::symbol(*symbol),
             DatumKind::Alias(alias) => Value::symbol(alias.of.symbol()),
             DatumKind::Number(number) => self.literal_number(number)?,
-            DatumKind::Nil => Value::NIL,
             DatumKind::Bytevector(bytes) => flagged(self.bytevector(bytes)?, flags),
-            DatumKind::Reference(label) => {
-                labels.known.get(label).copied().unwrap_or(Value::UNSPECIFIED)
-            }
-            DatumKind::Pair(..) | DatumKind::Vector(_) | DatumKind::Label(..) => return Ok(None),
-        }))
+            // What has parts is not made here.
+            DatumKind::Nil
+            | DatumKind::Pair(..)
+            | DatumKind::Vector(_)
+            | DatumKind::Label(..)
+            | DatumKind::Reference(_) => Value::NIL,
+        })
     }
 
-    /// Puts the parts of a datum on the steps, so that they come off left to right.
-    fn expand_literal<'a>(
+    fn literal_number(
         &mut self,
-        datum: &'a Datum,
-        steps: &mut Vec<Step<'a>>,
-        labels: &mut Labels,
-    ) -> Result<(), OutOfMemory> {
-        match &*datum.kind {
-            DatumKind::Pair(first, rest) => {
-                let mut items = vec![first];
-                let mut tail = rest;
-                while let DatumKind::Pair(item, rest) = &*tail.kind {
-                    items.push(item);
-                    tail = rest;
-                }
-                steps.push(Step::List(items.len()));
-                steps.push(Step::Build(tail));
-                steps.extend(items.into_iter().rev().map(Step::Build));
-            }
-            DatumKind::Vector(elements) => {
-                steps.push(Step::Vector(elements.len()));
-                steps.extend(elements.iter().rev().map(Step::Build));
-            }
-            DatumKind::Label(label, labelled) => {
-                let placeholder = self.cell(Value::UNSPECIFIED)?;
-                labels.known.insert(*label, placeholder);
-                steps.push(Step::EndLabel(*label));
-                steps.push(Step::Build(labelled));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn literal_number(&mut self, number: &NumberLiteral) -> Result<Value, OutOfMemory> {
+        number: &NumberLiteral,
+    ) -> core::result::Result<Value, OutOfMemory> {
         match number {
             NumberLiteral::Integer(n) => match Value::fixnum_checked(*n) {
                 Some(fixnum) => Ok(fixnum),
@@ -175,11 +173,10 @@ fn flagged(value: Value, flags: u8) -> Value {
 
 impl Labels {
     /// The label's value is complete: its placeholder stands for it from now on.
-    fn define(&mut self, label: u64, value: Value) -> Value {
+    fn define(&mut self, label: u64, value: Value) {
         if let Some(placeholder) = self.known.insert(label, value) {
             self.replacements.insert(placeholder, value);
         }
-        value
     }
 
     /// What stands for `value`: the end of its chain of placeholders.
@@ -195,10 +192,11 @@ impl Labels {
     }
 
     /// Replaces the placeholders in everything `root` reaches.
-    fn replace_in(&self, root: Value) -> Value {
+    fn replace_in(&self, m: &mut Mutator, root: Value) -> Result {
         let root = self.resolve(root);
         let mut seen = HashSet::new();
         let mut pending = vec![root];
+        let mut done = 0_usize;
         while let Some(value) = pending.pop() {
             if !(value.is_pair() || value.is_kind(Kind::Vector)) || !seen.insert(value) {
                 continue;
@@ -213,8 +211,12 @@ impl Labels {
                 value.set_field_at(i, element);
                 pending.push(element);
             }
+            done += 1;
+            if done.is_multiple_of(PART) {
+                m.pause(&[root])?;
+            }
         }
-        root
+        Ok(root)
     }
 }
 

@@ -125,7 +125,11 @@ impl Machine {
         if let Some(kernel) = &self.mutator.context.kernel {
             kernel.calls.count_procedure(control::number_of(index));
         }
-        Ok(match (control.function)(self, frame, count)? {
+        let control = match (control.function)(self, frame, count) {
+            Err(raise) if raise.is_interruption() => Control::Stop(Exit::Poll),
+            control => control?,
+        };
+        Ok(match control {
             Control::Value(value) => Step::Go(self.give(frame, value)),
             Control::Call(frame, count) => Step::Again(frame, count),
             Control::Go(next) => Step::Go(next),

@@ -6,7 +6,7 @@ use crate::account::Held;
 use crate::heap::Mutator;
 use crate::syntax::reader;
 use crate::syntax::source;
-use crate::thread::pause::parts;
+use crate::thread::pause::{PART, parts};
 use kyocho_sys::descriptor;
 use kyocho_sys::error::Errno;
 use rustix::fs::{SeekFrom, seek};
@@ -405,9 +405,17 @@ impl Source {
 /// is kept.
 #[derive(Debug)]
 pub(crate) struct Characters<'a> {
-    pub(crate) m: &'a Mutator,
+    m: &'a Mutator,
     pub(crate) input: &'a mut Input,
     pub(crate) error: Option<io::Error>,
+    /// Characters until the next pause.
+    left: usize,
+}
+
+impl<'a> Characters<'a> {
+    pub(crate) fn new(m: &'a Mutator, input: &'a mut Input) -> Self {
+        Self { m, input, error: None, left: PART }
+    }
 }
 
 impl reader::Characters for Characters<'_> {
@@ -422,11 +430,17 @@ impl reader::Characters for Characters<'_> {
     }
 
     fn advance(&mut self) {
-        // What was peeked is in the buffer: taking it cannot fail.
-        if self.error.is_none()
-            && let Err(error) = self.input.read_char(self.m)
-        {
-            self.error = Some(error);
+        if self.error.is_some() {
+            return;
         }
+        // What was peeked is in the buffer: taking it cannot fail.
+        let mut taken = self.input.read_char(self.m).map(|_| ());
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = PART;
+            let paused = self.m.pause_in_port().map_err(|_| ErrorKind::Interrupted.into());
+            taken = taken.and(paused);
+        }
+        self.error = taken.err();
     }
 }

@@ -85,7 +85,7 @@ fn the_reader_takes_no_character_past_the_datum() {
     let m = mutator();
     let mut input = Input::of_memory(b"(a b)c \"x\"rest".to_vec());
     let mut read = || {
-        let characters = Characters { m: &m, input: &mut input, error: None };
+        let characters = Characters::new(&m, &mut input);
         Reader::new(characters, 0).read().unwrap().unwrap().to_string()
     };
     assert_eq!([read(), read(), read()], ["(a b)", "c", "\"x\""]);
@@ -96,7 +96,7 @@ fn the_reader_takes_no_character_past_the_datum() {
 fn an_error_under_the_reader_is_kept() {
     let m = mutator();
     let mut input = Input::of_memory(b"(a \xff b)".to_vec());
-    let characters = Characters { m: &m, input: &mut input, error: None };
+    let characters = Characters::new(&m, &mut input);
     let mut reader = Reader::new(characters, 0);
     assert!(reader.read().is_err());
     let error = reader.into_characters().error.unwrap();

@@ -187,7 +187,7 @@ fn read(m: &mut Mutator, arguments: &[Value]) -> Result {
     let read = |input: &mut Input, m: &Mutator| {
         let source = input.source_number(port.name());
         let (line, column) = input.place();
-        let characters = Characters { m, input, error: None };
+        let characters = Characters::new(m, input);
         let mut reader = Reader::new(characters, source).at(line, column);
         let datum = reader.read();
         let characters = reader.into_characters();
@@ -197,7 +197,14 @@ fn read(m: &mut Mutator, arguments: &[Value]) -> Result {
         characters.error.map_or(Ok(datum), Err)
     };
     on_whole(m, call, &port, read, |m, datum| match datum {
-        Ok(Some(datum)) => Ok(m.literal(&datum)?),
+        Ok(Some(datum)) => {
+            let value = m.literal(&datum)?;
+            // What is long takes its time to go.
+            m.keeping(&[value], |m| {
+                m.apart(|| drop(datum));
+                Ok(value)
+            })
+        }
         Ok(None) => Ok(Value::EOF),
         Err(ReadError::Incomplete(error) | ReadError::Wrong(error)) => Err(read_error(&error)),
     })

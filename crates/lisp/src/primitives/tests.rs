@@ -53,14 +53,14 @@ impl Calculator {
 
     fn datum(&mut self, datum: &Datum) -> Result<Value, Raise> {
         let DatumKind::Pair(head, rest) = &*datum.kind else {
-            return Ok(self.m.literal(datum)?);
+            return self.m.literal(datum);
         };
         let DatumKind::Symbol(name) = &*head.kind else { panic!("not a call: {datum:?}") };
         let mut arguments = Vec::new();
         let mut rest = rest.clone();
         while let DatumKind::Pair(argument, more) = &*rest.clone().kind {
             if name.name() == "quote" {
-                return Ok(self.m.literal(argument)?);
+                return self.m.literal(argument);
             }
             arguments.push(self.datum(argument)?);
             ARGUMENTS.with_borrow_mut(|all| all.extend(arguments.last()));

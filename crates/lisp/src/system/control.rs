@@ -6,7 +6,7 @@ use crate::machine::control::{Control, Procedure};
 use crate::machine::{Exit, Machine};
 use crate::package::Package;
 use crate::raise::{Raise, Result};
-use crate::syntax::datum::{Datum, Span};
+use crate::syntax::datum::{Datum, DatumKind, Span};
 use crate::syntax::environment::Environment;
 use crate::syntax::source as files;
 use crate::system::datum_of::datum_of;
@@ -104,15 +104,15 @@ fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
             Some(Todo::Expand(form)) => {
                 let expand = || lock(&session.world).expand(&environment, &form);
                 let expanded = machine.apart(frame, count, expand)?;
-                source.put(&kernel, &mut machine.mutator, form, expanded)?;
+                machine.standing(frame, count, |m| source.put(&kernel, m, form, expanded))?;
             }
         }
     }
 }
 
-fn source_of_datum(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {
+fn source_of_datum(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let environment = environment_argument(frame.get(1))?;
-    let datum = datum_of(frame.get(0))?;
+    let datum = machine.standing(frame, count, |m| datum_of(m, frame.get(0)))?;
     let source = Source::new(environment, VecDeque::from([Ok(datum)]));
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
 }
@@ -158,17 +158,22 @@ fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Con
 /// `(%source-of-imports list)`: what `(environment import-set ...)` must run.
 fn source_of_imports(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let mut sets = Vec::new();
-    let mut list = frame.get(0);
-    while let Some((set, rest)) = list.uncons() {
-        sets.push(datum_of(set)?);
-        list = rest;
+    let list = machine.standing(frame, count, |m| datum_of(m, frame.get(0)))?;
+    let mut rest = &list;
+    while let DatumKind::Pair(set, others) = &*rest.kind {
+        sets.push(set.clone());
+        rest = others;
     }
     let (kernel, session) = (machine.kernel()?, Arc::clone(&machine.thread()?.session));
     let made = machine.apart(frame, count, || lock(&session.world).environment_of(&sets))?;
     let (environment, forms) = made.map_err(Raise::syntax)?;
-    let items = kernel.compile_forms(&mut machine.mutator, forms, Span::default())?;
-    let source = Source::of_items(environment, items);
-    Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
+    machine.standing(frame, count, |m| {
+        m.keeping(&[], |m| {
+            let items = kernel.compile_forms(m, forms, Span::default())?;
+            let source = Source::of_items(environment, items);
+            Ok(Control::Value(m.foreign(Box::new(source))?))
+        })
+    })
 }
 
 fn source_environment(machine: &mut Machine, frame: Frame, _: usize) -> Result<Control> {

@@ -1,94 +1,127 @@
 //! From a value to a datum, for `eval`: programs are data.
 
+use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::number::{self, Number};
 use crate::raise::{Raise, Result};
 use crate::syntax::datum::{Datum, DatumKind, NumberLiteral, Span};
 use crate::text::bytes;
+use crate::thread::pause::{PART, parts};
 use crate::value::Value;
 
 /// How deep data nest in what `eval` takes; lists may be of any length.
 const NESTING_MAX: usize = 100_000;
-/// Pairs and atoms in it: a circular one ends here.
-const PARTS_MAX: usize = 10_000_000;
+/// Steps of the conversion, two a part: a circular one ends here.
+const STEPS_MAX: usize = 20_000_000;
 
 enum Step {
     Convert(Value),
+    /// What comes after so many items of a list, which lie on the results.
+    Rest(Value, usize),
     /// So many items lie on the results, and the tail above them.
     List(usize),
-    Vector(usize),
+    /// A vector, of whose elements so many lie on the results.
+    Elements(Value, usize),
 }
 
-/// The datum that writes `value`. No recursion: a value may be nested deeper than the native stack.
+/// The datum that writes `value`, which is kept. No recursion: a value may be nested deeper than the native stack.
 ///
 /// # Errors
-/// When the value is no program: circular, or nested too deeply.
-pub(crate) fn datum_of(value: Value) -> Result<Datum> {
-    let span = Span::default();
-    let (mut parts, mut open) = (0, 0);
-    let mut steps = vec![Step::Convert(value)];
+/// When the value is no program: circular, or nested too deeply; or as [`Mutator::pause`] tells.
+pub(crate) fn datum_of(m: &mut Mutator, value: Value) -> Result<Datum> {
     let mut results = Vec::new();
+    let converted = convert(m, value, &mut results);
+    let datum = results.pop();
+    // What is long takes its time to go.
+    m.apart(|| drop(results));
+    match (converted, datum) {
+        (Ok(()), Some(datum)) => Ok(datum),
+        (Err(raise), left) => {
+            m.apart(|| drop(left));
+            Err(raise)
+        }
+        (Ok(()), None) => Err(no_expression(value)),
+    }
+}
+
+/// Leaves the datum on the results.
+fn convert(m: &mut Mutator, value: Value, results: &mut Vec<Datum>) -> Result<()> {
+    let span = Span::default();
+    let mut steps = vec![Step::Convert(value)];
+    let mut done = 0_usize;
     while let Some(step) = steps.pop() {
         match step {
-            Step::Convert(value) => match atom(value)? {
-                Some(kind) => results.push(Datum::new(kind, span)),
+            Step::Convert(value) if value.is_pair() => steps.push(Step::Rest(value, 0)),
+            Step::Convert(value) if value.vector_length().is_some() => {
+                steps.push(Step::Elements(value, 0));
+            }
+            Step::Convert(value) => results.push(Datum::new(atom(value)?, span)),
+            Step::Rest(rest, items) => steps.extend(match rest.uncons() {
+                Some((item, rest)) => [Step::Rest(rest, items + 1), Step::Convert(item)],
+                None => [Step::List(items), Step::Convert(rest)],
+            }),
+            Step::List(items) => list(m, items, results, &steps)?,
+            Step::Elements(vector, from) => match vector.vector_ref(from) {
+                Some(element) => {
+                    steps.extend([Step::Elements(vector, from + 1), Step::Convert(element)]);
+                }
                 None => {
-                    open += 1;
-                    parts += expand(value, &mut steps, PARTS_MAX - parts);
+                    let elements = results.split_off(results.len() - from);
+                    results.push(Datum::new(DatumKind::Vector(elements), span));
                 }
             },
-            Step::List(items) => {
-                open -= 1;
-                let tail = results.pop().unwrap_or_else(|| Datum::new(DatumKind::Nil, span));
-                let items = results.split_off(results.len() - items);
-                results.push(Datum::list_with_tail(items, tail, span));
-            }
-            Step::Vector(items) => {
-                open -= 1;
-                let items = results.split_off(results.len() - items);
-                results.push(Datum::new(DatumKind::Vector(items), span));
-            }
         }
-        if parts >= PARTS_MAX || open > NESTING_MAX {
+        done += 1;
+        if done >= STEPS_MAX || steps.len() > NESTING_MAX {
             let message = format!(
                 "eval: the expression is circular, or nested deeper than {NESTING_MAX} levels"
             );
             return Err(Raise::error(message, Vec::new()));
         }
-    }
-    results.pop().ok_or_else(|| Raise::error("eval: this is no expression", vec![value]))
-}
-
-/// Puts the parts of a pair or vector on the steps, so that they come off left to right; how many
-/// they are, `parts_max` at most.
-fn expand(value: Value, steps: &mut Vec<Step>, parts_max: usize) -> usize {
-    if let Some(length) = value.vector_length() {
-        steps.push(Step::Vector(length));
-        let elements = (0..length).rev().map(|i| value.vector_ref(i).unwrap_or(Value::FALSE));
-        steps.extend(elements.map(Step::Convert));
-        return length;
-    }
-    let mut items = Vec::new();
-    let mut rest = value;
-    while let Some((item, next)) = rest.uncons() {
-        items.push(item);
-        rest = next;
-        if items.len() >= parts_max {
-            break;
+        if done.is_multiple_of(PART) {
+            pause(m, &steps)?;
         }
     }
-    let length = items.len();
-    steps.push(Step::List(length));
-    steps.push(Step::Convert(rest));
-    steps.extend(items.into_iter().rev().map(Step::Convert));
-    length
+    Ok(())
 }
 
-/// What a value without parts writes; `None` for a pair or a vector.
-fn atom(value: Value) -> Result<Option<DatumKind>> {
-    Ok(Some(if value.is_pair() || value.vector_length().is_some() {
-        return Ok(None);
-    } else if value.is_nil() {
+/// Makes a list of so many of the last results, below its tail.
+fn list(m: &mut Mutator, items: usize, results: &mut Vec<Datum>, steps: &[Step]) -> Result<()> {
+    let span = Span::default();
+    let mut list = results.pop().unwrap_or_else(|| Datum::nil(span));
+    for part in parts(0..items) {
+        let is_whole = part.len() == PART;
+        for _ in part {
+            let item = results.pop().unwrap_or_else(|| Datum::nil(span));
+            list = Datum::pair(item, list, span);
+        }
+        if is_whole {
+            results.push(list);
+            pause(m, steps)?;
+            list = results.pop().unwrap_or_else(|| Datum::nil(span));
+        }
+    }
+    results.push(list);
+    Ok(())
+}
+
+/// Between two parts: what is still to be converted may be taken out of where it was.
+fn pause(m: &mut Mutator, steps: &[Step]) -> Result<()> {
+    let values = steps.iter().filter_map(|step| match step {
+        Step::Convert(value) | Step::Rest(value, _) | Step::Elements(value, _) => Some(*value),
+        Step::List(_) => None,
+    });
+    m.pause_with(&mut values.collect())
+}
+
+#[cold]
+fn no_expression(value: Value) -> Raise {
+    Raise::error("eval: this is no expression", vec![value])
+}
+
+/// What a value without parts writes.
+fn atom(value: Value) -> Result<DatumKind> {
+    Ok(if value.is_nil() {
         DatumKind::Nil
     } else if let Some(symbol) = value.as_symbol() {
         DatumKind::Symbol(symbol)
@@ -103,8 +136,8 @@ fn atom(value: Value) -> Result<Option<DatumKind>> {
     } else if let Some(length) = value.bytevector_length() {
         DatumKind::Bytevector(bytes_of(value, length))
     } else {
-        return Err(Raise::error("eval: this is no expression", vec![value]));
-    }))
+        return Err(no_expression(value));
+    })
 }
 
 fn bytes_of(bytevector: Value, length: usize) -> Vec<u8> {

@@ -4,7 +4,8 @@
 //!   text ──read──► data ──expand──► top-level forms ──compile──► items ──► called one by one
 //! ```
 //!
-//! A form is expanded when those before it have run. Expanding touches no Lisp value: whoever runs the text does it apart.
+//! A form is expanded when those before it have run. Expanding touches no Lisp value: whoever runs the text does it apart. Compiling makes values,
+//! and pauses.
 
 use super::kernel::{Kernel, lock};
 use super::lisp_session::LispSession;
@@ -22,7 +23,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 impl Kernel {
-    /// Compiles what a form was expanded to.
+    /// Compiles what a form was expanded to. Keeps all that it makes.
     pub(crate) fn compile_forms(
         &self,
         mutator: &mut Mutator,
@@ -30,9 +31,12 @@ impl Kernel {
         span: Span,
     ) -> Result<Vec<Item>> {
         let compile = |form| match form {
-            TopLevel::Form(core) => compiler::compile(mutator, &self.builtins, &core)
-                .map(Item::Thunk)
-                .map_err(|error| error.into_raise(span)),
+            TopLevel::Form(core) => {
+                let thunk = compiler::compile(mutator, &self.builtins, &core);
+                // What is long takes its time to go.
+                mutator.apart(|| drop(core));
+                thunk.map(Item::Thunk).map_err(|error| error.into_raise(span))
+            }
             TopLevel::Ready(name) => Ok(Item::Ready(name)),
         };
         forms.into_iter().map(compile).collect()
@@ -167,8 +171,8 @@ impl Source {
         }
     }
 
-    /// Makes what `form` was expanded to what comes next. Where there is no memory for that, the form does: it is asked for again after a
-    /// collection.
+    /// Makes what `form` was expanded to what comes next. Where there is no memory for that, or the thread is to stop, the form does: it is asked
+    /// for again.
     pub(crate) fn put(
         &self,
         kernel: &Kernel,
@@ -176,14 +180,19 @@ impl Source {
         form: Datum,
         expanded: core::result::Result<Vec<TopLevel>, SyntaxError>,
     ) -> Result<()> {
-        let forms = expanded.map_err(Raise::syntax)?;
-        let compiled = kernel.compile_forms(mutator, forms, form.span);
-        let mut state = lock(&self.0);
-        if compiled.as_ref().is_err_and(Raise::is_out_of_memory) {
-            state.data.push_front(Ok(form));
-        }
-        state.items.extend(compiled?);
-        Ok(())
+        mutator.keeping(&[], |m| {
+            let compiled = expanded
+                .map_err(Raise::syntax)
+                .and_then(|forms| kernel.compile_forms(m, forms, form.span));
+            match &compiled {
+                Err(raise) if raise.is_out_of_memory() || raise.is_interruption() => {
+                    lock(&self.0).data.push_front(Ok(form));
+                }
+                _ => m.apart(|| drop(form)),
+            }
+            lock(&self.0).items.extend(compiled?);
+            Ok(())
+        })
     }
 }
 

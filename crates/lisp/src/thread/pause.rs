@@ -79,6 +79,20 @@ impl Mutator {
         result
     }
 
+    /// What is needed until the innermost [`keeping`](Self::keeping) ends.
+    pub(crate) fn keep(&mut self, value: Value) -> Value {
+        self.context.kept.push(value);
+        value
+    }
+
+    /// Does `work`, which touches nothing of Lisp, while collections go by; of its own only what is kept stays.
+    pub(crate) fn apart<T>(&self, work: impl FnOnce() -> T) -> T {
+        match (&self.context.kernel, self.context.lisp_thread()) {
+            (Some(kernel), Some(thread)) => kernel.threads.apart(thread, work),
+            _ => work(),
+        }
+    }
+
     /// Between two parts of work that cannot be done again: it goes on, unless the thread ends.
     ///
     /// # Errors

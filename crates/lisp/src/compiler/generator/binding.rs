@@ -75,10 +75,7 @@ impl Generator<'_, '_> {
                 let place = self.places.get(&Rc::as_ptr(of));
                 Ok(place.filter(|place| matches!(place, Place::Slot(_))).cloned())
             }
-            Core::Constant(datum) => {
-                let value = self.shared.mutator.constant(datum)?;
-                Ok(Some(Place::Constant(value)))
-            }
+            Core::Constant(datum) => Ok(Some(Place::Constant(self.shared.constant(datum)?))),
             Core::Lambda(lambda) if self.shared.analysis.is_constant(variable) => {
                 self.constant_lambda(variable, lambda)?;
                 let value = self.shared.constants.get(&Rc::as_ptr(variable)).copied();

@@ -116,7 +116,7 @@ impl Generator<'_, '_> {
         let closure = self.shared.mutator.object(Kind::Closure, flag, 2)?;
         closure.set_payload_word(0, code.to_word());
         closure.set_payload_word(1, entry);
-        Ok(closure)
+        Ok(self.shared.mutator.keep(closure))
     }
 }
 

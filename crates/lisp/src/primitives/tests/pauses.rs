@@ -5,6 +5,7 @@ use super::{ARGUMENTS, Calculator};
 use crate::heap::Mutator;
 use crate::printer::{Style, to_text};
 use crate::raise::{Cause, Raise, Result};
+use crate::system::datum_of::datum_of;
 use crate::value::Value;
 use core::cell::Cell;
 
@@ -70,6 +71,11 @@ const CALLS: &[&str] = &[
     "(write-shared (vector (iota @ 1/2) (make-list @ 'a)) (open-output-string))",
     "(write-string (make-string @ #\\λ) (open-output-string))",
     "(equal? (cons (iota @) (iota @)) (cons (iota @) (reverse (iota @))))",
+    "(read (open-input-string (string-append \"(\" (string-concatenate (make-list @ \"1.5 \")) \")\")))",
+    "(read (open-input-string (string-append \"(\" (string-concatenate (make-list @ \"(1.5) \")) \" . #(2.5))\")))",
+    "(read (open-input-string (string-append \"#(\" (string-concatenate (make-list @ \"1.5 \")) \")\")))",
+    "(read (open-input-string (string-append \"(#0=(a . 1.5) \" (string-concatenate (make-list @ \"(2.5 #0#) \")) \")\")))",
+    "(read (open-input-string (string-append \"#0=((a . 1.5) \" (string-concatenate (make-list @ \"(2.5 (#0# 1.5)) \")) \")\")))",
 ];
 
 /// Calls on integers that are worked on in parts, of 63,000 to 130,000 bits. Of complex numbers, one part of the result is ready while
@@ -131,6 +137,8 @@ fn give_up(_: &mut Mutator) -> Result<()> {
 }
 
 fn run(text: &str, at_pause: Option<fn(&mut Mutator) -> Result<()>>) -> Result<String> {
+    // Of one that gave up, on another heap.
+    ARGUMENTS.with_borrow_mut(Vec::clear);
     let mut calculator = Calculator::with_bytes(256 << 20);
     calculator.m.context.at_pause = at_pause;
     let value = calculator.run(&text.replace('@', "40000"))?;
@@ -161,6 +169,30 @@ fn check(calls: &[&str]) {
 #[test]
 fn collections_go_by_in_the_middle_of_long_work() {
     check(CALLS);
+}
+
+/// What `eval` is given.
+#[test]
+fn programs_become_data_in_parts() {
+    let mut calculator = Calculator::with_bytes(256 << 20);
+    for text in [
+        "(list 'quote (iota 40000 1/2))",
+        "(list (list->vector (iota 40000 1/2)) (make-string 3 #\\λ))",
+        "(append (make-list 40000 (list 1.5 'a)) 2.5)",
+    ] {
+        let value = calculator.run(text).unwrap();
+        let expected = to_text(value, Style::Write).unwrap();
+        let m = &mut calculator.m;
+        PAUSES.set(0);
+        m.context.at_pause = Some(collect);
+        let datum = m.keeping(&[value], |m| datum_of(m, value)).unwrap();
+        m.context.at_pause = Some(give_up);
+        assert!(datum_of(m, value).is_err_and(|raise| raise.is_interruption()), "{text}");
+        m.context.at_pause = None;
+        let again = m.literal(&datum).unwrap();
+        assert!(to_text(again, Style::Write).unwrap() == expected, "{text}");
+        assert!(PAUSES.get() >= 2, "{text}: {} pauses", PAUSES.get());
+    }
 }
 
 #[test]
