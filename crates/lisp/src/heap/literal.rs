@@ -33,7 +33,7 @@ impl Mutator {
     /// The value that `datum` writes, new and the caller's to change. A reference to a label that nobody defined is unspecified.
     ///
     /// # Errors
-    /// When the heap's limit is reached; or as [`Mutator::pause`] tells.
+    /// When the heap's limit is reached; the thread is to end, or to stop.
     pub fn literal(&mut self, datum: &Datum) -> Result {
         self.keeping(&[], |m| m.literal_with(datum, 0))
     }
