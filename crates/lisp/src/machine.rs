@@ -24,10 +24,8 @@ pub(crate) mod trace;
 use crate::heap::{Heap, Marker, Mutator};
 use crate::raise::Raise;
 use crate::syntax::location::Location;
-use crate::system::kernel::Kernel;
 use crate::system::statistics::Counted;
 use crate::thread::ThreadContext;
-use crate::thread::lisp_thread::LispThread;
 use crate::thread::wait::Wait;
 use crate::value::Value;
 use access::{Frame, Pc, Poll};
@@ -286,38 +284,20 @@ impl Machine {
         count: usize,
         call: impl FnOnce() -> T,
     ) -> crate::raise::Result<T> {
-        self.stand(frame, count, |kernel, thread| {
+        let (kernel, thread) = (self.kernel()?, Arc::clone(self.thread()?));
+        Ok(self.standing(frame, count, |_| {
             kernel.calls.count(Counted::Host, 1);
-            kernel.threads.outside(thread, call)
-        })
+            kernel.threads.outside(&thread, call)
+        }))
     }
 
     /// The same for long work that computes.
-    pub(crate) fn apart<T>(
-        &mut self,
-        frame: Frame,
-        count: usize,
-        work: impl FnOnce() -> T,
-    ) -> crate::raise::Result<T> {
-        self.stand(frame, count, |kernel, thread| kernel.threads.apart(thread, work))
+    pub(crate) fn apart<T>(&mut self, frame: Frame, count: usize, work: impl FnOnce() -> T) -> T {
+        self.standing(frame, count, |m| m.apart(work))
     }
 
-    /// Runs `body` while the machine can be traced, as one that is about to enter the callee of `frame`.
-    fn stand<T>(
-        &mut self,
-        frame: Frame,
-        count: usize,
-        body: impl FnOnce(&Kernel, &LispThread) -> T,
-    ) -> crate::raise::Result<T> {
-        let (kernel, thread) = (self.kernel()?, self.thread()?);
-        self.frame = frame;
-        self.pending = Some(count);
-        let result = body(&kernel, thread);
-        self.pending = None;
-        Ok(result)
-    }
-
-    /// The same for work with [pauses](crate::thread::pause).
+    /// Runs `work`, in which there may be [pauses](crate::thread::pause), while the machine can be traced, as one that is about to enter the callee
+    /// of `frame`.
     pub(crate) fn standing<T>(
         &mut self,
         frame: Frame,

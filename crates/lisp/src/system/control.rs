@@ -99,11 +99,11 @@ fn next_form(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
             None => return Ok(Control::Value(Value::FALSE)),
             Some(Todo::Call(thunk)) => return Ok(Control::Value(thunk)),
             Some(Todo::Ready(name)) => {
-                machine.apart(frame, count, || lock(&session.world).library_ready(&name))?;
+                machine.apart(frame, count, || lock(&session.world).library_ready(&name));
             }
             Some(Todo::Expand(form)) => {
                 let expand = || lock(&session.world).expand(&environment, &form);
-                let expanded = machine.apart(frame, count, expand)?;
+                let expanded = machine.apart(frame, count, expand);
                 machine.standing(frame, count, |m| source.put(&kernel, m, form, expanded))?;
             }
         }
@@ -129,7 +129,7 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
         let (path, errno, closed_output) = (path.clone(), None, false);
         Raise::new(crate::raise::Cause::File { who: "load", path, reason, errno, closed_output })
     })?;
-    let data = machine.apart(frame, count, || read_all(&text, &path))?;
+    let data = machine.apart(frame, count, || read_all(&text, &path));
     let source = Source::new(environment, data);
     Ok(Control::Value(machine.mutator.foreign(Box::new(source))?))
 }
@@ -165,7 +165,7 @@ fn source_of_imports(machine: &mut Machine, frame: Frame, count: usize) -> Resul
         rest = others;
     }
     let (kernel, session) = (machine.kernel()?, Arc::clone(&machine.thread()?.session));
-    let made = machine.apart(frame, count, || lock(&session.world).environment_of(&sets))?;
+    let made = machine.apart(frame, count, || lock(&session.world).environment_of(&sets));
     let (environment, forms) = made.map_err(Raise::syntax)?;
     machine.standing(frame, count, |m| {
         m.keeping(&[], |m| {
