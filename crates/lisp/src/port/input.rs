@@ -434,13 +434,16 @@ impl reader::Characters for Characters<'_> {
             return;
         }
         // What was peeked is in the buffer: taking it cannot fail.
-        let mut taken = self.input.read_char(self.m).map(|_| ());
+        self.error = self.input.read_char(self.m).err();
         self.left -= 1;
         if self.left == 0 {
             self.left = PART;
-            let paused = self.m.pause_in_port().map_err(|_| ErrorKind::Interrupted.into());
-            taken = taken.and(paused);
+            self.pause();
         }
-        self.error = taken.err();
+    }
+
+    fn pause(&mut self) {
+        let paused = self.m.pause_in_port().map_err(|_| ErrorKind::Interrupted.into());
+        self.error = self.error.take().or(paused.err());
     }
 }

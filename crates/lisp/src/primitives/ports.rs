@@ -9,7 +9,7 @@ use crate::port::{
     waiting,
 };
 use crate::raise::{Cause, Raise, Result};
-use crate::text::bytes;
+use crate::text::{self, bytes};
 use crate::value::Value;
 use core::ffi::CStr;
 use kyocho_sys::descriptor::{self, Access};
@@ -52,7 +52,7 @@ pub(super) const TABLE: &[Primitive] = &[
         open_output(m, "open-binary-output-file", a, Content::Binary)
     }),
     Primitive::exactly("open-input-string", 1, |m, a| {
-        let text = Call::new("open-input-string", a).string(0)?;
+        let text = Call::new("open-input-string", a).text(0)?.to_rust_in_parts(m)?;
         let input = Input::of_memory(text.into_bytes());
         store(m, Port::of_input("string", Content::Textual, input))
     }),
@@ -244,7 +244,7 @@ fn get_output_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("get-output-string", arguments);
     let bytes = gathered(m, call, Content::Textual)?;
     // Only whole characters were written.
-    Ok(m.string(&String::from_utf8_lossy(&bytes))?)
+    text::new_in_parts(m, &String::from_utf8_lossy(&bytes))
 }
 
 fn get_output_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {

@@ -9,6 +9,9 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use std::sync::{Arc, LazyLock};
 
+/// Items between two pauses: what takes a millisecond or two.
+pub(super) const PART: usize = 1 << 14;
+
 /// Where a datum stands in its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Span {
@@ -196,11 +199,23 @@ impl Datum {
     /// its item stands.
     #[must_use]
     pub fn list_with_tail(items: Vec<Self>, tail: Self, span: Span) -> Self {
+        Self::list_in_parts(items, tail, span, || ())
+    }
+
+    /// The same; `pause` is called after each [`PART`] items.
+    pub(super) fn list_in_parts(
+        mut items: Vec<Self>,
+        tail: Self,
+        span: Span,
+        mut pause: impl FnMut(),
+    ) -> Self {
         let mut list = tail;
-        let mut rest = items.into_iter().rev().peekable();
-        while let Some(item) = rest.next() {
-            let at = if rest.peek().is_none() { span } else { item.span };
+        while let Some(item) = items.pop() {
+            let at = if items.is_empty() { span } else { item.span };
             list = Self::pair(item, list, at);
+            if items.len() % PART == PART - 1 {
+                pause();
+            }
         }
         list
     }

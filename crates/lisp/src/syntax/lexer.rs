@@ -18,6 +18,8 @@ pub trait Characters {
     fn peek(&mut self) -> Option<char>;
     /// Takes the character that `peek` showed.
     fn advance(&mut self);
+    /// Called between parts of long work that takes no characters.
+    fn pause(&mut self) {}
 }
 
 /// Characters of a text in memory.
@@ -131,6 +133,11 @@ impl<C: Characters> Lexer<C> {
 
     pub(super) fn fold_case(&mut self, fold_case: bool) {
         self.fold_case = fold_case;
+    }
+
+    /// Between parts of long work on what was read.
+    pub(super) fn pause(&mut self) {
+        self.characters.pause();
     }
 
     pub(super) fn into_characters(self) -> C {

@@ -1,7 +1,7 @@
 //! Tokens to data. No recursion: what is open stands on a stack of its own, at most [`NESTING_MAX`]
 //! deep; the length of a list is bounded by memory alone.
 
-use super::datum::{Datum, DatumKind, NumberLiteral, Span};
+use super::datum::{Datum, DatumKind, NumberLiteral, PART, Span};
 use super::error::SyntaxError;
 pub use super::lexer::{Characters, ReadError, Text};
 use super::lexer::{Lexer, Token};
@@ -184,17 +184,36 @@ impl<C: Characters> Reader<C> {
         };
         let opened = open.span;
         match open.shape {
-            Shape::List => Ok(list(open.items, Datum::nil(span), opened)),
-            Shape::EndedList(tail) => Ok(list(open.items, tail, opened)),
+            Shape::List => Ok(self.list(open.items, Datum::nil(span), opened)),
+            Shape::EndedList(tail) => Ok(self.list(open.items, tail, opened)),
             Shape::Vector => Ok(Datum::new(DatumKind::Vector(open.items), opened)),
             Shape::Bytes => {
-                bytes(&open.items).map(|b| Datum::new(DatumKind::Bytevector(b), opened))
+                let bytes = self.bytes(open.items)?;
+                Ok(Datum::new(DatumKind::Bytevector(bytes), opened))
             }
             Shape::DottedList => Err(wrong(span, "nothing follows the dot", "a datum before )")),
             Shape::Prefix(_) | Shape::Comment | Shape::Label(_) => {
                 Err(wrong(opened, "nothing follows this prefix", "a datum before )"))
             }
         }
+    }
+
+    fn list(&mut self, items: Vec<Datum>, tail: Datum, opened: Span) -> Datum {
+        if items.is_empty() {
+            return Datum::nil(opened);
+        }
+        Datum::list_in_parts(items, tail, opened, || self.lexer.pause())
+    }
+
+    fn bytes(&mut self, items: Vec<Datum>) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = Vec::with_capacity(items.len());
+        for item in items {
+            bytes.push(byte(&item)?);
+            if bytes.len() % PART == 0 {
+                self.lexer.pause();
+            }
+        }
+        Ok(bytes)
     }
 
     /// Puts a finished datum where it belongs; returns it when it is the outermost.
@@ -234,25 +253,15 @@ impl<C: Characters> Reader<C> {
     }
 }
 
-fn list(items: Vec<Datum>, tail: Datum, opened: Span) -> Datum {
-    if items.is_empty() {
-        return Datum::nil(opened);
+fn byte(item: &Datum) -> Result<u8, ReadError> {
+    match &*item.kind {
+        DatumKind::Number(NumberLiteral::Integer(n)) if (0..=255).contains(n) => Ok(*n as u8),
+        _ => Err(wrong(
+            item.span,
+            format!("{item} cannot stand in a bytevector"),
+            "an exact integer from 0 to 255",
+        )),
     }
-    Datum::list_with_tail(items, tail, opened)
-}
-
-fn bytes(items: &[Datum]) -> Result<Vec<u8>, ReadError> {
-    items
-        .iter()
-        .map(|item| match &*item.kind {
-            DatumKind::Number(NumberLiteral::Integer(n)) if (0..=255).contains(n) => Ok(*n as u8),
-            _ => Err(wrong(
-                item.span,
-                format!("{item} cannot stand in a bytevector"),
-                "an exact integer from 0 to 255",
-            )),
-        })
-        .collect()
 }
 
 /// All data of a text. `name` is the file's path, or what messages should call the text.

@@ -70,6 +70,7 @@ const CALLS: &[&str] = &[
     "(write (iota @ 1/2) (open-output-string))",
     "(write-shared (vector (iota @ 1/2) (make-list @ 'a)) (open-output-string))",
     "(write-string (make-string @ #\\λ) (open-output-string))",
+    "(read-line (open-input-string (make-string @ #\\λ)))",
     "(equal? (cons (iota @) (iota @)) (cons (iota @) (reverse (iota @))))",
     "(read (open-input-string (string-append \"(\" (string-concatenate (make-list @ \"1.5 \")) \")\")))",
     "(read (open-input-string (string-append \"(\" (string-concatenate (make-list @ \"(1.5) \")) \" . #(2.5))\")))",

@@ -1,5 +1,5 @@
 use super::super::datum::DatumKind;
-use super::{NESTING_MAX, ReadError, Reader, read_all};
+use super::{Characters, NESTING_MAX, PART, ReadError, Reader, Text, read_all};
 
 /// All data of `text`, written again.
 fn written(text: &str) -> String {
@@ -150,7 +150,7 @@ fn reading_goes_on_behind_a_wrong_token() {
 fn a_reader_takes_nothing_past_the_datum() {
     let mut reader = Reader::of_text("abc)rest", 0);
     reader.read().unwrap();
-    let super::Text(mut rest) = reader.into_characters();
+    let Text(mut rest) = reader.into_characters();
     assert_eq!(rest.next(), Some(')'));
 }
 
@@ -165,4 +165,44 @@ fn dropping_what_nests_through_sharing_does_not_recurse() {
         datum = super::Datum::pair(datum, nil, super::Span::default());
     }
     drop(datum);
+}
+
+/// A text that counts the pauses after its last character was taken.
+struct Paused<'a> {
+    text: Text<'a>,
+    pauses: usize,
+}
+
+impl Characters for Paused<'_> {
+    fn peek(&mut self) -> Option<char> {
+        self.text.peek()
+    }
+
+    fn advance(&mut self) {
+        self.text.advance();
+    }
+
+    fn pause(&mut self) {
+        self.pauses += 1;
+    }
+}
+
+#[test]
+fn what_is_long_is_put_together_in_parts() {
+    let items = "7 ".repeat(3 * PART);
+    for (open, close) in [("(", ")"), ("(", ". 7)"), ("#u8(", ")")] {
+        let text = format!("{open}{items}{close}");
+        let mut reader = Reader::new(Paused { text: Text::new(&text), pauses: 0 }, 0);
+        let mut datum = reader.read().unwrap().unwrap();
+        assert_eq!(reader.into_characters().pauses, 3, "{open}{close}");
+        let mut length = 0;
+        while let Some((_, rest)) = datum.as_pair() {
+            datum = rest.clone();
+            length += 1;
+        }
+        if let DatumKind::Bytevector(bytes) = &*datum.kind {
+            length = bytes.len();
+        }
+        assert_eq!(length, 3 * PART, "{open}{close}");
+    }
 }
