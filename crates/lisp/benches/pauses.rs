@@ -6,6 +6,9 @@
 //!
 //! And how long does marking take on 1, 2, 4, ... virtual processors, up to those of the machine and to four at least? That list is followed by one
 //! marker, whoever could help; so this is measured with a vector of short lists, the world stopped throughout. Baseline: one virtual processor.
+//!
+//! And how long does one wait for a collection while another reads or compiles a form of so many parts? Baseline: another who does not let up calling
+//! what is compiled.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench reports, and may fail")]
 
 use kyocho_lisp::system::{Options, System};
@@ -15,6 +18,14 @@ const BESIDE: usize = 100;
 const STOPPED: usize = 10;
 /// A pair, and a vector of six elements with its header, in bytes.
 const ITEM_BYTES: usize = 16 + 64;
+
+/// What another does meanwhile, and the expression that does it.
+const LONG_FORMS: [(&str, &str); 4] = [
+    ("calls what is compiled", "(let loop ((n 0)) (if (< n 50000000) (loop (+ n 1))))"),
+    ("compiles a literal of 2,000,000 parts", "(length (eval (list 'quote (iota 2000000)) here))"),
+    ("compiles 300,000 calls", "(eval (cons 'begin (make-list 300000 '(car '(1)))) here)"),
+    ("reads a list of 1,000,000 parts", "(length (read (open-input-string text)))"),
+];
 
 fn main() {
     let mib = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(MIB);
@@ -45,6 +56,37 @@ fn main() {
             helped * 100.0
         );
     }
+    println!("(gc), beside one who");
+    let [(calls, baseline), long_forms @ ..] = LONG_FORMS;
+    let baseline_ms = longest_beside_ms(baseline);
+    println!("{calls}: longest {baseline_ms:.1} ms");
+    for (form, text) in long_forms {
+        let longest_ms = longest_beside_ms(text);
+        println!("{form}: longest {longest_ms:.1} ms, {:.1} times", longest_ms / baseline_ms);
+    }
+}
+
+/// The longest of the collections that one asks for while another evaluates such a text.
+fn longest_beside_ms(text: &str) -> f64 {
+    let system = System::boot(Options::default(), &mut |_| {}).unwrap();
+    let mut session = system.session();
+    let measured = format!(
+        "(define here (interaction-environment))
+         (define text (let ((out (open-output-string))) (write (iota 1000000) out) (get-output-string out)))
+         (define ended #f)
+         (define other (spawn (lambda () (dynamic-wind (lambda () #t) (lambda () {text}) (lambda () (set! ended #t))))))
+         (define (longest-ns longest)
+           (if ended
+               longest
+               (let ((begun (current-jiffy)))
+                 (gc)
+                 (longest-ns (max longest (quotient (* 1000000000 (- (current-jiffy) begun)) (jiffies-per-second)))))))
+         (define longest (longest-ns 0))
+         (thread-join! other)
+         longest"
+    );
+    let evaluation = session.eval(&measured, "bench").unwrap();
+    evaluation.values.last().unwrap().parse::<f64>().unwrap() / 1e6
 }
 
 /// Times of marking, the shortest first, and the part that helpers marked.
