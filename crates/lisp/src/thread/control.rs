@@ -303,7 +303,7 @@ fn join(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
             let message = "the thread was terminated";
             return Err(exception(machine, condition::TERMINATED_THREAD, message));
         }
-        Status::New(_) | Status::Started => {}
+        Status::New(_) | Status::Started | Status::Failing(_) => {}
     }
     if wait.is_over() {
         drop(inner);

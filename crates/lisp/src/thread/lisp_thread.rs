@@ -58,6 +58,8 @@ pub(crate) enum Status {
     New(Value),
     /// Started.
     Started,
+    /// Nobody handled this; what it does last runs.
+    Failing(Value),
     /// It returned this.
     Returned(Value),
     /// Nobody handled this.
@@ -68,7 +70,7 @@ pub(crate) enum Status {
 
 impl Status {
     pub(crate) fn has_ended(self) -> bool {
-        !matches!(self, Self::New(_) | Self::Started)
+        !matches!(self, Self::New(_) | Self::Started | Self::Failing(_))
     }
 }
 
@@ -236,9 +238,10 @@ impl LispThread {
         marker.mark(inner.name);
         marker.mark(inner.specific);
         match inner.status {
-            Status::New(value) | Status::Returned(value) | Status::Uncaught(value) => {
-                marker.mark(value);
-            }
+            Status::New(value)
+            | Status::Failing(value)
+            | Status::Returned(value)
+            | Status::Uncaught(value) => marker.mark(value),
             Status::Started | Status::Terminated => {}
         }
     }

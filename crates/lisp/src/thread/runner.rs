@@ -214,6 +214,12 @@ impl Runner {
             Exit::Park => Some(Step::Park),
             Exit::ParkUntil(ns) => Some(Step::ParkUntil(Deadline::at_ns(ns))),
             Exit::Yield => Some(Step::Yield),
+            Exit::Uncaught(object) if self.has_last_deeds(thread, machine) => {
+                self.report_unheard(thread, machine, object);
+                lock(&thread.inner).status = Status::Failing(object);
+                self.unwind(thread, machine);
+                None
+            }
             exit => Some(self.end(thread, machine, exit)),
         }
     }
@@ -230,12 +236,8 @@ impl Runner {
             return Some(self.end(thread, machine, Exit::Finished(Value::UNSPECIFIED)));
         }
         if requests & REQUEST_TERMINATE != 0 && !self.terminating {
-            self.terminating = true;
             withdraw(machine, thread);
-            if !machine.mutator.context.winders.is_nil() {
-                self.kernel.watchdog.ends(thread);
-            }
-            machine.unwind();
+            self.unwind(thread, machine);
             return None;
         }
         let raise = if requests & REQUEST_INTERRUPT != 0 {
@@ -251,6 +253,21 @@ impl Runner {
         };
         withdraw(machine, thread);
         machine.inject(raise).map(|exit| self.end(thread, machine, exit))
+    }
+
+    /// Whether the thread, which nobody's handler saves, still runs its `after`s. Those of a session's main thread are the debugger's.
+    fn has_last_deeds(&self, thread: &Arc<LispThread>, machine: &Machine) -> bool {
+        let winds = !machine.mutator.context.winders.is_nil();
+        winds && !self.terminating && !thread.session.is_main(thread)
+    }
+
+    /// Its `after`s run, for a time; then it ends.
+    fn unwind(&mut self, thread: &Arc<LispThread>, machine: &mut Machine) {
+        self.terminating = true;
+        if !machine.mutator.context.winders.is_nil() {
+            self.kernel.watchdog.ends(thread);
+        }
+        machine.unwind();
     }
 
     /// The thread is over.
@@ -287,7 +304,10 @@ impl Runner {
         }
         let (joiners, last_words) = {
             let mut inner = lock(&thread.inner);
-            inner.status = status;
+            inner.status = match inner.status {
+                Status::Failing(object) => Status::Uncaught(object),
+                _ => status,
+            };
             (core::mem::take(&mut inner.joiners), inner.last_words.take())
         };
         if let Some(words) = last_words {

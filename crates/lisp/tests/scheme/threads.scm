@@ -43,6 +43,15 @@
     (guard (e ((uncaught-exception? e) #t)) (thread-join! (spawn (lambda () (mutex-lock! lock) (raise 'dead)))))
     (guard (e ((abandoned-mutex-exception? e) #t)) (mutex-lock! lock) #f)))
 
+;; what it does last is done wherever a thread ends, and before others hear of its end
+(define deeds '())
+(define (does-last thunk) (lambda () (dynamic-wind (lambda () #f) thunk (lambda () (thread-sleep! 0.01) (set! deeds (cons 'after deeds))))))
+(define (end-of thunk) (set! deeds '()) (guard (e ((uncaught-exception? e) (cons (uncaught-exception-reason e) deeds))) (thread-join! (spawn thunk))))
+(test '(oops after) (end-of (does-last (lambda () (raise 'oops)))))
+(test '(oops after after) (end-of (does-last (does-last (lambda () (raise 'oops))))))
+(test '(oops after) (end-of (does-last (lambda () (dynamic-wind (lambda () #f) (lambda () (raise 'oops)) (lambda () #t))))))
+(test '(oops) (end-of (does-last (lambda () (dynamic-wind (lambda () #f) (lambda () (raise 'oops)) (lambda () (raise 'again)))))))
+
 ;; condition variables: a queue of one
 (define (make-box)
   (let ((lock (make-mutex)) (changed (make-condition-variable)) (full #f) (item #f))
