@@ -39,11 +39,13 @@ impl Client {
     /// What comes until the evaluation is done.
     pub(crate) fn eval(&mut self, text: &str) -> String {
         self.send(&format!(r#"{{"do":"eval","text":"{text}"}}"#));
+        let mut asked = text.to_owned();
         loop {
-            let line = self.line_for(text);
+            let line = self.line_for(&asked);
             if !line.contains(r#""show":"output""#) {
                 return line;
             }
+            asked.push_str(&format!("; told {line}"));
         }
     }
 }
