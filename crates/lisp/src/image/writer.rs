@@ -177,7 +177,7 @@ impl Writer<'_> {
             out.text(symbol.name());
         }
         out.number(self.sources.items.len());
-        self.sources.items.iter().for_each(|&number| out.text(&source::name(number)));
+        self.sources.items.iter().for_each(|&number| out.text(source::name(number)));
         out.number(syntax.environments.len());
         syntax.environments[1..].iter().for_each(|environment| {
             out.byte(u8::from(environment.is_over_system()));

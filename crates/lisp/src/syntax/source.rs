@@ -1,10 +1,11 @@
 //! Names of sources, so that a [`Span`] stays three small numbers.
 //!
-//! One table a process: names are interned, so it grows with the number of distinct files and
-//! prompts, not with what is read from them.
+//! One table a process, which grows with the number of distinct files and prompts, not with what is read from them. Names are symbols: they
+//! stay, and who brings a new one pays for it.
 
 use super::datum::Span;
 use super::error::SyntaxError;
+use crate::symbol::Symbol;
 use core::fmt;
 use kyocho_sys::descriptor::{self, Access};
 use std::collections::HashMap;
@@ -13,15 +14,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// No program is longer; a device such as `/dev/zero` has no end.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Default)]
 struct Table {
-    names: Vec<Arc<str>>,
-    numbers: HashMap<Arc<str>, u32>,
+    names: Vec<Symbol>,
+    numbers: HashMap<Symbol, u32>,
 }
 
 static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(|| {
@@ -32,13 +33,13 @@ static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(|| {
 
 impl Table {
     fn number(&mut self, name: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(name) {
+        let name = Symbol::intern(name);
+        if let Some(&number) = self.numbers.get(&name) {
             return number;
         }
         // Number 0 is "?", which also stands in for what is past the last number.
         let Ok(number) = u32::try_from(self.names.len()) else { return 0 };
-        let name: Arc<str> = name.into();
-        self.names.push(Arc::clone(&name));
+        self.names.push(name);
         self.numbers.insert(name, number);
         number
     }
@@ -52,15 +53,15 @@ pub fn register(name: &str) -> u32 {
 
 /// The name that [`register`] was given; `?` for a number it never gave.
 #[must_use]
-pub fn name(number: u32) -> Arc<str> {
+pub fn name(number: u32) -> &'static str {
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(table.names.get(number as usize).unwrap_or(&table.names[0]))
+    table.names.get(number as usize).unwrap_or(&table.names[0]).name()
 }
 
 /// The folder that a file named in `span`'s source is relative to.
 #[must_use]
 pub fn folder(span: Span) -> PathBuf {
-    Path::new(&*name(span.source)).parent().map(Path::to_path_buf).unwrap_or_default()
+    Path::new(name(span.source)).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// The text of the file at `path`, asked for at `span`.

@@ -1,7 +1,7 @@
 //! Sessions that would hurt others: whatever one does, it can be stopped, and the others go on.
 
 use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
-use crate::account::{Bounds, Usage};
+use crate::account::{Account, Bounds, Usage};
 use crate::primitives::host_names::silence;
 use crate::thread::lisp_thread::SAFE;
 use kyocho_sys::prim::atomic::Ordering;
@@ -161,8 +161,17 @@ fn symbols_are_paid_for_by_who_makes_them() {
         ] {
             assert_eq!(eval(&mut a, &ends(text)), "\"out of memory\"", "{text}");
         }
-        assert_eq!(eval(&mut a, "(string->symbol \"car\")"), "car");
         assert_eq!(eval(&mut b, "(string->symbol \"a name of bob's\")"), "|a name of bob's|");
+        // The same for names of files: 4 KB each.
+        let names = "(define (name i) (if (= i 0) (apply string-append \"/dev\" (append (make-list 1900 \"/.\") '(\"/null\"))) \
+             (string-append (if (odd? i) \"/.\" \"//\") (name (quotient i 2))))) 'ready";
+        let eve = Account::new("eve", Bounds { files: true, ..SMALL });
+        let (mut e, _) = open(&system, &eve);
+        assert_eq!(eval(&mut e, names), "ready");
+        let reads = "(guard (e ((error-object? e) (error-object-message e))) (do ((i 1 (+ i 1))) ((= i 30000) 'done) \
+             (let ((port (open-input-file (name i)))) (read port) (close-port port))))";
+        assert_eq!(eval(&mut e, reads), "\"out of memory\"");
+        assert_eq!(eval(&mut a, "(string->symbol \"car\")"), "car");
     });
 }
 
