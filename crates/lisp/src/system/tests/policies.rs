@@ -97,7 +97,8 @@ const ENDED: &str = "its thread has ended";
 /// What a policy does, what the one who asks is told of it.
 const MISBEHAVIOURS: &[(&str, &str)] = &[
     ("(let loop () (loop))", "no answer within 50ms"),
-    ("(let loop ((l '())) (loop (cons l l)))", "no answer within 50ms"),
+    // Whether its time or its memory is over first is a matter of luck.
+    ("(let loop ((l '())) (loop (cons l l)))", ""),
     ("(let loop ((l '())) (loop (cons (make-vector 100 0) l)))", ""),
     ("(let deeper ((n 0)) (+ 1 (deeper n)))", ""),
     ("(thread-sleep! 1000)", "no answer within 50ms"),
