@@ -149,6 +149,16 @@ fn a_terminated_thread_ends_whatever_it_does_last() {
 }
 
 #[test]
+fn who_has_joined_a_thread_finds_it_gone() {
+    check(&[(
+        "(let loop ((n 0))
+           (let ((t (spawn list))) (let poll () (if (eq? 'runs (thread-join! t 0 'runs)) (poll))))
+           (cond ((> (length (threads)) 1) n) ((= n 300) 'gone) (else (loop (+ n 1)))))",
+        "gone",
+    )]);
+}
+
+#[test]
 fn mutexes_and_condition_variables() {
     check(&[
         (

@@ -304,6 +304,8 @@ impl Runner {
         }
         let (joiners, last_words) = {
             let mut inner = lock(&thread.inner);
+            // Who joins it may start another in its place.
+            retire(&kernel, thread);
             inner.status = match inner.status {
                 Status::Failing(object) => Status::Uncaught(object),
                 _ => status,
@@ -316,7 +318,6 @@ impl Runner {
         for joiner in joiners {
             joiner.wake();
         }
-        retire(&kernel, thread);
         if let Some(ended) = ended {
             thread.session.finish(ended);
         }
