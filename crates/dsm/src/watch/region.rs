@@ -1,6 +1,7 @@
 //! The pages of one region: what the program may do with each, and which it has written to.
 
 use core::ops::Range;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kyocho_sys::error::Errno;
@@ -20,6 +21,9 @@ pub(super) struct Watched {
     access: Vec<Access>,
     /// Pages whose write was a fault.
     faulted: Vec<usize>,
+    /// Watched pages that the host took out of the page table after they were written: the page
+    /// table no longer says so once they are back in it.
+    reclaimed: BTreeSet<usize>,
     /// Where the kernel is asked for written pages, as long as no page's rights change: a lock is taken more often than that, and memory may be
     /// thousands of pages.
     asked: Option<Vec<Span>>,
@@ -47,6 +51,7 @@ impl Watched {
             detector,
             access,
             faulted: Vec::new(),
+            reclaimed: BTreeSet::new(),
             asked: None,
             balance: Balance::default(),
         }
@@ -96,6 +101,9 @@ impl Watched {
             let start = self.place(run[0]);
             let range = start..start + run.len();
             self.admit(range.clone(), before, access)?;
+            if !self.reclaimed.is_empty() {
+                self.reclaimed.retain(|place| !range.contains(place));
+            }
             self.access[range].fill(access);
         }
         Ok(())
@@ -121,18 +129,31 @@ impl Watched {
                 self.faulted.push(place);
                 Ok(Fault::Noted)
             }
-            // Somebody else was faster, or the host has taken the page out of the page table, for want of memory.
+            // Another thread had this fault first, or the host reclaimed the page: it is no longer
+            // in the page table.
             access => {
+                if access == Access::Watched && !self.is_known_clean(place)? {
+                    self.reclaimed.insert(place);
+                }
                 self.admit(place..place + 1, Access::Hidden, access)?;
                 Ok(Fault::Noted)
             }
         }
     }
 
+    /// Whether the kernel still knows that a watched page has not been written. Reclaim leaves a
+    /// marker in the page table for a page that was write-protected and none for one that had
+    /// been written, so the answer must be had before the page is admitted, write-protected, again.
+    fn is_known_clean(&mut self, place: usize) -> Result<bool, Errno> {
+        Ok(self.detector.written(place..place + 1, Then::Leave)?.is_empty())
+    }
+
     /// Adds the pages written to, ascending; a write from now on is told of by the next call.
     pub(super) fn take_written(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
         let mut here = Vec::new();
         self.take_faulted(&mut here)?;
+        let reclaimed = core::mem::take(&mut self.reclaimed);
+        here.extend(reclaimed.into_iter().map(|place| self.page(place)));
         if !self.detector.traps() {
             self.ask(&mut here)?;
         }
