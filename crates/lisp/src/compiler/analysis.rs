@@ -42,7 +42,8 @@ pub(crate) struct VariableFacts {
 /// What is known of a lambda.
 #[derive(Debug, Default)]
 pub(crate) struct LambdaFacts {
-    /// Variables of enclosing procedures, in order of first use; not itself, no constants.
+    /// Variables of enclosing procedures, in order of first use. Constants are left out, and so is
+    /// the variable that the lambda is bound to, unless it is read early.
     pub(crate) free: Vec<Rc<Variable>>,
     tail: Tail,
 }
@@ -264,7 +265,10 @@ impl Analyser {
     fn visit_init(&mut self, variable: &Rc<Variable>, init: &Core) -> Result<(), TooDeep> {
         match init {
             Core::Lambda(lambda) if !variable.mutated.get() => {
-                self.visit_lambda(lambda, Some(variable))?;
+                // A procedure knows itself by the register that holds it. A variable that is read
+                // early lives in a cell, which its procedure captures as any other does.
+                let itself = Some(variable).filter(|_| !self.facts.is_early(variable));
+                self.visit_lambda(lambda, itself)?;
                 let empty = self.facts.free(lambda).is_empty();
                 let facts = self.facts_of(variable);
                 facts.constant = empty && !facts.early;

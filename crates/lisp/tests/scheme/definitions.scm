@@ -79,6 +79,18 @@
     (define (ev? n) (or (= n 0) (od? (- n 1))))
     (define (od? n) (and (> n 0) (ev? (- n 1))))
     (list (ev? 100) (od? 100))))
+;; a procedure mentions a later one that calls itself, with something other than a lambda between
+(test 'z
+  (letrec ((f (lambda (x) (g x)))
+           (c 0)
+           (g (lambda (x) (if (= x 0) 'z (g (- x 1))))))
+    (f 3)))
+(test '(z 1 z)
+  (let ()
+    (define (f x) (g x))
+    (define c 1)
+    (define (g x) (if (= x 0) 'z (g (- x 1))))
+    (list (f 3) c (g 2))))
 (define (shadow list) (define vector list) vector)
 (test 5 (shadow 5))
 (test 'local (let ((if (lambda (a b c) 'local))) (if 1 2 3)))
@@ -131,5 +143,27 @@
 (test '(#t #f)
   (let ((a (make-type)) (b (make-type)))
     (list ((cdr a) ((car a))) ((cdr b) ((car a))))))
+
+;; a form may define several names, in any order of use
+(define-syntax define-pair-of-procedures
+  (syntax-rules ()
+    ((_ first second)
+     (begin
+       (define (first n) (if (= n 0) 'one (second (- n 1))))
+       (define (second n) (if (= n 0) 'two (first (- n 1))))))))
+(define-pair-of-procedures ping pong)
+(test '(one two two) (list (ping 4) (ping 3) (pong 2)))
+(define-syntax define-hidden
+  (syntax-rules ()
+    ((_ name)
+     (begin
+       (define (name n) (helper n))
+       (define (helper n) (* 2 n))))))
+(define-hidden twice)
+(test 10 (twice 5))
+(define-syntax define-both
+  (syntax-rules () ((_ a b) (begin (define-hidden a) (define-pair-of-procedures b helper)))))
+(define-both thrice ring)
+(test '(14 one) (list (thrice 7) (ring 2)))
 
 (finish)

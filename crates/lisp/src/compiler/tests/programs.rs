@@ -75,7 +75,7 @@ impl Programs {
             return self.leaf(scope);
         }
         let d = depth - 1;
-        match self.below(13) {
+        match self.below(14) {
             0 => self.leaf(scope),
             1 => format!("(+ {} {})", self.number(d, scope), self.number(d, scope)),
             2 => format!("(- {} {} 3)", self.number(d, scope), self.number(d, scope)),
@@ -91,6 +91,7 @@ impl Programs {
             9 => self.mutual(d, scope),
             10 => self.procedure(d, scope),
             11 => self.counter(d, scope),
+            12 => self.group(d, scope),
             _ => self.call(d, scope),
         }
     }
@@ -149,6 +150,39 @@ impl Programs {
                ({f} {} {start}))",
             self.below(4)
         )
+    }
+
+    /// Procedures of one `letrec*` that mention each other in any order, themselves included, with
+    /// values and assigned variables between them.
+    fn group(&mut self, d: u32, scope: &Scope) -> String {
+        let procedures: Vec<_> = (0..=self.below(3)).map(|_| self.name()).collect();
+        let count = procedures.len() as u64;
+        let mut inner = scope.clone();
+        let mut bindings = String::new();
+        for procedure in &procedures {
+            if self.below(2) == 0 {
+                let (value, init) = (self.name(), self.number(d, &inner));
+                bindings.push_str(&format!("({value} {init})"));
+                inner = inner.with(&[&value]);
+            }
+            let [n, x] = [self.name(), self.name()];
+            let last = self.number(d.saturating_sub(1), &inner.with(&[&n, &x]));
+            let next = &procedures[self.below(count) as usize];
+            let called = match self.below(4) {
+                0 => format!("(+ 1 ({next} (- {n} 1) {x}))"),
+                1 => format!("((lambda (p) (p (- {n} 1) (+ {x} 1))) {next})"),
+                _ => format!("({next} (- {n} 1) (remainder (+ {x} 7) 100))"),
+            };
+            bindings.push_str(&format!(
+                "({procedure} (lambda ({n} {x}) (if (< {n} 1) {last} {called})))"
+            ));
+        }
+        let first = &procedures[self.below(count) as usize];
+        let mutated = &procedures[self.below(count) as usize];
+        let assign =
+            if self.below(4) == 0 { format!("(set! {mutated} {mutated})") } else { String::new() };
+        let (turns, start) = (self.below(5), self.number(d, scope));
+        format!("(letrec* ({bindings}) {assign} ({first} {turns} {start}))")
     }
 
     fn procedure(&mut self, d: u32, scope: &Scope) -> String {
