@@ -1,6 +1,7 @@
 //! Forms at the top level of a program, a prompt or a library.
 
 use super::body::{Init, Keyword};
+use super::multiple::parse_define_values;
 use super::{Core, Expander, Meaning, Result, build, parts};
 use crate::syntax::datum::{Datum, Home, Identifier};
 use crate::syntax::environment::Binding;
@@ -18,10 +19,22 @@ pub enum TopLevel {
     Ready(Arc<str>),
 }
 
+/// A part of a top-level form whose names are known and whose expressions are yet to be expanded.
+enum Found {
+    /// What an import put before what follows it.
+    Ready(Vec<TopLevel>),
+    Special(Special, Datum),
+    Expression(Datum),
+}
+
 impl Expander<'_> {
     /// Expands `form` at the top level of the environment.
+    ///
+    /// First finds the definitions in it, as a body does: what a macro defines may be used by the
+    /// forms before its definition. Then expands what they are made from, in order.
     pub(crate) fn top_level(&mut self, form: &Datum, out: &mut Vec<TopLevel>) -> Result<()> {
         let home = Home::Top(self.top.number());
+        let mut found = Vec::new();
         let mut work = vec![form.clone()];
         while let Some(form) = work.pop() {
             self.charge(1, form.span)?;
@@ -37,12 +50,63 @@ impl Expander<'_> {
                 Some(Meaning::Special(
                     special @ (Special::Include | Special::IncludeCi | Special::CondExpand),
                 )) => work.extend(self.splice(special, &form, home)?.into_iter().rev()),
-                Some(Meaning::Special(Special::Import)) => self.import(&form, out)?,
+                Some(Meaning::Special(Special::Import)) => {
+                    let mut ready = Vec::new();
+                    self.import(&form, &mut ready)?;
+                    found.push(Found::Ready(ready));
+                }
                 Some(Meaning::Special(Special::DefineLibrary)) => self.declare_library(&form)?,
-                Some(Meaning::Special(special)) => self.top_form(special, &form, home, out)?,
-                _ => out.push(TopLevel::Form(self.expression(&form, home)?)),
+                Some(Meaning::Special(Special::DefineSyntax)) => self.define_syntax(&form, home)?,
+                Some(Meaning::Special(special)) => {
+                    self.announce(special, &form)?;
+                    found.push(Found::Special(special, form));
+                }
+                _ => found.push(Found::Expression(form)),
             }
         }
+        for found in found {
+            match found {
+                Found::Ready(mut ready) => out.append(&mut ready),
+                Found::Special(special, form) => self.top_form(special, &form, home, out)?,
+                Found::Expression(form) => {
+                    out.push(TopLevel::Form(self.expression(&form, home)?));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the names that a macro made up and that `form` defines their locations. A name that
+    /// a program wrote has one from its first use on.
+    fn announce(&self, special: Special, form: &Datum) -> Result<()> {
+        let names = match special {
+            Special::Define => vec![self.parse_define(form)?.0],
+            Special::DefineValues => {
+                let (formals, _) = parse_define_values(form)?;
+                formals.elements().chain([formals.elements_tail()]).cloned().collect()
+            }
+            Special::DefineRecordType => {
+                let record = super::record::parse(form)?;
+                let parts = record.parts.iter().map(|(name, _)| *name);
+                parts.chain([record.name]).cloned().collect()
+            }
+            _ => Vec::new(),
+        };
+        for name in names.iter().filter_map(Datum::as_identifier) {
+            if matches!(name, Identifier::Alias(_)) && self.top.lookup(&name).is_none() {
+                self.top.define(&name);
+            }
+        }
+        Ok(())
+    }
+
+    fn define_syntax(&mut self, form: &Datum, home: Home) -> Result<()> {
+        let (name, spec) = super::define::parse_define_syntax(form)?;
+        let binding = match self.transformer(spec, home, name)? {
+            Keyword::Macro(rules) => Binding::Macro(rules),
+            Keyword::Special(special) => Binding::Special(special),
+        };
+        self.top.bind(identifier(name)?, binding);
         Ok(())
     }
 
@@ -71,14 +135,6 @@ impl Expander<'_> {
                 let (name, init) = self.parse_define(form)?;
                 let core = self.define_top(&name, init, form, home)?;
                 out.push(TopLevel::Form(core));
-            }
-            Special::DefineSyntax => {
-                let (name, spec) = super::define::parse_define_syntax(form)?;
-                let binding = match self.transformer(spec, home, name)? {
-                    Keyword::Macro(rules) => Binding::Macro(rules),
-                    Keyword::Special(special) => Binding::Special(special),
-                };
-                self.top.bind(identifier(name)?, binding);
             }
             Special::DefineValues => {
                 out.push(TopLevel::Form(self.define_values_top(form, home)?));
