@@ -20,6 +20,7 @@
 #![expect(unsafe_code, reason = "hands out references to what the lock guards")]
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -90,7 +91,7 @@ impl<T> Owner<T> {
         if !is_fast {
             lock_slowly(shared);
         }
-        OwnerGuard { shared, is_fast }
+        OwnerGuard { shared, is_fast, value: PhantomData }
     }
 
     /// Whether the next [`Owner::lock`] will find the bias standing, unless a visitor comes.
@@ -138,7 +139,7 @@ impl<T> Visitor<T> {
         }
         // SAFETY: the visitor has the plain lock.
         unsafe { shared.set_turns(0) };
-        VisitorGuard { shared }
+        VisitorGuard { shared, value: PhantomData }
     }
 }
 
@@ -147,6 +148,8 @@ impl<T> Visitor<T> {
 pub struct OwnerGuard<'a, T> {
     shared: &'a Shared<T>,
     is_fast: bool,
+    /// Shared and sent as the reference that it gives; so below.
+    value: PhantomData<&'a mut T>,
 }
 
 impl<T> Drop for OwnerGuard<'_, T> {
@@ -164,6 +167,7 @@ impl<T> Drop for OwnerGuard<'_, T> {
 #[must_use = "dropping the guard frees the lock"]
 pub struct VisitorGuard<'a, T> {
     shared: &'a Shared<T>,
+    value: PhantomData<&'a mut T>,
 }
 
 impl<T> Drop for VisitorGuard<'_, T> {

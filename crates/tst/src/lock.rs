@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "hands out references to what the lock word protects")]
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use kyocho_sys::prim::atomic::AtomicU32;
@@ -38,7 +39,7 @@ impl<M: TestAndSet, T> TryLock<M, T> {
         if self.mechanism.test_and_set(&self.word)? {
             return Err(Refusal::Busy);
         }
-        Ok(TryLockGuard { lock: self })
+        Ok(TryLockGuard { lock: self, value: PhantomData })
     }
 
     /// The value, which nobody else can be using.
@@ -59,6 +60,8 @@ impl<M: fmt::Debug, T> fmt::Debug for TryLock<M, T> {
 #[must_use = "dropping the guard frees the lock"]
 pub struct TryLockGuard<'a, M: TestAndSet, T> {
     lock: &'a TryLock<M, T>,
+    /// Shared and sent as the reference that it gives.
+    value: PhantomData<&'a mut T>,
 }
 
 impl<M: TestAndSet, T> Deref for TryLockGuard<'_, M, T> {

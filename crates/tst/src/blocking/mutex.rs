@@ -6,6 +6,7 @@
 
 use core::fmt;
 use core::hint::spin_loop;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use kyocho_sys::prim::cell::UnsafeCell;
@@ -147,21 +148,21 @@ impl<T, M: Everywhere> Mutex<T, M> {
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T, M> {
         self.lock.lock();
-        MutexGuard { mutex: self }
+        MutexGuard::new(self)
     }
 
     /// Takes the lock, if it is free.
     #[inline]
     #[must_use]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T, M>> {
-        self.lock.try_lock().then(|| MutexGuard { mutex: self })
+        self.lock.try_lock().then(|| MutexGuard::new(self))
     }
 
     /// Takes the lock, if it is free before the monotonic clock reads `deadline_ns`.
     #[inline]
     #[must_use]
     pub fn lock_until(&self, deadline_ns: u64) -> Option<MutexGuard<'_, T, M>> {
-        self.lock.lock_until(deadline_ns).then(|| MutexGuard { mutex: self })
+        self.lock.lock_until(deadline_ns).then(|| MutexGuard::new(self))
     }
 
     /// The value, which nobody else can be using.
@@ -177,9 +178,37 @@ impl<T, M> fmt::Debug for Mutex<T, M> {
 }
 
 /// The right to use the value; given back when dropped.
+///
+/// Threads may share a guard if they may share its value:
+///
+/// ```
+/// # use std::{sync::atomic::AtomicU32, thread};
+/// # use kyocho_tst::blocking::mutex::Mutex;
+/// let mutex = Mutex::new(AtomicU32::new(0));
+/// let guard = mutex.lock();
+/// thread::scope(|threads| threads.spawn(|| guard.store(1, core::sync::atomic::Ordering::Relaxed)).join());
+/// ```
+///
+/// ```compile_fail,E0277
+/// # use std::{cell::Cell, thread};
+/// # use kyocho_tst::blocking::mutex::Mutex;
+/// let mutex = Mutex::new(Cell::new(0));
+/// let guard = mutex.lock();
+/// thread::scope(|threads| threads.spawn(|| guard.set(1)).join());
+/// ```
 #[must_use = "dropping the guard frees the lock"]
 pub struct MutexGuard<'a, T, M: Everywhere> {
     mutex: &'a Mutex<T, M>,
+    /// Shared and sent as the reference that it gives.
+    value: PhantomData<&'a mut T>,
+}
+
+impl<'a, T, M: Everywhere> MutexGuard<'a, T, M> {
+    /// Of the caller, who has the lock.
+    #[inline]
+    fn new(mutex: &'a Mutex<T, M>) -> Self {
+        Self { mutex, value: PhantomData }
+    }
 }
 
 impl<T, M: Everywhere> Deref for MutexGuard<'_, T, M> {

@@ -18,6 +18,7 @@
 #![expect(unsafe_code, reason = "hands out references to what the lock guards")]
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use kyocho_sys::futex::Wait;
@@ -251,28 +252,28 @@ impl<T, M: Everywhere> RwLock<T, M> {
     #[inline]
     pub fn read(&self) -> ReadGuard<'_, T, M> {
         let _inside = self.lock.read_until(None);
-        ReadGuard { lock: self }
+        ReadGuard { lock: self, value: PhantomData }
     }
 
     /// Becomes the writer; blocks the kernel thread until it may.
     #[inline]
     pub fn write(&self) -> WriteGuard<'_, T, M> {
         let _inside = self.lock.write_until(None);
-        WriteGuard { lock: self }
+        WriteGuard { lock: self, value: PhantomData }
     }
 
     /// Joins the readers, if it may at once.
     #[inline]
     #[must_use]
     pub fn try_read(&self) -> Option<ReadGuard<'_, T, M>> {
-        self.lock.try_read().then(|| ReadGuard { lock: self })
+        self.lock.try_read().then(|| ReadGuard { lock: self, value: PhantomData })
     }
 
     /// Becomes the writer, if it may at once.
     #[inline]
     #[must_use]
     pub fn try_write(&self) -> Option<WriteGuard<'_, T, M>> {
-        self.lock.try_write().then(|| WriteGuard { lock: self })
+        self.lock.try_write().then(|| WriteGuard { lock: self, value: PhantomData })
     }
 }
 
@@ -286,6 +287,8 @@ impl<T, M> fmt::Debug for RwLock<T, M> {
 #[must_use = "dropping the guard leaves the lock"]
 pub struct ReadGuard<'a, T, M: Everywhere> {
     lock: &'a RwLock<T, M>,
+    /// Shared and sent as the reference that it gives.
+    value: PhantomData<&'a T>,
 }
 
 impl<T, M: Everywhere> Deref for ReadGuard<'_, T, M> {
@@ -308,6 +311,8 @@ impl<T, M: Everywhere> Drop for ReadGuard<'_, T, M> {
 #[must_use = "dropping the guard leaves the lock"]
 pub struct WriteGuard<'a, T, M: Everywhere> {
     lock: &'a RwLock<T, M>,
+    /// Shared and sent as the reference that it gives.
+    value: PhantomData<&'a mut T>,
 }
 
 impl<T, M: Everywhere> Deref for WriteGuard<'_, T, M> {
