@@ -95,10 +95,33 @@ pub(crate) enum Access {
     Open,
 }
 
+/// What the page table holds of a page that the program may use.
+#[derive(Debug)]
+enum Entry {
+    /// The page: another thread had the fault first.
+    Present,
+    /// No page: the host reclaimed it. It stays out until the runtime puts it back.
+    Absent(Reclaimed),
+}
+
+/// A page that the host reclaimed. What the page table still says of its writes is lost once the
+/// page is back, so only this gives it back ([`Detector::readmit`]).
+#[derive(Debug)]
+struct Reclaimed {
+    page: usize,
+    written: bool,
+}
+
 /// What the three have to do. Pages are numbered from the begin of the region.
 trait Detector: fmt::Debug + Send {
     /// The same for another region.
     fn beside(&self, views: Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno>;
+
+    /// What the page table holds of a page with these rights, to which an access was a fault.
+    fn entry(&self, page: usize, access: Access) -> Result<Entry, Errno>;
+
+    /// Puts a page back into the page table, with the rights that it had.
+    fn readmit(&mut self, reclaimed: &Reclaimed, access: Access) -> Result<(), Errno>;
 
     /// Gives pages that all have the rights `from` others: none, all but unnoticed writing, or all.
     fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno>;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use kyocho_dsm::PageId;
 use kyocho_dsm::watch::{Detection, Pages};
 use kyocho_sys::memory::PAGE_BYTES;
-use kyocho_sys::skip::skip;
 use kyocho_sys::two_views::TwoViews;
 use memory::{Memory, PAGES};
 use proptest::prelude::*;
@@ -106,46 +105,6 @@ fn an_open_page_is_written_unnoted_until_it_is_shown() {
         memory.write(8, 0, 3);
         assert_eq!(memory.written(), [8]);
         assert_eq!((memory.read(7, 0), memory.read(8, 0)), (1, 3));
-    });
-}
-
-/// The host may reclaim any page at any time; the access after that is a fault.
-#[test]
-fn a_written_page_that_was_reclaimed_is_told() {
-    all("a_written_page_that_was_reclaimed_is_told", |memory| {
-        for page in 0..8 {
-            memory.read(page, 0);
-        }
-        for page in 0..4 {
-            memory.write(page, 1, 5);
-        }
-        let before = *memory.state.noted.lock().unwrap();
-        for page in 0..8 {
-            memory.reclaim(page);
-            memory.read(page, 0);
-        }
-        let faults = *memory.state.noted.lock().unwrap() - before;
-        if memory.watch(|watch| watch.detection()) != Detection::Protect && faults == 0 {
-            skip("a_written_page_that_was_reclaimed_is_told", "this host reclaimed no page");
-            return;
-        }
-        // A trap cannot tell a read of a reclaimed page from a write, and takes it for a write.
-        let exact = memory.watch(|watch| watch.detection()) == Detection::Scan;
-        let told = memory.written();
-        assert!(told.starts_with(&[0, 1, 2, 3]) && (told.len() == 4 || !exact), "{told:?}");
-        assert_eq!(memory.written(), [] as [u64; 0]);
-        memory.write(5, 0, 1);
-        memory.reclaim(5);
-        assert_eq!(memory.written(), [5], "the question comes before the next access");
-        memory.reclaim(5);
-        memory.read(5, 0);
-        let again = memory.written();
-        assert!(!exact || again.is_empty(), "it was told already: {again:?}");
-        memory.write(6, 0, 1);
-        memory.reclaim(6);
-        memory.read(6, 0);
-        memory.watch(|watch| watch.show(&[PageId(6)]).unwrap());
-        assert_eq!(memory.written(), [] as [u64; 0], "shown again, it begins anew");
     });
 }
 

@@ -1,4 +1,5 @@
-//! Which pages of a range were written to (`PAGEMAP_SCAN`, Linux 6.7).
+//! Which pages of a range were written to (`PAGEMAP_SCAN`, Linux 6.7), and what the page table holds
+//! of one page.
 #![expect(unsafe_code, reason = "a call on structures")]
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -6,7 +7,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use crate::descriptor::{self, Access};
 use crate::error::Errno;
 use crate::fault::{self, Call};
+use crate::memory::PAGE_BYTES;
 use crate::raw::call;
+
+/// Bits of an entry of `/proc/PID/pagemap` (`Documentation/admin-guide/mm/pagemap.rst`).
+const ENTRY_PRESENT: u64 = 1 << 63;
+const ENTRY_WRITE_PROTECTED: u64 = 1 << 57;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: usize = 3 << 30 | size_of::<Scan>() << 16 | 0x66 << 8 | 16;
@@ -38,6 +44,16 @@ struct Run {
     start: u64,
     end: u64,
     categories: u64,
+}
+
+/// What the page table holds of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageEntry {
+    /// The page is in the page table.
+    pub present: bool,
+    /// A [`crate::userfault::Userfault`] write-protects it. A page that was reclaimed keeps this
+    /// in a marker.
+    pub write_protected: bool,
 }
 
 /// The page table of this process.
@@ -83,6 +99,28 @@ impl PageMap {
         visit: impl FnMut(usize, usize),
     ) -> Result<(), Errno> {
         self.scan(start, bytes, 0, visit)
+    }
+
+    /// What the page table holds of the page at `address`, both facts from one moment.
+    ///
+    /// # Errors
+    /// `INVAL`: no page has this address. Injected ones.
+    pub fn entry(&self, address: usize) -> Result<PageEntry, Errno> {
+        fault::check(Call::Userfault)?;
+        let mut entry = 0_u64;
+        let into = (&raw mut entry).expose_provenance();
+        let offset = address / PAGE_BYTES * size_of::<u64>();
+        let descriptor = self.descriptor.as_raw_fd() as usize;
+        let arguments = [descriptor, into, size_of::<u64>(), offset];
+        // SAFETY: the kernel writes 8 bytes at most, into our own word.
+        let bytes = unsafe { call(libc::SYS_pread64, arguments) }?;
+        if bytes != size_of::<u64>() {
+            return Err(Errno::INVAL);
+        }
+        Ok(PageEntry {
+            present: entry & ENTRY_PRESENT != 0,
+            write_protected: entry & ENTRY_WRITE_PROTECTED != 0,
+        })
     }
 
     fn scan(

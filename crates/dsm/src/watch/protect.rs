@@ -9,7 +9,7 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::{Protection, TwoViews};
 
-use super::{Access, Detector, Then};
+use super::{Access, Detector, Entry, Reclaimed, Then};
 
 #[derive(Debug)]
 pub(super) struct Protect {
@@ -25,6 +25,15 @@ impl Protect {
 impl Detector for Protect {
     fn beside(&self, views: Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno> {
         Ok(Box::new(Self { views }))
+    }
+
+    /// Rights by `mprotect` outlive reclaim: they are given once more, whatever the page table holds.
+    fn entry(&self, page: usize, _access: Access) -> Result<Entry, Errno> {
+        Ok(Entry::Absent(Reclaimed { page, written: false }))
+    }
+
+    fn readmit(&mut self, reclaimed: &Reclaimed, access: Access) -> Result<(), Errno> {
+        self.admit(reclaimed.page..reclaimed.page + 1, access, access)
     }
 
     fn admit(&mut self, pages: Range<usize>, _from: Access, to: Access) -> Result<(), Errno> {

@@ -9,7 +9,7 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::two_views::TwoViews;
 
 use super::balance::Balance;
-use super::{Access, Detector, Fault, Pages, Then};
+use super::{Access, Detector, Entry, Fault, Pages, Then};
 use crate::address::PageId;
 
 /// A watched region.
@@ -129,23 +129,31 @@ impl Watched {
                 self.faulted.push(place);
                 Ok(Fault::Noted)
             }
-            // Another thread had this fault first, or the host reclaimed the page: it is no longer
-            // in the page table.
             access => {
-                if access == Access::Watched && !self.is_known_clean(place)? {
-                    self.reclaimed.insert(place);
-                }
-                self.admit(place..place + 1, Access::Hidden, access)?;
+                self.readmit(place, access)?;
                 Ok(Fault::Noted)
             }
         }
     }
 
-    /// Whether the kernel still knows that a watched page has not been written. Reclaim leaves a
-    /// marker in the page table for a page that was write-protected and none for one that had
-    /// been written, so the answer must be had before the page is admitted, write-protected, again.
-    fn is_known_clean(&mut self, place: usize) -> Result<bool, Errno> {
-        Ok(self.detector.written(place..place + 1, Then::Leave)?.is_empty())
+    /// Puts a page back that the host reclaimed; nothing where another thread had the fault first.
+    ///
+    /// Reclaim leaves a marker in the page table for a page that was write-protected and none for
+    /// one that had been written. The answer stays true until the page is back: an absent page
+    /// cannot be written, and faults are answered one at a time. Of a present page it would be out
+    /// of date at once, as another thread may write to it, and the host then reclaim it: so that
+    /// one is left alone.
+    fn readmit(&mut self, place: usize, access: Access) -> Result<(), Errno> {
+        let Entry::Absent(reclaimed) = self.detector.entry(place, access)? else { return Ok(()) };
+        if access == Access::Watched && reclaimed.written {
+            self.reclaimed.insert(place);
+        }
+        match self.detector.readmit(&reclaimed, access) {
+            Err(Errno::NOMEM) if self.detector.end_traps(&self.watched())? => {
+                self.detector.readmit(&reclaimed, access)
+            }
+            answer => answer,
+        }
     }
 
     /// Adds the pages written to, ascending; a write from now on is told of by the next call.
@@ -244,3 +252,6 @@ impl Watched {
         spans
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use kyocho_sys::pagemap::PageMap;
 use kyocho_sys::two_views::{Protection, TwoViews};
 use kyocho_sys::userfault::{Admission, Userfault, Writes};
 
-use super::{Access, Detector, Pages, Then};
+use super::{Access, Detector, Entry, Pages, Reclaimed, Then};
 use crate::address::PageId;
 
 #[derive(Debug)]
@@ -63,6 +63,20 @@ impl Detector for Faults {
         views.protect(0, views.bytes(), Protection::ReadWrite)?;
         let (faults, map) = (self.faults.clone(), self.map.clone());
         Ok(Box::new(Self { views, faults, traps: map.is_none(), map }))
+    }
+
+    fn entry(&self, page: usize, access: Access) -> Result<Entry, Errno> {
+        let absent = |written| Ok(Entry::Absent(Reclaimed { page, written }));
+        let Some(map) = self.map.as_ref().filter(|_| access == Access::Watched) else {
+            // Its writes are not asked of the page table: known already, or nobody's business.
+            return absent(false);
+        };
+        let entry = map.entry(self.address(page))?;
+        if entry.present { Ok(Entry::Present) } else { absent(!entry.write_protected) }
+    }
+
+    fn readmit(&mut self, reclaimed: &Reclaimed, access: Access) -> Result<(), Errno> {
+        self.admit(reclaimed.page..reclaimed.page + 1, Access::Hidden, access)
     }
 
     fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno> {

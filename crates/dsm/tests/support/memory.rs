@@ -76,20 +76,6 @@ impl Memory {
         unsafe { self.word(page, word).write_volatile(value) }
     }
 
-    /// Has the host reclaim a page as it does under memory pressure: both mappings lose it.
-    pub(crate) fn reclaim(&self, page: usize) {
-        for (view, advice) in [
-            // The host reclaims no page that two page tables map.
-            (self.views.runtime(), libc::MADV_DONTNEED),
-            (self.views.program(), libc::MADV_PAGEOUT),
-        ] {
-            let address = core::ptr::with_exposed_provenance_mut(view + page * PAGE_BYTES);
-            // SAFETY: one page of our own mapping of a file, whose contents stay.
-            let answer = unsafe { libc::madvise(address, PAGE_BYTES, advice) };
-            assert_eq!(answer, 0, "madvise: {}", std::io::Error::last_os_error());
-        }
-    }
-
     pub(crate) fn watch<T>(&self, act: impl FnOnce(&mut Watch) -> T) -> T {
         act(&mut self.state.watch.lock().unwrap())
     }
