@@ -3,10 +3,12 @@
 //!
 //! A failure names its seed; `KYOCHO_DSM_SEED=N cargo test -p kyocho-dsm --test cluster a_seed_replays` runs it alone.
 
+mod flight;
 mod mutant;
 mod oracle;
 mod program;
 mod random;
+mod view;
 mod world;
 
 use core::panic::AssertUnwindSafe;
@@ -51,14 +53,15 @@ fn by_seed(seed: u64) -> Result<Report, String> {
 
 #[test]
 fn clusters_see_one_memory() {
-    let (mut reads, mut regions, mut refused) = (0, 0, 0);
+    let (mut reads, mut regions, mut refused, mut readmitted) = (0, 0, 0, 0);
     for seed in 0..1500 {
         let report = by_seed(seed).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         assert!(report.ended.iter().all(|ended| *ended == Some(Ok(()))), "seed {seed}: {report:?}");
-        reads += report.reads;
+        (reads, readmitted) = (reads + report.reads, readmitted + report.readmitted);
         (regions, refused) = (regions + report.regions, refused + report.refused);
     }
     assert!(reads > 20_000, "only {reads} reads were compared");
+    assert!(readmitted > 1000, "only {readmitted} written pages were reclaimed and used again");
     assert!(regions > 1000 && refused > 300, "{regions} regions were made, {refused} not");
 }
 
@@ -190,6 +193,7 @@ fn mistakes_are_caught() {
         Mutant::ForgottenUpdate,
         Mutant::LateRegion,
         Mutant::WrongBorder,
+        Mutant::AdmittedAsClean,
     ] {
         assert!(is_caught(&mutant), "{mutant:?} went unnoticed");
     }

@@ -1,4 +1,5 @@
-//! Mistakes that a protocol like this could make, made on its messages; the simulator must notice each.
+//! Mistakes that a protocol like this could make, made on its messages, and one of the runtime; the
+//! simulator must notice each.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ pub(crate) enum Mutant {
     LateRegion,
     /// The first page of a region is asked of the manager of the last page before it.
     WrongBorder,
+    /// A page that the host reclaimed is put back as if it had not been written.
+    AdmittedAsClean,
 }
 
 impl Mutant {

@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Call(Call),
     Read(Address),
     Write(Address, u32),
+    /// The host of the process takes this page out of the page table.
+    Reclaim(PageId),
     /// Makes a region with all others, which one cannot, perhaps.
     Region(RegionPlan, Option<NodeId>),
     /// Under a lock: waits on the condition until the word has the value.
@@ -251,6 +253,13 @@ impl Program {
                 self.step(node, Step::Write(word, self.values));
             } else {
                 self.step(node, Step::Read(word));
+            }
+            if random.percent(25) {
+                // Mostly a page just used; before it is used again, or not.
+                self.step(node, Step::Reclaim(word.page));
+                if random.percent(50) {
+                    self.step(node, Step::Read(word));
+                }
             }
         }
     }

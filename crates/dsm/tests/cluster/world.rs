@@ -1,18 +1,22 @@
 //! A cluster in one thread: nodes, links, a network that misbehaves, and programs, all from one seed.
 
+mod memory;
+
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use kyocho_dsm::{
-    Absent, Action, Address, Call, DsmError, Event, Frame, Hindrance, Instead, Layout, Link,
-    LinkSettings, Message, Mode, Move, Node, NodeId, Outcome, Patience, Placement, RegionPlan,
-    Scheme, Subject, ThreadId, wire,
+    Action, Address, Call, DsmError, Event, Frame, Hindrance, Instead, Layout, Link, LinkSettings,
+    Message, Mode, Move, Node, NodeId, Outcome, Patience, Placement, RegionPlan, Scheme, Subject,
+    ThreadId, wire,
 };
 
+use crate::flight::{Flight, Letter};
 use crate::mutant::Mutant;
 use crate::oracle::Oracle;
 use crate::program::{Program, Step, WORDS_A_PAGE};
 use crate::random::Random;
+use crate::view::View;
 
 const LINKS: LinkSettings = LinkSettings { window: 8, resend_after: 32, deadline: 3000 };
 const POLL_EVERY: u64 = 16;
@@ -32,38 +36,6 @@ pub(crate) struct Trouble {
 
 /// What hinders a node that cannot make a region.
 const CANNOT: Hindrance = Hindrance::Host(12);
-
-type Letter = (u64, Message);
-
-/// A frame on its way.
-#[derive(Debug)]
-struct Flight {
-    due: u64,
-    number: u64,
-    from: usize,
-    to: usize,
-    frame: Frame<Letter>,
-}
-
-impl PartialEq for Flight {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Flight {}
-
-impl PartialOrd for Flight {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Flight {
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        (self.due, self.number).cmp(&(other.due, other.number))
-    }
-}
 
 /// Where a virtual process stands: a thread of a node.
 #[derive(Debug, Default)]
@@ -90,6 +62,8 @@ pub(crate) struct Report {
     /// Regions that a node made, and that it did not as another could not.
     pub(crate) regions: u64,
     pub(crate) refused: u64,
+    /// Pages that were reclaimed after they were written, and used again.
+    pub(crate) readmitted: u64,
     pub(crate) crashed: Option<usize>,
 }
 
@@ -103,6 +77,8 @@ pub(crate) struct World {
     trouble: Trouble,
     random: Random,
     nodes: Vec<Node>,
+    /// By node: what its program sees, and writes.
+    views: Vec<View>,
     /// What each node knew of when it last crossed a barrier.
     crossed_with: Vec<Layout>,
     links: BTreeMap<(usize, usize), Link<Letter>>,
@@ -141,6 +117,7 @@ impl World {
         Self {
             links: links.collect(),
             nodes,
+            views: (0..count).map(|_| View::default()).collect(),
             crossed_with: vec![layout; count],
             progress: (0..program.processes).map(|_| Progress::default()).collect(),
             threads: usize::from(threads),
@@ -177,6 +154,7 @@ impl World {
             };
             if (0..self.progress.len()).all(over) {
                 self.report.ticks = self.now;
+                self.report.readmitted = self.views.iter().map(|view| view.readmitted).sum();
                 self.report.ended = self.progress.iter().map(|progress| progress.ended).collect();
                 return Ok(self.report);
             }
@@ -258,6 +236,7 @@ impl World {
 
     fn feed(&mut self, node: usize, event: Event) -> Result<(), String> {
         for action in self.nodes[node].step(event) {
+            self.views[node].follow(&action);
             match action {
                 Action::Send(to, epoch, message) => self.send(node, to, epoch, message)?,
                 Action::Return(thread, result) => self.ended(node, thread, result)?,
@@ -326,7 +305,12 @@ impl World {
                 let hindrance = hindered.filter(|other| is_me(*other)).map(|_| CANNOT);
                 self.call(process, Call::Region(plan, hindrance))
             }
-            Step::Read(word) => match self.nodes[process / self.threads].read(word) {
+            Step::Reclaim(page) => {
+                self.progress[process].at += 1;
+                self.views[process / self.threads].reclaim(page);
+                Ok(())
+            }
+            Step::Read(word) => match self.read(process / self.threads, word) {
                 Ok(value) => {
                     self.progress[process].at += 1;
                     // Sometimes it is as if the page had not been shown before.
@@ -346,7 +330,7 @@ impl World {
                 Err(absent) => self.call(process, Call::Fetch(absent.0)),
             },
             Step::Await(lock, condition, word, value) => {
-                match self.nodes[process / self.threads].read(word) {
+                match self.read(process / self.threads, word) {
                     Ok(found) if found == value => {
                         self.progress[process].at += 1;
                         Ok(())
@@ -356,18 +340,6 @@ impl World {
                 }
             }
         }
-    }
-
-    /// Writes a word, by itself or with its page.
-    fn write(&mut self, node: usize, word: Address, value: u32) -> Result<(), Absent> {
-        let whole = self.random.percent(50);
-        let node = &mut self.nodes[node];
-        if !whole {
-            return node.write(word, value);
-        }
-        let mut contents = node.copy(word.page)?.to_vec();
-        contents[word.word as usize] = value;
-        node.write_page(word.page, contents.into())
     }
 
     fn saw(&mut self, process: usize, word: Address, value: u32) -> Result<(), String> {
@@ -398,6 +370,9 @@ impl World {
             if self.progress[process].at + 1 == self.program.steps[process].len() {
                 self.nodes[node].next_barrier_is_last();
             }
+        }
+        if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
+            self.collect(node)?;
         }
         self.calls[node] += 1;
         self.progress[process].calls = self.calls[node];

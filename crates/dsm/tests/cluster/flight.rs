@@ -1,0 +1,36 @@
+//! Frames on their way, in the order in which they arrive.
+
+use kyocho_dsm::{Frame, Message};
+
+/// What a link carries: a message and the epoch of its sender.
+pub(crate) type Letter = (u64, Message);
+
+/// A frame on its way.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) due: u64,
+    pub(crate) number: u64,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) frame: Frame<Letter>,
+}
+
+impl PartialEq for Flight {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Flight {}
+
+impl PartialOrd for Flight {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Flight {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}
