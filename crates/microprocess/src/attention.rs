@@ -5,10 +5,22 @@
 //!   bits ── serve: swap 0 ──► done, one after the other
 //! ```
 //!
-//! **Invariant:** the word is exactly [`IDLE`] (or [`ASIDE`]) while the holder sleeps and nobody is about to wake it. A holder rests only
-//! from 0, so what was raised before is served first; what is raised afterwards finds the bit.
+//! An idle virtual processor can be *claimed* by the holder of another one, which then touches what is the sleeping holder's:
+//!
+//! ```text
+//!   IDLE ── claim: one exchange ──► IDLE | CLAIMED ── release ──► IDLE
+//!                                        └── raise ──► CLAIMED | bits: the holder rises, and waits ── release ──► bits
+//! ```
+//!
+//! **Invariant:** apart from [`CLAIMED`], the word is exactly [`IDLE`] (or [`ASIDE`]) while the holder sleeps and nobody is about
+//! to wake it. A holder rests only from 0, so what was raised before is served first; what is raised afterwards finds the bit.
+//!
+//! **Invariant:** a claim begins only while the word is exactly [`IDLE`], and [`rise`] returns only while there is none. So what is
+//! seen under a claim stays as it is until the release. (`tests/models/idle.rs` runs this file in every order.)
 
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+
+use crate::reflection::let_others_run;
 
 /// Something lies in the inbox.
 pub(crate) const INBOX: u32 = 1;
@@ -32,6 +44,8 @@ pub(crate) const ORDERS: u32 = 1 << 8;
 pub(crate) const GATHER: u32 = 1 << 9;
 /// Another virtual processor is idle, and who runs here runs for long: share.
 pub(crate) const SPREAD: u32 = 1 << 10;
+/// The holder of another virtual processor touches what is this one's, whose holder sleeps.
+pub(crate) const CLAIMED: u32 = 1 << 29;
 /// The holder stands aside for a more urgent process.
 pub(crate) const ASIDE: u32 = 1 << 30;
 /// The holder sleeps.
@@ -64,9 +78,35 @@ pub(crate) fn rest(word: &AtomicU32, bit: u32) -> bool {
     word.compare_exchange(0, bit, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
-/// The holder sleeps no longer, whoever woke it.
+/// The holder sleeps no longer, whoever woke it; returns once nobody has the processor claimed.
+///
+/// A claim covers a few loads and stores. It lasts longer only where the host preempts the claimant in the middle.
 pub(crate) fn rise(word: &AtomicU32, bit: u32) {
-    word.fetch_and(!bit, Ordering::SeqCst);
+    let mut before = word.fetch_and(!bit, Ordering::SeqCst);
+    while before & CLAIMED != 0 {
+        let_others_run();
+        before = word.load(Ordering::Acquire);
+    }
+}
+
+/// Claims the processor of a holder that sleeps for want of work: on success the holder touches nothing until [`release`].
+pub(crate) fn claim(word: &AtomicU32) -> bool {
+    word.compare_exchange(IDLE, IDLE | CLAIMED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+}
+
+/// Ends a claim.
+pub(crate) fn release(word: &AtomicU32) {
+    word.fetch_and(!CLAIMED, Ordering::Release);
+}
+
+/// Whether `bits` say that the holder sleeps, and nobody is about to wake it.
+pub(crate) fn is_at_rest(bits: u32) -> bool {
+    matches!(bits & !CLAIMED, IDLE | ASIDE)
+}
+
+/// Whether `bits` say that the holder sleeps for want of work, and nobody is about to wake it.
+pub(crate) fn is_idle(bits: u32) -> bool {
+    bits & !CLAIMED == IDLE
 }
 
 /// Takes everything that was raised.

@@ -139,6 +139,7 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     vp.rest(thread, rest, deadline_ns);
     // I/O and timers have no bit set yet.
     vp.attention.fetch_or(attention::TIMERS, Ordering::SeqCst);
+    // Waits for who has it claimed.
     attention::rise(&vp.attention, attention::IDLE);
     shared.leave_idle(vp);
 }

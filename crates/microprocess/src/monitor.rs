@@ -276,6 +276,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     }
     let states = attention::IDLE
         | attention::ASIDE
+        | attention::CLAIMED
         | attention::ORDERS
         | attention::SHARE
         | attention::SPREAD;

@@ -12,7 +12,7 @@
 //! inside the allocator, might hold its lock.
 //!
 //! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE) while the holder sleeps for want of work; whoever clears the bit
-//! wakes the holder.
+//! wakes the holder. Another holder touches what is the sleeping one's only under a [claim](ClaimedIdle).
 #![expect(
     unsafe_code,
     reason = "follows pointers to records and kernel threads, which live for ever"
@@ -49,9 +49,12 @@ use crate::space::Listing;
 use crate::statistics::Counters;
 use crate::trace::{Trace, What};
 
+mod idle;
 mod messages;
 mod spread;
 mod timers;
+
+pub(crate) use idle::ClaimedIdle;
 
 /// What `bits` of attention say of the time slice of what runs.
 pub(crate) fn slice(bits: u32) -> Slice {
@@ -234,6 +237,12 @@ impl Vp {
             .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
     }
 
+    /// Whether it and `other` belong to one runtime.
+    #[inline]
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        self.shared.load(Ordering::Relaxed) == other.shared.load(Ordering::Relaxed)
+    }
+
     /// Whether it stands for kernel threads that belong to no runtime.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
@@ -367,13 +376,12 @@ impl Vp {
 
     /// Whether the holder sleeps for want of work, and nobody is about to wake it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.attention.load(Ordering::SeqCst) == attention::IDLE
+        attention::is_idle(self.attention.load(Ordering::SeqCst))
     }
 
     /// Whether the holder sleeps, masked but in no section: for want of work, or because it stands aside.
     pub(crate) fn rests(&self) -> bool {
-        let rest = attention::IDLE | attention::ASIDE;
-        matches!(self.attention.load(Ordering::SeqCst), bits if bits != 0 && bits & !rest == 0)
+        attention::is_at_rest(self.attention.load(Ordering::SeqCst))
     }
 
     // ----- by the holder, masked ---------------------------------------------------------------

@@ -4,9 +4,9 @@ use core::ptr;
 
 use kyocho_sys::prim::atomic::Ordering;
 
-use super::{ANYWHERE, Record, State, remote};
+use super::{ANYWHERE, Record, remote};
 use crate::inbox;
-use crate::vp::Vp;
+use crate::vp::{ClaimedIdle, Vp};
 
 impl Record {
     /// Pins it to virtual processor `index`, or lets it run [`ANYWHERE`], from anywhere: as with levels.
@@ -47,28 +47,33 @@ impl Record {
         self.post(remote::ARRIVE);
     }
 
-    /// Leaves a message for the holder of its home, from the holder of `vp`.
+    /// Leaves a message for the holder of its home. Call as the holder of `vp`, with events masked.
     ///
-    /// If it is parked and its home idle, it moves to `vp` instead: waking an idle processor takes a thousand times as long as switching
-    /// on a busy one. Who owns the `LINKED` bit alone decides about it then: its home is asleep, and its stack was left before that.
+    /// If it is parked and its home idle, it moves to `vp` instead: see [`ClaimedIdle`]. The `LINKED` bit makes the caller the only
+    /// one who moves it; that alone does not keep its home from waking it, by its timer or at the word of another microprocess there.
     pub(crate) fn post_from(&'static self, vp: &'static Vp, bits: u32) {
         if !inbox::ask(self, bits) {
             return;
         }
-        let home = self.home();
-        let may_move = !vp.is_foreign()
-            && home.is_idle()
-            && ptr::eq(home.shared(), vp.shared())
-            && self.state.get() == State::Parked
-            && self.bound.get().is_none()
-            && !self.is_pinned()
-            && !self.timer.is_set();
-        if may_move {
-            self.home.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
+        if self.moves_to(vp) {
             vp.handle(self);
         } else {
-            home.receive(self);
+            self.home().receive(self);
         }
+    }
+
+    /// Moves it to `vp` if it is parked at an idle home of the same runtime; whether it did.
+    fn moves_to(&'static self, vp: &'static Vp) -> bool {
+        let home = self.home();
+        if vp.is_foreign() || self.is_pinned() || !home.is_beside(vp) {
+            return false;
+        }
+        let Some(idle) = ClaimedIdle::of(home) else { return false };
+        let moves = idle.has_parked(self);
+        if moves {
+            idle.send(self, vp);
+        }
+        moves
     }
 
     /// Leaves a message for the holder of its home, from anywhere.

@@ -10,6 +10,7 @@
 //! | [`claim`] | `claim.rs` | a look before the claim; a look that ignores the mask, or the program counter |
 //! | [`turn`] | `turn.rs` | a wait that does not compare, a look that does not acquire; relaxed orderings |
 //! | [`inbox`] | `inbox.rs`, `attention.rs` | resting although something was raised; relaxed orderings |
+//! | [`idle`] | `attention.rs`, `inbox.rs` | a look at a sleeping holder's without a claim, or before it; a holder that rises without waiting; relaxed orderings |
 //! | [`pool`] | `pool.rs` | a head without a tag |
 //! | [`ordered`] | `orders/word.rs`, `inbox.rs`, `attention.rs` | an order after its message; a kill that leaves who is parked, a resume who stands still; an id that is not looked at; relaxed orderings |
 //! | [`told`] | `reflection/told.rs` | telling beside others, or saying it too early; a process that is started meanwhile; relaxed orderings |
@@ -44,6 +45,7 @@ pub mod task;
 mod bell;
 mod bias;
 mod claim;
+mod idle;
 mod inbox;
 mod inheritance;
 mod ordered;

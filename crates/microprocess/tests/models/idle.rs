@@ -1,0 +1,211 @@
+//! Taking a parked microprocess over from an idle holder, which wakes meanwhile: one of the two runs it, once.
+
+use loom::cell::UnsafeCell;
+use loom::thread::spawn;
+
+use crate::inbox::attention::{IDLE, INBOX, Sleeper, claim, raise, release, rest, rise, take};
+use crate::inbox::real::{Inbox, Posted, answer, ask};
+use crate::prim::atomic::{AtomicPtr, AtomicU32, Ordering, forget_orderings};
+use crate::prim::cell::Cell;
+use crate::turn::Turn;
+use crate::{explore, for_ever, must_fail};
+
+/// What the poster asks.
+const WAKE: u32 = 2;
+
+/// Numbers of virtual processors: where the microprocess is parked, and the poster's.
+const HOME: usize = 0;
+const POSTER: usize = 1;
+
+/// A microprocess. Its cells are its home's.
+struct Record {
+    bits: AtomicU32,
+    next: AtomicPtr<Self>,
+    home: AtomicU32,
+    is_parked: Cell<bool>,
+    /// How often it was run; whoever runs it is on its stack.
+    stack: UnsafeCell<u32>,
+}
+
+impl Posted for Record {
+    fn bits(&self) -> &AtomicU32 {
+        &self.bits
+    }
+
+    fn next(&self) -> &AtomicPtr<Self> {
+        &self.next
+    }
+}
+
+impl Record {
+    fn parked() -> &'static Self {
+        let record = Self {
+            bits: AtomicU32::new(0),
+            next: AtomicPtr::new(core::ptr::null_mut()),
+            home: AtomicU32::new(HOME as u32),
+            is_parked: Cell::new(true),
+            stack: UnsafeCell::new(0),
+        };
+        // Its words' first use.
+        record.bits.load(Ordering::Relaxed);
+        record.next.load(Ordering::Relaxed);
+        record.home.load(Ordering::Relaxed);
+        record.is_parked.get();
+        for_ever(record)
+    }
+
+    fn home(&self) -> usize {
+        self.home.load(Ordering::Acquire) as usize
+    }
+
+    /// Runs if it is parked, and parks again.
+    fn run_if_parked(&self) {
+        if self.is_parked.replace(false) {
+            // SAFETY: what the model is to find out.
+            self.stack.with_mut(|runs| unsafe { *runs += 1 });
+            self.is_parked.set(true);
+        }
+    }
+}
+
+/// The virtual processor where the microprocess is parked; its holder falls asleep, and is woken by its timer or by the poster.
+struct Home {
+    inbox: Inbox<Record>,
+    attention: AtomicU32,
+    turn: Turn,
+}
+
+impl Home {
+    fn new() -> &'static Self {
+        let (inbox, attention) = (Inbox::new(), AtomicU32::new(0));
+        inbox.drain(|_| ());
+        take(&attention);
+        let turn = Turn::new();
+        turn.renew();
+        for_ever(Self { inbox, attention, turn })
+    }
+
+    /// As `Vp::receive`.
+    fn receive(&self, record: &'static Record) {
+        self.inbox.put(record);
+        if raise(&self.attention, INBOX) == Some(Sleeper::Idle) {
+            self.turn.rouse();
+        }
+    }
+
+    /// The holder: idle until something, then a timer of its own, or somebody there, wakes what is parked; then it serves its inbox.
+    fn idle(&self, record: &'static Record, way: Way) {
+        if rest(&self.attention, IDLE) {
+            // The timer is due at once.
+            (way.rise)(&self.attention, IDLE);
+        }
+        if record.home() == HOME {
+            record.run_if_parked();
+        }
+        if take(&self.attention) & INBOX != 0 {
+            self.inbox.drain(|record| {
+                answer(record);
+                record.run_if_parked();
+            });
+        }
+    }
+}
+
+/// How the two go about it.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Moves the record from `home` to the poster if it is parked there and that is idle; whether it did.
+    moves: fn(&Home, &'static Record) -> bool,
+    rise: fn(&AtomicU32, u32),
+}
+
+const REAL: Way = Way { moves, rise };
+
+fn look_and_move(record: &'static Record) -> bool {
+    let moves = record.home() == HOME && record.is_parked.get();
+    if moves {
+        record.home.store(POSTER as u32, Ordering::Release);
+    }
+    moves
+}
+
+/// As `Record::moves_to`.
+fn moves(home: &Home, record: &'static Record) -> bool {
+    let claimed = claim(&home.attention);
+    let moves = claimed && look_and_move(record);
+    if claimed {
+        release(&home.attention);
+    }
+    moves
+}
+
+/// As `Record::post_from`.
+fn post_from(home: &Home, record: &'static Record, way: Way) {
+    if !ask(record, WAKE) {
+        return;
+    }
+    if (way.moves)(home, record) {
+        answer(record);
+        record.run_if_parked();
+    } else {
+        home.receive(record);
+    }
+}
+
+fn poster_and_sleeper(way: Way) {
+    explore(Some(3), move || {
+        let (home, record) = (Home::new(), Record::parked());
+        let poster = spawn(move || post_from(home, record, way));
+        home.idle(record, way);
+        poster.join().unwrap();
+    });
+}
+
+#[test]
+fn what_is_parked_at_an_idle_home_is_run_by_one_of_two() {
+    poster_and_sleeper(REAL);
+}
+
+/// Mutant: finds the home idle, and looks at the record without keeping the holder from waking.
+fn looks_without_a_claim(home: &Home, record: &'static Record) -> bool {
+    home.attention.load(Ordering::SeqCst) == IDLE && look_and_move(record)
+}
+
+#[test]
+fn a_look_without_a_claim_is_caught() {
+    must_fail(|| poster_and_sleeper(Way { moves: looks_without_a_claim, ..REAL }));
+}
+
+/// Mutant: what it saw before the claim is old when it has claimed.
+fn looks_before_the_claim(home: &Home, record: &'static Record) -> bool {
+    let idle = home.attention.load(Ordering::SeqCst) == IDLE;
+    let moves = idle && record.home() == HOME && record.is_parked.get() && claim(&home.attention);
+    if moves {
+        record.home.store(POSTER as u32, Ordering::Release);
+        release(&home.attention);
+    }
+    moves
+}
+
+#[test]
+fn a_look_before_the_claim_is_caught() {
+    must_fail(|| poster_and_sleeper(Way { moves: looks_before_the_claim, ..REAL }));
+}
+
+/// Mutant: the holder rises although its processor is claimed.
+fn rises_at_once(word: &AtomicU32, bit: u32) {
+    word.fetch_and(!bit, Ordering::SeqCst);
+}
+
+#[test]
+fn a_holder_that_does_not_wait_for_a_claim_is_caught() {
+    must_fail(|| poster_and_sleeper(Way { rise: rises_at_once, ..REAL }));
+}
+
+#[test]
+fn a_claim_whose_orderings_are_forgotten_is_caught() {
+    must_fail(|| {
+        forget_orderings();
+        poster_and_sleeper(REAL);
+    });
+}
