@@ -134,11 +134,6 @@ impl<P: 'static> Hold<P> {
         self.vp.load(Ordering::SeqCst) == claimed()
     }
 
-    /// Whether the thread holds `vp`, and nobody decides about it.
-    pub(crate) fn holds(&self, vp: &P) -> bool {
-        ptr::eq(self.vp.load(Ordering::SeqCst), vp)
-    }
-
     /// Leaves `vp` with the thread after all.
     fn unclaim(&self, vp: &'static P) {
         self.vp.store(ptr::from_ref(vp).cast_mut(), Ordering::SeqCst);

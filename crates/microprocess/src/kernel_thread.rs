@@ -29,6 +29,7 @@ use crate::event::Registers;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
 use crate::reflection::Told;
+use crate::sentinel;
 use crate::spin;
 use crate::turn::Turn;
 use crate::vp::Vp;
@@ -78,6 +79,8 @@ pub(crate) struct KernelThread {
     beginning: Cell<Option<(&'static Vp, Role, KernelStack)>>,
     /// Where it was interrupted of late.
     pub(crate) strikes: Cell<Strikes>,
+    /// The virtual processor that it is to take, asked by a sentinel; null otherwise.
+    nominated: AtomicPtr<Vp>,
     /// Next in the pool.
     pub(crate) pool_next: AtomicPtr<Self>,
 }
@@ -119,6 +122,7 @@ impl KernelThread {
             ended: AtomicU32::new(0),
             beginning: Cell::new(None),
             strikes: Cell::new(Strikes::NONE),
+            nominated: AtomicPtr::new(ptr::null_mut()),
             pool_next: AtomicPtr::new(ptr::null_mut()),
         }
     }
@@ -205,11 +209,6 @@ impl KernelThread {
     #[inline(always)]
     pub(crate) fn held(&self) -> Option<&'static Vp> {
         self.hold.held()
-    }
-
-    /// Whether it holds `vp`, and nobody decides about that. For others.
-    pub(crate) fn holds(&self, vp: &Vp) -> bool {
-        self.hold.holds(vp)
     }
 
     /// Whether it carries a microprocess that no virtual processor runs.
@@ -303,6 +302,25 @@ impl KernelThread {
         self.turn.run();
     }
 
+    /// Has this thread, which waits for a processor and is in no pool, take `vp` from its holder by itself.
+    pub(crate) fn nominate(&self, vp: &'static Vp) {
+        self.pin(vp.cpu());
+        self.follow(vp);
+        self.nominated.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
+        self.turn.run();
+    }
+
+    /// Takes the processor that this thread, the calling one, was nominated for, if it was.
+    fn accept_nomination(&'static self) -> Option<&'static Vp> {
+        if self.nominated.load(Ordering::Relaxed).is_null() {
+            return None;
+        }
+        let vp = self.nominated.swap(ptr::null_mut(), Ordering::Acquire);
+        // SAFETY: null or set by `nominate` to one that lives for ever.
+        let vp = unsafe { vp.as_ref() }?;
+        sentinel::accept(vp, self).then_some(vp)
+    }
+
     /// Holds `vp`, which nobody holds. This is the calling thread, with events masked.
     pub(crate) fn hold(&'static self, vp: &'static Vp) {
         self.follow(vp);
@@ -336,9 +354,9 @@ impl KernelThread {
     }
 
     /// Sleeps until it is given a virtual processor; `None` when it is to exit.
-    pub(crate) fn await_vp(&self) -> Option<&'static Vp> {
+    pub(crate) fn await_vp(&'static self) -> Option<&'static Vp> {
         // Acquires what the giver did, even where an earlier rouse made the thread look.
-        let vp = self.turn.wait(|| self.settle_claim())?;
+        let vp = self.turn.wait(|| self.settle_claim().or_else(|| self.accept_nomination()))?;
         // SAFETY: `give` made this thread the only holder.
         unsafe { set_current_vp(ptr::from_ref(vp).cast_mut().cast()) };
         Some(vp)

@@ -17,7 +17,7 @@ use kyocho_sys::scheduling::set_timer_slack_ns;
 use crate::balance::{Pace, Spread, Trials};
 use crate::preempt;
 use crate::runtime::Detection;
-use crate::sentinel::{Expected, take_from_sleeper};
+use crate::sentinel::take_from_sleeper;
 use crate::shared::Shared;
 use crate::space::{Account, Suspicion};
 use crate::vp::{NEVER_NS, Vp, attention};
@@ -132,8 +132,6 @@ struct Watch {
     slice_ns: Option<u64>,
     /// How often it switches, while others are idle.
     pace: Pace,
-    /// It was in nobody's hands at the last look.
-    in_no_hands: bool,
 }
 
 /// What to do about one virtual processor now, and when to look again.
@@ -263,13 +261,8 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
         vp.holder().ensure_reader();
     }
     let look_ns = longest_ns.map_or(NEVER_NS, |longest_ns| {
-        now_ns + watch.next_look(may_take && take_from_sleeper(vp, Expected::Nothing), longest_ns)
+        now_ns + watch.next_look(may_take && take_from_sleeper(vp), longest_ns)
     });
-    let in_no_hands = has_stopped && vp.is_in_no_hands();
-    if in_no_hands && watch.in_no_hands {
-        vp.sentinel.hasten();
-    }
-    watch.in_no_hands = in_no_hands;
     if vp.bell.has_changed() {
         // Reaps; what is urgent then gets the processor.
         vp.alert(attention::TIMERS);

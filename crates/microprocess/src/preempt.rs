@@ -66,14 +66,13 @@ pub(crate) fn interrupt_call(thread: &KernelThread) {
 
 /// Interrupts the holder of `vp`, unless it will look at `attention` by itself.
 pub(crate) fn interrupt(vp: &'static Vp) {
-    vp.looking.fetch_add(1, Ordering::SeqCst);
-    let holder = vp.holder();
-    let looks_itself = holder.is_masked();
-    // A call that sleeps would return early, and not every caller expects that.
-    if !looks_itself && holder.asleep().is_none() {
-        send(holder);
-    }
-    vp.looking.fetch_sub(1, Ordering::SeqCst);
+    vp.look_at_holder(|holder| {
+        let looks_itself = holder.is_masked();
+        // A call that sleeps would return early, and not every caller expects that.
+        if !looks_itself && holder.asleep().is_none() {
+            send(holder);
+        }
+    });
 }
 
 /// Unblocked, for who does not ask: interrupts a kernel thread without a processor that runs on in its microprocess instead of calling us.

@@ -3,7 +3,7 @@
 //! # The sentinel
 //! A thread of the host's lowest class, pinned to the core of the virtual processor. The host runs it when nobody else wants the
 //! core, that is: at the very moment when the holder stops in the kernel. It then looks
-//! whether the holder sleeps, and hands the processor to a spare thread. While the holder runs, the sentinel
+//! whether the holder sleeps, and wakes a spare thread, which takes the processor. While the holder runs, the sentinel
 //! gets a few thousandths of the core; while the virtual processor is idle, it sleeps.
 //!
 //! # No stale observation takes a processor
@@ -20,11 +20,19 @@
 //! of its run queue, so the stores it made before are visible to us and our claim will be to it.
 //!
 //! A claim delays a holder that runs, so the watchers look before they claim as well. A thread that comes back from the kernel does
-//! not: it runs on the holder's core, so the holder does not. Nor does a sentinel that has just given the core to a holder and has it back.
+//! not: it runs on the holder's core, so the holder does not. Nor does a sentinel whose last spare has left the core again.
 //!
-//! # No processor in nobody's hands
-//! A thread of the lowest class may be put aside at any time, also where it has taken a processor and not given it yet. The monitor sees that
-//! nobody has it, look after look, and has the host run the sentinel as everybody until it is done.
+//! # No critical section in the lowest class
+//! The host may keep a thread of the lowest class off its core at any time, and for seconds, and only a privileged process may put
+//! such a thread back among everybody. So the sentinel never claims: it takes a spare from the pool, *nominates* it, and wakes it. The
+//! spare is of the usual class; it claims, looks, and holds the processor itself, or goes back into the pool.
+//!
+//! ```text
+//!   nomination:  NONE ── sentinel ──► PENDING ── spare ──┬─ the holder slept ──► TAKEN
+//!                  ▲                                     └─ it did not ────────► REFUSED
+//!                  └──────────────── sentinel ──────────────────────────────────────┘
+//! ```
+//! A sentinel that is kept off its core in the middle of a nomination keeps one spare from the pool, and nobody from a processor.
 //!
 //! The paper's kernel upcalls at the moment of sleep (§3.1.2). Linux offers no such upcall to an unprivileged program; being
 //! the next one in line for the core comes close.
@@ -60,15 +68,16 @@ pub(crate) struct Sentinel {
     asleep: AtomicU32,
     /// Its number; 0 before it runs.
     tid: AtomicU32,
-    class: AtomicU8,
+    /// What became of the spare that it nominated last.
+    nomination: AtomicU8,
 }
 
-/// What [`Sentinel::class`] says. All changes are the monitor's, but for the one from [`class::HASTENED`] to [`class::IDLE`], the sentinel's.
-mod class {
-    pub(super) const IDLE: u8 = 0;
-    /// Among everybody, until it has done what others wait for.
-    pub(super) const HASTENED: u8 = 1;
-    pub(super) const REAL_TIME: u8 = 2;
+/// What [`Sentinel::nomination`] says.
+mod nomination {
+    pub(super) const NONE: u8 = 0;
+    pub(super) const PENDING: u8 = 1;
+    pub(super) const TAKEN: u8 = 2;
+    pub(super) const REFUSED: u8 = 3;
 }
 
 /// The least of the host's real-time levels: above all time sharing, below all holders.
@@ -79,7 +88,7 @@ impl Sentinel {
         Self {
             asleep: AtomicU32::new(0),
             tid: AtomicU32::new(0),
-            class: AtomicU8::new(class::IDLE),
+            nomination: AtomicU8::new(nomination::NONE),
         }
     }
 
@@ -88,8 +97,7 @@ impl Sentinel {
         Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0).map(ThreadId::new)
     }
 
-    fn put_into(&self, named: u8, class: Class) {
-        self.class.store(named, Ordering::SeqCst);
+    fn put_into(&self, class: Class) {
         if let Some(id) = self.id() {
             // Refused: then it is later, or pauses more often.
             let _as_it_was = set_class(id, class);
@@ -98,37 +106,12 @@ impl Sentinel {
 
     /// Its holder runs in real time: it must be above time sharing, too.
     pub(crate) fn raise(&self) {
-        self.put_into(class::REAL_TIME, ABOVE_TIME_SHARING);
+        self.put_into(ABOVE_TIME_SHARING);
     }
 
     /// Its holder shares time with others.
     pub(crate) fn lower(&self) {
-        self.put_into(class::IDLE, Class::Idle);
-    }
-
-    /// The host has put it aside where others wait for it: in the middle of taking or giving the processor. On a core that other programs want the
-    /// lowest class may wait for seconds, so it gets its turn among them, and then [calms down](Self::calm_down).
-    #[cold]
-    pub(crate) fn hasten(&self) {
-        if self.class.load(Ordering::SeqCst) == class::IDLE {
-            self.put_into(class::HASTENED, Class::Normal);
-        }
-    }
-
-    /// Goes back to the lowest class, the calling sentinel, outside of all that others may wait for.
-    fn calm_down(&self) {
-        let (from, to) = (class::HASTENED, class::IDLE);
-        if self.class.load(Ordering::Relaxed) != from
-            || self.class.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_err()
-        {
-            return;
-        }
-        let me = ThreadId::current();
-        let _as_it_was = set_class(me, Class::Idle);
-        if self.class.load(Ordering::SeqCst) == class::REAL_TIME {
-            // Raised in between, perhaps before the line above.
-            let _as_it_was = set_class(me, ABOVE_TIME_SHARING);
-        }
+        self.put_into(Class::Idle);
     }
 
     /// The virtual processor is busy again, or the runtime stops.
@@ -167,10 +150,14 @@ fn run(vp: &'static Vp) {
         follow(vp, &mut cpu);
         if !vp.rests() {
             idle_looks = 0;
-            // Whom it gave the core to has left it, if that was the last thing it did.
-            let expected = if vain_looks == 0 { Expected::Asleep } else { Expected::Nothing };
-            vain_looks = if take_from_sleeper(vp, expected) { 0 } else { vain_looks + 1 };
-            vp.sentinel.calm_down();
+            match vp.sentinel.nomination.load(Ordering::Acquire) {
+                // The spare will say.
+                nomination::PENDING => {}
+                // It has left the core, or this thread would not run.
+                nomination::TAKEN if nominate(vp, Expected::Asleep) => vain_looks = 0,
+                _ if nominate(vp, Expected::Nothing) => vain_looks = 0,
+                _ => vain_looks += 1,
+            }
             if vain_looks >= LOOKS && vp.reflected.asks_for_pauses() {
                 vain_looks = 0;
                 pause(PAUSE_NS);
@@ -190,23 +177,52 @@ fn run(vp: &'static Vp) {
 
 /// What a look would find, most likely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
+enum Expected {
     Nothing,
     /// The holder sleeps: a look before the claim would say so, and take as long as the one behind it, some 2 µs.
     Asleep,
 }
 
-/// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked.
-pub(crate) fn take_from_sleeper(vp: &'static Vp, expected: Expected) -> bool {
+/// Nominates a spare thread to take `vp` if its holder seems to sleep; whether it did. By the sentinel.
+fn nominate(vp: &'static Vp, expected: Expected) -> bool {
+    let outcome = &vp.sentinel.nomination;
+    outcome.store(nomination::NONE, Ordering::Relaxed);
+    let is_asleep = || vp.look_at_holder(|holder| sleeps(holder).is_some());
+    if vp.holder().is_masked() || expected == Expected::Nothing && !is_asleep() {
+        return false;
+    }
+    let Some(spare) = vp.take_spare() else {
+        if expected == Expected::Nothing || is_asleep() {
+            vp.shared().maker.ask(vp);
+        }
+        return false;
+    };
+    outcome.store(nomination::PENDING, Ordering::Relaxed);
+    spare.nominate(vp);
+    true
+}
+
+/// Takes `vp` for the calling thread, which was nominated; whether it holds it now. If not, the thread is in the pool.
+pub(crate) fn accept(vp: &'static Vp, spare: &'static KernelThread) -> bool {
+    let is_taken = take_for(vp, spare);
+    let outcome = if is_taken { nomination::TAKEN } else { nomination::REFUSED };
+    if is_taken {
+        vp.shared().maker.expect_use(vp);
+    } else {
+        vp.pool.put(spare);
+    }
+    vp.sentinel.nomination.store(outcome, Ordering::Release);
+    is_taken
+}
+
+/// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked. By the monitor, or a watcher.
+pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
     let heir = exclusively(&vp.taking, || {
-        let is_asleep = || sleeps(vp.holder()).is_some();
-        if vp.holder().is_masked() || expected == Expected::Nothing && !is_asleep() {
+        if vp.holder().is_masked() || sleeps(vp.holder()).is_none() {
             return None;
         }
         let Some(spare) = vp.take_spare() else {
-            if expected == Expected::Nothing || is_asleep() {
-                vp.shared().maker.ask(vp);
-            }
+            vp.shared().maker.ask(vp);
             return None;
         };
         if take(vp).is_none() {
@@ -216,7 +232,7 @@ pub(crate) fn take_from_sleeper(vp: &'static Vp, expected: Expected) -> bool {
         Some(spare)
     });
     let Some(heir) = heir else { return false };
-    // Not a moment earlier: the heir takes the core from the sentinel, and may keep it for long.
+    // Not a moment earlier: the heir may take the core from this thread, and keep it for long.
     heir.give(vp);
     vp.shared().maker.expect_use(vp);
     true
@@ -238,6 +254,8 @@ fn sleeps(holder: &KernelThread) -> Option<Asleep> {
 
 /// Takes `vp` from its holder, if that one sleeps, and leaves it to the caller to give.
 fn take(vp: &'static Vp) -> Option<()> {
+    #[cfg(test)]
+    tests::note_taker();
     let holder = vp.holder();
     if vp.rests() {
         return None;

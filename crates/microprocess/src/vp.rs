@@ -353,10 +353,13 @@ impl Vp {
         unsafe { &*self.holder.load(Ordering::Acquire) }
     }
 
-    /// Whether somebody takes or gives it, or its holder has not begun: for a moment, unless the host has put aside who is at it.
-    pub(crate) fn is_in_no_hands(&self) -> bool {
-        let holder = self.holder();
-        self.taking.load(Ordering::SeqCst) || !holder.holds(self) || holder.is_masked()
+    /// Looks at its holder, whose record and descriptors stay as they are meanwhile: see
+    /// [`join_finished`](Shared::join_finished).
+    pub(crate) fn look_at_holder<T>(&self, look: impl FnOnce(&'static KernelThread) -> T) -> T {
+        self.looking.fetch_add(1, Ordering::SeqCst);
+        let seen = look(self.holder());
+        self.looking.fetch_sub(1, Ordering::SeqCst);
+        seen
     }
 
     /// Whether it runs nobody: what becomes runnable here is sent on.

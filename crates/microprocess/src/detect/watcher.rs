@@ -18,7 +18,7 @@ use kyocho_sys::task::ThreadId;
 use super::observer::Observer;
 use super::view::{View, ViewWords};
 use crate::kernel_thread::ANY_CPU;
-use crate::sentinel::{self, Expected, take_from_sleeper};
+use crate::sentinel::{self, take_from_sleeper};
 use crate::vp::Vp;
 
 /// How soon a sleeping holder is looked at again whose virtual processor could not be taken: no spare thread was there, or it sleeps on
@@ -82,7 +82,8 @@ pub(crate) fn watch(vp: &'static Vp, seat: &'static Seat) {
     while !vp.shared().stopping.load(Ordering::SeqCst) {
         // Interrupted, or no memory for the wait: then there is no harm in a look.
         let _told = seat.ring.wait(seat.stop.as_fd(), timeout);
-        let sleeps_on = !take_from_sleeper(vp, Expected::Nothing) && vp.holder().asleep().is_some();
+        let is_asleep = || vp.look_at_holder(|holder| holder.asleep().is_some());
+        let sleeps_on = !take_from_sleeper(vp) && is_asleep();
         timeout = sleeps_on.then_some(AGAIN);
     }
     let _was_told = seat.stop.drain();

@@ -9,6 +9,7 @@ use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
 use crate::control::tests::watchdog::under_watchdog;
+use super::nomination;
 use crate::kernel_thread::ANY_CPU;
 use crate::reflection::pause;
 use crate::schedule::mask;
@@ -104,10 +105,22 @@ fn who_is_put_aside_in_the_middle_of_taking_loses_nobody() {
     under_watchdog(NAME, || runtime.run(run).unwrap());
 }
 
-/// Stands for a sentinel that is put aside where it takes: the host lets it run among everybody, and it is below everybody again when it did.
+/// How often a thread took a virtual processor, and how often one of the lowest class did.
+static TAKERS: AtomicUsize = AtomicUsize::new(0);
+static IDLE_TAKERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes the class of the calling thread, which takes a virtual processor.
+pub(super) fn note_taker() {
+    TAKERS.fetch_add(1, Ordering::SeqCst);
+    if class(ThreadId::current()) == Ok(Some(Class::Idle)) {
+        IDLE_TAKERS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The host may keep such a thread off its core between its claim and the end of it, and others would wait.
 #[test]
-fn a_sentinel_that_others_wait_for_gets_its_turn() {
-    const NAME: &str = "a_sentinel_that_others_wait_for_gets_its_turn";
+fn nobody_of_the_lowest_class_takes_a_virtual_processor() {
+    const NAME: &str = "nobody_of_the_lowest_class_takes_a_virtual_processor";
     let runtime = Runtime::builder().virtual_processors(1).detection(Detection::Sentinel).build();
     let run = || {
         let section = mask();
@@ -120,11 +133,26 @@ fn a_sentinel_that_others_wait_for_gets_its_turn() {
         if sentinel() != Some(Class::Idle) {
             return skip(NAME, "no sentinel of the lowest class");
         }
-        // No switch meanwhile: the processor stands still for whoever looks.
-        vp.taking.store(true, Ordering::SeqCst);
-        while sentinel() != Some(Class::Normal) {}
-        vp.taking.store(false, Ordering::SeqCst);
-        while sentinel() != Some(Class::Idle) {}
+        let (before, nominations) = (TAKERS.load(Ordering::SeqCst), AtomicUsize::new(0));
+        let is_over = || nominations.load(Ordering::SeqCst) >= TIMES;
+        scope(|scope| {
+            scope.spawn(|| {
+                while !is_over() {
+                    raw_sleep();
+                    yield_now();
+                }
+            });
+            scope.spawn(|| {
+                let outcome = &vp.sentinel.nomination;
+                while !is_over() {
+                    let taken = outcome.load(Ordering::SeqCst) == nomination::TAKEN;
+                    nominations.fetch_add(usize::from(taken), Ordering::SeqCst);
+                    yield_now();
+                }
+            });
+        });
+        assert!(TAKERS.load(Ordering::SeqCst) > before, "somebody took it");
     };
     under_watchdog(NAME, || runtime.run(run).unwrap());
+    assert_eq!(IDLE_TAKERS.load(Ordering::SeqCst), 0, "of the lowest class");
 }
