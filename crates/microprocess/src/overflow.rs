@@ -2,11 +2,11 @@
 #![expect(unsafe_code, reason = "a signal handler")]
 
 use core::ffi::c_void;
-use core::fmt::{self, Write};
 use std::sync::OnceLock;
 
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::signal::{self, Action, Info, Manner, Signal};
+use kyocho_sys::standard_error::tell;
 
 use crate::record::Record;
 use crate::slot;
@@ -42,30 +42,10 @@ unsafe extern "C" fn on_fault(_signal: i32, info: *mut Info, context: *mut c_voi
 /// Says whose stack it was.
 fn report(record: &Record, address: usize) {
     let name = record.name.get();
-    let mut text = Text { used: 0, bytes: [0; 256] };
     let kib = slot::stack_bytes(record.class.get()) >> 10;
     let (id, name) = (record.id.load(Ordering::Relaxed), name.as_str().unwrap_or("(no name)"));
-    // What does not fit is cut.
-    let _cut = writeln!(
-        text,
+    // Nobody is left to tell if it fails.
+    let _untold = tell(format_args!(
         "kyocho: stack overflow in microprocess {id} {name}: {kib} KiB of stack, fault at {address:#x}"
-    );
-    // SAFETY: writes bytes of ours. Nobody is left to tell if it fails.
-    unsafe { libc::write(2, text.bytes.as_ptr().cast(), text.used) };
-}
-
-/// A line of text that allocates nothing.
-struct Text {
-    used: usize,
-    bytes: [u8; 256],
-}
-
-impl Write for Text {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
-        let room = &mut self.bytes[self.used..];
-        let fits = part.len().min(room.len());
-        room[..fits].copy_from_slice(&part.as_bytes()[..fits]);
-        self.used += fits;
-        if fits < part.len() { Err(fmt::Error) } else { Ok(()) }
-    }
+    ));
 }

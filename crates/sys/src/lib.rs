@@ -51,6 +51,7 @@ pub mod shared_file;
 pub mod signal;
 pub mod skip;
 pub mod sleep;
+pub mod standard_error;
 #[cfg(not(loom))]
 pub mod status;
 #[cfg(not(loom))]

@@ -12,11 +12,11 @@
 //! | not masked | 3 | Preempted is not answered by a `yield`: the signal never arrives |
 
 use core::fmt;
-use std::io::{self, Write};
 use std::process;
 
 use kyocho_sys::clock::cpu_ns_of;
 use kyocho_sys::scheduling::{Class, set_class};
+use kyocho_sys::standard_error::tell;
 use kyocho_sys::task::ThreadId;
 
 use crate::vp::Vp;
@@ -101,7 +101,8 @@ impl Unanswered {
     }
 }
 
-/// Says what is wrong with `vp`, and does what is to be done. Allocates nothing: the holder may have the allocator's lock.
+/// Says what is wrong with `vp`, and does what is to be done. Allocates nothing and waits for nobody: the holder may have the
+/// allocator's lock, or that of standard error, and the monitor has other virtual processors to look after.
 fn act(vp: &'static Vp, holder: ThreadId) {
     let is_masked = vp.holder().is_masked();
     let running = vp.current.get();
@@ -116,16 +117,16 @@ fn act(vp: &'static Vp, holder: ThreadId) {
         OnUnanswered::Demote => "; it is demoted",
         OnUnanswered::End => "; the process ends",
     };
-    let (index, mut stderr) = (vp.index, io::stderr());
+    let index = vp.index;
     let said = match running {
-        None => writeln!(stderr, "kyocho: virtual processor {index} {cause}{done}"),
+        None => tell(format_args!("kyocho: virtual processor {index} {cause}{done}")),
         Some(record) => {
             let (process, local, name) = (process::id(), record.id(), record.name.get());
             let name = name.as_str().unwrap_or("(no name)");
-            writeln!(stderr, "kyocho: microprocess {process}:{local} ({name}) {cause}{done}")
+            tell(format_args!("kyocho: microprocess {process}:{local} ({name}) {cause}{done}"))
         }
     };
-    // Nobody reads it: then nobody is told.
+    // Nobody reads it, or it takes nothing now: then nobody is told.
     let _unread = said;
     match action {
         OnUnanswered::Report => {}

@@ -2,6 +2,8 @@
 #![expect(unsafe_code, reason = "blocks a signal; asks the host about a thread")]
 
 use std::env;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
@@ -51,6 +53,8 @@ fn a_misbehaving_process() {
     };
     let body: fn() = match cause {
         "masked" => keep_masked,
+        "locked" => keep_standard_error,
+        "full" => fill_standard_error,
         "preempted" => block_preemption,
         "blocked" => sleep_in_the_kernel,
         _ => be_greedy,
@@ -70,6 +74,26 @@ fn keep_masked() {
     let section = mask();
     spin_until_demoted();
     section.leave();
+}
+
+/// Keeps events masked, and the lock of std's standard error.
+fn keep_standard_error() {
+    let _lock = io::stderr().lock();
+    keep_masked();
+}
+
+/// Keeps events masked where standard error is a pipe that nobody reads, and full.
+fn fill_standard_error() {
+    let (_reader, mut writer) = io::pipe().unwrap();
+    let writer_number = writer.as_raw_fd();
+    // SAFETY: changes a flag of a pipe of ours.
+    unsafe { libc::fcntl(writer_number, libc::F_SETFL, libc::O_NONBLOCK) };
+    while writer.write(b"x").is_ok() {}
+    // SAFETY: as above.
+    unsafe { libc::fcntl(writer_number, libc::F_SETFL, 0) };
+    // SAFETY: puts the pipe in the place of standard error, which this process does not miss.
+    unsafe { libc::dup2(writer_number, libc::STDERR_FILENO) };
+    keep_masked();
 }
 
 fn block_preemption() {
@@ -140,6 +164,20 @@ fn a_process_that_keeps_events_masked_is_ended_by_name() {
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
     let told = told(&output);
     assert!(told.contains("rogue) keeps events masked; the process ends"), "{told}");
+}
+
+#[test]
+fn what_holds_the_lock_of_standard_error_is_ended_all_the_same() {
+    let output = misbehave("locked end");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+    let told = told(&output);
+    assert!(told.contains("rogue) keeps events masked; the process ends"), "{told}");
+}
+
+#[test]
+fn a_full_standard_error_is_not_waited_for() {
+    let output = misbehave("full end");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
 }
 
 #[test]
