@@ -11,8 +11,9 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use kyocho_arch::restartable;
+use kyocho_microprocess::scheduler::{Arrival, Entry, Event, EventKind, List, Scheduler, Slice};
 use kyocho_microprocess::{
-    Detection, JoinHandle, Runtime, Scope, Statistics, report, scope, spawn, statistics, yield_now,
+    Detection, JoinHandle, Priority, Runtime, Scope, Statistics, report, scope, spawn, statistics, yield_now,
 };
 use kyocho_sys::skip::skip;
 
@@ -254,6 +255,77 @@ fn what_the_host_preempts_is_counted_where_it_tells() {
         let counted = counted.unwrap();
         assert!(counted.host_preempted >= counted.host_resumed, "{counted:?}");
         assert_eq!(counted.host_preempted > 0, source == Detection::Bpf, "{counted:?}");
+    });
+}
+
+/// The built-in queue's order, and where the last microprocess stopped that fell asleep.
+struct Witness {
+    queue: List,
+    stack: Arc<AtomicUsize>,
+}
+
+impl Scheduler for Witness {
+    fn name(&self) -> &'static str {
+        "witness"
+    }
+
+    fn enqueue(&mut self, entry: Entry, _arrival: Arrival, _now_ns: u64) {
+        self.queue.push_back(entry);
+    }
+
+    fn pick(&mut self, _now_ns: u64) -> Option<Entry> {
+        self.queue.pop_front()
+    }
+
+    fn remove(&mut self, entry: Entry) {
+        self.queue.remove(entry);
+    }
+
+    fn best(&self) -> Option<Priority> {
+        self.queue.first().map(Entry::priority)
+    }
+
+    fn preempts(&self, _running: Entry, slice: Slice, _now_ns: u64) -> bool {
+        slice == Slice::Over
+    }
+
+    fn event(&mut self, event: &Event, _now_ns: u64) {
+        if event.kind == EventKind::Blocked {
+            let registers = event.bound.and_then(|bound| bound.registers);
+            self.stack.store(registers.map_or(1, |at| at.stack), Ordering::SeqCst);
+        }
+    }
+}
+
+#[test]
+fn whatever_notices_a_sleeper_tells_its_stack_pointer() {
+    /// More than the frames between a function and the call that it sleeps in.
+    const DEPTH_BYTES: usize = 16 << 10;
+    under_each_source("whatever_notices_a_sleeper_tells_its_stack_pointer", |source| {
+        let stack = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&stack);
+        let scheduler =
+            move |_| Box::new(Witness { queue: List::new(), stack: Arc::clone(&seen) }) as Box<_>;
+        let builder = Runtime::builder().virtual_processors(1).detection(source);
+        builder
+            .scheduler(scheduler)
+            .build()
+            .run(|| {
+                let (read, write) = std::io::pipe().unwrap();
+                let sleeper = spawn(move || {
+                    let frame = 0_u8;
+                    (&read).read_exact(&mut [0]).unwrap();
+                    core::ptr::from_ref(&frame).addr()
+                });
+                while stack.load(Ordering::SeqCst) == 0 {
+                    yield_now();
+                }
+                (&write).write_all(&[1]).unwrap();
+                let (frame, told) = (sleeper.join().unwrap(), stack.load(Ordering::SeqCst));
+                let near = frame.saturating_sub(DEPTH_BYTES)..frame + DEPTH_BYTES;
+                assert!(near.contains(&told), "{told:#x} is not near {frame:#x}, under {source:?}");
+            })
+            .unwrap();
     });
 }
 

@@ -20,7 +20,7 @@ use core::mem::offset_of;
 use kyocho_sys::bpf::Map;
 use kyocho_sys::bpf::assembler::{Assembler, Condition, Helper, Label, Register, Width};
 
-use super::view::{ASLEEP, CHANGE, GUARDS, MOMENT, PC, RECORD, RUNNING, TAKEN_FROM, WAITING};
+use super::view::{ASLEEP, CHANGE, GUARDS, MOMENT, PC, RECORD, RUNNING, SP, TAKEN_FROM, WAITING};
 use crate::kernel_thread::{HEAD_BYTES, MASK_OFFSET, VP_OFFSET};
 use crate::vp::Vp;
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R10};
@@ -37,12 +37,20 @@ pub(super) const PREEMPTED: i16 = 0;
 pub(super) const RESUMED: i16 = 8;
 
 /// Stack of the program: a task's address; an index; word 4 of the view of who comes; the head of a kernel thread's record; a
-/// program counter.
+/// program counter; a stack pointer.
 const TASK: i16 = -8;
 const INDEX: i16 = -12;
 const COMES: i16 = -16;
 const HEAD: i16 = -32;
 const STACKED_PC: i16 = -40;
+const STACKED_SP: i16 = -48;
+
+/// Where the stack pointer is among the registers that the kernel saves when it is entered from user mode (`struct pt_regs`). Debuggers
+/// read it there, so it stays.
+#[cfg(target_arch = "x86_64")]
+const SAVED_SP: i32 = 19 * 8;
+#[cfg(target_arch = "aarch64")]
+const SAVED_SP: i32 = 31 * 8;
 
 /// The first thing in a record is the event mask.
 const _: () = assert!(MASK_OFFSET == 0 && HEAD_BYTES <= (COMES - HEAD) as usize);
@@ -131,6 +139,19 @@ fn count(code: &mut Assembler, maps: &Maps<'_>, what: i16, otherwise: Label) {
     code.count(R0, what, R1);
 }
 
+/// The current thread's stack pointer in user mode goes to the stack.
+fn read_stack_pointer(code: &mut Assembler, otherwise: Label) {
+    code.call(Helper::CurrentTaskStructure);
+    code.copy(R1, R0);
+    code.call(Helper::UserRegisters);
+    code.copy(R3, R0);
+    code.add(R3, SAVED_SP);
+    code.stack_address(R1, i32::from(STACKED_SP));
+    code.set(R2, size_of::<u64>() as i32);
+    code.call(Helper::ReadKernel);
+    code.jump_if(R0, Condition::NotEqual, 0, otherwise);
+}
+
 /// The program for `sched_switch`.
 pub(super) fn observe(maps: &Maps<'_>) -> Vec<u64> {
     let code = &mut Assembler::new();
@@ -180,6 +201,9 @@ fn leave(code: &mut Assembler, maps: &Maps<'_>, end: Label) {
     code.set(R4, USER_STACK);
     code.call(Helper::Stack);
     code.jump_if(R0, Condition::NotEqual, size_of::<u64>() as i32, unknown);
+    read_stack_pointer(code, unknown);
+    code.load(Whole, R1, R10, STACKED_SP);
+    code.store(Whole, R7, SP, R1);
     code.load(Whole, R1, R10, STACKED_PC);
     code.store(Whole, R7, PC, R1);
     publish(code, ASLEEP);

@@ -6,6 +6,7 @@
 //!        2   its program counter in user mode when it fell asleep as a holder, events unmasked; else 0
 //!        3   1 + the seat of the virtual processor it held when the host took its CPU; else 0
 //!        4   of a sentinel, written by us: 1 + the seat of its virtual processor; else 0
+//!        5   its stack pointer in user mode when it fell asleep, where word 2 is not 0
 //! ```
 //!
 //! **Invariant:** word 0 changes last, by an exchange, which orders what the thread did before against what it does afterwards, as
@@ -34,6 +35,7 @@ pub(super) const RECORD: i16 = 8;
 pub(super) const PC: i16 = 16;
 pub(super) const TAKEN_FROM: i16 = 24;
 pub(super) const GUARDS: i16 = 32;
+pub(super) const SP: i16 = 40;
 
 /// What the host's scheduler wrote about one kernel thread.
 #[derive(Debug)]
@@ -78,13 +80,12 @@ impl View {
 
     /// Where the thread sleeps; `None` while it runs or wants to, and where it fell asleep so that nobody was to know.
     pub(crate) fn asleep(&self) -> Option<Asleep> {
-        let [moment, _, pc, ..] = self.0;
+        let [moment, _, pc, _, _, sp, ..] = self.0;
         let before = moment.load(Ordering::SeqCst);
-        let seen_pc = pc.load(Ordering::SeqCst) as usize;
+        let [pc, sp] = [pc, sp].map(|word| word.load(Ordering::SeqCst) as usize);
         let unchanged = moment.load(Ordering::SeqCst) == before;
-        let asleep = before & STATE_MASK == ASLEEP as u64 && unchanged && seen_pc != 0;
-        // The count of changes stands for the stack pointer: it tells one sleep at a place from the next.
-        asleep.then_some(Asleep { sp: before as usize, pc: seen_pc })
+        let asleep = before & STATE_MASK == ASLEEP as u64 && unchanged && pc != 0;
+        asleep.then_some(Asleep { sp, pc })
     }
 }
 

@@ -87,6 +87,12 @@ pub enum Helper {
     CurrentTask = 35,
     /// `(arguments, to, bytes, flags)`: program counters of the current thread.
     Stack = 67,
+    /// `(to, bytes, from)`: reads memory of the kernel; 0, or an error where there is none.
+    ReadKernel = 113,
+    /// `()`: the current thread's structure, as functions want it that look into it.
+    CurrentTaskStructure = 158,
+    /// `(thread's structure)`: the address of its registers in user mode.
+    UserRegisters = 175,
     /// `(to, bytes, from)`: reads memory of the current process; 0, or an error where a page is not there.
     ReadUser = 112,
     /// `(ring, from, bytes, flags)`.
