@@ -112,6 +112,12 @@ pub fn contains(pc: usize) -> bool {
     rewind(pc).is_some()
 }
 
+/// Whether a sequence that goes on at `pc` would go on in the middle: its first instruction is behind it, its commit is not.
+#[must_use]
+pub fn is_in_the_middle(pc: usize) -> bool {
+    rewind(pc).is_some_and(|start| start != pc)
+}
+
 /// What a sequence answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {

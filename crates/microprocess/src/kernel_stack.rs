@@ -8,6 +8,7 @@
 //! maps and protects nothing: that is half the cost of starting one, and a thousand may be wanted at a moment.
 #![expect(unsafe_code, reason = "cuts memory into stacks")]
 
+use core::ops::Range;
 use core::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
@@ -73,6 +74,18 @@ impl KernelStack {
     pub(crate) fn handlers(self) -> NonNull<u8> {
         // SAFETY: inside the stride.
         unsafe { self.0.add(PAGE_BYTES) }
+    }
+
+    /// The addresses of the handlers' stack.
+    pub(crate) fn handlers_range(self) -> Range<usize> {
+        let start = self.handlers().as_ptr().expose_provenance();
+        start..start + HANDLER_BYTES
+    }
+
+    /// The addresses of the base stack.
+    pub(crate) fn base_range(self) -> Range<usize> {
+        let start = self.base().as_ptr().expose_provenance();
+        start..start + BASE_BYTES
     }
 
     /// The lowest address of the base stack.

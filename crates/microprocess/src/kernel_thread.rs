@@ -75,8 +75,10 @@ pub(crate) struct KernelThread {
     /// It sleeps in a kernel call that is to end: it is signalled until it comes back.
     called: AtomicBool,
     ended: AtomicU32,
-    /// What a new thread finds: for whom, as what, and its stacks.
-    beginning: Cell<Option<(&'static Vp, Role, KernelStack)>>,
+    /// What a new thread finds: for whom, and as what.
+    beginning: Cell<Option<(&'static Vp, Role)>>,
+    /// Its stacks, from before it begins until after it ended.
+    stacks: Cell<Option<KernelStack>>,
     /// Where it was interrupted of late.
     pub(crate) strikes: Cell<Strikes>,
     /// The virtual processor that it is to take, asked by a sentinel; null otherwise.
@@ -91,7 +93,7 @@ pub(crate) const MASK_OFFSET: usize = offset_of!(KernelThread, hold) + Hold::<Vp
 pub(crate) const VP_OFFSET: usize = offset_of!(KernelThread, hold) + Hold::<Vp>::VP_OFFSET;
 pub(crate) const HEAD_BYTES: usize = VP_OFFSET + size_of::<usize>();
 
-// SAFETY: cells are touched by the thread itself; `running` and `registers` also by those who took its processor, `cpu` by who gives it one,
+// SAFETY: cells are touched by the thread itself; `stacks` is set while there is none, and read by all; `running` and `registers` also by those who took its processor, `cpu` by who gives it one,
 // while it sleeps. The rest is atomic.
 unsafe impl Sync for KernelThread {}
 
@@ -121,6 +123,7 @@ impl KernelThread {
             called: AtomicBool::new(false),
             ended: AtomicU32::new(0),
             beginning: Cell::new(None),
+            stacks: Cell::new(None),
             strikes: Cell::new(Strikes::NONE),
             nominated: AtomicPtr::new(ptr::null_mut()),
             pool_next: AtomicPtr::new(ptr::null_mut()),
@@ -166,7 +169,8 @@ impl KernelThread {
     /// Starts a kernel thread with this record, for `vp`. Allocates.
     pub(crate) fn start(&'static self, vp: &'static Vp, role: Role) -> Result<Handle, Errno> {
         let stack = KernelStack::take().inspect_err(|_| self.retire())?;
-        self.beginning.set(Some((vp, role, stack)));
+        self.beginning.set(Some((vp, role)));
+        self.stacks.set(Some(stack));
         let argument = ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the stack is nobody else's until the handle is joined. `run` catches no panic, so that one ends the process.
         let started = unsafe { start_on(stack.base(), kernel_stack::BASE_BYTES, run, argument) };
@@ -178,6 +182,11 @@ impl KernelThread {
                 Err(errno)
             }
         }
+    }
+
+    /// Its stacks; `None` for a kernel thread of no runtime.
+    pub(crate) fn stacks(&self) -> Option<KernelStack> {
+        self.stacks.get()
     }
 
     /// Whether the kernel thread is done with its record.
@@ -446,6 +455,7 @@ impl KernelThread {
         self.hold.renew();
         self.turn.renew();
         self.running.set(None);
+        self.stacks.set(None);
         self.tid.store(0, Ordering::Relaxed);
         self.vp_word.store(ptr::null_mut(), Ordering::Relaxed);
         self.cpu.set(ANY_CPU);
@@ -460,7 +470,8 @@ impl KernelThread {
 extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     // SAFETY: `start` passes a record, which lives for ever.
     let thread = unsafe { &*argument.cast_const().cast::<KernelThread>() };
-    let Some((vp, role, stack)) = thread.beginning.take() else { return ptr::null_mut() };
+    let (beginning, stacks) = (thread.beginning.take(), thread.stacks());
+    let Some(((vp, role), stack)) = beginning.zip(stacks) else { return ptr::null_mut() };
     thread.told.begin(vp.shared().means);
     thread.become_current(open_reader());
     let observer = vp.shared().observer();

@@ -96,6 +96,7 @@ mod fork;
 mod future;
 mod guarded;
 mod heap;
+mod hidden;
 mod inbox;
 mod inherit;
 mod interval;

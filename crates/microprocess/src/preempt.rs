@@ -23,6 +23,7 @@ use crate::condemned::{self, Interrupted};
 use crate::dispatch::{abandon_in_place, stop_in_place, try_suspend_in_place};
 use crate::event::{EventKind, Registers};
 use crate::fork;
+use crate::hidden;
 use crate::kernel_thread::KernelThread;
 use crate::record::{Record, State, remote};
 use crate::schedule::queue_up;
@@ -126,10 +127,16 @@ pub(crate) unsafe fn rewind(context: *mut c_void) -> usize {
 }
 
 /// The upcall, on the interrupted thread: does what `attention` asks for, until it asks for nothing.
+///
+/// Nothing where the program's own signal handler stands on a restartable sequence: the monitor interrupts again.
 fn upcall(thread: &'static KernelThread, at: Interrupted) {
     loop {
         thread.mask();
         let held = thread.held().or_else(|| thread.settle_claim());
+        let running = held.and_then(|vp| vp.current.get());
+        if running.is_some_and(|me| hidden::goes_on_in_the_middle(thread, me, at.sp)) {
+            return thread.unmask();
+        }
         let Some(vp) = held.or_else(|| come_back(thread)) else {
             return thread.unmask();
         };

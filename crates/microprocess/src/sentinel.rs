@@ -47,6 +47,7 @@ use kyocho_sys::task::{Asleep, ThreadId};
 
 use crate::claim::exclusively;
 use crate::event::Registers;
+use crate::hidden;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::orders::end_call;
 use crate::record::State;
@@ -260,7 +261,10 @@ fn take(vp: &'static Vp) -> Option<()> {
     if vp.rests() {
         return None;
     }
-    let seen = holder.take(vp, || sleeps(holder))?;
+    let seen = holder.take(vp, || {
+        let running = vp.current.get()?;
+        sleeps(holder).filter(|at| !hidden::goes_on_in_the_middle(holder, running, at.sp))
+    })?;
     let record = vp.current.take().expect("who runs unmasked runs a microprocess");
     record.state.set(State::Blocked);
     record.bound.set(Some(holder));

@@ -19,6 +19,7 @@
 #![expect(unsafe_code, reason = "cuts memory into slots")]
 
 use core::mem::offset_of;
+use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 use kyocho_sys::memory::{self, PAGE_BYTES};
@@ -235,6 +236,15 @@ pub(crate) fn overflowed(address: usize) -> Option<&'static Record> {
         }
     }
     None
+}
+
+impl Record {
+    /// The addresses of its stack, with what lies on top of that; `None` if it has none.
+    pub(crate) fn stack(&self) -> Option<Range<usize>> {
+        let bottom = self.slot.get().expose_provenance() + PAGE_BYTES;
+        let has_one = !self.is_stackless.get();
+        has_one.then(|| bottom..ptr::from_ref(self).addr())
+    }
 }
 
 /// Bytes below the record that a closure or a result may take in the slot.
