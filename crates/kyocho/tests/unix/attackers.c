@@ -1,7 +1,7 @@
 /* Attacks on the UNIX server from inside: each prints `held` when all it tried failed as it should. */
 #define _GNU_SOURCE
+#include "attack.h"
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -9,9 +9,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
@@ -30,26 +27,6 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
-
-/* A call that must fail. */
-#define REFUSED(call)                                                     \
-    do {                                                                  \
-        errno = 0;                                                        \
-        if ((long)(call) != -1) {                                         \
-            printf("line %d: %s succeeded\n", __LINE__, #call);           \
-            exit(1);                                                      \
-        }                                                                 \
-    } while (0)
-
-/* A call that must fail with this error. */
-#define REFUSED_AS(error, call)                                           \
-    do {                                                                  \
-        REFUSED(call);                                                    \
-        if (errno != (error)) {                                           \
-            printf("line %d: %s: %s\n", __LINE__, #call, strerror(errno)); \
-            exit(1);                                                      \
-        }                                                                 \
-    } while (0)
 
 #define LAUNCHER 0x10000ul
 
