@@ -85,6 +85,7 @@ impl Request<'_> {
         }
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let file = rustix::fs::open(node.shown().as_str(), flags, Mode::empty()).map_err(host)?;
+        self.server.running.must_not_run(&file)?;
         rustix::fs::ftruncate(&file, self.word(1)).map_err(host)?;
         DONE
     }

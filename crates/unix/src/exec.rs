@@ -14,11 +14,14 @@ use crate::elf::{Elf, HEADERS_BYTES_MAX, Unfit};
 use crate::launcher;
 use crate::naming;
 use crate::plan::Plan;
+use crate::policy;
+use crate::running::Mark;
 use crate::server::{Answer, Request, Server, host};
 use crate::walk::{Last, Node};
 use core::fmt;
 use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES, PLAN_BYTES_MAX};
 use kyocho_sys::error::Errno;
+use kyocho_sys::process;
 use kyocho_sys::remote::{self, Registers};
 use kyocho_sys::seccomp::Inherited;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
@@ -46,6 +49,8 @@ pub(crate) struct Program {
     elf: Elf,
     interpreter: Option<(OwnedFd, Elf)>,
     name: Vec<u8>,
+    /// What its processes map while they run it.
+    mark: Mark,
     /// The thread that asked.
     thread: u32,
 }
@@ -137,7 +142,10 @@ impl Server {
                 Some((offset, bytes)) => Some(self.interpreter(client, &file, offset, bytes)?),
                 None => None,
             };
-            let program = Program { file, elf, interpreter, name, thread: client.thread };
+            // The mark first: who opens it for writing from here on finds it, who did before is found.
+            let mark = self.running.mark(&file)?;
+            process::may_execute(file.as_fd())?;
+            let program = Program { file, elf, interpreter, name, mark, thread: client.thread };
             return Ok(Found { program, prefix });
         }
         Err(Errno::new(libc::ELOOP).into())
@@ -334,6 +342,7 @@ impl Request<'_> {
                 &[LOCAL as u64, LOCAL_BYTES as u64, libc::MADV_WIPEONFORK as u64],
             );
         }
+        self.put_mark(&mut plan, &program.mark)?;
         let (bias, vector) =
             (self.map(&mut plan, &program.file, &program.elf, PROGRAM_AT)?, self.word(0));
         let elf = &program.elf;
@@ -357,6 +366,15 @@ impl Request<'_> {
         debug_assert!(plan.len() <= PLAN_BYTES_MAX);
         self.client.write(place, &plan)?;
         Ok(Answer::Value(first as i64))
+    }
+
+    /// Has every process that will have this memory show which program it runs.
+    fn put_mark(&self, plan: &mut Plan, mark: &Mark) -> Result<(), Errno> {
+        let number = self.listener.give(self.asked.id, mark.as_fd(), Inherited::No)? as u64;
+        let (at, bytes) = (launcher::MARK as u64, launcher::MARK_BYTES as u64);
+        plan.call(libc::SYS_mmap, &[at, bytes, policy::READ_WRITE, policy::MARKING, number, 0]);
+        plan.call(libc::SYS_close, &[number]);
+        Ok(())
     }
 
     /// Hands over `file` and plans its mapping; what is added to its addresses.

@@ -106,9 +106,31 @@ impl Request<'_> {
         let gone = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = if unnamed { flags } else { flags.difference(gone) };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        if node.kind == FileType::RegularFile && wants_to_write(flags) {
+            return self.open_to_write(node, flags);
+        }
         let file =
             rustix::fs::open(node.shown(), flags, Mode::from_raw_mode(mode)).map_err(host)?;
         self.server.note_terminal(node, &file);
+        Ok(file)
+    }
+
+    /// Opens a file that may be a program. Nothing of it is gone before that is known: a process that begins to run it meanwhile finds it open.
+    fn open_to_write(&self, node: &Node, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let for_reading = !flags.intersects(OFlags::WRONLY | OFlags::RDWR);
+        // Who may not write does not truncate.
+        let access = if for_reading { OFlags::RDWR } else { OFlags::empty() };
+        let opened = flags.difference(OFlags::TRUNC) | access;
+        let shown = node.shown();
+        let file = rustix::fs::open(shown.as_str(), opened, Mode::empty()).map_err(host)?;
+        self.server.running.must_not_run(&file)?;
+        if flags.contains(OFlags::TRUNC) {
+            rustix::fs::ftruncate(&file, 0).map_err(host)?;
+        }
+        if for_reading {
+            let again = flags.difference(OFlags::TRUNC);
+            return rustix::fs::open(shown.as_str(), again, Mode::empty()).map_err(host);
+        }
         Ok(file)
     }
 

@@ -52,6 +52,7 @@ mod plan;
 mod policy;
 mod proc;
 mod processes;
+mod running;
 mod server;
 mod shared_memory;
 mod sites;

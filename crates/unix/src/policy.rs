@@ -7,14 +7,14 @@
 //! Not always: a served call that a signal interrupts before the server has heard of it fails with `EINTR` if the handler says so, and no program expects
 //! that of `fork`.
 //!
-//! **Invariant:** no native call opens, connects, names a process that is not the caller, or changes the pages below [`GUARD`],
-//! where the launcher stands, but that the client's own page there is emptied in children, as its launcher asks.
+//! **Invariant:** no native call opens, connects, names a process that is not the caller, or changes the pages from [`BASE`] to [`GUARD`],
+//! where the launcher stands, but that the client's own page there is emptied in children, and its mark is mapped, as its launcher asks.
 //!
 //! **Invariant:** a condition looks at register values alone. What they point to can change after it was looked at.
 
 pub(crate) mod filter;
 
-use crate::launcher::{GUARD, PATH_ADDRESS};
+use crate::launcher::{BASE, GUARD, MARK, MARK_BYTES, PATH_ADDRESS};
 use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES};
 use libc::c_long;
 
@@ -44,7 +44,7 @@ pub(crate) enum Condition {
     Bit(usize, u32),
     /// Its low half, all that the host reads, is one of these.
     OneOf(usize, &'static [u32]),
-    /// The call is made below [`GUARD`].
+    /// The call is made by the launcher: from [`BASE`] to [`GUARD`].
     FromLauncher,
 }
 
@@ -93,7 +93,7 @@ impl Condition {
             Self::AtLeast(index, least) => arguments[index] >= u64::from(least),
             Self::NoBits(index, bits) => arguments[index] as u32 & bits == 0,
             Self::Bit(index, bit) => arguments[index] as u32 & bit != 0,
-            Self::FromLauncher => counter < u64::from(GUARD),
+            Self::FromLauncher => (BASE as u64..u64::from(GUARD)).contains(&counter),
             Self::OneOf(index, list) => list.contains(&(arguments[index] as u32)),
         }
     }
@@ -127,8 +127,15 @@ pub(crate) fn shares_unseen(number: u32, arguments: &[u64; 6], counter: u64) -> 
 
 const MAP_AT: u32 = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32;
 
+/// How a plan maps the mark of a program (`running.rs`).
+pub(crate) const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+pub(crate) const MARKING: u64 = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
+
 /// Requests on terminals, pipes and files that change nothing beyond the descriptor or its terminal. `TIOCSTI` is not among them: it
 /// would type into the shell that started us.
+/// Which moves have a fifth word: the second takes it for a hint.
+const MOVE_AT: u32 = (libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP) as u32;
+
 const REQUESTS: &[u32] = &[
     libc::TCGETS as u32,
     libc::TIOCGWINSZ as u32,
@@ -226,6 +233,11 @@ pub(crate) const RULES: &[Rule] = &[
     refused(libc::SYS_mprotect, libc::EPERM),
     native(libc::SYS_munmap, &[AtLeast(0, GUARD)]),
     refused(libc::SYS_munmap, libc::EPERM),
+    // Of a page for no code, and where nothing is yet: behind the plan, something always is.
+    native(
+        libc::SYS_mmap,
+        &[Is(0, MARK as u64), Is(1, MARK_BYTES as u64), Is(2, READ_WRITE), Is(3, MARKING)],
+    ),
     native(libc::SYS_fcntl, &[OneOf(1, COMMANDS)]),
     served(libc::SYS_fcntl, &[OneOf(1, &[libc::F_SETOWN as u32])]),
     refused(libc::SYS_fcntl, libc::EINVAL),
@@ -249,13 +261,14 @@ pub(crate) const RULES: &[Rule] = &[
         &[Is(0, LOCAL as u64), Is(1, LOCAL_BYTES as u64), Is(2, libc::MADV_WIPEONFORK as u64)],
     ),
     refused(libc::SYS_madvise, libc::EINVAL),
-    native(libc::SYS_mremap, &[AtLeast(0, GUARD), NoBits(3, libc::MREMAP_FIXED as u32)]),
+    native(libc::SYS_mremap, &[AtLeast(0, GUARD), NoBits(3, MOVE_AT)]),
     native(libc::SYS_mremap, &[AtLeast(0, GUARD), AtLeast(4, GUARD)]),
     refused(libc::SYS_mremap, libc::EINVAL),
     native(libc::SYS_pkey_mprotect, &[AtLeast(0, GUARD)]),
     refused(libc::SYS_pkey_mprotect, libc::EPERM),
     native(libc::SYS_sendto, &[Is(4, 0), NoBits(3, libc::MSG_FASTOPEN as u32)]),
     native(libc::SYS_socketpair, &[OneOf(0, &[libc::AF_UNIX as u32])]),
+    native(libc::SYS_mremap, &[AtLeast(0, GUARD), NoBits(3, libc::MREMAP_FIXED as u32), Is(4, 0)]),
     native(libc::SYS_arch_prctl, &[OneOf(0, ARCH_REQUESTS)]),
     refused(libc::SYS_arch_prctl, libc::EINVAL),
     native(libc::SYS_prctl, &[OneOf(0, SELF_DESCRIPTION)]),

@@ -6,6 +6,7 @@
 use crate::client::{Client, is_client, status_field};
 use crate::launcher;
 use crate::mounts::Source;
+use crate::running;
 use crate::server::{Network, Server, host};
 use crate::walk::{Link, NOT_FOUND, Node, THROUGH_LINK, beneath};
 use kyocho_sys::error::Errno;
@@ -127,6 +128,10 @@ impl Server {
                 let object =
                     rustix::fs::open(shown.as_str(), flags, Mode::empty()).map_err(host)?;
                 let text = read_link(&shown)?;
+                // There for a moment while a program is entered.
+                if running::is_mark(&text) {
+                    return Err(NOT_FOUND);
+                }
                 let text = self.mounts.to_virtual(&text).unwrap_or(text);
                 Ok(Link::Object(text, object))
             }
@@ -140,7 +145,7 @@ impl Server {
         let maps = std::fs::read(format!("/proc/{process}/maps")).map_err(|_| NOT_FOUND)?;
         maps.split(|byte| *byte == b'\n')
             .filter_map(mapped_file)
-            .find(|path| !path.starts_with(format!("/memfd:{}", launcher::NAME).as_bytes()))
+            .find(|path| !running::is_mark(path) && !launcher::is_image(path))
             .and_then(|path| self.mounts.to_virtual(path))
             .ok_or(NOT_FOUND)
     }

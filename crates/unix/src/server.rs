@@ -16,6 +16,7 @@ use crate::instance::Personality;
 use crate::ipc::Objects;
 use crate::mounts::Mounts;
 use crate::names;
+use crate::running::Running;
 use crate::sites::Sites;
 use crate::trace::Trace;
 use core::panic::AssertUnwindSafe;
@@ -47,6 +48,9 @@ pub(crate) struct Server {
     pub(crate) trace: Option<Trace>,
     pub(crate) admission: Admission,
     pub(crate) objects: Objects,
+    pub(crate) running: Running,
+    /// Held while a socket is bound to its interface again.
+    pub(crate) rebinding: kyocho_microprocess::sync::Mutex<()>,
     /// Which calls of clients are rewritten, where any are.
     pub(crate) sites: Option<Sites>,
     state: Mutex<State>,
@@ -116,7 +120,18 @@ impl Server {
         // Programs of FreeBSD trap into their library; their calls look different.
         let sites = (personality == Personality::Linux).then(|| Sites::new(trace.is_some()));
         let state = Mutex::new(state);
-        Self { mounts, network, personality, trace, admission, objects, sites, state }
+        Self {
+            mounts,
+            network,
+            personality,
+            trace,
+            admission,
+            objects,
+            running: Running::default(),
+            rebinding: kyocho_microprocess::sync::Mutex::new(()),
+            sites,
+            state,
+        }
     }
 
     /// The state. Held for a few instructions, never across a call that sleeps or suspends.

@@ -12,7 +12,7 @@
 
 use super::{Condition, NATIVE, RULES, Rule, Verdict};
 use crate::instance::Personality;
-use crate::launcher::{GUARD, PATH_ADDRESS};
+use crate::launcher::{BASE, GUARD, PATH_ADDRESS};
 use kyocho_sys::confined::CHANNEL;
 use kyocho_sys::seccomp::Instruction;
 
@@ -128,8 +128,9 @@ fn beginning(tasks: Tasks) -> Vec<Instruction> {
 fn trapping() -> Vec<Instruction> {
     vec![
         plain(LOAD, COUNTER + 4),
-        test(EQUAL, 0, 0, 2),
+        test(EQUAL, 0, 0, 3),
         plain(LOAD, COUNTER),
+        test(AT_LEAST, BASE as u32, 0, 1),
         test(AT_LEAST, GUARD, 0, 1),
         plain(RETURN, libc::SECCOMP_RET_TRAP),
     ]
@@ -207,8 +208,9 @@ fn one(condition: Condition, fail: u8) -> Vec<Instruction> {
         }
         Condition::FromLauncher => vec![
             plain(LOAD, COUNTER + 4),
-            test(EQUAL, 0, 0, fail + 2),
+            test(EQUAL, 0, 0, fail + 3),
             plain(LOAD, COUNTER),
+            test(AT_LEAST, BASE as u32, 0, fail + 1),
             test(AT_LEAST, GUARD, fail, 0),
         ],
         Condition::OneOf(index, list) => {

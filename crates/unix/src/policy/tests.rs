@@ -1,8 +1,9 @@
 //! The filter that the host runs says what [`decide`] says, for any call.
 
 use super::filter::{Calls, Tasks, program};
-use super::{NATIVE, RULES, Verdict, decide, shares_unseen};
+use super::{MARKING, NATIVE, READ_WRITE, RULES, Verdict, decide, shares_unseen};
 use crate::instance::Personality;
+use crate::launcher::MARK;
 use kyocho_sys::seccomp::Instruction;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
@@ -46,6 +47,7 @@ fn word() -> impl Strategy<Value = u64> {
     let edges: Vec<u64> = vec![
         0,
         0x1_0000,
+        0xffff,
         0x1f_ffff,
         0x20_0000,
         1 << 32,
@@ -93,7 +95,7 @@ fn calls_of_freebsd_programs_trap_and_those_of_their_library_do_not() {
         let [linux, library] = [&of_linux, &of_freebsd]
             .map(|program| run_at(program, 0x1_2345, number, 0xc000_003e, &words));
         assert_eq!(library, linux, "{number}");
-        for counter in [0x20_0000, 0x40_1000, 0x1_0001_2345, 1 << 47] {
+        for counter in [0, 0xffff, 0x20_0000, 0x40_1000, 0x1_0001_2345, 1 << 47] {
             let verdict = run_at(&of_freebsd, counter, number, 0xc000_003e, &words);
             assert_eq!(verdict, libc::SECCOMP_RET_TRAP, "{number} at {counter:#x}");
         }
@@ -198,8 +200,13 @@ fn the_launcher_cannot_be_unmapped_or_replaced() {
         (libc::SYS_mprotect, [launcher, 4096, 7, 0, 0, 0]),
         (libc::SYS_pkey_mprotect, [launcher, 4096, 7, 0, 0, 0]),
         (libc::SYS_mmap, [launcher, 4096, 7, fixed, 0, 0]),
+        (libc::SYS_mmap, [MARK as u64, 4096, READ_WRITE, libc::MAP_SHARED as u64 | fixed, 0, 0]),
+        (libc::SYS_mmap, [MARK as u64, 4096, 7, MARKING, 0, 0]),
+        (libc::SYS_mmap, [MARK as u64, 8192, READ_WRITE, MARKING, 0, 0]),
+        (libc::SYS_mmap, [MARK as u64 - 4096, 4096, READ_WRITE, MARKING, 0, 0]),
         (libc::SYS_mremap, [launcher, 4096, 8192, 1, 0, 0]),
         (libc::SYS_mremap, [1 << 40, 4096, 4096, 3, launcher, 0]),
+        (libc::SYS_mremap, [1 << 40, 4096, 4096, 5, launcher, 0]),
     ] {
         assert!(
             matches!(decide(number as u32, &arguments, 1 << 46), Verdict::Refused(_)),

@@ -1,0 +1,47 @@
+//! Ways out of `kyocho unix` that are not there, each tried by a program inside.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
+
+#[path = "unix/compiled.rs"]
+mod compiled;
+#[path = "unix/support.rs"]
+mod support;
+
+use compiled::compiled;
+use std::process::Command;
+use support::{Folder, inside, is_permitted, output_of};
+
+/// An attack must print `held` and end well.
+fn held(command: &mut Command) {
+    let (status, text) =
+        output_of(command.env("KYOCHO_TEST_PARENT", std::process::id().to_string()));
+    assert_eq!((status, text.as_str()), (Some(0), "held\n"));
+}
+
+fn escapes() -> &'static str {
+    compiled("escapes", &[])
+}
+
+#[test]
+fn no_hint_and_no_want_of_room_maps_below_the_guard() {
+    if !is_permitted("no_hint_and_no_want_of_room_maps_below_the_guard") {
+        return;
+    }
+    held(&mut inside(&[escapes(), "below-guard"]));
+}
+
+#[test]
+fn a_running_program_cannot_be_written_and_can_be_replaced() {
+    if !is_permitted("a_running_program_cannot_be_written_and_can_be_replaced") {
+        return;
+    }
+    // As outside.
+    for within in [false, true] {
+        let folder = Folder::new();
+        let program = folder.path().join("program");
+        std::fs::copy(escapes(), &program).unwrap();
+        let program = program.to_str().unwrap();
+        let mut command = if within { inside(&[program]) } else { Command::new(program) };
+        held(command.arg("own-program"));
+        assert_eq!(std::fs::read(program).unwrap(), std::fs::read(escapes()).unwrap());
+    }
+}
