@@ -45,3 +45,11 @@ fn a_running_program_cannot_be_written_and_can_be_replaced() {
         assert_eq!(std::fs::read(program).unwrap(), std::fs::read(escapes()).unwrap());
     }
 }
+
+#[test]
+fn numbers_of_strangers_tell_nothing() {
+    if !is_permitted("numbers_of_strangers_tell_nothing") {
+        return;
+    }
+    held(&mut inside(&[escapes(), "strangers-numbers"]));
+}

@@ -160,6 +160,18 @@ impl Request<'_> {
             | libc::SYS_sched_setparam
             | libc::SYS_sched_setattr
             | libc::SYS_setpriority => self.schedule(),
+            libc::SYS_sched_getaffinity
+            | libc::SYS_sched_getscheduler
+            | libc::SYS_sched_getparam
+            | libc::SYS_sched_getattr
+            | libc::SYS_sched_rr_get_interval
+            | libc::SYS_getpgid
+            | libc::SYS_getsid => self.ask_about(self.int(0)),
+            libc::SYS_getpriority => self.priority(),
+            libc::SYS_clock_gettime
+            | libc::SYS_clock_getres
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_timer_create => self.clock(),
             libc::SYS_sync => Ok(Answer::LetThrough),
             _ => return None,
         })

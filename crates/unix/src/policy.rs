@@ -223,6 +223,9 @@ const SELF_DESCRIPTION: &[u32] = &[
 
 /// Thread pointers. Not mapping another vDSO somewhere.
 const ARCH_REQUESTS: &[u32] = &[0x1001, 0x1002, 0x1003, 0x1004];
+/// The bit of a clock's number that says that it is a process's, a thread's, or a descriptor's: which one is said by the others.
+const CLOCK_OF_PROCESS: u32 = 1 << 31;
+
 
 /// Calls that are native under conditions. Those made most come first: the host walks this list.
 pub(crate) const RULES: &[Rule] = &[
@@ -281,7 +284,19 @@ pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_setpriority, &[Is(0, 0), Is(1, 0)]),
 ];
 
+    native(libc::SYS_clock_gettime, &[NoBits(0, CLOCK_OF_PROCESS)]),
+    native(libc::SYS_clock_getres, &[NoBits(0, CLOCK_OF_PROCESS)]),
+    native(libc::SYS_clock_nanosleep, &[NoBits(0, CLOCK_OF_PROCESS)]),
+    native(libc::SYS_timer_create, &[NoBits(0, CLOCK_OF_PROCESS)]),
 /// Calls that are native with any arguments.
+    native(libc::SYS_sched_getaffinity, &[Is(0, 0)]),
+    native(libc::SYS_sched_getscheduler, &[Is(0, 0)]),
+    native(libc::SYS_sched_getparam, &[Is(0, 0)]),
+    native(libc::SYS_sched_getattr, &[Is(0, 0)]),
+    native(libc::SYS_sched_rr_get_interval, &[Is(0, 0)]),
+    native(libc::SYS_getpriority, &[Is(0, 0), Is(1, 0)]),
+    native(libc::SYS_getpgid, &[Is(0, 0)]),
+    native(libc::SYS_getsid, &[Is(0, 0)]),
 #[rustfmt::skip]
 pub(crate) const NATIVE: &[c_long] = &[
     // Descriptors.
@@ -308,21 +323,18 @@ pub(crate) const NATIVE: &[c_long] = &[
     libc::SYS_exit, libc::SYS_exit_group, libc::SYS_wait4, libc::SYS_waitid,
     libc::SYS_getpid, libc::SYS_getppid, libc::SYS_gettid, libc::SYS_getuid, libc::SYS_geteuid, libc::SYS_getgid,
     libc::SYS_getegid, libc::SYS_getresuid, libc::SYS_getresgid, libc::SYS_getgroups, libc::SYS_getpgrp,
-    libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_setpgid, libc::SYS_setsid, libc::SYS_umask,
+    libc::SYS_setpgid, libc::SYS_setsid, libc::SYS_umask,
     libc::SYS_setuid, libc::SYS_setgid, libc::SYS_setreuid, libc::SYS_setregid, libc::SYS_setresuid,
     libc::SYS_setresgid, libc::SYS_setgroups, libc::SYS_setfsuid, libc::SYS_setfsgid, libc::SYS_capget, libc::SYS_capset,
     libc::SYS_set_tid_address, libc::SYS_set_robust_list, libc::SYS_rseq, libc::SYS_futex, libc::SYS_futex_waitv,
-    libc::SYS_getrlimit, libc::SYS_setrlimit, libc::SYS_getrusage, libc::SYS_getpriority, libc::SYS_times,
-    libc::SYS_sched_yield, libc::SYS_sched_getaffinity, libc::SYS_sched_getparam, libc::SYS_sched_getscheduler,
-    libc::SYS_sched_getattr, libc::SYS_sched_get_priority_max, libc::SYS_sched_get_priority_min,
-    libc::SYS_sched_rr_get_interval, libc::SYS_getcpu,
+    libc::SYS_getrlimit, libc::SYS_setrlimit, libc::SYS_getrusage, libc::SYS_times,
+    libc::SYS_sched_yield, libc::SYS_sched_get_priority_max, libc::SYS_sched_get_priority_min, libc::SYS_getcpu,
     // Signals to itself, and time.
     libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_rt_sigpending,
     libc::SYS_rt_sigtimedwait, libc::SYS_rt_sigsuspend, libc::SYS_sigaltstack, libc::SYS_pause,
-    libc::SYS_restart_syscall, libc::SYS_alarm, libc::SYS_getitimer, libc::SYS_setitimer, libc::SYS_timer_create,
+    libc::SYS_restart_syscall, libc::SYS_alarm, libc::SYS_getitimer, libc::SYS_setitimer,
     libc::SYS_timer_settime, libc::SYS_timer_gettime, libc::SYS_timer_getoverrun, libc::SYS_timer_delete,
-    libc::SYS_nanosleep, libc::SYS_clock_nanosleep, libc::SYS_clock_gettime, libc::SYS_clock_getres,
-    libc::SYS_gettimeofday, libc::SYS_time,
+    libc::SYS_nanosleep, libc::SYS_gettimeofday, libc::SYS_time,
     // What the host is.
     libc::SYS_uname, libc::SYS_sysinfo, libc::SYS_getrandom,
 ];

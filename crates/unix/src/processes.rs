@@ -172,6 +172,47 @@ impl Request<'_> {
         }
     }
 
+    /// Calls that tell of a process or thread without changing anything. One that ends meanwhile leaves its number to a newborn at most.
+    ///
+    /// # Errors
+    /// `SRCH`: the instance has no such.
+    pub(crate) fn ask_about(&self, number: i32) -> Result<Answer, Errno> {
+        if self.has(number)? { Ok(Answer::LetThrough) } else { Err(Errno::SRCH) }
+    }
+
+    /// Whether the instance has a process or thread of this number.
+    fn has(&self, number: i32) -> Result<bool, Errno> {
+        let own = self.client.process()?;
+        let process = u32::try_from(number).ok().filter(|number| *number != 0);
+        let process = process.and_then(|number| status_field(number, "Tgid:", 10).ok());
+        Ok(process.is_some_and(|process| process == own || is_client(process)))
+    }
+
+    /// `getpriority` of a process or thread; groups and users have members outside.
+    pub(crate) fn priority(&self) -> Result<Answer, Errno> {
+        if self.word(0) == u64::from(libc::PRIO_PROCESS) {
+            self.ask_about(self.int(1))
+        } else {
+            Err(Errno::SRCH)
+        }
+    }
+
+    /// Calls on the processor clock of a process or thread, which is named in the clock's number: `!id << 3`, a bit for threads, and which clock of it.
+    ///
+    /// # Errors
+    /// `INVAL`: of none in the instance, or a descriptor's.
+    pub(crate) fn clock(&self) -> Result<Answer, Errno> {
+        const OF_DESCRIPTOR: i32 = 3;
+        let clock = self.int(0);
+        let of = !(clock >> 3);
+        // The caller's own.
+        if clock & OF_DESCRIPTOR != OF_DESCRIPTOR && (of == 0 || self.has(of)?) {
+            Ok(Answer::LetThrough)
+        } else {
+            Err(Errno::INVAL)
+        }
+    }
+
     fn only_itself(&self, thread: u64) -> Result<Answer, Errno> {
         let own = self.client.process()?;
         if status_field(thread as u32, "Tgid:", 10)? == own {
