@@ -53,3 +53,15 @@ fn numbers_of_strangers_tell_nothing() {
     }
     held(&mut inside(&[escapes(), "strangers-numbers"]));
 }
+
+#[test]
+fn the_loopback_network_cannot_be_left() {
+    if !is_permitted("the_loopback_network_cannot_be_left") {
+        return;
+    }
+    let network = compiled("network", &[]);
+    for attack in [&["undone"][..], &["scopes"], &["options"], &["kinds", "loopback"]] {
+        held(inside(&["--net", "loopback", "--", network]).args(attack));
+    }
+    held(&mut inside(&["--net", "host", "--", network, "kinds"]));
+}

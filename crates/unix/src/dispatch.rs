@@ -185,6 +185,7 @@ impl Request<'_> {
             libc::SYS_sendto => self.send_to(),
             libc::SYS_sendmsg => self.send_message(),
             libc::SYS_sendmmsg => self.send_messages(),
+            libc::SYS_setsockopt => self.set_option(),
             libc::SYS_ioctl => self.interfaces(),
             libc::SYS_getsockname => self.name_of_socket(End::Own),
             libc::SYS_getpeername => self.name_of_socket(End::Peer),

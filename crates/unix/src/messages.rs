@@ -139,9 +139,11 @@ impl Request<'_> {
         self.client.read(place, bytes)?;
         let unix = |rest: &[u8]| [&(libc::AF_UNIX as u16).to_ne_bytes(), rest].concat();
         Ok(match Address::read(bytes)? {
-            Address::Internet(_) | Address::Netlink(..) => {
+            Address::Internet(address) => {
+                self.must_be_reachable(&address)?;
                 Destination { name: bytes.to_vec(), _node: None }
             }
+            Address::Netlink(..) => Destination { name: bytes.to_vec(), _node: None },
             Address::Abstract(name) => {
                 let address = self.server.without_file(&name)?;
                 let hidden = address.abstract_name().unwrap_or_default();

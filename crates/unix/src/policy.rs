@@ -13,10 +13,12 @@
 //! **Invariant:** a condition looks at register values alone. What they point to can change after it was looked at.
 
 pub(crate) mod filter;
+mod options;
 
 use crate::launcher::{BASE, GUARD, MARK, MARK_BYTES, PATH_ADDRESS};
 use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES};
 use libc::c_long;
+use options::{OF_IPV4, OF_IPV6, OF_SOCKET, OF_UDP};
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,17 +127,17 @@ pub(crate) fn shares_unseen(number: u32, arguments: &[u64; 6], counter: u64) -> 
     shares && !FromLauncher.holds(arguments, counter)
 }
 
-const MAP_AT: u32 = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32;
-
 /// How a plan maps the mark of a program (`running.rs`).
 pub(crate) const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 pub(crate) const MARKING: u64 = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
 
-/// Requests on terminals, pipes and files that change nothing beyond the descriptor or its terminal. `TIOCSTI` is not among them: it
-/// would type into the shell that started us.
+const MAP_AT: u32 = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32;
+
 /// Which moves have a fifth word: the second takes it for a hint.
 const MOVE_AT: u32 = (libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP) as u32;
 
+/// Requests on terminals, pipes and files that change nothing beyond the descriptor or its terminal. `TIOCSTI` is not among them: it
+/// would type into the shell that started us.
 const REQUESTS: &[u32] = &[
     libc::TCGETS as u32,
     libc::TIOCGWINSZ as u32,
@@ -221,26 +223,26 @@ const SELF_DESCRIPTION: &[u32] = &[
     libc::PR_GET_KEEPCAPS as u32,
 ];
 
-/// Thread pointers. Not mapping another vDSO somewhere.
-const ARCH_REQUESTS: &[u32] = &[0x1001, 0x1002, 0x1003, 0x1004];
 /// The bit of a clock's number that says that it is a process's, a thread's, or a descriptor's: which one is said by the others.
 const CLOCK_OF_PROCESS: u32 = 1 << 31;
 
+/// Thread pointers. Not mapping another vDSO somewhere.
+const ARCH_REQUESTS: &[u32] = &[0x1001, 0x1002, 0x1003, 0x1004];
 
 /// Calls that are native under conditions. Those made most come first: the host walks this list.
 pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_mmap, &[NoBits(3, MAP_AT)]),
     native(libc::SYS_mmap, &[AtLeast(0, GUARD)]),
-    refused(libc::SYS_mmap, libc::EPERM),
-    native(libc::SYS_mprotect, &[AtLeast(0, GUARD)]),
-    refused(libc::SYS_mprotect, libc::EPERM),
-    native(libc::SYS_munmap, &[AtLeast(0, GUARD)]),
-    refused(libc::SYS_munmap, libc::EPERM),
     // Of a page for no code, and where nothing is yet: behind the plan, something always is.
     native(
         libc::SYS_mmap,
         &[Is(0, MARK as u64), Is(1, MARK_BYTES as u64), Is(2, READ_WRITE), Is(3, MARKING)],
     ),
+    refused(libc::SYS_mmap, libc::EPERM),
+    native(libc::SYS_mprotect, &[AtLeast(0, GUARD)]),
+    refused(libc::SYS_mprotect, libc::EPERM),
+    native(libc::SYS_munmap, &[AtLeast(0, GUARD)]),
+    refused(libc::SYS_munmap, libc::EPERM),
     native(libc::SYS_fcntl, &[OneOf(1, COMMANDS)]),
     served(libc::SYS_fcntl, &[OneOf(1, &[libc::F_SETOWN as u32])]),
     refused(libc::SYS_fcntl, libc::EINVAL),
@@ -266,29 +268,27 @@ pub(crate) const RULES: &[Rule] = &[
     refused(libc::SYS_madvise, libc::EINVAL),
     native(libc::SYS_mremap, &[AtLeast(0, GUARD), NoBits(3, MOVE_AT)]),
     native(libc::SYS_mremap, &[AtLeast(0, GUARD), AtLeast(4, GUARD)]),
+    native(libc::SYS_mremap, &[AtLeast(0, GUARD), NoBits(3, libc::MREMAP_FIXED as u32), Is(4, 0)]),
     refused(libc::SYS_mremap, libc::EINVAL),
     native(libc::SYS_pkey_mprotect, &[AtLeast(0, GUARD)]),
     refused(libc::SYS_pkey_mprotect, libc::EPERM),
     native(libc::SYS_sendto, &[Is(4, 0), NoBits(3, libc::MSG_FASTOPEN as u32)]),
+    // Others send packets by themselves, choose an interface, or let pass what the socket gets.
+    native(libc::SYS_setsockopt, &[OneOf(1, &[libc::IPPROTO_TCP as u32])]),
+    native(libc::SYS_setsockopt, &[OneOf(1, &[libc::SOL_SOCKET as u32]), OneOf(2, OF_SOCKET)]),
+    native(libc::SYS_setsockopt, &[OneOf(1, &[libc::IPPROTO_IP as u32]), OneOf(2, OF_IPV4)]),
+    native(libc::SYS_setsockopt, &[OneOf(1, &[libc::IPPROTO_IPV6 as u32]), OneOf(2, OF_IPV6)]),
+    native(libc::SYS_setsockopt, &[OneOf(1, &[libc::IPPROTO_UDP as u32]), OneOf(2, OF_UDP)]),
     native(libc::SYS_socketpair, &[OneOf(0, &[libc::AF_UNIX as u32])]),
-    native(libc::SYS_mremap, &[AtLeast(0, GUARD), NoBits(3, libc::MREMAP_FIXED as u32), Is(4, 0)]),
     native(libc::SYS_arch_prctl, &[OneOf(0, ARCH_REQUESTS)]),
     refused(libc::SYS_arch_prctl, libc::EINVAL),
     native(libc::SYS_prctl, &[OneOf(0, SELF_DESCRIPTION)]),
     refused(libc::SYS_prctl, libc::EINVAL),
-    native(libc::SYS_prlimit64, &[Is(0, 0)]),
-    native(libc::SYS_sched_setaffinity, &[Is(0, 0)]),
-    native(libc::SYS_sched_setscheduler, &[Is(0, 0)]),
-    native(libc::SYS_sched_setparam, &[Is(0, 0)]),
-    native(libc::SYS_sched_setattr, &[Is(0, 0)]),
-    native(libc::SYS_setpriority, &[Is(0, 0), Is(1, 0)]),
-];
-
     native(libc::SYS_clock_gettime, &[NoBits(0, CLOCK_OF_PROCESS)]),
     native(libc::SYS_clock_getres, &[NoBits(0, CLOCK_OF_PROCESS)]),
     native(libc::SYS_clock_nanosleep, &[NoBits(0, CLOCK_OF_PROCESS)]),
     native(libc::SYS_timer_create, &[NoBits(0, CLOCK_OF_PROCESS)]),
-/// Calls that are native with any arguments.
+    native(libc::SYS_prlimit64, &[Is(0, 0)]),
     native(libc::SYS_sched_getaffinity, &[Is(0, 0)]),
     native(libc::SYS_sched_getscheduler, &[Is(0, 0)]),
     native(libc::SYS_sched_getparam, &[Is(0, 0)]),
@@ -297,6 +297,14 @@ pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_getpriority, &[Is(0, 0), Is(1, 0)]),
     native(libc::SYS_getpgid, &[Is(0, 0)]),
     native(libc::SYS_getsid, &[Is(0, 0)]),
+    native(libc::SYS_sched_setaffinity, &[Is(0, 0)]),
+    native(libc::SYS_sched_setscheduler, &[Is(0, 0)]),
+    native(libc::SYS_sched_setparam, &[Is(0, 0)]),
+    native(libc::SYS_sched_setattr, &[Is(0, 0)]),
+    native(libc::SYS_setpriority, &[Is(0, 0), Is(1, 0)]),
+];
+
+/// Calls that are native with any arguments.
 #[rustfmt::skip]
 pub(crate) const NATIVE: &[c_long] = &[
     // Descriptors.
@@ -312,7 +320,7 @@ pub(crate) const NATIVE: &[c_long] = &[
     libc::SYS_copy_file_range, libc::SYS_close_range, libc::SYS_memfd_create, libc::SYS_fstatfs, libc::SYS_readahead,
     libc::SYS_fchdir, libc::SYS_inotify_init, libc::SYS_inotify_init1, libc::SYS_inotify_rm_watch, libc::SYS_syncfs,
     // Sockets that exist.
-    libc::SYS_accept, libc::SYS_accept4, libc::SYS_listen, libc::SYS_shutdown, libc::SYS_getsockopt, libc::SYS_setsockopt, libc::SYS_recvfrom, libc::SYS_recvmsg,
+    libc::SYS_accept, libc::SYS_accept4, libc::SYS_listen, libc::SYS_shutdown, libc::SYS_getsockopt, libc::SYS_recvfrom, libc::SYS_recvmsg,
     libc::SYS_recvmmsg,
     // Memory.
     libc::SYS_brk, libc::SYS_mincore, libc::SYS_msync, libc::SYS_mlock, libc::SYS_mlock2, libc::SYS_munlock,
