@@ -205,6 +205,59 @@ fn pasted_text_is_taken_as_it_is() {
     leave(session);
 }
 
+/// A terminal without bracketed paste: what is pasted arrives as keys, all at once.
+#[test]
+fn forms_that_are_pasted_as_keys_are_all_evaluated() {
+    let mut session = prompt(&state_folder("keys"));
+    let defined: String = (0..200).map(|i| format!("(define x{i} {i})\r")).collect();
+    type_keys(&mut session, &format!("{defined}(list 'sum (+ x0 x99 x199))\r"));
+    expect(&mut session, "\r\n(sum 298)\r\n");
+    type_keys(&mut session, "(define (f)\r  'one)\r(list (f) 'two) (list 'three)\r'(fo\rur)\r");
+    expect(&mut session, "\r\n(one two)\r\n(three)\r\n");
+    expect(&mut session, "\r\n(fo ur)\r\n");
+    leave(session);
+}
+
+#[test]
+fn forms_that_are_typed_while_another_runs_are_all_evaluated() {
+    let state = state_folder("ahead");
+    let go = state.join("go");
+    let mut session = prompt(&state);
+    enter(
+        &mut session,
+        &format!(
+            "(begin (display \"wait\") (display \"ing\") (flush-output-port) (let wait () (if (not (file-exists? {go:?})) (wait))) 'first)"
+        ),
+    );
+    expect(&mut session, "waiting");
+    session
+        .send("(define ahead 20)\r(define more\r  22)\r(list 'it 'is (+ ahead more))\r")
+        .unwrap();
+    session.flush().expect("the terminal takes keys");
+    // The terminal echoes what nobody has read yet: it has all of it.
+    expect(&mut session, "ahead more))");
+    std::fs::write(&go, "").expect("the test's folder can be written");
+    expect(&mut session, "first\r\n");
+    expect(&mut session, "\r\n(it is 42)\r\n");
+    leave(session);
+}
+
+/// What a program reads is what was typed for it, not the forms that follow.
+#[test]
+fn forms_that_are_typed_behind_a_programs_input_are_evaluated() {
+    let mut session = prompt(&state_folder("reads"));
+    enter(
+        &mut session,
+        "(begin (display \"re\") (display \"ads\") (flush-output-port) (list 'got (read-line)))",
+    );
+    expect(&mut session, "reads");
+    session.send("its line\r(list 'next (+ 40 2))\r").expect("the terminal takes keys");
+    session.flush().expect("the terminal takes keys");
+    expect(&mut session, "(got \x1b[32m\"its line\"\x1b[0m)\r\n");
+    expect(&mut session, "\r\n(next 42)\r\n");
+    leave(session);
+}
+
 #[test]
 fn what_failed_is_looked_at_and_gone_on_with() {
     let mut session = prompt(&state_folder("debugger"));
