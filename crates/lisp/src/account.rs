@@ -15,6 +15,8 @@
 //! **Symbols** stay while the process does, and are charged to who made them: a thread that makes more, where its account's take a quarter of its
 //! memory, has it raised that memory is out.
 //!
+//! **What waits** outside of the heap, as requests that have come and are not served yet, is [`Reserved`]: it counts as what no collection gives back.
+//!
 //! Between two collections an account pays for all it takes, garbage included: only a collection can tell. One that runs into
 //! its bound asks for a collection before anything is raised (`may_collect` says how often).
 
@@ -130,6 +132,8 @@ pub struct Account {
     taken_bytes: AtomicUsize,
     /// Of symbols that it made, which stay.
     symbol_bytes: AtomicUsize,
+    /// Outside of the heap: see [`Reserved`].
+    reserved_bytes: AtomicUsize,
     held: [AtomicUsize; 4],
     /// Before this time on the monotonic clock it has no collection.
     collects_from_ns: AtomicU64,
@@ -142,6 +146,9 @@ const RESERVE_BYTES_MAX: usize = 8 << 20;
 
 /// Symbols may take this part of an account's memory.
 const SYMBOLS_PART: usize = 4;
+
+/// What is reserved outside of the heap may take this part of it.
+const RESERVED_PART: usize = 4;
 
 /// How many times the length of a collection must lie between two that one account is the cause of: so it stops the others
 /// for a tenth of the time at most.
@@ -167,6 +174,51 @@ impl Drop for Held {
     }
 }
 
+/// More was to be reserved than an account may have reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overdrawn {
+    account: String,
+    bytes_max: usize,
+}
+
+impl fmt::Display for Overdrawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { account, bytes_max } = self;
+        write!(f, "out of memory: what waits for {account} may take {bytes_max} bytes")
+    }
+}
+
+impl core::error::Error for Overdrawn {}
+
+/// Bytes outside of the heap that an account pays for until this is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    account: Arc<Account>,
+    bytes: usize,
+}
+
+impl Reserved {
+    /// Makes it so many bytes.
+    ///
+    /// # Errors
+    /// They would be more than the account may have reserved: it is as before.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), Overdrawn> {
+        if let Some(more) = bytes.checked_sub(self.bytes) {
+            self.account.take_reserved(more)?;
+        } else {
+            self.account.reserved_bytes.fetch_sub(self.bytes - bytes, Ordering::AcqRel);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.account.reserved_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
 impl Account {
     /// An account that holds nothing.
     #[must_use]
@@ -177,6 +229,7 @@ impl Account {
             live_bytes: AtomicUsize::new(0),
             taken_bytes: AtomicUsize::new(0),
             symbol_bytes: AtomicUsize::new(0),
+            reserved_bytes: AtomicUsize::new(0),
             held: Default::default(),
             collects_from_ns: AtomicU64::new(0),
             virtual_ns: AtomicU64::new(0),
@@ -241,6 +294,25 @@ impl Account {
         }
     }
 
+    /// Reserves bytes outside of the heap: a quarter of its memory at most, however much of it is alive. So a user
+    /// whose memory is used up can still be heard, and what he has in all is at most a quarter more than his memory.
+    ///
+    /// # Errors
+    /// They are more than that.
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, Overdrawn> {
+        self.take_reserved(bytes)?;
+        Ok(Reserved { account: Arc::clone(self), bytes })
+    }
+
+    fn take_reserved(&self, bytes: usize) -> Result<(), Overdrawn> {
+        let bytes_max = self.bounds().memory_bytes_max / RESERVED_PART;
+        let more =
+            |reserved: usize| reserved.checked_add(bytes).filter(|&reserved| reserved <= bytes_max);
+        let taken = self.reserved_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        let overdrawn = |_| Overdrawn { account: self.name.clone(), bytes_max };
+        taken.map(drop).map_err(overdrawn)
+    }
+
     /// Bytes that it may still take before the next collection.
     pub(crate) fn room_bytes(&self) -> usize {
         self.attainable_bytes().saturating_sub(self.taken_bytes.load(Ordering::Relaxed))
@@ -299,9 +371,11 @@ impl Account {
         all > self.bounds().memory_bytes_max.min(heap_bytes_max) / SYMBOLS_PART
     }
 
-    /// Bytes that no collection gives back: what the last one found to be its own, and symbols.
+    /// Bytes that no collection gives back: what the last one found to be its own, symbols, and what is reserved.
     fn kept_bytes(&self) -> usize {
-        self.live_bytes().saturating_add(self.symbol_bytes.load(Ordering::Relaxed))
+        let outside = [&self.symbol_bytes, &self.reserved_bytes];
+        let outside = outside.map(|bytes| bytes.load(Ordering::Relaxed));
+        outside.into_iter().fold(self.live_bytes(), usize::saturating_add)
     }
 
     /// Whether its memory has a bound of its own.

@@ -43,6 +43,29 @@ fn what_handlers_need_is_kept_for_them() {
 }
 
 #[test]
+fn what_waits_outside_of_the_heap_is_paid_for_while_it_waits() {
+    let account = account(1000);
+    let mut first = account.reserve(200).unwrap();
+    assert_eq!(account.room_bytes(), 800);
+    let error = account.reserve(51).unwrap_err();
+    assert_eq!(error.to_string(), "out of memory: what waits for eva may take 250 bytes");
+    first.resize(251).unwrap_err();
+    first.resize(250).unwrap();
+    // No collection gives it back.
+    account.settle(0, usize::MAX);
+    assert_eq!(account.room_bytes(), 750);
+    account.reserve(usize::MAX).unwrap_err();
+    first.resize(10).unwrap();
+    let second = account.reserve(240).unwrap();
+    drop(first);
+    assert_eq!(account.room_bytes(), 760);
+    drop(second);
+    assert_eq!(account.room_bytes(), 1000);
+    account.settle(1000, usize::MAX);
+    let _heard = account.reserve(250).expect("who has used up all is heard");
+}
+
+#[test]
 fn a_collection_tells_what_is_alive() {
     let account = account(1000);
     account.charge(1000, true).unwrap();
