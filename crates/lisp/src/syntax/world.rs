@@ -17,6 +17,7 @@ use super::library::{self, Library};
 use super::location::{Globals, Location};
 use super::reader::read_all;
 use super::special::SPECIALS;
+use crate::account::Account;
 use crate::package::Package;
 use crate::symbol::Symbol;
 use std::collections::{HashMap, HashSet};
@@ -61,7 +62,8 @@ pub struct World {
     library_path: Vec<PathBuf>,
     packages: Vec<Arc<Package>>,
     stack_bytes_max: usize,
-    reads_files: bool,
+    /// Whose it is, and may read what he may; none: who runs the process.
+    user: Option<Arc<Account>>,
 }
 
 impl Default for World {
@@ -96,21 +98,20 @@ impl World {
             library_path: Vec::new(),
             packages: Vec::new(),
             stack_bytes_max: STACK_BYTES_MAX,
-            reads_files: true,
+            user: None,
         };
         library::declare_built_in(&mut world);
         world
     }
 
     /// A world that shares nothing with this one but the system environment, which nobody can change: what is defined or
-    /// loaded here has locations of its own. `reads_files` says whether `include`
-    /// may read files outside the library folders.
+    /// loaded here has locations of its own. `include` reads files outside the library folders while `user` may use files.
     #[must_use]
-    pub fn beside(&self, reads_files: bool) -> Self {
+    pub fn beside(&self, user: &Arc<Account>) -> Self {
         let other = Self::over(Arc::new(self.globals.beside()), Arc::clone(&self.system));
         let library_path = self.library_path.clone();
-        let mut other =
-            Self { library_path, stack_bytes_max: self.stack_bytes_max, reads_files, ..other };
+        let user = Some(Arc::clone(user));
+        let mut other = Self { library_path, stack_bytes_max: self.stack_bytes_max, user, ..other };
         for package in &self.packages {
             // What the system has taken, everybody can: nothing is loaded there yet.
             let _ = other.add_package(Arc::clone(package));
@@ -256,7 +257,8 @@ impl World {
             (Ok(folder), Ok(path)) => path.starts_with(folder),
             _ => false,
         };
-        self.reads_files || self.library_path.iter().any(lies_in)
+        self.user.as_ref().is_none_or(|user| user.bounds().files)
+            || self.library_path.iter().any(lies_in)
     }
 
     pub(crate) fn environment(&self, number: u64) -> Option<Arc<Environment>> {

@@ -258,7 +258,7 @@ impl Kernel {
         ports: Ports,
     ) -> core::result::Result<Arc<LispSession>, Exceeded> {
         let id = self.next_session.fetch_add(1, Ordering::Relaxed);
-        let world = lock(&self.base.world).beside(account.bounds().files);
+        let world = lock(&self.base.world).beside(account);
         let session =
             LispSession::new(id, Arc::clone(account), world, Some(ports), &self.policies.notes)?;
         let session = Arc::new(session);

@@ -316,6 +316,14 @@ fn files_are_refused_unless_allowed() {
             eval(&mut b, "(gc) (close-port (open-input-file \"/dev/null\")) 'again"),
             "again"
         );
+        // Who may have files no more has none in the sessions that he has, either.
+        let include = "(include \"/dev/null\")";
+        assert!(!eval(&mut b, include).contains("may not"));
+        bob.set_bounds(SMALL);
+        for text in [include, "(file-exists? \"/etc/passwd\")"] {
+            let message = eval(&mut b, text);
+            assert!(message.contains("this user may not"), "{text}: {message}");
+        }
     });
 }
 
