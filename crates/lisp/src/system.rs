@@ -11,6 +11,7 @@ pub(crate) mod boot;
 pub(crate) mod control;
 pub(crate) mod datum_of;
 pub(crate) mod debugger;
+pub(crate) mod doors;
 pub(crate) mod forms;
 pub(crate) mod keeper;
 pub(crate) mod kernel;
@@ -265,6 +266,11 @@ impl System {
     ) -> Result<Session, Exceeded> {
         let session = self.kernel.open(account, ports.into_ports())?;
         Ok(Session::new(Arc::clone(&self.kernel), self.jobs.clone(), session))
+    }
+
+    /// No session connects to this address of the process's own from now on, however it writes it: one that did would be another user there.
+    pub fn keep_sessions_from(&self, address: core::net::SocketAddr) {
+        self.kernel.doors.add(address);
     }
 
     /// What is known of the heap.

@@ -250,8 +250,23 @@ fn connected(m: &Mutator, address: &SockAddr) -> io::Result<Socket> {
         }
         result => result?,
     }
+    if leads_to_own_door(m, &socket)? {
+        let reason = "a session of this server does not enter it";
+        return Err(io::Error::new(ErrorKind::PermissionDenied, reason));
+    }
     socket.set_nonblocking(false)?;
     Ok(socket)
+}
+
+/// Whether the socket is connected to where another user comes into this process.
+fn leads_to_own_door(m: &Mutator, socket: &Socket) -> io::Result<bool> {
+    let Some(kernel) = &m.context.kernel else { return Ok(false) };
+    match socket.peer_addr() {
+        Ok(end) => Ok(end.as_socket().is_some_and(|end| kernel.doors.has(end))),
+        // The other side has hung up: nothing is heard there.
+        Err(error) if error.kind() == ErrorKind::NotConnected => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 pub(super) fn listen(

@@ -12,6 +12,7 @@ use crate::service::{Collector, Shares, SystemCall, Watchdog};
 use crate::syntax::environment::Environment;
 use crate::syntax::world::World;
 use crate::system::Options;
+use crate::system::doors::Doors;
 use crate::system::lisp_session::{LispSession, Ports};
 use crate::system::statistics::Calls;
 use crate::thread::lisp_thread::LispThread;
@@ -45,6 +46,8 @@ pub(crate) struct Kernel {
     pub(crate) policies: Policies,
     pub(crate) watchdog: Watchdog,
     pub(crate) calls: Calls,
+    /// Where no session connects to.
+    pub(crate) doors: Doors,
     /// The process's own session.
     pub(crate) base: Arc<LispSession>,
     /// All sessions that have not ended, by number.
@@ -179,6 +182,7 @@ impl Kernel {
             policies,
             watchdog: Watchdog::default(),
             calls: Calls::default(),
+            doors: Doors::default(),
             sessions: Mutex::new(BTreeMap::from([(0, Arc::clone(&base))])),
             base,
             next_session: AtomicU64::new(1),
