@@ -1,7 +1,10 @@
 //! How many connections there may be: from one address, and in all.
+//!
+//! Of IPv6 a site has a network of 64 bits at least, and every host in it as many addresses as it likes (RFC 4291, §2.5.1; RFC 8981): so
+//! all of one such network count as one.
 
 use crate::serve::config::SshLimits;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +23,7 @@ impl Places {
 
     /// A place for one more connection from there; none where it is too many.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr, limits: &SshLimits) -> Option<Place> {
+        let address = network(address);
         let mut taken = self.lock();
         let all: usize = taken.values().sum();
         let here = taken.get(&address).copied().unwrap_or(0);
@@ -28,6 +32,17 @@ impl Places {
         }
         taken.insert(address, here + 1);
         Some(Place(Arc::clone(self), address))
+    }
+}
+
+/// What counts as one address: of IPv4 each, also where it is written as one of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
     }
 }
 
@@ -47,7 +62,7 @@ impl Drop for Place {
 mod tests {
     use super::Places;
     use crate::serve::config::SshLimits;
-    use core::net::IpAddr;
+    use core::net::{IpAddr, Ipv6Addr};
     use std::sync::Arc;
 
     #[test]
@@ -63,5 +78,23 @@ mod tests {
         assert!(places.take(third, &limits).is_none(), "three in all");
         drop(first);
         assert!(places.take(third, &limits).is_some(), "a place that is free again");
+    }
+
+    #[test]
+    fn addresses_of_one_network_count_together() {
+        let limits = SshLimits { connections_an_address_max: 2, ..SshLimits::default() };
+        let places = Arc::new(Places::default());
+        let take = |address: &str| places.take(address.parse().unwrap(), &limits);
+        let one = take("2001:db8:0:1::1").unwrap();
+        let _two = take("2001:db8:0:1:ffff:ffff:ffff:ffff").unwrap();
+        assert!(take("2001:db8:0:1:1:2:3:4").is_none(), "two a network of 64 bits");
+        assert!(take("2001:db8:0:2::1").is_some(), "another network");
+        let _three = take("10.0.0.1").unwrap();
+        let _four = take("::ffff:10.0.0.1").unwrap();
+        assert!(take("10.0.0.1").is_none(), "two spellings of one address");
+        assert!(take("::ffff:10.0.0.2").is_some());
+        drop(one);
+        assert!(take("2001:db8:0:1::2").is_some());
+        assert!(places.lock().len() <= 4, "counted by networks");
     }
 }
