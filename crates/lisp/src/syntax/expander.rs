@@ -28,8 +28,8 @@ mod scope;
 mod top_level;
 
 use super::core_form::{Core, Lambda};
-use super::datum::{Datum, DatumKind, Home, Span};
-use super::environment::{Environment, Origin};
+use super::datum::{Datum, DatumKind, Home, Identifier, Span};
+use super::environment::{Binding, Environment, Origin};
 use super::error::SyntaxError;
 use super::location::Location;
 use super::rules::{self, Macro};
@@ -65,6 +65,8 @@ pub(crate) struct Expander<'w> {
     steps: u64,
     inclusions: u32,
     stack_top: usize,
+    /// What the names meant that the form has defined so far.
+    redefined: Vec<(Identifier, Option<Binding>)>,
 }
 
 impl<'w> Expander<'w> {
@@ -80,6 +82,7 @@ impl<'w> Expander<'w> {
             steps: 0,
             inclusions: 0,
             stack_top: stack_address(),
+            redefined: Vec::new(),
         }
     }
 

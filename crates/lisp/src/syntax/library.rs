@@ -205,10 +205,10 @@ impl Expander<'_> {
         }
         for (name, binding) in seen {
             let identifier = Identifier::Symbol(name);
-            let environment = self.environment();
             // A name defined here that comes back through a library stays assignable here.
-            if environment.lookup(&identifier).is_none_or(|before| !before.is_same(&binding)) {
-                environment.bind(identifier, binding);
+            let before = self.environment().lookup(&identifier);
+            if before.is_none_or(|before| !before.is_same(&binding)) {
+                self.bind(identifier, binding);
             }
         }
         Ok(())

@@ -203,7 +203,7 @@ impl World {
     /// in order, before the next form is expanded.
     ///
     /// # Errors
-    /// The first thing wrong with the form. Names it defined before that stay defined.
+    /// The first thing wrong with the form, which has then defined nothing.
     pub fn expand(
         &mut self,
         environment: &Arc<Environment>,

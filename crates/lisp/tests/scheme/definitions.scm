@@ -233,5 +233,45 @@
   (syntax-rules () ((_ a b) (begin (define-hidden a) (define-pair-of-procedures b helper)))))
 (define-both thrice ring)
 (test '(14 one) (list (thrice 7) (ring 2)))
+;; what a macro defines, in whatever way, may be used by what it defines before
+(define-syntax define-counted
+  (syntax-rules ()
+    ((_ name n)
+     (begin
+       (define (name) (list one two (content (make 'b)) (box? 1) (twice one)))
+       (define-values (one . two) (values n 2 3))
+       (define-record-type <box> (make content) box? (content content))
+       (define-syntax twice (syntax-rules () ((_ x) (list x x))))))))
+(define-counted counted 1)
+(test '(1 (2 3) b #f (1 1)) (counted))
+(define-counted counted-again 5)
+(test '((5 (2 3) b #f (5 5)) 1) (list (counted-again) (car (counted))))
+;; a begin is its forms one after the other, whatever a name means before and after
+(define (changing) 'procedure)
+(begin
+  (define before (changing))
+  (define-syntax changing (syntax-rules () ((_) 'macro)))
+  (define after (changing)))
+(test '(procedure macro) (list before after))
+(begin
+  (define macro (changing))
+  (define (changing) 'again)
+  (define again (changing)))
+(test '(macro again) (list macro again))
+(begin
+  (define (when x) (list 'when x))
+  (test '(when 1) (when 1)))
+(begin
+  (define-values (unless . case) (values list 'case))
+  (test '(1 (case)) (unless 1 case)))
+(begin
+  (define-syntax define-two (syntax-rules () ((_ a b) (begin (define a (lambda () (b))) (define (b) 'two)))))
+  (define-two first-of-two second-of-two)
+  (define-syntax second-of-two (syntax-rules () ((_) 'macro))))
+(test '(two macro) (list (first-of-two) (second-of-two)))
+;; a definition over again, and of a name that was another's
+(define (redefined) 1)
+(define (uses-it) (redefined))
+(begin (define (redefined) 2) (test '(2 2) (list (redefined) (uses-it))))
 
 (finish)

@@ -113,7 +113,7 @@ impl Expander<'_> {
         let thunk = self.thunk(expression, home)?;
         let mut definitions = Vec::new();
         let mut required = Vec::new();
-        let mut define = |expander: &Self, name: &Datum| {
+        let mut define = |expander: &mut Self, name: &Datum| {
             let variable = build::temporary("value");
             let global = expander.define_global(name)?;
             let value = Box::new(build::local(&variable, span));

@@ -12,6 +12,7 @@ mod errors;
 mod forms;
 mod hygiene;
 mod marks;
+mod top_level;
 
 /// Writes core forms; numbers variables in the order they are met.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use super::body::{Init, Keyword};
 use super::multiple::parse_define_values;
 use super::{Core, Expander, Meaning, Result, build, parts};
 use crate::syntax::datum::{Datum, Home, Identifier};
-use crate::syntax::environment::Binding;
+use crate::syntax::environment::{Binding, Origin};
 use crate::syntax::error::SyntaxError;
 use crate::syntax::location::Location;
 use crate::syntax::special::Special;
@@ -19,11 +19,10 @@ pub enum TopLevel {
     Ready(Arc<str>),
 }
 
-/// A part of a top-level form whose names are known and whose expressions are yet to be expanded.
-enum Found {
-    /// What an import put before what follows it.
-    Ready(Vec<TopLevel>),
-    Special(Special, Datum),
+/// A part of a top-level form that is yet to be expanded.
+enum Part {
+    /// A definition of variables, by this form.
+    Definition(Special, Datum),
     Expression(Datum),
 }
 
@@ -32,7 +31,19 @@ impl Expander<'_> {
     ///
     /// First finds the definitions in it, as a body does: what a macro defines may be used by the
     /// forms before its definition. Then expands what they are made from, in order.
+    ///
+    /// # Errors
+    /// The first thing wrong with the form. It has then defined nothing.
     pub(crate) fn top_level(&mut self, form: &Datum, out: &mut Vec<TopLevel>) -> Result<()> {
+        let result = self.top_forms(form, out);
+        let redefined = self.redefined.drain(..).rev();
+        if result.is_err() {
+            redefined.for_each(|(name, before)| self.top.restore(&name, before));
+        }
+        result
+    }
+
+    fn top_forms(&mut self, form: &Datum, out: &mut Vec<TopLevel>) -> Result<()> {
         let home = Home::Top(self.top.number());
         let mut found = Vec::new();
         let mut work = vec![form.clone()];
@@ -51,24 +62,36 @@ impl Expander<'_> {
                     special @ (Special::Include | Special::IncludeCi | Special::CondExpand),
                 )) => work.extend(self.splice(special, &form, home)?.into_iter().rev()),
                 Some(Meaning::Special(Special::Import)) => {
-                    let mut ready = Vec::new();
-                    self.import(&form, &mut ready)?;
-                    found.push(Found::Ready(ready));
+                    self.expand_parts(&mut found, home, out)?;
+                    self.import(&form, out)?;
                 }
                 Some(Meaning::Special(Special::DefineLibrary)) => self.declare_library(&form)?,
-                Some(Meaning::Special(Special::DefineSyntax)) => self.define_syntax(&form, home)?,
-                Some(Meaning::Special(special)) => {
-                    self.announce(special, &form)?;
-                    found.push(Found::Special(special, form));
+                Some(Meaning::Special(Special::DefineSyntax)) => {
+                    self.define_syntax(&form, &mut found, out)?;
                 }
-                _ => found.push(Found::Expression(form)),
+                Some(Meaning::Special(
+                    special @ (Special::Define | Special::DefineValues | Special::DefineRecordType),
+                )) => {
+                    self.announce(special, &form, &mut found, out)?;
+                    found.push(Part::Definition(special, form));
+                }
+                _ => found.push(Part::Expression(form)),
             }
         }
-        for found in found {
-            match found {
-                Found::Ready(mut ready) => out.append(&mut ready),
-                Found::Special(special, form) => self.top_form(special, &form, home, out)?,
-                Found::Expression(form) => {
+        self.expand_parts(&mut found, home, out)
+    }
+
+    /// Expands the parts found so far. What follows them may change what their names mean.
+    fn expand_parts(
+        &mut self,
+        found: &mut Vec<Part>,
+        home: Home,
+        out: &mut Vec<TopLevel>,
+    ) -> Result<()> {
+        for part in found.drain(..) {
+            match part {
+                Part::Definition(special, form) => self.definition(special, &form, home, out)?,
+                Part::Expression(form) => {
                     out.push(TopLevel::Form(self.expression(&form, home)?));
                 }
             }
@@ -76,10 +99,31 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Gives the names that a macro made up and that `form` defines their locations. A name that
-    /// a program wrote has one from its first use on.
-    fn announce(&self, special: Special, form: &Datum) -> Result<()> {
-        let names = match special {
+    /// Gives the names that `form` defines their locations, for the parts of the whole form to
+    /// refer to. An imported variable stays what it is until its definition is expanded; a keyword
+    /// stays one for the parts before.
+    fn announce(
+        &mut self,
+        special: Special,
+        form: &Datum,
+        found: &mut Vec<Part>,
+        out: &mut Vec<TopLevel>,
+    ) -> Result<()> {
+        for name in self.names_defined(special, form)?.iter().filter_map(Datum::as_identifier) {
+            match self.top.lookup(&name) {
+                Some(Binding::Macro(_) | Binding::Special(_)) => {
+                    self.expand_parts(found, self.home(), out)?;
+                }
+                Some(Binding::Variable { origin: Origin::Own | Origin::Imported, .. }) => continue,
+                Some(Binding::Variable { origin: Origin::Undefined, .. }) | None => {}
+            }
+            self.define(&name);
+        }
+        Ok(())
+    }
+
+    fn names_defined(&self, special: Special, form: &Datum) -> Result<Vec<Datum>> {
+        Ok(match special {
             Special::Define => vec![self.parse_define(form)?.0],
             Special::DefineValues => {
                 let (formals, _) = parse_define_values(form)?;
@@ -91,23 +135,42 @@ impl Expander<'_> {
                 parts.chain([record.name]).cloned().collect()
             }
             _ => Vec::new(),
-        };
-        for name in names.iter().filter_map(Datum::as_identifier) {
-            if matches!(name, Identifier::Alias(_)) && self.top.lookup(&name).is_none() {
-                self.top.define(&name);
-            }
-        }
-        Ok(())
+        })
     }
 
-    fn define_syntax(&mut self, form: &Datum, home: Home) -> Result<()> {
+    /// Defines a keyword. The parts before use what the name means until then.
+    fn define_syntax(
+        &mut self,
+        form: &Datum,
+        found: &mut Vec<Part>,
+        out: &mut Vec<TopLevel>,
+    ) -> Result<()> {
         let (name, spec) = super::define::parse_define_syntax(form)?;
-        let binding = match self.transformer(spec, home, name)? {
+        if self.top.defined(&identifier(name)?).is_some() {
+            self.expand_parts(found, self.home(), out)?;
+        }
+        let binding = match self.transformer(spec, self.home(), name)? {
             Keyword::Macro(rules) => Binding::Macro(rules),
             Keyword::Special(special) => Binding::Special(special),
         };
-        self.top.bind(identifier(name)?, binding);
+        self.bind(identifier(name)?, binding);
         Ok(())
+    }
+
+    /// Has `name` mean this, unless the form turns out to be wrong.
+    pub(in crate::syntax) fn bind(&mut self, name: Identifier, binding: Binding) {
+        self.note_redefined(&name);
+        self.top.bind(name, binding);
+    }
+
+    /// The location that a definition of `name` writes.
+    fn define(&mut self, name: &Identifier) -> Location {
+        self.note_redefined(name);
+        self.top.define(name)
+    }
+
+    fn note_redefined(&mut self, name: &Identifier) {
+        self.redefined.push((name.clone(), self.top.lookup(name)));
     }
 
     /// What the head of a top-level form means. `import` and `define-library` need no import.
@@ -123,7 +186,7 @@ impl Expander<'_> {
         }
     }
 
-    fn top_form(
+    fn definition(
         &mut self,
         special: Special,
         form: &Datum,
@@ -131,41 +194,31 @@ impl Expander<'_> {
         out: &mut Vec<TopLevel>,
     ) -> Result<()> {
         match special {
-            Special::Define => {
-                let (name, init) = self.parse_define(form)?;
-                let core = self.define_top(&name, init, form, home)?;
-                out.push(TopLevel::Form(core));
-            }
             Special::DefineValues => {
                 out.push(TopLevel::Form(self.define_values_top(form, home)?));
             }
             Special::DefineRecordType => self.define_record_type_top(form, out)?,
-            _ => out.push(TopLevel::Form(self.expression(form, home)?)),
+            _ => {
+                let (name, init) = self.parse_define(form)?;
+                out.push(TopLevel::Form(self.define_top(&name, init, form, home)?));
+            }
         }
         Ok(())
     }
 
     fn define_top(&mut self, name: &Datum, init: Init, form: &Datum, home: Home) -> Result {
         let identifier = identifier(name)?;
-        let before = self.top.lookup(&identifier);
-        let global = self.top.define(&identifier);
+        let global = self.define(&identifier);
         let value = match &init {
             Init::Expression(value) => {
-                self.named_expression(value, home, Some(identifier.symbol()))
+                self.named_expression(value, home, Some(identifier.symbol()))?
             }
             Init::Procedure(formals, body, whole) => {
-                self.lambda_of(formals, body, whole, home, Some(identifier.symbol()))
+                self.lambda_of(formals, body, whole, home, Some(identifier.symbol()))?
             }
-            Init::Effect(_) | Init::Values(..) | Init::Core(_) => Ok(Core::Unspecified),
+            Init::Effect(_) | Init::Values(..) | Init::Core(_) => Core::Unspecified,
         };
-        match value {
-            Ok(value) => Ok(Core::DefineGlobal(global, Box::new(value), form.span)),
-            Err(error) => {
-                // A slip in a definition at the prompt must not take away what the name meant.
-                self.top.restore(&identifier, before);
-                Err(error)
-            }
-        }
+        Ok(Core::DefineGlobal(global, Box::new(value), form.span))
     }
 
     fn define_record_type_top(&mut self, form: &Datum, out: &mut Vec<TopLevel>) -> Result<()> {
@@ -185,8 +238,8 @@ impl Expander<'_> {
     }
 
     /// The location that a definition of `name` at top level writes.
-    pub(super) fn define_global(&self, name: &Datum) -> Result<Location> {
-        Ok(self.top.define(&identifier(name)?))
+    pub(super) fn define_global(&mut self, name: &Datum) -> Result<Location> {
+        Ok(self.define(&identifier(name)?))
     }
 }
 
