@@ -237,9 +237,13 @@ fn arity_of(procedure: Value) -> Option<String> {
 
 /// A procedure called with a number of arguments that it does not take.
 pub(super) fn wrong_arity(procedure: Value, count: usize) -> Raise {
-    let name = name_of(procedure)
-        .map_or("a procedure without name".to_owned(), |name| name.name().to_owned());
-    let takes = arity_of(procedure).unwrap_or_else(|| "another number of arguments".to_owned());
+    let (name, takes) = if procedure.is_kind(Kind::Parameter) {
+        ("a parameter".to_owned(), Some("0 arguments".to_owned()))
+    } else {
+        let name = name_of(procedure).map(|name| name.name().to_owned());
+        (name.unwrap_or_else(|| "a procedure without name".to_owned()), arity_of(procedure))
+    };
+    let takes = takes.unwrap_or_else(|| "another number of arguments".to_owned());
     Raise::error(
         format!("wrong number of arguments: {name} takes {takes}, got {count}"),
         Vec::new(),

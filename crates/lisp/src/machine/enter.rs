@@ -71,6 +71,7 @@ impl Machine {
                 let value = self.mutator.context.parameter(callee);
                 Ok(Step::Go(self.give(frame, value)))
             }
+            Some(Kind::Parameter) => Err(condition::wrong_arity(callee, count)),
             _ => {
                 let message = "the object called is not a procedure";
                 Err(Raise::error(message, vec![callee]))

@@ -8,6 +8,7 @@
 (test #f (procedure? '(lambda (x) (* x x))))
 (test #t (call/cc procedure?))
 (test #t (procedure? (make-parameter 1)))
+(test '(raised "wrong number of arguments: a parameter takes 0 arguments, got 1") (call/cc (lambda (k) (with-exception-handler (lambda (c) (k (list 'raised (error-object-message c)))) (lambda () ((make-parameter 1) 2))))))
 
 (test 7 (apply + (list 3 4)))
 (test 15 (apply + 1 2 '(3 4 5)))
