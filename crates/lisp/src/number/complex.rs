@@ -245,7 +245,8 @@ pub fn angle(m: &mut Mutator, value: Value) -> Result {
         return match Number::argument("angle", 1, value)? {
             number if number.sign() < 0 => Ok(m.flonum(core::f64::consts::PI)?),
             Number::Real(x) if x.is_nan() => Ok(value),
-            Number::Real(_) => Ok(m.flonum(0.0)?),
+            // A flonum lies above the real axis: below zero, as -0.0 is, its angle is pi.
+            Number::Real(x) => Ok(m.flonum(0.0_f64.atan2(x))?),
             _ => Ok(ZERO),
         };
     }

@@ -331,9 +331,13 @@ pub fn log(m: &mut Mutator, value: Value) -> Result {
     rectangular(m, real, imaginary)
 }
 
-/// Whether the logarithm of `value` is not real.
+/// Whether the logarithm of `value` is not real: where it is complex, or below zero, as -0.0 is.
 fn is_on_cut(value: Value) -> bool {
-    is_complex(value) || Number::of(value).is_some_and(|number| number.sign() < 0)
+    let is_below = |number: Number| match number {
+        Number::Real(x) => x.is_sign_negative() && !x.is_nan(),
+        number => number.sign() < 0,
+    };
+    is_complex(value) || Number::of(value).is_some_and(is_below)
 }
 
 /// The logarithm of `value` to the base `base`.

@@ -55,6 +55,7 @@
 ;; exponentials and logarithms
 (test-close -1 (exp (* +i pi))) (test-close 1.4686939399158851+2.2873552871788423i (exp 1+i)) (test-close (* +i pi) (log -1)) (test-close (make-rectangular (log 2) pi) (log -2.0)) (test-close 0.8047189562170503+1.1071487177940904i (log 1+2i)) (test-close (make-rectangular 0 (/ pi -2)) (log -i)) (test-close (- (* +i pi)) (log -1.0-0.0i)) (test-close (* +i pi) (log -1.0+0.0i)) (test-close -1 (log -i +i)) (test-close (/ (* +i pi) (log 2)) (log -1 2)) (test-near 921.0340371976183 (real-part (log (- (expt 10 400))))) (test-error (log 0)) (test-error (log 0 +i))
 (test -inf.0 (log 0.0))
+(test-near 3.141592653589793 (imag-part (log -0.0))) (test -inf.0 (real-part (log -0.0))) (test -inf.0 (log 0.0)) (test-near 3.141592653589793 (angle -0.0)) (test 0.0 (angle 0.0)) (test 0 (angle 0)) (test #t (real? (log 0.0))) (test #t (nan? (log +nan.0))) (test #t (nan? (angle +nan.0))) (test +inf.0 (log +inf.0)) (test-near 3.141592653589793 (imag-part (log -inf.0))) (test 0.0 (expt -0.0 2.5)) (test 0.0 (expt -0.0 2)) (test #t (nan? (log -nan.0)))
 ;; circular functions
 (test-close 1.2984575814159773+0.6349639147847361i (sin 1+i)) (test-close 0.8337300251311491-0.9888977057628651i (cos 1+i)) (test-close 0.2717525853195118+1.0839233273386946i (tan 1+i)) (test-close +i (tan 3+400i))
 (test-close 0.6662394324925153+1.0612750619050357i (asin 1+i)) (test-close 0.9045568943023814-1.0612750619050357i (acos 1+i)) (test-close 1.0172219678978514+0.4023594781085251i (atan 1+i))
