@@ -42,6 +42,9 @@ pub(crate) struct Input {
     before: u64,
     /// A terminal's end of file was seen and not reported yet.
     at_end: bool,
+    /// A line was read whose end was a carriage return at the end of the buffer: a newline that
+    /// comes next belongs to it.
+    after_return: bool,
     line: u32,
     column: u32,
     source_number: Option<u32>,
@@ -58,6 +61,7 @@ impl Input {
             kept: None,
             before: 0,
             at_end: false,
+            after_return: false,
             line: 1,
             column: 1,
             source_number: None,
@@ -131,7 +135,7 @@ impl Input {
             // Part of an operation that puts back more.
             return operation(self);
         }
-        let place = (self.line, self.column);
+        let place = (self.line, self.column, self.after_return);
         self.kept = Some(self.next);
         let result = operation(self);
         let kept = self.kept.take().unwrap_or(self.next);
@@ -139,7 +143,7 @@ impl Input {
             && matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::OutOfMemory)
         {
             self.next = kept;
-            (self.line, self.column) = place;
+            (self.line, self.column, self.after_return) = place;
         }
         result
     }
@@ -156,14 +160,27 @@ impl Input {
         self.buffer.clear();
         self.next = 0;
         self.at_end = false;
+        self.after_return = false;
         Ok(())
     }
 
     /// Reads more behind what is buffered; `false` at the end. Waits for the host.
     fn fill(&mut self, m: &Mutator) -> io::Result<bool> {
-        if self.at_end {
-            return Ok(false);
+        let old = self.buffered().len();
+        while !self.at_end {
+            if self.fill_once(m)? == 0 {
+                return Ok(false);
+            }
+            if self.buffered().len() > old {
+                return Ok(true);
+            }
         }
+        Ok(false)
+    }
+
+    /// Waits for the host once; how many bytes came. A newline among them that belongs to a line
+    /// read before is not kept.
+    fn fill_once(&mut self, m: &Mutator) -> io::Result<usize> {
         let taken = self.kept.unwrap_or(self.next);
         self.before += taken as u64;
         self.buffer.drain(..taken);
@@ -171,7 +188,7 @@ impl Input {
         self.kept = self.kept.map(|_| 0);
         let old = self.buffer.len();
         let source = match &mut self.source {
-            None | Some(Source::Memory) => return Ok(false),
+            None | Some(Source::Memory) => return Ok(0),
             Some(source) => source,
         };
         self.buffer.resize(old + BUFFER_BYTES, 0);
@@ -187,7 +204,12 @@ impl Input {
         let count = *result.as_ref().unwrap_or(&0);
         self.buffer.truncate(old + count);
         self.at_end = count == 0 && result.is_ok();
-        result.map(|count| count > 0)
+        if count > 0 && core::mem::take(&mut self.after_return) && self.buffer[old] == b'\n' {
+            // Removed rather than taken: an interrupted operation must not find it again.
+            self.buffer.remove(old);
+            self.before += 1;
+        }
+        result
     }
 
     /// The next byte, without taking it; none at the end.
@@ -280,7 +302,8 @@ impl Input {
         }
     }
 
-    /// Takes a line without its end; none at the end of the input.
+    /// Takes a line without its end, which is a newline, a carriage return or both (R7RS, 6.13.2);
+    /// none at the end of the input. Does not wait for what follows a carriage return.
     pub(crate) fn read_line(&mut self, m: &Mutator) -> io::Result<Option<String>> {
         self.attempt(|input| {
             let length = input.buffer_line(m)?;
@@ -297,7 +320,7 @@ impl Input {
         let mut seen = 0;
         loop {
             let rest = &self.buffered()[seen..];
-            if let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            if let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
                 return Ok(seen + end);
             }
             seen += rest.len();
@@ -320,13 +343,22 @@ impl Input {
         while self.next < end {
             line.extend(self.read_char(m)?);
         }
-        if self.next < self.buffer.len() {
-            self.take('\n', 1);
-        }
-        if line.ends_with('\r') {
-            line.pop();
-        }
+        self.take_line_end();
         Ok(line)
+    }
+
+    /// Takes the line end that stands next in the buffer, if one does.
+    fn take_line_end(&mut self) {
+        let length = match self.buffered() {
+            [] => return,
+            [b'\r', b'\n', ..] => 2,
+            [b'\r'] => {
+                self.after_return = true;
+                1
+            }
+            _ => 1,
+        };
+        self.take('\n', length);
     }
 
     /// Takes up to `count` characters; none at the end.
@@ -351,7 +383,16 @@ impl Input {
     }
 
     /// Whether reading an item would not wait.
-    pub(crate) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&mut self, m: &Mutator) -> bool {
+        if self.after_return && self.buffered().is_empty() && self.may_read() {
+            // What has come may be the second half of a line end. Reading it does not wait, and an
+            // error is seen by the next operation.
+            let _ = self.fill_once(m);
+        }
+        self.may_read()
+    }
+
+    fn may_read(&self) -> bool {
         let whole = !matches!(decode(self.buffered()), Decoded::Nothing | Decoded::Partial);
         whole
             || self.at_end

@@ -54,7 +54,7 @@ fn reading_a_pipe_gives_what_came_so_far() {
     let m = mutator();
     let (reader, writer) = std::io::pipe().unwrap();
     let mut input = Input::of_file(OwnedFd::from(reader));
-    assert!(!input.is_ready());
+    assert!(!input.is_ready(&m));
     let mut output = Output::of_file(OwnedFd::from(writer), Flush::EachCall);
     // The first byte of a character is not a character.
     output.write(&m, &"é".as_bytes()[..1]).unwrap();
@@ -62,11 +62,40 @@ fn reading_a_pipe_gives_what_came_so_far() {
     assert_eq!(input.read_char(&m).unwrap(), Some('é'));
     output.write(&m, b"line\nrest").unwrap();
     assert_eq!(input.read_line(&m).unwrap().as_deref(), Some("line"));
-    assert!(input.is_ready());
+    assert!(input.is_ready(&m));
     drop(output);
     assert_eq!(input.read_string(&m, 10).unwrap().as_deref(), Some("rest"));
     assert_eq!(input.read_char(&m).unwrap(), None);
     assert_eq!(input.place(), (2, 5));
+}
+
+#[test]
+fn a_line_ends_where_its_return_comes() {
+    let m = mutator();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut input = Input::of_file(OwnedFd::from(reader));
+    let mut output = Output::of_file(OwnedFd::from(writer), Flush::EachCall);
+    let mut line = |came: &[u8]| {
+        output.write(&m, came).unwrap();
+        input.read_line(&m).unwrap().unwrap()
+    };
+    // Whether a newline follows is not known yet, and is not waited for.
+    assert_eq!(line(b"one\r"), "one");
+    assert_eq!(line(b"\ntwo\r"), "two");
+    assert_eq!(line(b"\n\nthree"), "");
+    assert_eq!(line(b"\r\rfour\r\n"), "three");
+    assert_eq!(line(b"five\r"), "");
+    assert_eq!(line(b""), "four");
+    assert_eq!(line(b""), "five");
+    output.write(&m, b"\n").unwrap();
+    // The second half of a line end is no character to come.
+    assert!(!input.is_ready(&m));
+    output.write(&m, b"\n").unwrap();
+    assert!(input.is_ready(&m));
+    assert_eq!(input.read_char(&m).unwrap(), Some('\n'));
+    assert_eq!(input.place(), (9, 1));
+    drop(output);
+    assert_eq!(input.read_line(&m).unwrap(), None);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
     Primitive::between("read-string", 1, 2, read_string),
     Primitive::between("char-ready?", 0, 1, |m, a| {
-        let ready = |input: &mut Input, _: &Mutator| Ok(input.is_ready());
+        let ready = |input: &mut Input, m: &Mutator| Ok(input.is_ready(m));
         Ok(Value::boolean(on_text(m, Call::new("char-ready?", a), 0, ready)?))
     }),
     Primitive::between("read-u8", 0, 1, |m, a| {
@@ -40,7 +40,7 @@ pub(super) const TABLE: &[Primitive] = &[
         byte(on_bytes(m, Call::new("peek-u8", a), 0, peek)?)
     }),
     Primitive::between("u8-ready?", 0, 1, |m, a| {
-        let ready = |input: &mut Input, _: &Mutator| Ok(input.is_ready());
+        let ready = |input: &mut Input, m: &Mutator| Ok(input.is_ready(m));
         Ok(Value::boolean(on_bytes(m, Call::new("u8-ready?", a), 0, ready)?))
     }),
     Primitive::between("read-bytevector", 1, 2, read_bytevector),

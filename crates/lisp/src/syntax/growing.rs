@@ -130,7 +130,7 @@ impl Scan {
                 self.begin(c);
             }
             Place::Character => self.place = Place::Atom,
-            Place::Line if c == '\n' => self.place = Place::Between,
+            Place::Line if matches!(c, '\n' | '\r') => self.place = Place::Between,
             Place::Quoted(quote, true) => self.place = Place::Quoted(quote, false),
             Place::Quoted(quote, false) if c == '\\' => self.place = Place::Quoted(quote, true),
             Place::Quoted(quote, false) if c == quote => self.end_datum(),

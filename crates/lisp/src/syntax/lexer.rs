@@ -208,7 +208,7 @@ impl<C: Characters> Lexer<C> {
     }
 
     fn skip_line(&mut self) {
-        while self.peek().is_some_and(|c| c != '\n') {
+        while self.peek().is_some_and(|c| !matches!(c, '\n' | '\r')) {
             self.next();
         }
     }

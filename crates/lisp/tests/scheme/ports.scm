@@ -19,6 +19,12 @@
 (test #\a (read-char (open-input-string "abc"))) (test #\a (peek-char (open-input-string "abc"))) (test '(#\a #\a #\b) (let* ((p (open-input-string "ab")) (a (peek-char p)) (b (read-char p)) (c (read-char p))) (list a b c)))
 (test #t (char-ready? (open-input-string "a"))) (test #t (eof-object? (peek-char (open-input-string ""))))
 (test "abc" (read-line (open-input-string "abc\ndef"))) (test '("abc" "" "def") (let* ((p (open-input-string "abc\n\ndef\n")) (a (read-line p)) (b (read-line p)) (c (read-line p))) (list a b c))) (test #t (eof-object? (read-line (open-input-string "")))) (test "abc" (read-line (open-input-string "abc")))
+;; a line ends with a newline, a return, or both
+(define (lines text) (let ((p (open-input-string text))) (let loop ((r '())) (let ((l (read-line p))) (if (eof-object? l) (reverse r) (loop (cons l r)))))))
+(test '("a" "b" "c" "" "d") (lines "a\nb\rc\r\n\rd")) (test '("" "" "") (lines "\r\r\n\n")) (test '("a") (lines "a\r")) (test '("λ" "μ") (lines "λ\rμ\r\n"))
+(test '("a" #\b) (let* ((p (open-input-string "a\r\nb")) (l (read-line p))) (list l (read-char p)))) (test '("a" #\newline) (let* ((p (open-input-string "a\r\n\n")) (l (read-line p))) (list l (read-char p))))
+(test '(a b) (read-from "(a ; comment\rb)")) (test '(a b) (read-from "(a ; comment\r\nb)")) (test 'b (read-from "; comment\rb")) (test 'c (read-from "; a\r; b\rc"))
+(test "a\nb\nc\nd" (read-from "\"a\rb\r\nc\nd\"")) (test "ab" (read-from "\"a\\ \r  b\"")) (test "ab" (read-from "\"a\\\r\n  b\"")) (test "a\nb" (read-from "\"a\\\r\rb\""))
 (test "abc" (read-string 3 (open-input-string "abcd"))) (test "ab" (read-string 3 (open-input-string "ab"))) (test #t (eof-object? (read-string 3 (open-input-string "")))) (test "" (read-string 0 (open-input-string "abc"))) (test "λx" (read-string 2 (open-input-string "λxy")))
 
 ;; reading bytes

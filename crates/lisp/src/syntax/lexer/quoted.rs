@@ -18,7 +18,9 @@ impl<C: Characters> Lexer<C> {
             match self.next().ok_or_else(unclosed)? {
                 c if c == quote => return Ok(text),
                 '\\' => text.extend(self.escape(at, unclosed)?),
+                // Each line end stands for one newline (R7RS, 6.7).
                 '\r' if self.peek() == Some('\n') => {}
+                '\r' => text.push('\n'),
                 c => text.push(c),
             }
         }
@@ -85,7 +87,7 @@ impl<C: Characters> Lexer<C> {
         unclosed: impl Fn() -> ReadError,
     ) -> Result<Option<char>, ReadError> {
         let mut c = first;
-        while c != '\n' {
+        while c != '\n' && !(c == '\r' && self.peek() != Some('\n')) {
             if !c.is_whitespace() {
                 return Err(wrong_expected(
                     at,
@@ -95,7 +97,7 @@ impl<C: Characters> Lexer<C> {
             }
             c = self.next().ok_or_else(&unclosed)?;
         }
-        while self.peek().is_some_and(|c| c.is_whitespace() && c != '\n') {
+        while self.peek().is_some_and(|c| c.is_whitespace() && !matches!(c, '\n' | '\r')) {
             self.next();
         }
         Ok(None)
