@@ -11,6 +11,7 @@
 (test #t (input-port? (open-input-string "abc"))) (test #t (output-port? (open-output-string))) (test #f (input-port? (open-output-string))) (test #t (port? (open-input-string ""))) (test #f (port? 5))
 (test #t (textual-port? (open-input-string "abc"))) (test #t (binary-port? (open-input-bytevector #u8(0 1 2))))
 (test #t (let ((p (open-input-string "a"))) (input-port-open? p))) (test #f (let ((p (open-input-string "a"))) (close-input-port p) (input-port-open? p))) (test #f (let ((p (open-output-string))) (close-output-port p) (output-port-open? p))) (test #f (let ((p (open-input-string "a"))) (close-port p) (input-port-open? p)))
+(test #f (let ((p (open-output-string))) (input-port-open? p))) (test #f (let ((p (open-input-string "a"))) (output-port-open? p))) (test #f (output-port-open? (open-input-bytevector #u8()))) (test-error (input-port-open? 5)) (test-error (output-port-open? "port"))
 (test-error (let ((p (open-input-string "a"))) (close-port p) (read-char p)))
 (test 'result (call-with-port (open-input-string "x") (lambda (p) (read-char p) 'result)))
 (test #t (eof-object? (eof-object))) (test #t (eof-object? (read-char (open-input-string "")))) (test #f (eof-object? 'eof))
