@@ -263,18 +263,45 @@
         (fold f (car back) (cdr back)))
       identity))
 
-(define (pair-fold f seed list)
-  (let loop ((rest list) (result seed))
-    (if (pair? rest)
-        (let ((next (cdr rest))) (loop next (f rest result)))
-        result)))
-(define (pair-fold-right f seed list)
-  (let loop ((pairs (pair-fold cons '() list)) (result seed))
-    (if (pair? pairs) (loop (cdr pairs) (f (car pairs) result)) result)))
-(define (pair-for-each f list)
-  (let loop ((rest list))
-    (if (pair? rest)
-        (let ((next (cdr rest))) (f rest) (loop next)))))
+;; Each takes the rests before it calls f, which may change the pairs that it gets.
+(define pair-fold
+  (case-lambda
+    ((f seed list)
+     (let loop ((rest list) (result seed))
+       (if (pair? rest)
+           (let ((next (cdr rest))) (loop next (f rest result)))
+           result)))
+    ((f seed . lists)
+     (let loop ((lists lists) (result seed))
+       (if (%any-null? lists)
+           result
+           (let ((next (%cdrs lists)))
+             (loop next (apply f (append lists (cons result '()))))))))))
+(define pair-fold-right
+  (case-lambda
+    ((f seed list)
+     (let loop ((pairs (pair-fold cons '() list)) (result seed))
+       (if (pair? pairs) (loop (cdr pairs) (f (car pairs) result)) result)))
+    ((f seed . lists)
+     (let loop ((rows '()) (lists lists))
+       (if (not (%any-null? lists))
+           (loop (cons lists rows) (%cdrs lists))
+           (let back ((rows rows) (result seed))
+             (if (pair? rows)
+                 (back (cdr rows) (apply f (append (car rows) (cons result '()))))
+                 result)))))))
+(define pair-for-each
+  (case-lambda
+    ((f list)
+     (let loop ((rest list))
+       (if (pair? rest)
+           (let ((next (cdr rest))) (f rest) (loop next)))))
+    ((f . lists)
+     (let loop ((lists lists))
+       (if (not (%any-null? lists))
+           (let ((next (%cdrs lists)))
+             (apply f lists)
+             (loop next)))))))
 
 (define (unfold stop? value next seed . rest)
   (let loop ((seed seed) (result '()))

@@ -48,4 +48,13 @@
 (test '(1 2) (take! (list 1 2 3) 2)) (test '(1) (drop-right! (list 1 2 3) 2)) (test '((1) (2 3)) (let-values (((a b) (split-at! (list 1 2 3) 1))) (list a b))) (test '(2 4) (take-while! even? (list 2 4 5))) (test '((2) (3 4)) (let-values (((a b) (span! even? (list 2 3 4)))) (list a b))) (test '((1) (2 3)) (let-values (((a b) (break! even? (list 1 2 3)))) (list a b)))
 (test '(1) (lset-difference! eqv? (list 1 2) '(2))) (test '(2) (lset-intersection! eqv? (list 1 2) '(2))) (test '(3 1 2) (lset-union! eqv? (list 1 2) '(2 3))) (test 2 (length (lset-xor! eqv? (list 1 2) (list 2 3)))) (test '((1) (2)) (let-values (((a b) (lset-diff+intersection! eqv? (list 1 2) '(2)))) (list a b))) (test '(1 2) (unzip1 '((1 a) (2 b)))) (test '((1) (a) (x)) (let-values (((a b c) (unzip3 '((1 a x))))) (list a b c)))
 
+;; pairs of several lists
+(test '((c) (3 z) (b c) (2 3 z) (a b c) (1 2 3 z)) (pair-fold (lambda (a b acc) (cons a (cons b acc))) '() '(a b c) '(1 2 3 z))) (test '((a b c) (1 2 3) (b c) (2 3) (c) (3)) (pair-fold-right (lambda (a b acc) (cons a (cons b acc))) '() '(a b c) '(1 2 3)))
+(test '((a b c) (1 2 3 z) (b c) (2 3 z) (c) (3 z)) (pair-fold-right (lambda (a b acc) (cons a (cons b acc))) '() '(a b c) '(1 2 3 z))) (test '() (pair-fold-right list '() '() '(1 2)))
+(test '((b c) (a b c)) (cdr (pair-fold cons '() '(a b c)))) (test '((a b c) (b c) (c)) (pair-fold-right cons '() '(a b c)))
+(test '(c b a) (pair-fold (lambda (pair tail) (set-cdr! pair tail) pair) '() (list 'a 'b 'c)))
+(test '(((c) (3)) ((b c) (2 3)) ((a b c) (1 2 3))) (let ((seen '())) (pair-for-each (lambda (a b) (set! seen (cons (list a b) seen))) '(a b c) '(1 2 3)) seen)) (test '((c) (b c) (a b c)) (let ((seen '())) (pair-for-each (lambda (p) (set! seen (cons p seen))) '(a b c)) seen))
+(test '(1 2 3) (let ((n 0)) (pair-for-each (lambda (a b) (set! n (+ n 1)) (set-cdr! a '()) (set-cdr! b '())) (list 1 2 3) (list 4 5 6 7)) (list 1 2 n)))
+(test '(6 (2 1) (1 2)) (list (pair-fold (lambda (a b n) (+ n (car a))) 0 '(1 2 3) (circular-list 1)) (pair-fold (lambda (a b n) (cons (car a) n)) '() '(1 2) (circular-list 1)) (pair-fold-right (lambda (a b n) (cons (car a) n)) '() '(1 2) (circular-list 1))))
+
 (finish)
