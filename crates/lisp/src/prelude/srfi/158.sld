@@ -102,9 +102,14 @@
     (define (reverse-vector->generator vector . range)
       (list->generator (reverse (apply vector->list vector range))))
 
-    (define (make-for-each-generator for-each)
-      (lambda (collection)
-        (make-coroutine-generator (lambda (yield) (for-each yield collection)))))
+    ;; As the document has it, (make-for-each-generator for-each collection); with the procedure
+    ;; alone, as its implementation has it, a maker of generators.
+    (define make-for-each-generator
+      (case-lambda
+        ((for-each collection)
+         (make-coroutine-generator (lambda (yield) (for-each yield collection))))
+        ((for-each)
+         (lambda (collection) (make-for-each-generator for-each collection)))))
 
     (define (make-unfold-generator stop? f successor seed)
       (lambda ()
