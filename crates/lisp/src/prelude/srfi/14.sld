@@ -123,7 +123,8 @@
     (define (string->char-set string . base)
       (char-set-union (base-of base) (of-chars (string->list string))))
 
-    (define (char-set-unfold f stop? successor seed . base)
+    ;; The document's heading has `f p g`, its definition, its examples and its implementation `p f g`.
+    (define (char-set-unfold stop? f successor seed . base)
       (let loop ((seed seed) (chars '()))
         (if (stop? seed)
             (list->char-set chars (base-of base))
