@@ -179,7 +179,8 @@
 
     (define (stream-length stream)
       (check "stream-length" stream? stream)
-      (stream-fold (lambda (n _) (+ n 1)) 0 stream))
+      (let loop ((n 0) (stream stream))
+        (if (stream-null? stream) n (loop (+ n 1) (stream-cdr stream)))))
 
     (define (stream-range first past . step)
       (let ((step (if (pair? step) (car step) (if (< first past) 1 -1))))
@@ -202,8 +203,7 @@
       (stream-let loop ((stream stream) (reversed stream-null))
         (if (stream-null? stream)
             reversed
-            (loop (stream-cdr stream)
-                  (let ((head (stream-car stream))) (stream-cons head reversed))))))
+            (loop (stream-cdr stream) (stream-cons (stream-car stream) reversed)))))
 
     (define (stream-scan f base stream)
       (check "stream-scan" procedure? f)
@@ -230,12 +230,16 @@
             stream-null)))
 
     (define (stream-unfold f test successor base)
+      (check "stream-unfold" procedure? f)
+      (check "stream-unfold" procedure? test)
+      (check "stream-unfold" procedure? successor)
       (stream-let loop ((base base))
         (if (test base) (stream-cons (f base) (loop (successor base))) stream-null)))
 
     ;; (f seed) gives the next seed, and for each stream to make: (value) for an element, #f for none
     ;; this time, () for the end.
     (define (stream-unfolds f seed)
+      (check "stream-unfolds" procedure? f)
       (define results
         (stream-let loop ((seed seed))
           (let ((all (call-with-values (lambda () (f seed)) list)))
