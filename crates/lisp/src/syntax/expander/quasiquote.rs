@@ -129,9 +129,15 @@ impl Expander<'_> {
         if inner_level == 0 {
             return self.expression(inner, home).map(|core| Some(Some(core)));
         }
-        let Some(inner) = self.template(inner, inner_level, home)? else { return Ok(Some(None)) };
+        let Some(inner) = self.element_template(inner, inner_level, home)? else {
+            return Ok(Some(None));
+        };
         let head = self.constant(head)?;
-        let call = build::runtime_call(self.world, "list", vec![head, inner], template.span);
+        let (name, rest) = match inner {
+            Element::One(inner) => ("list", inner),
+            Element::Splice(all) => ("%cons", all),
+        };
+        let call = build::runtime_call(self.world, name, vec![head, rest], template.span);
         Ok(Some(Some(call)))
     }
 
