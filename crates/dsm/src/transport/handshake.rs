@@ -11,10 +11,13 @@
 //! Both hellos hold a number that was never used before, so no proof can be repeated. The secret itself never travels. What comes after is
 //! neither encrypted nor signed: the network between nodes is trusted with the data, not with who takes part.
 
+mod accept;
+mod letters;
+
 use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{TcpListener, TcpStream};
 
 use hmac::{Hmac, Mac};
@@ -25,15 +28,39 @@ use sha2::Sha256;
 
 use crate::address::NodeId;
 use crate::wire::VERSION;
+use letters::{Hello, Letter, both, read_until, write};
 
 const MAGIC: [u8; 6] = *b"KYODSM";
-/// Bytes of a hello, a proof or a refusal at most.
-const LETTER_MAX: usize = 256;
-/// Time for one exchange with a peer that is there.
+/// Time for all letters of a peer that has connected.
 const EXCHANGE: Duration = Duration::from_secs(5);
+/// How long a node that joins waits at most before it asks for news again.
+const SLICE: Duration = Duration::from_millis(250);
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 const CONNECTOR: u8 = 1;
 const ACCEPTOR: u8 = 2;
+
+/// Asked for news that make it vain to join.
+pub(super) type News<'a> = &'a dyn Fn() -> Result<(), JoinError>;
+
+/// Why an exchange with a lower rank came to nothing.
+enum Broken {
+    /// The connection; another one may do.
+    Gone(io::Error),
+    /// One side does not want the other.
+    Refused(JoinError),
+}
+
+impl From<io::Error> for Broken {
+    fn from(why: io::Error) -> Self {
+        Self::Gone(why)
+    }
+}
+
+impl From<JoinError> for Broken {
+    fn from(why: JoinError) -> Self {
+        Self::Refused(why)
+    }
+}
 
 /// What all nodes of a cluster know and nobody else.
 #[derive(Clone, PartialEq, Eq)]
@@ -128,6 +155,10 @@ pub enum JoinError {
     Listen(SocketAddr, io::Error),
     /// There must be 1 to 4,096 nodes, and this one among them.
     Size(usize),
+    /// A node ended before all had come together.
+    Ended(NodeId),
+    /// The launcher ended; this node would be left behind.
+    Launcher,
     /// MPI was initialised before in this process, or cannot be called by several threads.
     Mpi,
     /// The host's.
@@ -172,6 +203,10 @@ impl fmt::Display for JoinError {
                 f,
                 "a cluster of {nodes} nodes: 1 to 4096 are possible, each with a rank below that"
             ),
+            Self::Ended(NodeId(node)) => {
+                write!(f, "node {node} ended before all nodes had come together")
+            }
+            Self::Launcher => f.write_str("the launcher of this node has ended"),
             Self::Mpi => f.write_str(
                 "MPI was initialised before in this process, or cannot be called by several threads: \
                  a program joins once, and leaves MPI to that",
@@ -191,16 +226,6 @@ impl From<io::Error> for JoinError {
 
 /// Most nodes of a cluster.
 pub(super) const NODES_MAX: usize = 4096;
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Hello {
-    magic: [u8; 6],
-    version: u16,
-    rank: u16,
-    nodes: u16,
-    layout: [u64; 4],
-    number: [u8; 32],
-}
 
 /// Why a node was sent away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,33 +261,6 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What was wrong with who connected.
-enum Mistake {
-    /// It does not belong here, and keeps nobody out.
-    Stranger(Refusal),
-    /// It knows the secret: the cluster cannot come together as it was launched.
-    Member(JoinError),
-}
-
-impl From<Refusal> for Mistake {
-    fn from(why: Refusal) -> Self {
-        Self::Stranger(why)
-    }
-}
-
-impl From<io::Error> for Mistake {
-    fn from(_went_away: io::Error) -> Self {
-        Self::Stranger(Refusal::Stranger)
-    }
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-enum Letter {
-    Hello(Hello),
-    Proof([u8; 32]),
-    Refused(Refusal, Hello),
-}
-
 impl Cluster {
     /// Listens at this node's own address.
     pub(super) fn listen(&self) -> Result<TcpListener, JoinError> {
@@ -271,10 +269,12 @@ impl Cluster {
         TcpListener::bind(at).map_err(|why| JoinError::Listen(at, why))
     }
 
-    /// Connects to all other nodes: to lower ranks, and from higher ones by `listener`.
+    /// Connects to all other nodes: to lower ranks, and from higher ones by `listener`. Asks `news`
+    /// every [`SLICE`] whether that has become vain.
     pub(super) fn connect(
         &self,
         listener: &TcpListener,
+        news: News<'_>,
     ) -> Result<Vec<(NodeId, TcpStream)>, JoinError> {
         let nodes = self.addresses.len();
         let me = usize::from(self.me.0);
@@ -284,27 +284,33 @@ impl Cluster {
         let until = Instant::now() + self.join_within;
         let lower = (0..self.me.0).map(NodeId);
         let mut streams: Vec<_> = lower
-            .map(|peer| self.reach(peer, until).map(|stream| (peer, stream)))
+            .map(|peer| self.reach(peer, until, news).map(|stream| (peer, stream)))
             .collect::<Result<_, _>>()?;
-        self.accept(listener, until, &mut streams)?;
+        self.accept(listener, until, &mut streams, news)?;
         Ok(streams)
     }
 
-    /// Connects to a lower rank, again and again while nobody listens yet.
-    fn reach(&self, peer: NodeId, until: Instant) -> Result<TcpStream, JoinError> {
+    /// Connects to a lower rank, again and again while nobody listens yet, or while it drops this
+    /// connection because too many strangers came at once.
+    fn reach(&self, peer: NodeId, until: Instant, news: News<'_>) -> Result<TcpStream, JoinError> {
         let address = self.addresses[usize::from(peer.0)];
         loop {
+            news()?;
             let left = until.saturating_duration_since(Instant::now());
-            let attempt = TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1)));
+            let limit = left.min(SLICE).max(Duration::from_millis(1));
+            let attempt =
+                TcpStream::connect_timeout(&address, limit).map_err(Broken::from).and_then(
+                    |mut stream| self.introduce(&mut stream, peer, until, news).map(|()| stream),
+                );
             match attempt {
-                Ok(mut stream) => {
-                    self.introduce(&mut stream, peer, left)?;
-                    return Ok(stream);
-                }
-                Err(why) if left.is_zero() => {
+                Ok(stream) => return Ok(stream),
+                Err(Broken::Refused(why)) => return Err(why),
+                Err(Broken::Gone(why))
+                    if left.is_zero() || why.kind() == io::ErrorKind::InvalidData =>
+                {
                     return Err(JoinError::Unreachable(peer, address, why));
                 }
-                Err(_) => thread::park_timeout(RETRY_AFTER.min(left)),
+                Err(Broken::Gone(_)) => thread::park_timeout(RETRY_AFTER.min(left)),
             }
         }
     }
@@ -325,105 +331,36 @@ impl Cluster {
         &self,
         stream: &mut TcpStream,
         peer: NodeId,
-        within: Duration,
-    ) -> Result<(), JoinError> {
-        let gone = |why| JoinError::Unreachable(peer, self.addresses[usize::from(peer.0)], why);
+        until: Instant,
+        news: News<'_>,
+    ) -> Result<(), Broken> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(EXCHANGE))?;
         // A peer that connects to its own lower ranks yet answers later.
-        prepare(stream, within.max(EXCHANGE)).map_err(gone)?;
+        let answer = |stream: &mut TcpStream| {
+            read_until(stream, until, SLICE, || news().map_err(Broken::Refused))
+        };
         let mine = self.hello()?;
-        write(stream, &Letter::Hello(mine.clone())).map_err(gone)?;
-        let theirs = match read(stream).map_err(gone)? {
+        write(stream, &Letter::Hello(mine.clone()))?;
+        let theirs = match answer(stream)? {
             Letter::Hello(theirs) => theirs,
-            Letter::Refused(why, theirs) => return Err(refused(peer, why, &theirs)),
-            Letter::Proof(_) => return Err(JoinError::Rank(peer)),
+            Letter::Refused(why, theirs) => return Err(refused(peer, why, &theirs).into()),
+            Letter::Proof(_) => return Err(JoinError::Rank(peer).into()),
         };
         if theirs.rank != peer.0 {
-            return Err(JoinError::Rank(peer));
+            return Err(JoinError::Rank(peer).into());
         }
         let hellos = both(&mine, &theirs)?;
         let proof = self.secret.proof(CONNECTOR, &hellos).finalize().into_bytes().into();
-        write(stream, &Letter::Proof(proof)).map_err(gone)?;
-        match read(stream).map_err(gone)? {
+        write(stream, &Letter::Proof(proof))?;
+        match answer(stream)? {
             Letter::Proof(proof) => {
                 let known = self.secret.proof(ACCEPTOR, &hellos).verify_slice(&proof);
-                known.map_err(|_| JoinError::WrongSecret(peer))
+                known.map_err(|_| JoinError::WrongSecret(peer).into())
             }
-            Letter::Refused(why, theirs) => Err(refused(peer, why, &theirs)),
-            Letter::Hello(_) => Err(JoinError::Rank(peer)),
+            Letter::Refused(why, theirs) => Err(refused(peer, why, &theirs).into()),
+            Letter::Hello(_) => Err(JoinError::Rank(peer).into()),
         }
-    }
-
-    /// Accepts until all higher ranks are there. Who does not know the secret is told and sent away.
-    fn accept(
-        &self,
-        listener: &TcpListener,
-        until: Instant,
-        streams: &mut Vec<(NodeId, TcpStream)>,
-    ) -> Result<(), JoinError> {
-        listener.set_nonblocking(true)?;
-        let mut refusal = None;
-        while streams.len() + 1 < self.addresses.len() {
-            // Who waits already is heard, however late it is.
-            let Ok((mut stream, _)) = listener.accept() else {
-                let late = self.wait_for_more(until, streams);
-                late.map_err(|missing| JoinError::Missing(missing, refusal))?;
-                continue;
-            };
-            match self.answer(&mut stream, streams) {
-                Ok(peer) => streams.push((peer, stream)),
-                Err(Mistake::Stranger(why)) => refusal = Some(why),
-                Err(Mistake::Member(why)) => return Err(why),
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets some time pass; when it is up, who is missing.
-    fn wait_for_more(
-        &self,
-        until: Instant,
-        present: &[(NodeId, TcpStream)],
-    ) -> Result<(), Vec<NodeId>> {
-        let left = until.saturating_duration_since(Instant::now());
-        if !left.is_zero() {
-            thread::park_timeout(RETRY_AFTER.min(left));
-            return Ok(());
-        }
-        let all = (self.me.0 + 1..self.addresses.len() as u16).map(NodeId);
-        Err(all.filter(|node| present.iter().all(|(peer, _)| peer != node)).collect())
-    }
-
-    /// The accepting side.
-    fn answer(
-        &self,
-        stream: &mut TcpStream,
-        present: &[(NodeId, TcpStream)],
-    ) -> Result<NodeId, Mistake> {
-        stream.set_nonblocking(false)?;
-        prepare(stream, EXCHANGE)?;
-        let Letter::Hello(theirs) = read(stream)? else { return Err(Refusal::Stranger.into()) };
-        let mine = self.hello()?;
-        if theirs.magic != MAGIC {
-            return Err(Refusal::Stranger.into());
-        }
-        if theirs.version != VERSION {
-            write(stream, &Letter::Refused(Refusal::Version, mine))?;
-            return Err(Refusal::Version.into());
-        }
-        write(stream, &Letter::Hello(mine.clone()))?;
-        let Letter::Proof(proof) = read(stream)? else { return Err(Refusal::Stranger.into()) };
-        let hellos = both(&theirs, &mine)?;
-        if self.secret.proof(CONNECTOR, &hellos).verify_slice(&proof).is_err() {
-            write(stream, &Letter::Refused(Refusal::Secret, mine))?;
-            return Err(Refusal::Secret.into());
-        }
-        if let Some(why) = self.mistake_of(&theirs, present) {
-            write(stream, &Letter::Refused(why, mine))?;
-            return Err(Mistake::Member(refused(NodeId(theirs.rank), why, &theirs)));
-        }
-        let proof = self.secret.proof(ACCEPTOR, &hellos).finalize().into_bytes().into();
-        write(stream, &Letter::Proof(proof))?;
-        Ok(NodeId(theirs.rank))
     }
 
     fn mistake_of(&self, theirs: &Hello, present: &[(NodeId, TcpStream)]) -> Option<Refusal> {
@@ -452,32 +389,4 @@ fn refused(peer: NodeId, why: Refusal, theirs: &Hello) -> JoinError {
         Refusal::DuplicateRank => JoinError::DuplicateRank(peer),
         Refusal::Rank | Refusal::Stranger => JoinError::Rank(peer),
     }
-}
-
-/// What proofs are about: the connector's hello, then the acceptor's.
-fn both(connector: &Hello, acceptor: &Hello) -> io::Result<Vec<u8>> {
-    postcard::to_stdvec(&(connector, acceptor)).map_err(io::Error::other)
-}
-
-fn prepare(stream: &TcpStream, limit: Duration) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(limit))?;
-    stream.set_write_timeout(Some(limit))
-}
-
-fn write(stream: &mut TcpStream, letter: &Letter) -> io::Result<()> {
-    let bytes = postcard::to_stdvec(letter).map_err(io::Error::other)?;
-    stream.write_all(&[&(bytes.len() as u16).to_le_bytes()[..], &bytes].concat())
-}
-
-fn read(stream: &mut TcpStream) -> io::Result<Letter> {
-    let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
-    let length = usize::from(u16::from_le_bytes(length));
-    if length > LETTER_MAX {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut bytes = vec![0; length];
-    stream.read_exact(&mut bytes)?;
-    postcard::from_bytes(&bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }

@@ -35,6 +35,7 @@ use kyocho_sys::task::ThreadId;
 
 use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
+use crate::transport::handshake::News;
 use crate::transport::readiness::Readiness;
 use crate::transport::{Cluster, JoinError, TcpSettings, Urgency, Waiter};
 use memory::{Broken, RING_BYTES, Ring};
@@ -105,13 +106,24 @@ impl Shm {
         listener: &TcpListener,
         shared: Shared,
     ) -> Result<Self, JoinError> {
+        Self::join_while(cluster, settings, listener, shared, &|| Ok(()))
+    }
+
+    /// The same, until there are news that make it vain.
+    pub(crate) fn join_while(
+        cluster: &Cluster,
+        settings: TcpSettings,
+        listener: &TcpListener,
+        shared: Shared,
+        news: News<'_>,
+    ) -> Result<Self, JoinError> {
         let nodes = cluster.addresses.len();
         if nodes != shared.nodes() {
             return Err(JoinError::Size(nodes));
         }
         let readiness = Readiness::new()?;
         let mut peers = Vec::new();
-        for (node, stream) in cluster.connect(listener)? {
+        for (node, stream) in cluster.connect(listener, news)? {
             stream.set_nonblocking(true)?;
             readiness.add(peers.len(), &stream)?;
             let [disturbed, ended, ignored, lively, unrung] = [false; 5].map(AtomicBool::new);

@@ -7,6 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 
 use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
+use crate::transport::handshake::News;
 use crate::transport::readiness::Readiness;
 use crate::transport::{Cluster, JoinError, Urgency, Waiter};
 
@@ -49,7 +50,18 @@ impl Tcp {
         settings: TcpSettings,
         listener: &TcpListener,
     ) -> Result<Self, JoinError> {
-        let (peers, streams): (Vec<_>, Vec<_>) = cluster.connect(listener)?.into_iter().unzip();
+        Self::join_while(cluster, settings, listener, &|| Ok(()))
+    }
+
+    /// The same, until there are news that make it vain.
+    pub(crate) fn join_while(
+        cluster: &Cluster,
+        settings: TcpSettings,
+        listener: &TcpListener,
+        news: News<'_>,
+    ) -> Result<Self, JoinError> {
+        let connected = cluster.connect(listener, news)?;
+        let (peers, streams): (Vec<_>, Vec<_>) = connected.into_iter().unzip();
         let readiness = Readiness::new()?;
         for (place, stream) in streams.iter().enumerate() {
             stream.set_nonblocking(true)?;

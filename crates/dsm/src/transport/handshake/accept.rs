@@ -1,0 +1,211 @@
+//! The accepting side: all who connect are heard side by side, so that none keeps another waiting.
+//!
+//! ```text
+//!   accepted ── Hello ──> (answered by Hello) ── Proof ──> (answered by Proof) connected
+//!      └──────────────── one deadline for both ─────────┘      otherwise dropped
+//! ```
+//!
+//! At most [`PENDING_MAX`] connections are pending. Where more come, the oldest one that has not said
+//! hello is dropped first: it costs a stranger nothing to connect. A node that is dropped tries again.
+
+use core::time::Duration;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use hmac::Mac;
+use kyocho_sys::prim::clock::Instant;
+use kyocho_sys::prim::thread;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::letters::{Hello, Letter, Reading, both, is_early, write};
+use super::{
+    ACCEPTOR, CONNECTOR, Cluster, EXCHANGE, JoinError, MAGIC, News, RETRY_AFTER, Refusal, SLICE,
+    refused,
+};
+use crate::address::NodeId;
+use crate::wire::VERSION;
+
+/// Connections that have not proved anything yet, at most.
+const PENDING_MAX: usize = 256;
+
+/// What was wrong with who connected.
+enum Mistake {
+    /// It does not belong here, and keeps nobody out.
+    Stranger(Refusal),
+    /// It knows the secret: the cluster cannot come together as it was launched.
+    Member(JoinError),
+}
+
+impl From<Refusal> for Mistake {
+    fn from(why: Refusal) -> Self {
+        Self::Stranger(why)
+    }
+}
+
+impl From<io::Error> for Mistake {
+    fn from(_went_away: io::Error) -> Self {
+        Self::Stranger(Refusal::Stranger)
+    }
+}
+
+/// A connection whose peer has not proved that it belongs here.
+struct Pending {
+    stream: TcpStream,
+    until: Instant,
+    reading: Reading,
+    /// The hellos, once both were said.
+    hellos: Option<(Hello, Hello)>,
+}
+
+type Streams = Vec<(NodeId, TcpStream)>;
+
+impl Pending {
+    fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let (until, reading) = (Instant::now() + EXCHANGE, Reading::default());
+        Ok(Self { stream, until, reading, hellos: None })
+    }
+
+    /// Takes what has come; the peer's rank when it has proved who it is.
+    fn hear(&mut self, cluster: &Cluster, present: &Streams) -> Result<Option<NodeId>, Mistake> {
+        loop {
+            let letter = match self.reading.read(&mut self.stream) {
+                Err(why) if is_early(&why) => return Ok(None),
+                answer => answer?,
+            };
+            let Some(letter) = letter else { continue };
+            match (letter, self.hellos.take()) {
+                (Letter::Hello(theirs), None) => self.greet(cluster, theirs)?,
+                (Letter::Proof(proof), Some(hellos)) => {
+                    return self.prove(cluster, present, &proof, hellos).map(Some);
+                }
+                _ => return Err(Refusal::Stranger.into()),
+            }
+        }
+    }
+
+    fn greet(&mut self, cluster: &Cluster, theirs: Hello) -> Result<(), Mistake> {
+        let mine = cluster.hello()?;
+        if theirs.magic != MAGIC {
+            return Err(Refusal::Stranger.into());
+        }
+        if theirs.version != VERSION {
+            write(&mut self.stream, &Letter::Refused(Refusal::Version, mine))?;
+            return Err(Refusal::Version.into());
+        }
+        write(&mut self.stream, &Letter::Hello(mine.clone()))?;
+        self.hellos = Some((theirs, mine));
+        Ok(())
+    }
+
+    fn prove(
+        &mut self,
+        cluster: &Cluster,
+        present: &Streams,
+        proof: &[u8; 32],
+        (theirs, mine): (Hello, Hello),
+    ) -> Result<NodeId, Mistake> {
+        let hellos = both(&theirs, &mine)?;
+        if cluster.secret.proof(CONNECTOR, &hellos).verify_slice(proof).is_err() {
+            write(&mut self.stream, &Letter::Refused(Refusal::Secret, mine))?;
+            return Err(Refusal::Secret.into());
+        }
+        if let Some(why) = cluster.mistake_of(&theirs, present) {
+            write(&mut self.stream, &Letter::Refused(why, mine))?;
+            return Err(Mistake::Member(refused(NodeId(theirs.rank), why, &theirs)));
+        }
+        let proof = cluster.secret.proof(ACCEPTOR, &hellos).finalize().into_bytes().into();
+        write(&mut self.stream, &Letter::Proof(proof))?;
+        Ok(NodeId(theirs.rank))
+    }
+}
+
+/// Drops the oldest stranger, or the oldest of all where all have said hello.
+fn drop_one(pending: &mut Vec<Pending>) {
+    let stranger = pending.iter().position(|one| one.hellos.is_none());
+    if !pending.is_empty() {
+        pending.remove(stranger.unwrap_or(0));
+    }
+}
+
+/// Accepts all who wait; whether there was anybody.
+fn accept_all(listener: &TcpListener, pending: &mut Vec<Pending>) -> bool {
+    let mut found = false;
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                found = true;
+                if pending.len() >= PENDING_MAX {
+                    drop_one(pending);
+                }
+                pending.extend(Pending::new(stream));
+            }
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) if is_early(&why) => return found,
+            // Gone already, or no descriptor is left for it.
+            Err(_) => {
+                drop_one(pending);
+                thread::park_timeout(RETRY_AFTER);
+                return found;
+            }
+        }
+    }
+}
+
+/// Waits until somebody connects or says something, at most for `limit`.
+fn wait(listener: &TcpListener, pending: &[Pending], limit: Duration) {
+    let all = [listener.as_fd()].into_iter().chain(pending.iter().map(|one| one.stream.as_fd()));
+    let mut all: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
+    let limit = Timespec::try_from(limit).ok();
+    // Interrupted by a signal: as if somebody had come.
+    let _early = poll(&mut all, limit.as_ref());
+}
+
+impl Cluster {
+    /// Accepts until all higher ranks are there. A peer that does not know the secret is told so and
+    /// sent away.
+    pub(super) fn accept(
+        &self,
+        listener: &TcpListener,
+        until: Instant,
+        streams: &mut Streams,
+        news: News<'_>,
+    ) -> Result<(), JoinError> {
+        listener.set_nonblocking(true)?;
+        let (mut pending, mut refusal) = (Vec::new(), None);
+        while streams.len() + 1 < self.addresses.len() {
+            news()?;
+            let found = accept_all(listener, &mut pending);
+            let mut still = Vec::new();
+            for mut one in pending {
+                match one.hear(self, streams) {
+                    Ok(Some(peer)) => streams.push((peer, one.stream)),
+                    Ok(None) if one.until > Instant::now() => still.push(one),
+                    Ok(None) => refusal = Some(Refusal::Stranger),
+                    Err(Mistake::Stranger(why)) => refusal = Some(why),
+                    Err(Mistake::Member(why)) => return Err(why),
+                }
+            }
+            pending = still;
+            let now = Instant::now();
+            // A peer that waits already is heard, however late it is.
+            if now >= until && ((pending.is_empty() && !found) || now >= until + EXCHANGE) {
+                return Err(JoinError::Missing(self.missing(streams), refusal));
+            }
+            if streams.len() + 1 < self.addresses.len() {
+                let next =
+                    pending.iter().map(|one| one.until).chain([until]).filter(|at| *at > now);
+                let left = next.min().map(|at| at.saturating_duration_since(now));
+                wait(listener, &pending, left.unwrap_or(SLICE).min(SLICE));
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, present: &Streams) -> Vec<NodeId> {
+        let all = (self.me.0 + 1..self.addresses.len() as u16).map(NodeId);
+        all.filter(|node| present.iter().all(|(peer, _)| peer != node)).collect()
+    }
+}
