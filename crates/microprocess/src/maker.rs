@@ -1,7 +1,8 @@
 //! The maker: a kernel thread that makes the others ahead of need.
 //!
 //! Whoever needs one cannot make it: the sentinel's would be of its own low class, and who has events masked must not allocate.
-//! The maker keeps some waiting, more after a time when many were needed at once, and dismisses what is not needed for long.
+//! The maker keeps some waiting, more after a time when many were needed at once, and dismisses what is not needed for long. It also gives
+//! the stacks of free slots back to the host that nobody has needed for long.
 
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,6 +15,7 @@ use kyocho_sys::thread::start;
 use crate::kernel_thread::ANY_CPU;
 use crate::runtime::Detection;
 use crate::shared::Shared;
+use crate::slot::free;
 use crate::vp::Vp;
 
 /// Kernel threads kept waiting for each virtual processor: at least, and at most.
@@ -127,11 +129,12 @@ pub(crate) fn run(shared: &'static Shared) {
         let soon_ns = Some(now_ns + JOIN_NS);
         if is_over(trim_ns) {
             trim(shared);
+            free::trim();
             (trim_ns, join_ns) = (None, soon_ns);
         } else if is_over(join_ns) {
             join_ns = if shared.join_finished() { None } else { soon_ns };
         }
-        if shared.vps().iter().any(|vp| vp.pool.size() > SPARES_MIN) {
+        if free::has_surplus() || shared.vps().iter().any(|vp| vp.pool.size() > SPARES_MIN) {
             trim_ns = trim_ns.or(Some(now_ns + TRIM_NS));
         }
         futex::wait(&maker.word, 0, trim_ns.into_iter().chain(join_ns).min());

@@ -14,8 +14,8 @@
 //! records of neighbouring slots to different cache lines of their page; without it all of them would compete for
 //! the same few sets of the cache.
 //!
-//! Free slots are kept last in, first out by each virtual processor, whose caches they are warm in, in two magazines; full ones change hands
-//! ([`free`]).
+//! Free slots are kept last in, first out by each virtual processor, whose caches they are warm in, in two magazines; full ones change hands,
+//! and the stacks of those that nobody needs go back to the host ([`free`]).
 #![expect(unsafe_code, reason = "cuts memory into slots")]
 
 use core::mem::offset_of;
@@ -244,6 +244,18 @@ impl Record {
         let bottom = self.slot.get().expose_provenance() + PAGE_BYTES;
         let has_one = !self.is_stackless.get();
         has_one.then(|| bottom..ptr::from_ref(self).addr())
+    }
+
+    /// Gives the stack back to the host, but for the page that the record lies on. The slot is free, and the caller's.
+    fn discard_stack(&self) {
+        let bottom = self.slot.get().wrapping_add(PAGE_BYTES);
+        let bytes = (ptr::from_ref(self).addr() & !(PAGE_BYTES - 1)) - bottom.addr();
+        if let Some(bottom) = NonNull::new(bottom) {
+            // SAFETY: between guard page and record, of a slot that nobody uses.
+            let discarded = unsafe { memory::discard(bottom, bytes) };
+            // Injected: then it costs memory.
+            let _costs_memory_at_most = discarded;
+        }
     }
 }
 

@@ -444,7 +444,9 @@ impl Vp {
     #[inline]
     pub(crate) fn put_slot(&self, record: &'static Record) {
         record.state.set(State::Free);
-        self.free.put(record);
+        if self.free.put(record) {
+            self.shared().maker.poke();
+        }
     }
 }
 

@@ -158,6 +158,8 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
             }
         }
     }
+    // The maker is gone.
+    slot::free::shrink();
 }
 
 /// The records of the microprocesses of a runtime.

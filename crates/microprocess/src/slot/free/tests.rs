@@ -2,7 +2,9 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
-use super::{FreeLists, MAGAZINE};
+use kyocho_sys::memory::PAGE_BYTES;
+
+use super::{CLASSES, FreeLists, MAGAZINE, WARM_MAX, shrink};
 use crate::record::Record;
 use crate::schedule::mask;
 
@@ -24,11 +26,13 @@ fn nobody_is_given_twice(class: u8, moves: &[Move]) {
                 taken.push(record);
             } else if let Some(record) = taken.pop() {
                 given.remove(&address(record));
-                lists[list].put(record);
+                let _surplus = lists[list].put(record);
             }
         }
     }
-    taken.into_iter().for_each(|record| lists[0].put(record));
+    taken.into_iter().for_each(|record| {
+        let _surplus = lists[0].put(record);
+    });
     lists.iter().for_each(FreeLists::give_all_back);
     section.leave();
 }
@@ -63,11 +67,60 @@ fn whoever_spawns_here_and_ends_there_needs_no_more_and_more() {
     for _ in 0..100 * MAGAZINE {
         let record = here.take(3).expect("there is memory");
         seen.insert(address(record));
-        there.put(record);
+        let _surplus = there.put(record);
     }
     here.give_all_back();
     there.give_all_back();
     section.leave();
     // Two magazines here and two there, and one on the way.
     assert!(seen.len() <= 5 * MAGAZINE as usize, "{}", seen.len());
+}
+
+/// Whether the page at `address` takes memory.
+#[expect(unsafe_code, reason = "asks the host about a page")]
+fn is_resident(address: *mut u8) -> bool {
+    let mut answer = 0;
+    // SAFETY: writes one byte for one page.
+    let asked = unsafe { libc::mincore(address.cast(), PAGE_BYTES, &raw mut answer) };
+    assert_eq!(asked, 0);
+    answer & 1 != 0
+}
+
+/// A page in the middle of the stack.
+fn page(record: &'static Record) -> *mut u8 {
+    record.slot.get().wrapping_add(PAGE_BYTES * 8)
+}
+
+#[test]
+#[expect(unsafe_code, reason = "touches a page of a stack")]
+fn stacks_go_back_to_the_host_after_a_peak() {
+    // Of a size that no other test uses in such numbers.
+    const CLASS: u8 = CLASSES as u8 - 2;
+    let bound = (WARM_MAX[usize::from(CLASS)] + 4) * MAGAZINE;
+    let peak = 4 * bound;
+    let lists = FreeLists::new();
+    let section = mask();
+    let all: Vec<_> = (0..peak).map(|_| lists.take(CLASS).expect("there is memory")).collect();
+    for record in &all {
+        // SAFETY: the slot is ours, and the page is in its stack.
+        unsafe { page(record).write_volatile(1) };
+    }
+    all.iter().for_each(|record| {
+        let _surplus = lists.put(record);
+    });
+    lists.give_all_back();
+    section.leave();
+    shrink();
+    let resident = all.iter().filter(|record| is_resident(page(record))).count();
+    assert!(resident <= bound as usize, "{resident} of {peak} stacks take memory");
+    // They are as good as before.
+    let section = mask();
+    let again: Vec<_> = (0..peak).map(|_| lists.take(CLASS).expect("there is memory")).collect();
+    for record in &again {
+        // SAFETY: as above.
+        unsafe { page(record).write_volatile(2) };
+        let _surplus = lists.put(record);
+    }
+    lists.give_all_back();
+    section.leave();
 }
