@@ -21,6 +21,7 @@ mod notify;
 mod nrepl;
 mod register;
 mod room;
+mod socket_file;
 mod ssh;
 mod telnet;
 mod wire;

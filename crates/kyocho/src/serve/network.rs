@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::getty::{self, Connection};
 use super::register::Register;
+use super::socket_file::{self, SocketFile};
 use super::ssh::{Arrival, Door};
 use super::wire::Wire;
 use super::{frames, nrepl, telnet};
@@ -14,8 +15,6 @@ use kyocho_microprocess::net::{TcpListener, TcpStream, UnixListener, UnixStream}
 use kyocho_sys::peer::Peer;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A user who does not take what is sent to him is hung up on after this time.
@@ -46,17 +45,6 @@ impl Listener {
     }
 }
 
-/// The name of a socket: gone when this is dropped.
-#[derive(Debug)]
-pub(crate) struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // Gone already: that is what was wanted.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// Listens at `address`; what is to be kept for as long.
 ///
 /// # Errors
@@ -67,25 +55,12 @@ pub(crate) fn listen(
 ) -> io::Result<(Listener, Option<SocketFile>)> {
     match address {
         Address::Unix(path) => {
-            clear(path)?;
-            let listener = UnixListener::bind(path)?;
-            // Anybody may knock; the kernel tells who he is.
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
-            Ok((Listener::Unix(listener), Some(SocketFile(path.clone()))))
+            let (listener, file) = socket_file::listen(path)?;
+            Ok((Listener::Unix(listener), Some(file)))
         }
         Address::Ssh(address) => Ok((Listener::Ssh(Door::open(*address, register)?), None)),
         Address::Telnet(address) => Ok((Listener::Telnet(TcpListener::bind(address)?), None)),
         Address::Nrepl(address) => Ok((Listener::Nrepl(TcpListener::bind(address)?), None)),
-    }
-}
-
-/// Takes away the socket of a server that is not there any more.
-fn clear(path: &Path) -> io::Result<()> {
-    match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Err(io::Error::new(ErrorKind::AddrInUse, "a server listens here already")),
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path),
-        // Not there, or no socket: binding says which.
-        Err(_) => Ok(()),
     }
 }
 
