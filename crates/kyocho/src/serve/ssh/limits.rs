@@ -62,7 +62,7 @@ impl Drop for Place {
 mod tests {
     use super::Places;
     use crate::serve::config::SshLimits;
-    use core::net::{IpAddr, Ipv6Addr};
+    use core::net::IpAddr;
     use std::sync::Arc;
 
     #[test]
