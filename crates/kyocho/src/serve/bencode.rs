@@ -3,8 +3,13 @@
 //! ```text
 //!   i-5e    4:eval    l i1e i2e e    d 2:op 4:eval e
 //! ```
+//!
+//! Values are written from a tree. What comes is never made one, whose nodes would take some sixteen times the bytes of the message: a message
+//! stays bytes, until the texts that somebody wants are taken out of it.
 
+use kyocho_lisp::account::{Account, Reserved};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The longest message.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 2 << 20;
@@ -46,15 +51,6 @@ impl Bencode {
         Self::List(texts.into_iter().map(Self::from).collect())
     }
 
-    /// The text under a key, where it is one and there is one.
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        let Self::Dictionary(entries) = self else { return None };
-        match entries.get(key.as_bytes())? {
-            Self::Bytes(bytes) => core::str::from_utf8(bytes).ok(),
-            _ => None,
-        }
-    }
-
     /// Adds what it is written as.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
@@ -82,49 +78,123 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Bytes as they come, to whole values. Each byte is looked at twice at most, however few come at a time.
-#[derive(Debug, Default)]
+/// A whole message, which its user pays for until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Message {
+    bytes: Vec<u8>,
+    held: Option<Reserved>,
+}
+
+impl Message {
+    /// The texts of a dictionary under these keys: no more bytes than the message has. Who pays for them is handed on.
+    ///
+    /// # Errors
+    /// It is no dictionary, or no bencode.
+    pub(crate) fn texts(
+        self,
+        keys: &[&'static str],
+    ) -> Result<(BTreeMap<&'static str, String>, Option<Reserved>), String> {
+        let texts =
+            Reader { bytes: &self.bytes, at: 0 }.texts(keys).map_err(|stop| match stop {
+                Stop::Wrong(at) => wrong(at),
+                // Each token of it was seen to be whole.
+                Stop::Incomplete => wrong(self.bytes.len()),
+            })?;
+        Ok((texts, self.held))
+    }
+}
+
+fn wrong(at: usize) -> String {
+    format!("this is no bencode, at byte {at} of the message")
+}
+
+/// Bytes as they come, to whole messages. Each byte is looked at twice at most, however few come at a time.
+#[derive(Debug)]
 pub(crate) struct Decoder {
     pending: Vec<u8>,
     /// So many bytes of the message were seen to be whole tokens, with so many brackets open behind them.
     seen: usize,
     open: usize,
+    /// The longest message.
+    bytes_max: usize,
+    /// Whose the pending bytes are, where somebody is known.
+    held: Option<(Arc<Account>, Reserved)>,
 }
 
 impl Decoder {
-    /// Takes bytes.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        self.pending.extend_from_slice(bytes);
+    /// Of who is not known yet: messages have this many bytes at most, for which nobody pays.
+    pub(crate) fn of_stranger(bytes_max: usize) -> Self {
+        Self { pending: Vec::new(), seen: 0, open: 0, bytes_max, held: None }
     }
 
-    /// The next whole value; none until more bytes come.
+    /// This user pays from now on.
     ///
     /// # Errors
-    /// What is no bencode, or too long: nothing behind it can be understood.
-    pub(crate) fn next(&mut self) -> Result<Option<Bencode>, String> {
-        match self.whole_value() {
-            Ok(value) => Ok(Some(value)),
-            Err(Stop::Incomplete) if self.pending.len() <= MESSAGE_BYTES_MAX => Ok(None),
+    /// What waits is more than he may have.
+    pub(crate) fn charge(&mut self, account: &Arc<Account>) -> Result<(), String> {
+        let held = account.reserve(self.pending.len()).map_err(|error| error.to_string())?;
+        self.held = Some((Arc::clone(account), held));
+        self.bytes_max = MESSAGE_BYTES_MAX;
+        Ok(())
+    }
+
+    /// Takes bytes.
+    ///
+    /// # Errors
+    /// They are more than their user may have wait.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if let Some((_, held)) = &mut self.held {
+            held.resize(self.pending.len() + bytes.len()).map_err(|error| error.to_string())?;
+        }
+        self.pending.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The next whole message; none until more bytes come.
+    ///
+    /// # Errors
+    /// What is no message, or too long: nothing behind it can be understood.
+    pub(crate) fn next(&mut self) -> Result<Option<Message>, String> {
+        match self.whole_message() {
+            Ok(()) => self.take().map(Some),
+            Err(Stop::Incomplete) if self.pending.len() <= self.bytes_max => Ok(None),
             Err(Stop::Incomplete) => {
-                Err(format!("a message of more than {MESSAGE_BYTES_MAX} bytes"))
+                Err(format!("a message of more than {} bytes", self.bytes_max))
             }
-            Err(Stop::Wrong(at)) => Err(format!("this is no bencode, at byte {at} of the message")),
+            Err(Stop::Wrong(at)) => Err(wrong(at)),
         }
     }
 
-    fn whole_value(&mut self) -> Result<Bencode, Stop> {
+    /// Goes behind the message's last token.
+    fn whole_message(&mut self) -> Result<(), Stop> {
         let mut reader = Reader { bytes: &self.pending, at: self.seen };
+        // A message is a dictionary: what begins otherwise is another protocol.
+        if reader.bytes.first().is_some_and(|&first| first != b'd') {
+            return Err(Stop::Wrong(0));
+        }
         loop {
             self.open = reader.skip_token(self.open)?;
             self.seen = reader.at;
             if self.open == 0 {
-                break;
+                return Ok(());
             }
         }
-        let value = Reader { bytes: &self.pending, at: 0 }.value()?;
-        self.pending.drain(..self.seen);
+    }
+
+    /// The message that is whole.
+    fn take(&mut self) -> Result<Message, String> {
+        let rest = self.pending.split_off(self.seen);
+        let bytes = core::mem::replace(&mut self.pending, rest);
         self.seen = 0;
-        Ok(value)
+        let held = match &mut self.held {
+            None => None,
+            Some((account, held)) => {
+                let resized = held.resize(self.pending.len());
+                let reserved = resized.and_then(|()| account.reserve(bytes.len()));
+                Some(reserved.map_err(|error| error.to_string())?)
+            }
+        };
+        Ok(Message { bytes, held })
     }
 }
 
@@ -139,7 +209,7 @@ struct Reader<'a> {
     at: usize,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn peek(&self) -> Result<u8, Stop> {
         self.bytes.get(self.at).copied().ok_or(Stop::Incomplete)
     }
@@ -163,34 +233,47 @@ impl Reader<'_> {
         }
     }
 
-    /// A value of which every token is known to be whole: so it nests no deeper than they may.
-    fn value(&mut self) -> Result<Bencode, Stop> {
-        match self.peek()? {
-            b'i' => {
-                self.at += 1;
-                self.number(b'e').map(Bencode::Integer)
-            }
-            b'l' => {
-                self.at += 1;
-                let mut items = Vec::new();
-                while self.peek()? != b'e' {
-                    items.push(self.value()?);
-                }
-                self.at += 1;
-                Ok(Bencode::List(items))
-            }
-            b'd' => {
-                self.at += 1;
-                let mut entries = BTreeMap::new();
-                while self.peek()? != b'e' {
-                    let key = self.string()?;
-                    entries.insert(key, self.value()?);
-                }
-                self.at += 1;
-                Ok(Bencode::Dictionary(entries))
-            }
-            _ => self.string().map(Bencode::Bytes),
+    /// The texts of a dictionary under these keys; what is under others is passed over.
+    fn texts(&mut self, keys: &[&'static str]) -> Result<BTreeMap<&'static str, String>, Stop> {
+        if self.peek()? != b'd' {
+            return Err(Stop::Wrong(self.at));
         }
+        self.at += 1;
+        let mut texts = BTreeMap::new();
+        while self.peek()? != b'e' {
+            let key = self.bytes_of_string()?;
+            let key = keys.iter().find(|known| known.as_bytes() == key);
+            let from = self.at;
+            self.pass_value()?;
+            let value = Reader { bytes: &self.bytes[..self.at], at: from }.bytes_of_string().ok();
+            let text = value.and_then(|bytes| core::str::from_utf8(bytes).ok());
+            if let (Some(key), Some(text)) = (key, text) {
+                texts.insert(*key, text.to_owned());
+            }
+        }
+        Ok(texts)
+    }
+
+    /// Goes behind a value of which every token is known to be whole: so it nests no deeper than they may.
+    fn pass_value(&mut self) -> Result<(), Stop> {
+        let bracket = self.peek()?;
+        if !matches!(bracket, b'l' | b'd') {
+            // One that closes here closes nothing.
+            return if bracket == b'e' {
+                Err(Stop::Wrong(self.at))
+            } else {
+                self.skip_token(0).map(drop)
+            };
+        }
+        self.at += 1;
+        while self.peek()? != b'e' {
+            if bracket == b'd' {
+                self.bytes_of_string()?;
+            }
+            self.pass_value()?;
+        }
+        self.at += 1;
+        Ok(())
     }
 
     /// Digits, up to this byte.
@@ -207,11 +290,7 @@ impl Reader<'_> {
         digits.and_then(|digits| digits.parse().ok()).ok_or(Stop::Wrong(from))
     }
 
-    fn string(&mut self) -> Result<Vec<u8>, Stop> {
-        self.bytes_of_string().map(<[u8]>::to_vec)
-    }
-
-    fn bytes_of_string(&mut self) -> Result<&[u8], Stop> {
+    fn bytes_of_string(&mut self) -> Result<&'a [u8], Stop> {
         let from = self.at;
         if !self.peek()?.is_ascii_digit() {
             return Err(Stop::Wrong(from));
@@ -227,50 +306,4 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Bencode, Decoder, MESSAGE_BYTES_MAX};
-    use std::collections::BTreeMap;
-
-    fn sample() -> Bencode {
-        Bencode::dictionary([
-            ("op", "eval".into()),
-            ("empty", Bencode::Dictionary(BTreeMap::new())),
-            ("list", Bencode::List(vec![Bencode::Integer(-5), Bencode::Bytes(vec![0, 255])])),
-        ])
-    }
-
-    #[test]
-    fn what_is_written_is_read_however_it_is_cut() {
-        let mut bytes = Vec::new();
-        sample().write(&mut bytes);
-        assert_eq!(bytes, b"d5:emptyde4:listli-5e2:\x00\xffe2:op4:evale");
-        sample().write(&mut bytes);
-        for size in 1..=bytes.len() {
-            let mut decoder = Decoder::default();
-            let mut values = Vec::new();
-            for part in bytes.chunks(size) {
-                decoder.feed(part);
-                values.extend(core::iter::from_fn(|| decoder.next().unwrap()));
-            }
-            assert_eq!(values, [sample(), sample()], "cut at every {size}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_bencode_is_refused() {
-        let deep = "l".repeat(1000);
-        let long = format!("{}:", MESSAGE_BYTES_MAX + 1);
-        for text in ["x", "e", "i5", "ie", "i1x2e", "-1:", "di1e1:ae", "1x:", &deep, &long] {
-            let mut decoder = Decoder::default();
-            decoder.feed(text.as_bytes());
-            assert!(decoder.next().is_err() || text == "i5", "{text}");
-        }
-        let mut decoder = Decoder::default();
-        decoder.feed(b"l");
-        let refused = (0..3000).any(|_| {
-            decoder.feed(&b"1:a".repeat(1000));
-            decoder.next().is_err()
-        });
-        assert!(refused, "a message without an end is not kept for ever");
-    }
-}
+mod tests;

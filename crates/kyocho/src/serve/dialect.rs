@@ -16,6 +16,16 @@ pub(crate) enum Event {
     Interrupt,
 }
 
+impl Event {
+    /// What it takes to keep it.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Line(text) | Self::Complete(text) => text.len(),
+            Self::Interrupt => 0,
+        }
+    }
+}
+
 /// Something for the user to see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shown<'a> {
@@ -51,6 +61,9 @@ pub(crate) trait Decode: Send {
     /// # Errors
     /// What is no such dialect, or too long: the connection is over, and this is why.
     fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, String>;
+
+    /// Bytes that have come and make no event yet.
+    fn pending_bytes(&self) -> usize;
 }
 
 /// What is shown, to bytes.
@@ -86,5 +99,10 @@ impl Lines {
             }
         }
         Ok(lines)
+    }
+
+    /// Bytes of a line whose end has not come.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.partial.len()
     }
 }

@@ -79,6 +79,10 @@ impl Decode for Decoder {
         let lines = self.lines.feed(bytes, LINE_BYTES_MAX)?;
         lines.iter().map(|line| event(line)).collect()
     }
+
+    fn pending_bytes(&self) -> usize {
+        self.lines.pending_bytes()
+    }
 }
 
 fn event(line: &[u8]) -> Result<Event, String> {

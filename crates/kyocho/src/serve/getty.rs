@@ -14,7 +14,7 @@ use super::evaluation::{Interrupt, evaluate};
 use super::wire::{Outlet, Wire};
 use super::worlds::World;
 use crate::comma::{self, Typed};
-use kyocho_lisp::account::Account;
+use kyocho_lisp::account::{Account, Overdrawn, Reserved};
 use kyocho_lisp::port::SessionPorts;
 use kyocho_lisp::syntax::growing::GrowingText;
 use kyocho_lisp::system::{Completeness, Session, SessionHandle, System};
@@ -98,22 +98,27 @@ pub(crate) fn serve(
     let calls = Arc::new(Calls::default());
     let (sender, events) = channel::bounded(EVENTS_MAX);
     let input = {
-        let ear = Ear { screen: screen.clone(), handle: handle.clone(), calls: Arc::clone(&calls) };
+        let ear = Ear {
+            screen: screen.clone(),
+            handle: handle.clone(),
+            calls: Arc::clone(&calls),
+            account: Arc::clone(account),
+        };
         move || ear.listen(reader, decode, &sender)
     };
     let name = format!("getty-input: {}", account.name());
     let builder = Builder::new().name(name).stack_bytes(INPUT_STACK_BYTES);
-    match builder.spawn(input) {
-        Ok(_) => {
+    let partial = account.reserve(0).map(|held| (GrowingText::default(), held));
+    match (partial, builder.spawn(input)) {
+        (Ok(partial), Ok(_)) => {
             // Where the user has gone, so has the loop's reason: it ends.
             let screen = screen.clone();
-            let _ = Loop { session, screen, calls, partial: GrowingText::default() }.run(
-                account.name(),
-                world,
-                &events,
-            );
+            let _ = Loop { session, screen, calls, partial }.run(account.name(), world, &events);
         }
-        Err(error) => {
+        (Err(error), _) => {
+            let _ = screen.show(Shown::Refused(&error.to_string()));
+        }
+        (_, Err(error)) => {
             let _ = screen.show(Shown::Refused(&format!("no memory: {error}")));
         }
     }
@@ -129,11 +134,15 @@ struct Calls {
     interrupt: Interrupt,
 }
 
+/// An event that waits. Its user pays for it until it is served.
+type Waiting = (Event, Reserved);
+
 /// What listens to the user.
 struct Ear {
     screen: Screen,
     handle: SessionHandle,
     calls: Arc<Calls>,
+    account: Arc<Account>,
 }
 
 impl Ear {
@@ -142,22 +151,29 @@ impl Ear {
         &self,
         mut reader: Box<dyn Read + Send>,
         mut decode: Box<dyn Decode>,
-        events: &Sender<Event>,
+        events: &Sender<Waiting>,
     ) {
         let mut buffer = [0; READ_BYTES];
+        let mut pending = None;
         loop {
             let count = match reader.read(&mut buffer) {
                 Ok(0) | Err(_) => break,
                 Ok(count) => count,
             };
-            let decoded = match decode.feed(&buffer[..count]) {
+            let decoded = decode.feed(&buffer[..count]);
+            let decoded = decoded.and_then(|decoded| {
+                let bytes = decode.pending_bytes();
+                let waiting = self.pay(decoded, &mut pending, bytes);
+                waiting.map_err(|overdrawn| overdrawn.to_string())
+            });
+            let decoded = match decoded {
                 Ok(decoded) => decoded,
                 Err(reason) => {
                     let _ = self.screen.show(Shown::Refused(&reason));
                     break;
                 }
             };
-            if !decoded.into_iter().all(|event| self.pass_on(event, events)) {
+            if !decoded.into_iter().all(|waiting| self.pass_on(waiting, events)) {
                 return;
             }
         }
@@ -165,14 +181,35 @@ impl Ear {
         self.handle.end();
     }
 
+    /// Charges to the user what has come and waits: events, and bytes of the next one.
+    fn pay(
+        &self,
+        decoded: Vec<Event>,
+        pending: &mut Option<Reserved>,
+        pending_bytes: usize,
+    ) -> Result<Vec<Waiting>, Overdrawn> {
+        // First what was given back is given back: those bytes are the events' now.
+        *pending = None;
+        *pending = Some(self.account.reserve(pending_bytes)?);
+        let pay = |event: Event| {
+            let held = self.account.reserve(event.bytes())?;
+            Ok((event, held))
+        };
+        decoded.into_iter().map(pay).collect()
+    }
+
     /// Gives an event to the getty; `false` where that has ended.
-    fn pass_on(&self, event: Event, events: &Sender<Event>) -> bool {
-        if event == Event::Interrupt {
-            self.interrupt();
-            return true;
+    fn pass_on(&self, (event, held): Waiting, events: &Sender<Waiting>) -> bool {
+        match event {
+            Event::Interrupt => {
+                self.interrupt();
+                true
+            }
+            event => {
+                self.calls.waiting.fetch_add(1, Ordering::SeqCst);
+                events.send((event, held)).is_ok()
+            }
         }
-        self.calls.waiting.fetch_add(1, Ordering::SeqCst);
-        events.send(event).is_ok()
     }
 
     /// Stops the evaluation, or the one that is about to begin.
@@ -187,18 +224,18 @@ struct Loop {
     session: Session,
     screen: Screen,
     calls: Arc<Calls>,
-    /// Lines that are no whole form yet.
-    partial: GrowingText,
+    /// Lines that are no whole form yet, and what their user pays for them.
+    partial: (GrowingText, Reserved),
 }
 
 impl Loop {
-    fn run(&mut self, user: &str, world: &World, events: &Receiver<Event>) -> io::Result<()> {
+    fn run(&mut self, user: &str, world: &World, events: &Receiver<Waiting>) -> io::Result<()> {
         let entered = world.enter(&mut self.session);
         self.screen.show(Shown::Welcome(user))?;
         if let Err(reason) = entered {
             self.screen.show(Shown::Output(&format!("your world cannot be had: {reason}\n")))?;
         }
-        for event in events.iter() {
+        for (event, _held) in events.iter() {
             match event {
                 Event::Text(text) => self.evaluate(&text)?,
                 Event::Line(line) => self.line(&line)?,
@@ -220,13 +257,19 @@ impl Loop {
 
     /// One more line; evaluates what is complete.
     fn line(&mut self, line: &str) -> io::Result<()> {
-        match self.partial.push_line(line) {
-            Completeness::Incomplete if self.partial.bytes() < TEXT_BYTES_MAX => {
+        let (partial, held) = &mut self.partial;
+        let completeness = partial.push_line(line);
+        let is_paid = held.resize(partial.bytes()).is_ok();
+        match completeness {
+            Completeness::Incomplete if is_paid && partial.bytes() < TEXT_BYTES_MAX => {
                 self.screen.show(Shown::More)
             }
             _ => {
-                let text = self.partial.take();
-                self.evaluate(&text)
+                let text = partial.take();
+                let done = self.evaluate(&text);
+                // Less than before: there is room for it.
+                let _ = self.partial.1.resize(0);
+                done
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::address::Address;
 use super::getty::{self, Connection};
+use super::nrepl::Editor;
 use super::register::Register;
 use super::socket_file::{self, SocketFile};
 use super::ssh::{Arrival, Door};
@@ -150,7 +151,7 @@ fn nrepl(system: &Arc<System>, register: &Register, stream: TcpStream) -> io::Re
     let builder = Builder::new().name(name).stack_bytes(STACK_BYTES);
     let body = move || {
         let _place = place;
-        nrepl::serve(&system, &account, world, Box::new(stream), wire);
+        nrepl::serve(&system, &account, world, Editor::new(Box::new(stream), wire));
     };
     builder.spawn(body).map(drop)
 }

@@ -10,6 +10,7 @@
 //!
 //! Each nREPL session is a session of the server, with its own environment, threads and limits, and ends with its connection.
 
+mod request;
 mod worker;
 
 use super::bencode::{Bencode, Decoder};
@@ -22,10 +23,12 @@ use kyocho_lisp::system::{SessionHandle, System, WorldCopy};
 use kyocho_microprocess::Builder;
 use kyocho_microprocess::channel::{self, Receiver, Sender};
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
+use request::Request;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use worker::Worker;
+
 
 /// Requests that wait for the evaluation before them; then the connection does.
 const REQUESTS_MAX: usize = 16;
@@ -61,11 +64,6 @@ struct Heading {
 }
 
 impl Heading {
-    fn of(request: &Bencode) -> Self {
-        let text = |key| request.text(key).map(str::to_owned);
-        Self { id: text("id"), session: text("session") }
-    }
-
     /// A message under it.
     fn message<'a>(&self, entries: impl IntoIterator<Item = (&'a str, Bencode)>) -> Bencode {
         let own = [("id", &self.id), ("session", &self.session)];
@@ -101,7 +99,7 @@ impl Voice {
 
 /// What a session's microprocess is to do.
 enum Order {
-    Serve(Bencode),
+    Serve(Request),
     /// Another session is to begin with a copy of its world.
     Copy(Sender<Result<WorldCopy, String>>),
 }
@@ -195,45 +193,74 @@ pub(crate) fn refuse(wire: Wire, reason: &str) {
     voice.0.hang_up();
 }
 
+/// An editor whose user is known.
+pub(crate) struct Editor {
+    pub(crate) reader: Box<dyn Read + Send>,
+    pub(crate) wire: Wire,
+    /// What has come already: whole messages, if any, behind the first request, if there is one.
+    pub(crate) decoder: Decoder,
+    pub(crate) first: Option<Request>,
+}
+
+impl Editor {
+    /// One who has said nothing yet.
+    pub(crate) fn new(reader: Box<dyn Read + Send>, wire: Wire) -> Self {
+        Self { reader, wire, decoder: Decoder::of_stranger(0), first: None }
+    }
+}
+
 /// The body: serves until the client has gone, then ends his sessions.
-pub(crate) fn serve(
-    system: &Arc<System>,
-    account: &Arc<Account>,
-    world: World,
-    mut reader: Box<dyn Read + Send>,
-    wire: Wire,
-) {
+pub(crate) fn serve(system: &Arc<System>, account: &Arc<Account>, world: World, editor: Editor) {
+    let Editor { mut reader, wire, mut decoder, first } = editor;
     let voice = Voice(wire);
     let mut connection =
         Connection { system, account, world, voice, desks: BTreeMap::new(), default: None };
-    let mut decoder = Decoder::default();
-    let mut buffer = vec![0; READ_BYTES];
-    while let Ok(count @ 1..) = reader.read(&mut buffer) {
-        decoder.feed(&buffer[..count]);
-        if connection.serve_all(&mut decoder).is_err() {
-            break;
-        }
-    }
+    // Who is told why he is hung up on, or has gone, needs no more.
+    let _ = connection.serve_stream(reader.as_mut(), &mut decoder, first);
     connection.desks.values().for_each(Desk::end);
     connection.voice.0.hang_up();
 }
 
 impl Connection<'_> {
-    fn serve_all(&mut self, decoder: &mut Decoder) -> io::Result<()> {
+    fn serve_stream(
+        &mut self,
+        reader: &mut dyn Read,
+        decoder: &mut Decoder,
+        first: Option<Request>,
+    ) -> io::Result<()> {
+        decoder.charge(self.account).or_else(|reason| self.give_up(reason))?;
+        if let Some(first) = first {
+            self.serve(first)?;
+        }
+        self.serve_all(decoder)?;
+        let mut buffer = vec![0; READ_BYTES];
         loop {
-            match decoder.next() {
-                Ok(Some(request)) => self.serve(request)?,
-                Ok(None) => return Ok(()),
-                Err(reason) => {
-                    self.voice.done(&Heading::default(), [("err", reason.into())], &["error"])?;
-                    return Err(io::ErrorKind::InvalidData.into());
-                }
+            let count = reader.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(());
             }
+            decoder.feed(&buffer[..count]).or_else(|reason| self.give_up(reason))?;
+            self.serve_all(decoder)?;
         }
     }
 
-    fn serve(&mut self, request: Bencode) -> io::Result<()> {
-        let heading = Heading::of(&request);
+    fn serve_all(&mut self, decoder: &mut Decoder) -> io::Result<()> {
+        loop {
+            let message = decoder.next().or_else(|reason| self.give_up(reason))?;
+            let Some(message) = message else { return Ok(()) };
+            let request = Request::of(message).or_else(|reason| self.give_up(reason))?;
+            self.serve(request)?;
+        }
+    }
+
+    /// Says why the connection ends: nothing that comes behind can be understood.
+    fn give_up<T>(&self, reason: String) -> io::Result<T> {
+        self.voice.done(&Heading::default(), [("err", reason.into())], &["error"])?;
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    fn serve(&mut self, request: Request) -> io::Result<()> {
+        let heading = request.heading();
         match request.text("op") {
             Some("clone") => self.answer_clone(heading),
             Some("close") => self.close(&heading),
@@ -383,7 +410,7 @@ impl Connection<'_> {
     }
 
     /// Gives a request to its session; to the connection's own where it names none.
-    fn pass_on(&mut self, mut heading: Heading, request: Bencode) -> io::Result<()> {
+    fn pass_on(&mut self, mut heading: Heading, request: Request) -> io::Result<()> {
         if heading.session.is_none() && self.default.is_none() {
             match self.open(Beginning::Own) {
                 Ok(name) => self.default = Some(name),

@@ -46,6 +46,10 @@ impl Decode for Decoder {
         }
         Ok(events)
     }
+
+    fn pending_bytes(&self) -> usize {
+        self.lines.pending_bytes()
+    }
 }
 
 fn event(line: &[u8]) -> Event {

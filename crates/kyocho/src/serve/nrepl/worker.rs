@@ -1,5 +1,6 @@
 //! What serves the requests of one nREPL session, on a microprocess of its own.
 
+use super::request::Request;
 use super::{Beginning, Heading, NAMESPACE, Order, State, Voice};
 use crate::serve::bencode::Bencode;
 use crate::serve::evaluation::{Interrupt, await_end, evaluate};
@@ -65,7 +66,7 @@ impl Worker {
                     continue;
                 }
             };
-            let heading = Heading::of(&request);
+            let heading = request.heading();
             self.state.interrupt.clear();
             *self.state.lock() = Some(heading.clone());
             let served = self.serve(&heading, &request);
@@ -78,7 +79,7 @@ impl Worker {
         Ok(())
     }
 
-    fn serve(&mut self, heading: &Heading, request: &Bencode) -> io::Result<()> {
+    fn serve(&mut self, heading: &Heading, request: &Request) -> io::Result<()> {
         let text = |key| request.text(key);
         match text("op") {
             Some("eval") => match text("code") {

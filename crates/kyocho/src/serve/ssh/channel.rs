@@ -4,10 +4,13 @@ use super::Arrival;
 use super::terminal::{Size, Terminal};
 use crate::serve::dialect::TEXT_BYTES_MAX;
 use crate::serve::frames::{Ask, Tell, line_of};
+use crate::serve::register::Register;
+use kyocho_lisp::account::Reserved;
 use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Sig};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
+use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
@@ -22,6 +25,7 @@ const CONTROL_C: u8 = 3;
 /// Whose channel it is.
 pub(super) struct Visitor {
     pub(super) user: String,
+    pub(super) register: Arc<Register>,
     pub(super) arrivals: Sender<Arrival>,
 }
 
@@ -53,9 +57,14 @@ pub(super) async fn serve(channel: Channel<Msg>, visitor: Visitor) {
             Some(ChannelMsg::RequestShell { .. }) => {
                 break match terminal {
                     Some((term, size)) => prompt(&mut input, &output, &visitor, &term, size).await,
-                    None => match read_text(&mut input).await {
-                        Some(text) => evaluate(&mut input, &output, &visitor, &text, false).await,
-                        None => return,
+                    None => match read_text(&mut input, &visitor).await {
+                        Ok(Some((text, held))) => {
+                            // It is charged where it arrives: a session keeps it from here on.
+                            drop(held);
+                            evaluate(&mut input, &output, &visitor, &text, false).await
+                        }
+                        Ok(None) => return,
+                        Err(error) => Err(error),
                     },
                 };
             }
@@ -123,18 +132,27 @@ async fn prompt(
     terminal.end().await
 }
 
-/// The whole of what a client without a terminal sends; none where it goes before its end.
-async fn read_text(input: &mut ChannelReadHalf) -> Option<String> {
+/// The whole of what a client without a terminal sends, for which its user pays; none where it goes before its end.
+async fn read_text(
+    input: &mut ChannelReadHalf,
+    visitor: &Visitor,
+) -> io::Result<Option<(String, Reserved)>> {
+    let account = visitor.register.account_of(&visitor.user);
+    let mut held =
+        account.ok_or(io::ErrorKind::PermissionDenied)?.reserve(0).map_err(io::Error::other)?;
     let mut text = Vec::new();
     loop {
-        match input.wait().await? {
+        match input.wait().await {
             // What is too long is told by the session, which counts as well.
-            ChannelMsg::Data { data } if text.len() <= TEXT_BYTES_MAX => {
+            Some(ChannelMsg::Data { data }) if text.len() <= TEXT_BYTES_MAX => {
+                held.resize(text.len() + data.len()).map_err(io::Error::other)?;
                 text.extend_from_slice(&data);
             }
-            ChannelMsg::Eof => return Some(String::from_utf8_lossy(&text).into_owned()),
-            ChannelMsg::Close => return None,
-            _ => {}
+            Some(ChannelMsg::Eof) => {
+                return Ok(Some((String::from_utf8_lossy(&text).into_owned(), held)));
+            }
+            Some(ChannelMsg::Close) | None => return Ok(None),
+            Some(_) => {}
         }
     }
 }

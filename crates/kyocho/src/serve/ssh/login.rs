@@ -82,7 +82,11 @@ impl Handler for Login {
             reply.reject(ChannelOpenFailure::ResourceShortage).await;
             return Ok(());
         };
-        let visitor = Visitor { user: user.clone(), arrivals: self.host.arrivals.clone() };
+        let visitor = Visitor {
+            user: user.clone(),
+            register: Arc::clone(&self.host.register),
+            arrivals: self.host.arrivals.clone(),
+        };
         reply.accept().await;
         tokio::spawn(async move {
             let _place = place;
