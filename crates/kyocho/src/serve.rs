@@ -19,6 +19,7 @@ mod heartbeat;
 mod network;
 mod notify;
 mod nrepl;
+mod other_protocol;
 mod register;
 mod room;
 mod socket_file;

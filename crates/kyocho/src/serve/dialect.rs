@@ -14,6 +14,8 @@ pub(crate) enum Event {
     Complete(String),
     /// He wants the evaluation to stop.
     Interrupt,
+    /// His terminal is to be sent this, as it is.
+    Answer(Vec<u8>),
 }
 
 impl Event {
@@ -21,7 +23,7 @@ impl Event {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Line(text) | Self::Complete(text) => text.len(),
-            Self::Interrupt => 0,
+            Self::Interrupt | Self::Answer(_) => 0,
         }
     }
 }

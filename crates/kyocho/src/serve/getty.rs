@@ -205,6 +205,11 @@ impl Ear {
                 self.interrupt();
                 true
             }
+            Event::Answer(answer) => {
+                // Who has gone needs no answer: the next read says so.
+                let _ = self.screen.wire.send(|out| out.extend_from_slice(&answer));
+                true
+            }
             event => {
                 self.calls.waiting.fetch_add(1, Ordering::SeqCst);
                 events.send((event, held)).is_ok()
@@ -244,8 +249,8 @@ impl Loop {
                     names.truncate(NAMES_MAX);
                     self.screen.show(Shown::Names(&names))?;
                 }
-                // It is served where it arrives.
-                Event::Interrupt => {}
+                // They are served where they arrive.
+                Event::Interrupt | Event::Answer(_) => {}
             }
             self.calls.waiting.fetch_sub(1, Ordering::SeqCst);
             if self.session.exit_code().is_some() {

@@ -60,7 +60,12 @@ pub(crate) fn listen(
             Ok((Listener::Unix(listener), Some(file)))
         }
         Address::Ssh(address) => Ok((Listener::Ssh(Door::open(*address, register)?), None)),
-        Address::Telnet(address) => Ok((Listener::Telnet(TcpListener::bind(address)?), None)),
+        Address::Telnet(address) => {
+            let listener = TcpListener::bind(address)?;
+            // The urgent byte of an interrupt stays where it is in the stream; connections inherit this.
+            rustix::net::sockopt::set_socket_oobinline(&listener, true)?;
+            Ok((Listener::Telnet(listener), None))
+        }
         Address::Nrepl(address) => Ok((Listener::Nrepl(TcpListener::bind(address)?), None)),
     }
 }

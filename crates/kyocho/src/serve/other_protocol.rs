@@ -1,0 +1,77 @@
+//! What a client says first that takes a door of text for another service's.
+//!
+//! A page in a browser can have it connect to any port of this machine, and chooses much of what it sends: for a door that evaluates lines, the
+//! body of a request is a program. What it cannot choose is how a request begins: with a line `METHOD TARGET HTTP/VERSION` (RFC 9112, §3;
+//! WebSocket and HTTP/2 begin so too), with the record of a TLS handshake (RFC 8446, §5.1), or with the two zero bits of STUN and TURN
+//! (RFC 8489, §5). A connection that begins so ends before anything in it is evaluated.
+
+const ESCAPE: u8 = 0x1b;
+/// Ends the evaluation; a plain terminal may send it first.
+const CONTROL_C: u8 = 3;
+/// Begins a command of telnet.
+const TELNET_COMMAND: u8 = 255;
+
+/// Whether text at a terminal can begin with this byte.
+pub(super) fn begins_text(byte: u8) -> bool {
+    match byte {
+        CONTROL_C | 4 | b'\t' | b'\n' | b'\r' | ESCAPE | TELNET_COMMAND => true,
+        // Not those that continue a character of UTF-8, or are none of its bytes.
+        _ => matches!(byte, b' '..=0x7f | 0xc2..=0xf4),
+    }
+}
+
+/// Whether a line is the first of an HTTP request, of whatever method and version.
+pub(super) fn is_http_request(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let words = || line.split(u8::is_ascii_whitespace);
+    let is_token = |word: &[u8]| !word.is_empty() && word.iter().all(|&byte| is_token_byte(byte));
+    words().next().is_some_and(is_token)
+        && words().next_back().is_some_and(|last| last.to_ascii_uppercase().starts_with(b"HTTP/"))
+}
+
+/// A byte that a method's name may have (RFC 9110, §5.6.2).
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{begins_text, is_http_request};
+
+    #[test]
+    fn requests_are_told_from_lisp() {
+        for line in [
+            &b"GET / HTTP/1.1\r"[..],
+            b"POST /(exit) HTTP/1.0",
+            b"x-*any'method http://127.0.0.1:2323/ HTTP/1.1",
+            b"PRI * HTTP/2.0",
+            b"get /a b c http/1.1",
+            b"  OPTIONS * HTTP/1.1  ",
+        ] {
+            assert!(is_http_request(line), "{}", line.escape_ascii());
+        }
+        for line in [
+            &b"(display \"GET / HTTP/1.1\")"[..],
+            b"",
+            b"(fetch HTTP/1.1",
+            b"GET",
+            b"; GET / HTTP/1.1",
+            b",help",
+            b"\"POST / HTTP/1.1",
+        ] {
+            assert!(!is_http_request(line), "{}", line.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn handshakes_of_other_protocols_are_no_text() {
+        for byte in [0x16, 0x80, 0, 1, 0x40 | 0x80, 0xfe] {
+            assert!(!begins_text(byte), "{byte:#x}");
+        }
+        for byte in
+            ["(", "'", "é", "λ", "𝄞", ",", "\n", "\u{3}", " "].map(|text| text.as_bytes()[0])
+        {
+            assert!(begins_text(byte), "{byte:#x}");
+        }
+    }
+}
