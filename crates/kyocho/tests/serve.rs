@@ -59,7 +59,7 @@ fn a_user_who_goes_takes_his_threads_with_him() {
 
 #[test]
 fn garbage_and_silence_hurt_nobody() {
-    let server = Server::start("garbage", None, &["telnet:127.0.0.1:0"]);
+    let server = Server::start("garbage", None, &[]);
     let mut good = connect(&server);
     good.line();
     let _silent: Vec<Client> = (0..5).map(|_| connect(&server)).collect();
@@ -177,7 +177,8 @@ fn what_is_wrong_with_a_configuration_is_told_with_its_line() {
 
 #[test]
 fn telnet_gives_a_prompt() {
-    let mut server = Server::start("telnet", None, &["telnet:127.0.0.1:0"]);
+    let config = "telnet_user = 'guest'\n[user.guest]\n";
+    let mut server = Server::start("telnet", Some(config), &["telnet:127.0.0.1:0"]);
     let line = server.await_line("telnet:");
     let mut stream = TcpStream::connect(line.rsplit_once("telnet:").unwrap().1.trim()).unwrap();
     stream.set_read_timeout(Some(WATCHDOG)).unwrap();

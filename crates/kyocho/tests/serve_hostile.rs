@@ -250,14 +250,14 @@ fn descriptors_that_run_out_come_back() {
     let shell = "ulimit -n 120; exec \"$@\"";
     let mut command = Command::new("sh");
     command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_kyocho")]);
-    let config = config("files = true\nports = 1000\nmemory_mib = 8");
+    let config = config("sockets = 1000\nmemory_mib = 8");
     let listen = ["telnet:127.0.0.1:0", "nrepl:127.0.0.1:0"];
     let doors =
         Doors::of(Server::start_by(command, "hostile-descriptors", Some(&config), &listen, &[]));
     let mut eva = doors.eva();
     let mut mallory = doors.knock(0);
     expect(&mut mallory, "> ");
-    let all = b"(define all '()) (let loop () (set! all (cons (open-input-file \"/dev/null\") all)) (loop))\r\n";
+    let all = b"(define all '()) (let loop () (set! all (cons (tcp-listen \"127.0.0.1\" 0) all)) (loop))\r\n";
     mallory.write_all(all).unwrap();
     expect(&mut mallory, "Too many open files");
     is_served(&mut eva, "somebody who has all descriptors");

@@ -120,8 +120,8 @@ struct Soak {
 
 fn open(listen: &[&str]) -> Soak {
     let config = format!(
-        "telnet_user = \"tim\"\nnrepl_user = \"ed\"\n[limits]\nmemory_mib = 64\nthreads = 200\nports = 60\nsockets = 30\nfiles = true\n\
-         [user.eva]\nuid = {}\nsessions = 20\n[user.tim]\n[user.ed]\n",
+        "telnet_user = \"tim\"\nnrepl_user = \"ed\"\n[limits]\nmemory_mib = 64\nthreads = 200\nports = 60\nsockets = 30\n\
+         [user.eva]\nuid = {}\nsessions = 20\nfiles = true\n[user.tim]\n[user.ed]\n",
         kyocho_sys::peer::own_user()
     );
     let mut server = Server::start_in("soak", Some(&config), listen, &[("KYOCHO_CONTROL", "1")]);

@@ -1,9 +1,9 @@
 //! The configuration: who may come in, what each may have. One small TOML file.
 //!
 //! ```toml
-//! listen = ["unix:/run/kyocho/serve.sock", "telnet:127.0.0.1:2323"]
-//! telnet_user = "guest"
-//! nrepl_user = "ada"
+//! listen = ["unix:/run/kyocho/serve.sock", "nrepl:unix:/run/kyocho/nrepl.sock", "telnet:127.0.0.1:2323"]
+//! telnet_user = "guest"        # anybody on this machine is he
+//! nrepl_user = "ada"           # whose editors that come by TCP are: they show a token
 //! worlds = "/var/lib/kyocho"   # users' worlds: (save-image) keeps one there, his next session begins with it
 //!
 //! [limits]              # for everybody, where a user's own say nothing else
@@ -13,7 +13,6 @@
 //! uid = 1000            # who comes through the Unix socket
 //! keys = ["ssh-ed25519 AAAA... ada@home"]   # who comes by SSH
 //! memory_mib = 512
-//! files = true
 //! operator = true       # may install policies of the system
 //!
 //! [user.guest]
@@ -23,6 +22,10 @@
 //! ```
 //!
 //! Without a file there is one user: whoever runs the server.
+//!
+//! **Invariant:** only the host's user who runs the server may have `files`. The server opens a session's files itself, with its own rights: these lead to
+//! all users' worlds, to the keys of images and of the host, and to the server's own memory.
+//! **Invariant:** the telnet user is nobody in particular: no number on the host, no key, no files, no say over policies.
 
 use core::fmt;
 use core::ops::Range;
@@ -194,11 +197,10 @@ impl Config {
             },
         };
         let users = BTreeMap::from([("owner".to_owned(), owner)]);
-        let own = || Some("owner".to_owned());
         Self {
             listen: Vec::new(),
-            telnet_user: own(),
-            nrepl_user: own(),
+            telnet_user: None,
+            nrepl_user: Some("owner".to_owned()),
             worlds: None,
             users,
             ssh: SshLimits::default(),
@@ -213,13 +215,14 @@ impl Config {
             line: None,
             message: error.to_string(),
         })?;
-        Self::parse(&text).map_err(|(place, message)| {
+        Self::parse(&text, kyocho_sys::peer::own_user()).map_err(|(place, message)| {
             let before = text.get(..place.start).unwrap_or(&text);
             Wrong { path: name, line: Some(1 + before.matches('\n').count()), message }
         })
     }
 
-    fn parse(text: &str) -> Result<Self, Complaint> {
+    /// The configuration of a server that the host's user `own` runs.
+    fn parse(text: &str, own: u32) -> Result<Self, Complaint> {
         let written: Written = toml::from_str(text)
             .map_err(|error| (error.span().unwrap_or_default(), error.message().to_owned()))?;
         let defaults = written.limits.bounds(DEFAULT)?;
@@ -241,11 +244,22 @@ impl Config {
             let keys = user.keys.iter().map(public_key).collect::<Result<_, _>>()?;
             let operator = user.operator;
             let bounds = Bounds { operator, ..user.limits().bounds(defaults)? };
+            if bounds.files && uid != Some(own) {
+                let (place, user) = (name.span(), name.get_ref());
+                return Err((place, only_the_server_has_files(user, own)));
+            }
             users.insert(name.into_inner(), User { uid, keys, bounds });
         }
         for name in [&written.telnet_user, &written.nrepl_user].into_iter().flatten() {
             if !users.contains_key(name.get_ref()) {
                 return Err((name.span(), format!("there is no [user.{}]", name.get_ref())));
+            }
+        }
+        if let Some(name) = &written.telnet_user {
+            let user = &users[name.get_ref()];
+            if user.uid.is_some() || !user.keys.is_empty() || user.bounds.operator {
+                let message = "anybody on this machine is the telnet_user: one without uid, keys, files and operator";
+                return Err((name.span(), message.to_owned()));
             }
         }
         let telnet_user = written.telnet_user.map(Spanned::into_inner);
@@ -260,6 +274,14 @@ impl Config {
         let user = self.users.iter().find(|(_, user)| user.uid == Some(uid));
         user.map(|(name, _)| name.as_str())
     }
+}
+
+/// Why this user may not have files.
+fn only_the_server_has_files(user: &str, own: u32) -> String {
+    format!(
+        "{user} may not have files: sessions use them with the rights of the server, which are those of \
+         uid {own} alone; a user with `uid = {own}` may"
+    )
 }
 
 /// A line as `ssh-keygen` writes it into a `.pub` file.
@@ -340,8 +362,11 @@ mod tests {
     use super::{Config, DEFAULT};
     use kyocho_lisp::account::Bounds;
 
+    /// The number of the host's user who runs the server.
+    const OWN: u32 = 7;
+
     fn line_and_message(text: &str) -> (usize, String) {
-        let (place, message) = Config::parse(text).unwrap_err();
+        let (place, message) = Config::parse(text, OWN).unwrap_err();
         (1 + text[..place.start].matches('\n').count(), message)
     }
 
@@ -350,6 +375,7 @@ mod tests {
         let config = Config::parse(
             "listen = ['unix:/tmp/s']\ntelnet_user = 'guest'\n[limits]\nmemory_mib = 16\n\
              [user.ada]\nuid = 7\nthreads = 3\nshare = 4\nfiles = true\noperator = true\n[user.guest]\n",
+            OWN,
         )
         .unwrap();
         let limits = Bounds { memory_bytes_max: 16 << 20, ..DEFAULT };
@@ -372,6 +398,16 @@ mod tests {
             ("[limits]\nthreads = -1\n", 2, ""),
             ("[user.a]\npriority = 64\n", 2, "0 to 63"),
             ("[user.a]\nfiles = true\nshare = 0\n", 3, "share must be 1 to 1000"),
+            ("[user.b]\n[user.a]\nuid = 8\nfiles = true\n", 2, "a may not have files"),
+            ("[user.a]\nfiles = true\n", 1, "uid 7 alone"),
+            ("[limits]\nfiles = true\n[user.a]\nuid = 7\n[user.b]\n", 5, "b may not have files"),
+            ("telnet_user = 'a'\n[user.a]\nuid = 7\n", 1, "anybody on this machine"),
+            ("telnet_user = 'a'\n[user.a]\noperator = true\n", 1, "anybody on this machine"),
+            (
+                "telnet_user = 'a'\n[user.a]\nkeys = ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ x']\n",
+                1,
+                "anybody on this machine",
+            ),
             ("[user.a]\nmemory = 64\n", 2, "unknown field `memory`"),
             ("[user.a\n", 1, ""),
             ("worlds = '/tmp'\n[user.'../../etc/x']\n", 2, "a user's name is letters"),
