@@ -60,7 +60,7 @@ pub(crate) enum Command {
         /// Who may come in and what each may have (docs/serve.md); without, only you.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Where to listen: unix:PATH, ssh:ADDRESS:PORT, telnet: or nrepl:127.0.0.1:PORT; may be given several times.
+        /// Where to listen: unix:PATH, ssh:ADDRESS:PORT, nrepl, nrepl:unix:PATH, nrepl:127.0.0.1:PORT, telnet:127.0.0.1:PORT; may be given several times.
         #[arg(long, value_name = "WHERE")]
         listen: Vec<Address>,
     },
@@ -72,6 +72,15 @@ pub(crate) enum Command {
         /// The connection is standard input, the terminal standard output: how the SSH service starts this.
         #[arg(long, hide = true, conflicts_with = "socket")]
         handed: bool,
+    },
+    /// Open a port for your editors that know TCP alone, to a server's nREPL socket; other users are refused.
+    NreplPort {
+        /// The server's socket; by default where `kyocho serve --listen nrepl` listens.
+        #[arg(value_name = "PATH")]
+        socket: Option<PathBuf>,
+        /// The port; by default a free one. Editors find it in `.nrepl-port`.
+        #[arg(long, value_name = "PORT", default_value_t = 0)]
+        port: u16,
     },
     /// A kernel for Jupyter notebooks: make it known, run it.
     #[command(subcommand)]

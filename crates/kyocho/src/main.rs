@@ -12,6 +12,7 @@ mod editor;
 mod highlight;
 mod jupyter;
 mod layout;
+mod nrepl_port;
 mod order;
 mod prompt;
 mod ps;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Some(Command::Connect { socket, handed }) => {
             return connect::command(if handed { Server::Handed } else { Server::At(socket) });
         }
+        Some(Command::NreplPort { socket, port }) => return nrepl_port::command(socket, port),
         command => command,
     };
     if options.engine == Engine::Deep {
@@ -65,12 +67,15 @@ fn main() -> ExitCode {
             kyocho_sys::allocator::give_back_large_blocks();
             serve::command(options, config, listen)
         }
-        Some(Command::Connect { .. }) => unreachable!("handled above"),
         Some(Command::Jupyter(command)) => jupyter::command(&command, options),
         Some(Command::Tour) => tour::command(options),
-        Some(Command::Control(_) | Command::Unix(_) | Command::Dsm(_)) => {
-            unreachable!("handled above")
-        }
+        Some(
+            Command::Control(_)
+            | Command::Connect { .. }
+            | Command::NreplPort { .. }
+            | Command::Unix(_)
+            | Command::Dsm(_),
+        ) => unreachable!("handled above"),
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod address;
 mod bencode;
 mod config;
 mod dialect;
+mod editors;
 mod evaluation;
 pub(crate) mod frames;
 mod getty;
@@ -66,12 +67,12 @@ fn serve(
     let system = Arc::new(system);
     let mut names = Vec::new();
     for address in addresses {
-        let (listener, name) =
-            network::listen(&address, &register).map_err(|error| format!("{address}: {error}"))?;
+        let (listener, name) = network::listen(&address, &system, &register)
+            .map_err(|error| format!("{address}: {error}"))?;
         // Where a port was left open, the host has chosen one.
         let address = listener.address().unwrap_or(address);
         let (inner, register) = (Arc::clone(&system), Arc::clone(&register));
-        names.push(name);
+        names.extend(name);
         system
             .spawn_service(&format!("network {address}"), move || {
                 network::serve(&inner, &register, &listener);

@@ -20,6 +20,7 @@ const WATCHDOG: Duration = Duration::from_secs(60);
 struct Server {
     process: Child,
     address: String,
+    token: String,
     _lines: BufReader<std::process::ChildStdout>,
 }
 
@@ -36,20 +37,25 @@ impl Server {
         command.args(["serve", "--listen", "nrepl:127.0.0.1:0"]).stdout(Stdio::piped());
         let mut process = command.spawn().expect("the command runs");
         let mut lines = BufReader::new(process.stdout.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("nrepl:") {
-            line.clear();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "it says where it listens");
-        }
-        let address = line.split("nrepl:").nth(1).unwrap().trim().to_owned();
-        Self { process, address, _lines: lines }
+        let mut line_with = |part: &str| {
+            let mut line = String::new();
+            while !line.contains(part) {
+                line.clear();
+                assert!(lines.read_line(&mut line).unwrap() > 0, "it says where it listens");
+            }
+            line.trim_end().to_owned()
+        };
+        let file = line_with("nrepl token").rsplit_once(' ').unwrap().1.to_owned();
+        let address = line_with("nrepl:").split_once("nrepl:").unwrap().1.to_owned();
+        let token = std::fs::read_to_string(file).unwrap().trim().to_owned();
+        Self { process, address, token, _lines: lines }
     }
 
     fn connect(&self) -> Client {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(WATCHDOG)).unwrap();
         let reader = BufReader::new(stream.try_clone().unwrap());
-        Client { stream, reader, next: 0 }
+        Client { stream, reader, next: 0, token: self.token.clone() }
     }
 }
 
@@ -89,6 +95,8 @@ struct Client {
     stream: TcpStream,
     reader: BufReader<TcpStream>,
     next: u32,
+    /// Shown with each request; the server looks at the first.
+    token: String,
 }
 
 impl Client {
@@ -134,7 +142,8 @@ impl Client {
     fn send(&mut self, entries: &[(&str, &str)]) -> String {
         self.next += 1;
         let id = self.next.to_string();
-        let all = entries.iter().copied().chain([("id", id.as_str())]);
+        let own = [("id", id.as_str()), ("token", self.token.as_str())];
+        let all = entries.iter().copied().chain(own);
         let mut text = String::from("d");
         for (key, value) in all {
             text += &format!("{}:{key}{}:{value}", key.len(), value.len());
@@ -495,6 +504,7 @@ fn garbage_and_lost_connections_hurt_nobody() {
         [&b"GET / HTTP/1.0\r\n\r\n"[..], b"d2:op", b"li1e", b"99999999999:", b"i-e", b"de"]
     {
         let mut bad = server.connect();
+        bad.one(&[("op", "describe")]);
         bad.stream.write_all(garbage).unwrap();
         bad.stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut rest = Vec::new();
@@ -526,7 +536,8 @@ fn a_client_library_evaluates_loads_completes_looks_up_and_interrupts() {
     };
     let server = Server::start();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nrepl/client.py");
-    let output = Command::new(python).arg(script).arg(&server.address).output().unwrap();
+    let output =
+        Command::new(python).arg(script).args([&server.address, &server.token]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "all is well\n");
 }

@@ -33,6 +33,7 @@ struct Doors {
     server: Server,
     /// Of telnet and of editors.
     addresses: [String; 2],
+    token: String,
 }
 
 impl Doors {
@@ -42,12 +43,27 @@ impl Doors {
     }
 
     fn of(mut server: Server) -> Self {
-        let mut address = |kind: &str| {
+        let address = |server: &mut Server, kind: &str| {
             let line = server.await_line(kind);
             line.rsplit_once(kind).unwrap().1.trim().to_owned()
         };
-        let addresses = [address("telnet:"), address("nrepl:")];
-        Self { server, addresses }
+        let telnet = address(&mut server, "telnet:");
+        let token = server.await_token();
+        let addresses = [telnet, address(&mut server, "nrepl:")];
+        Self { server, addresses, token }
+    }
+
+    /// A request with the token, as the first of an editor has it.
+    fn with_token(&self, request: &str) -> String {
+        request.replacen("2:op", &format!("5:token{}:{}2:op", self.token.len(), self.token), 1)
+    }
+
+    /// An editor that has shown the token.
+    fn editor(&self) -> TcpStream {
+        let mut editor = self.knock(1);
+        editor.write_all(self.with_token("d2:op8:describe2:id1:1e").as_bytes()).unwrap();
+        expect(&mut editor, "6:status");
+        editor
     }
 
     fn knock(&self, door: usize) -> TcpStream {
@@ -109,6 +125,13 @@ fn garbage_at_any_door_hurts_nobody() {
             is_served(&mut eva, &format!("garbage {i} at door {door}"));
         }
     }
+    for (i, garbage) in GARBAGE.iter().enumerate() {
+        let mut bad = doors.editor();
+        let _ = bad.write_all(garbage);
+        let _ = bad.shutdown(Shutdown::Write);
+        let _ = bad.read_to_end(&mut Vec::new());
+        is_served(&mut eva, &format!("garbage {i} of an editor"));
+    }
 }
 
 #[test]
@@ -155,10 +178,11 @@ fn giant_messages_are_refused() {
     };
     pour(&mut doors.knock(0), "telnet");
     is_served(&mut eva, "a giant line");
-    let mut editor = doors.knock(1);
-    editor.write_all(b"d2:op4:eval4:code99999999:").unwrap();
-    pour(&mut editor, "the editors' door");
-    is_served(&mut eva, "a giant string");
+    for mut editor in [doors.knock(1), doors.editor()] {
+        editor.write_all(b"d2:op4:eval4:code2000000:").unwrap();
+        pour(&mut editor, "the editors' door");
+        is_served(&mut eva, "a giant string");
+    }
     pour(&mut doors.eva().stream, "the Unix socket");
     is_served(&mut eva, "a giant frame");
 }
@@ -200,12 +224,12 @@ fn editors_that_open_no_session_are_counted() {
     let mut eva = doors.eva();
     let describe = |stream: &mut TcpStream, part: &str| {
         // It may be hung up on before it has asked.
-        let _ = stream.write_all(b"d2:op8:describe2:id1:1e");
+        let _ = stream.write_all(doors.with_token("d2:op8:describe2:id1:1e").as_bytes());
         expect(stream, part)
     };
     let mut all: Vec<TcpStream> = (0..20).map(|_| doors.knock(1)).collect();
     all.iter_mut().for_each(|editor| drop(describe(editor, "version")));
-    expect(&mut doors.knock(1), "too many connections: mallory may have 20");
+    describe(&mut doors.knock(1), "too many connections: mallory may have 20");
     is_served(&mut eva, "editors that do nothing");
     drop(all.pop());
     // The place is free when the server has seen that its editor has gone.

@@ -114,6 +114,8 @@ fn is_excused(told: &str) -> bool {
 struct Soak {
     server: Server,
     addresses: [String; 2],
+    /// What an editor shows.
+    token: String,
     sessions: AtomicU64,
     orders: AtomicU64,
 }
@@ -125,12 +127,14 @@ fn open(listen: &[&str]) -> Soak {
         kyocho_sys::peer::own_user()
     );
     let mut server = Server::start_in("soak", Some(&config), listen, &[("KYOCHO_CONTROL", "1")]);
-    let mut address = |kind: &str| {
+    let address = |server: &mut Server, kind: &str| {
         let line = server.await_line(kind);
         line.rsplit_once(kind).unwrap().1.trim().to_owned()
     };
-    let addresses = [address("telnet:"), address("nrepl:")];
-    Soak { server, addresses, sessions: AtomicU64::new(0), orders: AtomicU64::new(0) }
+    let telnet = address(&mut server, "telnet:");
+    let token = server.await_token();
+    let addresses = [telnet, address(&mut server, "nrepl:")];
+    Soak { server, addresses, token, sessions: AtomicU64::new(0), orders: AtomicU64::new(0) }
 }
 
 impl Soak {
@@ -187,7 +191,9 @@ impl Soak {
     /// A session of an editor, which is left.
     fn editor(&self) {
         let mut stream = self.tcp(1);
-        let _ = stream.write_all(b"d2:op4:eval4:code13:(iota 100000)2:id1:1e");
+        let (token, length) = (&self.token, self.token.len());
+        let request = format!("d2:op4:eval4:code13:(iota 100000)2:id1:15:token{length}:{token}e");
+        let _ = stream.write_all(request.as_bytes());
         let mut buffer = [0; 512];
         let _ = stream.read(&mut buffer);
     }

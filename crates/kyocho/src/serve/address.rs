@@ -1,4 +1,4 @@
-//! Where a server listens: `unix:PATH`, `ssh:ADDRESS:PORT`, `telnet:127.0.0.1:PORT`, `nrepl:127.0.0.1:PORT`.
+//! Where a server listens: `unix:PATH`, `ssh:ADDRESS:PORT`, `nrepl`, `nrepl:unix:PATH`, `nrepl:127.0.0.1:PORT`, `telnet:127.0.0.1:PORT`.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -15,7 +15,9 @@ pub(crate) enum Address {
     Ssh(SocketAddr),
     /// A port of the loopback interface; nobody tells who connects.
     Telnet(SocketAddr),
-    /// The same, for editors.
+    /// A socket of this machine, for editors; the kernel tells who connects.
+    NreplUnix(PathBuf),
+    /// A port of the loopback interface, for editors that show a token.
     Nrepl(SocketAddr),
 }
 
@@ -27,6 +29,11 @@ impl Address {
     pub(crate) fn of_user() -> io::Result<Self> {
         Ok(Self::Unix(kyocho_sys::directory::of_user()?.join("serve.sock")))
     }
+
+    /// Where it listens for editors.
+    fn for_editors() -> io::Result<Self> {
+        Ok(Self::NreplUnix(kyocho_sys::directory::of_user()?.join("nrepl.sock")))
+    }
 }
 
 impl fmt::Display for Address {
@@ -35,6 +42,7 @@ impl fmt::Display for Address {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Ssh(address) => write!(f, "ssh:{address}"),
             Self::Telnet(address) => write!(f, "telnet:{address}"),
+            Self::NreplUnix(path) => write!(f, "nrepl:unix:{}", path.display()),
             Self::Nrepl(address) => write!(f, "nrepl:{address}"),
         }
     }
@@ -44,15 +52,19 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("nrepl:unix:").filter(|path| !path.is_empty()) {
+            return Ok(Self::NreplUnix(path.into()));
+        }
         match text.split_once(':') {
+            None if text == "nrepl" => Self::for_editors().map_err(|error| error.to_string()),
             Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
             Some(("ssh", address)) => address.parse().map(Self::Ssh).map_err(|_| {
                 format!("{address} is no address and port, such as 0.0.0.0:2222 or [::]:2222")
             }),
             Some(("telnet", address)) => loopback("telnet", address).map(Self::Telnet),
             Some(("nrepl", address)) => loopback("nrepl", address).map(Self::Nrepl),
-            _ => Err("expected unix:PATH, ssh:ADDRESS:PORT, telnet:127.0.0.1:PORT or \
-                      nrepl:127.0.0.1:PORT"
+            _ => Err("expected unix:PATH, ssh:ADDRESS:PORT, nrepl, nrepl:unix:PATH, \
+                      nrepl:127.0.0.1:PORT or telnet:127.0.0.1:PORT"
                 .to_owned()),
         }
     }
@@ -63,7 +75,7 @@ fn loopback(what: &str, address: &str) -> Result<SocketAddr, String> {
     let example = |_| format!("{address} is no address, such as 127.0.0.1:2323");
     let address: SocketAddr = address.parse().map_err(example)?;
     if !address.ip().is_loopback() {
-        let message = "carries no password and no cipher: only loopback, 127.0.0.1 or [::1]";
+        let message = "has no cipher: only loopback, 127.0.0.1 or [::1]";
         return Err(format!("{what} {message}"));
     }
     Ok(address)
@@ -82,6 +94,7 @@ mod tests {
             "telnet:127.0.0.1:2323",
             "telnet:[::1]:1",
             "nrepl:127.0.0.1:7",
+            "nrepl:unix:/run/editors.sock",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
@@ -95,6 +108,8 @@ mod tests {
             "ftp:x",
             "telnet:10.0.0.1:23",
             "nrepl:10.0.0.1:7",
+            "nrepl:unix:",
+            "nrepl:",
         ] {
             text.parse::<Address>().unwrap_err();
         }

@@ -10,7 +10,9 @@
 //!
 //! Each nREPL session is a session of the server, with its own environment, threads and limits, and ends with its connection.
 
+mod login;
 mod request;
+mod token;
 mod worker;
 
 use super::bencode::{Bencode, Decoder};
@@ -29,6 +31,8 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use worker::Worker;
 
+pub(crate) use login::{Strangers, wait as wait_for_token};
+pub(crate) use token::{Token, TokenFile};
 
 /// Requests that wait for the evaluation before them; then the connection does.
 const REQUESTS_MAX: usize = 16;

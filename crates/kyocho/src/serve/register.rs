@@ -16,7 +16,7 @@ pub(crate) struct Register {
     state: Mutex<State>,
     /// Another configuration holds.
     changed: watch::Sender<()>,
-    editors: Arc<Room>,
+    guests: Arc<Room>,
 }
 
 #[derive(Debug)]
@@ -26,12 +26,15 @@ struct State {
     first_world: Option<PathBuf>,
     /// By name; one that is not in the configuration any more has those sessions that it has.
     accounts: HashMap<String, Arc<Account>>,
+    /// Where each one's editors are counted, whatever the configuration says meanwhile.
+    editors: HashMap<String, Arc<Room>>,
 }
 
 impl Register {
     pub(crate) fn new(config: Config, first_world: Option<PathBuf>) -> Self {
-        let state = Mutex::new(State { config, first_world, accounts: HashMap::new() });
-        Self { state, changed: watch::Sender::new(()), editors: Arc::default() }
+        let (accounts, editors) = (HashMap::new(), HashMap::new());
+        let state = Mutex::new(State { config, first_world, accounts, editors });
+        Self { state, changed: watch::Sender::new(()), guests: Arc::default() }
     }
 
     /// Where a user's sessions find their world.
@@ -99,12 +102,17 @@ impl Register {
         state.account(&name)
     }
 
-    /// Where editors' connections are counted, whosoever they were before the configuration changed.
-    pub(crate) fn editors(&self) -> &Arc<Room> {
-        &self.editors
+    /// Where connections by telnet are counted.
+    pub(crate) fn guests(&self) -> &Arc<Room> {
+        &self.guests
     }
 
-    /// The account of who comes with an editor.
+    /// Where the connections of a user's editors are counted.
+    pub(crate) fn editors_of(&self, name: &str) -> Arc<Room> {
+        Arc::clone(self.lock().editors.entry(name.to_owned()).or_default())
+    }
+
+    /// The account of who comes with an editor by TCP.
     pub(crate) fn account_of_nrepl(&self) -> Option<Arc<Account>> {
         let mut state = self.lock();
         let name = state.config.nrepl_user.clone()?;

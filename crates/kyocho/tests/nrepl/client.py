@@ -7,7 +7,7 @@ import nrepl
 
 SECONDS = 120
 
-address = sys.argv[1]
+address, token = sys.argv[1:]
 plain = nrepl.connect(f"nrepl://{address}")
 
 
@@ -26,7 +26,7 @@ def value(answers):
 
 
 # Not `describe`: this library takes an empty dictionary, as every server answers with for each of its operations, for an end.
-one = ask(op="clone", id="2")[-1]["new-session"]
+one = ask(op="clone", id="2", token=token)[-1]["new-session"]
 two = ask(op="clone", id="3")[-1]["new-session"]
 assert value(ask(op="eval", id="4", session=one, code="(define (twice x) (* 2 x)) (twice 21)")) == ["42"]
 told = ask(op="eval", id="5", session=two, code="(twice 21)")
@@ -60,7 +60,7 @@ def at_end(answer, connection, key):
 
 watching.watch("begun", {"id": "12", "out": None}, lambda answer, connection, key: begun.set())
 watching.watch("ended", {"id": "12"}, at_end)
-watching.send({"op": "eval", "id": "12", "code": "(display 'on) (newline) (let loop () (loop))"})
+watching.send({"op": "eval", "id": "12", "token": token, "code": "(display 'on) (newline) (let loop () (loop))"})
 assert begun.wait(SECONDS), "it says that it runs"
 watching.send({"op": "interrupt", "id": "13"})
 assert ended.wait(SECONDS) and "interrupted" in last[-1]["status"], last

@@ -19,7 +19,10 @@ const KEYS: &[&str] = &[
     "stdin",
     "sym",
     "symbol",
+    TOKEN,
 ];
+/// Under which who comes by TCP shows that he may come in.
+const TOKEN: &str = "token";
 
 /// A request. Its user pays for its bytes until it is dropped.
 #[derive(Debug)]
@@ -40,6 +43,10 @@ impl Request {
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         debug_assert!(KEYS.contains(&key), "{key} is read from messages");
         self.texts.get(key).map(String::as_str)
+    }
+
+    pub(super) fn token(&self) -> Option<&str> {
+        self.text(TOKEN)
     }
 
     pub(super) fn heading(&self) -> Heading {

@@ -1,0 +1,67 @@
+//! The token that an editor shows which comes by TCP: no kernel tells there who comes. It stands in a file that only who runs the server may read, as
+//! Jupyter's key does.
+
+use core::net::SocketAddr;
+use sha2::{Digest, Sha256};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+const TOKEN_BYTES: usize = 32;
+
+/// A token, another one each time that a server listens.
+#[derive(Debug)]
+pub(crate) struct Token(Sha256Hash);
+
+type Sha256Hash = [u8; 32];
+
+/// The file with a token: gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct TokenFile(PathBuf);
+
+impl Token {
+    /// Makes one for a server that listens at `address`, and its file in the user's own folder.
+    ///
+    /// # Errors
+    /// There is no such folder; the host has no random numbers.
+    pub(crate) fn make(address: SocketAddr) -> io::Result<(Self, TokenFile)> {
+        let mut secret = [0; TOKEN_BYTES];
+        getrandom::fill(&mut secret).map_err(|error| io::Error::other(error.to_string()))?;
+        let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("nrepl-{}-{}.token", address.ip(), address.port());
+        let path = kyocho_sys::directory::of_user()?.join(name);
+        write(&path, &text)?;
+        Ok((Self(Sha256::digest(text).into()), TokenFile(path)))
+    }
+
+    /// Whether it is the one that was shown. The time that this takes tells nothing: hashes are compared.
+    pub(super) fn is(&self, shown: &str) -> bool {
+        let shown: Sha256Hash = Sha256::digest(shown.trim()).into();
+        self.0 == shown
+    }
+}
+
+/// Writes a file that only its owner may read, in a folder that only he may enter.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        // A dead server's, which listened at this port.
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{text}")
+}
+
+impl TokenFile {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        // Gone already: that is what was wanted.
+        let _ = fs::remove_file(&self.0);
+    }
+}
