@@ -5,7 +5,7 @@ use std::env;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::{self, Command, Output};
 
 use kyocho_sys::prim::clock::monotonic_ns;
 use kyocho_sys::scheduling::{Class, class};
@@ -76,10 +76,18 @@ fn keep_masked() {
     section.leave();
 }
 
+/// Keeps events masked until the process is ended; ends it otherwise after long, without a word.
+fn keep_masked_for_good() -> ! {
+    let _section = mask();
+    let end_ns = monotonic_ns() + GIVE_UP_NS;
+    while monotonic_ns() < end_ns {}
+    process::exit(1);
+}
+
 /// Keeps events masked, and the lock of std's standard error.
 fn keep_standard_error() {
     let _lock = io::stderr().lock();
-    keep_masked();
+    keep_masked_for_good();
 }
 
 /// Keeps events masked where standard error is a pipe that nobody reads, and full.
@@ -93,7 +101,7 @@ fn fill_standard_error() {
     unsafe { libc::fcntl(writer_number, libc::F_SETFL, 0) };
     // SAFETY: puts the pipe in the place of standard error, which this process does not miss.
     unsafe { libc::dup2(writer_number, libc::STDERR_FILENO) };
-    keep_masked();
+    keep_masked_for_good();
 }
 
 fn block_preemption() {
