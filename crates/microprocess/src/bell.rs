@@ -33,7 +33,7 @@ use kyocho_sys::task::ThreadId;
 
 use crate::kernel_thread::KernelThread;
 use crate::schedule::mask;
-use crate::vp::Vp;
+use crate::vp::Masked;
 
 mod awaited;
 mod hall;
@@ -203,7 +203,7 @@ impl Bell {
 
     /// Makes those runnable whose words have changed, and passes levels on; whether there was anything. By the holder of `vp`, masked.
     #[inline]
-    pub(crate) fn look(&self, vp: &'static Vp) -> bool {
+    pub(crate) fn look(&self, vp: Masked<'_>) -> bool {
         self.awaits() && self.awaiting.look(vp)
     }
 
@@ -219,9 +219,9 @@ impl Bell {
 
 /// What a test sees of the caller's virtual processor.
 #[cfg(test)]
-fn mask_for_test<R>(look: impl FnOnce(&'static Vp) -> R) -> R {
+fn mask_for_test<R>(look: impl FnOnce(Masked<'_>) -> R) -> R {
     let section = mask();
-    let seen = look(section.vp);
+    let seen = look(section.masked());
     section.leave();
     seen
 }

@@ -28,12 +28,14 @@ use crate::schedule::{mask, prepare_to_park, wait_for_turn};
 use crate::scheduler::Arrival;
 use crate::stackless::Step;
 use crate::trace::What;
-use crate::vp::{Vp, attention};
+use crate::vp::{Masked, attention};
 use crate::{scope, spawn, spin};
 
 /// The life of a kernel thread that waits in the pool to begin with. Events are masked.
 pub(crate) fn run(thread: &'static KernelThread) {
     while let Some(vp) = thread.await_vp() {
+        // SAFETY: the thread was given it, masked.
+        let vp = unsafe { Masked::assume(vp) };
         vp.resumed();
         vp.trace.note(What::Resumed, None);
         let Some(pool) = hold(thread, vp) else { return };
@@ -43,10 +45,10 @@ pub(crate) fn run(thread: &'static KernelThread) {
 
 /// Runs microprocesses until the processor is passed on; returns the pool to wait in, or `None` when the runtime
 /// has stopped.
-fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate::pool::Pool> {
+fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static crate::pool::Pool> {
     let mut vp = vp;
     loop {
-        if let Some(record) = vp.exiting.take() {
+        if let Some(record) = vp.own().exiting.take() {
             spawn::conclude(vp, record);
         }
         if vp.attention.load(Ordering::Relaxed) != 0 {
@@ -57,7 +59,7 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
             }
         }
         vp.gather();
-        let Some(record) = vp.chosen.take().or_else(|| vp.queue.pop()) else {
+        let Some(record) = vp.own().chosen.take().or_else(|| vp.queue().pop()) else {
             if !bell::linger(vp) {
                 idle(thread, vp);
             }
@@ -67,11 +69,11 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
             continue;
         }
         if let Some(destination) = record.destination() {
-            record.send_to(destination);
+            record.send_to(vp, destination);
             continue;
         }
         if let Some(heir) = record.bound.get() {
-            let pool = &vp.pool;
+            let pool = &vp.vp().pool;
             pass_to_bound(thread, vp, record, heir);
             return Some(pool);
         }
@@ -85,14 +87,16 @@ fn hold(thread: &'static KernelThread, vp: &'static Vp) -> Option<&'static crate
         }
         // Somebody may be about to find that this thread does not sleep.
         let held = thread.held().or_else(|| thread.settle_claim());
-        vp = held.expect("who returns to the base holds a processor");
+        let held = held.expect("who returns to the base holds a processor");
+        // SAFETY: just so, and masked.
+        vp = unsafe { Masked::assume(held) };
     }
 }
 
 /// Passes the processor to the thread that `record` is bound to.
 fn pass_to_bound(
     thread: &'static KernelThread,
-    vp: &'static Vp,
+    vp: Masked<'_>,
     record: &'static Record,
     heir: &'static KernelThread,
 ) {
@@ -100,20 +104,20 @@ fn pass_to_bound(
     record.refresh_special();
     vp.remind(record);
     vp.begin(record);
-    thread.pass(vp, heir);
+    thread.pass(vp.vp(), heir);
 }
 
 /// The processor ends: its runtime stops.
-fn retire(vp: &'static Vp) {
-    vp.free.give_all_back();
+fn retire(vp: Masked<'_>) {
+    vp.own().free.give_all_back();
     vp.current.set(None);
-    spin::rest(vp);
+    spin::rest(vp.vp());
     vp.stopped.store(1, Ordering::Release);
     futex::wake(&vp.stopped, u32::MAX);
 }
 
 /// The runtime stops inside a stackless step: this kernel thread sleeps for ever.
-pub(crate) fn abandon(vp: &'static Vp) -> ! {
+pub(crate) fn abandon(vp: Masked<'_>) -> ! {
     KernelThread::current().strand(true);
     retire(vp);
     loop {
@@ -122,9 +126,9 @@ pub(crate) fn abandon(vp: &'static Vp) -> ! {
 }
 
 /// Waits until there is something to do.
-fn idle(thread: &'static KernelThread, vp: &'static Vp) {
+fn idle(thread: &'static KernelThread, vp: Masked<'_>) {
     vp.current.set(None);
-    let deadline_ns = vp.timers.least();
+    let deadline_ns = vp.own().timers.least();
     let rest = vp.settle_rest();
     if !attention::rest(&vp.attention, attention::IDLE) {
         return;
@@ -132,20 +136,20 @@ fn idle(thread: &'static KernelThread, vp: &'static Vp) {
     vp.trace.note(What::Idles, None);
     let shared = vp.shared();
     vp.publish(None);
-    shared.enter_idle(vp, deadline_ns);
-    if vp.queue.seeks_work() {
-        shared.ask_for_work(vp);
+    shared.enter_idle(&vp, deadline_ns);
+    if vp.queue_control().seeks_work() {
+        shared.ask_for_work(&vp);
     }
     vp.rest(thread, rest, deadline_ns);
     // I/O and timers have no bit set yet.
     vp.attention.fetch_or(attention::TIMERS, Ordering::SeqCst);
     // Waits for who has it claimed.
     attention::rise(&vp.attention, attention::IDLE);
-    shared.leave_idle(vp);
+    shared.leave_idle(&vp);
 }
 
 /// Runs one step of a stackless microprocess, on this stack.
-fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Record) {
+fn run_step(thread: &'static KernelThread, vp: Masked<'_>, record: &'static Record) {
     vp.begin(record);
     let Some(mut machine) = record.machine.take() else { return };
     // First: what is asked for from here on sets it again.
@@ -158,7 +162,8 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
     if step == Step::Done {
         drop(catch_unwind(AssertUnwindSafe(|| drop(machine))));
         local::end(record);
-        let vp = mask().vp;
+        let section = mask();
+        let vp = section.masked();
         vp.current.set(None);
         vp.counters.ended.bump();
         record.state.set(State::Finished);
@@ -168,7 +173,8 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
     if killed {
         record.orders.has_heard();
     }
-    let vp = mask().vp;
+    let section = mask();
+    let vp = section.masked();
     vp.current.set(None);
     record.machine.set(Some(machine));
     let deadline = match step {
@@ -179,7 +185,7 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
     let goes_on = || record.token.replace(false) || record.orders.is_killed();
     if step == Step::Yield || goes_on() {
         let yielded = step == Step::Yield;
-        vp.queue.push(record, if yielded { Arrival::Yielded } else { Arrival::Woken });
+        vp.queue().push(record, if yielded { Arrival::Yielded } else { Arrival::Woken });
     } else {
         prepare_to_park(vp, record, Reason { kind: Kind::Park, object: 0 }, deadline);
     }
@@ -190,18 +196,18 @@ fn run_step(thread: &'static KernelThread, vp: &'static Vp, record: &'static Rec
 /// For what must not change its kernel thread or cannot leave its stack: a stackless step, code that unwinds (the count of
 /// panics belongs to the kernel thread), code that was interrupted anywhere.
 #[cold]
-pub(crate) fn suspend_in_place(vp: &'static Vp, me: &'static Record) {
+pub(crate) fn suspend_in_place(vp: Masked<'_>, me: &'static Record) {
     me.is_unwinding.set(panicking());
     while !try_suspend_in_place(vp, me) {
-        vp.shared().maker.ask(vp);
+        vp.shared().maker.ask(&vp);
         let_others_run();
     }
 }
 
 /// As [`suspend_in_place`], unless no kernel thread is there to go on; tells whether it did.
-pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool {
+pub(crate) fn try_suspend_in_place(vp: Masked<'_>, me: &'static Record) -> bool {
     let thread = KernelThread::current();
-    let next = vp.queue.pop();
+    let next = vp.queue().pop();
     if next.is_some_and(|next| ptr::eq(next, me)) && me.destination().is_none() {
         vp.begin(me);
         return true;
@@ -215,12 +221,12 @@ pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool
     if let Some((next, heir)) = at_once.and_then(|next| Some((next, next.bound.get()?))) {
         pass_to_bound(thread, vp, next, heir);
     } else if let Some(spare) = vp.take_spare() {
-        vp.chosen.set(next);
+        vp.own().chosen.set(next);
         vp.current.set(None);
-        thread.pass(vp, spare);
+        thread.pass(vp.vp(), spare);
     } else {
         if let Some(next) = next {
-            vp.queue.push(next, Arrival::Outranked);
+            vp.queue().push(next, Arrival::Outranked);
         }
         me.bound.set(None);
         me.refresh_special();
@@ -234,21 +240,21 @@ pub(crate) fn try_suspend_in_place(vp: &'static Vp, me: &'static Record) -> bool
 
 /// Takes the virtual processor for good from `me`, killed in code that never calls us: its kernel thread sleeps until the
 /// process ends, and its stack is never unwound. Returns if no kernel thread is there to go on.
-pub(crate) fn abandon_in_place(vp: &'static Vp, me: &'static Record) {
+pub(crate) fn abandon_in_place(vp: Masked<'_>, me: &'static Record) {
     let thread = KernelThread::current();
-    let Some(spare) = vp.take_spare() else { return vp.shared().maker.ask(vp) };
+    let Some(spare) = vp.take_spare() else { return vp.shared().maker.ask(&vp) };
     me.bound.set(Some(thread));
     thread.strand(true);
     scope::leave_abandoned(me);
     spawn::conclude_abandoned(vp, me);
     vp.current.set(None);
-    thread.pass(vp, spare);
+    thread.pass(vp.vp(), spare);
     wait_for_turn(thread);
     unreachable!("who is abandoned gets no processor");
 }
 
 /// Stops the virtual processor from inside a signal handler: the interrupted microprocess never runs again.
-pub(crate) fn stop_in_place(vp: &'static Vp, me: &'static Record) -> ! {
+pub(crate) fn stop_in_place(vp: Masked<'_>, me: &'static Record) -> ! {
     let thread = KernelThread::current();
     me.bound.set(Some(thread));
     abandon(vp)

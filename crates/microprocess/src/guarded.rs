@@ -17,7 +17,7 @@ use crate::schedule::{
 };
 pub(crate) use crate::schedule::{WakeCause, make_runnable_from};
 use crate::spin::{SpinLock, is_needed};
-use crate::vp::Vp;
+use crate::vp::Masked;
 
 /// A value that one microprocess at a time enters, briefly.
 pub(crate) struct Guarded<T> {
@@ -45,18 +45,18 @@ impl<T> Guarded<T> {
     #[inline(always)]
     pub(crate) fn enter(&self) -> Guard<'_, T> {
         let section = mask();
-        self.acquire(section.vp);
+        self.acquire(section.masked());
         Guard { object: self, section: section.pack() }
     }
 
     #[inline(always)]
-    fn acquire(&self, vp: &'static Vp) {
+    fn acquire(&self, vp: Masked<'_>) {
         if is_needed() {
             self.acquire_among_others(vp);
         }
     }
 
-    fn acquire_among_others(&self, vp: &'static Vp) {
+    fn acquire_among_others(&self, vp: Masked<'_>) {
         self.lock.contend();
         // SAFETY: events are masked and the lock is held.
         let last = unsafe { &mut *self.last.get() };
@@ -75,14 +75,14 @@ impl<T> Guarded<T> {
     #[inline(always)]
     pub(crate) fn quickly<R>(
         &self,
-        change: impl FnOnce(&mut T, &'static Vp) -> Option<R>,
+        change: impl FnOnce(&mut T, Masked<'_>) -> Option<R>,
     ) -> Option<R> {
         let section = mask_quickly()?;
         let done = if is_needed() {
             None
         } else {
             // SAFETY: events are masked, and while no locks are needed that excludes everybody.
-            change(unsafe { &mut *self.value.get() }, section.vp())
+            change(unsafe { &mut *self.value.get() }, section.masked())
         };
         section.leave(done.is_some());
         done
@@ -100,7 +100,7 @@ impl<T> Guarded<T> {
     #[inline(always)]
     pub(crate) fn enter_at_point(&self) -> Guard<'_, T> {
         let section = mask_at_point();
-        self.acquire(section.vp);
+        self.acquire(section.masked());
         Guard { object: self, section: section.pack() }
     }
 
@@ -160,8 +160,9 @@ impl<'a, T> Guard<'a, T> {
 
     /// The virtual processor of whoever is inside.
     #[inline(always)]
-    pub(crate) fn vp(&self) -> &'static Vp {
-        self.section.vp()
+    pub(crate) fn vp(&self) -> Masked<'a> {
+        // SAFETY: the guard is in a section of that virtual processor.
+        unsafe { Masked::assume(self.section.vp()) }
     }
 
     /// Leaves the guard and waits to be made runnable by whoever finds the caller in a wait queue.
@@ -197,7 +198,7 @@ impl<'a, T> Guard<'a, T> {
         self,
         reason: Reason,
         deadline: Option<Deadline>,
-        outside: impl FnOnce(&'static Vp),
+        outside: impl FnOnce(Masked<'_>),
     ) -> WakeCause {
         self.suspend_after(reason, deadline, outside)
     }
@@ -212,12 +213,12 @@ impl<'a, T> Guard<'a, T> {
         self,
         reason: Reason,
         deadline: Option<Deadline>,
-        outside: impl FnOnce(&'static Vp),
+        outside: impl FnOnce(Masked<'_>),
     ) -> WakeCause {
         let (object, section) = self.into_parts();
         let section = section.unpack();
         assert!(section.is_outermost(), "a microprocess waits in one guard at a time");
-        let vp = section.vp;
+        let vp = section.masked();
         let me = vp.running();
         prepare_to_park(vp, me, reason, deadline);
         object.lock.release();

@@ -147,13 +147,14 @@ impl Microprocess {
         let section = mask();
         if self.is_alive() {
             ask(self.record);
-            if ptr::eq(self.record.home(), section.vp) {
-                section.vp.changed(self.record);
-                section.vp.attention.fetch_or(attention::RECONSIDER, Ordering::Relaxed);
+            let vp = section.masked();
+            if vp.is_home_of(self.record) {
+                vp.changed(self.record);
+                vp.attention.fetch_or(attention::RECONSIDER, Ordering::Relaxed);
             } else {
-                self.record.post_from(section.vp, remote::CHANGED);
+                self.record.post_from(vp, remote::CHANGED);
             }
-            inherit::propagate(section.vp, self.record);
+            inherit::propagate(vp, self.record);
         }
         section.leave();
     }
@@ -164,10 +165,11 @@ impl Microprocess {
     pub fn unpark(&self) {
         let section = mask();
         if self.is_alive() {
-            if ptr::eq(self.record.home(), section.vp) {
-                section.vp.unpark(self.record);
+            let vp = section.masked();
+            if vp.is_home_of(self.record) {
+                vp.unpark(self.record);
             } else {
-                self.record.post_from(section.vp, remote::UNPARK);
+                self.record.post_from(vp, remote::UNPARK);
             }
         }
         section.leave();

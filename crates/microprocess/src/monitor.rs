@@ -277,7 +277,7 @@ fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Optio
     let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
     vp.reflect(unnoticed != 0);
     watch.suspicion.look(vp, unnoticed != 0);
-    watch.slice_ns = Some(vp.queue.slice_ns());
+    watch.slice_ns = Some(vp.queue_control().slice_ns());
     let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
     if decision.tell & !unnoticed != 0 {
         vp.alert(decision.tell);

@@ -39,17 +39,17 @@ use crate::record::{Record, State};
 use crate::schedule::{Section, mask, switch_away};
 use crate::scheduler::Arrival;
 use crate::trace::What;
-use crate::vp::{Vp, attention};
+use crate::vp::{Masked, Vp, attention};
 
 mod word;
 
 use word::Due;
 pub(crate) use word::{KILL, Orders, SUSPEND, WANTED};
 
-impl Vp {
+impl Masked<'_> {
     /// Somebody changed the orders of `record`, whose home this is. By the holder, masked.
     #[cold]
-    pub(crate) fn take_orders(&self, record: &'static Record) {
+    pub(crate) fn take_orders(self, record: &'static Record) {
         self.trace.note(What::Changed, Some(record));
         if !record.is_stackless.get() {
             record.orders.forget_want();
@@ -58,7 +58,7 @@ impl Vp {
         match record.orders.due(record.state.get()) {
             Due::GoesOn => {
                 record.state.set(State::Runnable);
-                self.queue.push(record, Arrival::Woken);
+                self.queue().push(record, Arrival::Woken);
             }
             Due::WaitEnds => self.interrupt(record),
             Due::CallEnds => end_call(record),
@@ -67,7 +67,7 @@ impl Vp {
     }
 
     /// Ends the wait of `record`, which is parked and killed, as a time limit would.
-    fn interrupt(&self, record: &'static Record) {
+    fn interrupt(self, record: &'static Record) {
         if record.is_stackless.get() {
             return self.wake(record);
         }
@@ -78,16 +78,16 @@ impl Vp {
             return;
         }
         if record.timer.is_set() {
-            self.timers.remove(record);
+            self.own().timers.remove(record);
         }
         record.timed_out.set(true);
         record.state.set(State::Runnable);
-        self.queue.push(record, Arrival::Woken);
+        self.queue().push(record, Arrival::Woken);
     }
 
     /// Reminds `record`, which is about to run here, of its orders.
     #[inline]
-    pub(crate) fn remind(&self, record: &'static Record) {
+    pub(crate) fn remind(self, record: &'static Record) {
         if record.orders.is_killed() {
             self.attention.fetch_or(attention::ORDERS, Ordering::Relaxed);
         }
@@ -122,7 +122,7 @@ pub(crate) fn stands_aside(record: &'static Record) -> bool {
 
 /// Does what is ordered of `me`, which runs on `vp` and may be suspended here, but not unwind.
 #[cold]
-pub(crate) fn heed(vp: &'static Vp, me: &'static Record) {
+pub(crate) fn heed(vp: Masked<'_>, me: &'static Record) {
     vp.remind(me);
     if me.is_stackless.get() {
         // Between two steps.

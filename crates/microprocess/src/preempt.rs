@@ -29,7 +29,7 @@ use crate::record::{Record, State, remote};
 use crate::schedule::queue_up;
 use crate::scheduler::{Arrival, Slice};
 use crate::trace::What;
-use crate::vp::{self, Vp, attention};
+use crate::vp::{self, Masked, Vp, attention};
 
 /// Hardly anybody uses it, and by default it does nothing.
 const SIGNAL: Signal = Signal::URG;
@@ -140,6 +140,8 @@ fn upcall(thread: &'static KernelThread, at: Interrupted) {
         let Some(vp) = held.or_else(|| come_back(thread)) else {
             return thread.unmask();
         };
+        // SAFETY: it holds it, masked.
+        let vp = unsafe { Masked::assume(vp) };
         let bits = vp.serve();
         if let Some(me) = vp.current.get() {
             if bits & attention::STOP != 0 {
@@ -170,7 +172,7 @@ fn come_back(thread: &'static KernelThread) -> Option<&'static Vp> {
 
 /// Does what is ordered of `me`, which was interrupted at `at`; tells whether it stood still meanwhile.
 #[cold]
-fn heed(vp: &'static Vp, me: &'static Record, at: Interrupted) -> bool {
+fn heed(vp: Masked<'_>, me: &'static Record, at: Interrupted) -> bool {
     vp.remind(me);
     if me.is_stackless.get() {
         me.poll.store(1, Ordering::Relaxed);
@@ -190,15 +192,15 @@ fn heed(vp: &'static Vp, me: &'static Record, at: Interrupted) -> bool {
     if !stood_still {
         // No kernel thread to go on with: again, when there is one.
         me.state.set(State::Runnable);
-        vp.shared().maker.ask(vp);
+        vp.shared().maker.ask(&vp);
         me.post(remote::ORDERS);
     }
     stood_still
 }
 
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
-fn reconsider(vp: &'static Vp, me: &'static Record, slice: Slice) {
-    if me.destination().is_none() && !vp.queue.outranks(me, slice) {
+fn reconsider(vp: Masked<'_>, me: &'static Record, slice: Slice) {
+    if me.destination().is_none() && !vp.queue().outranks(me, slice) {
         return;
     }
     // Machines that poll go on to their next poll; those that do not are interrupted the second time.
@@ -207,16 +209,16 @@ fn reconsider(vp: &'static Vp, me: &'static Record, slice: Slice) {
     }
     let thread = KernelThread::current();
     me.bound.set(Some(thread));
-    vp.queue.tell(EventKind::Preempted, vp.index, Some(me));
+    vp.queue().tell(EventKind::Preempted, vp.index, Some(me));
     me.bound.set(None);
     // Behind its equals: what we suspend in place costs a kernel thread, so let it be worth it.
-    vp.queue.push(me, Arrival::SliceOver);
+    vp.queue().push(me, Arrival::SliceOver);
     // Before: afterwards the processor may be another.
     vp.trace.note(What::Preempted, Some(me));
     if try_suspend_in_place(vp, me) {
         vp.counters.preempted.bump();
         return;
     }
-    vp.queue.remove(me, me.level());
-    vp.shared().maker.ask(vp);
+    vp.queue().remove(me, me.level());
+    vp.shared().maker.ask(&vp);
 }

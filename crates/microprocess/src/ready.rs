@@ -96,12 +96,9 @@ pub(crate) fn free_retired() {
     }
 }
 
-/// Who is runnable on one virtual processor. Touched by its holder, masked; the atomic fields by everybody.
-pub(crate) struct ReadyQueue {
-    built_in: RunQueue<Record>,
-    /// Null: the built-in queue alone.
-    user: Cell<*mut Installed>,
-    /// Takes the place of `user` at the next scheduling point.
+/// What everybody reads of a ready queue, or leaves for its holder.
+pub(crate) struct QueueControl {
+    /// Takes the place of the user scheduler at the next scheduling point.
     incoming: AtomicPtr<Installed>,
     /// 0, or one more than a [`Fault`] of the last scheduler that lost its place.
     fault: AtomicU8,
@@ -112,17 +109,68 @@ pub(crate) struct ReadyQueue {
     seeks_work: AtomicBool,
 }
 
+/// Who is runnable on one virtual processor. Its holder's, but for the [`QueueControl`].
+pub(crate) struct ReadyQueue {
+    built_in: RunQueue<Record>,
+    /// Null: the built-in queue alone.
+    user: Cell<*mut Installed>,
+    control: QueueControl,
+}
+
+impl QueueControl {
+    /// Whether this virtual processor asks others for work when it falls idle.
+    pub(crate) fn seeks_work(&self) -> bool {
+        self.seeks_work.load(Ordering::Relaxed)
+    }
+
+    /// How long what runs may run while others wait.
+    pub(crate) fn usual_slice_ns(&self) -> u64 {
+        self.usual_slice_ns.load(Ordering::Relaxed)
+    }
+
+    /// Before anything runs.
+    pub(crate) fn set_usual_slice(&self, slice_ns: u64) {
+        self.usual_slice_ns.store(slice_ns, Ordering::Relaxed);
+        self.slice_ns.store(slice_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn slice_ns(&self) -> u64 {
+        self.slice_ns.load(Ordering::Relaxed)
+    }
+
+    /// Leaves a scheduler for the holder to install. From anywhere, not with events masked.
+    pub(crate) fn offer(&self, installed: Box<Installed>) {
+        let replaced = self.incoming.swap(Box::into_raw(installed), Ordering::AcqRel);
+        if !replaced.is_null() {
+            retire(replaced);
+        }
+    }
+
+    /// Why the last user scheduler lost its place, if it did.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let faults = [Fault::NotRunnable, Fault::Lost, Fault::Panicked];
+        let code = usize::from(self.fault.load(Ordering::Relaxed));
+        code.checked_sub(1).and_then(|index| faults.get(index).copied())
+    }
+}
+
 impl ReadyQueue {
     pub(crate) const fn new() -> Self {
         Self {
             built_in: RunQueue::new(),
             user: Cell::new(ptr::null_mut()),
-            incoming: AtomicPtr::new(ptr::null_mut()),
-            fault: AtomicU8::new(0),
-            slice_ns: AtomicU64::new(SLICE_NS),
-            usual_slice_ns: AtomicU64::new(SLICE_NS),
-            seeks_work: AtomicBool::new(false),
+            control: QueueControl {
+                incoming: AtomicPtr::new(ptr::null_mut()),
+                fault: AtomicU8::new(0),
+                slice_ns: AtomicU64::new(SLICE_NS),
+                usual_slice_ns: AtomicU64::new(SLICE_NS),
+                seeks_work: AtomicBool::new(false),
+            },
         }
+    }
+
+    pub(crate) const fn control(&self) -> &QueueControl {
+        &self.control
     }
 
     /// Whether a user scheduler decides.
@@ -250,26 +298,6 @@ impl ReadyQueue {
         Some(record)
     }
 
-    /// Whether this virtual processor asks others for work when it falls idle.
-    pub(crate) fn seeks_work(&self) -> bool {
-        self.seeks_work.load(Ordering::Relaxed)
-    }
-
-    /// How long what runs may run while others wait.
-    pub(crate) fn usual_slice_ns(&self) -> u64 {
-        self.usual_slice_ns.load(Ordering::Relaxed)
-    }
-
-    /// Before anything runs.
-    pub(crate) fn set_usual_slice(&self, slice_ns: u64) {
-        self.usual_slice_ns.store(slice_ns, Ordering::Relaxed);
-        self.slice_ns.store(slice_ns, Ordering::Relaxed);
-    }
-
-    pub(crate) fn slice_ns(&self) -> u64 {
-        self.slice_ns.load(Ordering::Relaxed)
-    }
-
     // ----- events --------------------------------------------------------------------------------
 
     /// Tells the scheduler of an event on virtual processor `index`.
@@ -381,16 +409,21 @@ impl ReadyQueue {
             user.ran.set(Some((record, now_ns)));
             scheduler.slice_ns(Entry::of(record))
         });
-        let slice_ns =
-            slice_ns.unwrap_or_else(|| self.usual_slice_ns()).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
-        self.slice_ns.store(slice_ns, Ordering::Relaxed);
+        let slice_ns = slice_ns
+            .unwrap_or_else(|| self.control.usual_slice_ns())
+            .clamp(SLICE_NS_MIN, SLICE_NS_MAX);
+        self.control.slice_ns.store(slice_ns, Ordering::Relaxed);
+    }
+
+    /// Whether this is the queue of the home of `record`.
+    fn is_of(&self, record: &'static Record) -> bool {
+        ptr::eq(record.home().queue_control(), &raw const self.control)
     }
 
     /// The record of an entry that the scheduler took out, if it was queued here.
     fn check(&self, entry: Entry) -> Option<&'static Record> {
         let record = entry.record();
-        let is_ours =
-            record.scheduling.is_queued() && ptr::eq(&raw const record.home().queue, self);
+        let is_ours = record.scheduling.is_queued() && self.is_of(record);
         let Some(user) = self.installed().filter(|_| is_ours) else {
             self.fail(Fault::NotRunnable);
             return None;
@@ -408,11 +441,11 @@ impl ReadyQueue {
             return;
         }
         retire(user);
-        self.fault.store(fault as u8 + 1, Ordering::Relaxed);
-        self.slice_ns.store(self.usual_slice_ns(), Ordering::Relaxed);
-        self.seeks_work.store(false, Ordering::Relaxed);
+        self.control.fault.store(fault as u8 + 1, Ordering::Relaxed);
+        self.control.slice_ns.store(self.control.usual_slice_ns(), Ordering::Relaxed);
+        self.control.seeks_work.store(false, Ordering::Relaxed);
         for record in slot::all().filter(|record| record.scheduling.is_queued()) {
-            if ptr::eq(&raw const record.home().queue, self) {
+            if self.is_of(record) {
                 record.scheduling.set_queued(false);
                 self.built_in.push(record, record.level());
             }
@@ -421,17 +454,9 @@ impl ReadyQueue {
 
     // ----- installing ------------------------------------------------------------------------------
 
-    /// Leaves a scheduler for the holder to install. From anywhere, not with events masked.
-    pub(crate) fn offer(&self, installed: Box<Installed>) {
-        let replaced = self.incoming.swap(Box::into_raw(installed), Ordering::AcqRel);
-        if !replaced.is_null() {
-            retire(replaced);
-        }
-    }
-
     /// Installs what was offered, if anything was. By the holder, masked.
     pub(crate) fn install(&self) {
-        let incoming = self.incoming.swap(ptr::null_mut(), Ordering::AcqRel);
+        let incoming = self.control.incoming.swap(ptr::null_mut(), Ordering::AcqRel);
         // SAFETY: null, or made by `Box::into_raw` and ours since the swap.
         let Some(fresh) = (unsafe { incoming.as_ref() }) else { return };
         let was = self.user.get();
@@ -447,12 +472,12 @@ impl ReadyQueue {
             None => (true, false),
             Some(scheduler) => (false, scheduler.seeks_work()),
         };
-        self.slice_ns.store(self.usual_slice_ns(), Ordering::Relaxed);
-        self.seeks_work.store(seeks_work, Ordering::Relaxed);
+        self.control.slice_ns.store(self.control.usual_slice_ns(), Ordering::Relaxed);
+        self.control.seeks_work.store(seeks_work, Ordering::Relaxed);
         if is_built_in {
             retire(incoming);
         } else {
-            self.fault.store(0, Ordering::Relaxed);
+            self.control.fault.store(0, Ordering::Relaxed);
             self.user.set(incoming);
         }
         while let Some(record) = moving.pop() {
@@ -465,19 +490,12 @@ impl ReadyQueue {
     pub(crate) fn clear(&self) {
         for installed in [
             self.user.replace(ptr::null_mut()),
-            self.incoming.swap(ptr::null_mut(), Ordering::AcqRel),
+            self.control.incoming.swap(ptr::null_mut(), Ordering::AcqRel),
         ] {
             if !installed.is_null() {
                 retire(installed);
             }
         }
-    }
-
-    /// Why the last user scheduler lost its place, if it did.
-    pub(crate) fn fault(&self) -> Option<Fault> {
-        let faults = [Fault::NotRunnable, Fault::Lost, Fault::Panicked];
-        let code = usize::from(self.fault.load(Ordering::Relaxed));
-        code.checked_sub(1).and_then(|index| faults.get(index).copied())
     }
 
     /// The name of the user scheduler. By the holder, masked.

@@ -30,7 +30,7 @@ use crate::shown::{Shown, ShownName, ShownReason};
 use crate::spin::SpinLock;
 use crate::stackless::Stackless;
 use crate::statistics::Counter;
-use crate::vp::Vp;
+use crate::vp::{Home, Vp};
 
 mod home;
 mod name;
@@ -111,7 +111,7 @@ pub(crate) struct Record {
     pub(crate) context: Cell<Context>,
     /// Behind it in a run queue, or in a list of free slots.
     pub(crate) link: Cell<Option<&'static Self>>,
-    pub(crate) home: AtomicPtr<Vp>,
+    pub(crate) home: Home,
     /// How often it got a virtual processor; advanced by the holder.
     pub(crate) switches: Counter,
     pub(crate) reason: ShownReason,
@@ -250,7 +250,7 @@ impl Record {
             remote: AtomicU32::new(0),
             poll: AtomicU32::new(0),
             inbox_next: AtomicPtr::new(ptr::null_mut()),
-            home: AtomicPtr::new(ptr::null_mut()),
+            home: Home::nowhere(),
             id: AtomicU64::new(0),
             switches: Counter::new(),
             cpu_ns: AtomicU64::new(0),
@@ -298,16 +298,15 @@ impl Record {
         self.switches.reset();
         self.cpu_ns.store(0, Ordering::Relaxed);
         self.poll.store(0, Ordering::Relaxed);
-        self.home.store(ptr::from_ref(home).cast_mut(), Ordering::Relaxed);
+        self.home.begin_at(home);
         self.id.store(id, Ordering::Relaxed);
     }
 
     /// The virtual processor it belongs to.
     #[inline]
     pub(crate) fn home(&self) -> &'static Vp {
-        let home = self.home.load(Ordering::Acquire);
         // SAFETY: set by `renew` before anybody knows the record; virtual processors live for ever.
-        unsafe { &*home }
+        unsafe { &*self.home.address() }
     }
 
     #[inline]

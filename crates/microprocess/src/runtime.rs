@@ -473,7 +473,7 @@ pub fn report() -> Report {
         io: mechanism(),
         priorities: space::reach(),
         reflection: shared.reflection,
-        time_slice: Duration::from_nanos(shared.vps()[0].queue.usual_slice_ns()),
+        time_slice: Duration::from_nanos(shared.vps()[0].queue_control().usual_slice_ns()),
     }
 }
 

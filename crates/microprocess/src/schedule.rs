@@ -25,7 +25,7 @@ use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
 use crate::scheduler::{Arrival, Slice};
 use crate::sentinel;
-use crate::vp::{self, Vp, attention};
+use crate::vp::{self, Masked, Vp, attention};
 
 /// A stretch of code with events masked, on the virtual processor `vp`.
 #[derive(Debug)]
@@ -84,9 +84,11 @@ pub(crate) fn mask_quickly() -> Option<QuickSection> {
 }
 
 impl QuickSection {
+    /// The right to what is the holder's, until the section is left.
     #[inline(always)]
-    pub(crate) fn vp(&self) -> &'static Vp {
-        self.vp
+    pub(crate) fn masked(&self) -> Masked<'_> {
+        // SAFETY: the section's thread holds it, masked.
+        unsafe { Masked::assume(self.vp) }
     }
 
     /// Unmasks events. What came up meanwhile is done if this was the `last` section of the operation.
@@ -125,6 +127,13 @@ impl PackedSection {
 }
 
 impl Section {
+    /// The right to what is the holder's, until the section is left or its microprocess suspended.
+    #[inline(always)]
+    pub(crate) fn masked(&self) -> Masked<'_> {
+        // SAFETY: the section's thread holds it, masked.
+        unsafe { Masked::assume(self.vp) }
+    }
+
     /// The same in one word.
     #[inline(always)]
     pub(crate) fn pack(self) -> PackedSection {
@@ -204,6 +213,8 @@ pub(crate) fn queue_up(thread: &'static KernelThread, record: &'static Record) -
 
 /// Runs `me` on `vp`, which its thread has taken, now or after those who go first.
 fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) -> &'static Vp {
+    // SAFETY: the thread has just taken it, masked.
+    let vp = unsafe { Masked::assume(vp) };
     thread.strand(false);
     vp.tell_blocked();
     vp.note_unblocked(me);
@@ -212,18 +223,18 @@ fn go_on(thread: &'static KernelThread, vp: &'static Vp, me: &'static Record) ->
     me.refresh_special();
     vp.shared().leave_kernel();
     let level = me.level();
-    let is_first = match vp.queue.highest() {
+    let is_first = match vp.queue().highest() {
         // It decides, and counts the time.
-        _ if vp.queue.has_user() => false,
+        _ if vp.queue().has_user() => false,
         Some(best) if best > level => false,
         Some(best) if best == level => vp.unblocked_may_lead(),
         _ => true,
     };
     vp.begin(me);
     if is_first {
-        return vp;
+        return vp.vp();
     }
-    vp.queue.push(me, Arrival::Unblocked);
+    vp.queue().push(me, Arrival::Unblocked);
     switch_away(vp, me);
     let thread = KernelThread::current();
     thread.held().or_else(|| thread.settle_claim()).expect("who is chosen has a processor")
@@ -245,7 +256,7 @@ pub(crate) fn wait_for_turn(thread: &'static KernelThread) -> &'static Vp {
 pub(crate) fn attend() {
     loop {
         let section = mask();
-        let vp = section.vp;
+        let vp = section.masked();
         let bits = vp.serve();
         let Some(me) = vp.current.get() else {
             // On the base: the loop looks at everything itself.
@@ -259,6 +270,8 @@ pub(crate) fn attend() {
             orders::heed(vp, me);
         }
         let vp = KernelThread::current().held().expect("who comes back holds a processor");
+        // SAFETY: just so, and masked.
+        let vp = unsafe { Masked::assume(vp) };
         reconsider(vp, me, bits);
         let thread = KernelThread::current();
         let vp = thread.held();
@@ -270,18 +283,18 @@ pub(crate) fn attend() {
 }
 
 /// Gives the processor to something more urgent, or to an equal if the time slice of `me` is over.
-fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
+fn reconsider(vp: Masked<'_>, me: &'static Record, bits: u32) {
     let slice = vp::slice(bits);
     let gathers = bits & attention::GATHER != 0 && !me.is_pinned();
     let leaves = gathers || me.destination().is_some();
-    if !leaves && !vp.queue.outranks(me, slice) {
+    if !leaves && !vp.queue().outranks(me, slice) {
         return;
     }
     if me.is_stackless.get() {
         me.poll.store(1, Ordering::Relaxed);
     } else if !panicking() {
         let over = slice == Slice::Over;
-        vp.queue.push(me, if over { Arrival::SliceOver } else { Arrival::Outranked });
+        vp.queue().push(me, if over { Arrival::SliceOver } else { Arrival::Outranked });
         if leaves {
             // The base sends it away, and everybody with it from one that is retired or joins another.
             return switch_to_base(vp, me, None);
@@ -291,7 +304,7 @@ fn reconsider(vp: &'static Vp, me: &'static Record, bits: u32) {
 }
 
 /// The runtime stops: `me` never runs again.
-fn stop(vp: &'static Vp, me: &'static Record) -> ! {
+fn stop(vp: Masked<'_>, me: &'static Record) -> ! {
     me.state.set(State::Parked);
     if me.is_stackless.get() {
         crate::dispatch::abandon(vp);
@@ -316,11 +329,11 @@ pub(crate) fn leave_stack(me: &'static Record) -> ! {
 /// Inlined up to the waiting call, like everything on that path: the processor predicts returns from the calls of the
 /// microprocess it left, so each return after a switch is mispredicted. A rendezvous round trip takes 36 ns instead of 56.
 #[inline(always)]
-pub(crate) fn switch_away(vp: &'static Vp, me: &'static Record) {
+pub(crate) fn switch_away(vp: Masked<'_>, me: &'static Record) {
     if me.in_place.get() || panicking() {
         return crate::dispatch::suspend_in_place(vp, me);
     }
-    match vp.queue.pop() {
+    match vp.queue().pop() {
         Some(next) if !next.special.get() => {
             vp.begin(next);
             if !ptr::eq(next, me) {
@@ -337,8 +350,8 @@ pub(crate) fn switch_away(vp: &'static Vp, me: &'static Record) {
 /// As [`switch_away`], by way of the base, which runs `chosen`.
 #[cold]
 #[inline(never)]
-fn switch_to_base(vp: &'static Vp, me: &'static Record, chosen: Option<&'static Record>) {
-    vp.chosen.set(chosen);
+fn switch_to_base(vp: Masked<'_>, me: &'static Record, chosen: Option<&'static Record>) {
+    vp.own().chosen.set(chosen);
     vp.current.set(None);
     let base = KernelThread::current().base.get();
     // SAFETY: the base suspended itself when it, or the microprocess before us, was switched to. For `me`: as above.
@@ -389,7 +402,7 @@ pub(crate) fn void_late_wake(me: &Record) {
 /// after `me` has left its stack.
 #[inline]
 pub(crate) fn prepare_to_park(
-    vp: &'static Vp,
+    vp: Masked<'_>,
     me: &'static Record,
     reason: Reason,
     deadline: Option<Deadline>,
@@ -405,7 +418,7 @@ pub(crate) fn prepare_to_park(
 /// Parks the caller in a section entered by [`mask`], and leaves the section.
 pub(crate) fn park_in(section: Section, reason: Reason, deadline: Option<Deadline>) -> WakeCause {
     assert!(section.is_outermost(), "a microprocess suspends in its outermost section");
-    let vp = section.vp;
+    let vp = section.masked();
     let me = vp.running();
     prepare_to_park(vp, me, reason, deadline);
     switch_away(vp, me);
@@ -435,10 +448,10 @@ pub(crate) fn sleep_until(deadline: Deadline) {
 #[inline]
 pub(crate) fn yield_now() {
     let section = mask_at_point();
-    let vp = section.vp;
+    let vp = section.masked();
     let me = vp.running();
-    if vp.queue.may_follow(me) {
-        vp.queue.push(me, Arrival::Yielded);
+    if vp.queue().may_follow(me) {
+        vp.queue().push(me, Arrival::Yielded);
         switch_away(vp, me);
         resume_at_point();
     } else {
@@ -448,9 +461,9 @@ pub(crate) fn yield_now() {
 
 /// Makes a parked microprocess runnable that the caller, the holder of `vp`, took out of a wait queue. Events are masked.
 #[inline]
-pub(crate) fn make_runnable_from(vp: &'static Vp, target: MicroprocessRef) {
+pub(crate) fn make_runnable_from(vp: Masked<'_>, target: MicroprocessRef) {
     let record = target.0;
-    if ptr::eq(record.home(), vp) {
+    if vp.is_home_of(record) {
         vp.wake(record);
     } else {
         record.post_from(vp, remote::WAKE);

@@ -23,7 +23,7 @@ use crate::{
     record::{Kind, Reason, Record},
     schedule::current,
     sync::wait::Episode,
-    vp::Vp,
+    vp::Masked,
 };
 
 #[expect(unnameable_types, reason = "sealed: only the crate's own arms have operations")]
@@ -157,7 +157,7 @@ impl<'s, 'a> Select<'s, 'a> {
 }
 
 impl Ranking for Select<'_, '_> {
-    fn rank_anew(&self, who: &'static Record, _: &'static Vp) -> Option<&'static Record> {
+    fn rank_anew(&self, who: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
         self.arms.iter().for_each(|arm| arm.rank_anew(who.effective_level()));
         None
     }

@@ -37,6 +37,8 @@
 //! The paper's kernel upcalls at the moment of sleep (§3.1.2). Linux offers no such upcall to an unprivileged program; being
 //! the next one in line for the core comes close.
 
+#![expect(unsafe_code, reason = "stands for a holder that sleeps")]
+
 use kyocho_arch::restartable;
 use kyocho_sys::futex;
 use kyocho_sys::prim::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -53,7 +55,7 @@ use crate::orders::end_call;
 use crate::record::State;
 use crate::reflection::pause;
 use crate::trace::What;
-use crate::vp::Vp;
+use crate::vp::{Masked, Vp};
 
 /// How often an idle virtual processor is looked at before the sentinel sleeps: some 20 µs.
 const IDLE_LOOKS: u32 = 40;
@@ -270,7 +272,8 @@ fn take(vp: &'static Vp) -> Option<()> {
     record.bound.set(Some(holder));
     record.special.set(true);
     holder.registers.set(Registers { instruction: seen.pc, stack: seen.sp });
-    vp.blocked.set(Some(record));
+    // SAFETY: its holder sleeps, and the claim keeps it from everything.
+    unsafe { Masked::assume(vp) }.own().blocked.set(Some(record));
     holder.running.set(Some(record));
     holder.strand(true);
     vp.counters.blocked.bump();

@@ -19,7 +19,7 @@ use crate::record::{Name, Record, State, remote};
 use crate::schedule::{self, mask, resume_at_point, switch_away};
 use crate::slot::{self, payload};
 use crate::spin;
-use crate::vp::Vp;
+use crate::vp::Masked;
 
 mod builder;
 mod join;
@@ -73,9 +73,9 @@ where
         return unsafe { spawn_with(class, name, priority, placement, body) };
     }
     let section = mask();
-    let vp = section.vp;
+    let vp = section.masked();
     let spawner = vp.running();
-    if !placement.is_possible(vp) {
+    if !placement.is_possible(&vp) {
         let failed = no_such_processor(section, placement.pin);
         drop(body);
         return failed;
@@ -89,7 +89,7 @@ where
     let id = vp.new_id();
     // SAFETY: the slot was free.
     let context = unsafe { furnish::<F, T>(record, body) };
-    record.renew(vp, id, level, context);
+    record.renew(vp.vp(), id, level, context);
     match name {
         None => record.name.clear(),
         Some(name) => record.name.set(name),
@@ -157,13 +157,13 @@ fn finish(me: &'static Record, drop_result: fn(&'static Record)) -> ! {
         section = mask();
         me.completion.lock.acquire();
     }
-    let vp = section.vp;
+    let vp = section.masked();
     me.state.set(State::Finished);
     if spin::is_needed() {
         // A joiner elsewhere would recycle the stack we are on: the base finishes for us.
         me.completion.finishing.set(true);
         me.completion.lock.release();
-        vp.exiting.set(Some(me));
+        vp.own().exiting.set(Some(me));
         schedule::leave_stack(me);
     }
     me.completion.lock.release();
@@ -175,7 +175,7 @@ fn finish(me: &'static Record, drop_result: fn(&'static Record)) -> ! {
 
 /// Marks `record` finished and wakes its joiner, or frees the slot if there will be none.
 #[inline]
-pub(crate) fn conclude(vp: &'static Vp, record: &'static Record) {
+pub(crate) fn conclude(vp: Masked<'_>, record: &'static Record) {
     let completion = &record.completion;
     vp.counters.ended.bump();
     completion.lock.acquire();
@@ -184,7 +184,7 @@ pub(crate) fn conclude(vp: &'static Vp, record: &'static Record) {
     let detached = completion.detached.get();
     completion.lock.release();
     match joiner {
-        Some(joiner) if ptr::eq(joiner.home(), vp) => vp.wake(joiner),
+        Some(joiner) if vp.is_home_of(joiner) => vp.wake(joiner),
         Some(joiner) => joiner.post_from(vp, remote::WAKE),
         None if detached => vp.put_slot(record),
         None => {}
@@ -192,7 +192,7 @@ pub(crate) fn conclude(vp: &'static Vp, record: &'static Record) {
 }
 
 /// Marks `record`, which runs on `vp`, ended where it stands, without a result: it never leaves its stack, which nobody gets.
-pub(crate) fn conclude_abandoned(vp: &'static Vp, record: &'static Record) {
+pub(crate) fn conclude_abandoned(vp: Masked<'_>, record: &'static Record) {
     record.state.set(State::Abandoned);
     let completion = &record.completion;
     completion.lock.acquire();

@@ -18,10 +18,10 @@
     reason = "follows pointers to records and kernel threads, which live for ever"
 )]
 
-use core::cell::Cell;
 use core::fmt;
 use core::ptr;
 
+use kyocho_sys::holder_only::HolderOnly;
 use kyocho_sys::prim::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
@@ -31,30 +31,32 @@ pub(crate) use crate::attention;
 use crate::attention::Sleeper;
 use crate::bell::Bell;
 use crate::bias::{Member, Presence};
-use crate::heap::{Heap, Sleeping};
 use crate::inbox::Inbox;
 use crate::io::port::Port;
 use crate::kernel_thread::{ANY_CPU, KernelThread};
 use crate::pool::Pool;
 use crate::priority::Priority;
-use crate::ready::ReadyQueue;
+use crate::ready::QueueControl;
 use crate::record::{Record, State};
 use crate::reflection::Reflected;
 use crate::scheduler::{Runs, Slice};
 use crate::sentinel::Sentinel;
 use crate::shared::Shared;
 use crate::shown::Current;
-use crate::slot::FreeLists;
 use crate::space::Listing;
 use crate::statistics::Counters;
 use crate::trace::{Trace, What};
 
+mod home;
 mod idle;
+mod masked;
 mod messages;
 mod spread;
 mod timers;
 
+pub(crate) use home::Home;
 pub(crate) use idle::ClaimedIdle;
+pub(crate) use masked::{Masked, Own};
 
 /// What `bits` of attention say of the time slice of what runs.
 pub(crate) fn slice(bits: u32) -> Slice {
@@ -74,30 +76,14 @@ const SWITCHES_PER_REAP: u64 = 64;
 /// A virtual processor. Lives for ever.
 #[repr(C, align(128))]
 pub(crate) struct Vp {
-    // The holder's.
+    // Written by the holder, read by everybody.
     pub(crate) current: Current,
-    /// What the base runs next: a switch to it needs more than a stack.
-    pub(crate) chosen: Cell<Option<&'static Record>>,
-    /// Over, but still on its stack when it came to the base.
-    pub(crate) exiting: Cell<Option<&'static Record>>,
-    /// Who ran when the processor was taken from a sleeping holder: the next holder tells the scheduler.
-    pub(crate) blocked: Cell<Option<&'static Record>>,
-    pub(crate) free: FreeLists,
-    next_id: Cell<u64>,
-    /// Up to where leads are paid for, in switches: see [`Vp::may_lead`].
-    sleeper_leads: Cell<u64>,
-    /// The same for those who slept in the kernel.
-    unblocked_leads: Cell<u64>,
-    /// When objects that came from others were last looked at.
-    travelled_ns: Cell<u64>,
-    /// Which virtual processor gets everybody who is here.
-    joins: Cell<Option<&'static Self>>,
-    pub(crate) queue: ReadyQueue,
-    pub(crate) timers: Heap<Record, Sleeping>,
+    /// The holder's.
+    own: HolderOnly<Own>,
     pub(crate) counters: Counters,
     pub(crate) trace: Trace,
-    pub(crate) index: usize,
     // Everybody's.
+    pub(crate) index: usize,
     shared: AtomicPtr<Shared>,
     pub(crate) holder: AtomicPtr<KernelThread>,
     /// No later than the earliest timer.
@@ -135,7 +121,7 @@ pub(crate) struct Vp {
     pub(crate) reflected: Reflected,
 }
 
-// SAFETY: cells are touched by the holder alone (module text); the rest is atomic.
+// SAFETY: cells are reached through `Masked` alone, which the holder has; the rest is atomic.
 unsafe impl Sync for Vp {}
 
 impl fmt::Debug for Vp {
@@ -166,17 +152,7 @@ impl Vp {
     pub(crate) const fn new(index: usize, shared: *mut Shared) -> Self {
         Self {
             current: Current::new(),
-            chosen: Cell::new(None),
-            exiting: Cell::new(None),
-            blocked: Cell::new(None),
-            free: FreeLists::new(),
-            next_id: Cell::new(0),
-            sleeper_leads: Cell::new(0),
-            unblocked_leads: Cell::new(0),
-            travelled_ns: Cell::new(0),
-            joins: Cell::new(None),
-            queue: ReadyQueue::new(),
-            timers: Heap::new(),
+            own: HolderOnly::new(Own::new()),
             counters: Counters::new(),
             trace: Trace::new(),
             index,
@@ -243,6 +219,13 @@ impl Vp {
         self.shared.load(Ordering::Relaxed) == other.shared.load(Ordering::Relaxed)
     }
 
+    /// What everybody may read of its run queue, or leave there.
+    #[inline]
+    pub(crate) fn queue_control(&self) -> &QueueControl {
+        // SAFETY: these are atomics.
+        unsafe { self.own.get_shared() }.queue.control()
+    }
+
     /// Whether it stands for kernel threads that belong to no runtime.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
@@ -258,39 +241,6 @@ impl Vp {
         self.current
             .get()
             .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
-    }
-
-    /// A number no other microprocess of the address space has or had.
-    #[inline]
-    pub(crate) fn new_id(&self) -> u64 {
-        let id = self.next_id.get();
-        if id.is_multiple_of(IDS_PER_BLOCK) {
-            return self.new_id_block();
-        }
-        self.next_id.set(id + 1);
-        id
-    }
-
-    /// The first number of a new block.
-    #[cold]
-    fn new_id_block(&self) -> u64 {
-        let id = NEXT_ID_BLOCK.fetch_add(1, Ordering::Relaxed) * IDS_PER_BLOCK + 1;
-        self.next_id.set(id + 1);
-        id
-    }
-
-    /// Records that `next` runs from now on.
-    #[inline]
-    pub(crate) fn begin(&'static self, next: &'static Record) {
-        self.current.set(Some(next));
-        if next.level() != self.listing.published() {
-            self.publish(Some(next.level()));
-        }
-        next.switches.bump();
-        self.trace.note(What::Runs, Some(next));
-        if self.counters.switches.bump().is_multiple_of(SWITCHES_PER_REAP) {
-            self.reap();
-        }
     }
 
     /// Its I/O port, once something opened one.
@@ -386,16 +336,49 @@ impl Vp {
     pub(crate) fn rests(&self) -> bool {
         attention::is_at_rest(self.attention.load(Ordering::SeqCst))
     }
+}
 
-    // ----- by the holder, masked ---------------------------------------------------------------
+impl Masked<'_> {
+    /// A number no other microprocess of the address space has or had.
+    #[inline]
+    pub(crate) fn new_id(self) -> u64 {
+        let id = self.own().next_id.get();
+        if id.is_multiple_of(IDS_PER_BLOCK) {
+            return self.new_id_block();
+        }
+        self.own().next_id.set(id + 1);
+        id
+    }
+
+    /// The first number of a new block.
+    #[cold]
+    fn new_id_block(self) -> u64 {
+        let id = NEXT_ID_BLOCK.fetch_add(1, Ordering::Relaxed) * IDS_PER_BLOCK + 1;
+        self.own().next_id.set(id + 1);
+        id
+    }
+
+    /// Records that `next` runs from now on.
+    #[inline]
+    pub(crate) fn begin(self, next: &'static Record) {
+        self.current.set(Some(next));
+        if next.level() != self.listing.published() {
+            self.publish(Some(next.level()));
+        }
+        next.switches.bump();
+        self.trace.note(What::Runs, Some(next));
+        if self.counters.switches.bump().is_multiple_of(SWITCHES_PER_REAP) {
+            self.reap();
+        }
+    }
 
     /// Does what `attention` asks for; returns the bits.
     #[cold]
-    pub(crate) fn serve(&'static self) -> u32 {
+    pub(crate) fn serve(self) -> u32 {
         let bits = attention::take(&self.attention);
         self.counters.served.bump();
         if bits & attention::INSTALL != 0 {
-            self.queue.install();
+            self.queue().install();
         }
         if bits & attention::INBOX != 0 {
             self.drain();
@@ -422,7 +405,7 @@ impl Vp {
 
     /// Makes waiters of completed I/O, and of words that other processes have changed, runnable.
     #[cold]
-    pub(crate) fn reap(&'static self) {
+    pub(crate) fn reap(self) {
         if let Some(port) = self.port() {
             port.reap();
         }
@@ -430,21 +413,21 @@ impl Vp {
     }
 
     /// Handles the messages in the inbox, oldest first.
-    fn drain(&'static self) {
-        self.inbox.drain(|record| self.handle(record));
+    fn drain(self) {
+        self.vp().inbox.drain(|record| self.handle(record));
     }
 
     /// Takes a free slot of `class`; `None` when there is no memory for more.
     #[inline]
-    pub(crate) fn take_slot(&self, class: u8) -> Option<&'static Record> {
-        self.free.take(class)
+    pub(crate) fn take_slot(self, class: u8) -> Option<&'static Record> {
+        self.own().free.take(class)
     }
 
     /// Gives the slot of a microprocess back that nobody will ask for any more.
     #[inline]
-    pub(crate) fn put_slot(&self, record: &'static Record) {
+    pub(crate) fn put_slot(self, record: &'static Record) {
         record.state.set(State::Free);
-        if self.free.put(record) {
+        if self.own().free.put(record) {
             self.shared().maker.poke();
         }
     }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use kyocho_arch::restartable;
 use kyocho_microprocess::scheduler::{Arrival, Entry, Event, EventKind, List, Scheduler, Slice};
 use kyocho_microprocess::{
-    Detection, JoinHandle, Priority, Runtime, Scope, Statistics, report, scope, spawn, statistics, yield_now,
+    Detection, JoinHandle, Priority, Runtime, Scope, Statistics, report, scope, spawn, statistics,
+    yield_now,
 };
 use kyocho_sys::skip::skip;
 

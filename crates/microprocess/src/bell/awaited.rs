@@ -18,7 +18,7 @@ use crate::priority::Priority;
 use crate::record::{MicroprocessRef, Record, State, remote};
 use crate::schedule::{make_runnable_from, mask};
 use crate::spin::AlwaysLock;
-use crate::vp::Vp;
+use crate::vp::{Masked, Vp};
 
 /// What becomes of a node after its wait.
 pub(super) enum Afterwards {
@@ -145,9 +145,9 @@ impl Awaited {
     }
 
     /// Lets the waiter go on, at the level that it was just asked to. It does not wait any more; the caller holds `vp`.
-    fn wake(&self, vp: &'static Vp) {
+    fn wake(&self, vp: Masked<'_>) {
         let record = self.who.0;
-        if ptr::eq(record.home(), vp) && record.state.get() == State::Parked {
+        if vp.is_home_of(record) && record.state.get() == State::Parked {
             record.take_asked_level();
         }
         make_runnable_from(vp, self.who);
@@ -164,10 +164,10 @@ impl Awaited {
     // ----- by the waiter -----------------------------------------------------------------------
 
     /// Puts it among those that wait, of `vp`, which the caller holds.
-    pub(super) fn link(&self, vp: &'static Vp) {
-        if !self.vp.get().is_some_and(|before| ptr::eq(before, vp)) {
+    pub(super) fn link(&self, vp: Masked<'_>) {
+        if !self.vp.get().is_some_and(|before| ptr::eq(before, vp.vp())) {
             self.unlink();
-            self.vp.set(Some(vp));
+            self.vp.set(Some(vp.vp()));
         }
         vp.bell.awaiting.put(self, Place::Waits);
     }
@@ -180,8 +180,8 @@ impl Awaited {
     }
 
     /// Serves from here on, at the level to follow as it is now. Masked, on `vp`.
-    pub(super) fn follow(&self, vp: &'static Vp) {
-        let vp = self.vp.get().unwrap_or(vp);
+    pub(super) fn follow(&self, vp: Masked<'_>) {
+        let vp = self.vp.get().unwrap_or(vp.vp());
         self.vp.set(Some(vp));
         vp.bell.awaiting.follow(self);
     }
@@ -329,7 +329,7 @@ impl Awaiting {
     }
 
     /// Makes those runnable whose words have changed, and passes levels on.
-    pub(super) fn look(&self, vp: &'static Vp) -> bool {
+    pub(super) fn look(&self, vp: Masked<'_>) -> bool {
         let mut lists = self.lists.acquire();
         let mut found = false;
         let mut at = lists.waits.0;

@@ -18,7 +18,7 @@ use kyocho_sys::scheduling::yield_to_host;
 use super::Bell;
 use super::hall::{Standing, cpu_of};
 use crate::kernel_thread::KernelThread;
-use crate::vp::Vp;
+use crate::vp::Masked;
 
 /// How long to look for an answer from another core: about what sleeping and being woken costs.
 const SPIN_NS: u64 = 50_000;
@@ -51,7 +51,7 @@ fn way(standing: Standing, woken: bool, cpu: usize) -> Way {
 
 /// Looks at the words that somebody on `vp` waits for, for a while where that is worth it; whether there is something to run or to
 /// attend to. By the holder, masked, with an empty queue.
-pub(crate) fn linger(vp: &'static Vp) -> bool {
+pub(crate) fn linger(vp: Masked<'_>) -> bool {
     let bell = &vp.bell;
     if !bell.awaits() {
         return false;
@@ -60,7 +60,7 @@ pub(crate) fn linger(vp: &'static Vp) -> bool {
         return true;
     }
     let Some((hall, number)) = bell.hung() else { return false };
-    let cpu = cpu_of(vp);
+    let cpu = cpu_of(&vp);
     let now = || bell.awaiting.latest(|peer, there, woken| way(peer.standing(there), woken, cpu));
     hall.show_cpu(number, cpu);
     // A thread that was given the processor as its first had no number yet.
@@ -73,11 +73,11 @@ pub(crate) fn linger(vp: &'static Vp) -> bool {
 }
 
 /// Whether there is something to do now.
-fn ready(vp: &'static Vp) -> bool {
+fn ready(vp: Masked<'_>) -> bool {
     vp.bell.look(vp) || vp.attention.load(Ordering::Relaxed) != 0
 }
 
-fn spin(vp: &'static Vp) -> bool {
+fn spin(vp: Masked<'_>) -> bool {
     let end_ns = monotonic_ns() + SPIN_NS;
     loop {
         for _ in 0..LOOKS {
@@ -92,7 +92,7 @@ fn spin(vp: &'static Vp) -> bool {
     }
 }
 
-fn hand_over(vp: &'static Vp, worth_it: impl Fn() -> bool) -> bool {
+fn hand_over(vp: Masked<'_>, worth_it: impl Fn() -> bool) -> bool {
     if vp.bell.is_shy() {
         return false;
     }

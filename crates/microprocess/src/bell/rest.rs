@@ -9,7 +9,7 @@ use super::{Bell, LOOK_AGAIN_NS};
 use crate::deadline::Deadline;
 use crate::kernel_thread::KernelThread;
 use crate::spin;
-use crate::vp::Vp;
+use crate::vp::Masked;
 
 /// Where the holder will sleep; settled before it says that it is idle, so that whoever ends that knows whom to wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub(crate) enum Rest {
     Thread,
 }
 
-impl Vp {
+impl Masked<'_> {
     /// Decides where to sleep. By the holder, masked.
-    pub(crate) fn settle_rest(&self) -> Rest {
+    pub(crate) fn settle_rest(self) -> Rest {
         let bell = &self.bell;
         let count = bell.hung().filter(|_| bell.awaits()).map(|(hall, number)| hall.count(number));
         let rest = match (self.port(), count) {
@@ -38,23 +38,23 @@ impl Vp {
     }
 
     /// Sleeps there, until something comes up or `deadline_ns`. By the holder, masked, idle.
-    pub(crate) fn rest(&'static self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
+    pub(crate) fn rest(self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
         let hung = self.bell.hung();
         if let Some((hall, number)) = hung {
             hall.show_parked(number);
         }
         // Nobody is woken here: others may take who is parked while this virtual processor is idle.
         if !self.bell.has_changed() {
-            spin::rest(self);
+            spin::rest(self.vp());
             self.sleep(thread, rest, deadline_ns);
-            spin::wake(self);
+            spin::wake(self.vp());
         }
         if let Some((hall, number)) = hung {
             hall.show_awake(number);
         }
     }
 
-    fn sleep(&self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
+    fn sleep(self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
         if deadline_ns.is_some() {
             thread.be_exact();
         }

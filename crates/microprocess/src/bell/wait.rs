@@ -16,7 +16,7 @@ use crate::inherit::{Ranked, Ranking};
 use crate::orders;
 use crate::record::{Kind, Reason, Record};
 use crate::schedule::{WakeCause, current, mask, mask_at_point, park_in};
-use crate::vp::{Vp, attention};
+use crate::vp::{Masked, attention};
 
 /// A wait for a word.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Wait<'_> {
         node.expect(self.expected, self.from, self.woken);
         let ranked = Ranked { by: self };
         await_change(&node, deadline, || {
-            let listen = |vp: &'static Vp| {
+            let listen = |vp: Masked<'_>| {
                 let me = vp.running();
                 self.tell(me);
                 me.begin_ranked(&ranked);
@@ -73,7 +73,7 @@ impl Wait<'_> {
 }
 
 impl Ranking for Wait<'_> {
-    fn rank_anew(&self, who: &'static Record, _: &'static Vp) -> Option<&'static Record> {
+    fn rank_anew(&self, who: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
         if let Some((peer, bell)) = self.from.filter(|_| self.tell(who)) {
             // Awake, it looks within a millisecond.
             peer.ring(bell);
@@ -137,16 +137,16 @@ impl<'a> Post<'a> {
         });
         let section = mask();
         if !parked {
-            self.node.follow(section.vp);
+            self.node.follow(section.masked());
         }
-        adopt_level(section.vp);
+        adopt_level(section.masked());
         section.leave();
         changed
     }
 }
 
 /// Lets the caller, which runs on `vp`, have the level that was asked for it.
-fn adopt_level(vp: &'static Vp) {
+fn adopt_level(vp: Masked<'_>) {
     let me = vp.running();
     if me.level() != me.effective_level() {
         vp.changed(me);
@@ -185,10 +185,10 @@ fn park_once(
     hall: &'static Hall,
     deadline: Option<Deadline>,
     announce: &impl Fn(u32),
-    listen: impl FnOnce(&'static Vp),
+    listen: impl FnOnce(Masked<'_>),
 ) -> Result<WakeCause, Errno> {
     let section = mask_at_point();
-    let vp = section.vp;
+    let vp = section.masked();
     let Some(bell) = vp.bell.number(hall) else {
         section.leave();
         return Err(Errno::BUSY);

@@ -25,7 +25,7 @@ use crate::{
         wait::{Claimed, Episode, Outcome, Waiter, wait},
         wait_queue::WaitQueue,
     },
-    vp::Vp,
+    vp::Masked,
 };
 
 /// A channel, shared by its ends.
@@ -59,7 +59,7 @@ impl Side {
     }
 
     /// Tells everybody who waits that the other side is gone.
-    fn disconnect(&mut self, vp: &'static Vp) {
+    fn disconnect(&mut self, vp: Masked<'_>) {
         while let Some(waiter) = self.waiters.pop() {
             waiter.wake(vp, Outcome::Disconnected);
         }
@@ -82,7 +82,7 @@ enum Take<T> {
 
 impl<T> State<T> {
     #[inline]
-    fn offer(&mut self, vp: &'static Vp, message: T) -> Offer<T> {
+    fn offer(&mut self, vp: Masked<'_>, message: T) -> Offer<T> {
         if let Some(receiver) = self.receivers.waiters.pop() {
             put(&receiver, message);
             receiver.wake(vp, Outcome::Granted);
@@ -98,7 +98,7 @@ impl<T> State<T> {
     }
 
     #[inline]
-    fn take(&mut self, vp: &'static Vp, drained: &mut Option<Box<Block<T>>>) -> Take<T> {
+    fn take(&mut self, vp: Masked<'_>, drained: &mut Option<Box<Block<T>>>) -> Take<T> {
         let first = self.buffer.pop(drained);
         let Some(sender) = self.senders.waiters.pop() else {
             return match first {

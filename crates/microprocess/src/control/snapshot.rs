@@ -151,7 +151,7 @@ fn processor(vp: &Vp) -> VirtualProcessor {
 /// What `record` shows, if it is a microprocess of a runtime that runs.
 fn entry_of(record: &'static Record, vps: &[&'static Vp]) -> Option<Entry> {
     let state = record.state.get();
-    let home = record.home.load(Ordering::Acquire);
+    let home = record.home.address();
     let home = vps.iter().find(|vp| core::ptr::eq(**vp, home))?;
     if state == State::Free {
         return None;

@@ -118,7 +118,8 @@ fn interrupt_everywhere(detection: Detection, interruption: fn()) {
                 while vp.pool.size() == 0 {
                     yield_now();
                 }
-                let instructions = (0..INSTRUCTIONS_MAX).take_while(|&at| interrupt(at, interruption));
+                let instructions =
+                    (0..INSTRUCTIONS_MAX).take_while(|&at| interrupt(at, interruption));
                 let count = instructions.count();
                 assert!(count > 0 && count < INSTRUCTIONS_MAX as usize, "{count} instructions");
             };

@@ -2,15 +2,13 @@
 
 #![expect(unsafe_code, reason = "follows pointers to waiters' frames")]
 
-use core::ptr;
-
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::hint::spin_loop;
 
 use super::join::remind_joiner;
 use crate::record::{Record, State, remote};
 use crate::reflection::let_others_run;
-use crate::vp::{Vp, attention};
+use crate::vp::{Masked, attention};
 
 /// The longest chain of waits that a change runs along.
 const CHAIN_MAX: usize = 64;
@@ -21,7 +19,7 @@ const LOOKS: u32 = 200;
 pub(crate) trait Source {
     /// `who`, whose inheritance lock is held and who waits for this, has another effective level. Never waits for a lock. Either way the
     /// lock is released.
-    fn try_pass_on(&self, who: &'static Record, vp: &'static Vp) -> PassedOn;
+    fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn;
 }
 
 /// What came of an attempt to pass a level on.
@@ -43,7 +41,7 @@ pub(crate) struct Wait<'a> {
 pub(crate) trait Ranking {
     /// `who`, which waits for this, has another effective level; returns who has another one because of that. By the holder of `vp`, its home,
     /// masked, in no guard.
-    fn rank_anew(&self, who: &'static Record, vp: &'static Vp) -> Option<&'static Record>;
+    fn rank_anew(&self, who: &'static Record, vp: Masked<'_>) -> Option<&'static Record>;
 }
 
 /// A wait for something that ranks, in the waiter's own frame.
@@ -52,8 +50,8 @@ pub(crate) struct Ranked<'a> {
 }
 
 /// Lets the home of `record`, whose effective level has changed, take it over. By the holder of `vp`, masked.
-pub(crate) fn announce(record: &'static Record, vp: &'static Vp) {
-    if ptr::eq(record.home(), vp) {
+pub(crate) fn announce(record: &'static Record, vp: Masked<'_>) {
+    if vp.is_home_of(record) {
         vp.changed(record);
         vp.attention.fetch_or(attention::RECONSIDER, Ordering::Relaxed);
     } else {
@@ -72,7 +70,7 @@ pub(crate) fn take_over(record: &'static Record) {
 
 /// Carries the new level of `record` along the chain of waits that begins with it. By the holder of `vp`, masked, in no guard.
 #[cold]
-pub(crate) fn propagate(vp: &'static Vp, record: &'static Record) {
+pub(crate) fn propagate(vp: Masked<'_>, record: &'static Record) {
     let mut at = record;
     for _ in 0..CHAIN_MAX {
         match pass_on(vp, at) {
@@ -82,7 +80,7 @@ pub(crate) fn propagate(vp: &'static Vp, record: &'static Record) {
     }
 }
 
-fn pass_on(vp: &'static Vp, who: &'static Record) -> Option<&'static Record> {
+fn pass_on(vp: Masked<'_>, who: &'static Record) -> Option<&'static Record> {
     let mut looks = 0_u32;
     loop {
         let inheritance = &who.inheritance;
@@ -106,9 +104,9 @@ fn pass_on(vp: &'static Vp, who: &'static Record) -> Option<&'static Record> {
 }
 
 /// Lets what `who` waits for know its level, if that ranks.
-fn rank_anew(vp: &'static Vp, who: &'static Record) -> Option<&'static Record> {
+fn rank_anew(vp: Masked<'_>, who: &'static Record) -> Option<&'static Record> {
     // Elsewhere its home does it, which is told as well.
-    if !ptr::eq(who.home(), vp) || who.state.get() != State::Parked {
+    if !vp.is_home_of(who) || who.state.get() != State::Parked {
         return None;
     }
     // SAFETY: null, or in the frame of who is parked here, and so does not leave it before the caller lets others run.

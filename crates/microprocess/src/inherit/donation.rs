@@ -8,7 +8,7 @@ use kyocho_sys::prim::cell::Cell;
 
 use super::chain::announce;
 use crate::record::{MicroprocessRef, Record};
-use crate::vp::Vp;
+use crate::vp::Masked;
 
 /// What one lock gives to its owner. Belongs to the lock's guarded state, and does not move while it is linked: somebody waits.
 ///
@@ -37,7 +37,7 @@ impl Donation {
         &self,
         owner: Option<MicroprocessRef>,
         first: Option<u8>,
-        vp: &'static Vp,
+        vp: Masked<'_>,
     ) -> Option<&'static Record> {
         // The lowest level is everybody's.
         let heir = owner.zip(first.filter(|first| *first > 0));

@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use super::chain::{PassedOn, Ranking, Source, Wait, announce, propagate};
 use crate::record::{Record, remote};
-use crate::vp::Vp;
+use crate::vp::Masked;
 
 /// A joiner's wait for the end of a microprocess.
 pub(crate) struct Join {
@@ -20,7 +20,7 @@ impl Join {
 
     /// `me`, which is more urgent, is going to wait, as `wait` says.
     #[cold]
-    pub(crate) fn begin(&self, vp: &'static Vp, me: &'static Record, wait: &Wait<'_>) {
+    pub(crate) fn begin(&self, vp: Masked<'_>, me: &'static Record, wait: &Wait<'_>) {
         self.gives.set(true);
         me.begin_wait(wait);
         propagate(vp, me);
@@ -28,14 +28,14 @@ impl Join {
 
     /// The wait is over, perhaps because `me` was killed.
     #[inline]
-    pub(crate) fn end(&self, vp: &'static Vp, me: &'static Record) {
+    pub(crate) fn end(&self, vp: Masked<'_>, me: &'static Record) {
         if self.gives.get() {
             self.take_back(vp, me);
         }
     }
 
     #[cold]
-    fn take_back(&self, vp: &'static Vp, me: &'static Record) {
+    fn take_back(&self, vp: Masked<'_>, me: &'static Record) {
         me.end_wait();
         if let Some(lowered) = self.give(0, vp) {
             propagate(vp, lowered);
@@ -43,7 +43,7 @@ impl Join {
     }
 
     /// Gives `level` to who is joined; returns it where that changes its own.
-    fn give(&self, level: u8, vp: &'static Vp) -> Option<&'static Record> {
+    fn give(&self, level: u8, vp: Masked<'_>) -> Option<&'static Record> {
         let Self { joined, .. } = *self;
         let changed = joined.inheritance.change(joined, |given| given.set_joiner(level));
         changed.then(|| announce(joined, vp))?;
@@ -52,7 +52,7 @@ impl Join {
 }
 
 impl Source for Join {
-    fn try_pass_on(&self, who: &'static Record, vp: &'static Vp) -> PassedOn {
+    fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn {
         let Self { joined, .. } = *self;
         let inheritance = &joined.inheritance;
         // Who joins frees the slot after it has cleared its wait, for which it needs the lock that we hold.
@@ -72,7 +72,7 @@ impl Source for Join {
 
 /// A joiner that was not more urgent when it began to wait, and so is no [`Source`], is now.
 impl Ranking for Join {
-    fn rank_anew(&self, who: &'static Record, vp: &'static Vp) -> Option<&'static Record> {
+    fn rank_anew(&self, who: &'static Record, vp: Masked<'_>) -> Option<&'static Record> {
         self.gives.set(true);
         self.give(who.effective_level(), vp)
     }

@@ -1,12 +1,10 @@
 //! Where a microprocess runs: its home, its pin, and messages to the holder of its home.
 
-use core::ptr;
-
 use kyocho_sys::prim::atomic::Ordering;
 
 use super::{ANYWHERE, Record, remote};
 use crate::inbox;
-use crate::vp::{ClaimedIdle, Vp};
+use crate::vp::{ClaimedIdle, Masked, Vp};
 
 impl Record {
     /// Pins it to virtual processor `index`, or lets it run [`ANYWHERE`], from anywhere: as with levels.
@@ -40,9 +38,9 @@ impl Record {
         shared.vp(self.id() as usize % shared.concurrency())
     }
 
-    /// Sends it to `vp`, where it will be runnable. It stands in no queue, and its stack was left.
-    pub(crate) fn send_to(&'static self, vp: &'static Vp) {
-        self.home.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
+    /// Sends it from its home, which the caller holds, to `vp`, where it will be runnable. It stands in no queue, and its stack was left.
+    pub(crate) fn send_to(&'static self, from: Masked<'_>, vp: &'static Vp) {
+        self.home.change(&from, vp);
         self.refresh_special();
         self.post(remote::ARRIVE);
     }
@@ -51,7 +49,7 @@ impl Record {
     ///
     /// If it is parked and its home idle, it moves to `vp` instead: see [`ClaimedIdle`]. The `LINKED` bit makes the caller the only
     /// one who moves it; that alone does not keep its home from waking it, by its timer or at the word of another microprocess there.
-    pub(crate) fn post_from(&'static self, vp: &'static Vp, bits: u32) {
+    pub(crate) fn post_from(&'static self, vp: Masked<'_>, bits: u32) {
         if !inbox::ask(self, bits) {
             return;
         }
@@ -63,12 +61,12 @@ impl Record {
     }
 
     /// Moves it to `vp` if it is parked at an idle home of the same runtime; whether it did.
-    fn moves_to(&'static self, vp: &'static Vp) -> bool {
+    fn moves_to(&'static self, vp: Masked<'_>) -> bool {
         let home = self.home();
-        if vp.is_foreign() || self.is_pinned() || !home.is_beside(vp) {
+        if vp.is_foreign() || self.is_pinned() || !home.is_beside(&vp) {
             return false;
         }
-        let Some(idle) = ClaimedIdle::of(home) else { return false };
+        let Some(idle) = ClaimedIdle::of(home, vp) else { return false };
         let moves = idle.has_parked(self);
         if moves {
             idle.send(self, vp);

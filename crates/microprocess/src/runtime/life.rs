@@ -17,35 +17,44 @@ use crate::scheduler::{Arrival, Factory};
 use crate::shared::Shared;
 use crate::slot;
 use crate::spawn::furnish;
-use crate::vp::attention;
+use crate::vp::{Masked, Own, Vp, attention};
 use crate::{maker, monitor, overflow, preempt, ready, sentinel, space, trace};
+
+/// What is the holder's of a virtual processor that has none: it has not begun, or has stopped.
+#[expect(unsafe_code, reason = "stands for a holder that is not there")]
+fn own(vp: &'static Vp) -> &'static Own {
+    // SAFETY: nothing runs there; the callers are the beginning and the end of a run.
+    unsafe { Masked::assume(vp) }.own()
+}
 
 /// Puts the user schedulers in their places, before anything runs.
 ///
 /// Not from the configuration: its lock, taken by a kernel thread of no runtime, would turn all short locks on for good.
 pub(super) fn install_schedulers(shared: &'static Shared, factory: &Factory) {
     for vp in shared.vps() {
-        vp.queue.offer(factory.make(vp.index));
-        vp.queue.install();
+        vp.queue_control().offer(factory.make(vp.index));
+        own(vp).queue.install();
     }
 }
 
 /// Has everything run for so long at a time, where no user scheduler says otherwise.
 pub(super) fn set_slices(shared: &'static Shared, slice_ns: u64) {
-    shared.vps().iter().for_each(|vp| vp.queue.set_usual_slice(slice_ns));
+    shared.vps().iter().for_each(|vp| vp.queue_control().set_usual_slice(slice_ns));
 }
 
 /// Puts the main microprocess into the first virtual processor's run queue, before anything runs.
+#[expect(unsafe_code, reason = "stands for a holder that is not there yet")]
 pub(super) fn start_main(shared: &'static Shared, body: impl FnOnce() + Send) {
-    let vp = shared.vps()[0];
+    // SAFETY: nothing runs yet.
+    let vp = unsafe { Masked::assume(shared.vps()[0]) };
     let record = slot::make(slot::LARGEST).expect("memory for the main stack");
     let level = Priority::NORMAL.level();
     let context = spawn_main(record, body);
-    record.renew(vp, vp.new_id(), level, context);
+    record.renew(vp.vp(), vp.new_id(), level, context);
     record.name.set(Name::new("main"));
     record.completion.detached.set(true);
     vp.counters.spawned.bump();
-    vp.queue.push(record, Arrival::Spawned);
+    vp.queue().push(record, Arrival::Spawned);
 }
 
 #[expect(unsafe_code, reason = "the main microprocess borrows from its caller")]
@@ -139,7 +148,7 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
     shared.vps().iter().for_each(|vp| vp.bell.take_down());
     shared.strike();
     detect::give_back(seats);
-    shared.vps().iter().for_each(|vp| vp.queue.clear());
+    shared.vps().iter().for_each(|vp| own(vp).queue.clear());
     ready::free_retired();
     let all = shared.statistics();
     if all.spawned != all.ended || left != 0 {
@@ -165,7 +174,7 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
 /// The records of the microprocesses of a runtime.
 pub(super) fn of(shared: &'static Shared) -> impl Iterator<Item = &'static Record> {
     slot::all().filter(move |record| {
-        let home = record.home.load(Ordering::Acquire);
+        let home = record.home.address();
         record.state.get() != State::Free && shared.vps().iter().any(|vp| ptr::eq(*vp, home))
     })
 }

@@ -58,7 +58,7 @@ fn replace(factory: Option<Factory>) {
     let mut configuration = shared.configuration.lock().unwrap_or_else(PoisonError::into_inner);
     for vp in shared.vps() {
         let fresh = factory.as_ref().map(|factory| factory.make(vp.index));
-        vp.queue.offer(fresh.unwrap_or_else(|| Installed::new(None)));
+        vp.queue_control().offer(fresh.unwrap_or_else(|| Installed::new(None)));
         vp.alert(attention::INSTALL);
     }
     configuration.scheduler = factory;
@@ -85,10 +85,10 @@ pub struct Report {
 #[must_use]
 pub fn report() -> Report {
     let section = mask();
-    let vp = section.vp;
-    let name = vp.queue.name();
-    let best = vp.queue.highest().and_then(Priority::new);
-    let fault = vp.shared().vps().iter().find_map(|vp| vp.queue.fault());
+    let vp = section.masked();
+    let name = vp.queue().name();
+    let best = vp.queue().highest().and_then(Priority::new);
+    let fault = vp.shared().vps().iter().find_map(|vp| vp.queue_control().fault());
     section.leave();
     Report { name, best, fault }
 }

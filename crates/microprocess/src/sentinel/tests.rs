@@ -8,8 +8,8 @@ use kyocho_sys::scheduling::{Class, CpuSet, class, set_affinity, set_class};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
-use crate::control::tests::watchdog::under_watchdog;
 use super::nomination;
+use crate::control::tests::watchdog::under_watchdog;
 use crate::kernel_thread::ANY_CPU;
 use crate::reflection::pause;
 use crate::schedule::mask;

@@ -25,7 +25,7 @@ use super::rank::{Patience, Standing, better_cpu, standing};
 use super::table::{Claim, Entry};
 use super::{Space, space};
 use crate::kernel_thread::{ANY_CPU, KernelThread};
-use crate::vp::{Vp, attention};
+use crate::vp::{Masked, Vp, attention};
 
 /// How often who stands aside looks for itself whether it must: the urgent one may have died.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
@@ -88,11 +88,11 @@ impl Listing {
     }
 }
 
-impl Vp {
+impl Masked<'_> {
     /// Publishes that it runs, or has nothing to run, at another level than before. By the holder, masked.
     #[cold]
     #[inline(never)]
-    pub(crate) fn publish(&self, level: Option<u8>) {
+    pub(crate) fn publish(self, level: Option<u8>) {
         let listing = &self.listing;
         let code = level.unwrap_or(NOTHING);
         let before = listing.published.swap(code, Ordering::Relaxed);
@@ -115,23 +115,16 @@ impl Vp {
         }
     }
 
-    /// Where it is not pinned: on which CPU it is just now.
-    fn sample_cpu(&self, entry: &Entry) {
-        if self.cpu() == ANY_CPU {
-            entry.move_to(current_cpu());
-        }
-    }
-
     /// The level of the best it could run now.
-    fn wanted(&self) -> Option<u8> {
+    fn wanted(self) -> Option<u8> {
         let running = self.current.get().map(|record| record.level());
-        let chosen = self.chosen.get().map(|record| record.level());
-        running.max(chosen).max(self.queue.highest())
+        let chosen = self.own().chosen.get().map(|record| record.level());
+        running.max(chosen).max(self.queue().highest())
     }
 
     /// Stands aside while somebody else wants the CPU more, but not longer than the bound. By the holder, masked, outside any lock.
     #[cold]
-    pub(crate) fn give_way(&'static self) {
+    pub(crate) fn give_way(self) {
         let listing = &self.listing;
         let Some((space, index, entry)) = listing.entry() else { return };
         KernelThread::current().pin(self.cpu());
@@ -172,9 +165,18 @@ impl Vp {
         }
     }
 
-    fn begin_aside(&self) -> bool {
+    fn begin_aside(self) -> bool {
         let aside = attention::ASIDE;
         attention::rest(&self.attention, aside)
+    }
+}
+
+impl Vp {
+    /// Where it is not pinned: on which CPU it is just now.
+    fn sample_cpu(&self, entry: &Entry) {
+        if self.cpu() == ANY_CPU {
+            entry.move_to(current_cpu());
+        }
     }
 
     /// Ends the standing aside of the holder, for something in `attention`. From anywhere.

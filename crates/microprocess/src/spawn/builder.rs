@@ -14,7 +14,7 @@ use crate::schedule::{Section, mask};
 use crate::scheduler::Arrival;
 use crate::slot;
 use crate::stackless::Stackless;
-use crate::vp::Vp;
+use crate::vp::{Masked, Vp};
 
 /// How a microprocess is created: its name, priority and stack.
 ///
@@ -149,14 +149,14 @@ impl Builder {
     pub fn spawn_stackless(self, machine: Box<dyn Stackless>) -> io::Result<Microprocess> {
         let name = self.name.as_deref().map(Name::new);
         let section = mask();
-        let vp = section.vp;
-        if !self.placement.is_possible(vp) {
+        let vp = section.masked();
+        if !self.placement.is_possible(&vp) {
             return no_such_processor(section, self.placement.pin);
         }
         let spawner = vp.current.get();
         let Some(record) = vp.take_slot(slot::STACKLESS) else { return no_memory(section) };
         let level = level_for(self.priority, spawner);
-        record.renew(vp, vp.new_id(), level, Context::NULL);
+        record.renew(vp.vp(), vp.new_id(), level, Context::NULL);
         record.name.set(name.unwrap_or(Name::NONE));
         record.is_stackless.set(true);
         record.in_place.set(true);
@@ -189,17 +189,17 @@ pub(super) fn no_such_processor<T>(section: Section, index: usize) -> io::Result
 
 /// Makes a new microprocess runnable, where it may run.
 #[inline]
-pub(super) fn start(vp: &'static Vp, record: &'static Record, placement: Placement) {
+pub(super) fn start(vp: Masked<'_>, record: &'static Record, placement: Placement) {
     if placement.parameter != 0 {
         record.scheduling.set_parameter(placement.parameter);
     }
     if placement.pin != ANYWHERE {
         record.pin_to(placement.pin);
         if let Some(destination) = record.destination() {
-            return record.send_to(destination);
+            return record.send_to(vp, destination);
         }
     }
-    vp.queue.push(record, Arrival::Spawned);
+    vp.queue().push(record, Arrival::Spawned);
     vp.contend(record);
 }
 

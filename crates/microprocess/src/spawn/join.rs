@@ -72,13 +72,13 @@ impl<T> JoinHandle<T> {
             let ranked = inherit::Ranked { by: &join };
             me.begin_ranked(&ranked);
             if me.effective_level() > record.asked_level() {
-                join.begin(section.vp, me, &wait);
+                join.begin(section.masked(), me, &wait);
             }
             let reason = Reason { kind: Kind::Join, object: self.id as usize };
             let cause = park_in(section, reason, None);
             section = mask();
             me.end_ranked();
-            join.end(section.vp, me);
+            join.end(section.masked(), me);
             if cause == WakeCause::TimedOut {
                 section.leave();
                 orders::after_wait(None);
@@ -108,7 +108,7 @@ fn recycle(section: &Section, record: &'static Record) {
     if section.vp.is_foreign() {
         slot::give_back(record);
     } else {
-        section.vp.put_slot(record);
+        section.masked().put_slot(record);
     }
 }
 

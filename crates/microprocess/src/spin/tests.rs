@@ -111,7 +111,7 @@ fn leave_for_the_first() {
     Microprocess::current().set_virtual_processor(None);
     while virtual_processor() != 0 {
         let section = mask();
-        section.vp.join_now(0);
+        section.masked().join_now(0);
         section.leave();
     }
 }

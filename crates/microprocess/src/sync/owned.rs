@@ -10,7 +10,7 @@ use crate::{
     inherit::{PassedOn, Source, Wait, propagate},
     record::{Reason, Record},
     schedule::mask,
-    vp::Vp,
+    vp::Masked,
 };
 
 /// The guarded state of such a lock.
@@ -20,7 +20,7 @@ pub(super) trait Owned {
 
     /// Gives the owner what the first waiter has; returns who has another level because of it.
     #[must_use]
-    fn settle(&mut self, vp: &'static Vp) -> Option<&'static Record>;
+    fn settle(&mut self, vp: Masked<'_>) -> Option<&'static Record>;
 }
 
 /// One wait for such a lock.
@@ -30,7 +30,7 @@ struct OwnedWait<'a, S> {
 }
 
 impl<S: Owned> Source for OwnedWait<'_, S> {
-    fn try_pass_on(&self, who: &'static Record, vp: &'static Vp) -> PassedOn {
+    fn try_pass_on(&self, who: &'static Record, vp: Masked<'_>) -> PassedOn {
         let entered = self.object.try_enter();
         // Inside the guard the wait cannot end, so neither its frame nor the lock goes away.
         who.release_inheritance();
@@ -80,10 +80,10 @@ fn give_up<S: Owned>(object: &Guarded<S>, waiter: &Waiter) {
     let mut state = object.enter();
     state.waiters().remove(waiter);
     waiter.who().0.end_wait();
-    let lowered = state.settle(section.vp);
+    let lowered = state.settle(section.masked());
     drop(state);
     if let Some(owner) = lowered {
-        propagate(section.vp, owner);
+        propagate(section.masked(), owner);
     }
     section.leave();
 }

@@ -24,7 +24,7 @@ use crate::{
     guarded::{Deadline, Guard, Guarded},
     inherit::Donation,
     record::{Kind, MicroprocessRef, Reason, Record},
-    vp::Vp,
+    vp::Masked,
 };
 
 /// A lock without data.
@@ -56,7 +56,7 @@ impl State {
     }
 
     /// The same; somebody may wait.
-    fn take_before_others(&mut self, caller: Option<MicroprocessRef>, vp: &'static Vp) {
+    fn take_before_others(&mut self, caller: Option<MicroprocessRef>, vp: Masked<'_>) {
         self.take(caller);
         if !self.waiters.is_empty() {
             // Who gets the lock waits for nothing: the chain ends here.
@@ -94,7 +94,7 @@ impl Owned for State {
         &mut self.waiters
     }
 
-    fn settle(&mut self, vp: &'static Vp) -> Option<&'static Record> {
+    fn settle(&mut self, vp: Masked<'_>) -> Option<&'static Record> {
         let first = self.waiters.first().map(Waiter::priority);
         self.donation.settle(self.holder, first, vp)
     }
@@ -122,8 +122,8 @@ impl RawMutex {
     /// Takes the lock if nobody holds it and nothing else is to be heeded.
     #[inline(always)]
     fn lock_quickly(&self) -> bool {
-        let caller = |vp: &'static Vp| vp.current.get().map(MicroprocessRef);
-        let take = |state: &mut State, vp| {
+        let caller = |vp: Masked<'_>| vp.current.get().map(MicroprocessRef);
+        let take = |state: &mut State, vp: Masked<'_>| {
             (!state.held && state.waiters.is_empty()).then(|| state.take(caller(vp)))
         };
         self.state.quickly(take).is_some()
@@ -193,7 +193,7 @@ impl RawMutex {
     /// Leaves the lock free if nobody waits for it and nothing else is to be heeded.
     #[inline(always)]
     fn unlock_quickly(&self) -> bool {
-        let free = |state: &mut State, vp: &'static Vp| {
+        let free = |state: &mut State, vp: Masked<'_>| {
             state.waiters.is_empty().then(|| {
                 state.held = false;
                 count_less(vp.current.get().map(MicroprocessRef));

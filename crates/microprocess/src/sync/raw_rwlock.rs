@@ -21,7 +21,7 @@ use crate::{
     guarded::{Deadline, Guard, Guarded},
     inherit::Donation,
     record::{Kind, MicroprocessRef, Reason, Record},
-    vp::Vp,
+    vp::Masked,
 };
 
 /// What a microprocess wants to do inside.
@@ -69,7 +69,7 @@ impl Owned for State {
         &mut self.waiters
     }
 
-    fn settle(&mut self, vp: &'static Vp) -> Option<&'static Record> {
+    fn settle(&mut self, vp: Masked<'_>) -> Option<&'static Record> {
         let first = self.waiters.first().map(Waiter::priority);
         self.donation.settle(self.owner, first, vp)
     }
@@ -97,7 +97,7 @@ impl State {
         &mut self,
         access: Access,
         who: Option<MicroprocessRef>,
-        vp: &'static Vp,
+        vp: Masked<'_>,
     ) {
         self.enter(access, who);
         if !self.waiters.is_empty() {
@@ -121,7 +121,7 @@ impl State {
     }
 
     /// Lets the first waiters in, as many as fit together.
-    fn admit_waiters(&mut self, vp: &'static Vp) {
+    fn admit_waiters(&mut self, vp: Masked<'_>) {
         while let Some(access) = self.waiters.first().map(Access::of)
             && self.compatible(access)
             && let Some(first) = self.pop()
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// Does what waiters are due after `caller` has left.
-    fn give_way(&mut self, caller: Option<MicroprocessRef>, vp: &'static Vp) {
+    fn give_way(&mut self, caller: Option<MicroprocessRef>, vp: Masked<'_>) {
         let Some(access) = self.waiters.first().map(Access::of) else { return };
         if access == Access::Read || !self.is_empty() || self.is_owed(caller) {
             self.admit_waiters(vp);

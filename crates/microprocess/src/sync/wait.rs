@@ -36,7 +36,7 @@ use crate::{
     inherit::{Ranked, Ranking},
     orders,
     record::{MicroprocessRef, Reason, Record},
-    vp::Vp,
+    vp::Masked,
 };
 
 /// How a wait ended.
@@ -179,7 +179,7 @@ impl Claimed {
 
     /// Lets the waiter go on with `outcome`. To be called on `vp` before the object's guard is left.
     #[inline]
-    pub(crate) fn wake(self, vp: &'static Vp, outcome: Outcome) {
+    pub(crate) fn wake(self, vp: Masked<'_>, outcome: Outcome) {
         let who = self.who();
         self.waiter().outcome.set(outcome);
         if self.parked {
@@ -244,7 +244,7 @@ struct InQueue<'a, S, Q> {
 }
 
 impl<S, Q: Fn(&mut S) -> &mut WaitQueue> Ranking for InQueue<'_, S, Q> {
-    fn rank_anew(&self, who: &'static Record, _: &'static Vp) -> Option<&'static Record> {
+    fn rank_anew(&self, who: &'static Record, _: Masked<'_>) -> Option<&'static Record> {
         let mut state = self.object.enter();
         (self.queue)(&mut state).rank_anew(self.waiter, who.effective_level());
         None

@@ -6,9 +6,7 @@
 use core::marker::PhantomData;
 use core::ptr;
 
-use kyocho_sys::prim::atomic::Ordering;
-
-use super::{Vp, attention};
+use super::{Masked, Vp, attention};
 use crate::record::{Record, State};
 
 /// A claim on an idle virtual processor: its holder sleeps, and touches nothing before this is dropped.
@@ -21,11 +19,16 @@ pub(crate) struct ClaimedIdle {
 }
 
 impl ClaimedIdle {
-    /// Claims `vp` if its holder sleeps for want of work. Call with events masked, and suspend only after the release.
-    pub(crate) fn of(vp: &'static Vp) -> Option<Self> {
+    /// Claims `vp` if its holder sleeps for want of work. The caller holds another one, and suspends only after the release.
+    pub(crate) fn of(vp: &'static Vp, _holder: Masked<'_>) -> Option<Self> {
         // The load first: a busy processor loses no cache line to an exchange that fails.
         let claimed = vp.is_idle() && attention::claim(&vp.attention);
         claimed.then_some(Self { vp, not_send: PhantomData })
+    }
+
+    /// The claimed virtual processor.
+    pub(super) fn vp(&self) -> &'static Vp {
+        self.vp
     }
 
     /// Whether `record` belongs to the claimed processor, is parked there without a deadline, and has left its stack.
@@ -40,9 +43,9 @@ impl ClaimedIdle {
     }
 
     /// Gives `record`, which [`has_parked`](Self::has_parked) found here, to `vp`, and ends the claim.
-    pub(crate) fn send(self, record: &'static Record, vp: &'static Vp) {
+    pub(crate) fn send(self, record: &'static Record, vp: Masked<'_>) {
         debug_assert!(self.has_parked(record), "only what is parked here is given away");
-        record.home.store(ptr::from_ref(vp).cast_mut(), Ordering::Release);
+        record.home.change(&self, vp.vp());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use super::Vp;
+use super::Masked;
 use crate::event::EventKind;
 use crate::inbox;
 use crate::inherit;
@@ -10,18 +10,18 @@ use crate::record::{Kind, Record, State, remote};
 use crate::scheduler::Arrival;
 use crate::trace::What;
 
-impl Vp {
+impl Masked<'_> {
     /// Does what messages for `record` ask for.
-    pub(crate) fn handle(&'static self, record: &'static Record) {
+    pub(crate) fn handle(self, record: &'static Record) {
         let home = record.home();
-        if !ptr::eq(home, self) {
+        if !ptr::eq(home, self.vp()) {
             // It moved while the message was under way.
             return home.receive(record);
         }
         let bits = inbox::answer(record);
         if bits & remote::ARRIVE != 0 {
             record.state.set(State::Runnable);
-            self.queue.push(record, Arrival::Moved);
+            self.queue().push(record, Arrival::Moved);
         }
         if bits & remote::UNBLOCKED != 0 {
             self.unblocked(record);
@@ -47,75 +47,75 @@ impl Vp {
 
     /// Unblocked: the kernel thread of `record` came back and waits for its turn. Where something more urgent runs, nobody switches
     /// to it and back: that is the same event.
-    fn unblocked(&self, record: &'static Record) {
+    fn unblocked(self, record: &'static Record) {
         self.note_unblocked(record);
         // It occupies a kernel thread until it is done.
         if self.unblocked_may_lead() {
-            self.queue.push_leader(record, Arrival::Unblocked);
+            self.queue().push_leader(record, Arrival::Unblocked);
         } else {
-            self.queue.push(record, Arrival::Unblocked);
+            self.queue().push(record, Arrival::Unblocked);
         }
     }
 
     /// The kernel thread of `record`, which is bound to it, came back.
-    pub(crate) fn note_unblocked(&self, record: &'static Record) {
+    pub(crate) fn note_unblocked(self, record: &'static Record) {
         record.state.set(State::Runnable);
         self.counters.unblocked.bump();
         self.trace.note(What::Unblocked, Some(record));
-        if self.queue.has_user() {
+        if self.queue().has_user() {
             let running = self.current.get();
             let outranked = running.is_some_and(|running| running.level() > record.level());
             let kind = if outranked { EventKind::UnblockedPreempted } else { EventKind::Unblocked };
-            self.queue.tell(kind, self.index, Some(record));
+            self.queue().tell(kind, self.index, Some(record));
         }
     }
 
     /// Changed: takes over what was asked for `record` from outside. What runs is reconsidered by whoever serves us.
-    pub(crate) fn changed(&self, record: &'static Record) {
+    pub(crate) fn changed(self, record: &'static Record) {
         let runs = self.current.get().is_some_and(|current| ptr::eq(current, record));
         let may_be_queued = record.state.get() == State::Runnable && !runs;
-        let was_queued = may_be_queued && self.queue.remove(record, record.level());
+        let was_queued = may_be_queued && self.queue().remove(record, record.level());
         inherit::take_over(record);
         if runs && record.level() != self.listing.published() {
             self.publish(Some(record.level()));
         }
         record.refresh_special();
         self.trace.note(What::Changed, Some(record));
-        self.queue.tell(EventKind::Changed, self.index, Some(record));
+        self.queue().tell(EventKind::Changed, self.index, Some(record));
         if was_queued {
-            self.queue.push(record, Arrival::Changed);
+            self.queue().push(record, Arrival::Changed);
         }
     }
 
     /// Tells the scheduler that a kernel thread without a microprocess got the processor, and from whom.
-    pub(crate) fn resumed(&self) {
+    pub(crate) fn resumed(self) {
         self.counters.resumed.bump();
         self.tell_blocked();
-        self.queue.tell(EventKind::Resumed, self.index, None);
+        self.queue().tell(EventKind::Resumed, self.index, None);
     }
 
     /// Tells the scheduler from whom the processor was taken, if it was.
-    pub(crate) fn tell_blocked(&self) {
-        if let Some(blocked) = self.blocked.take() {
-            self.queue.tell(EventKind::Blocked, self.index, Some(blocked));
+    pub(crate) fn tell_blocked(self) {
+        if let Some(blocked) = self.own().blocked.take() {
+            self.queue().tell(EventKind::Blocked, self.index, Some(blocked));
         }
     }
 
     /// Makes `record` runnable if it is parked; a wake that comes too late does nothing.
     #[inline]
-    pub(crate) fn wake(&self, record: &'static Record) {
+    pub(crate) fn wake(self, record: &'static Record) {
         if record.state.get() == State::Parked {
             if record.timer.is_set() {
-                self.timers.remove(record);
+                self.own().timers.remove(record);
             }
             record.state.set(State::Runnable);
-            self.queue.push(record, Arrival::Woken);
+            self.queue().push(record, Arrival::Woken);
             self.contend(record);
         }
     }
 
     /// Ends the `park` of `record`, or its next one.
-    pub(crate) fn unpark(&self, record: &'static Record) {
+    pub(crate) fn unpark(self, record: &'static Record) {
         if record.state.get() == State::Parked && record.reason.get().kind == Kind::Park {
             self.wake(record);
         } else {

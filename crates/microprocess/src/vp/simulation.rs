@@ -13,10 +13,12 @@
 //!     └──────────────────────────────────────────────────────────────────────────┘
 //! ```
 
+#![expect(unsafe_code, reason = "stands for the holders of virtual processors")]
+
 use std::collections::VecDeque;
 
 use super::timers::LEADS_MAX;
-use super::{Vp, attention};
+use super::{Masked, Vp, attention};
 use crate::kernel_thread::KernelThread;
 use crate::priority::Priority;
 use crate::record::{Kind, Reason, Record, State, remote};
@@ -57,7 +59,7 @@ struct Member {
 }
 
 struct Processor {
-    vp: &'static Vp,
+    vp: Masked<'static>,
     running: Option<usize>,
     /// It sleeps for want of work.
     rests: bool,
@@ -127,6 +129,8 @@ impl Simulation {
             // Whom a message for an idle processor wakes.
             let holder = Box::leak(Box::new(KernelThread::new(core::ptr::null_mut())));
             vp.holder.store(holder, kyocho_sys::prim::atomic::Ordering::Release);
+            // SAFETY: the simulation is on one thread, and what holds it.
+            let vp = unsafe { Masked::assume(vp) };
             let (timer_leads, unblocked_leads) = (Purse::new(price), Purse::new(price));
             let inbox = VecDeque::new();
             Processor { vp, running: None, rests: false, inbox, timer_leads, unblocked_leads }
@@ -151,8 +155,8 @@ impl Simulation {
         section.leave();
         let (home, level) = (self.random.index(2), self.random.below(LEVELS) as u8);
         let vp = self.processors[home].vp;
-        record.renew(vp, number as u64 + 1, level, kyocho_arch::Context::NULL);
-        vp.queue.push(record, Arrival::Spawned);
+        record.renew(vp.vp(), number as u64 + 1, level, kyocho_arch::Context::NULL);
+        vp.queue().push(record, Arrival::Spawned);
         let place = self.behind();
         self.members.push(Member { record, home, place, level, token: false, asked: 0, due_ns: 0 });
     }
@@ -345,15 +349,12 @@ impl Simulation {
     /// Gives one away.
     fn give(&mut self, from: usize) {
         self.rise(from);
-        let Some(record) = self.processors[from].vp.queue.give() else { return };
+        let Some(record) = self.processors[from].vp.queue().give() else { return };
         let index = self.taken(from, record);
         let to = 1 - from;
         self.members[index].place = Place::Moving;
         self.members[index].home = to;
-        record.home.store(
-            core::ptr::from_ref(self.processors[to].vp).cast_mut(),
-            kyocho_sys::prim::atomic::Ordering::Release,
-        );
+        record.home.change(&self.processors[from].vp, self.processors[to].vp.vp());
         record.post(remote::ARRIVE);
         self.expect(index, remote::ARRIVE);
     }
@@ -386,16 +387,16 @@ impl Simulation {
                 self.members[index].place = Place::Blocked;
             }
             1 => self.park(index, vp),
-            2 if vp.queue.outranks(record, Slice::Left) => {
-                vp.queue.push(record, Arrival::Outranked);
+            2 if vp.queue().outranks(record, Slice::Left) => {
+                vp.queue().push(record, Arrival::Outranked);
                 self.members[index].place = self.before();
             }
-            3 if vp.queue.outranks(record, Slice::Over) => {
-                vp.queue.push(record, Arrival::SliceOver);
+            3 if vp.queue().outranks(record, Slice::Over) => {
+                vp.queue().push(record, Arrival::SliceOver);
                 self.members[index].place = self.behind();
             }
-            4 if vp.queue.may_follow(record) => {
-                vp.queue.push(record, Arrival::Yielded);
+            4 if vp.queue().may_follow(record) => {
+                vp.queue().push(record, Arrival::Yielded);
                 self.members[index].place = self.behind();
             }
             _ => return,
@@ -405,12 +406,12 @@ impl Simulation {
         self.pop(processor);
     }
 
-    fn park(&mut self, index: usize, vp: &'static Vp) {
+    fn park(&mut self, index: usize, vp: Masked<'static>) {
         let record = self.members[index].record;
         let kind = if self.random.below(2) == 0 { Kind::Park } else { Kind::Mutex };
         if kind == Kind::Park && record.token.replace(false) {
             assert!(core::mem::take(&mut self.members[index].token), "a token is left once");
-            vp.queue.push(record, Arrival::Woken);
+            vp.queue().push(record, Arrival::Woken);
             self.members[index].place = self.behind();
             return;
         }
@@ -425,7 +426,7 @@ impl Simulation {
             // No two are due at the same time.
             let due_ns = (self.now_ns + self.random.below(5000)) / 32 * 32 + index as u64;
             self.members[index].due_ns = due_ns;
-            vp.timers.insert(record, due_ns);
+            vp.own().timers.insert(record, due_ns);
         }
         self.members[index].place = Place::Parked;
     }
@@ -435,7 +436,7 @@ impl Simulation {
         let queued = |member: &&Member| {
             member.home == processor && matches!(member.place, Place::Queued { .. })
         };
-        let Some(record) = vp.queue.pop() else {
+        let Some(record) = vp.queue().pop() else {
             assert_eq!(self.members.iter().filter(queued).count(), 0, "nobody is lost");
             return;
         };
@@ -502,7 +503,7 @@ impl Simulation {
         assert!(self.members.iter().all(waits), "everybody runnable has run");
         for Member { record, home, .. } in &self.members {
             if record.timer.is_set() {
-                self.processors[*home].vp.timers.remove(record);
+                self.processors[*home].vp.own().timers.remove(record);
             }
             let section = mask();
             slot::give_back(record);

@@ -13,7 +13,7 @@ use loom::sync::{Mutex, MutexGuard};
 use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::prim::cell::UnsafeCell;
 use crate::record::{MicroprocessRef, Parked, Reason, Record};
-use crate::vp::Vp;
+use crate::vp::Masked;
 
 thread_local! {
     // Loom runs all its threads on one kernel thread.
@@ -48,7 +48,7 @@ pub(crate) enum WakeCause {
     TimedOut,
 }
 
-pub(crate) fn make_runnable_from(_vp: &'static Vp, who: MicroprocessRef) {
+pub(crate) fn make_runnable_from(_vp: Masked<'_>, who: MicroprocessRef) {
     who.0.wake();
 }
 
@@ -93,7 +93,7 @@ impl<T> Guarded<T> {
     /// Several virtual processors run, so there is no quick way.
     pub(crate) fn quickly<R>(
         &self,
-        _change: impl FnOnce(&mut T, &'static Vp) -> Option<R>,
+        _change: impl FnOnce(&mut T, Masked<'_>) -> Option<R>,
     ) -> Option<R> {
         None
     }
@@ -138,7 +138,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Guard<'_, T> {
+impl<'a, T> Guard<'a, T> {
     pub(crate) fn caller(&self) -> Option<MicroprocessRef> {
         Some(MicroprocessRef::current())
     }
@@ -147,8 +147,8 @@ impl<T> Guard<'_, T> {
         MicroprocessRef::current()
     }
 
-    pub(crate) fn vp(&self) -> &'static Vp {
-        Record::own_vp()
+    pub(crate) fn vp(&self) -> Masked<'a> {
+        Masked::of(Record::own_vp())
     }
 
     pub(crate) fn park(self, reason: Reason) -> WakeCause {
@@ -163,7 +163,7 @@ impl<T> Guard<'_, T> {
         self,
         _reason: Reason,
         deadline: Option<Deadline>,
-        outside: impl FnOnce(&'static Vp),
+        outside: impl FnOnce(Masked<'_>),
     ) -> WakeCause {
         let me = MicroprocessRef::current().0;
         if LEAVES_EARLY.get() {
@@ -173,7 +173,7 @@ impl<T> Guard<'_, T> {
             me.prepare_to_park(deadline.is_some());
             drop(self);
         }
-        outside(me.home());
+        outside(Masked::of(me.home()));
         if me.park() == Parked::TimedOut { WakeCause::TimedOut } else { WakeCause::Woken }
     }
 }

@@ -9,7 +9,7 @@ use crate::prim::atomic::{forget_orderings, order_loads, order_stores};
 use crate::record::{MicroprocessRef, Record};
 use crate::spin::without_locks;
 use crate::sync::Mutex;
-use crate::vp::forget_changes;
+use crate::vp::{Masked, forget_changes};
 use crate::{explore, for_ever, must_fail};
 
 /// A microprocess that asks for `level` and runs `body`; and its end, when it has what it asked for and nothing else.
@@ -145,11 +145,11 @@ fn join(joined: &'static Record) {
     let ranked = Ranked { by: &join };
     me.begin_ranked(&ranked);
     if me.effective_level() > joined.asked_level() {
-        join.begin(me.home(), me, &wait);
+        join.begin(Masked::of(me.home()), me, &wait);
     }
     me.park();
     me.end_ranked();
-    join.end(me.home(), me);
+    join.end(Masked::of(me.home()), me);
 }
 
 /// Wakes who joins `me`.

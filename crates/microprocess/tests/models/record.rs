@@ -10,7 +10,7 @@ use crate::inherit::{Inheritance, propagate};
 use crate::prim::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::prim::cell::Cell;
 use crate::spin::SpinLock;
-use crate::vp::Vp;
+use crate::vp::{Masked, Vp};
 
 pub(crate) use reason::{Kind, Reason};
 
@@ -134,7 +134,7 @@ impl Record {
         if changed {
             self.vp.changed(self);
             if self.state.get() == State::Parked {
-                propagate(&self.vp, self);
+                propagate(Masked::of(&self.vp), self);
             }
         }
     }
@@ -221,7 +221,7 @@ impl Record {
     pub(crate) fn set_level(&'static self, level: u8) {
         self.asked_level.store(level, Ordering::SeqCst);
         self.vp.changed(self);
-        propagate(&self.vp, self);
+        propagate(Masked::of(&self.vp), self);
     }
 }
 

@@ -1,13 +1,17 @@
 //! Sections, in which a thread of a model is anyway.
 
 use crate::record::Record;
-use crate::vp::Vp;
+use crate::vp::{Masked, Vp};
 
 pub(crate) struct Section {
     pub(crate) vp: &'static Vp,
 }
 
 impl Section {
+    pub(crate) fn masked(&self) -> Masked<'_> {
+        Masked::of(self.vp)
+    }
+
     pub(crate) fn leave(self) {}
 }
 

@@ -3,6 +3,8 @@
 //! A mutant: while [`forget_changes`] is in force it does not.
 
 use core::cell::Cell;
+use core::marker::PhantomData;
+use core::ops::Deref;
 
 use crate::inherit::take_over;
 use crate::prim::atomic::Ordering;
@@ -37,6 +39,31 @@ impl Vp {
         if !FORGETS.get() {
             take_over(record);
         }
+    }
+}
+
+/// The right to what is the holder's: every thread of a model has it, for its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Masked<'section> {
+    vp: &'static Vp,
+    section: PhantomData<&'section ()>,
+}
+
+impl Masked<'_> {
+    pub(crate) const fn of(vp: &'static Vp) -> Self {
+        Self { vp, section: PhantomData }
+    }
+
+    pub(crate) fn is_home_of(self, record: &'static Record) -> bool {
+        core::ptr::eq(record.home(), self.vp)
+    }
+}
+
+impl Deref for Masked<'_> {
+    type Target = Vp;
+
+    fn deref(&self) -> &Vp {
+        self.vp
     }
 }
 
