@@ -25,8 +25,8 @@ pub mod event;
 pub mod fault;
 #[cfg(not(loom))] // sleeps in the host, where no model looks
 pub mod futex;
-pub mod loopback;
 pub mod holder_only;
+pub mod loopback;
 pub mod mapping;
 pub mod memory;
 #[cfg(not(loom))] // asks the host's memory, where no model looks
