@@ -112,6 +112,17 @@ impl Client {
     /// Has a text evaluated and shows what it came to; the exit code, if it left the session; and whether it failed.
     fn evaluate(&self, text: &str) -> io::Result<(Option<u8>, bool)> {
         self.ask(&Ask::Eval { text: text.to_owned() })?;
+        self.ended()
+    }
+
+    /// The same for a text of which the server shows values as output.
+    fn run(&self, text: &str) -> io::Result<(Option<u8>, bool)> {
+        self.ask(&Ask::Run { text: text.to_owned() })?;
+        self.ended()
+    }
+
+    /// Waits for the end of what is evaluated, as [`evaluate`](Self::evaluate) tells.
+    fn ended(&self) -> io::Result<(Option<u8>, bool)> {
         loop {
             if let Answer::Done { values, error, exit } = self.answer()? {
                 values.iter().for_each(|value| terminal::value(value));
@@ -168,7 +179,7 @@ fn next(reader: &mut impl BufRead) -> io::Result<Tell> {
 fn evaluate_input(client: &Client) -> io::Result<ExitCode> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text)?;
-    let (exit, failed) = client.evaluate(&text)?;
+    let (exit, failed) = client.run(&text)?;
     Ok(ExitCode::from(exit.unwrap_or(u8::from(failed))))
 }
 

@@ -1,4 +1,5 @@
-//! The prompt. Where standard input is no terminal, the forms on it are evaluated in silence.
+//! The prompt. Where standard input is no terminal, the forms on it are evaluated all the same, and
+//! their values printed: nothing asks for them.
 
 use crate::boot::{Voice, boot_world};
 use crate::comma::{self, Typed};
@@ -35,10 +36,17 @@ fn evaluate_standard_input(system: &System) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let text = match comma::typed(&text) {
+        Typed::Text(text) => text,
+        Typed::Notice(notice) => {
+            terminal::text(&notice);
+            return ExitCode::SUCCESS;
+        }
+    };
     signals::end_on_signals(system);
     let mut session = system.session();
-    match session.eval(&text, "standard input") {
-        Ok(_) => ExitCode::from(session.exit_code().unwrap_or(0)),
+    match session.eval_and_print(&text, "standard input") {
+        Ok(()) => ExitCode::from(session.exit_code().unwrap_or(0)),
         Err(report) if report.is_closed_output() => ExitCode::from(CLOSED_OUTPUT_EXIT),
         Err(report) => {
             terminal::complain(&report.to_string());

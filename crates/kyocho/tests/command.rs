@@ -140,6 +140,26 @@ fn standard_input_is_evaluated() {
 }
 
 #[test]
+fn values_of_standard_input_are_printed_between_what_it_writes() {
+    let output = feed(
+        "(+ 40 2)\n(display \"written\")\n(newline)\n(values 1 \"two\") '(a . b)\n(define x 1)\n(if #f #f)\n(begin (display \"sum: \") (+ x 2))\n(car x)\n'never",
+    );
+    assert_eq!(text(&output.stdout), "42\nwritten\n1\n\"two\"\n(a . b)\nsum: 3\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("standard input:8:1: car"), "{output:?}");
+}
+
+#[test]
+fn a_program_prints_no_values_wherever_it_comes_from() {
+    let source = "(+ 40 2)\n\"text\"\n(display \"written\")";
+    let (output, path) = run_program("silent", source.as_bytes(), &[]);
+    assert_eq!(text(&output.stdout), "written");
+    let file = std::fs::File::open(path).expect("it was just written");
+    let output = kyocho().args(["run", "/dev/stdin"]).stdin(file).output().expect("kyocho starts");
+    assert_eq!(text(&output.stdout), "written", "{}", text(&output.stderr));
+}
+
+#[test]
 fn an_error_on_standard_input_exits_with_one() {
     let output = feed("(car 1)\n");
     assert_eq!(output.status.code(), Some(1));

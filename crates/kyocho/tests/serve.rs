@@ -202,6 +202,25 @@ fn telnet_gives_a_prompt() {
 }
 
 #[test]
+fn connect_prints_the_values_of_its_input_as_the_command_alone_does() {
+    let server = Server::start("input", None, &[]);
+    let file = server.folder.join("input.scm");
+    let text =
+        "(+ 40 2)\n(display \"written\")\n(newline)\n(values 1 \"two\") 'three\n(car 1)\n'never";
+    std::fs::write(&file, text).unwrap();
+    let outputs = [&[][..], &["connect", server.folder.join("s").to_str().unwrap()]].map(|words| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+        let input = std::fs::File::open(&file).unwrap();
+        let output = command.args(words).stdin(input).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains("car: first argument must be a pair"), "{words:?}: {error}");
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    });
+    assert_eq!(outputs[0], (Some(1), "42\nwritten\n1\n\"two\"\nthree\n".to_owned()));
+    assert_eq!(outputs[1], outputs[0]);
+}
+
+#[test]
 fn connect_edits_completes_and_interrupts() {
     let server = Server::start("connect", None, &[]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));

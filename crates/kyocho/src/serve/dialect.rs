@@ -8,6 +8,8 @@
 pub(crate) enum Event {
     /// He wants a whole text evaluated.
     Text(String),
+    /// The same, with the values of each form among what the text writes.
+    Input(String),
     /// He has typed a line; whether the form is complete the server knows.
     Line(String),
     /// He wants to know which names begin so.
@@ -22,7 +24,9 @@ impl Event {
     /// What it takes to keep it.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Text(text) | Self::Line(text) | Self::Complete(text) => text.len(),
+            Self::Text(text) | Self::Input(text) | Self::Line(text) | Self::Complete(text) => {
+                text.len()
+            }
             Self::Interrupt | Self::Answer(_) => 0,
         }
     }

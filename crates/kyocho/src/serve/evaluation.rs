@@ -39,6 +39,21 @@ pub(crate) fn evaluate(
     session.finish(ended)
 }
 
+/// Evaluates, has the session's output port told the values of each form, and waits for the end.
+///
+/// # Errors
+/// The report of what nobody handled.
+pub(super) fn evaluate_and_print(
+    session: &mut Session,
+    text: &str,
+    source_name: &str,
+    interrupt: &Interrupt,
+) -> Result<Evaluation, Report> {
+    let begin = |on_end| session.begin_and_print(text, source_name, on_end);
+    let ended = await_end(begin, &session.handle(), interrupt);
+    session.finish(ended)
+}
+
 /// Begins something, and waits for its end.
 pub(super) fn await_end(
     begin: impl FnOnce(Box<dyn FnOnce(Unread) + Send>),

@@ -4,6 +4,9 @@
 //!   {"do":"eval","text":"(display 1) 2"}   ──►
 //!                                          ◄──  {"show":"output","text":"1"}
 //!                                          ◄──  {"show":"done","values":["2"]}
+//!   {"do":"run","text":"(display 1) 2"}    ──►
+//!                                          ◄──  {"show":"output","text":"12\n"}
+//!                                          ◄──  {"show":"done"}
 //! ```
 
 use super::dialect::{Decode, Encode, Event, Lines, Outcome, Shown, TEXT_BYTES_MAX};
@@ -18,6 +21,11 @@ const LINE_BYTES_MAX: usize = 6 * TEXT_BYTES_MAX + 1024;
 pub(crate) enum Ask {
     /// Evaluates a text.
     Eval {
+        /// Whole forms.
+        text: String,
+    },
+    /// Evaluates what came on standard input: the values of its forms are part of the output.
+    Run {
         /// Whole forms.
         text: String,
     },
@@ -88,10 +96,11 @@ impl Decode for Decoder {
 fn event(line: &[u8]) -> Result<Event, String> {
     let ask = serde_json::from_slice(line).map_err(|error| format!("no message: {error}"))?;
     match ask {
-        Ask::Eval { text } if text.len() > TEXT_BYTES_MAX => {
+        Ask::Eval { text } | Ask::Run { text } if text.len() > TEXT_BYTES_MAX => {
             Err(format!("a text of more than {TEXT_BYTES_MAX} bytes"))
         }
         Ask::Eval { text } => Ok(Event::Text(text)),
+        Ask::Run { text } => Ok(Event::Input(text)),
         Ask::Interrupt {} => Ok(Event::Interrupt),
         Ask::Complete { prefix } => Ok(Event::Complete(prefix)),
     }
@@ -133,12 +142,14 @@ mod tests {
     #[test]
     fn messages_arrive_however_they_are_cut() {
         let mut bytes = line_of(&Ask::Eval { text: "(f\n 1)".to_owned() });
+        bytes.extend(line_of(&Ask::Run { text: "3".to_owned() }));
         bytes.extend(line_of(&Ask::Interrupt {}));
         for size in 1..=bytes.len() {
             let mut decoder = Decoder::default();
             let events: Vec<Event> =
                 bytes.chunks(size).flat_map(|part| decoder.feed(part).unwrap()).collect();
-            assert_eq!(events, [Event::Text("(f\n 1)".to_owned()), Event::Interrupt]);
+            let input = Event::Input("3".to_owned());
+            assert_eq!(events, [Event::Text("(f\n 1)".to_owned()), input, Event::Interrupt]);
         }
     }
 

@@ -10,14 +10,14 @@
 //! is ended as a whole.
 
 use super::dialect::{Decode, Encode, Event, Outcome, Shown, TEXT_BYTES_MAX};
-use super::evaluation::{Interrupt, evaluate};
+use super::evaluation::{self, Interrupt};
 use super::wire::{Outlet, Wire};
 use super::worlds::World;
 use crate::comma::{self, Typed};
 use kyocho_lisp::account::{Account, Overdrawn, Reserved};
 use kyocho_lisp::port::SessionPorts;
 use kyocho_lisp::syntax::growing::GrowingText;
-use kyocho_lisp::system::{Completeness, Session, SessionHandle, System};
+use kyocho_lisp::system::{Completeness, Evaluation, Report, Session, SessionHandle, System};
 use kyocho_microprocess::Builder;
 use kyocho_microprocess::channel::{self, Receiver, Sender};
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
@@ -242,7 +242,8 @@ impl Loop {
         }
         for (event, _held) in events.iter() {
             match event {
-                Event::Text(text) => self.evaluate(&text)?,
+                Event::Text(text) => self.evaluate(&text, evaluation::evaluate)?,
+                Event::Input(text) => self.evaluate(&text, evaluation::evaluate_and_print)?,
                 Event::Line(line) => self.line(&line)?,
                 Event::Complete(prefix) => {
                     let mut names = self.session.names(&prefix);
@@ -271,7 +272,7 @@ impl Loop {
             }
             _ => {
                 let text = partial.take();
-                let done = self.evaluate(&text);
+                let done = self.evaluate(&text, evaluation::evaluate);
                 // Less than before: there is room for it.
                 let _ = self.partial.1.resize(0);
                 done
@@ -279,9 +280,9 @@ impl Loop {
         }
     }
 
-    fn evaluate(&mut self, text: &str) -> io::Result<()> {
+    fn evaluate(&mut self, text: &str, way: Way) -> io::Result<()> {
         match comma::typed(text) {
-            Typed::Text(text) => self.evaluate_lisp(&text),
+            Typed::Text(text) => self.evaluate_lisp(&text, way),
             Typed::Notice(notice) => {
                 self.screen.show(Shown::Output(&notice))?;
                 self.screen.show(Shown::Done(&Outcome::default()))
@@ -289,9 +290,9 @@ impl Loop {
         }
     }
 
-    fn evaluate_lisp(&mut self, text: &str) -> io::Result<()> {
+    fn evaluate_lisp(&mut self, text: &str, way: Way) -> io::Result<()> {
         let mut outcome = Outcome::default();
-        match evaluate(&mut self.session, text, "prompt", &self.calls.interrupt) {
+        match way(&mut self.session, text, "prompt", &self.calls.interrupt) {
             Ok(evaluation) => outcome.values = evaluation.values,
             Err(report) => outcome.error = Some(report.to_string()),
         }
@@ -300,3 +301,6 @@ impl Loop {
         self.screen.show(Shown::Done(&outcome))
     }
 }
+
+/// How a text is evaluated.
+type Way = fn(&mut Session, &str, &str, &Interrupt) -> Result<Evaluation, Report>;

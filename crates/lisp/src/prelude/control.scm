@@ -166,6 +166,19 @@
           (loop (cons (thunk) results))
           (reverse results)))))
 
+;; What a prompt's standard input is where it is no terminal: values are written between the outputs of the forms.
+(define (%run-and-print source)
+  (let loop ()
+    (let ((thunk (%next-form source)))
+      (if thunk
+          (begin
+            (call-with-values thunk (lambda values (for-each %write-result values)))
+            (loop))))))
+
+(define (%write-result value)
+  (if (not (eq? value (if #f #f)))
+      (begin (write value) (newline))))
+
 (define (%run-last source)
   (let loop ((result #f))
     (let ((thunk (%next-form source)))

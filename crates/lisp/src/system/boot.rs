@@ -72,6 +72,11 @@ impl Text {
     pub(super) fn prompt(environment: Arc<Environment>, data: Data) -> Self {
         Self { environment, data, runner: "%run-text" }
     }
+
+    /// A text at a prompt that writes values itself.
+    pub(super) fn printing(environment: Arc<Environment>, data: Data) -> Self {
+        Self { environment, data, runner: "%run-and-print" }
+    }
 }
 
 /// Has a text evaluated, and waits for the end, on a kernel thread that is none of the runtime's.

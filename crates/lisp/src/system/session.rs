@@ -81,6 +81,20 @@ impl Session {
     /// The report of what nobody handled; the forms before it have been evaluated.
     pub fn eval(&mut self, text: &str, source_name: &str) -> Result<Evaluation, Report> {
         let text = Text::prompt(Arc::clone(&self.environment), read_all(text, source_name));
+        self.evaluate(text)
+    }
+
+    /// Evaluates the forms of a text as [`eval`](Self::eval) does, and writes the values of each form to
+    /// the session's output port, one a line, before it evaluates the next one.
+    ///
+    /// # Errors
+    /// The report of what nobody handled; the forms before it have been evaluated.
+    pub fn eval_and_print(&mut self, text: &str, source_name: &str) -> Result<(), Report> {
+        let text = Text::printing(Arc::clone(&self.environment), read_all(text, source_name));
+        self.evaluate(text).map(drop)
+    }
+
+    fn evaluate(&mut self, text: Text) -> Result<Evaluation, Report> {
         let ended = boot::evaluate(&self.jobs, &self.session, text);
         // Output that the host refuses was reported to the program by its ports. Ports of other users are none of this one's business.
         if self.session.id == 0 {
@@ -99,6 +113,18 @@ impl Session {
         on_end: impl FnOnce(Unread) + Send + 'static,
     ) {
         let text = Text::prompt(Arc::clone(&self.environment), read_all(text, source_name));
+        self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
+    }
+
+    /// Begins, as [`begin`](Self::begin), to evaluate the forms of a text as
+    /// [`eval_and_print`](Self::eval_and_print) does.
+    pub fn begin_and_print(
+        &self,
+        text: &str,
+        source_name: &str,
+        on_end: impl FnOnce(Unread) + Send + 'static,
+    ) {
+        let text = Text::printing(Arc::clone(&self.environment), read_all(text, source_name));
         self.kernel.begin(&self.session, text, Box::new(|ended| on_end(Unread(ended))));
     }
 

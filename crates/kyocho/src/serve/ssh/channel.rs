@@ -169,7 +169,7 @@ async fn evaluate(
     ours.set_nonblocking(true)?;
     let (reader, mut writer) = UnixStream::from_std(ours)?.into_split();
     let mut lines = BufReader::new(reader).lines();
-    ask(&mut writer, &Ask::Eval { text: text.to_owned() }).await?;
+    ask(&mut writer, &Ask::Run { text: text.to_owned() }).await?;
     let show = |stream, text: String| {
         let text = if has_terminal { text.replace('\n', "\r\n") } else { text };
         async move {
