@@ -17,6 +17,7 @@ mod order;
 mod prompt;
 mod ps;
 mod run;
+mod screen;
 mod serve;
 mod signals;
 mod state;

@@ -9,41 +9,25 @@
 mod model;
 mod view;
 
-use crate::{order, ps, terminal};
+use crate::{order, ps, screen, terminal};
 use core::time::Duration;
 use kyocho_microprocess::Deadline;
 use kyocho_microprocess::control::Snapshot;
 use kyocho_microprocess::control::client;
 use model::{Command, Model};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::process::ExitCode;
 
 /// Between two looks at the address spaces.
 const REFRESH: Duration = Duration::from_secs(1);
 
 pub(crate) fn command() -> ExitCode {
-    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+    if !screen::is_there() {
         terminal::complain("kyocho: top needs a terminal; `kyocho ps --json` does not");
         return ExitCode::from(2);
     }
-    let mut screen = match ratatui::try_init() {
-        Ok(screen) => screen,
-        Err(error) => {
-            terminal::complain(&format!("kyocho: cannot use this terminal: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
-    let ended = watch(&mut screen);
-    ratatui::restore();
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            terminal::complain(&format!("kyocho: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    screen::take_over(watch)
 }
 
 /// Shows and obeys, until the user leaves.
@@ -57,13 +41,8 @@ fn watch(screen: &mut DefaultTerminal) -> io::Result<()> {
             due_ns = now_ns + REFRESH.as_nanos() as u64;
         }
         screen.draw(|frame| view::draw(frame, &mut model))?;
-        if !event::poll(Duration::from_nanos(due_ns.saturating_sub(Deadline::now().ns())))? {
-            continue;
-        }
-        let Event::Key(key) = event::read()? else { continue };
-        if key.kind == KeyEventKind::Release {
-            continue;
-        }
+        let timeout = Duration::from_nanos(due_ns.saturating_sub(Deadline::now().ns()));
+        let Some(key) = screen::next_key(timeout)? else { continue };
         match model.press(key.code, key.modifiers) {
             Command::Nothing => {}
             Command::Leave => return Ok(()),

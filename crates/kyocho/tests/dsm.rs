@@ -222,6 +222,29 @@ fn top_shows_what_nodes_do_and_wait_for_while_they_live() {
 }
 
 #[test]
+fn top_takes_a_screen_and_leaves_it_when_asked() {
+    let folder = folder("top-screen");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    for key in ["q", "\x03"] {
+        // A pseudo-terminal has no size of its own.
+        let mut command = Command::new("sh");
+        let start = concat!(
+            "stty rows 24 cols 80; ",
+            env!("CARGO_BIN_EXE_kyocho"),
+            " dsm top; echo ended $?"
+        );
+        command.args(["-c", start]).env("KYOCHO_DIR", &folder).env("TERM", "xterm");
+        let mut top = rexpect::session::spawn_command(command, Some(60_000)).unwrap();
+        for shown in ["start", "leave", "second"] {
+            top.exp_string(shown).unwrap_or_else(|error| panic!("waited for {shown}: {error}"));
+        }
+        top.send(key).unwrap();
+        top.flush().unwrap();
+        top.exp_string("ended 0").unwrap_or_else(|error| panic!("{key:?} leaves: {error}"));
+    }
+}
+
+#[test]
 fn a_killed_node_is_told_to_all_and_none_is_left() {
     for transport in ["shm", "tcp"] {
         let (code, text) = run("die", &["-n", "3", "--transport", transport]);
