@@ -14,15 +14,16 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   kyocho                                 boot and give a Lisp prompt
-  kyocho run primes.scm 700              run a program; (command-line) gives its arguments
+  kyocho run examples/sieve.scm 700      run a program; (command-line) gives its arguments
   kyocho tour                            boot, show what microprocesses do, then a prompt
-  echo '(display (+ 1 2))' | kyocho      evaluate what comes on standard input
+  echo '(+ 40 2)' | kyocho               evaluate what comes on standard input, print the values
   kyocho unix --mount .:/src:ro -- sh    a shell that sees the current folder, for reading, as /src
   kyocho serve; kyocho connect           many users, each within limits
   kyocho jupyter install --user          notebooks in Scheme
   kyocho top                             watch the threads of all running systems
   kyocho ps --json; kyocho kill 4711:12  list them; end one
-  kyocho trace -- kyocho run primes.scm  a timeline for ui.perfetto.dev
+  kyocho trace -- kyocho run examples/sieve.scm
+                                         a timeline for ui.perfetto.dev
   kyocho dsm run -n 4 ./sor              four nodes that share memory
   kyocho --engine deep --cell-cache off run ack.scm
                                          paper 4's evaluator, every cons a message
@@ -264,8 +265,12 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How the system is booted.
+/// How the system is booted. Every command takes these, so that they may stand before it and behind it;
+/// those that boot no Lisp system do nothing with them.
 #[derive(Debug, Args)]
+#[command(
+    next_help_heading = "Options of the Lisp system, for the prompt, run, tour, serve and jupyter"
+)]
 pub(crate) struct SystemArguments {
     /// Which evaluator: the compiled machine, or paper 4's deep-binding interpreter.
     #[arg(long, value_enum, default_value_t = EngineName::Machine, global = true)]

@@ -123,7 +123,9 @@ fn a_wrong_command_line_exits_with_two() {
 fn help_teaches_by_example() {
     let output = kyocho().arg("--help").output().expect("kyocho starts");
     assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stdout).contains("kyocho run primes.scm 700"));
+    let help = text(&output.stdout);
+    assert!(help.contains("kyocho run examples/sieve.scm 700"), "{help}");
+    assert!(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sieve.scm")).exists());
 }
 
 #[test]
