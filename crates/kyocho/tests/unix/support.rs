@@ -24,7 +24,8 @@ pub(crate) fn output_of(command: &mut Command) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Runs `script` with `shell` natively and inside, in folders of their own; what both print must be equal.
+/// Runs `script` with `shell` natively and inside, in folders of their own; what both print must be equal. The script must end well
+/// outside: one that does nothing there would do the same inside.
 pub(crate) fn same_inside(shell: &[&str], script: &str) {
     let runs = [false, true].map(|within| {
         let folder = Folder::new();
@@ -33,6 +34,9 @@ pub(crate) fn same_inside(shell: &[&str], script: &str) {
         command.args(["-c", script]).current_dir(folder.path()).stdin(Stdio::null());
         output_of(&mut command)
     });
+    let (status, text) = &runs[0];
+    assert!(*status == Some(0) && !text.is_empty(), "outside: {status:?}: {text}");
+    assert!(!text.contains("Traceback (most recent call last)"), "outside: {text}");
     assert_eq!(runs[1], runs[0]);
 }
 
