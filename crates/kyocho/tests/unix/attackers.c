@@ -248,7 +248,7 @@ static void loopback(void) {
         struct in_pktinfo information;
     } control = {{sizeof control.header + sizeof control.information, IPPROTO_IP, IP_PKTINFO}, {.ipi_ifindex = 2}};
     struct iovec part = {"x", 1};
-    struct msghdr message = {&far, sizeof far, &part, 1, &control, sizeof control};
+    struct msghdr message = {&own, sizeof own, &part, 1, &control, sizeof control};
     REFUSED_AS(EINVAL, sendmsg(datagrams, &message, 0));
     REFUSED_AS(EAFNOSUPPORT, socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE));
 }
