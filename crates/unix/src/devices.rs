@@ -23,7 +23,7 @@ impl Server {
     /// The node at `rest` of `/dev`.
     pub(crate) fn device_node(
         &self,
-        client: &Client,
+        client: &Client<'_>,
         root: &OwnedFd,
         path: &[u8],
         rest: &[u8],
@@ -103,13 +103,11 @@ fn terminal_number(name: &str) -> Option<u32> {
 }
 
 /// N of the pseudo-terminal that controls the client's session.
-fn controlling_terminal(client: &Client) -> Option<u32> {
+fn controlling_terminal(client: &Client<'_>) -> Option<u32> {
     /// The major numbers of pseudo-terminals.
     const MAJORS: core::ops::Range<u32> = 136..144;
-    let text = std::fs::read_to_string(format!("/proc/{}/stat", client.thread)).ok()?;
-    // Behind the name, which may hold anything: state, parent, group, session, terminal.
-    let behind = text.rsplit_once(')')?.1;
-    let device: u64 = behind.split_ascii_whitespace().nth(4)?.parse().ok()?;
+    // State, parent, group, session, terminal.
+    let device: u64 = client.statistics().ok()?.get(4)?.parse().ok()?;
     let major = libc::major(device);
     MAJORS.contains(&major).then(|| (major - MAJORS.start) * 256 + libc::minor(device))
 }

@@ -117,7 +117,7 @@ impl Server {
     /// The program that a node holds, or the one that its script names.
     pub(crate) fn program(
         &self,
-        client: &Client,
+        client: &Client<'_>,
         node: Node,
         path: &[u8],
     ) -> Result<Found, Refusal> {
@@ -145,7 +145,7 @@ impl Server {
             // The mark first: who opens it for writing from here on finds it, who did before is found.
             let mark = self.running.mark(&file)?;
             process::may_execute(file.as_fd())?;
-            let program = Program { file, elf, interpreter, name, mark, thread: client.thread };
+            let program = Program { file, elf, interpreter, name, mark, thread: client.thread() };
             return Ok(Found { program, prefix });
         }
         Err(Errno::new(libc::ELOOP).into())
@@ -153,7 +153,7 @@ impl Server {
 
     fn interpreter(
         &self,
-        client: &Client,
+        client: &Client<'_>,
         program: &OwnedFd,
         offset: u64,
         bytes: usize,
@@ -231,10 +231,10 @@ impl Request<'_> {
         };
         let process = self.client.process()?;
         self.server.keep(process, found.program);
-        let diverted = self.divert(|registers| {
+        let diverted = self.divert(|client, registers| {
             let arguments = match &moved {
                 None => arguments,
-                Some(moved) => moved.place(&self.client, registers.rsp)?,
+                Some(moved) => moved.place(client, registers.rsp)?,
             };
             registers.rip = launcher::address(|launcher| launcher.exec);
             registers.rax = libc::SYS_execve as u64;
@@ -270,13 +270,15 @@ impl Request<'_> {
     /// Lets the calling thread return from its call with other registers, and keeps those it has. `change` failing, the call fails.
     pub(crate) fn divert(
         &self,
-        change: impl FnOnce(&mut Registers) -> Result<Then, Errno>,
+        change: impl FnOnce(&Client<'_>, &mut Registers) -> Result<Then, Errno>,
     ) -> Result<Answer, Errno> {
         let (thread, id) = (self.asked.thread, self.asked.id);
         let release = || self.listener.answer(id, Ok(0));
+        self.client.must_wait()?;
+        // Where this succeeds, the thread that was attached before is the caller.
         remote::divert(thread, release, |registers| {
             let saved = *registers;
-            match change(registers) {
+            match change(&Client::traced(thread), registers) {
                 Ok(then) => {
                     let diverted = Diverted { registers: saved, then };
                     self.server.state().diverted.insert(thread, diverted);
@@ -418,7 +420,7 @@ struct Moved {
 
 impl Moved {
     /// Writes them below `stack`; where their list begins.
-    fn place(&self, client: &Client, stack: u64) -> Result<u64, Errno> {
+    fn place(&self, client: &Client<'_>, stack: u64) -> Result<u64, Errno> {
         let list_bytes = 8 * (self.prefix.len() + self.rest.len() + 1);
         let text_bytes: usize = self.prefix.iter().map(|word| word.len() + 1).sum();
         let bytes = (list_bytes + text_bytes) as u64;

@@ -209,12 +209,7 @@ fn open_directory(path: &Path) -> Result<(OwnedFd, Vec<u8>), StartError> {
 fn own_directory(server: &Server) -> Vec<u8> {
     let own = std::env::current_dir().ok();
     let own = own.and_then(|path| server.mounts.to_virtual(path.as_os_str().as_bytes()));
-    own.filter(|path| server.node(&nobody(), path).is_ok()).unwrap_or_else(|| b"/".to_vec())
-}
-
-/// Who asks before there is a client.
-fn nobody() -> Client {
-    Client { thread: std::process::id() }
+    own.filter(|path| server.node(&Client::nobody(), path).is_ok()).unwrap_or_else(|| b"/".to_vec())
 }
 
 /// The program called `name`, as a shell finds it.
@@ -234,9 +229,9 @@ fn find_program(
     let mut failure = StartError::NotFound(name.to_os_string());
     for candidate in candidates {
         let found = server
-            .walk(&nobody(), base, &candidate, Last::Follow)
+            .walk(&Client::nobody(), base, &candidate, Last::Follow)
             .map_err(Refusal::from)
-            .and_then(|node| server.program(&nobody(), node, &candidate));
+            .and_then(|node| server.program(&Client::nobody(), node, &candidate));
         match found {
             Ok(found) => return Ok(found),
             Err(Refusal::Host(NOT_FOUND | crate::walk::NOT_A_DIRECTORY)) => {}
@@ -264,7 +259,7 @@ impl First {
         let image = launcher::image(options.personality).map_err(|error| {
             StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
         })?;
-        let directory = self.server.node(&nobody(), &self.base).map_err(|errno| {
+        let directory = self.server.node(&Client::nobody(), &self.base).map_err(|errno| {
             StartError::Mount(PathBuf::from(OsString::from_vec(self.base.clone())), errno)
         })?;
         let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };

@@ -64,10 +64,10 @@ impl Request<'_> {
         passing::send(ours.as_fd(), &[0], &[file])?;
         let number = self.listener.give(self.asked.id, theirs.as_fd(), Inherited::No)?;
         let flags = if inherited == Inherited::Yes { 0 } else { libc::MSG_CMSG_CLOEXEC };
-        self.divert(|registers| {
+        self.divert(|client, registers| {
             let start =
                 registers.rsp.checked_sub(RED_ZONE + BLOCK_BYTES).ok_or(Errno::FAULT)? & !15;
-            self.client.write(start, &block(start))?;
+            client.write(start, &block(start))?;
             // Handlers that run before it is back begin below.
             registers.rsp = start;
             call(registers, libc::SYS_recvmsg, [number as u64, start, flags as u64]);

@@ -68,7 +68,7 @@ impl Server {
     /// The node at `rest` of `/proc`.
     pub(crate) fn process_node(
         &self,
-        client: &Client,
+        client: &Client<'_>,
         root: &OwnedFd,
         path: &[u8],
         rest: &[u8],
@@ -79,7 +79,7 @@ impl Server {
             [] => Link::Host,
             ["self"] => Link::Text(client.process()?.to_string().into_bytes()),
             ["thread-self"] => {
-                Link::Text(format!("{}/task/{}", client.process()?, client.thread).into_bytes())
+                Link::Text(format!("{}/task/{}", client.process()?, client.thread()).into_bytes())
             }
             ["mounts"] => Link::Text(b"self/mounts".to_vec()),
             ["net"] => Link::Text(b"self/net".to_vec()),
@@ -97,7 +97,7 @@ impl Server {
     }
 
     /// Whether `process` is one that the client may know of.
-    fn check_process(&self, client: &Client, process: &str) -> Result<(), Errno> {
+    fn check_process(&self, client: &Client<'_>, process: &str) -> Result<(), Errno> {
         let number: u32 = process.parse().map_err(|_| NOT_FOUND)?;
         let of_instance =
             client.process()? == number || status_field(number, "Tgid:", 10).is_ok_and(is_client);

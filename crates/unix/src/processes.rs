@@ -32,7 +32,7 @@ impl Request<'_> {
             other => other.map_err(host)?,
         };
         let number = self.listener.give(self.asked.id, directory.as_fd(), Inherited::No)?;
-        self.divert(|registers| {
+        self.divert(|_, registers| {
             naming::call(registers, libc::SYS_fchdir, [number as u64, 0, 0]);
             Ok(Then::Answer)
         })

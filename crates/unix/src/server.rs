@@ -63,8 +63,8 @@ pub(crate) struct State {
     pub(crate) loading: HashMap<u32, Program>,
     /// Threads that are diverted, by number.
     pub(crate) diverted: HashMap<u32, Diverted>,
-    /// Pseudo-terminals that clients made.
-    pub(crate) terminals: HashSet<u32>,
+    /// Pseudo-terminals that clients made, and those the instance began with, by number: their nodes.
+    pub(crate) terminals: HashMap<u32, OwnedFd>,
     /// What its sockets are called.
     pub(crate) sockets: Names,
     /// Numbers that were asked for and are not there, and of whose: how often.
@@ -92,7 +92,7 @@ pub(crate) const DONE: Result<Answer, Errno> = Ok(Answer::Value(0));
 pub(crate) struct Request<'a> {
     pub(crate) server: &'a Server,
     pub(crate) listener: &'a Listener,
-    pub(crate) client: Client,
+    pub(crate) client: Client<'a>,
     pub(crate) asked: Notification,
 }
 
@@ -141,7 +141,7 @@ impl Server {
 
     /// Answers one call. A client that is gone by now needs no answer, so errors of answering are none of ours.
     pub(crate) fn serve(&self, listener: &Listener, asked: Notification) {
-        let client = Client { thread: asked.thread };
+        let client = Client::of(listener, &asked);
         let request = Request { server: self, listener, client, asked };
         let answer = contained(|| match &self.trace {
             None => request.dispatch(),

@@ -140,7 +140,7 @@ impl Server {
     }
 
     /// All that is left of a walk, in one step; `THROUGH_LINK` where it leads over a link, or a `..`.
-    fn straight(&self, client: &Client, walk: &Walk) -> Result<Node, Errno> {
+    fn straight(&self, client: &Client<'_>, walk: &Walk) -> Result<Node, Errno> {
         if walk.rest.iter().any(|part| part == b"..") {
             return Err(THROUGH_LINK);
         }
@@ -211,7 +211,12 @@ impl Server {
     ///
     /// # Errors
     /// As for [`Server::walk`], for the directory.
-    pub(crate) fn slot(&self, client: &Client, base: &[u8], path: &[u8]) -> Result<Slot, Errno> {
+    pub(crate) fn slot(
+        &self,
+        client: &Client<'_>,
+        base: &[u8],
+        path: &[u8],
+    ) -> Result<Slot, Errno> {
         let trimmed = without_slashes(path);
         if trimmed.is_empty() {
             return Err(if path.is_empty() { NOT_FOUND } else { Errno::new(libc::EEXIST) });
@@ -229,7 +234,7 @@ impl Server {
     }
 
     /// The node at a canonical path, a link itself where one is there.
-    pub(crate) fn node(&self, client: &Client, path: &[u8]) -> Result<Node, Errno> {
+    pub(crate) fn node(&self, client: &Client<'_>, path: &[u8]) -> Result<Node, Errno> {
         if path.len() >= PATH_BYTES_MAX {
             return Err(Errno::new(libc::ENAMETOOLONG));
         }
