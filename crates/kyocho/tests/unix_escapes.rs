@@ -65,3 +65,36 @@ fn the_loopback_network_cannot_be_left() {
     }
     held(&mut inside(&["--net", "host", "--", network, "kinds"]));
 }
+
+#[test]
+fn the_hosts_own_files_of_processes_are_in_no_mount() {
+    if !is_permitted("the_hosts_own_files_of_processes_are_in_no_mount") {
+        return;
+    }
+    let folder = Folder::new();
+    let mut command = inside(&["--mount", "/:/host", "--", escapes(), "raw-files"]);
+    held(command.arg(folder.path().join("link")));
+    let (status, text) = output_of(&mut inside(&["--mount", "/proc:/host", "--", "true"]));
+    assert_eq!(status, Some(125), "{text}");
+    assert!(text.contains("cannot use /proc"), "{text}");
+}
+
+#[test]
+fn descriptors_permit_what_they_did_and_what_they_lead_to_gets_no_name() {
+    if !is_permitted("descriptors_permit_what_they_did_and_what_they_lead_to_gets_no_name") {
+        return;
+    }
+    let folder = Folder::new();
+    let (root, jail) = (folder.path().join("root"), folder.path().join("root/jail"));
+    std::fs::create_dir_all(&jail).unwrap();
+    std::fs::write(folder.path().join("secret"), "secret").unwrap();
+    let program = compiled("escapes", &["-static"]);
+    std::fs::copy(program, jail.join("escapes")).unwrap();
+    let mount = format!("{}:/jail", jail.display());
+    let words = ["--root", root.to_str().unwrap(), "--mount", &mount, "--", "/jail/escapes"];
+    let command = inside(&words);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"exec "$0" "$@" inherited 7<secret 8>>log 9<."#]);
+    held(shell.arg(command.get_program()).args(command.get_args()).current_dir(folder.path()));
+    assert_eq!(std::fs::read_to_string(folder.path().join("secret")).unwrap(), "secret");
+}

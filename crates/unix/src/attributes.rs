@@ -10,9 +10,9 @@ impl Request<'_> {
     fn changed(&self, directory: i32, path: Option<usize>, flags: i32) -> Result<Node, Errno> {
         let node = match path {
             Some(path) => self.find(directory, path, flags)?,
-            None => self.server.node_of(self.client.descriptor(directory)?)?,
+            None => self.server.node_of(&self.client, self.client.descriptor(directory)?)?,
         };
-        node.must_be_writable()?;
+        node.must_be_own()?;
         Ok(node)
     }
 

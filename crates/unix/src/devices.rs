@@ -3,9 +3,11 @@
 use crate::client::Client;
 use crate::mounts::Source;
 use crate::server::{Server, host};
-use crate::walk::{Link, NOT_FOUND, Node, THROUGH_LINK, beneath};
+use crate::walk::{Link, NOT_FOUND, Node, Origin, THROUGH_LINK, beneath};
+use core::ffi::CStr;
 use kyocho_sys::error::Errno;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode, OFlags};
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 /// Devices of the host that anybody may use.
@@ -34,7 +36,8 @@ impl Server {
             let file = beneath(root, b"fd")?;
             let link = Link::Text(text.as_bytes().to_vec());
             let path = path.to_vec();
-            return Ok(Node { file, kind: FileType::Symlink, path, writable: false, link });
+            let (kind, origin) = (FileType::Symlink, Origin::Path);
+            return Ok(Node { file, kind, path, writable: false, origin, link });
         }
         if name.starts_with("fd/") {
             return Err(THROUGH_LINK);
@@ -46,12 +49,24 @@ impl Server {
             _ if terminal_number(name).is_some() => name.to_owned(),
             _ => return Err(NOT_FOUND),
         };
-        let file = beneath(root, of_host.as_bytes())?;
+        let file = match terminal_number(&of_host).and_then(|number| self.terminal(number)) {
+            Some(terminal) => terminal,
+            None => beneath(root, of_host.as_bytes())?,
+        };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(host)?.st_mode);
         // Under the name that the host has for it, so that one check serves all ways to it.
         let path = [b"/dev/", of_host.as_bytes()].concat();
         let path = if of_host.is_empty() { b"/dev".to_vec() } else { path };
-        Ok(Node { file, kind, path, writable: false, link: Link::Host })
+        Ok(Node { file, kind, path, writable: false, origin: Origin::Path, link: Link::Host })
+    }
+
+    /// The terminal of this number, where it is one of the instance's that is still there. Its number may be another's by now, whose node is another, too.
+    fn terminal(&self, number: u32) -> Option<OwnedFd> {
+        let mut state = self.state();
+        if !is_there(state.terminals.get(&number)?) {
+            state.terminals.remove(&number);
+        }
+        state.terminals.get(&number)?.try_clone().ok()
     }
 
     /// # Errors
@@ -64,18 +79,28 @@ impl Server {
             node.path.strip_prefix(b"/dev/").and_then(|name| core::str::from_utf8(name).ok());
         match name.filter(|_| in_devices) {
             Some(name) if HARMLESS.contains(&name) => Ok(()),
-            Some(name) => match terminal_number(name) {
-                Some(number) if self.state().terminals.contains(&number) => Ok(()),
-                _ => Err(refused),
-            },
+            Some(name) => {
+                let own = terminal_number(name).and_then(|number| self.terminal(number));
+                let identity = |file: &OwnedFd| {
+                    rustix::fs::fstat(file).map(|status| (status.st_dev, status.st_ino))
+                };
+                match own {
+                    Some(own) if identity(&own) == identity(&node.file) => Ok(()),
+                    _ => Err(refused),
+                }
+            }
             None => Err(refused),
         }
     }
 
     /// Remembers the other end of a pseudo-terminal that was just opened.
     pub(crate) fn note_terminal(&self, node: &Node, file: &OwnedFd) {
-        if node.path == b"/dev/ptmx" {
-            self.note_terminal_named(rustix::pty::ptsname(file, Vec::new()).ok().as_deref());
+        if node.path != b"/dev/ptmx" {
+            return;
+        }
+        // As long as `file` is open, the name is that of its other end.
+        if let Ok(name) = rustix::pty::ptsname(file, Vec::new()) {
+            self.note_terminal_named(&name, &name);
         }
     }
 
@@ -83,18 +108,32 @@ impl Server {
     pub(crate) fn note_first_terminals(&self) {
         for number in 0..3 {
             let shown = format!("/proc/self/fd/{number}");
-            self.note_terminal_named(
-                rustix::fs::readlink(shown.as_str(), Vec::new()).ok().as_deref(),
-            );
+            if let (Ok(name), Ok(shown)) =
+                (rustix::fs::readlink(shown.as_str(), Vec::new()), CString::new(shown))
+            {
+                self.note_terminal_named(&name, &shown);
+            }
         }
     }
 
-    fn note_terminal_named(&self, name: Option<&core::ffi::CStr>) {
-        let number = name
-            .and_then(|name| name.to_str().ok())
-            .and_then(|name| terminal_number(name.strip_prefix("/dev/")?));
-        self.state().terminals.extend(number);
+    /// Remembers the terminal called `name`, which `place` leads to: its node, and not only its number, which another has when it is gone.
+    fn note_terminal_named(&self, name: &CStr, place: &CStr) {
+        let number =
+            name.to_str().ok().and_then(|name| terminal_number(name.strip_prefix("/dev/")?));
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let (Some(number), Ok(terminal)) = (number, rustix::fs::open(place, flags, Mode::empty()))
+        else {
+            return;
+        };
+        let terminals = &mut self.state().terminals;
+        terminals.retain(|_, terminal| is_there(terminal));
+        terminals.insert(number, terminal);
     }
+}
+
+/// Whether a terminal has not gone with its other end: then its node has lost its name.
+fn is_there(terminal: &OwnedFd) -> bool {
+    rustix::fs::fstat(terminal).is_ok_and(|status| status.st_nlink > 0)
 }
 
 /// N of `pts/N`.

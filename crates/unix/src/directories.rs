@@ -88,7 +88,7 @@ impl Request<'_> {
         let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
         let stay = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
         let node = self.find(old.0, old.1, flags & libc::AT_EMPTY_PATH | stay)?;
-        node.must_be_writable()?;
+        node.must_be_own()?;
         let shown = node.shown();
         let name = slot.name.as_slice();
         let target = &slot.directory.file;

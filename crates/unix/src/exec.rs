@@ -185,6 +185,7 @@ fn open_executable(node: &Node) -> Result<(OwnedFd, Vec<u8>), Errno> {
     if node.kind != FileType::RegularFile {
         return Err(refused);
     }
+    node.must_be_readable()?;
     let shown = node.shown();
     rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), Access::EXEC_OK, AtFlags::EACCESS)
         .map_err(host)?;
@@ -273,9 +274,9 @@ impl Request<'_> {
         change: impl FnOnce(&Client<'_>, &mut Registers) -> Result<Then, Errno>,
     ) -> Result<Answer, Errno> {
         let (thread, id) = (self.asked.thread, self.asked.id);
-        let release = || self.listener.answer(id, Ok(0));
         self.client.must_wait()?;
         // Where this succeeds, the thread that was attached before is the caller.
+        let release = || self.listener.answer(id, Ok(0));
         remote::divert(thread, release, |registers| {
             let saved = *registers;
             match change(&Client::traced(thread), registers) {

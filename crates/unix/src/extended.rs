@@ -38,14 +38,14 @@ impl Request<'_> {
         match named {
             Named::Path => self.find(libc::AT_FDCWD, 0, 0),
             Named::Link => self.find(libc::AT_FDCWD, 0, libc::AT_SYMLINK_NOFOLLOW),
-            Named::Open => self.server.node_of(self.client.descriptor(self.int(0))?),
+            Named::Open => self.server.node_of(&self.client, self.client.descriptor(self.int(0))?),
         }
     }
 
     /// A file whose attribute `name` will change. Links have none that may.
     fn changeable(&self, named: Named, name: &[u8]) -> Result<Node, Errno> {
         let node = self.attributed(named)?;
-        node.must_be_writable()?;
+        node.must_be_own()?;
         if node.kind == FileType::Symlink || !is_changeable(name) {
             return Err(Errno::PERM);
         }

@@ -1,7 +1,9 @@
 //! Opening files, and asking about them.
 
 use crate::server::{Answer, DONE, Request, host};
-use crate::walk::{Last, NOT_A_DIRECTORY, Node};
+use crate::walk::{Last, NOT_A_DIRECTORY, Node, Origin};
+use core::time::Duration;
+use kyocho_microprocess::io::descriptor;
 use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::Inherited;
 use kyocho_sys::status;
@@ -91,6 +93,9 @@ impl Request<'_> {
         match node.kind {
             FileType::Symlink => return Err(Errno::new(libc::ELOOP)),
             FileType::Socket => return Err(Errno::new(libc::ENXIO)),
+        if flags & OFlags::RWMODE != OFlags::WRONLY {
+            node.must_be_readable()?;
+        }
             FileType::Directory if flags.contains(OFlags::CREATE) => {
                 return Err(Errno::new(libc::EISDIR));
             }
@@ -102,6 +107,7 @@ impl Request<'_> {
             _ => {}
         }
         let unnamed = flags.contains(OFlags::TMPFILE);
+            _ if node.origin != Origin::Path && wants_to_write(flags) => node.must_be_writable()?,
         let mode = if unnamed { mode & !self.client.umask()? } else { 0 };
         let gone = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = if unnamed { flags } else { flags.difference(gone) };
@@ -194,7 +200,8 @@ impl Request<'_> {
                 let base = self.base_of(directory)?;
                 return self.server.node(&self.client, &base);
             }
-            return self.server.node_of(self.client.object(directory)?);
+            let file = self.client.any_descriptor(directory)?;
+            return self.server.node_of(&self.client, file);
         }
         let base = if path.starts_with(b"/") { Vec::new() } else { self.base_of(directory)? };
         let stay = flags & libc::AT_SYMLINK_NOFOLLOW != 0;

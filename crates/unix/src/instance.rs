@@ -4,6 +4,7 @@ use crate::admission::Admission;
 use crate::belongings::Belongings;
 use crate::client::Client;
 use crate::exec::{Found, Program, Refusal};
+use crate::filesystems::permitted;
 use crate::front;
 use crate::ipc::Objects;
 use crate::mounts::{Mount, Mounts, Source};
@@ -190,7 +191,9 @@ fn canonical(path: &Path) -> Option<Vec<u8>> {
 }
 
 fn host_mount(at: Vec<u8>, path: &Path, writable: bool) -> Result<Mount, StartError> {
-    let (root, path) = open_directory(path)?;
+    let place = path;
+    let (root, path) = open_directory(place)?;
+    permitted(&root).map_err(|errno| StartError::Mount(place.to_path_buf(), errno))?;
     Ok(Mount { at, source: Source::Host { root, path }, writable })
 }
 

@@ -37,6 +37,7 @@ mod elf;
 mod exec;
 mod extended;
 mod files;
+mod filesystems;
 mod freebsd;
 mod front;
 mod instance;

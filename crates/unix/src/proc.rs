@@ -8,9 +8,9 @@ use crate::launcher;
 use crate::mounts::Source;
 use crate::running;
 use crate::server::{Network, Server, host};
-use crate::walk::{Link, NOT_FOUND, Node, THROUGH_LINK, beneath};
+use crate::walk::{Link, NOT_FOUND, Node, Origin, THROUGH_LINK, beneath};
 use kyocho_sys::error::Errno;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::FileType;
 use std::os::fd::OwnedFd;
 
 /// What there is of the host.
@@ -91,9 +91,18 @@ impl Server {
             [name, ..] if OF_HOST.contains(name) => Link::Host,
             _ => return Err(NOT_FOUND),
         };
-        let file = beneath(root, rest)?;
+        let file = match parts.as_slice() {
+            [process, ..] if process.parse::<u32>().is_ok() => {
+                // What was opened before the look is about the process that the look was at, or about none any more.
+                let opened = beneath(root, process.as_bytes())?;
+                self.check_process(client, process)?;
+                let inner = text.split_once('/').map_or("", |(_, inner)| inner);
+                if inner.is_empty() { opened } else { beneath(&opened, inner.as_bytes())? }
+            }
+            _ => beneath(root, rest)?,
+        };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(host)?.st_mode);
-        Ok(Node { file, kind, path: path.to_vec(), writable: false, link })
+        Ok(Node { file, kind, path: path.to_vec(), writable: false, origin: Origin::Path, link })
     }
 
     /// Whether `process` is one that the client may know of.
@@ -122,18 +131,15 @@ impl Server {
                 self.mounts.to_virtual(&shown).map(Link::Text).ok_or(NOT_FOUND)
             }
             ["fd", number] => {
-                let number: u32 = number.parse().map_err(|_| NOT_FOUND)?;
-                let shown = format!("/proc/{process}/fd/{number}");
-                let flags = OFlags::PATH | OFlags::CLOEXEC;
-                let object =
-                    rustix::fs::open(shown.as_str(), flags, Mode::empty()).map_err(host)?;
-                let text = read_link(&shown)?;
+                let number: i32 = number.parse().map_err(|_| NOT_FOUND)?;
+                let text = read_link(&format!("/proc/{process}/fd/{number}"))?;
                 // There for a moment while a program is entered.
                 if running::is_mark(&text) {
                     return Err(NOT_FOUND);
                 }
                 let text = self.mounts.to_virtual(&text).unwrap_or(text);
-                Ok(Link::Object(text, object))
+                let process = process.parse().map_err(|_| NOT_FOUND)?;
+                Ok(Link::Descriptor(text, process, number))
             }
             ["root" | "cwd", _, ..] | ["fd", _, _, ..] => Err(THROUGH_LINK),
             _ => Ok(Link::Host),

@@ -22,7 +22,7 @@ use crate::trace::Trace;
 use core::panic::AssertUnwindSafe;
 use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::{Inherited, Listener, Notification};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::catch_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -113,7 +113,7 @@ impl Server {
         let state = State {
             loading: HashMap::new(),
             diverted: HashMap::new(),
-            terminals: HashSet::new(),
+            terminals: HashMap::new(),
             sockets: Names::new(),
             missing: BTreeMap::new(),
         };

@@ -6,11 +6,12 @@
 //!
 //! Most paths have neither links nor `..`: they take one host call. Where there is a link, what stands behind it is tried in one again.
 
-use crate::client::Client;
+use crate::client::{Client, descriptor_in};
+use crate::filesystems::{Permitted, permitted};
 use crate::mounts::{self, Source};
 use crate::server::{Server, host};
 use kyocho_sys::error::Errno;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, openat2};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -33,7 +34,17 @@ pub(crate) struct Node {
     /// Where it is; of no use for what has no path.
     pub(crate) path: Vec<u8>,
     pub(crate) writable: bool,
+    pub(crate) origin: Origin,
     pub(crate) link: Link,
+}
+
+/// How a client came to what a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// There is a path to it inside, which says what may be done with it.
+    Path,
+    /// It was given a descriptor, which permits reading, too, or not.
+    Descriptor { readable: bool },
 }
 
 /// What a symbolic link says, where the host's text would mislead.
@@ -43,8 +54,8 @@ pub(crate) enum Link {
     Host,
     /// This text.
     Text(Vec<u8>),
-    /// This text, for those who read it; who follows it arrives at the object itself.
-    Object(Vec<u8>, OwnedFd),
+    /// This text, for those who read it; who follows it arrives at what a process has open under a number.
+    Descriptor(Vec<u8>, u32, i32),
 }
 
 /// What happens to a link at the end of a path.
@@ -109,7 +120,7 @@ impl Server {
     /// `NOENT`, `NOTDIR`, `LOOP`, `ACCES`, as on Linux.
     pub(crate) fn walk(
         &self,
-        client: &Client,
+        client: &Client<'_>,
         base: &[u8],
         path: &[u8],
         last: Last,
@@ -124,7 +135,7 @@ impl Server {
                 Ok(node) if node.kind == FileType::Symlink && last == Last::Follow => {
                     walk.at = mounts::parent(&node.path).to_vec();
                     walk.rest.clear();
-                    self.follow(&mut walk, node)?
+                    self.follow(client, &mut walk, node)?
                 }
                 Err(THROUGH_LINK) => self.over_link(client, &mut walk, last)?,
                 other => Some(other?),
@@ -151,7 +162,7 @@ impl Server {
     /// Goes on, a component at a time, until it has followed a link; the node at the end where there is none.
     fn over_link(
         &self,
-        client: &Client,
+        client: &Client<'_>,
         walk: &mut Walk,
         last: Last,
     ) -> Result<Option<Node>, Errno> {
@@ -170,7 +181,7 @@ impl Server {
             let follow =
                 node.kind == FileType::Symlink && (last == Last::Follow || !walk.rest.is_empty());
             if follow {
-                return self.follow(walk, node);
+                return self.follow(client, walk, node);
             }
             walk.at = next;
             here = Some(node);
@@ -179,13 +190,18 @@ impl Server {
     }
 
     /// Puts what a link in the directory where `walk` stands says in front of what is left; the node that it is, where that is the end.
-    fn follow(&self, walk: &mut Walk, link: Node) -> Result<Option<Node>, Errno> {
+    fn follow(
+        &self,
+        client: &Client<'_>,
+        walk: &mut Walk,
+        link: Node,
+    ) -> Result<Option<Node>, Errno> {
         walk.links += 1;
         if walk.links > LINKS_MAX {
             return Err(TOO_MANY_LINKS);
         }
-        if let Link::Object(_, object) = link.link {
-            let node = self.node_of(object)?;
+        if let Link::Descriptor(_, process, number) = link.link {
+            let node = self.node_of(client, descriptor_in(process, number)?)?;
             return match node.kind {
                 _ if walk.rest.is_empty() => Ok(Some(node)),
                 FileType::Directory if node.path.is_empty() => Err(NOT_FOUND),
@@ -244,29 +260,46 @@ impl Server {
                 let file = beneath(root, rest)?;
                 let status = rustix::fs::fstat(&file).map_err(host)?;
                 let kind = FileType::from_raw_mode(status.st_mode);
-                Ok(Node {
-                    file,
-                    kind,
-                    path: path.to_vec(),
-                    writable: mount.writable,
-                    link: Link::Host,
-                })
+                let writable = mount.writable && permitted(&file)? == Permitted::All;
+                let (path, link) = (path.to_vec(), Link::Host);
+                Ok(Node { file, kind, path, writable, origin: Origin::Path, link })
             }
             Source::Processes(root) => self.process_node(client, root, path, rest),
             Source::Devices(root) => self.device_node(client, root, path, rest),
         }
     }
 
-    /// The node of an object that a client has open.
-    pub(crate) fn node_of(&self, file: OwnedFd) -> Result<Node, Errno> {
+    /// The node of what a client has open. Where no path of the instance leads to it, it permits what the descriptor does: it was opened outside, or has no name.
+    pub(crate) fn node_of(&self, client: &Client<'_>, file: OwnedFd) -> Result<Node, Errno> {
         let status = rustix::fs::fstat(&file).map_err(host)?;
+        let kind = FileType::from_raw_mode(status.st_mode);
         let shown = format!("/proc/self/fd/{}", file.as_raw_fd());
         let text = rustix::fs::readlink(shown.as_str(), Vec::new()).map_err(host)?;
-        let path = self.mounts.to_virtual(text.as_bytes());
-        let writable = path.as_ref().is_none_or(|path| self.mounts.find(path).0.writable);
-        let kind = FileType::from_raw_mode(status.st_mode);
-        Ok(Node { file, kind, path: path.unwrap_or_default(), writable, link: Link::Host })
+        let modes = rustix::fs::fcntl_getfl(&file).map_err(host)?;
+        let (flags, link) = (OFlags::PATH | OFlags::CLOEXEC, Link::Host);
+        let file = rustix::fs::open(shown.as_str(), flags, Mode::empty()).map_err(host)?;
+        // What has this path inside may be something else that is mounted there, or was put there since.
+        let named = self.mounts.to_virtual(text.as_bytes());
+        let named = named.and_then(|path| self.node(client, &path).ok());
+        if let Some(named) = named
+            && is_same(&named.file, &status)?
+        {
+            let (path, writable) = (named.path, named.writable);
+            return Ok(Node { file, kind, path, writable, origin: Origin::Path, link });
+        }
+        let permits = |modes_of: [OFlags; 2]| {
+            !modes.contains(OFlags::PATH) && modes_of.contains(&(modes & OFlags::RWMODE))
+        };
+        let readable = permits([OFlags::RDONLY, OFlags::RDWR]);
+        let writable = permits([OFlags::WRONLY, OFlags::RDWR]);
+        let origin = Origin::Descriptor { readable };
+        Ok(Node { file, kind, path: Vec::new(), writable, origin, link })
     }
+}
+
+fn is_same(file: &OwnedFd, status: &Stat) -> Result<bool, Errno> {
+    let other = rustix::fs::fstat(file).map_err(host)?;
+    Ok((other.st_dev, other.st_ino) == (status.st_dev, status.st_ino))
 }
 
 /// The node at `rest` below `root`, over no link at all.
@@ -284,7 +317,7 @@ impl Node {
     /// `INVAL`: it is none.
     pub(crate) fn read_link(&self) -> Result<Vec<u8>, Errno> {
         match &self.link {
-            Link::Text(text) | Link::Object(text, _) => Ok(text.clone()),
+            Link::Text(text) | Link::Descriptor(text, ..) => Ok(text.clone()),
             Link::Host if self.kind != FileType::Symlink => Err(Errno::INVAL),
             Link::Host => rustix::fs::readlinkat(&self.file, "", Vec::new())
                 .map(|text| text.into_bytes())
@@ -298,9 +331,33 @@ impl Node {
     }
 
     /// # Errors
-    /// `ROFS`: its mount is for reading.
+    /// `ROFS`: its mount is for reading. `ACCES`: the descriptor that it is known by is.
     pub(crate) fn must_be_writable(&self) -> Result<(), Errno> {
-        if self.writable { Ok(()) } else { Err(Errno::new(libc::EROFS)) }
+        match self.origin {
+            _ if self.writable => Ok(()),
+            Origin::Path => Err(Errno::new(libc::EROFS)),
+            Origin::Descriptor { .. } => Err(Errno::new(libc::EACCES)),
+        }
+    }
+
+    /// # Errors
+    /// `ACCES`: the descriptor that it is known by is for writing alone, or for naming.
+    pub(crate) fn must_be_readable(&self) -> Result<(), Errno> {
+        match self.origin {
+            Origin::Descriptor { readable: false } => Err(Errno::new(libc::EACCES)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it may be given a name, or other attributes: where a path leads to it, or none at all and the descriptor permits writing, as for a file that was
+    /// made without a name. What has one outside belongs there.
+    ///
+    /// # Errors
+    /// As for [`Node::must_be_writable`]. `PERM`: it has a name outside.
+    pub(crate) fn must_be_own(&self) -> Result<(), Errno> {
+        self.must_be_writable()?;
+        let nameless = || Ok(rustix::fs::fstat(&self.file).map_err(host)?.st_nlink == 0);
+        if self.origin == Origin::Path || nameless()? { Ok(()) } else { Err(Errno::PERM) }
     }
 }
 

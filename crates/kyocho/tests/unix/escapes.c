@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -215,11 +216,183 @@ static void wait_for_end(void) {
     _exit(0);
 }
 
+/* The host's root is mounted at /host: its /proc is not there, and what else sets its kernel up is for reading. */
+static void raw_files(const char *link_path) {
+    static const char *paths[] = {"/host/proc", "/host/proc/", "/host/proc/self", "/host/proc/self/mem", "/host/proc/self/maps", "/host/proc/self/environ",
+                                  "/host/proc/1/root/etc/passwd", "/host/proc/thread-self/mem", "/host/proc/sys/kernel/core_pattern", "/host/proc/sysrq-trigger",
+                                  "/host/proc/../proc/self/mem", "/host/tmp/../proc/self/fd/0"};
+    struct stat status;
+    int root = open("/host", O_RDONLY | O_DIRECTORY);
+    MUST(root >= 0 && symlink("/host/proc/self/mem", link_path) == 0);
+    for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++) {
+        REFUSED_AS(ENOENT, open(paths[i], O_RDONLY));
+        REFUSED_AS(ENOENT, open(paths[i], O_RDWR));
+        REFUSED_AS(ENOENT, open(paths[i], O_PATH));
+        REFUSED_AS(ENOENT, stat(paths[i], &status));
+        REFUSED_AS(ENOENT, truncate(paths[i], 0));
+        REFUSED_AS(ENOENT, openat(root, paths[i] + 6, O_RDWR));
+    }
+    REFUSED_AS(ENOENT, chdir("/host/proc"));
+    REFUSED_AS(ENOENT, open(link_path, O_RDWR));
+    MUST(unlink(link_path) == 0);
+    if (stat("/host/sys/kernel", &status) == 0) {
+        REFUSED_AS(EROFS, mkdir("/host/sys/kernel/new", 0700));
+        REFUSED_AS(EROFS, chmod("/host/sys/kernel", 0700));
+    }
+    if (stat("/host/sys/fs/cgroup/cgroup.procs", &status) == 0) REFUSED_AS(EROFS, open("/host/sys/fs/cgroup/cgroup.procs", O_WRONLY));
+    if (stat("/host/sys/fs/cgroup/unified/cgroup.procs", &status) == 0) REFUSED_AS(EROFS, open("/host/sys/fs/cgroup/unified/cgroup.procs", O_WRONLY));
+    /* Files are there, and its own processes where they always are. */
+    MUST(stat("/host/etc/passwd", &status) == 0 && open("/proc/self/status", O_RDONLY) >= 0);
+}
+
+static char *shown(pid_t process, int number) {
+    static char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", process, number);
+    return path;
+}
+
+/* Descriptors of what lies outside: 7 for reading, 8 for writing, 9 a directory. In /jail, on the same file system, files can be made. */
+static void inherited(void) {
+    int ends[2];
+    char byte;
+    MUST(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[1]);
+        read(ends[0], &byte, 1);
+        _exit(0);
+    }
+    pid_t holders[] = {getpid(), child};
+    for (int i = 0; i < 2; i++) {
+        REFUSED_AS(EACCES, open(shown(holders[i], 7), O_WRONLY));
+        REFUSED_AS(EACCES, open(shown(holders[i], 7), O_RDWR));
+        REFUSED_AS(EACCES, open(shown(holders[i], 7), O_RDONLY | O_TRUNC));
+        REFUSED_AS(EACCES, truncate(shown(holders[i], 7), 0));
+        REFUSED_AS(EACCES, chmod(shown(holders[i], 7), 0777));
+        REFUSED_AS(EACCES, linkat(AT_FDCWD, shown(holders[i], 7), AT_FDCWD, "/jail/stolen", AT_SYMLINK_FOLLOW));
+        REFUSED_AS(EACCES, open(shown(holders[i], 8), O_RDONLY));
+        REFUSED_AS(EACCES, open(shown(holders[i], 8), O_RDWR));
+        REFUSED_AS(EPERM, linkat(AT_FDCWD, shown(holders[i], 8), AT_FDCWD, "/jail/stolen", AT_SYMLINK_FOLLOW));
+        REFUSED_AS(EPERM, chmod(shown(holders[i], 8), 0777));
+        REFUSED_AS(EACCES, open(shown(holders[i], 9), O_TMPFILE | O_RDWR, 0600));
+        MUST(open(shown(holders[i], 7), O_RDONLY) >= 0 && open(shown(holders[i], 8), O_WRONLY) >= 0);
+    }
+    REFUSED_AS(EACCES, linkat(7, "", AT_FDCWD, "/jail/stolen", AT_EMPTY_PATH));
+    REFUSED_AS(EPERM, linkat(8, "", AT_FDCWD, "/jail/stolen", AT_EMPTY_PATH));
+    REFUSED_AS(EACCES, fchmod(7, 0777));
+    REFUSED_AS(EPERM, fchmod(8, 0777));
+    REFUSED_AS(EACCES, fchown(7, -1, -1));
+    REFUSED_AS(EACCES, futimens(7, 0));
+    REFUSED_AS(EACCES, fsetxattr(7, "user.mine", "x", 1, 0));
+    REFUSED_AS(EACCES, syscall(SYS_execveat, 8, "", 0, 0, AT_EMPTY_PATH));
+    REFUSED_AS(ENOENT, openat(9, "secret", O_RDONLY));
+    REFUSED_AS(ENOENT, open("/proc/self/fd/9/secret", O_RDONLY));
+    int naming = open("/proc/self/fd/7", O_PATH);
+    MUST(naming >= 0);
+    REFUSED_AS(EACCES, open(shown(getpid(), naming), O_RDONLY));
+    REFUSED_AS(EACCES, open(shown(getpid(), naming), O_WRONLY));
+    /* What is its own: files without a name, in memory, in a pipe, removed. */
+    int unnamed = open("/jail", O_TMPFILE | O_RDWR, 0600), memory = memfd_create("memory", 0), removed = open("/jail/removed", O_CREAT | O_RDWR, 0600);
+    MUST(unnamed >= 0 && memory >= 0 && removed >= 0 && unlink("/jail/removed") == 0 && fchmod(removed, 0640) == 0 && fchmod(unnamed, 0640) == 0);
+    MUST(open(shown(getpid(), memory), O_RDWR) >= 0 && open(shown(getpid(), memory), O_RDONLY) >= 0);
+    MUST(open(shown(getpid(), removed), O_RDWR) >= 0 && open(shown(getpid(), ends[0]), O_RDONLY) >= 0);
+    REFUSED_AS(EACCES, open(shown(getpid(), ends[0]), O_WRONLY));
+    MUST(linkat(AT_FDCWD, shown(getpid(), unnamed), AT_FDCWD, "/jail/made", AT_SYMLINK_FOLLOW) == 0);
+    int made = open("/jail/made", O_RDONLY);
+    MUST(made >= 0 && open(shown(getpid(), made), O_RDWR) >= 0 && unlink("/jail/made") == 0);
+    close(ends[1]);
+    MUST(waitpid(child, 0, 0) == child);
+}
+
+/* A terminal that is gone, and another one outside that has its number by then. */
+static void gone_terminal(void) {
+    char name[64], byte;
+    int master = open("/dev/ptmx", O_RDWR | O_NOCTTY), locked = 0, number;
+    MUST(master >= 0 && ioctl(master, TIOCSPTLCK, &locked) == 0 && ioctl(master, TIOCGPTN, &number) == 0);
+    snprintf(name, sizeof name, "/dev/pts/%d", number);
+    int slave = open(name, O_RDWR | O_NOCTTY), naming = open(name, O_PATH);
+    MUST(slave >= 0 && naming >= 0 && isatty(slave));
+    close(slave);
+    close(master);
+    printf("%d\n", number);
+    fflush(stdout);
+    MUST(read(0, &byte, 1) == 1);
+    REFUSED_AS(EACCES, open(name, O_RDONLY | O_NOCTTY | O_NONBLOCK));
+    REFUSED_AS(EACCES, open(name, O_RDWR | O_NOCTTY));
+    REFUSED(open(shown(getpid(), naming), O_RDWR | O_NOCTTY));
+}
+
+static volatile sig_atomic_t arrivals;
+
+static void count_arrival(int signal) { arrivals++; }
+
+/* Signals about a terminal's input go to who asked for them, and not to the group in front of it. */
+static void async_terminal(void) {
+    int locked = 0, number, ends[2];
+    char name[64], byte;
+    int master = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+    MUST(master >= 0 && ioctl(master, TIOCSPTLCK, &locked) == 0 && ioctl(master, TIOCGPTN, &number) == 0 && pipe(ends) == 0);
+    snprintf(name, sizeof name, "/dev/pts/%d", number);
+    pid_t child = fork();
+    if (child == 0) {
+        setsid();
+        int own = open(name, O_RDWR);
+        ioctl(own, TIOCSCTTY, 0);
+        tcsetpgrp(own, getpid());
+        write(ends[1], "x", 1);
+        for (;;) pause();
+    }
+    MUST(read(ends[0], &byte, 1) == 1);
+    signal(SIGIO, count_arrival);
+    for (int way = 0; way < 2; way++) {
+        int terminal = open(name, O_RDWR | O_NOCTTY), on = 1, off = 0;
+        MUST(terminal >= 0);
+        if (way) MUST(ioctl(terminal, FIOASYNC, &on) == 0);
+        else MUST(fcntl(terminal, F_SETFL, O_ASYNC) == 0);
+        arrivals = 0;
+        MUST(write(master, "key\n", 4) == 4);
+        while (!arrivals && waitpid(child, 0, WNOHANG) == 0) usleep(1000);
+        MUST(arrivals > 0 && kill(child, 0) == 0);
+        MUST(fcntl(terminal, F_GETFL) & O_ASYNC && fcntl(terminal, F_GETOWN) == getpid());
+        MUST(ioctl(terminal, FIOASYNC, &off) == 0 && !(fcntl(terminal, F_GETFL) & O_ASYNC));
+        close(terminal);
+    }
+    kill(child, SIGKILL);
+    MUST(waitpid(child, 0, 0) == child);
+}
+
+/* Clients that wait for the other end of a named pipe and are killed. */
+static void killed_openers(const char *path) {
+    enum { OPENERS = 48 };
+    pid_t openers[OPENERS];
+    char byte;
+    MUST(mkfifo(path, 0600) == 0);
+    for (int i = 0; i < OPENERS; i++)
+        if ((openers[i] = fork()) == 0) _exit(open(path, i % 2 ? O_RDONLY : O_RDONLY | O_CLOEXEC) < 0);
+    puts("open");
+    fflush(stdout);
+    MUST(read(0, &byte, 1) == 1);
+    for (int i = 0; i < OPENERS; i++) MUST(kill(openers[i], SIGKILL) == 0 && waitpid(openers[i], 0, 0) == openers[i]);
+    puts("killed");
+    fflush(stdout);
+    MUST(read(0, &byte, 1) == 1);
+    /* And one that gets its other end. */
+    pid_t reader = fork();
+    if (reader == 0) _exit(read(open(path, O_RDONLY), &byte, 1) != 1 || byte != 'w');
+    int status, writer = open(path, O_WRONLY);
+    MUST(writer >= 0 && write(writer, "w", 1) == 1 && waitpid(reader, &status, 0) == reader && status == 0);
+}
+
 int main(int count, char **words) {
     const char *attack = words[1];
     if (!strcmp(attack, "below-guard")) below_guard();
     else if (!strcmp(attack, "strangers-numbers")) strangers_numbers();
     else if (!strcmp(attack, "own-program")) own_program(words[0]);
+    else if (!strcmp(attack, "raw-files")) raw_files(words[2]);
+    else if (!strcmp(attack, "inherited")) inherited();
+    else if (!strcmp(attack, "gone-terminal")) gone_terminal();
+    else if (!strcmp(attack, "async-terminal")) async_terminal();
+    else if (!strcmp(attack, "killed-openers")) killed_openers(words[2]);
     else if (!strcmp(attack, "wait")) wait_for_end();
     else return 2;
     puts("held");
