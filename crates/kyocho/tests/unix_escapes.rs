@@ -7,7 +7,8 @@ mod compiled;
 mod support;
 
 use compiled::compiled;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
 use support::{Folder, inside, is_permitted, output_of};
 
 /// An attack must print `held` and end well.
@@ -97,4 +98,89 @@ fn descriptors_permit_what_they_did_and_what_they_lead_to_gets_no_name() {
     shell.args(["-c", r#"exec "$0" "$@" inherited 7<secret 8>>log 9<."#]);
     held(shell.arg(command.get_program()).args(command.get_args()).current_dir(folder.path()));
     assert_eq!(std::fs::read_to_string(folder.path().join("secret")).unwrap(), "secret");
+}
+
+/// A program inside that is talked to by lines.
+struct Partner {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Partner {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn go_on(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+
+    fn must_hold(mut self) {
+        assert_eq!(self.hear(), "held");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn the_number_of_a_terminal_that_is_gone_opens_no_other() {
+    if !is_permitted("the_number_of_a_terminal_that_is_gone_opens_no_other") {
+        return;
+    }
+    let mut partner = Partner::start(inside(&[escapes(), "gone-terminal"]));
+    let number = partner.hear();
+    // Terminals of the user's own, until one has that number. The host gives out the least that is free.
+    let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
+    let mut terminals = Vec::new();
+    let has_number = |terminal: &std::os::fd::OwnedFd| {
+        let name = rustix::pty::ptsname(terminal, Vec::new()).unwrap();
+        name.to_str().unwrap().strip_prefix("/dev/pts/") == Some(&number)
+    };
+    while !terminals.last().is_some_and(has_number) {
+        assert!(terminals.len() < 64, "no terminal has the number {number}");
+        let terminal = rustix::pty::openpt(flags).unwrap();
+        rustix::pty::unlockpt(&terminal).unwrap();
+        terminals.push(terminal);
+    }
+    partner.go_on();
+    partner.must_hold();
+}
+
+/// Kernel threads of the server of the command `process`: its one child.
+fn server_threads(process: u32) -> usize {
+    let children = format!("/proc/{process}/task/{process}/children");
+    let server = std::fs::read_to_string(children).unwrap();
+    std::fs::read_dir(format!("/proc/{}/task", server.trim())).unwrap().count()
+}
+
+#[test]
+fn nobody_waits_for_openers_of_pipes_that_were_killed() {
+    if !is_permitted("nobody_waits_for_openers_of_pipes_that_were_killed") {
+        return;
+    }
+    const OPENERS: usize = 48;
+    let folder = Folder::new();
+    let pipe = folder.path().join("pipe");
+    let mut command = inside(&[escapes(), "killed-openers"]);
+    command.arg(pipe);
+    let mut partner = Partner::start(command);
+    assert_eq!(partner.hear(), "open");
+    let server = partner.child.id();
+    while server_threads(server) < OPENERS {
+        std::thread::yield_now();
+    }
+    partner.go_on();
+    assert_eq!(partner.hear(), "killed");
+    while server_threads(server) >= OPENERS {
+        std::thread::yield_now();
+    }
+    partner.go_on();
+    partner.must_hold();
 }

@@ -5,9 +5,12 @@ use crate::walk::{Last, NOT_A_DIRECTORY, Node, Origin};
 use core::time::Duration;
 use kyocho_microprocess::io::descriptor;
 use kyocho_sys::error::Errno;
+use kyocho_sys::opening::Opening;
+use kyocho_sys::poll::Interest;
 use kyocho_sys::seccomp::Inherited;
 use kyocho_sys::status;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// What `creat` opens with.
@@ -90,12 +93,12 @@ impl Request<'_> {
 
     /// Opens what is there.
     fn open_node(&self, node: &Node, flags: OFlags, mode: u32) -> Result<OwnedFd, Errno> {
-        match node.kind {
-            FileType::Symlink => return Err(Errno::new(libc::ELOOP)),
-            FileType::Socket => return Err(Errno::new(libc::ENXIO)),
         if flags & OFlags::RWMODE != OFlags::WRONLY {
             node.must_be_readable()?;
         }
+        match node.kind {
+            FileType::Symlink => return Err(Errno::new(libc::ELOOP)),
+            FileType::Socket => return Err(Errno::new(libc::ENXIO)),
             FileType::Directory if flags.contains(OFlags::CREATE) => {
                 return Err(Errno::new(libc::EISDIR));
             }
@@ -104,16 +107,19 @@ impl Request<'_> {
             }
             // Only those under `/dev` are harmless.
             FileType::CharacterDevice | FileType::BlockDevice => self.server.check_device(node)?,
+            _ if node.origin != Origin::Path && wants_to_write(flags) => node.must_be_writable()?,
             _ => {}
         }
         let unnamed = flags.contains(OFlags::TMPFILE);
-            _ if node.origin != Origin::Path && wants_to_write(flags) => node.must_be_writable()?,
         let mode = if unnamed { mode & !self.client.umask()? } else { 0 };
         let gone = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = if unnamed { flags } else { flags.difference(gone) };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         if node.kind == FileType::RegularFile && wants_to_write(flags) {
             return self.open_to_write(node, flags);
+        }
+        if node.kind == FileType::Fifo {
+            return self.open_pipe(node, flags);
         }
         let file =
             rustix::fs::open(node.shown(), flags, Mode::from_raw_mode(mode)).map_err(host)?;
@@ -138,6 +144,29 @@ impl Request<'_> {
             return rustix::fs::open(shown.as_str(), again, Mode::empty()).map_err(host);
         }
         Ok(file)
+    }
+
+    /// Opens a named pipe, which may wait for its other end. Nobody waits for a client that has died.
+    fn open_pipe(&self, node: &Node, flags: OFlags) -> Result<OwnedFd, Errno> {
+        /// How often a client that waits is looked after.
+        const LOOK_EVERY: Duration = Duration::from_millis(100);
+        /// How often its opening is interrupted again.
+        const AGAIN: Duration = Duration::from_millis(1);
+        if flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
+            return rustix::fs::open(node.shown(), flags, Mode::empty()).map_err(host);
+        }
+        let path = CString::new(node.shown()).map_err(|_| Errno::INVAL)?;
+        let opening = Opening::start(path, flags.bits() as i32)?;
+        let mut pause = LOOK_EVERY;
+        while !opening.is_over() {
+            // Over or not, it is looked at again.
+            let _ = descriptor::ready(opening.as_fd(), Interest::Read, Some(pause));
+            if self.client.must_wait().is_err() {
+                opening.interrupt();
+                pause = AGAIN;
+            }
+        }
+        opening.finish()
     }
 
     /// Makes a file where none is; at the end of dangling links, too. `EXISTS` where there is one by now.
