@@ -153,6 +153,14 @@ fn the_number_of_a_terminal_that_is_gone_opens_no_other() {
     partner.must_hold();
 }
 
+#[test]
+fn signals_about_a_terminal_go_to_who_asks_for_them() {
+    if !is_permitted("signals_about_a_terminal_go_to_who_asks_for_them") {
+        return;
+    }
+    held(&mut inside(&[escapes(), "async-terminal"]));
+}
+
 /// Kernel threads of the server of the command `process`: its one child.
 fn server_threads(process: u32) -> usize {
     let children = format!("/proc/{process}/task/{process}/children");

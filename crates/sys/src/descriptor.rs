@@ -67,6 +67,17 @@ pub fn set_inheritance(descriptor: BorrowedFd<'_>, to: Inheritance) -> Result<()
     Ok(())
 }
 
+/// Names the process that is sent signals about a descriptor, where it is set to send any (`O_ASYNC`), whoever was named before.
+///
+/// # Errors
+/// `SRCH`: there is no such process. Injected ones.
+pub fn tell(descriptor: BorrowedFd<'_>, process: u32) -> Result<(), Errno> {
+    fault::check(Call::Open)?;
+    let arguments = [descriptor.as_raw_fd() as usize, libc::F_SETOWN as usize, process as usize];
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_fcntl, arguments) }.map(drop)
+}
+
 /// Takes a descriptor over that this program was started with. Those it starts do not get it.
 ///
 /// # Errors

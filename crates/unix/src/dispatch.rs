@@ -153,7 +153,9 @@ impl Request<'_> {
             libc::SYS_pidfd_open => self.open_process(),
             libc::SYS_pidfd_send_signal => self.signal_by_descriptor(),
             libc::SYS_tkill => self.signal_thread(0, self.int(0), self.int(1)),
+            libc::SYS_fcntl if self.int(1) == libc::F_SETFL => self.set_modes(),
             libc::SYS_fcntl => self.own_descriptor(),
+            libc::SYS_ioctl if self.word(1) as u32 == libc::FIOASYNC as u32 => self.set_async(),
             libc::SYS_prlimit64 => self.limits(),
             libc::SYS_sched_setaffinity
             | libc::SYS_sched_setscheduler

@@ -151,7 +151,6 @@ const REQUESTS: &[u32] = &[
     libc::FIONBIO as u32,
     libc::FIOCLEX as u32,
     libc::FIONCLEX as u32,
-    libc::FIOASYNC as u32,
     libc::TIOCGSID as u32,
     libc::TIOCSCTTY as u32,
     libc::TIOCNOTTY as u32,
@@ -182,13 +181,12 @@ const INTERFACE_REQUESTS: &[u32] = &[
     libc::SIOCGIFINDEX as u32,
 ];
 
-/// What `fcntl` may do: not `F_SETOWN_EX`, `F_SETSIG`, `F_NOTIFY`, which send signals to processes named in memory, or signals that are not for this.
+/// What `fcntl` may do: not `F_SETFL` with `O_ASYNC`, which on a terminal sends signals to whoever is in front of it; not `F_SETOWN_EX`, `F_SETSIG`, `F_NOTIFY`, which send signals to processes named in memory, or signals that are not for this.
 /// `F_SETOWN` is served.
 const COMMANDS: &[u32] = &[
     libc::F_GETFD as u32,
     libc::F_SETFD as u32,
     libc::F_GETFL as u32,
-    libc::F_SETFL as u32,
     libc::F_DUPFD as u32,
     libc::F_DUPFD_CLOEXEC as u32,
     libc::F_SETLK as u32,
@@ -202,6 +200,8 @@ const COMMANDS: &[u32] = &[
     libc::F_ADD_SEALS as u32,
     libc::F_GET_SEALS as u32,
     libc::F_GETOWN as u32,
+    // `F_GETOWN_EX`, by which C asks the same.
+    16,
 ];
 
 /// What a thread may say about itself. Not `PR_SET_DUMPABLE`: the server could not read its arguments. Not `PR_SET_MM`: the launcher
@@ -244,10 +244,12 @@ pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_munmap, &[AtLeast(0, GUARD)]),
     refused(libc::SYS_munmap, libc::EPERM),
     native(libc::SYS_fcntl, &[OneOf(1, COMMANDS)]),
-    served(libc::SYS_fcntl, &[OneOf(1, &[libc::F_SETOWN as u32])]),
+    native(libc::SYS_fcntl, &[OneOf(1, &[libc::F_SETFL as u32]), NoBits(2, libc::O_ASYNC as u32)]),
+    served(libc::SYS_fcntl, &[OneOf(1, &[libc::F_SETOWN as u32, libc::F_SETFL as u32])]),
     refused(libc::SYS_fcntl, libc::EINVAL),
     native(libc::SYS_ioctl, &[OneOf(1, REQUESTS)]),
     served(libc::SYS_ioctl, &[OneOf(1, INTERFACE_REQUESTS)]),
+    served(libc::SYS_ioctl, &[OneOf(1, &[libc::FIOASYNC as u32])]),
     refused(libc::SYS_ioctl, libc::ENOTTY),
     counted(libc::SYS_fork, &[]),
     // Two processes with one memory: the launcher sees to it that neither takes the other's number for its own, or the server does.

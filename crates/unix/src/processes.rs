@@ -6,12 +6,13 @@ use crate::naming;
 use crate::server::{Answer, DONE, Request, host};
 use crate::walk::{Last, NOT_A_DIRECTORY};
 use core::time::Duration;
+use kyocho_sys::descriptor;
 use kyocho_sys::error::Errno;
 use kyocho_sys::process::INFORMATION_BYTES;
 use kyocho_sys::seccomp::Inherited;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 impl Request<'_> {
     /// `chdir`: the directory is found here and entered there, by descriptor. Thus the host keeps it, for threads and children, too.
@@ -156,6 +157,31 @@ impl Request<'_> {
         } else {
             Err(Errno::PERM)
         }
+    }
+
+    /// `F_SETFL` with `O_ASYNC`.
+    pub(crate) fn set_modes(&self) -> Result<Answer, Errno> {
+        self.send_arrivals(&self.client.descriptor(self.int(0))?, self.word(2) as u32)
+    }
+
+    /// `FIOASYNC`: the same by another name.
+    pub(crate) fn set_async(&self) -> Result<Answer, Errno> {
+        let file = self.client.descriptor(self.int(0))?;
+        let mut on = [0; 4];
+        self.client.read(self.word(2), &mut on)?;
+        let modes = rustix::fs::fcntl_getfl(&file).map_err(host)?.bits() & !(libc::O_ASYNC as u32);
+        let wanted = if on == [0; 4] { 0 } else { libc::O_ASYNC as u32 };
+        self.send_arrivals(&file, modes | wanted)
+    }
+
+    /// Gives a descriptor its modes. A terminal that shall send signals when something arrives sends them to the caller: where nobody was named, the host would
+    /// name the group in front of it, which may be outside.
+    fn send_arrivals(&self, file: &OwnedFd, modes: u32) -> Result<Answer, Errno> {
+        if rustix::termios::isatty(file) && modes & libc::O_ASYNC as u32 != 0 {
+            descriptor::tell(file.as_fd(), self.client.process()?)?;
+        }
+        rustix::fs::fcntl_setfl(file, OFlags::from_bits_retain(modes)).map_err(host)?;
+        DONE
     }
 
     /// `prlimit64` that names a process.
