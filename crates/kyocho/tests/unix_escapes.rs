@@ -100,6 +100,37 @@ fn descriptors_permit_what_they_did_and_what_they_lead_to_gets_no_name() {
     assert_eq!(std::fs::read_to_string(folder.path().join("secret")).unwrap(), "secret");
 }
 
+#[test]
+fn a_program_that_crashes_writes_no_file_where_it_stands() {
+    let name = "a_program_that_crashes_writes_no_file_where_it_stands";
+    if !is_permitted(name) {
+        return;
+    }
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    if pattern.starts_with(['|', '/', '@']) {
+        kyocho_sys::skip::skip(name, "the host puts what is left of programs elsewhere");
+        return;
+    }
+    let folder = Folder::new();
+    let crash = "ulimit -c unlimited; cd \"$0\"; sh -c 'kill -SEGV $$'; ls -A";
+    let run = |command: &mut Command| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"ulimit -c unlimited && exec "$0" "$@""#]);
+        output_of(shell.arg(command.get_program()).args(command.get_args())).1
+    };
+    let outside = run(Command::new("sh").args(["-c", crash]).arg(folder.path()));
+    if !outside.contains("core") {
+        kyocho_sys::skip::skip(name, "what is left of programs may not be written");
+        return;
+    }
+    for left in std::fs::read_dir(folder.path()).unwrap() {
+        std::fs::remove_file(left.unwrap().path()).unwrap();
+    }
+    let mount = format!("{}:/kept:ro", folder.path().display());
+    run(&mut inside(&["--mount", &mount, "--", "sh", "-c", crash, "/kept"]));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 /// A program inside that is talked to by lines.
 struct Partner {
     child: Child,

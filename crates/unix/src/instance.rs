@@ -64,8 +64,14 @@ pub struct Options {
 impl Options {
     /// The limits that the host keeps.
     fn limits(&self) -> Vec<(u32, u64)> {
-        let limits =
-            [(libc::RLIMIT_AS, self.memory_max_bytes), (libc::RLIMIT_NOFILE, self.descriptors_max)];
+        /// Too little for a file, which the host would write wherever the process stands, in a mount for reading, too; and the one limit at which it
+        /// starts no program for it either.
+        const NO_CORE: Option<u64> = Some(1);
+        let limits = [
+            (libc::RLIMIT_AS, self.memory_max_bytes),
+            (libc::RLIMIT_NOFILE, self.descriptors_max),
+            (libc::RLIMIT_CORE, NO_CORE),
+        ];
         limits.iter().filter_map(|&(resource, most)| Some((resource, most?))).collect()
     }
 }
