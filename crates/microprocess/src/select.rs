@@ -196,6 +196,16 @@ impl Ranking for Select<'_, '_> {
 /// })
 /// .unwrap();
 /// ```
+///
+/// A mistake in an arm is told in words of this macro:
+///
+/// ```compile_fail
+/// # use kyocho_microprocess::{channel, select};
+/// # let (_sender, numbers) = channel::rendezvous::<u32>();
+/// select! {
+///     receive(numbers) -> number => drop(number),
+/// }
+/// ```
 #[macro_export]
 macro_rules! select {
     // The end of the arms: bind them, wait, run the body of the one selected.
@@ -231,6 +241,22 @@ macro_rules! select {
     (@arms [$($arms:tt)*] $end:tt send($sender:expr, $message:expr) -> $result:pat => $body:expr $(, $($rest:tt)*)?) => {
         $crate::select!(@arms [$($arms)*
             (arm $crate::select::send(&$sender, $message), sent, $result, $body)] $end $($($rest)*)?)
+    };
+    // What is no arm: says what is wrong, at that place. After the arms, before what would take anything.
+    (@arms $arms:tt $end:tt default $($rest:tt)*) => {
+        $crate::select!(@wrong "`default => BODY` or `default(TIMEOUT) => BODY` comes last")
+    };
+    (@arms $arms:tt $end:tt recv $($rest:tt)*) => {
+        $crate::select!(@wrong "an arm that receives is `recv(RECEIVER) -> PATTERN => BODY`, with a comma behind it")
+    };
+    (@arms $arms:tt $end:tt send $($rest:tt)*) => {
+        $crate::select!(@wrong "an arm that sends is `send(SENDER, MESSAGE) -> PATTERN => BODY`, with a comma behind it")
+    };
+    (@arms $arms:tt $end:tt $($rest:tt)*) => {
+        $crate::select!(@wrong "an arm begins with `recv(...)`, `send(...)` or `default`")
+    };
+    (@wrong $what:literal) => {
+        ::core::compile_error!(::core::concat!("select!: ", $what))
     };
     // A body in braces may be followed by a comma or not.
     (@comma $arms:tt $end:tt , $($rest:tt)*) => { $crate::select!(@arms $arms $end $($rest)*) };
