@@ -9,36 +9,35 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use kyocho_microprocess::{
-    Builder, Deadline, Kind, Microprocess, Priority, Runtime, Stackless, Step, block_on, park,
-    park_timeout, run, sleep, spawn, spawn_future, statistics, yield_now,
+    Builder, Deadline, Detection, Kind, Microprocess, Priority, Runtime, Stackless, Step, block_on,
+    park, park_timeout, run, sleep, spawn, spawn_future, statistics, yield_now,
 };
 
 fn on_one<T: Send>(main: impl FnOnce() -> T + Send) -> T {
     Runtime::builder().virtual_processors(1).build().run(main).unwrap()
 }
 
-/// Less than a time slice.
-const MOMENT: Duration = Duration::from_millis(4);
+/// The longest time slice there is.
+const SLICE: Duration = Duration::from_secs(1);
 
-/// Runs `scenario` until nothing but its own calls switched: on a busy host a slice may end, or a kernel thread
-/// sleep, anywhere. No slice ended in a run that took a moment longer than it sleeps. The scenario may find itself
-/// disturbed, too: it returns `None` then. `None` if the host never left a run in peace: the test is skipped.
-fn undisturbed<T: Send>(sleeps: Duration, scenario: impl Fn() -> Option<T> + Sync) -> Option<T> {
-    const ATTEMPTS: usize = 10;
-    let attempt = || {
-        on_one(|| {
+/// Runs `scenario` until nothing but its own calls switched. Nobody looks for sleepers in the kernel, and a slice ends only where the host
+/// takes a second from the process: then it runs again, with longer times. The scenario may find itself disturbed,
+/// too: it returns `None` then.
+fn undisturbed<T: Send>(scenario: impl Fn(u32) -> Option<T> + Sync) -> T {
+    const ATTEMPTS: u32 = 10;
+    let attempt = |times: u32| {
+        let runtime = Runtime::builder().virtual_processors(1).detection(Detection::Off);
+        let main = || {
             let started = Instant::now();
-            let result = scenario();
-            let in_time = started.elapsed() < sleeps + MOMENT;
+            let result = scenario(times);
             let counted = statistics();
-            result.filter(|_| in_time && counted.preempted + counted.blocked == 0)
-        })
+            assert_eq!(counted.blocked, 0);
+            result.filter(|_| counted.preempted == 0 && started.elapsed() < SLICE)
+        };
+        runtime.time_slice(SLICE).build().run(main).unwrap()
     };
-    let result = (0..ATTEMPTS).find_map(|_| attempt());
-    if result.is_none() {
-        kyocho_sys::skip::skip("order", "this host is too busy to leave a few milliseconds alone");
-    }
-    result
+    let result = (0..ATTEMPTS).find_map(|number| attempt(1 << number.min(4)));
+    result.expect("a host that lets a process run for a moment")
 }
 
 #[test]
@@ -68,7 +67,7 @@ fn several_virtual_processors_run_them_all() {
 
 #[test]
 fn equals_run_in_the_order_of_their_arrival_and_the_urgent_first() {
-    let order = undisturbed(Duration::ZERO, || {
+    let order = undisturbed(|_| {
         let log = Arc::new(Mutex::new(Vec::new()));
         // Nobody goes before main.
         Microprocess::current().set_priority(Priority::HIGHEST);
@@ -86,12 +85,12 @@ fn equals_run_in_the_order_of_their_arrival_and_the_urgent_first() {
         }
         Some(log.lock().unwrap().clone())
     });
-    assert!(order.as_ref().is_none_or(|order| *order == [4, 2, 5, 1, 3, 6]), "{order:?}");
+    assert_eq!(order, [4, 2, 5, 1, 3, 6]);
 }
 
 #[test]
 fn yield_takes_turns_among_equals() {
-    let order = undisturbed(Duration::ZERO, || {
+    let order = undisturbed(|_| {
         let log = Arc::new(Mutex::new(Vec::new()));
         let turns = |name: char| {
             let log = Arc::clone(&log);
@@ -108,7 +107,7 @@ fn yield_takes_turns_among_equals() {
         Some(log.lock().unwrap().clone())
     });
     let expected = [('a', 0), ('b', 0), ('a', 1), ('b', 1), ('a', 2), ('b', 2)];
-    assert!(order.as_ref().is_none_or(|order| *order == expected), "{order:?}");
+    assert_eq!(order, expected);
 }
 
 #[test]
@@ -166,7 +165,7 @@ fn a_stale_handle_unparks_nobody() {
 
 #[test]
 fn sleepers_wake_in_the_order_of_their_deadlines() {
-    let order = undisturbed(Duration::from_millis(30), || {
+    let order = undisturbed(|times| {
         let log = Arc::new(Mutex::new(Vec::new()));
         let started = Instant::now();
         let sleepers: Vec<_> = [30_u64, 10, 20]
@@ -174,22 +173,23 @@ fn sleepers_wake_in_the_order_of_their_deadlines() {
             .map(|ms| {
                 let log = Arc::clone(&log);
                 spawn(move || {
-                    sleep(Duration::from_millis(ms));
-                    assert!(started.elapsed() >= Duration::from_millis(ms));
+                    let time = Duration::from_millis(ms) * times;
+                    sleep(time);
+                    assert!(started.elapsed() >= time);
                     log.lock().unwrap().push(ms);
                 })
             })
             .collect();
         yield_now();
         // All three sleep now. Had one of them begun so late, their deadlines would be in another order.
-        let began_together = started.elapsed() < Duration::from_millis(10);
+        let began_together = started.elapsed() < Duration::from_millis(10) * times;
         for sleeper in sleepers {
             sleeper.join().unwrap();
         }
         let order = log.lock().unwrap().clone();
         began_together.then_some(order)
     });
-    assert!(order.as_ref().is_none_or(|order| *order == [10, 20, 30]), "{order:?}");
+    assert_eq!(order, [10, 20, 30]);
 }
 
 #[test]
