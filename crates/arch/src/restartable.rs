@@ -99,8 +99,7 @@ pub(crate) unsafe fn ranges_of(
 /// `pc` is elsewhere.
 #[must_use]
 pub fn rewind(pc: usize) -> Option<usize> {
-    let [begin, end] = [&raw const kyocho_restartable_begin, &raw const kyocho_restartable_end];
-    if pc < begin as usize || pc >= end as usize {
+    if !extent().contains(&pc) {
         return None;
     }
     ranges().find(|range| range.contains(pc)).map(|range| range.start)
@@ -110,6 +109,13 @@ pub fn rewind(pc: usize) -> Option<usize> {
 #[must_use]
 pub fn contains(pc: usize) -> bool {
     rewind(pc).is_some()
+}
+
+/// The addresses that all sequences lie in.
+#[must_use]
+pub fn extent() -> core::ops::Range<usize> {
+    let [begin, end] = [&raw const kyocho_restartable_begin, &raw const kyocho_restartable_end];
+    begin as usize..end as usize
 }
 
 /// Whether a sequence that goes on at `pc` would go on in the middle: its first instruction is behind it, its commit is not.

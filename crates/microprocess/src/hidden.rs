@@ -34,19 +34,24 @@ pub(crate) fn goes_on_in_the_middle(thread: &KernelThread, record: &Record, sp: 
     let stack = record.stack().unwrap_or_else(|| stacks.base_range());
     let handlers = stacks.handlers_range();
     let from = if handlers.contains(&sp) {
-        let on_handlers = || words(sp..handlers.end);
-        if on_handlers().any(restartable::is_in_the_middle) {
+        if names_the_middle(sp..handlers.end) {
             return true;
         }
         // Among the words that point there is the stack pointer that was saved when the first handler began.
-        match on_handlers().filter(|word| stack.contains(word)).min() {
+        match words(sp..handlers.end).filter(|word| stack.contains(word)).min() {
             Some(lowest) => lowest,
             None => return false,
         }
     } else {
         sp
     };
-    stack.contains(&from) && words(from..stack.end).any(restartable::is_in_the_middle)
+    stack.contains(&from) && names_the_middle(from..stack.end)
+}
+
+/// Whether one of the words is an address in the middle of a sequence. Two comparisons a word.
+fn names_the_middle(range: Range<usize>) -> bool {
+    let extent = restartable::extent();
+    words(range).filter(|word| extent.contains(word)).any(restartable::is_in_the_middle)
 }
 
 /// The aligned words in a range of addresses, ascending.
@@ -59,5 +64,6 @@ fn words(range: Range<usize>) -> impl Iterator<Item = usize> {
     })
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
+#[cfg(test)]
 mod tests;
