@@ -13,13 +13,15 @@
              (unless (null? letters) (visit (list->string (reverse letters))))
              (unless (eof-object? c) (loop '())))))))
 
-(define (count-words file results)
+;; How many different words there are; #f where the file cannot be read.
+(define (count-words file)
   (let ((counts (make-hash-table)))
-    (call-with-input-file file
-      (lambda (port)
-        (for-each-word port
-          (lambda (word) (hash-table-update!/default counts word (lambda (n) (+ n 1)) 0)))))
-    (channel-send! results (cons file (hash-table-size counts)))))
+    (guard (e ((file-error? e) #f))
+      (call-with-input-file file
+        (lambda (port)
+          (for-each-word port
+            (lambda (word) (hash-table-update!/default counts word (lambda (n) (+ n 1)) 0)))))
+      (hash-table-size counts))))
 
 (define files
   (if (pair? (cdr (command-line)))
@@ -37,7 +39,11 @@
 
 (define counters
   (map (lambda (file)
-         (let ((thread (make-thread (lambda () (count-words file results) (note! file)) file)))
+         (let ((thread (make-thread
+                        (lambda ()
+                          (channel-send! results (cons file (count-words file)))
+                          (note! file))
+                        file)))
            (thread-priority-set! thread 40)
            (thread-start! thread)))
        files))
@@ -49,7 +55,7 @@
 
 (for-each (lambda (_)
             (let ((result (channel-receive results)))
-              (display (cdr result)) (display " different words in ")
+              (display (or (cdr result) "cannot read the")) (display " different words in ")
               (display (car result)) (newline)))
           files)
 (for-each thread-join! (cons sleeper counters))
