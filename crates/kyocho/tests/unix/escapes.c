@@ -319,7 +319,7 @@ static void gone_terminal(void) {
     MUST(read(0, &byte, 1) == 1);
     REFUSED_AS(EACCES, open(name, O_RDONLY | O_NOCTTY | O_NONBLOCK));
     REFUSED_AS(EACCES, open(name, O_RDWR | O_NOCTTY));
-    REFUSED(open(shown(getpid(), naming), O_RDWR | O_NOCTTY));
+    REFUSED_AS(EACCES, open(shown(getpid(), naming), O_RDWR | O_NOCTTY));
 }
 
 static volatile sig_atomic_t arrivals;
