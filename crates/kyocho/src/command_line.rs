@@ -17,7 +17,7 @@ Examples:
   kyocho run examples/sieve.scm 700      run a program; (command-line) gives its arguments
   kyocho tour                            boot, show what microprocesses do, then a prompt
   echo '(+ 40 2)' | kyocho               evaluate what comes on standard input, print the values
-  kyocho unix --mount .:/src:ro -- sh    a shell that sees the current folder, for reading, as /src
+  kyocho unix --net none -- sh           a shell under a UNIX server of its own, without a network
   kyocho serve; kyocho connect           many users, each within limits
   kyocho jupyter install --user          notebooks in Scheme
   kyocho top                             watch the threads of all running systems
