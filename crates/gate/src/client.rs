@@ -332,8 +332,9 @@ impl Ticket<'_> {
             over: Some(self.line.life.over()),
             from: Some((&self.line.server, self.bell)),
             woken: self.woken,
+            announced: frame.client_place(),
         };
-        let Some(word) = wait.run(limit, |bell| frame.announce_client(bell))? else {
+        let Some(word) = wait.run(limit)? else {
             return Err(if self.line.life.is_over() { Error::Closed } else { Error::TimedOut });
         };
         if client_sees(self.number, Word::alleged(word)) != Answer::Here {
@@ -368,8 +369,9 @@ impl Ticket<'_> {
                 over: Some(line.life.over()),
                 from: None,
                 woken: false,
+                announced: frame.client_place(),
             };
-            if matches!(wait.run(None, |bell| frame.announce_client(bell)), Ok(Some(_))) {
+            if matches!(wait.run(None), Ok(Some(_))) {
                 line.give(index);
             }
         });

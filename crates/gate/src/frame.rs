@@ -101,12 +101,14 @@ pub(crate) fn frame(memory: &SealedMemory, index: usize) -> &Frame {
 }
 
 impl Frame {
-    pub(crate) fn announce_client(&self, bell: u32) {
-        announce(&self.client_bell, bell);
+    /// Where the client [announces](kyocho_microprocess::bell::announce) its bell.
+    pub(crate) fn client_place(&self) -> &AtomicU32 {
+        &self.client_bell
     }
 
-    pub(crate) fn announce_server(&self, bell: u32) {
-        announce(&self.server_bell, bell);
+    /// Where the server announces its own.
+    pub(crate) fn server_place(&self) -> &AtomicU32 {
+        &self.server_bell
     }
 
     /// The client's bell, as alleged.
@@ -179,12 +181,6 @@ impl Frame {
 }
 
 /// Writes which bell to ring, where that is new: a line that is only read stays in the caches of both sides.
-fn announce(place: &AtomicU32, bell: u32) {
-    if place.load(Ordering::Relaxed) != bell + 1 {
-        place.store(bell + 1, Ordering::SeqCst);
-    }
-}
-
 fn checked_bell(announced: u32) -> u32 {
     announced.checked_sub(1).filter(|&bell| (bell as usize) < BELLS_MAX).unwrap_or(NO_BELL)
 }
@@ -226,6 +222,7 @@ unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::{CREDITS_MAX, Head, INLINE_BYTES_MAX, NO_BELL, frame, memory_bytes};
+    use kyocho_microprocess::bell::announce;
     use kyocho_sys::prim::atomic::Ordering;
     use kyocho_sys::sealed::{SealedMemory, Writers};
 
@@ -254,7 +251,7 @@ mod tests {
             assert_eq!(frame.head(), head);
         }
         assert_eq!(frame.client_bell(), NO_BELL);
-        frame.announce_client(5);
+        announce(frame.client_place(), 5);
         assert_eq!(frame.client_bell(), 5);
         for nonsense in [u32::MAX, 65, 1 << 20] {
             frame.server_bell.store(nonsense, Ordering::SeqCst);

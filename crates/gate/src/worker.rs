@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::panic::{catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kyocho_microprocess::bell::{self, Post};
+use kyocho_microprocess::bell::{self, Post, Words};
 use kyocho_microprocess::{Builder, Killed, Microprocess, Priority, Semaphore, concurrency};
 use kyocho_sys::peer::Peer;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -174,13 +174,24 @@ impl Worker {
     fn work(mut self) {
         // Here and not in the first wait alone: there may never be one, where calls are always there already.
         if let Ok(bell) = bell::own() {
-            frame(&self.line.frames, self.index).announce_server(bell);
+            bell::announce(frame(&self.line.frames, self.index).server_place(), bell);
         }
         let line = Arc::clone(&self.line);
         let frame = frame(&line.frames, self.index);
-        let post = Post::new(&frame.state, &frame.level, line.life.over(), &line.client);
+        let words = Words {
+            word: &frame.state,
+            level: &frame.level,
+            over: line.life.over(),
+            announced: frame.server_place(),
+        };
+        Post::keep(&words, &line.client, |post| self.serve_calls(post));
+        line.life.end();
+    }
+
+    /// Serves one call after the other, until the connection is over or the client breaks the protocol.
+    fn serve_calls(&mut self, post: &Post<'_>) {
         let mut request = Vec::with_capacity(INLINE_BYTES_MAX);
-        while let Some(word) = self.await_call(&post) {
+        while let Some(word) = self.await_call(post) {
             let result = match server_sees(self.answered, word) {
                 Arrival::Nothing => continue,
                 Arrival::Broken => break,
@@ -190,14 +201,13 @@ impl Worker {
             let Some(result) = result else { break };
             self.answer(result);
         }
-        line.life.end();
     }
 
     /// Waits until the state word is no longer what we left there; `None` once the connection is over.
     fn await_call(&self, post: &Post<'_>) -> Option<Word> {
         let frame = frame(&self.line.frames, self.index);
         let expected = Word::new(Phase::Replied, self.answered).bits();
-        let word = post.wait(expected, frame.client_bell(), |bell| frame.announce_server(bell));
+        let word = post.wait(expected, frame.client_bell());
         // A call that came after the end is not served, though its client does not know yet.
         word.ok()?.filter(|_| !self.line.life.is_over()).map(Word::alleged)
     }

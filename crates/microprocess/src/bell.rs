@@ -47,7 +47,7 @@ use awaited::Awaiting;
 pub use hall::{BELLS_MAX, Standing};
 use hall::{Hall, NO_BELL, PeerHall};
 pub(crate) use linger::linger;
-pub use wait::{Post, Wait};
+pub use wait::{Post, Wait, Words};
 
 /// How long a parked holder sleeps at most: somebody may have scribbled on its counter.
 const LOOK_AGAIN_NS: u64 = 100_000_000;
@@ -100,6 +100,13 @@ pub fn own() -> io::Result<u32> {
     let bell = section.vp.bell.number(hall);
     section.leave();
     bell.ok_or_else(|| Errno::BUSY.into())
+}
+
+/// Writes into `place`, where wakers look, that `bell` is to be rung: its number plus 1. 0 says that there is none yet.
+pub fn announce(place: &AtomicU32, bell: u32) {
+    if place.load(Ordering::Relaxed) != bell + 1 {
+        place.store(bell + 1, Ordering::SeqCst);
+    }
 }
 
 /// The CPU of the caller's virtual processor, as far as known.

@@ -79,6 +79,7 @@
 
 mod attention;
 mod balance;
+#[doc(hidden)]
 pub mod bell;
 mod bias;
 mod bound;

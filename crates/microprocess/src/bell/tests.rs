@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use kyocho_sys::prim::thread;
 
-use super::{BELLS_MAX, Peer, Post, Standing, Wait, descriptors, own, ring_all};
+use super::{BELLS_MAX, Peer, Post, Standing, Wait, Words, descriptors, own, ring_all};
 use crate::sync::tests::on_processors;
 use crate::{Builder, Microprocess, Priority, spawn, yield_now};
 
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u32 = 0;
 
 /// What two processes share in a test: a word, and who waits for it. The other process is a kernel thread of no runtime.
 #[derive(Debug)]
@@ -49,18 +49,25 @@ impl Line {
             over: Some(&self.over),
             from: None,
             woken: false,
+            announced: &self.bell,
         };
-        wait.run(limit, |bell| self.bell.store(bell, Ordering::SeqCst)).unwrap()
+        wait.run(limit).unwrap()
+    }
+
+    /// Passes the caller's post to `body`.
+    fn keep<R>(&self, body: impl FnOnce(&Post<'_>) -> R) -> R {
+        let Self { word, level, over, bell: announced, peer } = self;
+        Post::keep(&Words { word, level, over, announced }, peer, body)
     }
 
     /// Serves `calls` calls, each by `serve`.
     fn serve(&self, calls: u32, mut serve: impl FnMut()) {
-        let post = Post::new(&self.word, &self.level, &self.over, &self.peer);
-        for call in 0..calls {
-            let announce = |bell| self.bell.store(bell, Ordering::SeqCst);
-            assert_eq!(post.wait(call, 0, announce).unwrap(), Some(call + 1));
-            serve();
-        }
+        self.keep(|post| {
+            for call in 0..calls {
+                assert_eq!(post.wait(call, 0).unwrap(), Some(call + 1));
+                serve();
+            }
+        });
     }
 
     /// As the other process does it.
@@ -68,7 +75,7 @@ impl Line {
         self.word.swap(value, Ordering::SeqCst);
         let bell = self.bell.load(Ordering::SeqCst);
         if bell != NOBODY {
-            self.peer.ring(bell);
+            self.peer.ring(bell - 1);
         }
     }
 }
@@ -167,14 +174,15 @@ fn who_serves_goes_on_at_the_level_that_the_waker_wrote() {
 /// Serves call `number`, during which its caller has each of `levels` in turn.
 fn serve_at(line: &Line, number: u32, levels: [u32; 2]) {
     let me = Microprocess::current();
-    let post = Post::new(&line.word, &line.level, &line.over, &line.peer);
-    post.wait(number, 0, |bell| line.bell.store(bell, Ordering::SeqCst)).unwrap();
-    for level in levels {
-        line.level.store(level, Ordering::Relaxed);
-        while u32::from(me.priority().level()) != level {
-            crate::sleep(Duration::from_micros(100));
+    line.keep(|post| {
+        post.wait(number, 0).unwrap();
+        for level in levels {
+            line.level.store(level, Ordering::Relaxed);
+            while u32::from(me.priority().level()) != level {
+                crate::sleep(Duration::from_micros(100));
+            }
         }
-    }
+    });
 }
 
 fn await_bell(line: &Line) {
@@ -220,8 +228,9 @@ fn wait_and_tell(line: &Line) -> Option<u32> {
         over: None,
         from: Some((&line.peer, 0)),
         woken: false,
+        announced: &line.bell,
     };
-    wait.run(None, |bell| line.bell.store(bell, Ordering::SeqCst)).unwrap()
+    wait.run(None).unwrap()
 }
 
 #[test]
@@ -329,4 +338,19 @@ fn bells_are_given_back_when_a_runtime_ends() {
     for _ in 0..2 * BELLS_MAX {
         on_processors(1, || assert!((own().unwrap() as usize) < BELLS_MAX));
     }
+}
+
+#[test]
+fn panic_of_who_serves_leaves_nothing_linked_and_nothing_masked() {
+    on_processors(1, || {
+        let line = Line::new();
+        let other = Arc::clone(&line);
+        let server = spawn(move || other.serve(2, || panic!("while it serves")));
+        await_bell(&line);
+        line.change(1);
+        assert!(server.join().is_err());
+        assert!(!super::mask_for_test(|vp| vp.bell.awaits()));
+        // Masked, nobody could wait here.
+        assert_eq!(line.wait(1, Some(Duration::from_millis(1))), None);
+    });
 }

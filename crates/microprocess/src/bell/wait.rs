@@ -10,7 +10,7 @@ use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 use super::awaited::{Afterwards, Awaited};
 use super::hall::Hall;
-use super::{Peer, hall};
+use super::{Peer, announce, hall};
 use crate::deadline::Deadline;
 use crate::inherit::{Ranked, Ranking};
 use crate::orders;
@@ -33,21 +33,22 @@ pub struct Wait<'a> {
     pub from: Option<(&'a Peer, u32)>,
     /// Whether that one was just woken, and does not show it yet.
     pub woken: bool,
+    /// Where the waker finds which bell to ring: gets its number by [`announce`](super::announce), perhaps more than once.
+    pub announced: &'a AtomicU32,
 }
 
 impl Wait<'_> {
     /// Parks the caller until the word has another value than the expected one; returns that value, or `None` after `limit` and once
     /// `over` is set.
     ///
-    /// `announce` gets the number of the bell to ring, where the waker finds it; it may be called more than once and neither allocates nor
-    /// waits. A [kill point](crate::Microprocess::kill).
+    /// A [kill point](crate::Microprocess::kill).
     ///
     /// # Errors
     /// The host gives no memory for bells, or there are none left ([`BELLS_MAX`](super::BELLS_MAX) virtual processors).
     ///
     /// # Panics
     /// The caller is no microprocess.
-    pub fn run(&self, limit: Option<Duration>, announce: impl Fn(u32)) -> io::Result<Option<u32>> {
+    pub fn run(&self, limit: Option<Duration>) -> io::Result<Option<u32>> {
         let hall = hall()?;
         let deadline = limit.and_then(Deadline::after);
         let node = Awaited::new(self.word, self.over, current(), Afterwards::Ends);
@@ -59,7 +60,7 @@ impl Wait<'_> {
                 self.tell(me);
                 me.begin_ranked(&ranked);
             };
-            let cause = park_once(&node, hall, deadline, &announce, listen);
+            let cause = park_once(&node, hall, deadline, self.announced, listen);
             node.who().end_ranked();
             cause
         })
@@ -85,33 +86,65 @@ impl Ranking for Wait<'_> {
 /// Where a microprocess waits for one call after the other, and serves each at the level of its caller.
 ///
 /// From the end of a wait to the next one its level follows the word that says the caller's.
+///
+/// It lies in the frame of [`Post::keep`], where lists of the runtime point to it; others see a reference to it only while that call lasts:
+///
+/// ```
+/// # use kyocho_microprocess::bell::{Peer, Post, Words};
+/// # fn keep(words: &Words<'_>, peer: &Peer) {
+/// let waited = Post::keep(words, peer, |post| post.wait(0, 0));
+/// # }
+/// ```
+///
+/// ```compile_fail,E0507
+/// # use kyocho_microprocess::bell::{Peer, Post, Words};
+/// # fn keep(words: &Words<'_>, peer: &Peer) {
+/// Post::keep(words, peer, |post| core::mem::forget(*post));
+/// # }
+/// ```
+///
+/// ```compile_fail,E0521
+/// # use kyocho_microprocess::bell::{Peer, Post, Words};
+/// # fn keep(words: &Words<'_>, peer: &Peer) {
+/// let mut kept = None;
+/// Post::keep(words, peer, |post| kept = Some(post));
+/// # }
+/// ```
 pub struct Post<'a> {
     node: Awaited,
-    word: &'a AtomicU32,
+    words: &'a Words<'a>,
     peer: &'a Peer,
+}
+
+/// The words of a [`Post`].
+#[derive(Debug)]
+pub struct Words<'a> {
+    /// The word that is waited for; the peer changes it.
+    pub word: &'a AtomicU32,
+    /// At which level the waiter is to go on, and to be while it serves.
+    pub level: &'a AtomicU32,
+    /// See [`Wait::over`].
+    pub over: &'a AtomicU32,
+    /// See [`Wait::announced`].
+    pub announced: &'a AtomicU32,
 }
 
 impl fmt::Debug for Post<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Post").field("word", &self.word).finish_non_exhaustive()
+        f.debug_struct("Post").field("words", &self.words).finish_non_exhaustive()
     }
 }
 
-impl<'a> Post<'a> {
-    /// Of the caller, who will wait for `word` to change. `level` says the level at which it is then to go on. Waits end once `over` is not
-    /// 0: see [`Wait::over`]. `peer` is who changes the words.
+impl Post<'_> {
+    /// Passes the caller's post at `words` to `body`. `peer` is who changes them.
     ///
     /// # Panics
-    /// The caller is no microprocess.
-    #[must_use]
-    pub fn new(
-        word: &'a AtomicU32,
-        level: &'a AtomicU32,
-        over: &'a AtomicU32,
-        peer: &'a Peer,
-    ) -> Self {
-        let node = Awaited::new(word, Some(over), current(), Afterwards::Follows(level));
-        Self { node, word, peer }
+    /// The caller is no microprocess; `body` panics.
+    pub fn keep<R>(words: &Words<'_>, peer: &Peer, body: impl FnOnce(&Post<'_>) -> R) -> R {
+        let follows = Afterwards::Follows(words.level);
+        let node = Awaited::new(words.word, Some(words.over), current(), follows);
+        // Dropped however `body` ends, which is what takes the node out of the lists.
+        body(&Post { node, words, peer })
     }
 
     /// As [`Wait::run`] without a limit, until the word is not `expected`. `bell` is the one of the peer that rang last.
@@ -120,20 +153,15 @@ impl<'a> Post<'a> {
     /// As for [`Wait::run`].
     ///
     /// # Panics
-    /// The caller is not the one that made it.
-    pub fn wait(
-        &self,
-        expected: u32,
-        bell: u32,
-        announce: impl Fn(u32),
-    ) -> io::Result<Option<u32>> {
-        assert!(ptr::eq(self.node.who(), current()), "a post is that of who made it");
+    /// The caller is not the one that keeps it.
+    pub fn wait(&self, expected: u32, bell: u32) -> io::Result<Option<u32>> {
+        assert!(ptr::eq(self.node.who(), current()), "a post is that of who keeps it");
         let hall = hall()?;
         self.node.expect(expected, Some((self.peer, bell)), false);
         let mut parked = false;
         let changed = await_change(&self.node, None, || {
             parked = true;
-            park_once(&self.node, hall, None, &announce, |_| {})
+            park_once(&self.node, hall, None, self.words.announced, |_| {})
         });
         let section = mask();
         if !parked {
@@ -184,7 +212,7 @@ fn park_once(
     node: &Awaited,
     hall: &'static Hall,
     deadline: Option<Deadline>,
-    announce: &impl Fn(u32),
+    announced: &AtomicU32,
     listen: impl FnOnce(Masked<'_>),
 ) -> Result<WakeCause, Errno> {
     let section = mask_at_point();
@@ -194,7 +222,7 @@ fn park_once(
         return Err(Errno::BUSY);
     };
     node.link(vp);
-    announce(bell);
+    announce(announced, bell);
     // After the announcement: who changes the word from here on rings.
     if node.has_changed() {
         node.leave();
