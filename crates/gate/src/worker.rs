@@ -34,7 +34,7 @@ pub(crate) const OWN_METHODS: u32 = u32::MAX - 15;
 /// Waits until the region of the call has arrived.
 pub(crate) const AWAIT_REGION: u32 = OWN_METHODS;
 /// How long a region may take from the client's socket to the server's map.
-const REGION_PATIENCE: core::time::Duration = core::time::Duration::from_secs(1);
+const REGION_PATIENCE: core::time::Duration = core::time::Duration::from_secs(10);
 
 /// A connection, as the server sees it.
 pub(crate) struct Line {
@@ -45,10 +45,15 @@ pub(crate) struct Line {
     credits: usize,
     /// How many workers there are.
     hired: AtomicUsize,
-    regions: Mutex<BTreeMap<u32, Arc<SealedMemory>>>,
-    /// A permit for each region that has arrived.
-    arrivals: Semaphore,
+    regions: Mutex<BTreeMap<u32, RegionSlot>>,
     objects: Mutex<Objects>,
+}
+
+/// What there is for the number of a region.
+enum RegionSlot {
+    /// Calls wait for it; each that finds it here releases the next one.
+    Awaited(Arc<Semaphore>),
+    Here(Arc<SealedMemory>),
 }
 
 /// What a client may call.
@@ -80,7 +85,6 @@ impl Line {
             credits,
             hired: AtomicUsize::new(0),
             regions: Mutex::default(),
-            arrivals: Semaphore::new(0),
             objects: Mutex::new(Objects { granted, next: ROOT.0 + 1 }),
         }
     }
@@ -99,22 +103,57 @@ impl Line {
     }
 
     pub(crate) fn region(&self, number: u32) -> Option<Arc<SealedMemory>> {
-        lock(&self.regions).get(&number).cloned()
+        match lock(&self.regions).get(&number) {
+            Some(RegionSlot::Here(memory)) => Some(Arc::clone(memory)),
+            Some(RegionSlot::Awaited(_)) | None => None,
+        }
     }
 
     /// A region arrived. Whether it may: the client keeps to its bounds.
     pub(crate) fn attach(&self, number: u32, memory: SealedMemory) -> bool {
         let fits = (number as usize) < REGIONS_MAX;
         if fits {
-            lock(&self.regions).insert(number, Arc::new(memory));
-            self.arrivals.release();
+            let before = lock(&self.regions).insert(number, RegionSlot::Here(Arc::new(memory)));
+            if let Some(RegionSlot::Awaited(arrival)) = before {
+                arrival.release();
+            }
         }
         fits
     }
 
     pub(crate) fn detach(&self, number: u32) {
-        // Unmapped outside the lock.
-        let _memory = lock(&self.regions).remove(&number);
+        let mut regions = lock(&self.regions);
+        if let Some(RegionSlot::Here(_)) = regions.get(&number) {
+            let memory = regions.remove(&number);
+            drop(regions);
+            // Unmapped outside the lock.
+            drop(memory);
+        }
+    }
+
+    /// Waits a while until the region with this number is there; whether it is.
+    fn await_region(&self, number: u32) -> bool {
+        let Some(arrival) = self.arrival(number) else { return true };
+        if arrival.acquire_timeout(REGION_PATIENCE) {
+            // Others may wait for the same one.
+            arrival.release();
+        }
+        let mut regions = lock(&self.regions);
+        let is_here = matches!(regions.get(&number), Some(RegionSlot::Here(_)));
+        if !is_here {
+            regions.remove(&number);
+        }
+        is_here
+    }
+
+    /// What says that the region arrives; `None` once it is here.
+    fn arrival(&self, number: u32) -> Option<Arc<Semaphore>> {
+        let mut regions = lock(&self.regions);
+        let fresh = || RegionSlot::Awaited(Arc::new(Semaphore::new(0)));
+        match regions.entry(number).or_insert_with(fresh) {
+            RegionSlot::Awaited(arrival) => Some(Arc::clone(arrival)),
+            RegionSlot::Here(_) => None,
+        }
     }
 
     pub(crate) fn grant(&self, object: Arc<dyn Service>) -> Result<Handle, Failure> {
@@ -241,9 +280,9 @@ impl Worker {
         if method != AWAIT_REGION {
             return Err(Failure::NoMethod);
         }
-        let arrived = self.line.arrivals.acquire_timeout(REGION_PATIENCE);
-        let here = region.and_then(|number| self.line.region(number)).is_some();
-        if arrived && here { Ok(Vec::new()) } else { Err(Failure::NoRegion) }
+        let may_come = region.filter(|&number| (number as usize) < REGIONS_MAX);
+        let is_here = may_come.is_some_and(|number| self.line.await_region(number));
+        if is_here { Ok(Vec::new()) } else { Err(Failure::NoRegion) }
     }
 
     /// Gives the frame back to the client, with the result.
