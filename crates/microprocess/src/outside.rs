@@ -1,9 +1,12 @@
 //! Wakes that come from outside the runtime.
 
+use core::cell::Cell;
 use core::fmt;
 
+use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
+
 use crate::schedule;
-use crate::shared::Shared;
+use crate::shared::{self, Shared};
 
 /// Says that a kernel thread of no runtime will wake somebody: while one exists, waiting for that is no deadlock.
 ///
@@ -57,16 +60,110 @@ impl Drop for Outside {
     }
 }
 
+/// Locks that kernel threads of no runtime hold, without those of threads that wait for the end of a run.
+static LOCKS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// How many of all locks the calling thread holds.
+    static OWN_LOCKS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether a kernel thread of no runtime holds a lock. Who waits for one may be waiting for that thread, so waiting is no deadlock.
+pub(crate) fn holds_locks() -> bool {
+    LOCKS.load(Ordering::SeqCst) != 0
+}
+
+/// Counts a lock that the caller, a kernel thread of no runtime, has got. Before anybody can begin to wait for it.
+pub(crate) fn holds_one_more() {
+    OWN_LOCKS.set(OWN_LOCKS.get() + 1);
+    LOCKS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Counts a lock that the caller has given up, and whose waiter it has woken. Events are not masked.
+pub(crate) fn holds_one_less() {
+    // Perhaps not one that it counted, if the program breaks the rules.
+    if let Some(left) = OWN_LOCKS.get().checked_sub(1) {
+        OWN_LOCKS.set(left);
+        forget_locks(1);
+    }
+}
+
+/// Calls `wait`, which waits for the end of a run: until then the caller unlocks nothing.
+pub(crate) fn without_own_locks<R>(wait: impl FnOnce() -> R) -> R {
+    let own = OWN_LOCKS.get();
+    if own == 0 {
+        return wait();
+    }
+    forget_locks(own);
+    let value = wait();
+    LOCKS.fetch_add(own, Ordering::SeqCst);
+    value
+}
+
+fn forget_locks(count: usize) {
+    if LOCKS.fetch_sub(count, Ordering::SeqCst) == count {
+        shared::detect_deadlocks();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Outside;
-    use crate::{Runtime, sleep};
+    use crate::record::State;
+    use crate::sync::{Mutex, RwLock};
+    use crate::{Microprocess, Runtime, sleep};
     use core::time::Duration;
+    use kyocho_sys::prim::thread;
+    use std::sync::{Arc, mpsc};
+
+    /// Runs `wait` as the only microprocess while the caller holds what `hold` gives, for a while after `wait` parked.
+    fn wait_while_held<G>(hold: impl FnOnce() -> G, wait: impl FnOnce() + Send + 'static) {
+        let guard = hold();
+        let (tell, told) = mpsc::channel();
+        let run = thread::spawn(move || {
+            let main = move || {
+                tell.send(Microprocess::current()).unwrap();
+                wait();
+            };
+            Runtime::builder().virtual_processors(1).build().run(main)
+        });
+        let waiter: Microprocess = told.recv().unwrap();
+        while !run.is_finished() && waiter.record().state.get() != State::Parked {
+            thread::yield_now();
+        }
+        // Its virtual processor has nothing to do now, and looks whether that is a deadlock.
+        std::thread::sleep(Duration::from_millis(20));
+        drop(guard);
+        let ended: Result<(), _> = run.join().unwrap();
+        ended.unwrap();
+    }
+
+    #[test]
+    fn lock_of_a_kernel_thread_is_no_deadlock() {
+        let mutex = Arc::new(Mutex::new(0));
+        let other = Arc::clone(&mutex);
+        wait_while_held(|| mutex.lock().unwrap(), move || *other.lock().unwrap() += 1);
+        let lock = Arc::new(RwLock::new(0));
+        let other = Arc::clone(&lock);
+        wait_while_held(|| lock.write().unwrap(), move || drop(other.read().unwrap()));
+        let other = Arc::clone(&lock);
+        wait_while_held(|| lock.read().unwrap(), move || *other.write().unwrap() += 1);
+        assert_eq!((*mutex.lock().unwrap(), *lock.read().unwrap()), (1, 1));
+    }
+
+    #[test]
+    fn lock_of_who_waits_for_the_run_is_one() {
+        let mutex = Mutex::new(0);
+        let _guard = mutex.lock().unwrap();
+        let runtime = Runtime::builder().virtual_processors(1).build();
+        let deadlock = runtime.run(|| drop(mutex.lock())).unwrap_err();
+        assert_eq!(deadlock.waiting.len(), 1);
+    }
 
     #[test]
     fn waiting_is_a_deadlock_only_once_nobody_outside_is_expected() {
-        let (tell, told) = std::sync::mpsc::channel();
-        let run = kyocho_sys::prim::thread::spawn(move || {
+        let (tell, told) = mpsc::channel();
+        let run = thread::spawn(move || {
             let main = move || {
                 tell.send(Outside::expect()).unwrap();
                 sleep(Duration::MAX);

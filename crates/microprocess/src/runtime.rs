@@ -22,7 +22,7 @@ use crate::scheduler::{Factory, Scheduler};
 use crate::shared::{Options, Shared, outcome};
 use crate::space::{Limits, OnUnanswered, Reach};
 use crate::statistics::Statistics;
-use crate::{control, debugger, local, monitor, schedule, space, sync, trace};
+use crate::{control, debugger, local, monitor, outside, schedule, space, sync, trace};
 
 mod life;
 
@@ -380,7 +380,7 @@ impl Runtime {
             .control
             .then(control::serve)
             .map(|served| served.inspect_err(|error| tracing::warn!(%error, "no control socket")));
-        let how = shared.await_end();
+        let how = outside::without_own_locks(|| shared.await_end());
         drop(serving);
         tracing::debug!(deadlock = how == outcome::DEADLOCK, "runtime ends");
         let deadlock = (how == outcome::DEADLOCK).then(|| Deadlock { waiting: waiting_in(shared) });

@@ -14,6 +14,7 @@ use crate::fork;
 use crate::kernel_thread::{ANY_CPU, Handle, KernelThread, Role};
 use crate::maker::Maker;
 use crate::monitor::Monitor;
+use crate::outside;
 use crate::preempt;
 use crate::reflection::{Means, Reflection};
 use crate::runtime::Detection;
@@ -269,6 +270,7 @@ impl Shared {
                     && vp.next_deadline_ns.load(Ordering::SeqCst) == NEVER_NS
                     && !vp.bell.awaits()
                     && vp.port().is_none_or(|port| !port.is_pending())
+            && !outside::holds_locks()
             });
         // Whoever suspended one may let it go on.
         let nothing_comes = nothing_comes && !self.has_suspended();
@@ -388,6 +390,11 @@ fn runtimes() -> MutexGuard<'static, Vec<&'static Shared>> {
 /// All of them.
 pub(crate) fn all() -> Vec<&'static Shared> {
     runtimes().clone()
+}
+
+/// Ends the runs that are in a deadlock: something that all waited for is gone. Not with events masked.
+pub(crate) fn detect_deadlocks() {
+    runtimes().iter().for_each(|shared| shared.detect_deadlock());
 }
 
 impl Shared {

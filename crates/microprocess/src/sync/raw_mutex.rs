@@ -23,6 +23,7 @@ use super::{
 use crate::{
     guarded::{Deadline, Guard, Guarded},
     inherit::Donation,
+    outside,
     record::{Kind, MicroprocessRef, Reason, Record},
     vp::Masked,
 };
@@ -50,8 +51,9 @@ impl State {
     fn take(&mut self, caller: Option<MicroprocessRef>) {
         self.held = true;
         self.holder = caller;
-        if let Some(caller) = caller {
-            caller.holds_one_more();
+        match caller {
+            Some(caller) => caller.holds_one_more(),
+            None => outside::holds_one_more(),
         }
     }
 
@@ -219,6 +221,10 @@ impl RawMutex {
         let _ends_here = state.settle(vp);
         if let Some(first) = first {
             first.wake(vp, Outcome::Granted);
+        }
+        drop(state);
+        if caller.is_none() {
+            outside::holds_one_less();
         }
     }
 }

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     guarded::{Deadline, Guard, Guarded},
     inherit::Donation,
+    outside,
     record::{Kind, MicroprocessRef, Reason, Record},
     vp::Masked,
 };
@@ -169,6 +170,9 @@ impl RawRwLock {
         let (caller, vp) = (state.caller(), state.vp());
         let admitted = state.admits(access, 0);
         if admitted {
+            if caller.is_none() {
+                outside::holds_one_more();
+            }
             state.enter_before_others(access, caller, vp);
         }
         admitted
@@ -229,8 +233,7 @@ impl RawRwLock {
         let mut state = self.state.enter();
         debug_assert!(state.readers > 0, "only a reader leaves as one");
         state.readers -= 1;
-        let (caller, vp) = (state.caller(), state.vp());
-        state.give_way(caller, vp);
+        self.leave(state);
     }
 
     /// Leaves; the caller is inside for writing.
@@ -238,7 +241,16 @@ impl RawRwLock {
         let mut state = self.state.enter();
         debug_assert!(state.writer, "only the writer leaves as one");
         (state.writer, state.owner) = (false, None);
+        self.leave(state);
+    }
+
+    /// The caller, which is not inside any more, gives way.
+    fn leave(&self, mut state: Guard<'_, State>) {
         let (caller, vp) = (state.caller(), state.vp());
         state.give_way(caller, vp);
+        drop(state);
+        if caller.is_none() {
+            outside::holds_one_less();
+        }
     }
 }

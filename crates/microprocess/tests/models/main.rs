@@ -62,6 +62,7 @@ mod guarded;
 mod inherit;
 mod kernel_thread;
 mod orders;
+mod outside;
 #[path = "../../src/priority.rs"]
 mod priority;
 mod record;
