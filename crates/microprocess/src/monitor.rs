@@ -6,7 +6,8 @@
 //! * It ends kernel calls that are to end: it sends the signal for that again until whoever sleeps there has come back.
 //! * It calls back who came out of the kernel and does not call the runtime (Unblocked): such a thread runs beside the virtual processors.
 //!
-//! It sleeps while every virtual processor is idle.
+//! It sleeps while every virtual processor is idle, and looks now and then while somebody sleeps in the kernel meanwhile: who comes back
+//! from there and calls nobody shows it in no other way.
 
 use kyocho_sys::clock::process_cpu_ns;
 use kyocho_sys::futex;
@@ -199,7 +200,7 @@ pub(crate) fn run(shared: &'static Shared) {
     let monitor = &shared.monitor;
     let mut account = Account::default();
     // Where the look for those who came out of the kernel goes on, and when.
-    let (mut straggler, mut call_ns) = (0, 0);
+    let (mut straggler, mut call_ns, mut call_wait_ns) = (0, 0, SLICE_NS);
     let mut watches = vec![Watch::default(); shared.vps().len()];
     let mut trials = Trials::new();
     let mut calls = Calls::default();
@@ -225,7 +226,13 @@ pub(crate) fn run(shared: &'static Shared) {
         }
         if longest_ns.is_some() && call_ns <= now_ns {
             straggler = shared.call_back_stragglers(straggler);
-            call_ns = now_ns + SLICE_NS;
+            // Where nothing else runs nobody is kept waiting by who came back, and looks are all there is to do.
+            let all_rest = shared.vps().iter().all(|vp| vp.rests());
+            call_wait_ns = if all_rest { (call_wait_ns * 2).min(CALL_MAX_NS) } else { SLICE_NS };
+            call_ns = now_ns + call_wait_ns;
+        }
+        if longest_ns.is_some() && shared.sleep_in_kernel() {
+            next_ns = next_ns.min(call_ns);
         }
         monitor.planned_ns.store(next_ns, Ordering::SeqCst);
         let limit = (next_ns != NEVER_NS).then_some(next_ns);

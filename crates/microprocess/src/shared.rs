@@ -208,6 +208,11 @@ impl Shared {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether kernel threads sleep in the kernel without a processor, or came out of it and have not called us.
+    pub(crate) fn sleep_in_kernel(&self) -> bool {
+        self.in_kernel.load(Ordering::SeqCst) != 0
+    }
+
     /// Calls back kernel threads that came out of the kernel and do not call us; looks at [`STRAGGLERS_MAX`] from number `start` on. Where to go on
     /// the next time. Nothing sleeps in the kernel: nothing to do.
     pub(crate) fn call_back_stragglers(&self, start: usize) -> usize {
@@ -265,12 +270,12 @@ impl Shared {
         let before = self.idle_changes.load(Ordering::SeqCst);
         let nothing_comes = self.in_kernel.load(Ordering::SeqCst) == 0
             && self.outside.load(Ordering::SeqCst) == 0
+            && !outside::holds_locks()
             && self.vps.iter().all(|vp| {
                 vp.is_idle()
                     && vp.next_deadline_ns.load(Ordering::SeqCst) == NEVER_NS
                     && !vp.bell.awaits()
                     && vp.port().is_none_or(|port| !port.is_pending())
-            && !outside::holds_locks()
             });
         // Whoever suspended one may let it go on.
         let nothing_comes = nothing_comes && !self.has_suspended();
@@ -387,14 +392,14 @@ fn runtimes() -> MutexGuard<'static, Vec<&'static Shared>> {
     RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All of them.
-pub(crate) fn all() -> Vec<&'static Shared> {
-    runtimes().clone()
-}
-
 /// Ends the runs that are in a deadlock: something that all waited for is gone. Not with events masked.
 pub(crate) fn detect_deadlocks() {
     runtimes().iter().for_each(|shared| shared.detect_deadlock());
+}
+
+/// All of them.
+pub(crate) fn all() -> Vec<&'static Shared> {
+    runtimes().clone()
 }
 
 impl Shared {

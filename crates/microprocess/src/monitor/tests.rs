@@ -1,7 +1,14 @@
 //! When a busy virtual processor is told what, and when it is interrupted: time is an argument.
 
+use std::sync::{Arc, mpsc};
+
+use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+use kyocho_sys::prim::thread;
+
 use super::{HOG_NS, LOOK_MIN_NS, PATIENCE_NS, SLICE_NS, Watch};
+use crate::record::State;
 use crate::vp::{NEVER_NS, attention};
+use crate::{Detection, Microprocess, Runtime};
 
 const START_NS: u64 = 1_000_000_000;
 
@@ -97,4 +104,39 @@ fn looks_become_rarer_while_nobody_sleeps() {
     let rarer: Vec<u64> = (0..10).map(|_| watch.next_look(false, SLICE_NS)).collect();
     assert!(rarer.is_sorted() && rarer[9] == SLICE_NS);
     assert_eq!(watch.next_look(true, SLICE_NS), LOOK_MIN_NS);
+}
+
+/// Sleeps in the kernel, behind the runtime's back.
+#[expect(unsafe_code, reason = "a call of the C library")]
+fn sleep_in_the_kernel() {
+    // SAFETY: touches no memory.
+    unsafe { libc::usleep(30_000) };
+}
+
+#[test]
+fn who_comes_back_from_the_kernel_and_calls_nobody_runs_again() {
+    for detection in [Detection::Sentinel, Detection::Monitor] {
+        let stop = Arc::new(AtomicU32::new(0));
+        let stopped = Arc::clone(&stop);
+        let (tell, told) = mpsc::channel();
+        let run = thread::spawn(move || {
+            let main = move || {
+                tell.send(Microprocess::current()).unwrap();
+                sleep_in_the_kernel();
+                while stopped.load(Ordering::SeqCst) == 0 {}
+            };
+            Runtime::builder().virtual_processors(1).detection(detection).build().run(main)
+        });
+        let hog: Microprocess = told.recv().unwrap();
+        let until = |is_blocked: bool| {
+            while (hog.record().state.get() == State::Blocked) != is_blocked {
+                thread::yield_now();
+            }
+        };
+        // Nothing else is there that would have the monitor look.
+        until(true);
+        until(false);
+        stop.store(1, Ordering::SeqCst);
+        run.join().unwrap().unwrap();
+    }
 }
