@@ -19,7 +19,7 @@ use core::panic::AssertUnwindSafe;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use std::io;
-use std::panic::catch_unwind;
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use crate::bound::bound;
@@ -98,6 +98,26 @@ impl Drop for OwnWaker {
     }
 }
 
+/// Polls `future`. Where tokio panics because it finds no context, panics with what to do about it here.
+fn poll<F: Future>(future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
+    match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
+        Ok(polled) => polled,
+        Err(panic) if misses_tokio(&*panic) => panic!("{NEEDS_CONTEXT}"),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// What to do where a future of tokio finds no runtime.
+const NEEDS_CONTEXT: &str = "this future needs tokio's reactor: keep a tokio runtime on a kernel thread of its own, and pass \
+    `within(|poll| { let _context = handle.enter(); poll() }, future)` instead of the future: see `kyocho_microprocess::within`";
+
+/// Whether `panic` is tokio's, of a future that was polled outside of a context.
+fn misses_tokio(panic: &(dyn Any + Send)) -> bool {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.is_some_and(|text| text.contains("must be called from the context of a Tokio"))
+}
+
 /// Waits for a future on the calling microprocess; others run meanwhile.
 ///
 /// ```
@@ -107,14 +127,14 @@ impl Drop for OwnWaker {
 /// ```
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is no microprocess, or the future panics: one of tokio does outside of [`within`].
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let own = OwnWaker::new();
     let mut context = Context::from_waker(&own.waker);
     loop {
         // What a poll keeps in thread-local values it finds again, whatever it calls.
-        if let Poll::Ready(value) = bound(|| future.as_mut().poll(&mut context)) {
+        if let Poll::Ready(value) = bound(|| poll(future.as_mut(), &mut context)) {
             return value;
         }
         park();
@@ -216,7 +236,7 @@ where
         let mut context = Context::from_waker(&own.waker);
         let Some(future) = self.future.as_mut() else { return Step::Done };
         // A panic ends the future alone: it is not polled again.
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut context)));
+        let polled = catch_unwind(AssertUnwindSafe(|| poll(future.as_mut(), &mut context)));
         let outcome = match polled {
             Ok(Poll::Pending) => return Step::Park,
             Ok(Poll::Ready(value)) => Ok(value),

@@ -300,3 +300,33 @@ fn wakes_from_outside_are_never_lost_and_never_too_many() {
         }
     });
 }
+
+/// What a microprocess panicked with.
+fn message<T>(joined: thread::Result<T>) -> String {
+    match joined {
+        Ok(_) => "it did not panic".to_owned(),
+        Err(panic) => match panic.downcast::<String>() {
+            Ok(text) => *text,
+            Err(panic) => (*panic.downcast::<&str>().unwrap()).to_owned(),
+        },
+    }
+}
+
+#[test]
+fn a_future_of_tokio_without_its_context_says_what_to_do() {
+    under_watchdog("a_future_of_tokio_without_its_context_says_what_to_do", || {
+        on(1)
+            .run(|| {
+                let connect = || async { tokio::net::TcpStream::connect("127.0.0.1:1").await };
+                let waited = spawn(move || drop(block_on(connect()))).join();
+                let run = spawn_future(async move { drop(connect().await) }).unwrap().join();
+                for said in [message(waited), message(run)] {
+                    assert!(said.contains("within(|poll|"), "{said}");
+                }
+                // What else a future panics with stays what it is.
+                let other = spawn(|| block_on(async { panic!("something else") })).join();
+                assert_eq!(message::<()>(other), "something else");
+            })
+            .unwrap();
+    });
+}
