@@ -163,9 +163,20 @@ fn runtime_that_stops_takes_its_operations_back() {
 }
 
 #[test]
-fn mechanism_is_named() {
-    assert!(matches!(mechanism(), Mechanism::Ring | Mechanism::Calls));
-    assert_eq!(mechanism(), mechanism());
+fn mechanism_is_what_carries_out_operations() {
+    let said = mechanism();
+    if io_uring::IoUring::new(2).is_err() {
+        assert_eq!(said, Mechanism::Calls);
+    }
+    on_processors(1, move || {
+        let (mut reader, mut writer) = pipe();
+        let waiting = spawn(move || reader.read_exact(&mut [0]).unwrap());
+        yield_now();
+        let is_in_ring = Port::of_caller().is_some_and(Port::is_pending);
+        assert_eq!(said, if is_in_ring { Mechanism::Ring } else { Mechanism::Calls });
+        writer.write_all(&[1]).unwrap();
+        waiting.join().unwrap();
+    });
 }
 
 #[test]
