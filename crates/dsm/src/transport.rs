@@ -47,7 +47,8 @@ pub enum Cause {
     Closed,
     /// Nothing was heard of it for longer than the deadline.
     Silent,
-    /// It does not take what it is sent: more than the bound waits for it.
+    /// It does not take what it is sent: more than the bound waits for it, though the program is held
+    /// back long before.
     Congested,
     /// It sent what no node of this version sends.
     Nonsense,
@@ -77,6 +78,10 @@ pub struct Traffic {
     pub bytes_received: u64,
 }
 
+/// Bytes that wait for one peer when the program is held back. What the node answers to others is
+/// not: it is bounded by what these ask, who wait for it.
+pub const FULL_BYTES: usize = 1024 * 1024;
+
 /// Who waits for what comes: one thread of each kind at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiter {
@@ -102,6 +107,13 @@ pub trait Transport: Send + Sync + fmt::Debug {
 
     /// It ends its call, or goes on without looking; whether something came that [`Self::take`] has, and nobody was woken for.
     fn end_call(&self) -> bool {
+        false
+    }
+
+    /// Whether so much waits for some peer that is not lost that a thread of the program is to wait
+    /// before it says more ([`FULL_BYTES`], or half of the bound where that is less). It takes what
+    /// comes meanwhile, so two nodes that wait for each other's queues empty them.
+    fn is_full(&self) -> bool {
         false
     }
 

@@ -11,6 +11,8 @@ use kyocho_dsm::{
 };
 use kyocho_sys::memory::PAGE_BYTES;
 
+#[path = "programs/backpressure.rs"]
+mod backpressure;
 #[path = "support/nodes.rs"]
 mod nodes;
 #[path = "support/permitted.rs"]

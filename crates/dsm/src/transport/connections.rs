@@ -9,18 +9,21 @@
 //!
 //! **Lock order:** the receiver, then one peer's queue; a sender takes a queue alone.
 
+mod peer;
+
 use core::fmt;
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, AtomicU64, Ordering};
+use kyocho_sys::prim::atomic::unmodelled::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use kyocho_sys::prim::clock::Instant;
 
 use crate::address::NodeId;
 use crate::transport::credit::{Incoming, Outgoing, Received};
 use crate::transport::{Arrival, Cause, TcpSettings, Traffic, Transport, Urgency, Waiter};
+use peer::Peer;
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -68,56 +71,6 @@ pub(super) trait Medium: fmt::Debug + Send + Sync {
     fn rouse(&self, waiter: Waiter);
 }
 
-#[derive(Debug)]
-struct Peer {
-    node: NodeId,
-    place: usize,
-    queue: Mutex<Queue>,
-}
-
-#[derive(Debug)]
-struct Queue {
-    out: Outgoing,
-    spoke: Instant,
-    /// It gets nothing any more; why, until that was told.
-    over: bool,
-    untold: Option<Cause>,
-}
-
-impl Peer {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends what the medium takes now.
-    fn push(&self, medium: &impl Medium, queue: &mut Queue, urgency: Urgency) {
-        while !queue.over && !queue.out.ready().is_empty() {
-            match medium.write(self.place, queue.out.ready(), urgency) {
-                Ok(bytes) => {
-                    queue.out.sent(bytes);
-                    queue.spoke = Instant::now();
-                }
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
-                // Reading tells what came of it: there may be a goodbye.
-                Err(_) => queue.over = true,
-            }
-        }
-    }
-
-    /// Gives a sign of life when nothing was said for so long; whether its death is known here, and not told.
-    fn breathe(&self, medium: &impl Medium, now: Instant, every: Duration) -> bool {
-        let mut queue = self.queue();
-        if !queue.over && now.saturating_duration_since(queue.spoke) >= every {
-            queue.out.alive();
-            // Also where nothing is taken: not to queue another at once.
-            queue.spoke = now;
-            self.push(medium, &mut queue, Urgency::Now);
-        }
-        queue.untold.is_some()
-    }
-}
-
 /// What the receiving thread knows of a peer.
 #[derive(Debug)]
 struct Hearing {
@@ -139,6 +92,8 @@ struct Receiver {
 #[derive(Debug)]
 pub(super) struct Connections<M> {
     peers: Vec<Peer>,
+    /// How many of them have full queues.
+    full: Arc<AtomicUsize>,
     /// By rank: the place in `peers`.
     places: Vec<Option<usize>>,
     settings: TcpSettings,
@@ -158,10 +113,9 @@ impl<M: Medium> Connections<M> {
         for (place, node) in peers.iter().enumerate() {
             places[usize::from(node.0)] = Some(place);
         }
+        let full = Arc::new(AtomicUsize::new(0));
         let peer = |(place, node): (usize, &NodeId)| {
-            let out = Outgoing::new(settings.queue_bytes_max);
-            let queue = Mutex::new(Queue { out, spoke: now, over: false, untold: None });
-            Peer { node: *node, place, queue }
+            Peer::new(*node, place, Outgoing::new(settings.queue_bytes_max), full.clone())
         };
         let hearing = peers.iter().map(|_| Hearing {
             input: Incoming::new(settings.message_bytes_max),
@@ -174,6 +128,7 @@ impl<M: Medium> Connections<M> {
         let receiver = Receiver { hearing, ready, look_next: now, buffer: vec![0; READ_BYTES] };
         Self {
             peers: peers.iter().enumerate().map(peer).collect(),
+            full,
             places,
             settings,
             medium,
@@ -343,6 +298,10 @@ impl<M: Medium> Transport for Connections<M> {
         self.medium.hurry(on);
     }
 
+    fn is_full(&self) -> bool {
+        self.full.load(Ordering::Acquire) > 0
+    }
+
     fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
         let timeout = match waiter {
             Waiter::Caller => timeout,
@@ -439,6 +398,10 @@ macro_rules! transport_by_connections {
 
             fn hurry(&self, on: bool) {
                 self.0.hurry(on);
+            }
+
+            fn is_full(&self) -> bool {
+                $crate::transport::Transport::is_full(&self.0)
             }
 
             fn wait(

@@ -10,6 +10,8 @@
 
 use std::collections::VecDeque;
 
+use crate::transport::FULL_BYTES;
+
 /// Bytes of a frame at most, without its length.
 pub(super) const FRAME_MAX: usize = 64 * 1024;
 /// Bytes of pieces on their way at most.
@@ -52,9 +54,18 @@ impl Outgoing {
         self.bytes_max = bytes_max;
     }
 
+    /// Whether the program is to say no more for now.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting() > FULL_BYTES.min(self.bytes_max / 2)
+    }
+
+    fn waiting(&self) -> usize {
+        self.pieces_bytes + self.ready.len()
+    }
+
     /// Queues a message.
     pub(super) fn message(&mut self, message: &[u8]) -> Result<(), Congested> {
-        if self.pieces_bytes + self.ready.len() + message.len() > self.bytes_max {
+        if self.waiting() + message.len() > self.bytes_max {
             return Err(Congested);
         }
         let mut rest = message;

@@ -355,6 +355,10 @@ impl Transport for Mpi {
         self.roused.store(true, Ordering::Release);
     }
 
+    fn is_full(&self) -> bool {
+        self.lock().peers.iter().any(|peer| !peer.deaf && peer.out.is_full())
+    }
+
     fn leave(&self) {
         let mut state = self.lock();
         if core::mem::replace(&mut state.left, true) {

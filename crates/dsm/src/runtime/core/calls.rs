@@ -38,11 +38,31 @@ impl Limit<'_> {
 impl Core {
     /// Makes a call for a thread of the program; waits for its end, and at a `limit` gives an acquire up, or ends the wait for a condition.
     pub(in crate::runtime) fn call(&self, thread: ThreadId, call: Call, limit: Limit<'_>) -> Came {
-        let mut state = self.lock();
+        let mut state = self.until_not_full(self.lock(), thread);
         if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
             self.collect(&mut state)?;
         }
         self.step_and_wait(state, thread, call, limit)
+    }
+
+    /// Holds a thread of the program back while too much waits for a peer that takes less than it is
+    /// sent. Messages that nobody waits for here, as signals are, would fill memory otherwise.
+    fn until_not_full<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: ThreadId,
+    ) -> MutexGuard<'a, State> {
+        if !self.transport.is_full() {
+            return state;
+        }
+        self.transport.begin_call();
+        while self.transport.is_full() && state.refused.is_none() && !state.ended {
+            state = self.wait(state, thread, ASK_EVERY);
+        }
+        if self.transport.end_call() {
+            self.take(&mut state);
+        }
+        state
     }
 
     pub(super) fn step_and_wait<'a>(
