@@ -32,6 +32,7 @@ mod literal;
 pub mod marker;
 mod marks;
 pub mod mutator;
+mod notes;
 pub mod object;
 mod orders;
 mod pool;

@@ -1,41 +1,43 @@
 //! What threads overwrite while a collector marks beside them: it is marked as well (deletion barrier; Yuasa, 1990).
 //!
 //! All that was reachable when marking began is marked, whatever becomes of it meanwhile: an object is missed only if the last way to it
-//! that the marker has not been is overwritten, and what is overwritten is noted here. What is allocated meanwhile is kept without being
-//! marked. Cost while nobody marks: a load and a branch a write.
+//! that the marker has not been is overwritten, and what is overwritten is noted here, by each kernel thread in a buffer of its own
+//! (`notes.rs`). What is allocated meanwhile is kept without being marked. Cost while nobody marks: a load and a branch a write.
 
+use crate::heap::notes::{Buffer, Noted, Notes};
 use crate::value::Value;
-use core::fmt;
 use core::ops::Range;
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
+
+pub(crate) use crate::heap::notes::Hurry;
 
 /// How many heaps are being marked beside their threads.
 static MARKING: AtomicUsize = AtomicUsize::new(0);
 
-static HEAPS: Mutex<Vec<Noted>> = Mutex::new(Vec::new());
+/// Values that a kernel thread notes by itself; tests have buffers that are full at once, too.
+const BUFFER_MAX: usize = if cfg!(test) { 2 } else { 512 };
 
-/// Values that wait to be marked, when the collector is hurried.
-const NOTED_MAX: usize = 1 << 20;
+static NOTES: LazyLock<Notes<Value>> = LazyLock::new(|| Notes::new(BUFFER_MAX));
 
-/// Has the collector finish with the world stopped.
-pub(crate) type Hurry = Box<dyn Fn() + Send>;
-
-/// What one heap's threads have overwritten.
-struct Noted {
-    addresses: Range<usize>,
-    values: Vec<Value>,
-    hurry: Hurry,
-}
-
-impl fmt::Debug for Noted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Noted").field("addresses", &self.addresses).finish_non_exhaustive()
+impl Noted for Value {
+    fn address(self) -> usize {
+        Self::address(self)
     }
 }
 
-fn heaps() -> MutexGuard<'static, Vec<Noted>> {
-    HEAPS.lock().unwrap_or_else(PoisonError::into_inner)
+/// The buffer of a kernel thread, until it ends. A step of a Lisp thread stays on one kernel thread; a microprocess that does not only changes
+/// buffers, all of which the collector looks through.
+struct Own(Arc<Buffer<Value>>);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        NOTES.delist(&self.0);
+    }
+}
+
+thread_local! {
+    static OWN: Own = Own(NOTES.enlist());
 }
 
 /// A place in the heap, or in a Rust object there, is about to be overwritten; `old` says what stands there.
@@ -58,13 +60,9 @@ fn note(old: Value) {
     if !old.is_pair() && !old.is_object() {
         return;
     }
-    let mut heaps = heaps();
-    let Some(noted) = heaps.iter_mut().find(|heap| heap.addresses.contains(&old.address())) else {
-        return;
-    };
-    noted.values.push(old);
-    if noted.values.len() == NOTED_MAX {
-        (noted.hurry)();
+    // A kernel thread that is ending has no buffer any more.
+    if OWN.try_with(|own| NOTES.note(&own.0, old)).is_err() {
+        NOTES.note_directly(old);
     }
 }
 
@@ -78,22 +76,20 @@ impl Barrier {
     /// For the heap at these addresses. The world is stopped.
     pub(super) fn raise(addresses: Range<usize>, hurry: Hurry) -> Self {
         let start = addresses.start;
-        heaps().push(Noted { addresses, values: Vec::new(), hurry });
+        NOTES.raise(addresses, hurry);
         MARKING.fetch_add(1, Ordering::SeqCst);
         Self { start }
     }
 
     /// What was noted since the last time.
     pub(super) fn take(&self) -> Vec<Value> {
-        let mut heaps = heaps();
-        let noted = heaps.iter_mut().find(|heap| heap.addresses.start == self.start);
-        noted.map(|heap| core::mem::take(&mut heap.values)).unwrap_or_default()
+        NOTES.take(self.start)
     }
 }
 
 impl Drop for Barrier {
     fn drop(&mut self) {
         MARKING.fetch_sub(1, Ordering::SeqCst);
-        heaps().retain(|heap| heap.addresses.start != self.start);
+        NOTES.lower(self.start);
     }
 }

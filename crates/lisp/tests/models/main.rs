@@ -1,4 +1,4 @@
-//! The markers' protocol, in every order of memory accesses (loom).
+//! The markers' protocol, and that of what threads note (`notes.rs`), in every order of memory accesses (loom).
 //!
 //! What runs is the real code of `src/heap/pool.rs`, against locks and words behind which loom stands. A packet is a number of things to do;
 //! whoever does one may find more. What is looked at is that, when the maker is told that all is done, all is done and seen by him.
@@ -28,6 +28,7 @@ pub mod prim {
     }
 }
 
+mod notes;
 #[path = "../../src/heap/pool.rs"]
 mod pool;
 
