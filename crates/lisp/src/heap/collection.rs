@@ -1,7 +1,7 @@
 //! One collection, and what is known about all of them.
 //!
 //! Order: forget what is being cut, take the caches back, mark from the roots, save what is guarded, break ephemerons, find dead Rust objects, sweep
-//! blocks and lines, set the next budget; with no lock held, drop the dead Rust objects.
+//! blocks and lines, set the next budget. The dead Rust objects are dropped when the world runs again: that may write what a port has buffered.
 
 use crate::heap::foreign::ForeignObject;
 use crate::heap::marker::{Marker, Tally};
@@ -71,12 +71,19 @@ pub struct Statistics {
     pub last: Collection,
 }
 
-/// Rust objects that nothing refers to: dropping them may take long, and needs no lock.
+/// Rust objects that nothing refers to: dropping them may take long, may wait for the host, and needs no lock. Not while the world is stopped.
+#[must_use]
 pub(crate) struct Dead(Vec<Box<dyn ForeignObject>>);
 
 impl Dead {
     pub(super) fn count(&self) -> usize {
         self.0.len()
+    }
+
+    /// These, and those of another collection.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
     }
 }
 
@@ -94,6 +101,16 @@ impl Caches {
 impl Heap {
     /// Collects. Every Lisp thread must stand at a safepoint; `trace_roots` marks all roots.
     pub fn collect(&self, trace_roots: impl FnOnce(&mut Marker)) -> Collection {
+        let (done, dead) = self.collect_stopped(trace_roots);
+        drop(dead);
+        done
+    }
+
+    /// The same; the Rust objects that nothing refers to are the caller's to drop, when the world runs again.
+    pub(crate) fn collect_stopped(
+        &self,
+        trace_roots: impl FnOnce(&mut Marker),
+    ) -> (Collection, Dead) {
         let begin = Instant::now();
         let mut done = Collection::default();
         self.step();
@@ -129,8 +146,7 @@ impl Heap {
             done.pause = begin.elapsed();
             done.pause
         });
-        drop(dead);
-        done
+        (done, dead)
     }
 
     /// After marking: sorts blocks, sets the next budget, and notes what was done. `pause` says how long the world stood, in all.

@@ -6,6 +6,8 @@
 //!                                                        marking, at the priority of usual threads
 //!                                                      it is stopped, what is left is marked, it goes on
 //! ```
+//!
+//! Rust objects that nothing refers to are dropped when it goes on: a port passes on what it has buffered, as far as that is taken at once.
 
 use super::markers::Markers;
 use crate::heap::{Cycle, Dead};
@@ -38,6 +40,8 @@ pub(crate) struct Collector {
     hurried: Arc<AtomicBool>,
     /// How many there will have been when the one that goes on, or the last one, has ended.
     begun: AtomicU64,
+    /// Collections whose dead Rust objects have been dropped.
+    settled: AtomicU64,
     microprocess: Mutex<Option<Microprocess>>,
     /// Those who help it.
     pub(crate) markers: Arc<Markers>,
@@ -69,6 +73,9 @@ impl Drop for Attempt<'_> {
             kernel.heap.forget_cycle();
             collector.due.store(true, Ordering::Release);
         }
+        // What a collection leaves to be dropped is dropped before this, also where its collector unwinds.
+        collector.settled.store(ended, Ordering::Release);
+        kernel.threads.release();
     }
 }
 
@@ -87,6 +94,7 @@ impl Collector {
             goes_on: AtomicBool::new(false),
             hurried: Arc::default(),
             begun: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
             microprocess: Mutex::default(),
             markers: Arc::new(Markers::new(virtual_processors)),
         }
@@ -131,6 +139,11 @@ impl Collector {
         self.begun.load(Ordering::Acquire) + 1
     }
 
+    /// How many collections are over: what they found to be dropped is dropped.
+    pub(crate) fn settled(&self) -> u64 {
+        self.settled.load(Ordering::Acquire)
+    }
+
     /// Who collects.
     #[cfg(test)]
     pub(crate) fn microprocess(&self) -> Microprocess {
@@ -152,13 +165,14 @@ impl Collector {
             }
             self.left.store(false, Ordering::Release);
             let attempt = Attempt::begin(self, kernel);
-            let stood = if wanted || !kernel.heap.collects_beside() {
+            let (stood, dead) = if wanted || !kernel.heap.collects_beside() {
                 let begin = Instant::now();
-                kernel.threads.stop_the_world(|threads| collect(kernel, threads));
-                begin.elapsed()
+                let dead = kernel.threads.stop_the_world(|threads| collect(kernel, threads));
+                (begin.elapsed(), dead)
             } else {
                 self.collect_beside(kernel)
             };
+            drop(dead);
             drop(attempt);
             rests_until = Instant::now() + LEFT_AFTER;
             kernel.policies.collected(kernel, stood);
@@ -169,8 +183,8 @@ impl Collector {
         self.wanted.load(Ordering::Acquire) || self.hurried.load(Ordering::Acquire)
     }
 
-    /// A collection beside the threads; how long the world stood still.
-    fn collect_beside(&self, kernel: &Kernel) -> Duration {
+    /// A collection beside the threads; how long the world stood still, and what is to be dropped.
+    fn collect_beside(&self, kernel: &Kernel) -> (Duration, Dead) {
         let mut marks = kernel.heap.empty_marks();
         let mut parts = Vec::new();
         let me = Microprocess::current();
@@ -206,8 +220,7 @@ impl Collector {
         let begin = Instant::now();
         let dead =
             kernel.threads.stop_the_world(|threads| self.finish(kernel, threads, cycle, parts));
-        drop(dead);
-        stood + begin.elapsed()
+        (stood + begin.elapsed(), dead)
     }
 
     fn finish(
@@ -227,7 +240,7 @@ impl Collector {
         kernel.settle(parts);
         if self.wanted.swap(false, Ordering::AcqRel) {
             // Who waits for memory needs what has become garbage meanwhile, too.
-            collect(kernel, threads);
+            return dead.and(collect(kernel, threads));
         }
         dead
     }
@@ -238,6 +251,7 @@ fn begin_part(cycle: &mut Cycle<'_>, part: &mut Roots) {
     cycle.mark(&part.values);
 }
 
-fn collect(kernel: &Kernel, threads: &[Arc<LispThread>]) {
-    kernel.heap.collect(|marker| kernel.trace(threads, marker));
+fn collect(kernel: &Kernel, threads: &[Arc<LispThread>]) -> Dead {
+    let (_, dead) = kernel.heap.collect_stopped(|marker| kernel.trace(threads, marker));
+    dead
 }

@@ -56,7 +56,7 @@ pub(crate) const TABLE: &[Procedure] = &[
             _ => kernel.collector.next(),
         };
         kernel.threads.hold(Microprocess::current());
-        if kernel.heap.statistics().collections >= ends {
+        if kernel.collector.settled() >= ends {
             return Ok(Control::Value(Value::UNSPECIFIED));
         }
         m.wait = Some(Wait { stage: Stage::Sent(ends), ..Wait::on(Value::FALSE) });

@@ -134,6 +134,18 @@ impl Threads {
         work()
     }
 
+    /// Whether somebody has stopped the world, or is about to.
+    #[cfg(test)]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Unparks those who wait for what a collection has found to be dropped.
+    pub(crate) fn release(&self) {
+        let held = core::mem::take(&mut *lock(&self.held));
+        held.iter().for_each(Microprocess::unpark);
+    }
+
     /// Runs `body`, which handles Lisp values outside any Lisp thread: no collection meanwhile.
     pub(crate) fn as_outsider<T>(&self, body: impl FnOnce() -> T) -> T {
         let _guard = lock(&self.outsiders);

@@ -1,8 +1,11 @@
 //! Collections while threads run, on one virtual processor and on several, whoever of the collector's services is killed.
 
 use super::{boot, last, on, within_watchdog};
+use crate::heap::ForeignObject;
 use crate::service::markers::ENOUGH;
+use crate::system::kernel::{Kernel, lock};
 use crate::system::{CellCache, Options, Torture};
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn nothing_is_lost_while_collections_go_on_beside_threads_and_collectors_and_markers_are_killed() {
@@ -285,4 +288,38 @@ fn caches_of_idle_threads_are_given_back() {
         assert_eq!(last(&mut session, "(gc) 'again"), "again");
         assert!(stranded() < THREADS * CELLS / 4, "idle threads have none: {}", stranded());
     });
+}
+
+/// A Rust object that looks, as it is dropped, whether the world is stopped.
+struct Dropped {
+    kernel: Arc<Kernel>,
+    seen: Arc<Mutex<Vec<bool>>>,
+}
+
+impl ForeignObject for Dropped {}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        lock(&self.seen).push(self.kernel.threads.is_stopped());
+    }
+}
+
+#[test]
+fn rust_objects_are_dropped_when_the_world_runs_and_before_gc_returns() {
+    for beside in [false, true] {
+        within_watchdog(move || {
+            let torture = Torture { every: 1 << 40, phase: 0, beside };
+            let system = boot(Options { torture: Some(torture), ..on(2) });
+            let mut session = system.session();
+            assert_eq!(last(&mut session, "(gc) 'begun"), "begun");
+            let (kernel, seen) = (Arc::clone(&system.kernel), Arc::default());
+            kernel.threads.as_outsider(|| {
+                let object = Dropped { kernel: Arc::clone(&kernel), seen: Arc::clone(&seen) };
+                let _garbage = lock(&kernel.mutator).foreign(Box::new(object)).unwrap();
+            });
+            // Two: what is made while a collection goes on survives it.
+            assert_eq!(last(&mut session, "(gc) (gc) 'collected"), "collected");
+            assert_eq!(*lock(&seen), [false], "beside: {beside}");
+        });
+    }
 }
