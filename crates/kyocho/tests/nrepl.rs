@@ -521,6 +521,27 @@ fn garbage_and_lost_connections_hurt_nobody() {
     assert!(Path::new("/proc").join(server.process.id().to_string()).exists());
 }
 
+#[test]
+fn who_does_not_show_the_token_first_is_hung_up_on() {
+    let server = Server::start();
+    for wrong in [String::new(), "0".repeat(server.token.len()), server.token[1..].to_owned()] {
+        let mut stranger = server.connect();
+        stranger.token = wrong;
+        let refused = stranger.one(&[("op", "eval"), ("code", "(display 'evaluated)")]);
+        assert_eq!(status(&refused), ["error", "unauthorized", "done"]);
+        // He does not get a second try.
+        stranger.token = server.token.clone();
+        let _ = stranger.stream.write_all(b"d2:op8:describee");
+        let mut rest = Vec::new();
+        let _ = stranger.reader.read_to_end(&mut rest);
+        assert_eq!(String::from_utf8_lossy(&rest), "");
+    }
+    let mut client = server.connect();
+    let session = client.open();
+    client.token = String::new();
+    assert_eq!(client.eval(&session, "(* 6 7)"), ["42"], "once is enough");
+}
+
 /// An unmodified client library, as an editor would use it.
 #[test]
 fn a_client_library_evaluates_loads_completes_looks_up_and_interrupts() {

@@ -237,6 +237,25 @@ fn editors_that_open_no_session_are_counted() {
 }
 
 #[test]
+fn strangers_at_the_editors_port_keep_nobody_out() {
+    let doors = Doors::open("hostile-strangers", "");
+    let mut eva = doors.eva();
+    let mut silent: Vec<TcpStream> = (0..200).map(|_| doors.knock(1)).collect();
+    // Those who come later are let in, and those who came first are not waited for.
+    let mut editor = doors.editor();
+    is_served(&mut eva, "strangers at the editors' port");
+    for stranger in &mut silent {
+        // All are hung up on in the end, however slowly they talk.
+        let _ = stranger.write_all(b"d");
+        let ended = stranger.read(&mut [0; 64]);
+        let kind = ended.map_err(|error| error.kind());
+        assert!(kind == Ok(0) || kind == Err(ErrorKind::ConnectionReset), "{kind:?}");
+    }
+    editor.write_all(b"d2:op8:describe2:id1:2e").unwrap();
+    expect(&mut editor, "6:status");
+}
+
+#[test]
 fn logins_that_take_their_time_hurt_nobody() {
     let seconds = "[ssh]\nlogin_seconds = 2";
     let mut server = Server::start("hostile-logins", Some(&config(seconds)), &["ssh:127.0.0.1:0"]);

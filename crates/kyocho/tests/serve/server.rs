@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -89,7 +90,9 @@ impl Server {
     pub(crate) fn await_token(&mut self) -> String {
         let line = self.await_line("nrepl token");
         let path = line.trim_end().rsplit_once(' ').unwrap().1;
-        std::fs::read_to_string(path).expect("the token is there").trim().to_owned()
+        let mode = std::fs::metadata(path).expect("the token is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "its owner alone may read it");
+        std::fs::read_to_string(path).expect("it can be read").trim().to_owned()
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -43,14 +43,16 @@ impl Strangers {
     /// One more.
     fn enter(self: &Arc<Self>, wire: &Wire) -> Stranger {
         let mut waiting = self.lock();
-        if waiting.wires.len() >= STRANGERS_MAX
-            && let Some((_, first)) = waiting.wires.pop_front()
-        {
-            first.hang_up();
-        }
+        let is_full = waiting.wires.len() >= STRANGERS_MAX;
+        let first = is_full.then(|| waiting.wires.pop_front()).flatten();
         let number = waiting.next;
         waiting.next += 1;
         waiting.wires.push_back((number, wire.clone()));
+        // What is written to it is waited for: not with the lock that others need.
+        drop(waiting);
+        if let Some((_, first)) = first {
+            first.hang_up();
+        }
         Stranger { strangers: Arc::clone(self), number }
     }
 }
