@@ -1,32 +1,37 @@
 //! Hash tables: open addressing over heap vectors, in the order of insertion.
 //!
 //! ```text
-//! HashTable [equivalence][count][used][index][entries][procedures]
+//! HashTable [equivalence][count][used][index][entries][procedures][growth]
 //!   index    raw 32-bit slots: 0 is empty, n stands for entry n - 1; linear probing, a power of two,
 //!            at least twice as many as entries fit
 //!   entries  vector of (hash, key, value), filled from the left; a deleted entry has no key; where keys are weak,
 //!            (hash, ephemeron of key and value, nothing), where values are, (hash, ephemeron of value and key, nothing),
 //!            where both are, (hash, ephemeron of key, ephemeron of value); an entry with a broken one counts as deleted
+//!   growth   while a table [grows](growth): what it grows out of; nothing otherwise
 //! ```
 //!
-//! Every operation holds the table's spin bit from its first look to its last: a few dozen
-//! nanoseconds as a rule, the copying of the table when it grows. Nothing Lisp runs meanwhile, so the
-//! bit is never held across a safepoint.
+//! An operation holds the table's spin bit from its first look to its last: a few dozen nanoseconds
+//! as a rule, a microsecond while the table grows. Storage for a table that grows is made without
+//! the bit, in parts, and entries move to it a few at each operation. What reads a whole table
+//! [walks](walk) it in parts, with the bit held during each. Nothing Lisp runs meanwhile, so the bit
+//! is never held across a safepoint.
 //!
 //! Tables with an equivalence written in Lisp (`Equivalence::Custom`) live in the prelude: they map a
 //! hash to a list of associations, and come here as tables of numbers.
 
+mod growth;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use crate::equality::{equal, equal_hash, eqv, eqv_hash, text_hash};
 use crate::heap::object::{FLAG_OWN, FLAG_OWN_TOO, Kind};
 use crate::heap::{Mutator, word};
-use crate::raise::{Raise, Result};
+use crate::raise::Result;
 use crate::text::{Text, bytes};
 use crate::value::Value;
-use core::hint;
-use kyocho_sys::scheduling;
+use growth::{Growth, take_bit};
+pub(crate) use walk::{Walk, copy, count};
 
 /// When two keys are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +56,8 @@ const USED: usize = 2;
 const INDEX: usize = 3;
 const ENTRIES: usize = 4;
 const PROCEDURES: usize = 5;
-const WORDS: usize = 6;
+const GROWTH: usize = 6;
+const WORDS: usize = 7;
 
 /// What a table does not keep: an association is gone when that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +83,13 @@ const DELETED: Value = Value::ABSENT;
 const CAPACITY_MIN: usize = 8;
 /// An entry's number and one more must fit an index slot.
 const CAPACITY_MAX: usize = 1 << 30;
-/// Tries for the spin bit before the kernel thread gives the processor to another.
-const SPINS: usize = 200;
+
+/// Where entries are.
+#[derive(Clone, Copy, Debug)]
+struct Storage {
+    index: Value,
+    entries: Value,
+}
 
 /// A hash table whose spin bit is held.
 #[derive(Debug)]
@@ -86,15 +97,15 @@ pub(crate) struct Table {
     object: Value,
     equivalence: Equivalence,
     weakness: Weakness,
-    entries: Value,
-    index: usize,
-    mask: usize,
+    now: Storage,
+    /// What the table grows out of.
+    growth: Option<Growth>,
 }
 
 /// Where a key belongs.
 enum Place {
-    /// In this entry.
-    Found(usize),
+    /// In this entry of these entries.
+    Found(Value, usize),
     /// In no entry yet: in this slot of the index.
     Free(usize),
 }
@@ -102,29 +113,19 @@ enum Place {
 /// A new table with room for `capacity` entries.
 ///
 /// # Errors
-/// No memory.
+/// No memory; or as [`Mutator::pause`] tells.
 pub(crate) fn make(
     m: &mut Mutator,
     equivalence: Equivalence,
     procedures: Value,
     capacity: usize,
 ) -> Result {
-    let (index, entries) = storage(m, capacity.max(CAPACITY_MIN))?;
+    let storage = Storage::make(m, capacity.max(CAPACITY_MIN))?;
     let zero = Value::fixnum(0);
     let equivalence = Value::fixnum(equivalence as i64);
-    let fields: [Value; WORDS] = [equivalence, zero, zero, index, entries, procedures];
+    let fields: [Value; WORDS] =
+        [equivalence, zero, zero, storage.index, storage.entries, procedures, Value::NIL];
     Ok(m.object_of(Kind::HashTable, &fields)?)
-}
-
-/// An empty index and entries.
-fn storage(m: &mut Mutator, capacity: usize) -> Result<(Value, Value)> {
-    if capacity > CAPACITY_MAX {
-        return Err(Raise::out_of_memory());
-    }
-    let slots = (2 * capacity).next_power_of_two();
-    let index = m.object(Kind::Buffer, 0, slots / 2)?;
-    let entries = m.vector(capacity * STRIDE, Value::fixnum(0))?;
-    Ok((index, entries))
 }
 
 /// When the keys of `table` are the same; none where it is no table.
@@ -189,17 +190,10 @@ impl Table {
     #[inline]
     pub(crate) fn lock(object: Value) -> Option<Self> {
         let equivalence = equivalence(object)?;
-        let mut tries = 0;
-        while !object.try_lock() {
-            tries += 1;
-            if tries % SPINS == 0 {
-                scheduling::yield_to_host();
-            }
-            hint::spin_loop();
-        }
+        take_bit(object);
         let weakness = weakness(object);
-        let mut table =
-            Self { object, equivalence, weakness, entries: Value::NIL, index: 0, mask: 0 };
+        let now = Storage { index: Value::NIL, entries: Value::NIL };
+        let mut table = Self { object, equivalence, weakness, now, growth: None };
         table.look();
         Some(table)
     }
@@ -207,9 +201,8 @@ impl Table {
     /// Looks where the storage is.
     fn look(&mut self) {
         let index = self.object.field_at(INDEX);
-        self.index = bytes::payload(index);
-        self.mask = 2 * index.size_words() - 1;
-        self.entries = self.object.field_at(ENTRIES);
+        self.now = Storage { index, entries: self.object.field_at(ENTRIES) };
+        self.growth = Growth::of(self.object);
     }
 
     /// Whether an equivalence written in Lisp rules it.
@@ -229,37 +222,28 @@ impl Table {
         self.weakness != Weakness::None
     }
 
-    /// How many associations. Where keys or values are weak, it counts them one by one.
-    pub(crate) fn count(&self) -> usize {
-        if self.is_weak() {
-            (0..self.number(USED)).filter(|&entry| !self.is_deleted(self.entries, entry)).count()
-        } else {
-            self.number(COUNT)
-        }
-    }
-
     fn capacity(&self) -> usize {
-        self.entries.size_words() / STRIDE
+        self.now.capacity()
     }
 
-    fn key(&self, entry: usize) -> Value {
-        let key = self.entries.field_at(entry * STRIDE + 1);
+    fn key(&self, entries: Value, entry: usize) -> Value {
+        let key = entries.field_at(entry * STRIDE + 1);
         match self.weakness {
             Weakness::None => key,
-            Weakness::Both if self.is_deleted(self.entries, entry) => DELETED,
+            Weakness::Both if self.is_deleted(entries, entry) => DELETED,
             Weakness::Keys | Weakness::Both => key.ephemeron_key().unwrap_or(DELETED),
             Weakness::Values => key.ephemeron_datum().unwrap_or(DELETED),
         }
     }
 
-    fn value(&self, entry: usize) -> Value {
-        let both = self.entries.field_at(entry * STRIDE + 1);
+    fn value(&self, entries: Value, entry: usize) -> Value {
+        let both = entries.field_at(entry * STRIDE + 1);
         match self.weakness {
-            Weakness::None => self.entries.field_at(entry * STRIDE + 2),
+            Weakness::None => entries.field_at(entry * STRIDE + 2),
             Weakness::Keys => both.ephemeron_datum().unwrap_or(Value::FALSE),
             Weakness::Values => both.ephemeron_key().unwrap_or(Value::FALSE),
             Weakness::Both => {
-                let value = self.entries.field_at(entry * STRIDE + 2);
+                let value = entries.field_at(entry * STRIDE + 2);
                 value.ephemeron_key().unwrap_or(Value::FALSE)
             }
         }
@@ -277,7 +261,7 @@ impl Table {
             }
     }
 
-    /// Whether an entry, of these or of older entries, holds no association any more.
+    /// Whether an entry holds no association any more, or none yet.
     fn is_deleted(&self, entries: Value, entry: usize) -> bool {
         let key = entries.field_at(entry * STRIDE + 1);
         let is_broken = |word| entries.field_at(entry * STRIDE + word).ephemeron_is_broken();
@@ -285,81 +269,112 @@ impl Table {
             || self.is_weak() && (is_broken(1) || self.weakness == Weakness::Both && is_broken(2))
     }
 
-    /// Finds a key. Ends, because the index is never full.
+    /// Finds the entry of a key in a storage, or the slot for it. Ends, because no index is full.
     #[inline]
-    fn place(&self, key: Value, hash: Value) -> Place {
-        let mut slot = hash.as_fixnum().unwrap_or(0) as usize & self.mask;
+    fn find(
+        &self,
+        storage: Storage,
+        key: Value,
+        hash: Value,
+    ) -> core::result::Result<usize, usize> {
+        let (mask, index) = (storage.mask(), bytes::payload(storage.index));
+        let mut slot = hash.as_fixnum().unwrap_or(0) as usize & mask;
         loop {
-            let entry = word::load_quarter(self.index + 4 * slot) as usize;
+            let entry = word::load_quarter(index + 4 * slot) as usize;
             if entry == 0 {
-                return Place::Free(slot);
+                return Err(slot);
             }
             let at = entry - 1;
-            if self.entries.field_at(at * STRIDE) == hash && self.same(self.key(at), key) {
-                return Place::Found(at);
+            if storage.entries.field_at(at * STRIDE) == hash
+                && self.same(self.key(storage.entries, at), key)
+            {
+                return Ok(at);
             }
-            slot = (slot + 1) & self.mask;
+            slot = (slot + 1) & mask;
         }
+    }
+
+    /// Finds a key, where the table grows in both storages.
+    #[inline]
+    fn place(&self, key: Value, hash: Value) -> Place {
+        let slot = match self.find(self.now, key, hash) {
+            Ok(at) => return Place::Found(self.now.entries, at),
+            Err(slot) => slot,
+        };
+        if let Some(growth) = &self.growth
+            && let Ok(at) = self.find(growth.from, key, hash)
+            && at >= growth.moved()
+        {
+            return Place::Found(growth.from.entries, at);
+        }
+        Place::Free(slot)
     }
 
     /// The value of a key.
     pub(crate) fn get(&self, key: Value) -> Option<Value> {
         match self.place(key, hash(self.equivalence, key)) {
-            Place::Found(entry) => Some(self.value(entry)),
+            Place::Found(entries, entry) => Some(self.value(entries, entry)),
             Place::Free(_) => None,
         }
     }
 
-    /// Associates a key with a value.
+    /// Associates a key with a value. Both are arguments of the primitive, or kept: there may be
+    /// pauses, with the spin bit free.
     ///
     /// # Errors
-    /// No memory to grow; the table is as it was.
+    /// No memory to grow, or as [`Mutator::pause`] tells; the table is as it was.
     pub(crate) fn set(&mut self, m: &mut Mutator, key: Value, value: Value) -> Result<()> {
         let hash = hash(self.equivalence, key);
-        let mut place = self.place(key, hash);
-        if matches!(place, Place::Free(_)) && self.number(USED) == self.capacity() {
-            self.grow(m)?;
-            place = self.place(key, hash);
-        }
-        match place {
-            Place::Found(entry) => self.replace(m, entry, value)?,
-            Place::Free(slot) => {
-                let words = match self.weakness {
-                    Weakness::None => [hash, key, value],
-                    Weakness::Keys => [hash, m.ephemeron(key, value)?, Value::FALSE],
-                    Weakness::Values => [hash, m.ephemeron(value, key)?, Value::FALSE],
-                    Weakness::Both => {
-                        let key = m.ephemeron(key, Value::FALSE)?;
-                        [hash, key, m.ephemeron(value, Value::FALSE)?]
-                    }
-                };
-                let entry = self.number(USED);
-                for (i, word) in words.into_iter().enumerate() {
-                    self.entries.set_field_at(entry * STRIDE + i, word);
+        loop {
+            self.move_some();
+            match self.place(key, hash) {
+                Place::Found(entries, entry) => {
+                    self.replace(m, entries, entry, value)?;
+                    self.change_left_behind(entries, entry, key, hash);
+                    return Ok(());
                 }
-                word::store_quarter(self.index + 4 * slot, entry as u32 + 1);
-                self.set_number(USED, entry + 1);
-                self.set_number(COUNT, self.number(COUNT) + 1);
+                Place::Free(slot) if self.number(USED) < self.capacity() => {
+                    return self.add(m, slot, [hash, key, value]);
+                }
+                Place::Free(_) => self.grow(m)?,
             }
         }
+    }
+
+    /// Adds an association that is in no entry yet.
+    fn add(&self, m: &mut Mutator, slot: usize, [hash, key, value]: [Value; 3]) -> Result<()> {
+        let words = match self.weakness {
+            Weakness::None => [hash, key, value],
+            Weakness::Keys => [hash, m.ephemeron(key, value)?, Value::FALSE],
+            Weakness::Values => [hash, m.ephemeron(value, key)?, Value::FALSE],
+            Weakness::Both => {
+                let key = m.ephemeron(key, Value::FALSE)?;
+                [hash, key, m.ephemeron(value, Value::FALSE)?]
+            }
+        };
+        let entry = self.number(USED);
+        self.now.put(entry, words);
+        self.now.point(slot, entry);
+        self.set_number(USED, entry + 1);
+        self.set_number(COUNT, self.number(COUNT) + 1);
         Ok(())
     }
 
     /// Gives the key of an entry another value.
-    fn replace(&self, m: &mut Mutator, entry: usize, value: Value) -> Result<()> {
+    fn replace(&self, m: &mut Mutator, entries: Value, entry: usize, value: Value) -> Result<()> {
         match self.weakness {
-            Weakness::None => self.entries.set_field_at(entry * STRIDE + 2, value),
+            Weakness::None => entries.set_field_at(entry * STRIDE + 2, value),
             Weakness::Keys => {
-                self.entries.field_at(entry * STRIDE + 1).set_ephemeron_datum(value);
+                entries.field_at(entry * STRIDE + 1).set_ephemeron_datum(value);
             }
             // What an ephemeron hangs on never changes.
             Weakness::Values => {
-                let both = m.ephemeron(value, self.key(entry))?;
-                self.entries.set_field_at(entry * STRIDE + 1, both);
+                let both = m.ephemeron(value, self.key(entries, entry))?;
+                entries.set_field_at(entry * STRIDE + 1, both);
             }
             Weakness::Both => {
                 let value = m.ephemeron(value, Value::FALSE)?;
-                self.entries.set_field_at(entry * STRIDE + 2, value);
+                entries.set_field_at(entry * STRIDE + 2, value);
             }
         }
         Ok(())
@@ -367,47 +382,20 @@ impl Table {
 
     /// Forgets a key; whether it was there.
     pub(crate) fn delete(&mut self, key: Value) -> bool {
-        let Place::Found(entry) = self.place(key, hash(self.equivalence, key)) else {
+        self.move_some();
+        let hash = hash(self.equivalence, key);
+        let Place::Found(entries, entry) = self.place(key, hash) else {
             return false;
         };
-        // The hash stays: it keeps the probe sequence of the keys behind it whole.
-        self.entries.set_field_at(entry * STRIDE + 1, DELETED);
-        self.entries.set_field_at(entry * STRIDE + 2, Value::FALSE);
+        // The key may be what finds the entry that was left behind.
+        let left_behind = self.left_behind(entries, key, hash);
+        for (entries, entry) in [(entries, entry)].into_iter().chain(left_behind) {
+            // The hash stays: it keeps the probe sequence of the keys behind it whole.
+            entries.set_field_at(entry * STRIDE + 1, DELETED);
+            entries.set_field_at(entry * STRIDE + 2, Value::FALSE);
+        }
         self.set_number(COUNT, self.number(COUNT) - 1);
         true
-    }
-
-    /// Moves to storage for twice what is alive, without what was deleted.
-    fn grow(&mut self, m: &mut Mutator) -> Result<()> {
-        let capacity = (2 * self.count()).max(CAPACITY_MIN);
-        let (index, entries) = storage(m, capacity)?;
-        self.move_to(index, entries);
-        Ok(())
-    }
-
-    fn move_to(&mut self, index: Value, entries: Value) {
-        let (old, used) = (self.entries, self.number(USED));
-        self.object.set_field_at(INDEX, index);
-        self.object.set_field_at(ENTRIES, entries);
-        self.look();
-        let mut moved = 0;
-        for entry in 0..used {
-            if self.is_deleted(old, entry) {
-                continue;
-            }
-            for i in 0..STRIDE {
-                self.entries.set_field_at(moved * STRIDE + i, old.field_at(entry * STRIDE + i));
-            }
-            moved += 1;
-            let mut slot =
-                old.field_at(entry * STRIDE).as_fixnum().unwrap_or(0) as usize & self.mask;
-            while word::load_quarter(self.index + 4 * slot) != 0 {
-                slot = (slot + 1) & self.mask;
-            }
-            word::store_quarter(self.index + 4 * slot, moved as u32);
-        }
-        self.set_number(USED, moved);
-        self.set_number(COUNT, moved);
     }
 
     /// Forgets everything.
@@ -415,32 +403,20 @@ impl Table {
     /// # Errors
     /// No memory for the new, small storage; the table is as it was.
     pub(crate) fn clear(&mut self, m: &mut Mutator) -> Result<()> {
-        let (index, entries) = storage(m, CAPACITY_MIN)?;
+        let storage = self.with_bit_free(m, |m, _| Storage::make(m, CAPACITY_MIN))?;
         self.set_number(USED, 0);
         self.set_number(COUNT, 0);
-        self.move_to(index, entries);
+        self.use_storage(storage, None);
         Ok(())
-    }
-
-    /// A table with the same associations.
-    ///
-    /// # Errors
-    /// No memory.
-    pub(crate) fn copy(&self, m: &mut Mutator) -> Result {
-        let new = make(m, self.equivalence, procedures(self.object), self.count())?;
-        make_weak(new, self.weakness);
-        let Some(mut copy) = Self::lock(new) else { return Ok(new) };
-        for (key, value) in self.associations() {
-            copy.set(m, key, value)?;
-        }
-        Ok(new)
     }
 
     /// The associations, oldest first.
     pub(crate) fn associations(&self) -> impl DoubleEndedIterator<Item = (Value, Value)> + '_ {
-        (0..self.number(USED))
-            .filter(|&entry| self.key(entry) != DELETED)
-            .map(|entry| (self.key(entry), self.value(entry)))
+        let ranges = self.ranges().into_iter();
+        let entries = ranges.flat_map(|(entries, range)| range.map(move |entry| (entries, entry)));
+        entries
+            .filter(|&(entries, entry)| self.key(entries, entry) != DELETED)
+            .map(|(entries, entry)| (self.key(entries, entry), self.value(entries, entry)))
     }
 }
 

@@ -39,7 +39,7 @@ mod symbols;
 mod tests;
 mod tls;
 mod users;
-mod vectors;
+pub(crate) mod vectors;
 mod writing;
 
 pub use process::set_command_line;

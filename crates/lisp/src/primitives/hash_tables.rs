@@ -3,7 +3,7 @@
 use super::Primitive;
 use super::call::Call;
 use super::lists::Builder;
-use crate::hash_table::{self, Equivalence, Table, Weakness};
+use crate::hash_table::{self, Equivalence, Table, Walk, Weakness};
 use crate::heap::Mutator;
 use crate::heap::object::Kind;
 use crate::raise::Result;
@@ -49,15 +49,17 @@ pub(super) const TABLE: &[Primitive] = &[
         let table = table(Call::new("hash-table-contains?", a))?;
         Ok(Value::boolean(!table.is_custom() && table.get(a[1]).is_some()))
     }),
-    Primitive::exactly("%hash-table-size", 1, |_, a| {
-        Ok(Value::fixnum(table(Call::new("hash-table-size", a))?.count() as i64))
+    Primitive::exactly("%hash-table-size", 1, |m, a| {
+        drop(table(Call::new("hash-table-size", a))?);
+        Ok(Value::fixnum(hash_table::count(m, a[0])? as i64))
     }),
     Primitive::exactly("%hash-table-clear!", 1, |m, a| {
         table(Call::new("hash-table-clear!", a))?.clear(m)?;
         Ok(Value::UNSPECIFIED)
     }),
     Primitive::exactly("%hash-table-copy", 1, |m, a| {
-        table(Call::new("hash-table-copy", a))?.copy(m)
+        let table = table(Call::new("hash-table-copy", a))?;
+        hash_table::copy(m, table)
     }),
     Primitive::exactly("%hash-table-keys", 1, |m, a| {
         list(m, Call::new("hash-table-keys", a), |_, (key, _)| Ok(key))
@@ -126,11 +128,14 @@ fn list(
     call: Call<'_>,
     element: fn(&mut Mutator, (Value, Value)) -> Result,
 ) -> Result {
-    let table = table(call)?;
+    let mut walk = Walk::over(table(call)?);
     let mut list = Builder::new();
-    for association in table.associations() {
-        let element = element(m, association)?;
-        list.push(m, element)?;
+    while let Some(part) = walk.next_part() {
+        for association in part {
+            let element = element(m, association)?;
+            list.push(m, element)?;
+        }
+        m.pause_with(&mut walk.held().chain(list.held()).collect())?;
     }
     Ok(list.finish())
 }

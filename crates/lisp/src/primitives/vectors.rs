@@ -41,7 +41,7 @@ fn make_vector(m: &mut Mutator, arguments: &[Value]) -> Result {
 }
 
 /// A vector of `length` times `fill`, which is an argument or no object.
-pub(super) fn filled(m: &mut Mutator, length: usize, fill: Value) -> Result {
+pub(crate) fn filled(m: &mut Mutator, length: usize, fill: Value) -> Result {
     if length <= PART {
         return Ok(m.vector(length, fill)?);
     }
