@@ -31,6 +31,7 @@ use core::fmt;
 use generator::Shared;
 use inline::Builtins;
 use std::collections::HashMap;
+use verify::Fault;
 pub(crate) use verify::verify;
 
 /// Variables that a closure may hold: it lies in its thread's cell cache, where no object is large.
@@ -55,6 +56,8 @@ pub(crate) enum CompileError {
     NeedsReserve,
     /// A variable without a binding: the expander's promise is broken.
     Unplaced(Symbol),
+    /// Code that the machine must not be given: the generator's promise is broken.
+    Faulty(Fault),
     /// The heap is full, or the thread is to end.
     Raised(Raise),
 }
@@ -62,6 +65,12 @@ pub(crate) enum CompileError {
 impl From<Raise> for CompileError {
     fn from(raise: Raise) -> Self {
         Self::Raised(raise)
+    }
+}
+
+impl From<Fault> for CompileError {
+    fn from(fault: Fault) -> Self {
+        Self::Faulty(fault)
     }
 }
 
@@ -96,6 +105,9 @@ impl fmt::Display for CompileError {
             ),
             Self::TooFar | Self::NeedsReserve => f.write_str("this procedure is too long"),
             Self::Unplaced(name) => write!(f, "variable {name} is bound nowhere"),
+            Self::Faulty(fault) => {
+                write!(f, "the compiler is wrong at instruction word {}: {}", fault.at, fault.what)
+            }
             Self::Raised(_) => f.write_str("something stopped the compiler"),
         }
     }
@@ -124,10 +136,6 @@ pub(crate) fn compile(
 
 /// Puts code into the heap.
 fn make_code(mutator: &mut Mutator, code: Code) -> Result<Value, CompileError> {
-    if cfg!(debug_assertions)
-        && let Err(fault) = verify(&code)
-    {
-        panic!("the compiler is wrong at {}: {}: {code:?}", fault.at, fault.what);
-    }
+    verify(&code)?;
     Ok(mutator.foreign(Box::new(code))?)
 }

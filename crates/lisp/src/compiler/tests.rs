@@ -2,6 +2,7 @@
 
 mod naive;
 mod programs;
+mod verified;
 
 use super::inline::Builtins;
 use crate::heap::{Heap, Kind, Limits, Mutator};

@@ -1,6 +1,6 @@
 //! Checks that code keeps what the machine takes for granted: every slot lies in the frame, every
-//! jump meets the beginning of an instruction, every literal is one. Runs in debug builds, where
-//! every test goes through it, and on code that comes from an image.
+//! jump meets the beginning of an instruction, every literal is one. All code passes it before the
+//! machine can enter it: what the generator makes, in every build, and what comes from an image.
 
 use crate::compiler::code::{Code, PROLOGUE_WORDS, STUB_RETURN};
 use crate::compiler::instruction::{Instruction, Opcode, Role};
