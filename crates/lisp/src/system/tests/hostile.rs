@@ -3,6 +3,7 @@
 use super::sessions::{SMALL, eval, in_background, interrupted, nap, open, two};
 use crate::account::{Account, Bounds, Usage};
 use crate::primitives::host_names::silence;
+use crate::symbol::Symbol;
 use crate::thread::lisp_thread::SAFE;
 use kyocho_sys::prim::atomic::Ordering;
 use std::sync::Arc;
@@ -172,6 +173,14 @@ fn symbols_are_paid_for_by_who_makes_them() {
              (let ((port (open-input-file (name i)))) (read port) (close-port port))))";
         assert_eq!(eval(&mut e, reads), "\"out of memory\"");
         assert_eq!(eval(&mut a, "(string->symbol \"car\")"), "car");
+        // Symbols stay when their session has ended, and so does what they cost: else who comes again
+        // and again fills the memory of the process.
+        drop(a);
+        assert_eq!(eval(&mut b, "(gc) (gc) 'collected"), "collected");
+        assert!(Symbol::find(&("s".repeat(1_000_000) + "0")).is_some());
+        let (mut a, _) = open(&system, &ada);
+        let again = ends("(string->symbol (string-append \"again\" (number->string i)))");
+        assert_eq!(eval(&mut a, &again), "\"out of memory\"");
     });
 }
 
