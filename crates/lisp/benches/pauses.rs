@@ -1,8 +1,12 @@
-//! How long does the world stand still for a collection, with so much alive?
+//! How long does the world stand still for a collection, with so much alive and so many threads that allocate?
 //!
 //! `cargo bench -p kyocho-lisp --bench pauses [-- MIB]`: fills a system's heap with vectors in a list, up to 1,024 MiB unless told otherwise,
-//! and asks for collections. Baseline in the same run: a heap whose limit is so near that the world is stopped throughout; and an eighth and
-//! half as much alive. Unit: milliseconds; all pauses beside threads should be below 10 at the 99th percentile.
+//! has 0, 2 and 50 threads allocate, and asks for collections. The *pause* is the collector's work while
+//! all threads stand. The *stop* begins with the request to all threads and ends when they may run: it
+//! counts the wait until the last of them stands. A sample is the longer of a collection's two.
+//! Baseline in the same run: a heap whose limit is so near that the world is stopped throughout; and an eighth and
+//! half as much alive. Unit: milliseconds; all stops beside threads should be below 10 at the 99th
+//! percentile. The table is Markdown, for docs/serve.md.
 //!
 //! And how long does marking take on 1, 2, 4, ... virtual processors, up to those of the machine and to four at least? That list is followed by one
 //! marker, whoever could help; so this is measured with a vector of short lists, the world stopped throughout. Baseline: one virtual processor.
@@ -16,6 +20,8 @@ use kyocho_lisp::system::{Options, System};
 const MIB: usize = 1024;
 const BESIDE: usize = 100;
 const STOPPED: usize = 10;
+/// Threads that allocate meanwhile.
+const ALLOCATING: [usize; 3] = [0, 2, 50];
 /// A pair, and a vector of six elements with its header, in bytes.
 const ITEM_BYTES: usize = 16 + 64;
 
@@ -29,18 +35,22 @@ const LONG_FORMS: [(&str, &str); 4] = [
 
 fn main() {
     let mib = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(MIB);
+    println!(
+        "| alive | threads | pause: p50, p99, longest | stop: p50, p99, longest | stopped throughout: p50, longest |"
+    );
+    println!("|---|---|---|---|---|");
     for mib in [mib / 8, mib / 2, mib] {
-        let beside = pauses_ms(mib, 4 * mib, BESIDE);
-        let stopped = pauses_ms(mib, mib + mib * 3 / 4, STOPPED);
-        let at = |sorted: &[f64], part: f64| sorted[((sorted.len() - 1) as f64 * part) as usize];
-        println!(
-            "{mib} MiB alive: p50 {:.1} ms, p99 {:.1} ms, longest {:.1} ms; world stopped throughout: p50 {:.1} ms, longest {:.1} ms",
-            at(&beside, 0.5),
-            at(&beside, 0.99),
-            at(&beside, 1.0),
-            at(&stopped, 0.5),
-            at(&stopped, 1.0)
-        );
+        for threads in ALLOCATING {
+            let beside = stops(mib, 4 * mib, threads, BESIDE);
+            let throughout = stops(mib, mib + mib * 3 / 4, threads, STOPPED);
+            println!(
+                "| {mib} MiB | {threads} | {} | {} | {:.1}, {:.1} ms |",
+                percentiles(&beside.pauses_ms),
+                percentiles(&beside.stops_ms),
+                at(&throughout.stops_ms, 0.5),
+                at(&throughout.stops_ms, 1.0)
+            );
+        }
     }
     println!("{} MiB alive in a vector of lists, the world stopped; marking:", mib / 2);
     let processors = std::thread::available_parallelism().map_or(1, usize::from).max(4);
@@ -64,6 +74,15 @@ fn main() {
         let longest_ms = longest_beside_ms(text);
         println!("{form}: longest {longest_ms:.1} ms, {:.1} times", longest_ms / baseline_ms);
     }
+}
+
+/// The sample that this part of the others does not exceed.
+fn at(sorted: &[f64], part: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * part) as usize]
+}
+
+fn percentiles(sorted: &[f64]) -> String {
+    format!("{:.1}, {:.1}, {:.1} ms", at(sorted, 0.5), at(sorted, 0.99), at(sorted, 1.0))
 }
 
 /// The longest of the collections that one asks for while another evaluates such a text.
@@ -119,26 +138,51 @@ fn marking_ms(mib: usize, virtual_processors: usize) -> (Vec<f64>, f64) {
     (times_ms, helped)
 }
 
-/// The pauses of so many collections, the shortest first.
-fn pauses_ms(mib: usize, limit_mib: usize, collections: usize) -> Vec<f64> {
+/// Samples, the shortest first.
+struct Stops {
+    pauses_ms: Vec<f64>,
+    stops_ms: Vec<f64>,
+}
+
+/// What so many collections take, beside so many threads that allocate.
+fn stops(mib: usize, limit_mib: usize, threads: usize, collections: usize) -> Stops {
     let options = Options { memory_max_bytes: limit_mib.max(64) << 20, ..Options::default() };
     let system = System::boot(options, &mut |_| {}).unwrap();
     let mut session = system.session();
     let items = (mib << 20) / ITEM_BYTES;
+    // Each keeps up to a thousand vectors of what it allocates.
     let fill = format!(
         "(define live (let loop ((i 0) (l '())) (if (< i {items}) (loop (+ i 1) (cons (make-vector 6 i) l)) l)))
+         (define ended #f)
+         (define made (make-vector {threads} 0))
+         (define (allocate n)
+           (let loop ((i 0) (kept '()))
+             (vector-set! made n i)
+             (if (not ended)
+                 (loop (+ i 1) (if (= 0 (remainder i 1000)) '() (cons (make-vector 6 i) kept))))))
+         (define threads (map (lambda (n) (spawn (lambda () (allocate n)))) (iota {threads})))
          (gc)"
     );
     session.eval(&fill, "bench").unwrap();
-    let mut pauses_ms = Vec::new();
+    let mut stops = Stops { pauses_ms: Vec::new(), stops_ms: Vec::new() };
+    let made = |session: &mut kyocho_lisp::system::Session| {
+        let evaluation = session.eval("(apply + (vector->list made))", "bench").unwrap();
+        evaluation.values.last().unwrap().parse::<usize>().unwrap()
+    };
+    let before = made(&mut session);
     for _ in 0..collections {
+        system.take_longest_stop();
         session.eval("(gc)", "bench").unwrap();
         let last = system.statistics().last;
         assert!(last.live_bytes >= items * ITEM_BYTES, "everything is alive: {last:?}");
-        pauses_ms.push(last.pause.as_secs_f64() * 1e3);
+        stops.pauses_ms.push(last.pause.as_secs_f64() * 1e3);
+        stops.stops_ms.push(system.take_longest_stop().as_secs_f64() * 1e3);
     }
+    assert!(threads == 0 || made(&mut session) > before, "the threads allocate meanwhile");
     // The system lives until the process ends: what it holds goes.
-    session.eval("(define live #f) (gc) (gc)", "bench").unwrap();
-    pauses_ms.sort_by(f64::total_cmp);
-    pauses_ms
+    let end = "(set! ended #t) (for-each thread-join! threads) (define live #f) (gc) (gc)";
+    session.eval(end, "bench").unwrap();
+    stops.pauses_ms.sort_by(f64::total_cmp);
+    stops.stops_ms.sort_by(f64::total_cmp);
+    stops
 }

@@ -279,6 +279,13 @@ impl System {
         self.kernel.heap.statistics()
     }
 
+    /// The longest time since the last call that all Lisp threads were stopped, from the request to
+    /// them until they may run again. Unlike a collection's pause it counts the wait until the last
+    /// of them has come to a safepoint.
+    pub fn take_longest_stop(&self) -> Duration {
+        self.kernel.threads.take_longest_stop()
+    }
+
     /// How many top-level locations there are: the system's, and those of sessions that are not collected yet.
     #[must_use]
     pub fn locations(&self) -> usize {

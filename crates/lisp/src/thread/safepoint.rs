@@ -65,6 +65,8 @@ pub(crate) struct Threads {
     resumed: Condvar,
     /// Held while somebody who is no Lisp thread has values in his hands.
     outsiders: Mutex<()>,
+    /// The longest time that the world was stopped since somebody asked.
+    longest_stop_ns: AtomicU64,
 }
 
 impl Threads {
@@ -155,22 +157,31 @@ impl Threads {
     /// Stops every thread, lets `collect` run with all of them to trace, and lets them go on.
     pub(crate) fn stop_the_world<T>(&self, collect: impl FnOnce(&[Arc<LispThread>]) -> T) -> T {
         let _guard = lock(&self.outsiders);
+        let _stopped = Stopped { threads: self, begin_ns: monotonic_ns() };
         self.stopping.store(true, Ordering::SeqCst);
-        let _stopped = Stopped(self);
         for thread in &self.started() {
             await_safepoint(thread);
         }
         // Those that ran have started others on their way to a safepoint, which stand: nobody starts any more.
         collect(&self.started())
     }
+
+    /// The longest time since the last call that the world was stopped, from the request to all
+    /// threads until they may run again.
+    pub(crate) fn take_longest_stop(&self) -> Duration {
+        Duration::from_nanos(self.longest_stop_ns.swap(0, Ordering::Relaxed))
+    }
 }
 
 /// Lets the world go on, also where the collector is killed while it waits.
-struct Stopped<'a>(&'a Threads);
+struct Stopped<'a> {
+    threads: &'a Threads,
+    begin_ns: u64,
+}
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
-        let threads = self.0;
+        let Self { threads, begin_ns } = *self;
         let mut held = lock(&threads.held);
         threads.stopping.store(false, Ordering::SeqCst);
         let resume = core::mem::take(&mut *held);
@@ -179,6 +190,7 @@ impl Drop for Stopped<'_> {
         for microprocess in resume {
             microprocess.unpark();
         }
+        threads.longest_stop_ns.fetch_max(monotonic_ns() - begin_ns, Ordering::Relaxed);
     }
 }
 
