@@ -31,6 +31,7 @@ const PROGRAMS: &[&str] = &[
     "ports",
     "system",
     "r5rs",
+    "conformance",
     "srfi-syntax",
     "srfi-1",
     "threads",
