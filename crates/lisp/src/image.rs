@@ -149,7 +149,7 @@ fn save(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let contents = writer::contents(&kernel, &session, &machine.mutator).map_err(failed)?;
     let written = machine.outside(frame, count, || {
         seal::sealed(&contents).and_then(|image| Ok(replace(&path, &image)?))
-    })?;
+    });
     written.map_err(failed)?;
     Ok(Control::Value(Value::UNSPECIFIED))
 }
@@ -189,7 +189,7 @@ fn load(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
         let mut image = Vec::new();
         source::open_plain_file(&path)?.take(bytes_max).read_to_end(&mut image)?;
         seal::opened(image)
-    })?;
+    });
     let tables = contents
         .and_then(|contents| reader::restore(&kernel, &session, &mut machine.mutator, &contents));
     Ok(Control::Value(tables.map_err(|error| error.into_raise(WHO, &path))?))

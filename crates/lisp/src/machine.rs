@@ -15,16 +15,16 @@ mod continuation;
 pub(crate) mod control;
 mod enter;
 mod interpreter;
+pub(crate) mod outside;
 pub(crate) mod resume;
 mod stack;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trace;
 
-use crate::heap::{Heap, Marker, Mutator};
+use crate::heap::{Heap, Mutator};
 use crate::raise::Raise;
 use crate::syntax::location::Location;
-use crate::system::statistics::Counted;
 use crate::thread::ThreadContext;
 use crate::thread::wait::Wait;
 use crate::value::Value;
@@ -50,10 +50,10 @@ pub(crate) enum Exit {
     ParkUntil(u64),
     /// It is some other thread's turn.
     Yield,
-    /// The first procedure returned this.
-    Finished(Value),
-    /// Nobody handled this exception. The stack stands as it was.
-    Uncaught(Value),
+    /// The first procedure returned the machine's [outcome](Machine::outcome).
+    Finished,
+    /// Nobody handled the machine's outcome, an exception. The stack stands as it was.
+    Uncaught,
     /// The program ends with this code.
     Quit(i32),
     /// A frame returned where none may, or a primitive panicked: the machine is wrong.
@@ -115,6 +115,8 @@ pub(crate) struct Machine {
     again: Option<Pc>,
     /// Why the machine stops at `Pc::broken`.
     stopped: Option<Exit>,
+    /// What it came to: see [`outcome`](Self::outcome).
+    outcome: Value,
     hooks: Arc<Hooks>,
 }
 
@@ -141,6 +143,7 @@ impl Machine {
             has_raised_out_of_memory: false,
             again: None,
             stopped: None,
+            outcome: Value::UNSPECIFIED,
             wait: None,
             turn: 0,
             held: Vec::new(),
@@ -218,29 +221,6 @@ impl Machine {
         !self.out_of_memory_is_final && raise.is_out_of_memory()
     }
 
-    /// Marks everything the machine holds. It must stand, or be in a call that touches nothing of
-    /// Lisp; only one that stands may have its stack moved.
-    pub(crate) fn trace(&mut self, marker: &mut Marker, may_move: bool) {
-        self.mutator.context.trace(marker);
-        marker.mark(self.underflow.segment);
-        if let Some(wait) = &self.wait {
-            marker.mark(wait.object);
-        }
-        for &mutex in &self.held {
-            marker.mark(mutex);
-        }
-        let depth = self.stack.depth(self.frame);
-        if depth < 2 {
-            // It has finished.
-            return;
-        }
-        let slots = self.pending.unwrap_or_else(|| self.frame_slots(self.frame));
-        let top = (depth + slots).min(self.stack.words());
-        self.stack.trace(top, may_move, marker);
-        self.frame = self.stack.frame_at(depth);
-        self.limit = self.stack.limit();
-    }
-
     /// A safepoint before a call to frame `new`, or the stack is too small for it.
     #[cold]
     #[inline(never)]
@@ -278,22 +258,18 @@ impl Machine {
 
     /// Runs `call`, which touches nothing of Lisp and may block in the kernel, from a control
     /// procedure whose frame has `count` arguments. Collections go on meanwhile.
-    pub(crate) fn outside<T>(
-        &mut self,
-        frame: Frame,
-        count: usize,
-        call: impl FnOnce() -> T,
-    ) -> crate::raise::Result<T> {
-        let (kernel, thread) = (self.kernel()?, Arc::clone(self.thread()?));
-        Ok(self.standing(frame, count, |_| {
-            kernel.calls.count(Counted::Host, 1);
-            kernel.threads.outside(&thread, call)
-        }))
+    pub(crate) fn outside<T>(&mut self, frame: Frame, count: usize, call: impl FnOnce() -> T) -> T {
+        self.standing(frame, count, |m| m.outside(call))
     }
 
     /// The same for long work that computes.
     pub(crate) fn apart<T>(&mut self, frame: Frame, count: usize, work: impl FnOnce() -> T) -> T {
         self.standing(frame, count, |m| m.apart(work))
+    }
+
+    /// It is over with this, whatever it was doing.
+    pub(crate) fn come_to(&mut self, outcome: Value) {
+        self.outcome = outcome;
     }
 
     /// Runs `work`, in which there may be [pauses](crate::thread::pause), while the machine can be traced, as one that is about to enter the callee
@@ -306,7 +282,7 @@ impl Machine {
     ) -> T {
         self.frame = frame;
         self.pending = Some(count);
-        let result = work(&mut self.mutator);
+        let result = self.lend(work);
         self.pending = None;
         result
     }

@@ -146,7 +146,7 @@ fn join_with(machine: &mut Machine, frame: Frame, count: usize) -> Result<Contro
             "shared-join!: this program has joined: say sizes before anything else is shared";
         return Err(Raise::error(late.to_owned(), Vec::new()));
     }
-    let joined = machine.outside(frame, count, || join(settings))?;
+    let joined = machine.outside(frame, count, || join(settings));
     joined.map_err(|error| failed(WHO, &error))?;
     Ok(Control::Value(Value::UNSPECIFIED))
 }
@@ -250,9 +250,7 @@ fn node(
     if let Some(node) = joined {
         return Ok(node);
     }
-    machine
-        .outside(frame, count, || join(Settings::default()))?
-        .map_err(|error| failed(who, &error))
+    machine.outside(frame, count, || join(Settings::default())).map_err(|error| failed(who, &error))
 }
 
 /// Refuses who may not.
@@ -284,7 +282,7 @@ fn call<T>(
 ) -> Result<T> {
     let node = node(who, machine, (frame, count))?;
     let number = number_of(machine.thread()?);
-    let done = machine.outside(frame, count, || act(&node, number))?;
+    let done = machine.outside(frame, count, || act(&node, number));
     done.map_err(|error| failed(who, &error))
 }
 

@@ -83,6 +83,8 @@ pub struct Options {
     pub image: Option<PathBuf>,
     /// For tests: collections that only a count asks for.
     pub torture: Option<Torture>,
+    /// For tests: a collection comes at every so many times that a thread is outside of Lisp; 0: at none.
+    pub torture_outside: u64,
     /// The program, for `command-line`.
     pub script: Option<PathBuf>,
     /// Its arguments.
@@ -104,6 +106,7 @@ impl Default for Options {
             packages: Vec::new(),
             image: None,
             torture: None,
+            torture_outside: 0,
             script: None,
             arguments: Vec::new(),
         }

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! **Invariant:** a thread's machine is touched by the kernel thread that runs its step, between
-//! `Safepoint::enter` and `leave`, or by the collector while the world is stopped; by nobody else.
+//! `Threads::enter` and `leave`, or by the collector while the world is stopped; by nobody else. Of one whose step is outside, the collector
+//! touches what the step has handed over (`machine/outside.rs`).
 //! **Lock order:** a channel (several by their addresses), mutex or condition variable; then a
 //! thread's `inner`; then the registry. None is held across a safepoint.
 
@@ -14,6 +15,7 @@ pub(crate) mod condvar;
 pub(crate) mod control;
 pub(crate) mod lisp_thread;
 pub(crate) mod mutex;
+pub(crate) mod outside;
 pub(crate) mod pause;
 pub(crate) mod runner;
 pub(crate) mod safepoint;
@@ -24,9 +26,9 @@ pub(crate) mod wait;
 use crate::account::Account;
 use crate::heap::Marker;
 use crate::machine::control::Procedure;
+use crate::machine::outside::Lender;
 use crate::system::kernel::Kernel;
 use crate::system::lisp_session::LispSession;
-use crate::system::statistics::Counted;
 use crate::thread::lisp_thread::{LispThread, ThreadObject};
 use crate::value::Value;
 #[cfg(test)]
@@ -58,6 +60,8 @@ pub struct ThreadContext {
     /// What is called at each pause.
     #[cfg(test)]
     pub(crate) at_pause: Option<fn(&mut Mutator) -> Result<()>>,
+    /// The machine that is in a call which may go outside, or pause.
+    pub(crate) lender: Lender,
     /// The system, where there is one: primitives run without in tests.
     pub(crate) kernel: Option<Arc<Kernel>>,
 }
@@ -74,6 +78,7 @@ impl Default for ThreadContext {
             kept: Vec::new(),
             #[cfg(test)]
             at_pause: None,
+            lender: Lender::default(),
             kernel: None,
         }
     }
@@ -122,16 +127,6 @@ impl ThreadContext {
     /// Who pays for what it takes.
     pub(crate) fn account(&self) -> Option<Arc<Account>> {
         self.session().map(|session| Arc::clone(&session.account))
-    }
-
-    /// Runs `call`, which touches nothing of Lisp and may block in the kernel: collections go on
-    /// meanwhile, and the virtual processor serves others.
-    pub fn outside<T>(&self, call: impl FnOnce() -> T) -> T {
-        let (Some(kernel), Some(thread)) = (&self.kernel, self.lisp_thread()) else {
-            return call();
-        };
-        kernel.calls.count(Counted::Host, 1);
-        kernel.threads.outside(thread, call)
     }
 
     /// Whether somebody wants something of the thread: what waits in the kernel should give up.

@@ -15,6 +15,10 @@
 //! Invariant: a `Value` with a pointer tag names a live, fully initialised cell, object or symbol.
 //! Invariant: a pair is a literal's from before anybody else knows it, and stays one: all words that name it are the same.
 
+mod unrooted;
+
+pub use unrooted::Unrooted;
+
 use crate::symbol::Symbol;
 
 /// A Lisp value. `==` is `eq?`.

@@ -62,7 +62,7 @@ impl Both {
                 Exit::Refill(cells) => heap.refill(&machine.mutator.cells, cells, 8).unwrap(),
                 // The programs are too small to fill a heap.
                 Exit::Collect => {}
-                Exit::Finished(value) => return printer::to_message(value),
+                Exit::Finished => return printer::to_message(machine.outcome().value()),
                 other => panic!("{other:?}"),
             }
         }

@@ -158,7 +158,7 @@ impl Drop for Delivery {
 fn connect(machine: &mut Machine, frame: Frame, count: usize) -> Result<Control> {
     let (path, held) = place_argument("gate-connect", machine, frame)?;
     // A server may take its time, and collections go on meanwhile.
-    let client = machine.outside(frame, count, || Client::connect(path))?;
+    let client = machine.outside(frame, count, || Client::connect(path));
     let client = client.map_err(|error| failed("gate-connect", &error))?;
     let connection = Connection { client: Mutex::new(Some((client, held))), calls: Arc::default() };
     Ok(Control::Value(machine.mutator.foreign(Box::new(connection))?))

@@ -10,7 +10,7 @@ use crate::heap::word::{self, WORD_BYTES};
 use crate::heap::{Heap, OutOfMemory, cache_size};
 use crate::symbol;
 use crate::thread::ThreadContext;
-use crate::value::Value;
+use crate::value::{Unrooted, Value};
 use core::ops::Range;
 use num_bigint::{BigInt, Sign};
 use std::sync::Arc;
@@ -51,6 +51,12 @@ impl Mutator {
         let [want, want_first, want_most] = [WANT_DEFAULT; 3];
         let (wide_cells, spends_reserve) = (0, true);
         Self { heap, cells, context, want, want_first, want_most, wide_cells, spends_reserve }
+    }
+
+    /// A value that the caller has, as one that he may not hold while collections go by.
+    #[must_use]
+    pub const fn unrooted(&self, value: Value) -> Unrooted<'_> {
+        Unrooted::new(value, self)
     }
 
     /// All that was ever taken, in and past the cache, in cells' sizes.

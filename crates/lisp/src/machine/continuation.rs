@@ -168,7 +168,8 @@ impl Machine {
         let value = base.get(0);
         let Underflow { segment, length, pc } = self.underflow;
         if !segment.is_object() {
-            return Err(Exit::Finished(value));
+            self.outcome = value;
+            return Err(Exit::Finished);
         }
         let size = pc.returns_over() + 2;
         let from = length - size;

@@ -127,8 +127,9 @@ const TABLE: &[Procedure] = &[
         bottom.set_value(-1, thunk);
         Ok(Control::Call(bottom, 0))
     }),
-    Procedure::new("%uncaught", 1, Some(1), |_, frame, _| {
-        Ok(Control::Stop(Exit::Uncaught(frame.get(0))))
+    Procedure::new("%uncaught", 1, Some(1), |m, frame, _| {
+        m.come_to(frame.get(0));
+        Ok(Control::Stop(Exit::Uncaught))
     }),
 ];
 

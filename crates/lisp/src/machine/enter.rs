@@ -109,7 +109,7 @@ impl Machine {
             }
             self.frame = frame;
             self.pending = Some(count);
-            let result = (primitive.function)(&mut self.mutator, frame.values(0, count));
+            let result = self.call_primitive(primitive.function, frame.values(0, count));
             self.pending = None;
             let value = match result {
                 Err(raise) if raise.is_interruption() => return Ok(Step::Stop(Exit::Poll)),
@@ -190,7 +190,8 @@ impl Machine {
         };
         let object = condition::object_of(&mut self.mutator, raise);
         let Some(handler) = Self::hook(&self.hooks.raise) else {
-            return Err(Exit::Uncaught(object));
+            self.outcome = object;
+            return Err(Exit::Uncaught);
         };
         frame.set_value(-1, handler);
         frame.set_value(0, object);
@@ -233,7 +234,8 @@ impl Machine {
         let room = |machine: &mut Self| machine.grow(frame, slots);
         let Ok(frame) = room(self).or_else(|_| room(self)) else {
             // They have used it up themselves.
-            self.stopped = Some(Exit::Uncaught(condition::object_of(&mut self.mutator, raise)));
+            self.outcome = condition::object_of(&mut self.mutator, raise);
+            self.stopped = Some(Exit::Uncaught);
             return Next { pc: Pc::broken(), frame };
         };
         let stub = self
@@ -277,14 +279,23 @@ impl Machine {
 
     /// The code of the procedure running in `frame`.
     pub(super) fn code_of<'a>(&self, frame: Frame) -> Option<&'a Code> {
-        let callee = frame.callee();
-        if !callee.is_kind(Kind::Closure) {
-            return None;
-        }
-        callee.field_at(0).as_foreign::<Code>()
+        code_of(frame)
     }
 
     pub(super) fn frame_slots(&self, frame: Frame) -> usize {
-        self.code_of(frame).map_or(0, |code| code.frame_slots)
+        slots_of(frame)
     }
+}
+
+fn code_of<'a>(frame: Frame) -> Option<&'a Code> {
+    let callee = frame.callee();
+    if !callee.is_kind(Kind::Closure) {
+        return None;
+    }
+    callee.field_at(0).as_foreign::<Code>()
+}
+
+/// Slots of the procedure running in `frame`.
+pub(super) fn slots_of(frame: Frame) -> usize {
+    code_of(frame).map_or(0, |code| code.frame_slots)
 }

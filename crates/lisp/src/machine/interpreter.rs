@@ -77,7 +77,7 @@ impl Machine {
                 let function = primitive(pc.word(1)).function;
                 // A primitive that blocks in the kernel lets collections go on.
                 self.frame = frame;
-                match function(&mut self.mutator, $arguments) {
+                match self.call_primitive(function, $arguments) {
                     Ok(value) => {
                         frame.set($to, value);
                         pc = pc.at(2);
@@ -115,7 +115,7 @@ impl Machine {
                 let holds = if both_fixnums(a, b) {
                     (a.to_word() as i64) $operator (b.to_word() as i64)
                 } else {
-                    match self.slow_test(pc, &[a, b]) {
+                    match self.slow_test(pc, frame, &[a, b]) {
                         Ok(holds) => holds,
                         Err(raise) => go!(self.raise_at(pc, frame, raise)),
                     }
@@ -456,7 +456,7 @@ impl Machine {
                     if set_element(vector, index, value) {
                         pc = pc.at(2);
                     } else {
-                        match self.slow_test(pc, &[vector, index, value]) {
+                        match self.slow_test(pc, frame, &[vector, index, value]) {
                             Ok(_) => pc = pc.at(2),
                             Err(raise) => go!(self.raise_at(pc, frame, raise)),
                         }
@@ -608,7 +608,7 @@ impl Machine {
         arguments: &[Value],
     ) -> core::result::Result<Next, Exit> {
         self.frame = frame;
-        match (primitive(pc.word(1)).function)(&mut self.mutator, arguments) {
+        match self.call_primitive(primitive(pc.word(1)).function, arguments) {
             Ok(value) => {
                 frame.set(to, value);
                 if self.mutator.heap.collection_wanted() {
@@ -625,10 +625,11 @@ impl Machine {
     /// takes one argument.
     #[cold]
     #[inline(never)]
-    fn slow_test(&mut self, pc: Pc, arguments: &[Value]) -> Result<bool> {
+    fn slow_test(&mut self, pc: Pc, frame: Frame, arguments: &[Value]) -> Result<bool> {
+        self.frame = frame;
         let primitive = primitive(pc.word(1));
         let count = primitive.max.map_or(arguments.len(), |max| arguments.len().min(max.into()));
-        (primitive.function)(&mut self.mutator, &arguments[..count]).map(Value::is_true)
+        self.call_primitive(primitive.function, &arguments[..count]).map(Value::is_true)
     }
 }
 

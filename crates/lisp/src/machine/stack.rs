@@ -50,7 +50,7 @@ impl Stack {
     }
 
     fn pointer(&self) -> *mut u64 {
-        self.words[0].get()
+        UnsafeCell::raw_get(self.words.as_ptr())
     }
 
     /// The first frame: its return address and callee are the first words.
@@ -122,15 +122,18 @@ impl Stack {
         self.words = words.into_boxed_slice();
     }
 
-    /// Marks what lies below `top`, clears what lies above, and gives back memory that a passed
-    /// depth left behind where it may move; `frame_at` then finds the frames again.
-    pub(super) fn trace(&mut self, top: usize, may_move: bool, marker: &mut Marker) {
+    /// Gives back memory that a passed depth left behind, but for what lies below `top`; `frame_at` then finds the frames again.
+    pub(super) fn give_back(&mut self, top: usize) {
+        let comfortable = (top + 2 * HEADROOM_SLOTS).next_power_of_two().max(FIRST_WORDS);
+        if self.words.len() > 4 * comfortable {
+            self.resize(top, comfortable);
+        }
+    }
+
+    /// Marks what lies below `top`, and clears what lies above.
+    pub(super) fn trace(&mut self, top: usize, marker: &mut Marker) {
         for word in &self.words[..top] {
             marker.mark(Value::from_word(word_of(word)));
-        }
-        let comfortable = (top + 2 * HEADROOM_SLOTS).next_power_of_two().max(FIRST_WORDS);
-        if may_move && self.words.len() > 4 * comfortable {
-            self.resize(top, comfortable);
         }
         for word in &mut self.words[top..] {
             *word.get_mut() = 0;

@@ -63,11 +63,11 @@ impl Driver {
                     heap.refill(&machine.mutator.cells, cells, 256).unwrap();
                 }
                 Exit::Collect => self.collect(&mut machine),
-                Exit::Finished(value) => return Ok(value),
-                Exit::Uncaught(value) => {
+                Exit::Finished => return Ok(machine.outcome().value()),
+                Exit::Uncaught => {
                     let trace = machine.backtrace(5);
                     assert!(!trace.is_empty());
-                    return Err(show(value));
+                    return Err(show(machine.outcome().value()));
                 }
                 other => return Err(format!("{other:?}")),
             }
@@ -83,7 +83,7 @@ impl Driver {
     fn collect(&self, machine: &mut Machine) {
         self.kernel.heap.collect(|marker| {
             self.kernel.trace(&[], marker);
-            machine.trace(marker, true);
+            machine.trace(marker);
         });
     }
 }

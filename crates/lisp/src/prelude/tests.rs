@@ -55,8 +55,8 @@ impl Driver {
                 Exit::Refill(cells) => {
                     self.kernel.heap.refill(&machine.mutator.cells, cells, 256).unwrap();
                 }
-                Exit::Finished(value) => return Ok(value),
-                Exit::Uncaught(value) => return Err(value),
+                Exit::Finished => return Ok(machine.outcome().value()),
+                Exit::Uncaught => return Err(machine.outcome().value()),
                 // Nothing here allocates enough to need a collection.
                 _ => {}
             }

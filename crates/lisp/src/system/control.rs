@@ -123,7 +123,7 @@ fn source_of_file(machine: &mut Machine, frame: Frame, count: usize) -> Result<C
         .ok_or_else(|| Raise::wrong_type("load", 1, "string", frame.get(0)))?;
     crate::port::permit(&machine.mutator, "load", &path)?;
     let read = || files::read_plain_file(Path::new(&path), Span::default());
-    let text = machine.outside(frame, count, read)?;
+    let text = machine.outside(frame, count, read);
     let text = text.map_err(|error| {
         let reason = error.message().to_owned();
         let (path, errno, closed_output) = (path.clone(), None, false);
@@ -139,7 +139,7 @@ fn load_package(machine: &mut Machine, frame: Frame, count: usize) -> Result<Con
     let path = crate::text::to_rust(frame.get(0))
         .ok_or_else(|| Raise::wrong_type("load-package", 1, "string", frame.get(0)))?;
     crate::port::permit(&machine.mutator, "load-package", &path)?;
-    let package = machine.outside(frame, count, || Package::open(Path::new(&path)))?;
+    let package = machine.outside(frame, count, || Package::open(Path::new(&path)));
     let package = package.map_err(|error| {
         let (reason, closed_output) = (error.to_string(), false);
         Raise::new(crate::raise::Cause::File {

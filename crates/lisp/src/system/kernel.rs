@@ -58,6 +58,10 @@ pub(crate) struct Kernel {
     system_objects: OnceLock<SystemObjects>,
     /// Locations that booting has made.
     system_globals: OnceLock<usize>,
+    /// For tests: a collection comes at every so many times that a thread goes outside to wait, and 64 times as seldom where it computes; 0: at none.
+    pub(crate) torture_outside: AtomicU64,
+    /// How often threads went outside, under torture: to wait, to compute.
+    went_outside: [AtomicU64; 2],
     /// For those who are no Lisp thread; used under `Threads::as_outsider`.
     pub(crate) mutator: Mutex<Mutator>,
 }
@@ -169,6 +173,7 @@ impl Kernel {
         let base = Arc::new(base);
         // Booting has put down how many there are.
         let virtual_processors = options.virtual_processors.unwrap_or(1);
+        let torture_outside = options.torture_outside;
         Ok(Self {
             heap,
             builtins,
@@ -189,6 +194,8 @@ impl Kernel {
             system_environment,
             system_objects: OnceLock::new(),
             system_globals: OnceLock::new(),
+            torture_outside: AtomicU64::new(torture_outside),
+            went_outside: Default::default(),
             mutator: Mutex::new(mutator),
         })
     }
@@ -313,6 +320,16 @@ impl Kernel {
     pub(crate) fn await_collection(&self) {
         self.threads.hold(Microprocess::current());
         self.collector.request();
+    }
+
+    /// Whether a thread that goes outside, to wait or to compute, is to meet a collection there.
+    pub(crate) fn is_torture_due(&self, computes: bool) -> bool {
+        let every = self.torture_outside.load(Ordering::Relaxed);
+        let (times, every) = match computes {
+            false => (&self.went_outside[0], every),
+            true => (&self.went_outside[1], 64 * every),
+        };
+        every > 0 && times.fetch_add(1, Ordering::Relaxed).is_multiple_of(every)
     }
 
     /// Whether the last collection found so little for the thread, in its account or in the heap, that only small requests can

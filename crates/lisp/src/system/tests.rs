@@ -7,6 +7,7 @@ mod handshake;
 mod hostile;
 mod kills;
 mod locations;
+mod outside;
 mod policies;
 mod procedures;
 mod process;

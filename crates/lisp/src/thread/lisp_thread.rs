@@ -3,6 +3,7 @@
 
 use crate::account::Held;
 use crate::heap::{ForeignObject, Marker};
+use crate::machine::outside::HandOver;
 use crate::machine::{Machine, trace};
 use crate::printer::{self, Style};
 use crate::syntax::datum::Span;
@@ -115,6 +116,8 @@ pub(crate) struct LispThread {
     /// Its place among the threads of its account, while it is started.
     pub(crate) held: Mutex<Option<Held>>,
     machine: UnsafeCell<Option<Box<Machine>>>,
+    /// What its step has handed over, while it is outside. Written by the step, before it is `SAFE` and after it has come back.
+    handed_over: UnsafeCell<Option<HandOver>>,
     /// How far its request for cells is: `NOT_ASKED`, `ASKED`, `GRANTED` or `STARVED`.
     pub(crate) refill: AtomicU8,
     /// What it has taken, in cells, as of its last refill or shortage.
@@ -133,7 +136,7 @@ pub(crate) struct LispThread {
     pub(crate) woken: AtomicBool,
 }
 
-// SAFETY: `machine` is touched by one kernel thread at a time: by `Safepoint`'s rule.
+// SAFETY: `machine` and `handed_over` are touched by one kernel thread at a time: by the rule that `Threads` enforces.
 unsafe impl Sync for LispThread {}
 // SAFETY: as above; everything else is `Send`.
 unsafe impl Send for LispThread {}
@@ -185,6 +188,7 @@ impl LispThread {
                 priority: Priority::NORMAL,
             }),
             machine: UnsafeCell::new(None),
+            handed_over: UnsafeCell::new(None),
             refill: AtomicU8::new(NOT_ASKED),
             taken: AtomicU64::new(0),
             ran_ns: AtomicU64::new(0),
@@ -199,8 +203,8 @@ impl LispThread {
     /// The thread's machine.
     ///
     /// # Safety
-    /// The caller runs the thread's step between `enter` and `leave`, or has stopped the world, or
-    /// the thread is not started yet; and nobody else has this borrow.
+    /// The caller runs the thread's step between `enter` and `leave`, or has stopped the world and the
+    /// thread's step is not outside, or the thread is not started yet; and nobody else has this borrow.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the caller's promise")]
     pub(crate) unsafe fn machine(&self) -> &mut Option<Box<Machine>> {
         // SAFETY: the caller's promise.
@@ -249,13 +253,26 @@ impl LispThread {
     /// Marks what a started thread refers to. The world is stopped.
     pub(crate) fn trace(&self, marker: &mut Marker) {
         self.trace_inner(marker);
-        // SAFETY: the world is stopped, and the collector alone runs.
-        if let Some(machine) = unsafe { self.machine() } {
-            // One that comes back from a raw call runs for a moment, before it sees that the world is stopped.
-            let state = self.state.load(Ordering::Acquire);
-            let may_move = matches!(state, STANDING | WAITING);
-            machine.trace(marker, may_move);
+        // SAFETY: the world is stopped: the thread is outside, or stands. One that comes back looks at its state alone before it waits.
+        let handed_over = unsafe { *self.handed_over.get() };
+        if let Some(handed_over) = handed_over {
+            // SAFETY: the world is stopped, and the step has not come back.
+            unsafe { handed_over.trace(marker) };
+            return;
         }
+        // SAFETY: the world is stopped, and no step has the machine: it would have handed it over.
+        if let Some(machine) = unsafe { self.machine() } {
+            machine.trace(marker);
+        }
+    }
+
+    /// What its step hands over as it goes outside; nothing any more when it has come back.
+    ///
+    /// # Safety
+    /// Called by the thread's own step, while its state is `RUNNING` and the world is not stopped.
+    pub(super) unsafe fn hand_over(&self, handed_over: Option<HandOver>) {
+        // SAFETY: the collector looks only while the world is stopped.
+        unsafe { *self.handed_over.get() = handed_over };
     }
 
     /// The priority of the policies' threads: only services are more urgent.

@@ -85,14 +85,6 @@ impl Mutator {
         value
     }
 
-    /// Does `work`, which touches nothing of Lisp, while collections go by; of its own only what is kept stays.
-    pub(crate) fn apart<T>(&self, work: impl FnOnce() -> T) -> T {
-        match (&self.context.kernel, self.context.lisp_thread()) {
-            (Some(kernel), Some(thread)) => kernel.threads.apart(thread, work),
-            _ => work(),
-        }
-    }
-
     /// Between two parts of work that cannot be done again: it goes on, unless the thread ends.
     ///
     /// # Errors
@@ -129,13 +121,11 @@ impl ThreadContext {
     /// Lets collections go by, unless one of these is asked of the thread.
     #[cold]
     fn stand(&self, requests: u32) -> Result<()> {
-        let (Some(kernel), Some(thread)) = (&self.kernel, self.lisp_thread()) else {
-            return Ok(());
-        };
+        let Some(thread) = self.lisp_thread() else { return Ok(()) };
         if thread.is_asked(requests) {
             return Err(Raise::new(Cause::Interrupted));
         }
-        kernel.threads.apart(thread, || ());
+        self.apart(|| ());
         Ok(())
     }
 }

@@ -214,9 +214,9 @@ impl Runner {
             Exit::Park => Some(Step::Park),
             Exit::ParkUntil(ns) => Some(Step::ParkUntil(Deadline::at_ns(ns))),
             Exit::Yield => Some(Step::Yield),
-            Exit::Uncaught(object) if self.has_last_deeds(thread, machine) => {
-                self.report_unheard(thread, machine, object);
-                lock(&thread.inner).status = Status::Failing(object);
+            Exit::Uncaught if self.has_last_deeds(thread, machine) => {
+                self.report_unheard(thread, machine);
+                lock(&thread.inner).status = Status::Failing(machine.outcome().value());
                 self.unwind(thread, machine);
                 None
             }
@@ -233,7 +233,8 @@ impl Runner {
         if requests & REQUEST_ABANDON != 0 {
             self.terminating = true;
             withdraw(machine, thread);
-            return Some(self.end(thread, machine, Exit::Finished(Value::UNSPECIFIED)));
+            machine.come_to(Value::UNSPECIFIED);
+            return Some(self.end(thread, machine, Exit::Finished));
         }
         if requests & REQUEST_TERMINATE != 0 && !self.terminating {
             withdraw(machine, thread);
@@ -278,23 +279,17 @@ impl Runner {
             thread.session.note_exit();
             thread.session.finish(Ended::Exit(code));
         }
-        if let (Exit::Uncaught(object), false) = (exit, self.terminating) {
-            self.report_unheard(thread, machine, object);
+        if exit == Exit::Uncaught && !self.terminating {
+            self.report_unheard(thread, machine);
         }
         mutex::abandon(machine, thread);
         if machine.has_shared_locks {
-            kernel.threads.outside(thread, || shared::abandon(thread));
+            machine.leave(|| shared::abandon(thread));
         }
-        let status = match exit {
-            _ if self.terminating => Status::Terminated,
-            Exit::Finished(value) => Status::Returned(value),
-            Exit::Uncaught(object) => Status::Uncaught(object),
-            _ => Status::Terminated,
-        };
         // None where the session has already left by this or another thread's exit.
         let ended = thread.session.is_main(thread).then(|| self.ended(thread, machine, exit));
-        if let (Exit::Uncaught(object), Some(_), false) = (exit, &ended, self.terminating) {
-            thread.session.keep_failure(|| self.failure(machine, object));
+        if exit == Exit::Uncaught && ended.is_some() && !self.terminating {
+            thread.session.keep_failure(|| self.failure(machine));
         }
         if thread.is_policy() {
             kernel.policies.ended(&kernel, thread);
@@ -306,14 +301,19 @@ impl Runner {
             let mut inner = lock(&thread.inner);
             // Who joins it may start another in its place.
             retire(&kernel, thread);
-            inner.status = match inner.status {
-                Status::Failing(object) => Status::Uncaught(object),
-                _ => status,
+            let outcome = machine.outcome().value();
+            inner.status = match (inner.status, exit) {
+                (Status::Failing(object), _) => Status::Uncaught(object),
+                _ if self.terminating => Status::Terminated,
+                (_, Exit::Finished) => Status::Returned(outcome),
+                (_, Exit::Uncaught) => Status::Uncaught(outcome),
+                _ => Status::Terminated,
             };
             (core::mem::take(&mut inner.joiners), inner.last_words.take())
         };
+        // Nobody waits for the thread's step any more, and it has no value in hand: it need not go outside for that.
         if let Some(words) = last_words {
-            kernel.threads.outside(thread, || thread.session.port(Role::Error).tell(&words));
+            thread.session.port(Role::Error).tell(&words);
         }
         for joiner in joiners {
             joiner.wake();
@@ -330,28 +330,30 @@ impl Runner {
     /// Says on standard error what ended a thread, unless somebody waits for its end just then: he
     /// gets it raised. Who joins the thread later gets it raised as well; better told twice than
     /// never.
-    fn report_unheard(&self, thread: &Arc<LispThread>, machine: &Machine, object: Value) {
+    fn report_unheard(&self, thread: &Arc<LispThread>, machine: &mut Machine) {
         let session = &thread.session;
         let is_heard = session.is_main(thread) || !lock(&thread.inner).joiners.is_empty();
         if is_heard || session.is_over() {
             return;
         }
-        // The object is an argument of the call that the machine stopped in, so that a collection
-        // keeps it meanwhile.
-        let report = Report::of_thread(thread, machine, object);
-        self.kernel.threads.outside(thread, || session.port(Role::Error).tell(&report.to_string()));
+        let report = Report::of_thread(thread, machine, machine.outcome().value());
+        machine.leave(|| session.port(Role::Error).tell(&report.to_string()));
     }
 
     /// What the debugger needs. What fails for want of memory shall rather give its own back.
-    fn failure(&self, machine: &mut Machine, object: Value) -> Option<Failure> {
+    fn failure(&self, machine: &mut Machine) -> Option<Failure> {
+        let object = machine.outcome().value();
         (object != self.kernel.out_of_memory).then(|| machine.keep_failure(object))?
     }
 
     /// What the one who waits for the program is told where its main thread ends.
     fn ended(&self, thread: &LispThread, machine: &mut Machine, exit: Exit) -> Ended {
         match exit {
-            Exit::Finished(value) => Ended::Values(printed(value)),
-            Exit::Uncaught(object) => Ended::Report(Report::new(&thread.session, machine, object)),
+            Exit::Finished => Ended::Values(printed(machine.outcome().value())),
+            Exit::Uncaught => {
+                let object = machine.outcome().value();
+                Ended::Report(Report::new(&thread.session, machine, object))
+            }
             other => Ended::Report(Report::internal(&format!("{other:?}"))),
         }
     }

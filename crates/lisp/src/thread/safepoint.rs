@@ -13,45 +13,8 @@ use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING, WAITING};
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
-use kyocho_sys::prim::clock::monotonic_ns;
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex};
-
-/// A thread that touches nothing of Lisp, until it returns or unwinds.
-struct Outside<'a> {
-    threads: &'a Threads,
-    thread: &'a LispThread,
-    /// When a raw kernel call began, whose time nobody pays for; none for work that computes.
-    slept_from_ns: Option<u64>,
-}
-
-impl<'a> Outside<'a> {
-    fn go(threads: &'a Threads, thread: &'a LispThread, slept_from_ns: Option<u64>) -> Self {
-        thread.state.store(SAFE, Ordering::SeqCst);
-        Self { threads, thread, slept_from_ns }
-    }
-}
-
-impl Drop for Outside<'_> {
-    fn drop(&mut self) {
-        let Self { threads, thread, slept_from_ns } = *self;
-        if let Some(begin_ns) = slept_from_ns {
-            thread.outside_ns.fetch_add(monotonic_ns() - begin_ns, Ordering::Relaxed);
-        }
-        loop {
-            thread.state.store(RUNNING, Ordering::SeqCst);
-            if !threads.stopping.load(Ordering::SeqCst) {
-                return;
-            }
-            thread.state.store(SAFE, Ordering::SeqCst);
-            let mut held = lock(&threads.held);
-            while threads.stopping.load(Ordering::SeqCst) {
-                held =
-                    threads.resumed.wait(held).unwrap_or_else(std::sync::PoisonError::into_inner);
-            }
-        }
-    }
-}
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// The threads of one system.
 #[derive(Debug, Default)]
@@ -124,16 +87,19 @@ impl Threads {
         lock(&self.held).push(microprocess);
     }
 
-    /// Runs `call`, which touches nothing of Lisp and may block in the kernel.
-    pub(crate) fn outside<T>(&self, thread: &LispThread, call: impl FnOnce() -> T) -> T {
-        let _comes_back = Outside::go(self, thread, Some(monotonic_ns()));
-        call()
-    }
-
-    /// Runs `work`, which touches nothing of Lisp and computes: collections go on meanwhile, and the thread pays for its time.
-    pub(crate) fn apart<T>(&self, thread: &LispThread, work: impl FnOnce() -> T) -> T {
-        let _comes_back = Outside::go(self, thread, None);
-        work()
+    /// A thread that was outside comes back: waits for the world.
+    pub(super) fn come_back(&self, thread: &LispThread) {
+        loop {
+            thread.state.store(RUNNING, Ordering::SeqCst);
+            if !self.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            thread.state.store(SAFE, Ordering::SeqCst);
+            let mut held = lock(&self.held);
+            while self.stopping.load(Ordering::SeqCst) {
+                held = self.resumed.wait(held).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
     }
 
     /// Whether somebody has stopped the world, or is about to.
@@ -187,9 +153,7 @@ impl Drop for Stopped<'_> {
         let resume = core::mem::take(&mut *held);
         drop(held);
         threads.resumed.notify_all();
-        for microprocess in resume {
-            microprocess.unpark();
-        }
+        resume.iter().for_each(Microprocess::unpark);
         threads.longest_stop_ns.fetch_max(monotonic_ns() - begin_ns, Ordering::Relaxed);
     }
 }

@@ -190,8 +190,8 @@ impl Runner {
         }
         self.starved = 0;
         if core::mem::replace(&mut self.told, true) {
-            let object = self.kernel.out_of_memory;
-            return Some(self.end(thread, machine, Exit::Uncaught(object)));
+            machine.come_to(self.kernel.out_of_memory);
+            return Some(self.end(thread, machine, Exit::Uncaught));
         }
         thread.requests.fetch_or(REQUEST_OUT_OF_MEMORY, Ordering::AcqRel);
         None

@@ -1,0 +1,73 @@
+//! A collection completes each time that a thread is outside of Lisp: what the thread needs afterwards is a root meanwhile.
+
+use super::{boot, last, on, within_watchdog};
+use crate::system::{CellCache, Options, System, Torture};
+use core::time::Duration;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::thread;
+
+/// Freed memory is overwritten; each thread has cells enough that what it allocates lies by itself.
+fn tortured(count: usize) -> System {
+    boot(Options {
+        cell_cache: CellCache::Fixed(4096),
+        stack_max_bytes: 1 << 20,
+        torture: Some(Torture { every: 1 << 40, phase: 0, beside: false }),
+        ..on(count)
+    })
+}
+
+/// Evaluates in a session; then `reason` is looked at when no thread but the main one is left.
+fn after_the_end(begin: &'static str, look: &'static str, expected: &'static str) {
+    for count in [1, 2] {
+        within_watchdog(move || {
+            let system = tortured(count);
+            let mut session = system.session();
+            assert_eq!(last(&mut session, "(import (kyocho dsm)) 'ready"), "ready");
+            system.kernel.torture_outside.store(1, Ordering::Relaxed);
+            assert_eq!(last(&mut session, begin), "begun");
+            while !system.kernel.threads.started().is_empty() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(last(&mut session, look), expected, "on {count}");
+        });
+    }
+}
+
+const REASON: &str = "
+    (guard (e (#t (let ((reason (uncaught-exception-reason e)))
+                    (list (error-object? reason) (error-object-message reason)))))
+      (thread-join! t))";
+
+#[test]
+fn a_reason_that_the_reserve_was_used_up_for_reaches_who_joins() {
+    let begin = "
+        (define (deep) (+ 1 (deep)))
+        (define (again e) (make-vector 100 0) (deep))
+        (define t (spawn (lambda () (with-exception-handler again deep))))
+        'begun";
+    after_the_end(begin, REASON, "(#t \"recursion too deep\")");
+}
+
+#[test]
+fn a_reason_survives_what_the_thread_does_last() {
+    let begin = "
+        (define (deep) (+ 1 (deep)))
+        (define (again e) (make-vector 100 0) (deep))
+        (define (work) (with-exception-handler again deep))
+        (define t (spawn (lambda () (dynamic-wind values work (lambda () (make-vector 100 1))))))
+        'begun";
+    after_the_end(
+        begin,
+        "(guard (e (#t (terminated-thread-exception? e))) (thread-join! t))",
+        "#f",
+    );
+    after_the_end(begin, REASON, "(#t \"recursion too deep\")");
+}
+
+#[test]
+fn a_result_survives_giving_back_shared_locks() {
+    let begin = "
+        (define t (spawn (lambda () (shared-acquire! 3 #t #f) (make-vector 100 0) (iota 100 1/2))))
+        'begun";
+    after_the_end(begin, "(equal? (thread-join! t) (iota 100 1/2))", "#t");
+}
