@@ -174,7 +174,7 @@ impl Port {
     ///
     /// # Errors
     /// The process has no more descriptors; as [`is_open`](Self::is_open).
-    pub(crate) fn file(&self, m: &Mutator) -> Result<Option<OwnedFd>, Raise> {
+    pub(crate) fn file(&self, m: &mut Mutator) -> Result<Option<OwnedFd>, Raise> {
         let mut own = None;
         if let Some(input) = self.input_end() {
             own = lock(m, input)?.file().map(|file| file.try_clone_to_owned());
@@ -191,7 +191,7 @@ impl Port {
     ///
     /// # Errors
     /// The thread, which waits for who has the port, is wanted for something else: to be asked again.
-    pub(crate) fn is_open(&self, m: &Mutator, direction: Direction) -> Result<bool, Raise> {
+    pub(crate) fn is_open(&self, m: &mut Mutator, direction: Direction) -> Result<bool, Raise> {
         let open = match direction {
             Direction::Input => {
                 self.input_end().map(|input| lock(m, input).map(|input| input.is_open()))
@@ -207,7 +207,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`is_open`](Self::is_open); the host refuses what was written.
-    pub(crate) fn input(&self, m: &Mutator) -> Result<Option<Locked<'_, Input>>, Raise> {
+    pub(crate) fn input(&self, m: &mut Mutator) -> Result<Option<Locked<'_, Input>>, Raise> {
         match &self.0.end {
             End::Input(input) => lock(m, input).map(Some),
             End::Output(_) => Ok(None),
@@ -219,7 +219,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`is_open`](Self::is_open); the host refuses.
-    pub(crate) fn output(&self, m: &Mutator) -> Result<Option<Locked<'_, Output>>, Raise> {
+    pub(crate) fn output(&self, m: &mut Mutator) -> Result<Option<Locked<'_, Output>>, Raise> {
         match &self.0.end {
             End::Input(_) => Ok(None),
             End::Output(output) => lock(m, output).map(Some),
@@ -231,7 +231,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`is_open`](Self::is_open).
-    pub(crate) fn close_input(&self, m: &Mutator) -> Result<(), Raise> {
+    pub(crate) fn close_input(&self, m: &mut Mutator) -> Result<(), Raise> {
         match &self.0.end {
             End::Input(input) => lock(m, input)?.close(),
             End::Output(_) => {}
@@ -244,7 +244,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`is_open`](Self::is_open). Those of the host are the result's: the end is closed then, unless the thread is wanted for something else.
-    pub(crate) fn close_output(&self, m: &Mutator) -> Result<io::Result<()>, Raise> {
+    pub(crate) fn close_output(&self, m: &mut Mutator) -> Result<io::Result<()>, Raise> {
         match self.output_end() {
             Some(output) => Ok(lock(m, output)?.close(m)),
             None => Ok(Ok(())),
@@ -383,13 +383,13 @@ pub(crate) fn count(m: &Mutator, who: &'static str) -> Result<Option<Held>, Rais
 
 /// Locks; where another thread holds the lock, perhaps while it waits for the host, this one waits
 /// outside the collector's world, until it is wanted for something else.
-fn lock<'a, T>(m: &Mutator, turn: &'a Turn<T>) -> Result<Locked<'a, T>, Raise> {
-    let locked =
-        turn.try_lock().or_else(|| waiting(m, || turn.lock_unless(|| m.context.has_request())));
+fn lock<'a, T>(m: &mut Mutator, turn: &'a Turn<T>) -> Result<Locked<'a, T>, Raise> {
+    let locked = turn.try_lock().or_else(|| waiting(m, |is_cut| turn.lock_unless(is_cut)));
     locked.ok_or_else(|| Raise::new(Cause::Interrupted))
 }
 
-/// Runs what may block in the kernel, outside the collector's world.
-pub(crate) fn waiting<T>(m: &Mutator, wait: impl FnOnce() -> T) -> T {
-    m.context.outside(wait)
+/// Runs what may block in the kernel, outside the collector's world. It is told how to ask whether it should give up.
+pub(crate) fn waiting<T>(m: &mut Mutator, wait: impl FnOnce(&dyn Fn() -> bool) -> T) -> T {
+    let is_cut = m.context.wish();
+    m.outside(|| wait(&is_cut))
 }

@@ -135,6 +135,12 @@ impl ThreadContext {
         self.lisp_thread().is_some_and(|thread| thread.has_request())
     }
 
+    /// The same to ask while the thread is outside.
+    pub(crate) fn wish(&self) -> impl Fn() -> bool + use<> {
+        let thread = self.lisp_thread().cloned();
+        move || thread.as_ref().is_some_and(|thread| thread.has_request())
+    }
+
     pub(crate) fn trace(&self, marker: &mut Marker) {
         for value in [self.thread, self.winders, self.handlers, self.parameters, self.held] {
             marker.mark(value);

@@ -18,6 +18,7 @@
 mod unrooted;
 
 pub use unrooted::Unrooted;
+pub(crate) use unrooted::{Kept, Spared};
 
 use crate::symbol::Symbol;
 

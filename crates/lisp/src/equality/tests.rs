@@ -82,7 +82,7 @@ fn a_wide_string_equals_a_narrow_one_of_the_same_characters() {
 /// Hashes of 60 bits, of a few hundred keys: any collision is made.
 #[test]
 fn long_keys_that_differ_in_little_have_different_hashes() {
-    let mut m = mutator();
+    let m = mutator();
     let mut hashes = Vec::new();
     let plain = "x".repeat(200);
     for i in 0..200 {
@@ -112,7 +112,7 @@ fn long_keys_that_differ_in_little_have_different_hashes() {
 
 #[test]
 fn what_a_buffer_holds_beyond_its_string_does_not_count() {
-    let mut m = mutator();
+    let m = mutator();
     let short = m.string("abc").unwrap();
     let buffer = m.string("abcdef").unwrap().string_buffer().unwrap();
     let over = m.string_over(3, buffer).unwrap();
@@ -122,7 +122,7 @@ fn what_a_buffer_holds_beyond_its_string_does_not_count() {
 
 #[test]
 fn deep_data_needs_no_deep_stack() {
-    let mut m = mutator();
+    let m = mutator();
     let mut nested = [Value::NIL, Value::NIL];
     for _ in 0..1_000_000 {
         for value in &mut nested {

@@ -14,6 +14,8 @@ use crate::heap::Heap;
 use crate::heap::object::{GRANULE_BYTES, Header, Kind, object_bytes};
 use crate::heap::word::{self, WORD_BYTES};
 use crate::value::Value;
+use core::cell::Cell;
+use core::marker::PhantomData;
 use kyocho_sys::prim::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -51,6 +53,8 @@ pub struct Cells {
     words: Arc<CellWords>,
     slot: usize,
     heap: Arc<Heap>,
+    /// Its owner alone takes cells: nobody shares it with another kernel thread.
+    _own: PhantomData<Cell<()>>,
 }
 
 impl Drop for Cells {
@@ -161,7 +165,7 @@ impl CellWords {
 
 impl Cells {
     pub(crate) fn new(words: Arc<CellWords>, slot: usize, heap: Arc<Heap>) -> Self {
-        Self { words, slot, heap }
+        Self { words, slot, heap, _own: PhantomData }
     }
 
     pub(crate) const fn words(&self) -> &Arc<CellWords> {
@@ -171,7 +175,7 @@ impl Cells {
     /// A pair from the cache; `None` when it is empty.
     #[inline(always)]
     #[must_use]
-    pub fn try_cons(&mut self, car: Value, cdr: Value) -> Option<Value> {
+    pub fn try_cons(&self, car: Value, cdr: Value) -> Option<Value> {
         let at = self.words.next();
         if at == self.words.limit() {
             return self.cons_from_next_run(car, cdr);
@@ -183,7 +187,7 @@ impl Cells {
     }
 
     #[cold]
-    fn cons_from_next_run(&mut self, car: Value, cdr: Value) -> Option<Value> {
+    fn cons_from_next_run(&self, car: Value, cdr: Value) -> Option<Value> {
         if self.words.advance() { self.try_cons(car, cdr) } else { None }
     }
 
@@ -191,14 +195,14 @@ impl Cells {
     /// of the runs that were too short is lost until the next collection.
     #[inline(always)]
     #[must_use]
-    pub fn try_object(&mut self, kind: Kind, flags: u8, words: usize) -> Option<Value> {
+    pub fn try_object(&self, kind: Kind, flags: u8, words: usize) -> Option<Value> {
         let at = self.try_raw(object_bytes(words))?;
         Some(initialise_object(at, kind, flags, words))
     }
 
     /// So many bytes of the cache, a multiple of a granule; the caller fills them.
     #[inline(always)]
-    pub(crate) fn try_raw(&mut self, bytes: usize) -> Option<usize> {
+    pub(crate) fn try_raw(&self, bytes: usize) -> Option<usize> {
         let at = self.words.next();
         if self.words.limit() - at < bytes {
             return self.raw_from_next_run(bytes);
@@ -208,7 +212,7 @@ impl Cells {
     }
 
     #[cold]
-    fn raw_from_next_run(&mut self, bytes: usize) -> Option<usize> {
+    fn raw_from_next_run(&self, bytes: usize) -> Option<usize> {
         if !self.words.fits_behind(bytes) {
             return None;
         }

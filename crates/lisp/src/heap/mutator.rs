@@ -2,6 +2,9 @@
 //!
 //! Allocation never collects: it takes from the thread's cache, then from the shared heap, then
 //! fails. Values in Rust locals need no rooting between two safepoints.
+//!
+//! **Invariant:** who has a `&Mutator` allocates; collections go by only in what takes a `&mut Mutator`. So a value that borrows the mutator,
+//! an [`Unrooted`], is good while it is allocated, and the compiler refuses one that is held across a pause, or while the thread is outside.
 
 use crate::heap::cells::Cells;
 use crate::heap::foreign::ForeignObject;
@@ -11,6 +14,7 @@ use crate::heap::{Heap, OutOfMemory, cache_size};
 use crate::symbol;
 use crate::thread::ThreadContext;
 use crate::value::{Unrooted, Value};
+use core::cell::Cell;
 use core::ops::Range;
 use num_bigint::{BigInt, Sign};
 use std::sync::Arc;
@@ -34,11 +38,11 @@ pub struct Mutator {
     /// What the machine keeps for the thread; a root.
     pub context: ThreadContext,
     /// Cells that a refill made inside a primitive asks for now, in the begin of each step, and at most.
-    want: usize,
+    want: Cell<usize>,
     want_first: usize,
     want_most: usize,
     /// What was taken past the cache, in cells' sizes.
-    wide_cells: u64,
+    wide_cells: Cell<u64>,
     /// Whether it may take what is kept for handlers when memory is short ([`Limits::reserve_bytes`](super::Limits::reserve_bytes)).
     pub(crate) spends_reserve: bool,
 }
@@ -49,7 +53,7 @@ impl Mutator {
     pub fn new(heap: Arc<Heap>, context: ThreadContext) -> Self {
         let cells = heap.cells(context.account());
         let [want, want_first, want_most] = [WANT_DEFAULT; 3];
-        let (wide_cells, spends_reserve) = (0, true);
+        let (want, wide_cells, spends_reserve) = (Cell::new(want), Cell::new(0), true);
         Self { heap, cells, context, want, want_first, want_most, wide_cells, spends_reserve }
     }
 
@@ -61,13 +65,13 @@ impl Mutator {
 
     /// All that was ever taken, in and past the cache, in cells' sizes.
     pub(crate) fn taken_cells(&self) -> u64 {
-        self.cells.taken() + self.wide_cells
+        self.cells.taken() + self.wide_cells.get()
     }
 
     /// How many cells a refill made inside a primitive asks for: the first of a step, and each other one twice as many, up to the usual.
     pub fn set_want(&mut self, cells: usize) {
         self.want_first = cells.clamp(1, cache_size::CELLS_MAX);
-        self.want = self.want_first;
+        self.want.set(self.want_first);
     }
 
     /// The same, and no more in any refill.
@@ -78,7 +82,7 @@ impl Mutator {
 
     /// The thread begins a step: it may wait again soon, and leave what it took unused.
     pub(crate) fn begin_step(&mut self) {
-        self.want = self.want_first;
+        self.want.set(self.want_first);
     }
 
     /// A pair.
@@ -86,7 +90,7 @@ impl Mutator {
     /// # Errors
     /// When the heap's limit is reached.
     #[inline]
-    pub fn cons(&mut self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
+    pub fn cons(&self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
         match self.cells.try_cons(car, cdr) {
             Some(pair) => Ok(pair),
             None => self.cons_after_refill(car, cdr),
@@ -94,7 +98,7 @@ impl Mutator {
     }
 
     #[cold]
-    fn cons_after_refill(&mut self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
+    fn cons_after_refill(&self, car: Value, cdr: Value) -> Result<Value, OutOfMemory> {
         self.refill(1, 1)?;
         self.cells.try_cons(car, cdr).ok_or(OutOfMemory)
     }
@@ -104,7 +108,7 @@ impl Mutator {
     /// # Errors
     /// When the heap's limit is reached.
     #[inline]
-    pub fn object(&mut self, kind: Kind, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
+    pub fn object(&self, kind: Kind, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
         if words > SIZE_WORDS_MAX {
             return Err(OutOfMemory);
         }
@@ -118,7 +122,7 @@ impl Mutator {
     /// Memory for an object with `words` payload words, its header written, its payload not yet:
     /// the caller fills it before it does anything else.
     #[inline]
-    fn headed(&mut self, kind: Kind, flags: u8, words: usize) -> Result<usize, OutOfMemory> {
+    fn headed(&self, kind: Kind, flags: u8, words: usize) -> Result<usize, OutOfMemory> {
         let bytes = object_bytes(words);
         // A cache may hold a run of several blocks: what is large has blocks of its own all the same, as the
         // marker takes for granted.
@@ -131,16 +135,16 @@ impl Mutator {
         Ok(at)
     }
 
-    fn refill(&mut self, need: usize, least: usize) -> Result<(), OutOfMemory> {
-        let want = self.want.max(least);
-        if self.want < self.want_most {
-            self.want = (2 * self.want).min(self.want_most);
+    fn refill(&self, need: usize, least: usize) -> Result<(), OutOfMemory> {
+        let want = self.want.get().max(least);
+        if self.want.get() < self.want_most {
+            self.want.set((2 * self.want.get()).min(self.want_most));
         }
         self.heap.refill_keeping(self.cells.words(), need, want, self.spends_reserve)
     }
 
     #[cold]
-    fn raw_slowly(&mut self, bytes: usize) -> Result<usize, OutOfMemory> {
+    fn raw_slowly(&self, bytes: usize) -> Result<usize, OutOfMemory> {
         if bytes <= SHORT_BYTES {
             self.refill(bytes / GRANULE_BYTES, SHORT_BYTES / GRANULE_BYTES)?;
             return self.cells.try_raw(bytes).ok_or(OutOfMemory);
@@ -152,7 +156,7 @@ impl Mutator {
         } else {
             self.heap.take_wide(bytes, self.spends_reserve)
         }?;
-        self.wide_cells += (bytes / GRANULE_BYTES) as u64;
+        self.wide_cells.set(self.wide_cells.get() + (bytes / GRANULE_BYTES) as u64);
         Ok(at)
     }
 
@@ -164,7 +168,7 @@ impl Mutator {
         if self.cells.words().fits(cells * GRANULE_BYTES) {
             return Ok(());
         }
-        self.heap.refill(&self.cells, cells, self.want.max(cells))
+        self.heap.refill(&self.cells, cells, self.want.get().max(cells))
     }
 
     /// Bytes that the thread's account would have room for after a collection, or more.
@@ -197,7 +201,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn object_of(&mut self, kind: Kind, fields: &[Value]) -> Result<Value, OutOfMemory> {
+    pub fn object_of(&self, kind: Kind, fields: &[Value]) -> Result<Value, OutOfMemory> {
         let at = self.headed(kind, 0, fields.len())?;
         for (i, &field) in fields.iter().enumerate() {
             word::initialise(at + WORD_BYTES * (i + 1), field.to_word());
@@ -209,7 +213,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn list(&mut self, items: &[Value]) -> Result<Value, OutOfMemory> {
+    pub fn list(&self, items: &[Value]) -> Result<Value, OutOfMemory> {
         self.list_onto(items, Value::NIL)
     }
 
@@ -217,7 +221,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn list_onto(&mut self, items: &[Value], tail: Value) -> Result<Value, OutOfMemory> {
+    pub fn list_onto(&self, items: &[Value], tail: Value) -> Result<Value, OutOfMemory> {
         items.iter().rev().try_fold(tail, |list, &item| self.cons(item, list))
     }
 
@@ -225,7 +229,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn vector(&mut self, length: usize, fill: Value) -> Result<Value, OutOfMemory> {
+    pub fn vector(&self, length: usize, fill: Value) -> Result<Value, OutOfMemory> {
         if length > SIZE_WORDS_MAX {
             return Err(OutOfMemory);
         }
@@ -241,7 +245,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub(crate) fn begin(&mut self, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
+    pub(crate) fn begin(&self, flags: u8, words: usize) -> Result<Value, OutOfMemory> {
         if words > SIZE_WORDS_MAX {
             return Err(OutOfMemory);
         }
@@ -265,7 +269,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn vector_of(&mut self, elements: &[Value]) -> Result<Value, OutOfMemory> {
+    pub fn vector_of(&self, elements: &[Value]) -> Result<Value, OutOfMemory> {
         self.object_of(Kind::Vector, elements)
     }
 
@@ -274,7 +278,7 @@ impl Mutator {
     /// # Errors
     /// When the heap's limit is reached.
     #[inline]
-    pub fn flonum(&mut self, number: f64) -> Result<Value, OutOfMemory> {
+    pub fn flonum(&self, number: f64) -> Result<Value, OutOfMemory> {
         let at = self.headed(Kind::Flonum, 0, 1)?;
         word::initialise(at + WORD_BYTES, number.to_bits());
         Ok(Value::object_at(at))
@@ -284,7 +288,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn integer(&mut self, number: &BigInt) -> Result<Value, OutOfMemory> {
+    pub fn integer(&self, number: &BigInt) -> Result<Value, OutOfMemory> {
         if let Some(fixnum) = i64::try_from(number).ok().and_then(Value::fixnum_checked) {
             return Ok(fixnum);
         }
@@ -301,7 +305,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn bytevector(&mut self, bytes: &[u8]) -> Result<Value, OutOfMemory> {
+    pub fn bytevector(&self, bytes: &[u8]) -> Result<Value, OutOfMemory> {
         let words = 1 + bytes.len().div_ceil(WORD_BYTES);
         let bytevector = self.object(Kind::Bytevector, 0, words)?;
         word::initialise(bytevector.address() + WORD_BYTES, length_word(bytes.len()));
@@ -313,7 +317,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn string(&mut self, text: &str) -> Result<Value, OutOfMemory> {
+    pub fn string(&self, text: &str) -> Result<Value, OutOfMemory> {
         if text.is_ascii() {
             let at = self.headed(Kind::Buffer, 0, text.len().div_ceil(WORD_BYTES))?;
             initialise_bytes(at + WORD_BYTES, text.as_bytes());
@@ -332,7 +336,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn buffer(&mut self, length: usize, flags: u8) -> Result<Value, OutOfMemory> {
+    pub fn buffer(&self, length: usize, flags: u8) -> Result<Value, OutOfMemory> {
         let char_bytes = if flags & FLAG_WIDE != 0 { 4 } else { 1 };
         let words = length.checked_mul(char_bytes).ok_or(OutOfMemory)?.div_ceil(WORD_BYTES);
         self.object(Kind::Buffer, flags, words)
@@ -342,7 +346,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn string_over(&mut self, length: usize, buffer: Value) -> Result<Value, OutOfMemory> {
+    pub fn string_over(&self, length: usize, buffer: Value) -> Result<Value, OutOfMemory> {
         let string = self.object(Kind::String, 0, 2)?;
         word::initialise(string.address() + WORD_BYTES, length_word(length));
         word::initialise(string.address() + 2 * WORD_BYTES, buffer.to_word());
@@ -353,7 +357,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached.
-    pub fn record(&mut self, record_type: Value, fields: &[Value]) -> Result<Value, OutOfMemory> {
+    pub fn record(&self, record_type: Value, fields: &[Value]) -> Result<Value, OutOfMemory> {
         let record = self.object(Kind::Record, 0, fields.len() + 1)?;
         word::initialise(record.address() + WORD_BYTES, record_type.to_word());
         for (i, &field) in fields.iter().enumerate() {
@@ -367,7 +371,7 @@ impl Mutator {
     /// # Errors
     /// When the heap's limit is reached.
     #[inline]
-    pub fn cell(&mut self, value: Value) -> Result<Value, OutOfMemory> {
+    pub fn cell(&self, value: Value) -> Result<Value, OutOfMemory> {
         let cell = self.object(Kind::Cell, 0, 1)?;
         word::initialise(cell.address() + WORD_BYTES, value.to_word());
         Ok(cell)
@@ -378,7 +382,7 @@ impl Mutator {
     ///
     /// # Errors
     /// When the heap's limit is reached; the object is dropped.
-    pub fn foreign(&mut self, object: Box<dyn ForeignObject>) -> Result<Value, OutOfMemory> {
+    pub fn foreign(&self, object: Box<dyn ForeignObject>) -> Result<Value, OutOfMemory> {
         self.charge(object.held_bytes())?;
         let value = self.reserve_foreign()?;
         self.complete_foreign(value, object);
@@ -386,7 +390,7 @@ impl Mutator {
     }
 
     /// A place for a Rust object that refers to its own place, or to others that do.
-    pub(crate) fn reserve_foreign(&mut self) -> Result<Value, OutOfMemory> {
+    pub(crate) fn reserve_foreign(&self) -> Result<Value, OutOfMemory> {
         let value = self.object(Kind::Foreign, 0, 1)?;
         word::initialise(value.address() + WORD_BYTES, 0);
         Ok(value)
@@ -409,7 +413,7 @@ impl Mutator {
     }
 
     /// Puts a Rust object, charged already, into the place reserved for it.
-    pub(crate) fn complete_foreign(&mut self, place: Value, object: Box<dyn ForeignObject>) {
+    pub(crate) fn complete_foreign(&self, place: Value, object: Box<dyn ForeignObject>) {
         debug_assert!(place.payload_word(0) == 0, "a place holds one object");
         word::publish(place.address() + WORD_BYTES, word::foreign_into_word(object));
         self.heap.register_foreign(place);

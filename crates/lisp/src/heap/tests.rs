@@ -44,7 +44,7 @@ fn sum(mut list: Value) -> i64 {
 
 #[test]
 fn objects_hold_what_they_were_made_of() {
-    let mut m = mutator(small());
+    let m = mutator(small());
     let pair = m.cons(Value::fixnum(1), Value::TRUE).unwrap();
     assert_eq!(pair.uncons(), Some((Value::fixnum(1), Value::TRUE)));
     let vector = m.vector(5000, pair).unwrap();
@@ -105,7 +105,7 @@ fn a_collection_that_is_given_up_leaves_alone_what_is_alive() {
 
 #[test]
 fn the_limit_is_an_error_and_a_collection_helps() {
-    let mut m = mutator(small());
+    let m = mutator(small());
     let mut list = Value::NIL;
     let error = loop {
         match m.cons(Value::TRUE, list) {
@@ -124,7 +124,7 @@ fn the_limit_is_an_error_and_a_collection_helps() {
 #[test]
 fn an_object_across_two_blocks_holds_both() {
     const WORDS: usize = 1200;
-    let mut m = mutator(Limits {
+    let m = mutator(Limits {
         torture: Some(Torture { every: u64::MAX, phase: 1, beside: false }),
         ..small()
     });
@@ -145,7 +145,7 @@ fn an_object_across_two_blocks_holds_both() {
 #[test]
 fn an_object_larger_than_a_block_is_not_cut_from_a_cache() {
     const WORDS: usize = BLOCK_BYTES / WORD_BYTES + 100;
-    let mut m = mutator(Limits {
+    let m = mutator(Limits {
         torture: Some(Torture { every: u64::MAX, phase: 1, beside: false }),
         ..small()
     });
@@ -160,7 +160,7 @@ fn an_object_larger_than_a_block_is_not_cut_from_a_cache() {
 #[test]
 fn a_cache_is_given_exactly_what_was_asked() {
     let m = mutator(small());
-    let mut cells = m.heap.cells(None);
+    let cells = m.heap.cells(None);
     for want in [1, 2, 7, 100, 4096] {
         m.heap.refill(&cells, 1, want).unwrap();
         assert_eq!(cells.remaining(), want);
@@ -175,7 +175,7 @@ fn a_cache_is_given_exactly_what_was_asked() {
 #[test]
 fn a_collection_takes_caches_back_and_counts_them_as_stranded() {
     let m = mutator(small());
-    let mut cells = m.heap.cells(None);
+    let cells = m.heap.cells(None);
     m.heap.refill(&cells, 1, 500).unwrap();
     let kept = cells.try_cons(Value::TRUE, Value::NIL).unwrap();
     let done = m.heap.collect(|marker| marker.mark(kept));
@@ -217,7 +217,7 @@ fn foreign_objects_are_traced_and_dropped_once() {
 #[test]
 fn memory_that_fell_free_goes_back_to_the_host() {
     let limits = Limits { bytes_max: 256 << 20, first_collection_bytes: 1 << 20, ..small() };
-    let mut m = mutator(limits);
+    let m = mutator(limits);
     let mut kept = Value::NIL;
     for _ in 0..64 {
         let vector = m.vector(1 << 17, Value::NIL).unwrap();
@@ -235,7 +235,7 @@ fn memory_that_fell_free_goes_back_to_the_host() {
 #[test]
 fn as_much_is_kept_as_was_taken_since_the_last_collection() {
     let limits = Limits { bytes_max: 256 << 20, first_collection_bytes: 1 << 20, ..small() };
-    let mut m = mutator(limits);
+    let m = mutator(limits);
     for _ in 0..16 {
         m.vector(1 << 17, Value::NIL).unwrap();
     }
@@ -248,7 +248,7 @@ fn as_much_is_kept_as_was_taken_since_the_last_collection() {
 
 #[test]
 fn absurd_sizes_are_out_of_memory() {
-    let mut m = mutator(small());
+    let m = mutator(small());
     for size in [usize::MAX, usize::MAX / 8, 1 << 45, 1 << 40] {
         assert_eq!(m.vector(size, Value::NIL), Err(OutOfMemory));
         assert_eq!(m.buffer(size, FLAG_WIDE), Err(OutOfMemory));
@@ -273,7 +273,7 @@ fn fill_with_short_runs(m: &Mutator) {
     let words = Arc::clone(m.cells.words());
     while words.room() > 0 {
         m.heap.refill_words(&words, 1, 1).unwrap();
-        let mut neighbour = Mutator::new(m.heap.clone(), ThreadContext::default());
+        let neighbour = Mutator::new(m.heap.clone(), ThreadContext::default());
         neighbour.heap.refill(&neighbour.cells, 1, 1).unwrap();
         let _ = neighbour.cells.try_cons(Value::NIL, Value::NIL).unwrap();
     }
@@ -282,7 +282,7 @@ fn fill_with_short_runs(m: &Mutator) {
 #[test]
 fn one_refill_brings_a_run_that_is_long_enough() {
     for words in [6, 20, 500] {
-        let mut m = mutator(small());
+        let m = mutator(small());
         fill_with_short_runs(&m);
         assert!(m.cells.try_object(Kind::Closure, 0, words).is_none());
         m.heap.refill(&m.cells, words / 2 + 1, 16).expect("memory is plenty");
@@ -292,7 +292,7 @@ fn one_refill_brings_a_run_that_is_long_enough() {
 
 #[test]
 fn a_run_is_found_behind_a_heap_full_of_holes_or_there_is_no_memory() {
-    let mut m = mutator(small());
+    let m = mutator(small());
     let mut kept = Vec::new();
     while let Ok(pair) = m.cons(Value::NIL, Value::NIL) {
         kept.push(pair);

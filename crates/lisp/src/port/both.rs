@@ -35,7 +35,7 @@ impl Both {
     }
 
     /// The reading end, locked, behind what was written.
-    pub(super) fn input(&self, m: &Mutator, port: &Port) -> Result<Locked<'_, Input>, Raise> {
+    pub(super) fn input(&self, m: &mut Mutator, port: &Port) -> Result<Locked<'_, Input>, Raise> {
         if !self.has_places {
             return lock(m, &self.input);
         }
@@ -45,7 +45,7 @@ impl Both {
     }
 
     /// The writing end, locked, at the place of the next byte that was not read.
-    pub(super) fn output(&self, m: &Mutator, port: &Port) -> Result<Locked<'_, Output>, Raise> {
+    pub(super) fn output(&self, m: &mut Mutator, port: &Port) -> Result<Locked<'_, Output>, Raise> {
         let output = lock(m, &self.output)?;
         if self.has_places {
             let mut input = lock(m, &self.input)?;
@@ -55,7 +55,7 @@ impl Both {
     }
 
     /// Closes the reading end; what was read ahead is given back to who goes on to write.
-    pub(super) fn close_input(&self, m: &Mutator, port: &Port) -> Result<(), Raise> {
+    pub(super) fn close_input(&self, m: &mut Mutator, port: &Port) -> Result<(), Raise> {
         if self.has_places {
             drop(self.output(m, port)?);
         }

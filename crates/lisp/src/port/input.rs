@@ -165,7 +165,7 @@ impl Input {
     }
 
     /// Reads more behind what is buffered; `false` at the end. Waits for the host.
-    fn fill(&mut self, m: &Mutator) -> io::Result<bool> {
+    fn fill(&mut self, m: &mut Mutator) -> io::Result<bool> {
         let old = self.buffered().len();
         while !self.at_end {
             if self.fill_once(m)? == 0 {
@@ -180,7 +180,7 @@ impl Input {
 
     /// Waits for the host once; how many bytes came. A newline among them that belongs to a line
     /// read before is not kept.
-    fn fill_once(&mut self, m: &Mutator) -> io::Result<usize> {
+    fn fill_once(&mut self, m: &mut Mutator) -> io::Result<usize> {
         let taken = self.kept.unwrap_or(self.next);
         self.before += taken as u64;
         self.buffer.drain(..taken);
@@ -196,10 +196,10 @@ impl Input {
         // The user sees what he is asked before he answers.
         let asking = matches!(source, Source::Fed(feed) if !feed.is_ready());
         let question = asking.then(|| standard::current(m, Role::Output));
-        let result = waiting(m, || {
+        let result = waiting(m, |is_cut| {
             // Where that fails, the next write says so.
             let _ = question.map(|question| question.flush_at_exit(|_| true));
-            source.read(buffer, || m.context.has_request())
+            source.read(buffer, is_cut)
         });
         let count = *result.as_ref().unwrap_or(&0);
         self.buffer.truncate(old + count);
@@ -213,7 +213,7 @@ impl Input {
     }
 
     /// The next byte, without taking it; none at the end.
-    pub(crate) fn peek_byte(&mut self, m: &Mutator) -> io::Result<Option<u8>> {
+    pub(crate) fn peek_byte(&mut self, m: &mut Mutator) -> io::Result<Option<u8>> {
         if self.next == self.buffer.len() && !self.fill(m)? {
             return Ok(None);
         }
@@ -221,7 +221,7 @@ impl Input {
     }
 
     /// Takes the next byte; none at the end.
-    pub(crate) fn read_byte(&mut self, m: &Mutator) -> io::Result<Option<u8>> {
+    pub(crate) fn read_byte(&mut self, m: &mut Mutator) -> io::Result<Option<u8>> {
         let byte = self.peek_byte(m)?;
         match byte {
             Some(_) => self.next += 1,
@@ -236,7 +236,7 @@ impl Input {
     }
 
     /// Takes up to `count` bytes, as many as come before the end.
-    pub(crate) fn read_bytes(&mut self, m: &Mutator, count: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_bytes(&mut self, m: &mut Mutator, count: usize) -> io::Result<Vec<u8>> {
         self.attempt(|input| {
             while input.buffered().len() < count && input.fill(m)? {}
             let taken = input.buffered().len().min(count);
@@ -251,11 +251,11 @@ impl Input {
 
     /// The next character, without taking it; none at the end.
     #[inline]
-    pub(crate) fn peek_char(&mut self, m: &Mutator) -> io::Result<Option<char>> {
+    pub(crate) fn peek_char(&mut self, m: &mut Mutator) -> io::Result<Option<char>> {
         Ok(self.peek_decoded(m)?.map(|(c, _)| c))
     }
 
-    fn peek_decoded(&mut self, m: &Mutator) -> io::Result<Option<(char, usize)>> {
+    fn peek_decoded(&mut self, m: &mut Mutator) -> io::Result<Option<(char, usize)>> {
         loop {
             match decode(self.buffered()) {
                 Decoded::Nothing if self.fill(m)? => {}
@@ -282,7 +282,7 @@ impl Input {
 
     /// Takes the next character; none at the end.
     #[inline]
-    pub(crate) fn read_char(&mut self, m: &Mutator) -> io::Result<Option<char>> {
+    pub(crate) fn read_char(&mut self, m: &mut Mutator) -> io::Result<Option<char>> {
         let Some((c, length)) = self.peek_decoded(m)? else {
             self.report_end();
             return Ok(None);
@@ -304,7 +304,7 @@ impl Input {
 
     /// Takes a line without its end, which is a newline, a carriage return or both (R7RS, 6.13.2);
     /// none at the end of the input. Does not wait for what follows a carriage return.
-    pub(crate) fn read_line(&mut self, m: &Mutator) -> io::Result<Option<String>> {
+    pub(crate) fn read_line(&mut self, m: &mut Mutator) -> io::Result<Option<String>> {
         self.attempt(|input| {
             let length = input.buffer_line(m)?;
             if input.buffered().is_empty() {
@@ -316,7 +316,7 @@ impl Input {
     }
 
     /// Reads until the buffer has the next line's end, or all there is; the line's length.
-    fn buffer_line(&mut self, m: &Mutator) -> io::Result<usize> {
+    fn buffer_line(&mut self, m: &mut Mutator) -> io::Result<usize> {
         let mut seen = 0;
         loop {
             let rest = &self.buffered()[seen..];
@@ -331,7 +331,7 @@ impl Input {
     }
 
     /// Takes `length` buffered bytes and the line's end behind them, if it is there.
-    fn take_line(&mut self, m: &Mutator, length: usize) -> io::Result<String> {
+    fn take_line(&mut self, m: &mut Mutator, length: usize) -> io::Result<String> {
         let end = self.next + length;
         let mut line = String::new();
         if let Ok(text) = str::from_utf8(&self.buffered()[..length]) {
@@ -362,7 +362,11 @@ impl Input {
     }
 
     /// Takes up to `count` characters; none at the end.
-    pub(crate) fn read_string(&mut self, m: &Mutator, count: usize) -> io::Result<Option<String>> {
+    pub(crate) fn read_string(
+        &mut self,
+        m: &mut Mutator,
+        count: usize,
+    ) -> io::Result<Option<String>> {
         self.attempt(|input| {
             let mut text = String::new();
             let mut parts = parts(0..count);
@@ -374,7 +378,7 @@ impl Input {
     }
 
     /// Takes up to `count` characters more; whether there were any.
-    fn read_part(&mut self, m: &Mutator, count: usize, text: &mut String) -> io::Result<bool> {
+    fn read_part(&mut self, m: &mut Mutator, count: usize, text: &mut String) -> io::Result<bool> {
         let end = text.len();
         let chars = (0..count).map_while(|_| self.read_char(m).transpose());
         text.push_str(&chars.collect::<io::Result<String>>()?);
@@ -383,7 +387,7 @@ impl Input {
     }
 
     /// Whether reading an item would not wait.
-    pub(crate) fn is_ready(&mut self, m: &Mutator) -> bool {
+    pub(crate) fn is_ready(&mut self, m: &mut Mutator) -> bool {
         if self.after_return && self.buffered().is_empty() && self.may_read() {
             // What has come may be the second half of a line end. Reading it does not wait, and an
             // error is seen by the next operation.
@@ -446,7 +450,7 @@ impl Source {
 /// is kept.
 #[derive(Debug)]
 pub(crate) struct Characters<'a> {
-    m: &'a Mutator,
+    m: &'a mut Mutator,
     pub(crate) input: &'a mut Input,
     pub(crate) error: Option<io::Error>,
     /// Characters until the next pause.
@@ -454,7 +458,7 @@ pub(crate) struct Characters<'a> {
 }
 
 impl<'a> Characters<'a> {
-    pub(crate) fn new(m: &'a Mutator, input: &'a mut Input) -> Self {
+    pub(crate) fn new(m: &'a mut Mutator, input: &'a mut Input) -> Self {
         Self { m, input, error: None, left: PART }
     }
 }

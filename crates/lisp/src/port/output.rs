@@ -134,7 +134,7 @@ impl Output {
     }
 
     /// Writes bytes; waits for the host when the buffer is full. Interrupted, it has written nothing.
-    pub(crate) fn write(&mut self, m: &Mutator, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, m: &mut Mutator, bytes: &[u8]) -> io::Result<()> {
         let Some(&last) = bytes.last() else { return Ok(()) };
         if let Some(Sink::Memory) = self.sink {
             self.make_room(m, bytes.len())?;
@@ -184,11 +184,11 @@ impl Output {
     }
 
     /// Passes on what is buffered, from a Lisp thread.
-    pub(crate) fn pass_on(&mut self, m: &Mutator) -> io::Result<()> {
+    pub(crate) fn pass_on(&mut self, m: &mut Mutator) -> io::Result<()> {
         if self.has_nothing_to_pass_on() {
             return Ok(());
         }
-        waiting(m, || self.flush(|| m.context.has_request()))
+        waiting(m, |is_cut| self.flush(is_cut))
     }
 
     fn has_nothing_to_pass_on(&self) -> bool {
@@ -228,7 +228,7 @@ impl Output {
     }
 
     /// Flushes and closes. Interrupted, it stays open.
-    pub(crate) fn close(&mut self, m: &Mutator) -> io::Result<()> {
+    pub(crate) fn close(&mut self, m: &mut Mutator) -> io::Result<()> {
         match self.pass_on(m) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
             result => {

@@ -41,43 +41,43 @@ proptest! {
 
 #[test]
 fn a_broken_pipe_is_an_error_of_the_call() {
-    let m = mutator();
+    let mut m = mutator();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut output = Output::of_file(OwnedFd::from(writer), Flush::EachCall);
-    assert_eq!(output.write(&m, b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
-    assert_eq!(output.write(&m, b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(output.write(&mut m, b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(output.write(&mut m, b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 #[test]
 fn reading_a_pipe_gives_what_came_so_far() {
-    let m = mutator();
+    let mut m = mutator();
     let (reader, writer) = std::io::pipe().unwrap();
     let mut input = Input::of_file(OwnedFd::from(reader));
-    assert!(!input.is_ready(&m));
+    assert!(!input.is_ready(&mut m));
     let mut output = Output::of_file(OwnedFd::from(writer), Flush::EachCall);
     // The first byte of a character is not a character.
-    output.write(&m, &"é".as_bytes()[..1]).unwrap();
-    output.write(&m, &"é".as_bytes()[1..]).unwrap();
-    assert_eq!(input.read_char(&m).unwrap(), Some('é'));
-    output.write(&m, b"line\nrest").unwrap();
-    assert_eq!(input.read_line(&m).unwrap().as_deref(), Some("line"));
-    assert!(input.is_ready(&m));
+    output.write(&mut m, &"é".as_bytes()[..1]).unwrap();
+    output.write(&mut m, &"é".as_bytes()[1..]).unwrap();
+    assert_eq!(input.read_char(&mut m).unwrap(), Some('é'));
+    output.write(&mut m, b"line\nrest").unwrap();
+    assert_eq!(input.read_line(&mut m).unwrap().as_deref(), Some("line"));
+    assert!(input.is_ready(&mut m));
     drop(output);
-    assert_eq!(input.read_string(&m, 10).unwrap().as_deref(), Some("rest"));
-    assert_eq!(input.read_char(&m).unwrap(), None);
+    assert_eq!(input.read_string(&mut m, 10).unwrap().as_deref(), Some("rest"));
+    assert_eq!(input.read_char(&mut m).unwrap(), None);
     assert_eq!(input.place(), (2, 5));
 }
 
 #[test]
 fn a_line_ends_where_its_return_comes() {
-    let m = mutator();
+    let mut m = mutator();
     let (reader, writer) = std::io::pipe().unwrap();
     let mut input = Input::of_file(OwnedFd::from(reader));
     let mut output = Output::of_file(OwnedFd::from(writer), Flush::EachCall);
     let mut line = |came: &[u8]| {
-        output.write(&m, came).unwrap();
-        input.read_line(&m).unwrap().unwrap()
+        output.write(&mut m, came).unwrap();
+        input.read_line(&mut m).unwrap().unwrap()
     };
     // Whether a newline follows is not known yet, and is not waited for.
     assert_eq!(line(b"one\r"), "one");
@@ -87,45 +87,45 @@ fn a_line_ends_where_its_return_comes() {
     assert_eq!(line(b"five\r"), "");
     assert_eq!(line(b""), "four");
     assert_eq!(line(b""), "five");
-    output.write(&m, b"\n").unwrap();
+    output.write(&mut m, b"\n").unwrap();
     // The second half of a line end is no character to come.
-    assert!(!input.is_ready(&m));
-    output.write(&m, b"\n").unwrap();
-    assert!(input.is_ready(&m));
-    assert_eq!(input.read_char(&m).unwrap(), Some('\n'));
+    assert!(!input.is_ready(&mut m));
+    output.write(&mut m, b"\n").unwrap();
+    assert!(input.is_ready(&mut m));
+    assert_eq!(input.read_char(&mut m).unwrap(), Some('\n'));
     assert_eq!(input.place(), (9, 1));
     drop(output);
-    assert_eq!(input.read_line(&m).unwrap(), None);
+    assert_eq!(input.read_line(&mut m).unwrap(), None);
 }
 
 #[test]
 fn a_memory_port_holds_at_most_what_the_heap_may() {
-    let m = mutator();
+    let mut m = mutator();
     let mut output = Output::of_memory();
     let half = vec![b'x'; 1 << 19];
-    output.write(&m, &half).unwrap();
-    output.write(&m, &half).unwrap();
-    assert_eq!(output.write(&m, b"x").unwrap_err().kind(), ErrorKind::OutOfMemory);
+    output.write(&mut m, &half).unwrap();
+    output.write(&mut m, &half).unwrap();
+    assert_eq!(output.write(&mut m, b"x").unwrap_err().kind(), ErrorKind::OutOfMemory);
     assert_eq!(output.gathered().map(<[u8]>::len), Some(1 << 20));
 }
 
 #[test]
 fn the_reader_takes_no_character_past_the_datum() {
-    let m = mutator();
+    let mut m = mutator();
     let mut input = Input::of_memory(b"(a b)c \"x\"rest".to_vec());
     let mut read = || {
-        let characters = Characters::new(&m, &mut input);
+        let characters = Characters::new(&mut m, &mut input);
         Reader::new(characters, 0).read().unwrap().unwrap().to_string()
     };
     assert_eq!([read(), read(), read()], ["(a b)", "c", "\"x\""]);
-    assert_eq!(input.read_string(&m, 10).unwrap().as_deref(), Some("rest"));
+    assert_eq!(input.read_string(&mut m, 10).unwrap().as_deref(), Some("rest"));
 }
 
 #[test]
 fn an_error_under_the_reader_is_kept() {
-    let m = mutator();
+    let mut m = mutator();
     let mut input = Input::of_memory(b"(a \xff b)".to_vec());
-    let characters = Characters::new(&m, &mut input);
+    let characters = Characters::new(&mut m, &mut input);
     let mut reader = Reader::new(characters, 0);
     assert!(reader.read().is_err());
     let error = reader.into_characters().error.unwrap();
@@ -140,14 +140,14 @@ fn ports_say_what_they_are() {
 
 #[test]
 fn an_interrupted_operation_puts_back_what_it_took() {
-    let m = mutator();
+    let mut m = mutator();
     let mut input = Input::of_memory(b"one\ntwo three".to_vec());
-    assert_eq!(input.read_line(&m).unwrap().as_deref(), Some("one"));
+    assert_eq!(input.read_line(&mut m).unwrap().as_deref(), Some("one"));
     let result = input.attempt(|input| {
-        assert_eq!(input.read_string(&m, 3)?.as_deref(), Some("two"));
+        assert_eq!(input.read_string(&mut m, 3)?.as_deref(), Some("two"));
         Err::<(), _>(ErrorKind::Interrupted.into())
     });
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Interrupted);
     assert_eq!(input.place(), (2, 1));
-    assert_eq!(input.read_line(&m).unwrap().as_deref(), Some("two three"));
+    assert_eq!(input.read_line(&mut m).unwrap().as_deref(), Some("two three"));
 }

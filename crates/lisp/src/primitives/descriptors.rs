@@ -93,7 +93,7 @@ fn buffer_mode(call: Call<'_>, i: usize) -> Result<Flush> {
 type Ends = ((OwnedFd, Option<Held>), Option<(OwnedFd, Option<Held>)>);
 
 fn ends(
-    m: &Mutator,
+    m: &mut Mutator,
     call: Call<'_>,
     path: &str,
     (file, held): (OwnedFd, Option<Held>),
@@ -175,7 +175,7 @@ fn change(
 ) -> Result {
     let path = call.string(0)?;
     permit(m, call.who(), &path)?;
-    let done = waiting(m, || act(&path));
+    let done = waiting(m, |_| act(&path));
     done.map_err(|error| file_error(call.who(), &path, &error.into()))?;
     Ok(Value::UNSPECIFIED)
 }
@@ -240,11 +240,11 @@ fn set_times(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn space(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("file-space", arguments);
     let (path, asked) = match file_of_port(m, call)? {
-        Some((name, file)) => (name, waiting(m, || fs::fstatvfs(&file))),
+        Some((name, file)) => (name, waiting(m, |_| fs::fstatvfs(&file))),
         None => {
             let path = call.string(0)?;
             permit(m, call.who(), &path)?;
-            let asked = waiting(m, || fs::statvfs(path.as_str()));
+            let asked = waiting(m, |_| fs::statvfs(path.as_str()));
             (path, asked)
         }
     };

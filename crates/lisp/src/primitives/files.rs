@@ -74,7 +74,7 @@ const TEMPORARY_NAMES_MAX: u32 = 10_000;
 fn ask<T>(m: &mut Mutator, call: Call<'_>, act: impl FnOnce(&str) -> io::Result<T>) -> Result<T> {
     let path = call.string(0)?;
     permit(m, call.who(), &path)?;
-    waiting(m, || act(&path)).map_err(|error| file_error(call.who(), &path, &error))
+    waiting(m, |_| act(&path)).map_err(|error| file_error(call.who(), &path, &error))
 }
 
 fn on_path(m: &mut Mutator, call: Call<'_>, act: impl FnOnce(&str) -> io::Result<()>) -> Result {
@@ -109,7 +109,7 @@ fn truncate_file(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("truncate-file", arguments);
     let bytes = u64::try_from(call.fixnum(1)?).map_err(|_| call.outside(1, "0 <= length"))?;
     if let Some((name, file)) = file_of_port(m, call)? {
-        let cut = waiting(m, || file.set_len(bytes));
+        let cut = waiting(m, |_| file.set_len(bytes));
         cut.map_err(|error| file_error(call.who(), &name, &error))?;
         return Ok(Value::UNSPECIFIED);
     }
@@ -141,7 +141,7 @@ fn directory_files(m: &mut Mutator, arguments: &[Value]) -> Result {
 }
 
 /// The file of the port that is argument 0, and its name; none where that is no port.
-pub(super) fn file_of_port(m: &Mutator, call: Call<'_>) -> Result<Option<(String, File)>> {
+pub(super) fn file_of_port(m: &mut Mutator, call: Call<'_>) -> Result<Option<(String, File)>> {
     let Some(port) = call.value(0).as_foreign::<Port>() else { return Ok(None) };
     permit(m, call.who(), port.name())?;
     let file = port.file(m)?.ok_or_else(|| call.wrong(0, "path, or open port of a file"))?;
@@ -154,9 +154,8 @@ fn file_status(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("file-status", arguments);
     let follow = call.value(1).is_true();
     let data = match file_of_port(m, call)? {
-        Some((name, file)) => {
-            waiting(m, || file.metadata()).map_err(|error| file_error(call.who(), &name, &error))?
-        }
+        Some((name, file)) => waiting(m, |_| file.metadata())
+            .map_err(|error| file_error(call.who(), &name, &error))?,
         None => ask(
             m,
             call,

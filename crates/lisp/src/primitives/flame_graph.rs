@@ -20,7 +20,7 @@ fn flame_graph(m: &mut Mutator, arguments: &[Value]) -> Result {
         let message = format!("profile->svg: a profile of more than {FOLDED_BYTES_MAX} bytes");
         return Err(Raise::error(message, Vec::new()));
     }
-    let svg = waiting(m, || draw(&folded));
+    let svg = waiting(m, |_| draw(&folded));
     let svg = svg.map_err(|reason| Raise::error(format!("profile->svg: {reason}"), Vec::new()))?;
     Ok(m.string(&svg)?)
 }

@@ -126,7 +126,7 @@ fn set(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn list(
     m: &mut Mutator,
     call: Call<'_>,
-    element: fn(&mut Mutator, (Value, Value)) -> Result,
+    element: fn(&Mutator, (Value, Value)) -> Result,
 ) -> Result {
     let mut walk = Walk::over(table(call)?);
     let mut list = Builder::new();

@@ -54,7 +54,7 @@ struct Outcome {
 /// # Errors
 /// What the C library says; `Interrupted`: the running thread is wanted for something else; too many look-ups, no kernel thread, no descriptor.
 pub(super) fn look_up(
-    m: &Mutator,
+    m: &mut Mutator,
     host: &str,
     port: u16,
     held: Option<Held>,
@@ -74,7 +74,7 @@ pub(super) fn look_up(
         let _ = theirs.over.notify();
     })?;
     loop {
-        match waiting(m, || poll::wait([(outcome.over.as_fd(), Interest::Read)], None)) {
+        match waiting(m, |_| poll::wait([(outcome.over.as_fd(), Interest::Read)], None)) {
             Err(Errno::INTR) if !m.context.has_request() => {}
             over => {
                 over?;

@@ -7,7 +7,7 @@ use crate::heap::Mutator;
 use crate::number;
 use crate::raise::Result;
 use crate::thread::pause::{PART, parts};
-use crate::value::Value;
+use crate::value::{Unrooted, Value};
 
 /// A primitive that follows the letters of its name from the right, as Lisp does since 1958.
 macro_rules! path {
@@ -109,23 +109,23 @@ enum Shape {
 }
 
 fn shape(m: &mut Mutator, list: Value) -> Result<Shape> {
-    let mut slow = list;
-    let mut fast = list;
+    let [mut slow, mut fast] = [m.unrooted(list); 2];
     loop {
         for _ in 0..PART / 2 {
             for _ in 0..2 {
                 match fast.cdr() {
                     Some(rest) => fast = rest,
-                    None if fast.is_nil() => return Ok(Shape::Proper),
+                    None if fast.value().is_nil() => return Ok(Shape::Proper),
                     None => return Ok(Shape::Dotted),
                 }
             }
-            slow = slow.cdr().unwrap_or(Value::NIL);
+            slow = slow.cdr().unwrap_or(Unrooted::NIL);
             if slow == fast {
                 return Ok(Shape::Circular);
             }
         }
-        m.pause(&[slow, fast])?;
+        let spared = m.pause_keeping([slow.kept(), fast.kept()])?;
+        [slow, fast] = spared.back(m);
     }
 }
 
@@ -162,17 +162,19 @@ fn take(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let call = Call::new(who, arguments);
     let count = call.count_at(1)?;
     let mut result = Builder::new();
-    let mut rest = arguments[0];
+    let mut rest = m.unrooted(arguments[0]);
     for part in parts(0..count) {
         for i in part {
             let Some((car, cdr)) = rest.uncons() else {
                 return Err(call.outside(1, format!("the list has only {i} elements")));
             };
-            result.push(m, car)?;
+            result.push(m, car.value())?;
             rest = cdr;
         }
-        let [head, end] = result.held();
-        m.pause(&[head, end, rest])?;
+        let [head, end] = result.kept();
+        let spared = m.pause_keeping([head, end, rest.kept()])?;
+        let [head, end, after] = spared.back(m);
+        (result, rest) = (Builder::of([head, end]), after);
     }
     Ok(result.finish())
 }
@@ -202,9 +204,9 @@ fn drop_right(m: &mut Mutator, arguments: &[Value]) -> Result {
         for i in part {
             result.push(m, pairs[i].car().unwrap_or(Value::NIL))?;
         }
-        pairs.extend(result.held());
-        m.pause_with(&mut pairs)?;
-        pairs.truncate(pairs.len() - 2);
+        let kept = result.kept();
+        let (spared, ()) = m.keeping_over(kept, |m| m.pause_with(&mut pairs))?;
+        result = Builder::of(spared.back(m));
     }
     Ok(result.finish())
 }
@@ -229,13 +231,15 @@ fn iota(m: &mut Mutator, arguments: &[Value]) -> Result {
     let mut result = Builder::new();
     for part in parts(0..count) {
         for i in part {
-            let element = m.keeping(&result.held(), |m| {
+            let (spared, element) = m.keeping_over(result.kept(), |m| {
                 let distance = number::mul(m, Value::fixnum(i as i64), step)?;
                 number::add(m, start, distance)
             })?;
+            result = Builder::of(spared.back(m));
             result.push(m, element)?;
         }
-        m.pause(&result.held())?;
+        let spared = m.pause_keeping(result.kept())?;
+        result = Builder::of(spared.back(m));
     }
     Ok(result.finish())
 }

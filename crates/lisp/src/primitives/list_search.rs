@@ -10,7 +10,7 @@ use crate::heap::Mutator;
 use crate::raise::Result;
 use crate::text::Text;
 use crate::thread::pause::PART;
-use crate::value::Value;
+use crate::value::{Kept, Unrooted, Value};
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("memq", 2, |m, a| {
@@ -49,23 +49,23 @@ fn elements_max(key: Value) -> usize {
 }
 
 /// The places of a list, one after the other, until it comes back to one: then, and where it is improper, an error.
-struct Walk {
-    rest: Value,
-    slow: Value,
+struct Walk<'m> {
+    rest: Unrooted<'m>,
+    slow: Unrooted<'m>,
     steps: usize,
 }
 
-impl Walk {
-    fn new(list: Value) -> Self {
+impl<'m> Walk<'m> {
+    fn new(list: Unrooted<'m>) -> Self {
         Self { rest: list, slow: list, steps: 0 }
     }
 
     /// The next place, with what stands there.
-    fn step(&mut self) -> Option<(Value, Value)> {
+    fn step(&mut self) -> Option<(Unrooted<'m>, Unrooted<'m>)> {
         let place = self.rest;
         let (car, cdr) = place.uncons()?;
         if self.steps > 0 && self.steps & 1 == 0 {
-            self.slow = self.slow.cdr().unwrap_or(Value::NIL);
+            self.slow = self.slow.cdr().unwrap_or(Unrooted::NIL);
             if self.slow == place {
                 return None;
             }
@@ -75,14 +75,23 @@ impl Walk {
         Some((place, car))
     }
 
-    /// A pause, if it is time for one.
-    #[inline]
-    fn pause(&self, m: &mut Mutator) -> Result<()> {
-        if self.steps.is_multiple_of(PART) { m.pause(&[self.rest, self.slow]) } else { Ok(()) }
+    /// Whether it is time for a pause.
+    const fn is_due(&self) -> bool {
+        self.steps.is_multiple_of(PART)
+    }
+
+    /// What a pause must keep to go on with it.
+    const fn kept(&self) -> [Kept; 2] {
+        [self.rest.kept(), self.slow.kept()]
+    }
+
+    /// It goes on behind a pause, after so many steps.
+    const fn of([rest, slow]: [Unrooted<'m>; 2], steps: usize) -> Self {
+        Self { rest, slow, steps }
     }
 
     fn is_at_end(&self) -> bool {
-        self.rest.is_nil()
+        self.rest.value().is_nil()
     }
 }
 
@@ -93,15 +102,19 @@ fn member(
     elements_max: usize,
     same: fn(Value, Value) -> bool,
 ) -> Result {
-    let mut walk = Walk::new(call.value(1));
+    let mut walk = Walk::new(m.unrooted(call.value(1)));
     while let Some((place, car)) = walk.step() {
-        if same(call.value(0), car) {
-            return Ok(place);
+        if same(call.value(0), car.value()) {
+            return Ok(place.value());
         }
         if walk.steps == elements_max {
             return Ok(Value::fixnum(walk.steps as i64));
         }
-        walk.pause(m)?;
+        if walk.is_due() {
+            let steps = walk.steps;
+            let spared = m.pause_keeping(walk.kept())?;
+            walk = Walk::of(spared.back(m), steps);
+        }
     }
     if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }
 }
@@ -113,17 +126,21 @@ fn association(
     elements_max: usize,
     same: fn(Value, Value) -> bool,
 ) -> Result {
-    let mut walk = Walk::new(call.value(1));
+    let mut walk = Walk::new(m.unrooted(call.value(1)));
     while let Some((_, entry)) = walk.step() {
         match entry.car() {
-            Some(key) if same(call.value(0), key) => return Ok(entry),
+            Some(key) if same(call.value(0), key.value()) => return Ok(entry.value()),
             Some(_) => {}
             None => return Err(call.wrong(1, "association list")),
         }
         if walk.steps == elements_max {
             return Ok(Value::fixnum(walk.steps as i64));
         }
-        walk.pause(m)?;
+        if walk.is_due() {
+            let steps = walk.steps;
+            let spared = m.pause_keeping(walk.kept())?;
+            walk = Walk::of(spared.back(m), steps);
+        }
     }
     if walk.is_at_end() { Ok(Value::FALSE) } else { Err(call.wrong(1, "proper list")) }
 }

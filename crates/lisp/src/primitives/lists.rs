@@ -7,7 +7,7 @@ use super::call::Call;
 use crate::heap::Mutator;
 use crate::raise::{Raise, Result};
 use crate::thread::pause::{PART, parts};
-use crate::value::Value;
+use crate::value::{Kept, Unrooted, Value};
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::exactly("cons", 2, |m, a| Ok(m.cons(a[0], a[1])?)),
@@ -41,15 +41,14 @@ pub(super) const TABLE: &[Primitive] = &[
 /// # Errors
 /// As [`Mutator::pause`] tells.
 pub(crate) fn length(m: &mut Mutator, list: Value) -> Result<Option<usize>> {
-    let mut fast = list;
-    let mut slow = list;
+    let [mut fast, mut slow] = [m.unrooted(list); 2];
     let mut count = 0;
     loop {
         for _ in 0..PART / 2 {
             for _ in 0..2 {
                 match fast.cdr() {
                     Some(rest) => fast = rest,
-                    None => return Ok(fast.is_nil().then_some(count)),
+                    None => return Ok(fast.value().is_nil().then_some(count)),
                 }
                 count += 1;
             }
@@ -60,51 +59,57 @@ pub(crate) fn length(m: &mut Mutator, list: Value) -> Result<Option<usize>> {
                 return Ok(None);
             }
         }
-        m.pause(&[fast, slow])?;
+        let spared = m.pause_keeping([fast.kept(), slow.kept()])?;
+        [fast, slow] = spared.back(m);
     }
 }
 
-/// A list being built from the front.
+/// A list being built from the front; only between pauses, which keep it.
 #[derive(Debug)]
-pub(crate) struct Builder {
-    head: Value,
-    last: Value,
+pub(crate) struct Builder<'m> {
+    head: Unrooted<'m>,
+    last: Unrooted<'m>,
 }
 
-impl Builder {
+impl<'m> Builder<'m> {
     pub(crate) const fn new() -> Self {
-        Self { head: Value::NIL, last: Value::NIL }
+        Self { head: Unrooted::NIL, last: Unrooted::NIL }
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, m: &mut Mutator, item: Value) -> Result<()> {
-        let pair = m.cons(item, Value::NIL)?;
+    pub(crate) fn push(&mut self, m: &'m Mutator, item: Value) -> Result<()> {
+        let pair = m.unrooted(m.cons(item, Value::NIL)?);
         self.link(pair);
         self.last = pair;
         Ok(())
     }
 
-    fn link(&mut self, rest: Value) {
+    fn link(&mut self, rest: Unrooted<'m>) {
         // The last cell is a pair of our own, or there is none yet.
-        if !self.last.set_cdr(rest) {
+        if !self.last.value().set_cdr(rest.value()) {
             self.head = rest;
         }
     }
 
-    /// What a pause must hold to go on with it.
-    pub(crate) fn held(&self) -> [Value; 2] {
+    /// What a pause must keep to go on with it.
+    pub(crate) fn kept(&self) -> [Kept; 2] {
         // The last cell too: what somebody else was given of the list may have been cut.
-        [self.head, self.last]
+        [self.head.kept(), self.last.kept()]
+    }
+
+    /// What a pause has kept.
+    pub(crate) const fn of([head, last]: [Unrooted<'m>; 2]) -> Self {
+        Self { head, last }
     }
 
     pub(crate) fn finish(self) -> Value {
-        self.head
+        self.head.value()
     }
 
     /// The list, ending in `tail`.
-    pub(crate) fn finish_with(mut self, tail: Value) -> Value {
+    pub(crate) fn finish_with(mut self, tail: Unrooted<'m>) -> Value {
         self.link(tail);
-        self.head
+        self.finish()
     }
 }
 
@@ -132,14 +137,15 @@ fn make_list(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("make-list", arguments);
     let count = call.count_at(0)?;
     let fill = call.optional(1).unwrap_or(Value::UNSPECIFIED);
-    let mut list = Value::NIL;
+    let mut list = Unrooted::NIL;
     for part in parts(0..count) {
         for _ in part {
-            list = m.cons(fill, list)?;
+            list = m.unrooted(m.cons(fill, list.value())?);
         }
-        m.pause(&[list])?;
+        let spared = m.pause_keeping([list.kept()])?;
+        [list] = spared.back(m);
     }
-    Ok(list)
+    Ok(list.value())
 }
 
 fn length_of(m: &mut Mutator, arguments: &[Value]) -> Result {
@@ -163,19 +169,21 @@ pub(super) fn append(m: &mut Mutator, who: &'static str, arguments: &[Value]) ->
     let mut result = Builder::new();
     let mut copied = 0_usize;
     for (&list, &count) in lists.iter().zip(counts) {
-        let mut rest = list;
+        let mut rest = m.unrooted(list);
         for _ in 0..count {
             let Some((car, cdr)) = rest.uncons() else { break };
-            result.push(m, car)?;
+            result.push(m, car.value())?;
             rest = cdr;
             copied += 1;
             if copied.is_multiple_of(PART) {
-                let [head, end] = result.held();
-                m.pause(&[head, end, rest])?;
+                let [head, end] = result.kept();
+                let spared = m.pause_keeping([head, end, rest.kept()])?;
+                let [head, end, after] = spared.back(m);
+                (result, rest) = (Builder::of([head, end]), after);
             }
         }
     }
-    Ok(result.finish_with(last))
+    Ok(result.finish_with(m.unrooted(last)))
 }
 
 fn reverse(m: &mut Mutator, arguments: &[Value]) -> Result {
@@ -183,39 +191,48 @@ fn reverse(m: &mut Mutator, arguments: &[Value]) -> Result {
 }
 
 /// The elements of the list that argument 0 is, the last first, and then `result`, an argument too or no object.
-pub(super) fn reverse_onto(m: &mut Mutator, call: Call<'_>, mut result: Value) -> Result {
+pub(super) fn reverse_onto(m: &mut Mutator, call: Call<'_>, result: Value) -> Result {
     let count = call.list_length(m, 0)?;
-    let mut rest = call.value(0);
+    let [mut result, mut rest] = [m.unrooted(result), m.unrooted(call.value(0))];
     for part in parts(0..count) {
         for _ in part {
             let Some((car, cdr)) = rest.uncons() else { break };
-            result = m.cons(car, result)?;
+            result = m.unrooted(m.cons(car.value(), result.value())?);
             rest = cdr;
         }
-        m.pause(&[result, rest])?;
+        let spared = m.pause_keeping([result.kept(), rest.kept()])?;
+        [result, rest] = spared.back(m);
     }
-    Ok(result)
+    Ok(result.value())
 }
 
 /// Parts of a list that are stepped down before it is looked at for a cycle: no memory holds a list so much longer that
 /// looking costs more than it saves.
-const PARTS_BEFORE_CYCLE_CHECK: usize = 1 << 10;
+const fn parts_before_cycle_check() -> usize {
+    if cfg!(test) { 2 } else { 1 << 10 }
+}
 
 /// Argument 0 without its first argument-1 elements.
 pub(super) fn tail(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     let call = Call::new(who, arguments);
     let count = call.count_at(1)?;
-    let mut rest = arguments[0];
+    let mut rest = m.unrooted(arguments[0]);
     for (number, part) in parts(0..count).enumerate() {
         for i in part {
             rest = rest.cdr().ok_or_else(|| too_short(call, i))?;
         }
-        if number == PARTS_BEFORE_CYCLE_CHECK && length(m, rest)?.is_none() {
-            return Err(call.wrong(0, "proper list"));
-        }
-        m.pause(&[rest])?;
+        // From the argument on, which the frame keeps: what is behind may be cut off while it is measured.
+        let kept = [rest.kept()];
+        let spared = if number == parts_before_cycle_check() {
+            let (spared, length) = m.keeping_over(kept, |m| length(m, arguments[0]))?;
+            length.ok_or_else(|| call.wrong(0, "proper list"))?;
+            spared
+        } else {
+            m.pause_keeping(kept)?
+        };
+        [rest] = spared.back(m);
     }
-    Ok(rest)
+    Ok(rest.value())
 }
 
 #[cold]
@@ -244,22 +261,23 @@ fn list_set(m: &mut Mutator, arguments: &[Value]) -> Result {
 /// A copy of the spine; what is no pair at the end is shared, a circular list is refused.
 fn list_copy(m: &mut Mutator, arguments: &[Value]) -> Result {
     let mut result = Builder::new();
-    let mut slow = arguments[0];
-    let mut rest = arguments[0];
+    let [mut slow, mut rest] = [m.unrooted(arguments[0]); 2];
     let mut count = 0_usize;
     while let Some((car, cdr)) = rest.uncons() {
-        result.push(m, car)?;
+        result.push(m, car.value())?;
         rest = cdr;
         count += 1;
         if count.is_multiple_of(2) {
-            slow = slow.cdr().unwrap_or(Value::NIL);
-            if slow == rest && rest.is_pair() {
+            slow = slow.cdr().unwrap_or(Unrooted::NIL);
+            if slow == rest && rest.value().is_pair() {
                 return Err(Call::new("list-copy", arguments).wrong(0, "list without a cycle"));
             }
         }
         if count.is_multiple_of(PART) {
-            let [head, end] = result.held();
-            m.pause(&[head, end, slow, rest])?;
+            let [head, end] = result.kept();
+            let spared = m.pause_keeping([head, end, slow.kept(), rest.kept()])?;
+            let [head, end, behind, after] = spared.back(m);
+            (result, slow, rest) = (Builder::of([head, end]), behind, after);
         }
     }
     Ok(result.finish_with(rest))

@@ -176,10 +176,10 @@ pub(super) fn open_by(
     let held = count(m, call.who())?;
     let refused = |error: io::Error| file_error(call.who(), &path, &error);
     let name = CString::new(path.as_str()).map_err(|error| refused(error.into()))?;
-    let opened = waiting(m, || {
+    let opened = waiting(m, |is_cut| {
         loop {
             match open(&name) {
-                Err(Errno::INTR) if !m.context.has_request() => {}
+                Err(Errno::INTR) if !is_cut() => {}
                 result => return result,
             }
         }
@@ -228,7 +228,7 @@ fn open_input_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
 }
 
 /// What an output port in memory has gathered.
-fn gathered(m: &Mutator, call: Call<'_>, content: Content) -> Result<Vec<u8>> {
+fn gathered(m: &mut Mutator, call: Call<'_>, content: Content) -> Result<Vec<u8>> {
     let expected = match content {
         Content::Textual => "string output port",
         Content::Binary => "bytevector output port",
@@ -254,14 +254,14 @@ fn get_output_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn file_exists(m: &mut Mutator, arguments: &[Value]) -> Result {
     let path = Call::new("file-exists?", arguments).string(0)?;
     permit(m, "file-exists?", &path)?;
-    Ok(Value::boolean(waiting(m, || fs::exists(&path)).unwrap_or(false)))
+    Ok(Value::boolean(waiting(m, |_| fs::exists(&path)).unwrap_or(false)))
 }
 
 fn delete_file(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("delete-file", arguments);
     let path = call.string(0)?;
     permit(m, call.who(), &path)?;
-    match waiting(m, || fs::remove_file(&path)) {
+    match waiting(m, |_| fs::remove_file(&path)) {
         Ok(()) => Ok(Value::UNSPECIFIED),
         Err(error) => Err(file_error(call.who(), &path, &error)),
     }

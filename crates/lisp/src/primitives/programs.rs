@@ -284,7 +284,7 @@ fn start(m: &mut Mutator, arguments: &[Value]) -> Result {
     let mut held = (0..count_all).map(|_| count(m, call.who())).collect::<Result<Vec<_>>>()?;
     let places = Places::reserve(m, &order)?;
     m.context.held = places.all;
-    let started = waiting(m, || {
+    let started = waiting(m, |_| {
         bury();
         order.start()
     });
@@ -324,7 +324,7 @@ fn wait(m: &mut Mutator, arguments: &[Value]) -> Result {
             let code = status.code().unwrap_or_else(|| SIGNALLED + status.signal().unwrap_or(0));
             return Ok(Value::fixnum(code.into()));
         }
-        match waiting(m, || poll::wait([(program.ended.as_fd(), Interest::Read)], None)) {
+        match waiting(m, |_| poll::wait([(program.ended.as_fd(), Interest::Read)], None)) {
             Err(Errno::INTR) if m.context.has_request() => {
                 return Err(Raise::new(Cause::Interrupted));
             }

@@ -14,11 +14,11 @@ use std::io::{self, ErrorKind};
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("read-char", 0, 1, |m, a| {
-        let read = |input: &mut Input, m: &Mutator| input.read_char(m);
+        let read = |input: &mut Input, m: &mut Mutator| input.read_char(m);
         character(on_text(m, Call::new("read-char", a), 0, read)?)
     }),
     Primitive::between("peek-char", 0, 1, |m, a| {
-        let peek = |input: &mut Input, m: &Mutator| input.peek_char(m);
+        let peek = |input: &mut Input, m: &mut Mutator| input.peek_char(m);
         character(on_text(m, Call::new("peek-char", a), 0, peek)?)
     }),
     Primitive::between("read-line", 0, 1, |m, a| {
@@ -28,19 +28,19 @@ pub(super) const TABLE: &[Primitive] = &[
     }),
     Primitive::between("read-string", 1, 2, read_string),
     Primitive::between("char-ready?", 0, 1, |m, a| {
-        let ready = |input: &mut Input, m: &Mutator| Ok(input.is_ready(m));
+        let ready = |input: &mut Input, m: &mut Mutator| Ok(input.is_ready(m));
         Ok(Value::boolean(on_text(m, Call::new("char-ready?", a), 0, ready)?))
     }),
     Primitive::between("read-u8", 0, 1, |m, a| {
-        let read = |input: &mut Input, m: &Mutator| input.read_byte(m);
+        let read = |input: &mut Input, m: &mut Mutator| input.read_byte(m);
         byte(on_bytes(m, Call::new("read-u8", a), 0, read)?)
     }),
     Primitive::between("peek-u8", 0, 1, |m, a| {
-        let peek = |input: &mut Input, m: &Mutator| input.peek_byte(m);
+        let peek = |input: &mut Input, m: &mut Mutator| input.peek_byte(m);
         byte(on_bytes(m, Call::new("peek-u8", a), 0, peek)?)
     }),
     Primitive::between("u8-ready?", 0, 1, |m, a| {
-        let ready = |input: &mut Input, m: &Mutator| Ok(input.is_ready(m));
+        let ready = |input: &mut Input, m: &mut Mutator| Ok(input.is_ready(m));
         Ok(Value::boolean(on_bytes(m, Call::new("u8-ready?", a), 0, ready)?))
     }),
     Primitive::between("read-bytevector", 1, 2, read_bytevector),
@@ -48,10 +48,10 @@ pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("read", 0, 1, read),
 ];
 
-type Operation<T> = fn(&mut Input, &Mutator) -> io::Result<T>;
+type Operation<T> = fn(&mut Input, &mut Mutator) -> io::Result<T>;
 
 /// The input port that argument `i` gives, or the current one; open, and of that content.
-fn input_port(m: &Mutator, call: Call<'_>, i: usize, content: Content) -> Result<Port> {
+fn input_port(m: &mut Mutator, call: Call<'_>, i: usize, content: Content) -> Result<Port> {
     let expected = match content {
         Content::Textual => "textual input port",
         Content::Binary => "binary input port",
@@ -71,10 +71,10 @@ fn input_port(m: &Mutator, call: Call<'_>, i: usize, content: Content) -> Result
 
 /// Runs `operation` on the open input of a port.
 fn on_input<T>(
-    m: &Mutator,
+    m: &mut Mutator,
     call: Call<'_>,
     port: &Port,
-    operation: impl FnOnce(&mut Input, &Mutator) -> io::Result<T>,
+    operation: impl FnOnce(&mut Input, &mut Mutator) -> io::Result<T>,
 ) -> Result<T> {
     let Some(mut input) = port.input(m)? else {
         return Err(Raise::error(format!("{}: not an input port", call.who()), Vec::new()));
@@ -90,7 +90,7 @@ fn on_whole<T>(
     m: &mut Mutator,
     call: Call<'_>,
     port: &Port,
-    operation: impl FnOnce(&mut Input, &Mutator) -> io::Result<T>,
+    operation: impl FnOnce(&mut Input, &mut Mutator) -> io::Result<T>,
     store: impl FnOnce(&mut Mutator, T) -> Result,
 ) -> Result {
     let Some(mut input) = port.input(m)? else {
@@ -116,12 +116,12 @@ pub(super) fn closed(call: Call<'_>, port: &Port) -> Raise {
     Raise::error(format!("{}: the port is closed: {}", call.who(), port.name()), Vec::new())
 }
 
-fn on_text<T>(m: &Mutator, call: Call<'_>, i: usize, operation: Operation<T>) -> Result<T> {
+fn on_text<T>(m: &mut Mutator, call: Call<'_>, i: usize, operation: Operation<T>) -> Result<T> {
     let port = input_port(m, call, i, Content::Textual)?;
     on_input(m, call, &port, operation)
 }
 
-fn on_bytes<T>(m: &Mutator, call: Call<'_>, i: usize, operation: Operation<T>) -> Result<T> {
+fn on_bytes<T>(m: &mut Mutator, call: Call<'_>, i: usize, operation: Operation<T>) -> Result<T> {
     let port = input_port(m, call, i, Content::Binary)?;
     on_input(m, call, &port, operation)
 }
@@ -161,7 +161,7 @@ fn read_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("read-bytevector", arguments);
     let count = call.count_at(0)?;
     let port = input_port(m, call, 1, Content::Binary)?;
-    let read = |input: &mut Input, m: &Mutator| input.read_bytes(m, count);
+    let read = |input: &mut Input, m: &mut Mutator| input.read_bytes(m, count);
     on_whole(m, call, &port, read, |m, bytes| match bytes.is_empty() && count > 0 {
         true => Ok(Value::EOF),
         false => Ok(m.bytevector(&bytes)?),
@@ -184,7 +184,7 @@ fn read_bytevector_into(m: &mut Mutator, arguments: &[Value]) -> Result {
 fn read(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("read", arguments);
     let port = input_port(m, call, 0, Content::Textual)?;
-    let read = |input: &mut Input, m: &Mutator| {
+    let read = |input: &mut Input, m: &mut Mutator| {
         let source = input.source_number(port.name());
         let (line, column) = input.place();
         let characters = Characters::new(m, input);

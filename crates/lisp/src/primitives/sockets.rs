@@ -154,10 +154,11 @@ fn hold(m: &Mutator, who: &'static str) -> Result<Option<Held>> {
 }
 
 /// Where argument 0, a host's name or number, and argument 1, a port's number, lead.
-pub(super) fn tcp_addresses(m: &Mutator, call: Call<'_>) -> Result<Vec<SockAddr>> {
+pub(super) fn tcp_addresses(m: &mut Mutator, call: Call<'_>) -> Result<Vec<SockAddr>> {
     let host = call.string(0)?;
     let port = u16::try_from(call.fixnum(1)?).map_err(|_| call.outside(1, "0 <= port <= 65535"))?;
-    let found = look_up(m, &host, port, hold(m, call.who())?);
+    let held = hold(m, call.who())?;
+    let found = look_up(m, &host, port, held);
     let found = found.map_err(|error| refused(call, &host, &error))?;
     Ok(found.into_iter().map(SockAddr::from).collect())
 }
@@ -179,9 +180,9 @@ fn shown(address: &SockAddr) -> String {
 }
 
 /// Waits until the socket is ready; an error where the thread is wanted for something else.
-fn await_ready(m: &Mutator, socket: &Socket, interest: Interest) -> io::Result<()> {
+fn await_ready(m: &mut Mutator, socket: &Socket, interest: Interest) -> io::Result<()> {
     loop {
-        match waiting(m, || poll::wait([(socket.as_fd(), interest)], None)) {
+        match waiting(m, |_| poll::wait([(socket.as_fd(), interest)], None)) {
             Err(Errno::INTR) if !m.context.has_request() => {}
             result => return Ok(result.map(drop)?),
         }
@@ -220,7 +221,7 @@ fn connect(m: &mut Mutator, call: Call<'_>, addresses: &[SockAddr]) -> Result {
 
 /// Connects to the first address that answers: the socket, where it leads, its place among the account's sockets.
 pub(super) fn reach(
-    m: &Mutator,
+    m: &mut Mutator,
     call: Call<'_>,
     addresses: &[SockAddr],
 ) -> Result<(Socket, String, Option<Held>)> {
@@ -238,7 +239,7 @@ pub(super) fn reach(
     Err(refused(call, &addresses.first().map(shown).unwrap_or_default(), &failed))
 }
 
-fn connected(m: &Mutator, address: &SockAddr) -> io::Result<Socket> {
+fn connected(m: &mut Mutator, address: &SockAddr) -> io::Result<Socket> {
     let socket = Socket::new(address.domain(), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(address) {
@@ -306,7 +307,7 @@ fn accept(m: &mut Mutator, arguments: &[Value]) -> Result {
     }
     let place = reserve(m)?;
     let held = hold(m, call.who())?;
-    let accepted = || {
+    let mut accepted = || {
         let end = listener.end()?;
         loop {
             await_ready(m, &end, Interest::Read)?;

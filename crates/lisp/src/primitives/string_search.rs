@@ -7,7 +7,8 @@ use crate::heap::Mutator;
 use crate::raise::Result;
 use crate::text::search::Places;
 use crate::text::{self, Draft, Text};
-use crate::value::Value;
+use crate::value::{Kept, Value};
+use core::ops::Range;
 
 pub(super) const TABLE: &[Primitive] = &[
     Primitive::between("%string-index", 2, 4, |_, a| index("string-index", a)),
@@ -147,17 +148,30 @@ fn split(m: &mut Mutator, arguments: &[Value]) -> Result {
     let (mut start, mut at) = (0, 0);
     while at + delimiter.len() <= text.length() {
         if text.chars_in(at..at + delimiter.len()).eq(delimiter.iter().copied()) {
-            let part = text::copy(m, text, start..at)?;
-            parts.push(m, part)?;
+            let before = parts.kept();
+            parts = with_part(m, before, text, start..at)?;
             at += delimiter.len();
             start = at;
         } else {
             at += 1;
         }
     }
-    let part = text::copy(m, text, start..text.length())?;
+    let before = parts.kept();
+    Ok(with_part(m, before, text, start..text.length())?.finish())
+}
+
+/// A list with one part of a text more.
+fn with_part<'m>(
+    m: &'m mut Mutator,
+    parts: [Kept; 2],
+    text: Text,
+    range: Range<usize>,
+) -> Result<Builder<'m>> {
+    let (spared, part) = m.keeping_over(parts, |m| text::copy(m, text, range))?;
+    let m = &*m;
+    let mut parts = Builder::of(spared.back(m));
     parts.push(m, part)?;
-    Ok(parts.finish())
+    Ok(parts)
 }
 
 fn trim(m: &mut Mutator, arguments: &[Value], left: bool, right: bool) -> Result {

@@ -137,8 +137,10 @@ fn to_list(m: &mut Mutator, arguments: &[Value]) -> Result {
         for c in text.chars_in(part) {
             list.push(m, Value::character(c))?;
         }
-        let [head, end] = list.held();
-        m.pause(&[head, end, text.held()])?;
+        let [head, end] = list.kept();
+        let spared = m.pause_keeping([head, end, m.unrooted(text.held()).kept()])?;
+        let [head, end, _] = spared.back(m);
+        list = Builder::of([head, end]);
     }
     Ok(list.finish())
 }

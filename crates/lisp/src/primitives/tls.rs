@@ -41,7 +41,7 @@ fn connect(m: &mut Mutator, arguments: &[Value]) -> Result {
     let shaken = || {
         let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
         let tls = Tls::new(socket.try_clone()?, connection.into())?;
-        waiting(m, || tls.shake_hands(&|| m.context.has_request()))?;
+        waiting(m, |is_cut| tls.shake_hands(is_cut))?;
         Ok(tls)
     };
     let tls = shaken().map_err(|error| refused(call, &format!("{host} at {address}"), &error))?;
@@ -52,9 +52,9 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-fn client_config(m: &Mutator, call: Call<'_>) -> Result<Arc<ClientConfig>> {
+fn client_config(m: &mut Mutator, call: Call<'_>) -> Result<Arc<ClientConfig>> {
     let roots = match call.optional(2) {
-        None => waiting(m, trusted)
+        None => waiting(m, |_| trusted())
             .map_err(|why| Raise::error(format!("tls-connect: {why}"), Vec::new()))?,
         Some(_) => {
             let mut roots = RootCertStore::empty();

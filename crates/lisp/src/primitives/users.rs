@@ -90,7 +90,7 @@ fn groups(m: &mut Mutator, arguments: &[Value]) -> Result {
 
 /// What the host's data base has under the number or the name that is argument 0. It may ask others, outside the collector's world.
 fn entry<T>(
-    m: &Mutator,
+    m: &mut Mutator,
     call: Call<'_>,
     by_number: fn(u32) -> nix::Result<Option<T>>,
     by_name: fn(&str) -> nix::Result<Option<T>>,
@@ -100,11 +100,11 @@ fn entry<T>(
         Some(number) => {
             let number =
                 u32::try_from(number).map_err(|_| call.outside(0, "0 <= number < 2^32"))?;
-            waiting(m, || by_number(number))
+            waiting(m, |_| by_number(number))
         }
         None => {
             let name = call.string(0)?;
-            waiting(m, || by_name(&name))
+            waiting(m, |_| by_name(&name))
         }
     };
     found.map_err(|error| file_error(call.who(), "the data base of users", &error.into()))

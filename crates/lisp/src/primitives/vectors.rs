@@ -108,7 +108,8 @@ fn to_list(m: &mut Mutator, arguments: &[Value]) -> Result {
         for i in part {
             list.push(m, arguments[0].field_at(i))?;
         }
-        m.pause(&list.held())?;
+        let spared = m.pause_keeping(list.kept())?;
+        list = Builder::of(spared.back(m));
     }
     Ok(list.finish())
 }

@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Primitive] = &[
 ];
 
 /// The output port that argument `i` gives, or the current one.
-fn output_port(m: &Mutator, call: Call<'_>, i: usize, content: Content) -> Result<Port> {
+fn output_port(m: &mut Mutator, call: Call<'_>, i: usize, content: Content) -> Result<Port> {
     let expected = match content {
         Content::Textual => "textual output port",
         Content::Binary => "binary output port",
@@ -48,10 +48,10 @@ fn output_port(m: &Mutator, call: Call<'_>, i: usize, content: Content) -> Resul
 
 /// Runs `operation` on the open output of a port.
 fn on_output<T>(
-    m: &Mutator,
+    m: &mut Mutator,
     call: Call<'_>,
     port: &Port,
-    operation: impl FnOnce(&mut Output) -> io::Result<T>,
+    operation: impl FnOnce(&mut Output, &mut Mutator) -> io::Result<T>,
 ) -> Result<T> {
     let Some(mut output) = port.output(m)? else {
         return Err(Raise::error(format!("{}: not an output port", call.who()), Vec::new()));
@@ -59,16 +59,16 @@ fn on_output<T>(
     if !output.is_open() {
         return Err(closed(call, port));
     }
-    operation(&mut output).map_err(|error| match error.kind() {
+    operation(&mut output, m).map_err(|error| match error.kind() {
         ErrorKind::OutOfMemory => Raise::out_of_memory(),
         _ => port.refused(call.who(), &error),
     })
 }
 
 /// Writes bytes to the textual port that argument `i` gives.
-fn put(m: &Mutator, call: Call<'_>, i: usize, bytes: &[u8]) -> Result {
+fn put(m: &mut Mutator, call: Call<'_>, i: usize, bytes: &[u8]) -> Result {
     let port = output_port(m, call, i, Content::Textual)?;
-    on_output(m, call, &port, |output| output.write(m, bytes))?;
+    on_output(m, call, &port, |output, m| output.write(m, bytes))?;
     Ok(Value::UNSPECIFIED)
 }
 
@@ -80,7 +80,7 @@ fn print(m: &mut Mutator, who: &'static str, arguments: &[Value], style: Style) 
     let text = printer::to_text_in_parts(m, arguments[0], style, bytes_max)?.ok_or_else(|| {
         Raise::error(format!("{who}: text of more than {bytes_max} bytes"), Vec::new())
     })?;
-    on_output(m, call, &port, |output| output.write(m, text.as_bytes()))?;
+    on_output(m, call, &port, |output, m| output.write(m, text.as_bytes()))?;
     Ok(Value::UNSPECIFIED)
 }
 
@@ -88,7 +88,7 @@ fn print(m: &mut Mutator, who: &'static str, arguments: &[Value], style: Style) 
 fn fresh_line(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("fresh-line", arguments);
     let port = output_port(m, call, 0, Content::Textual)?;
-    on_output(m, call, &port, |output| {
+    on_output(m, call, &port, |output, m| {
         if output.is_at_line_start() { Ok(()) } else { output.write(m, b"\n") }
     })?;
     Ok(Value::UNSPECIFIED)
@@ -108,7 +108,7 @@ fn write_string(m: &mut Mutator, arguments: &[Value]) -> Result {
     let range = call.range(2, text.length())?;
     let port = output_port(m, call, 1, Content::Textual)?;
     let encoded = text.to_rust_mapped(m, range, |part| part)?;
-    on_output(m, call, &port, |output| output.write(m, encoded.as_bytes()))?;
+    on_output(m, call, &port, |output, m| output.write(m, encoded.as_bytes()))?;
     Ok(Value::UNSPECIFIED)
 }
 
@@ -116,7 +116,7 @@ fn write_u8(m: &mut Mutator, arguments: &[Value]) -> Result {
     let call = Call::new("write-u8", arguments);
     let byte = super::bytevectors::byte(call, 0)?;
     let port = output_port(m, call, 1, Content::Binary)?;
-    on_output(m, call, &port, |output| output.write(m, &[byte]))?;
+    on_output(m, call, &port, |output, m| output.write(m, &[byte]))?;
     Ok(Value::UNSPECIFIED)
 }
 
@@ -128,7 +128,7 @@ fn write_bytevector(m: &mut Mutator, arguments: &[Value]) -> Result {
     let mut all = Vec::new();
     bytes::read(&mut all, super::bytevectors::address(arguments[0]) + range.start, range.len());
     let port = output_port(m, call, 1, Content::Binary)?;
-    on_output(m, call, &port, |output| output.write(m, &all))?;
+    on_output(m, call, &port, |output, m| output.write(m, &all))?;
     Ok(Value::UNSPECIFIED)
 }
 
@@ -141,6 +141,6 @@ fn flush(m: &mut Mutator, who: &'static str, arguments: &[Value]) -> Result {
     if !port.is_output() {
         return Err(call.wrong(0, "output port"));
     }
-    on_output(m, call, &port, |output| output.pass_on(m))?;
+    on_output(m, call, &port, |output, m| output.pass_on(m))?;
     Ok(Value::UNSPECIFIED)
 }

@@ -25,7 +25,7 @@ fn written(value: Value) -> String {
 
 #[test]
 fn atoms_read_back() {
-    let mut m = mutator();
+    let m = mutator();
     let string = m.string("a\"b\\c\n\t\u{1}é日").unwrap();
     assert_eq!(written(string), "\"a\\\"b\\\\c\\n\\t\\x1;é日\"");
     assert_eq!(to_text(string, Style::Display).unwrap(), "a\"b\\c\n\t\u{1}é日");
@@ -68,7 +68,7 @@ fn atoms_read_back() {
 
 #[test]
 fn lists_and_vectors() {
-    let mut m = mutator();
+    let m = mutator();
     let one = Value::fixnum(1);
     let dotted = m.list_onto(&[one, Value::TRUE], symbol("x")).unwrap();
     assert_eq!(written(dotted), "(1 #t . x)");
@@ -85,7 +85,7 @@ fn lists_and_vectors() {
 
 #[test]
 fn cycles_get_labels_and_sharing_only_on_request() {
-    let mut m = mutator();
+    let m = mutator();
     let one = Value::fixnum(1);
     let shared = m.list(&[one]).unwrap();
     let twice = m.list(&[shared, shared]).unwrap();
@@ -107,7 +107,7 @@ fn cycles_get_labels_and_sharing_only_on_request() {
 
 #[test]
 fn deep_and_long_data_need_no_deep_stack() {
-    let mut m = mutator();
+    let m = mutator();
     let mut nested = Value::NIL;
     for _ in 0..200_000 {
         nested = m.cons(nested, Value::NIL).unwrap();
@@ -123,7 +123,7 @@ fn deep_and_long_data_need_no_deep_stack() {
 
 #[test]
 fn endless_output_is_refused() {
-    let mut m = mutator();
+    let m = mutator();
     let ring = m.list(&[Value::fixnum(1)]).unwrap();
     assert!(ring.set_cdr(ring));
     let mut text = String::new();

@@ -144,7 +144,7 @@ impl Kernel {
         let world = World::new();
         let system_environment = Arc::clone(world.system());
         let mut builtins = Builtins::default();
-        let mut define = |name: &str, index: usize| -> Result<_> {
+        let define = |name: &str, index: usize| -> Result<_> {
             let global = world.system().define_name(name);
             let object = mutator.object(Kind::Primitive, 0, 1)?;
             object.set_payload_word(0, index as u64);

@@ -120,8 +120,8 @@ mod tests {
 
     fn both_ways(text: &str, pattern: &str, from: usize, to: usize) -> (Vec<usize>, Vec<usize>) {
         let heap = Heap::new(Limits { bytes_max: 1 << 20, ..Limits::default() }).unwrap();
-        let mut mutator = Mutator::new(heap, ThreadContext::default());
-        let mut make = |text| Text::of(mutator.string(text).unwrap()).unwrap();
+        let mutator = Mutator::new(heap, ThreadContext::default());
+        let make = |text| Text::of(mutator.string(text).unwrap()).unwrap();
         let (text, pattern) = (make(text), make(pattern));
         let places = || Places::new(text, from..to, pattern);
         (places().collect(), places().backwards().collect())

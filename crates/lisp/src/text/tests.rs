@@ -97,7 +97,7 @@ proptest! {
         if data.is_empty() {
             return Ok(());
         }
-        let mut m = mutator();
+        let m = mutator();
         let value = m.bytevector(&data).unwrap();
         let address = bytes::payload(value) + 8;
         let (mut start, mut end) = (cut[0].index(data.len()), cut[1].index(data.len()));

@@ -59,7 +59,7 @@ impl Drop for Outside<'_> {
 impl ThreadContext {
     /// Runs `call`, which touches nothing of Lisp and may block in the kernel: collections go on
     /// meanwhile, and the virtual processor serves others.
-    pub(crate) fn outside<T>(&self, call: impl FnOnce() -> T) -> T {
+    fn outside<T>(&self, call: impl FnOnce() -> T) -> T {
         let (Some(kernel), Some(thread)) = (&self.kernel, self.lisp_thread()) else {
             return call();
         };

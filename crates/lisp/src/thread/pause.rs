@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A primitive has values in Rust variables, which no collection looks at. So at a pause it says which ones it needs beside its arguments: they
-//! are marked, and nothing moves. What it has read before and does not name may be gone.
+//! are marked, and nothing moves. What it has read before and does not name may be gone: a value that is an
+//! [`Unrooted`](crate::value::Unrooted) cannot be held across a pause, but by [`pause_keeping`](Mutator::pause_keeping).
 //!
 //! **Invariant:** who pauses holds no lock that a Lisp thread waits for in the collector's world, where it would be waited for in its turn. Ports are
 //! waited for outside.
@@ -18,7 +19,7 @@ use crate::thread::ThreadContext;
 use crate::thread::lisp_thread::{
     LispThread, REQUEST_ABANDON, REQUEST_INTERRUPT, REQUEST_OUT_OF_MEMORY, REQUEST_TERMINATE,
 };
-use crate::value::Value;
+use crate::value::{Kept, Spared, Value};
 use core::ops::Range;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::Ordering;
@@ -60,6 +61,34 @@ impl Mutator {
         if self.context.is_wanted() { self.pause_now(&mut held.to_vec(), STOPS) } else { Ok(()) }
     }
 
+    /// The same where the compiler sees that nothing else is held: an [`Unrooted`](crate::value::Unrooted) ends here.
+    ///
+    /// # Errors
+    /// As [`pause`](Self::pause).
+    #[inline]
+    pub(crate) fn pause_keeping<const COUNT: usize>(
+        &mut self,
+        kept: [Kept; COUNT],
+    ) -> Result<Spared<COUNT>> {
+        let values = kept.map(Kept::value);
+        self.pause(&values)?;
+        Ok(Spared::new(values))
+    }
+
+    /// Does `work`, in which there may be pauses: each keeps these.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(crate) fn keeping_over<T, const COUNT: usize>(
+        &mut self,
+        kept: [Kept; COUNT],
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(Spared<COUNT>, T)> {
+        let values = kept.map(Kept::value);
+        let result = self.keeping(&values, work)?;
+        Ok((Spared::new(values), result))
+    }
+
     /// The same where there are many, which are kept in one place.
     #[inline]
     pub(crate) fn pause_with(&mut self, held: &mut Vec<Value>) -> Result<()> {
@@ -97,7 +126,7 @@ impl Mutator {
     /// As [`pause`](Self::pause), where nothing but arguments is needed, from within a port that is locked: who waits for a port stands still for
     /// collections.
     #[inline]
-    pub(crate) fn pause_in_port(&self) -> Result<()> {
+    pub(crate) fn pause_in_port(&mut self) -> Result<()> {
         if self.context.is_wanted() { self.context.stand(STOPS) } else { Ok(()) }
     }
 

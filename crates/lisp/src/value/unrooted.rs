@@ -1,18 +1,31 @@
 //! Values that nothing keeps, bounded by a lifetime.
 //!
 //! ```text
-//!  &Mutator, &Machine ── unrooted, outcome ──► Unrooted<'m>          &mut: outside, leave: no Unrooted is left
+//!  &Mutator ── unrooted ──► Unrooted<'m> ── kept ──► Kept ── &mut Mutator: pause ──► Spared ── back ──► Unrooted<'m>
 //! ```
 //!
-//! The type says nothing of a plain [`Value`]: an argument of a primitive, which its frame keeps, or what [`Unrooted::value`] has given.
+//! Who has a `&Mutator` allocates, which never collects. What lets collections go by, a pause or going outside, takes a `&mut Mutator`: no
+//! [`Unrooted`] is left then. What is needed afterwards is named to the pause, and comes back from it.
+//!
+//! These types say nothing of a plain [`Value`]: an argument of a primitive, which its frame keeps, or what [`Unrooted::value`] has given.
 
 use super::Value;
+use crate::heap::Mutator;
 use core::marker::PhantomData;
 
 /// A value that nothing is known to keep: good as long as `'m`, the borrow of the mutator or machine that gave it. The compiler refuses one that
-/// is held while collections go by; see [`Mutator::outside`](crate::heap::Mutator::outside).
+/// is held while collections go by; see [`Mutator::outside`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unrooted<'m>(Value, PhantomData<&'m ()>);
+
+/// A value that a pause shall keep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept(Value);
+
+/// Values that a pause has kept.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) struct Spared<const COUNT: usize>([Value; COUNT]);
 
 impl<'m> Unrooted<'m> {
     /// What `owner` gives out.
@@ -20,11 +33,20 @@ impl<'m> Unrooted<'m> {
         Self(value, PhantomData)
     }
 
+    /// No object: it needs no keeping.
+    pub(crate) const NIL: Self = Self(Value::NIL, PhantomData);
+
     /// The value without its bound: for what uses it at once, or puts it where the collector finds it.
     #[must_use]
     #[inline]
     pub const fn value(self) -> Value {
         self.0
+    }
+
+    /// For a pause.
+    #[inline]
+    pub(crate) const fn kept(self) -> Kept {
+        Kept(self.0)
     }
 
     /// The first of a pair, as [`Value::car`].
@@ -47,5 +69,26 @@ impl<'m> Unrooted<'m> {
     pub fn uncons(self) -> Option<(Self, Self)> {
         let (car, cdr) = self.0.uncons()?;
         Some((Self(car, PhantomData), Self(cdr, PhantomData)))
+    }
+}
+
+impl<const COUNT: usize> Spared<COUNT> {
+    /// For the pause alone, which has kept them.
+    pub(crate) const fn new(values: [Value; COUNT]) -> Self {
+        Self(values)
+    }
+
+    /// They are good again, until the next pause.
+    #[inline]
+    pub(crate) fn back(self, m: &Mutator) -> [Unrooted<'_>; COUNT] {
+        self.0.map(|value| m.unrooted(value))
+    }
+}
+
+impl Kept {
+    /// For the pause alone.
+    #[inline]
+    pub(crate) const fn value(self) -> Value {
+        self.0
     }
 }

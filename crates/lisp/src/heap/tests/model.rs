@@ -320,7 +320,7 @@ proptest! {
 
 #[test]
 fn a_mark_stack_of_one_overflows_and_loses_nothing() {
-    let mut m = mutator(Limits { mark_stack_max: 1, ..torture() });
+    let m = mutator(Limits { mark_stack_max: 1, ..torture() });
     let mut rows = Vec::new();
     for row in 0..50 {
         let items: Vec<Value> =

@@ -41,6 +41,7 @@ const CALLS: &[&str] = &[
     "(make-string @ #\\λ)",
     "(string-append (make-string @ #\\a) (make-string @ #\\λ))",
     "(string-concatenate (list (make-string @ #\\a) \"b\" (make-string @ #\\c)))",
+    "(%string-split (string-append (make-string @ #\\a) \",\" (make-string @ #\\b)) #\\,)",
     "(string-copy (make-string @ #\\a))",
     "(substring (make-string @ #\\λ) 1 39990)",
     "(string->list (make-string @ #\\a))",
@@ -133,6 +134,13 @@ fn collect(m: &mut Mutator) -> Result<()> {
     Ok(())
 }
 
+/// Somebody cuts the list that the call is walking down, and what is behind is garbage, unless the call holds it.
+fn cut(m: &mut Mutator) -> Result<()> {
+    let list = ARGUMENTS.with_borrow(|all| all.iter().copied().find(|value| value.is_pair()));
+    assert!(list.is_none_or(|list| list.set_cdr(Value::NIL)), "the list can be cut");
+    collect(m)
+}
+
 fn give_up(_: &mut Mutator) -> Result<()> {
     Err(Raise::new(Cause::Interrupted))
 }
@@ -199,4 +207,20 @@ fn programs_become_data_in_parts() {
 #[test]
 fn collections_go_by_in_the_middle_of_long_arithmetic() {
     check(GIANTS);
+}
+
+/// Each pause after the first comes when the argument is one pair long, and no way but the call's own leads to where it is.
+#[test]
+fn a_list_that_is_cut_off_is_walked_to_its_end() {
+    for (text, expected) in [
+        ("(list-ref (iota @ 1/2) 39990)", "79981/2"),
+        ("(list-ref (iota 80000 1/2) 39990)", "79981/2"),
+        ("(list-ref (list-tail (iota @ 1/2) 1) 39980)", "79963/2"),
+        ("(memv 39990 (list-copy (iota 39995)))", "(39990 39991 39992 39993 39994)"),
+        ("(length (take (iota @ 1/2) 39990))", "39990"),
+    ] {
+        PAUSES.set(0);
+        assert_eq!(run(text, Some(cut)).unwrap(), expected, "{text}");
+        assert!(PAUSES.get() >= 2, "{text}: {} pauses", PAUSES.get());
+    }
 }

@@ -19,7 +19,7 @@ fn with_roots() -> (Mutator, Vec<Value>) {
         torture: Some(torture),
         ..Limits::default()
     };
-    let mut m = Mutator::new(Heap::new(limits).unwrap(), ThreadContext::default());
+    let m = Mutator::new(Heap::new(limits).unwrap(), ThreadContext::default());
     let roots = (0..VECTORS).map(|i| m.vector(LENGTH, Value::fixnum(i as i64)).unwrap()).collect();
     (m, roots)
 }
