@@ -42,6 +42,14 @@ const INTERPRETER_AT: u64 = 0x7000_0000_0000;
 /// Most programs that are being entered at a time before those whose process died are forgotten.
 const LOADING_MAX: usize = 64;
 
+/// Most threads that are diverted at a time before those that died are forgotten.
+const DIVERTED_MAX: usize = 1024;
+
+/// Whether there is a process or thread of this number.
+fn is_there(number: u32) -> bool {
+    std::path::Path::new(&format!("/proc/{number}")).exists()
+}
+
 /// A program that is ready to be entered.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -172,11 +180,18 @@ impl Server {
     pub(crate) fn keep(&self, process: u32, program: Program) {
         let mut state = self.state();
         if state.loading.len() >= LOADING_MAX {
-            state
-                .loading
-                .retain(|process, _| std::path::Path::new(&format!("/proc/{process}")).exists());
+            state.loading.retain(|process, _| is_there(*process));
         }
         state.loading.insert(process, program);
+    }
+
+    /// Keeps what `thread` gets back at the end of its call.
+    fn keep_diverted(&self, thread: u32, diverted: Diverted) {
+        let mut state = self.state();
+        if state.diverted.len() >= DIVERTED_MAX {
+            state.diverted.retain(|thread, _| is_there(*thread));
+        }
+        state.diverted.insert(thread, diverted);
     }
 }
 
@@ -281,8 +296,7 @@ impl Request<'_> {
             let saved = *registers;
             match change(&Client::traced(thread), registers) {
                 Ok(then) => {
-                    let diverted = Diverted { registers: saved, then };
-                    self.server.state().diverted.insert(thread, diverted);
+                    self.server.keep_diverted(thread, Diverted { registers: saved, then });
                 }
                 Err(errno) => {
                     *registers = saved;
@@ -308,8 +322,8 @@ impl Request<'_> {
         remote::divert(thread, release, |registers| {
             if let (Then::Enter(_), Some(number)) = (then, u32::try_from(result).ok()) {
                 naming::call(registers, libc::SYS_fchdir, [u64::from(number), 0, 0]);
-                let diverted = Diverted { registers: saved, then: Then::Answer };
-                self.server.state().diverted.insert(thread, diverted);
+                self.server
+                    .keep_diverted(thread, Diverted { registers: saved, then: Then::Answer });
                 return;
             }
             *registers = saved;
