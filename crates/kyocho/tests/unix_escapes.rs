@@ -56,6 +56,22 @@ fn numbers_of_strangers_tell_nothing() {
 }
 
 #[test]
+fn the_number_of_a_thread_reaches_the_callers_own() {
+    if !is_permitted("the_number_of_a_thread_reaches_the_callers_own") {
+        return;
+    }
+    held(&mut inside(&[escapes(), "threads"]));
+}
+
+#[test]
+fn segments_of_an_instance_have_a_limit_together() {
+    if !is_permitted("segments_of_an_instance_have_a_limit_together") {
+        return;
+    }
+    held(&mut inside(&["--memory", "64", "--", escapes(), "segments"]));
+}
+
+#[test]
 fn the_loopback_network_cannot_be_left() {
     if !is_permitted("the_loopback_network_cannot_be_left") {
         return;

@@ -47,7 +47,7 @@ pub struct Options {
     pub network: Network,
     /// Whose programs it runs.
     pub personality: Personality,
-    /// Most bytes of address space of each of its processes.
+    /// Most bytes of address space of each of its processes, and of its segments of shared memory together.
     pub memory_max_bytes: Option<u64>,
     /// Most descriptors of each of its processes.
     pub descriptors_max: Option<u64>,
@@ -136,7 +136,7 @@ pub fn run(
     let mounts = mounts_of(options, belongings.shared_memory.path())?;
     let admission = Admission::new(options.tasks_max);
     let trace = options.trace.then(Trace::default);
-    let objects = Objects::new(Arc::clone(&belongings.objects));
+    let objects = Objects::new(Arc::clone(&belongings.objects), options.memory_max_bytes);
     let server =
         Server::new(mounts, options.network, options.personality, trace, admission, objects);
     server.note_first_terminals();

@@ -89,6 +89,8 @@ struct Object {
 #[derive(Debug)]
 pub(crate) struct Objects {
     left: Arc<Left>,
+    /// Most bytes of all segments together.
+    segments_max_bytes: Option<u64>,
     /// By place in [`Left`].
     table: Mutex<HashMap<usize, Object>>,
 }
@@ -119,8 +121,8 @@ const CREATOR: usize = core::mem::offset_of!(libc::shmid_ds, shm_cpid);
 const MAPPINGS: usize = core::mem::offset_of!(libc::shmid_ds, shm_nattch);
 
 impl Objects {
-    pub(crate) fn new(left: Arc<Left>) -> Self {
-        Self { left, table: Mutex::new(HashMap::new()) }
+    pub(crate) fn new(left: Arc<Left>, segments_max_bytes: Option<u64>) -> Self {
+        Self { left, segments_max_bytes, table: Mutex::new(HashMap::new()) }
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<usize, Object>> {
@@ -148,6 +150,9 @@ impl Objects {
         }
         let free = (0..OBJECTS_MAX).find(|place| !table.contains_key(place));
         let place = free.ok_or(Errno::new(libc::ENOSPC))?;
+        if kind == Kind::Memory {
+            self.must_have_room(&table, size)?;
+        }
         let flags = flags & !(libc::IPC_CREAT | libc::IPC_EXCL);
         let number = sysv::make(kind, size as usize, flags)?;
         let kept = self.keep(kind, number, place).inspect_err(|_| {
@@ -157,6 +162,17 @@ impl Objects {
         table
             .insert(place, Object { kind, number, key, size, creator, _kept: kept, doomed: false });
         Ok(number)
+    }
+
+    /// # Errors
+    /// `NOMEM`: with `size` bytes more, the segments would be larger than the instance's memory.
+    fn must_have_room(&self, table: &HashMap<usize, Object>, size: u64) -> Result<(), Errno> {
+        let segments = table.values().filter(|object| object.kind == Kind::Memory);
+        let all = segments.map(|object| object.size).fold(size, u64::saturating_add);
+        match self.segments_max_bytes {
+            Some(most) if all > most => Err(Errno::NOMEM),
+            _ => Ok(()),
+        }
     }
 
     /// Sees to it that a new object goes with the instance.

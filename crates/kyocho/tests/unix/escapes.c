@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -383,6 +384,46 @@ static void killed_openers(const char *path) {
     MUST(writer >= 0 && write(writer, "w", 1) == 1 && waitpid(reader, &status, 0) == reader && status == 0);
 }
 
+static void *wait_for_signal(void *unused) {
+    *(volatile pid_t *)unused = syscall(SYS_gettid);
+    while (!arrivals) usleep(1000);
+    return 0;
+}
+
+/* A thread's number alone: its own threads are reached, others are not. */
+static void threads(void) {
+    volatile pid_t number = 0;
+    pthread_t thread;
+    signal(SIGUSR1, count_arrival);
+    MUST(pthread_create(&thread, 0, wait_for_signal, (void *)&number) == 0);
+    while (!number) usleep(1000);
+    MUST(syscall(SYS_tkill, number, SIGUSR1) == 0 && pthread_join(thread, 0) == 0 && arrivals == 1);
+    MUST(syscall(SYS_tkill, syscall(SYS_gettid), SIGUSR1) == 0 && arrivals == 2);
+    MUST(syscall(SYS_tgkill, getpid(), getpid(), SIGUSR1) == 0 && arrivals == 3);
+    REFUSED_AS(ESRCH, syscall(SYS_tkill, number, 0));
+    REFUSED_AS(ESRCH, syscall(SYS_tkill, 1, 0));
+    REFUSED_AS(ESRCH, syscall(SYS_tkill, atoi(getenv("KYOCHO_TEST_PARENT")), SIGKILL));
+    REFUSED_AS(ESRCH, syscall(SYS_tgkill, getpid(), 1, 0));
+    REFUSED_AS(EINVAL, syscall(SYS_tkill, syscall(SYS_gettid), 99));
+}
+
+/* Segments of shared memory, with 64 MiB for the instance. */
+static void segments(void) {
+    const size_t bytes = 40ul << 20;
+    int first = shmget(IPC_PRIVATE, bytes, 0600);
+    MUST(first >= 0);
+    REFUSED_AS(ENOMEM, shmget(IPC_PRIVATE, bytes, 0600));
+    REFUSED_AS(ENOMEM, shmget(77, 1ul << 62, IPC_CREAT | 0600));
+    int small = shmget(IPC_PRIVATE, 4096, 0600);
+    MUST(small >= 0 && shmctl(first, IPC_RMID, 0) == 0);
+    MUST((first = shmget(IPC_PRIVATE, bytes, 0600)) >= 0);
+    /* One that is mapped still stands there. */
+    void *mapped = shmat(small, 0, 0);
+    MUST(mapped != (void *)-1 && shmctl(small, IPC_RMID, 0) == 0);
+    REFUSED_AS(ENOMEM, shmget(IPC_PRIVATE, (64ul << 20) - bytes, 0600));
+    MUST(shmdt(mapped) == 0 && shmget(IPC_PRIVATE, (64ul << 20) - bytes, 0600) >= 0);
+}
+
 int main(int count, char **words) {
     const char *attack = words[1];
     if (!strcmp(attack, "below-guard")) below_guard();
@@ -393,6 +434,8 @@ int main(int count, char **words) {
     else if (!strcmp(attack, "gone-terminal")) gone_terminal();
     else if (!strcmp(attack, "async-terminal")) async_terminal();
     else if (!strcmp(attack, "killed-openers")) killed_openers(words[2]);
+    else if (!strcmp(attack, "threads")) threads();
+    else if (!strcmp(attack, "segments")) segments();
     else if (!strcmp(attack, "wait")) wait_for_end();
     else return 2;
     puts("held");

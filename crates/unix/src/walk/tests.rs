@@ -47,7 +47,7 @@ impl Tree {
         let source = Source::Host { root: self.open(), path };
         let mounts = Mounts::new(vec![Mount { at: b"/".to_vec(), source, writable: true }]);
         let (admission, objects) =
-            (Admission::new(None), Objects::new(Left::new().unwrap().into()));
+            (Admission::new(None), Objects::new(Left::new().unwrap().into(), None));
         Server::new(mounts, Network::Host, Personality::Linux, None, admission, objects)
     }
 }
