@@ -2,6 +2,7 @@
 
 use crate::client::{generation, is_client, status_field};
 use crate::exec::Then;
+use crate::launcher;
 use crate::naming;
 use crate::server::{Answer, DONE, Request, host};
 use crate::walk::{Last, NOT_A_DIRECTORY};
@@ -77,9 +78,19 @@ impl Request<'_> {
     ) -> Result<Answer, Errno> {
         let own = self.client.process()?;
         let named = if process == 0 { own } else { process as u32 };
+        // The host looks whether the thread is in the process, where a process is named.
+        if named == own && (process != 0 || thread == self.client.thread() as i32) {
+            return Ok(Answer::LetThrough);
+        }
+        // It may end before the host looks, and a stranger have its number by then: the caller asks again, and names its process.
         if named == own {
-            let there = status_field(thread as u32, "Tgid:", 10)?;
-            return if there == own { Ok(Answer::LetThrough) } else { Err(Errno::SRCH) };
+            return self.divert(|_, registers| {
+                registers.rip = launcher::address(|launcher| launcher.exec);
+                registers.rax = libc::SYS_tgkill as u64;
+                [registers.rdi, registers.rsi] = [u64::from(own), thread as u64];
+                registers.rdx = signal as u64;
+                Ok(Then::Answer)
+            });
         }
         // Another process of the instance: to its leader, which is who is named nearly always.
         if named == thread as u32 { send(named, signal).and(DONE) } else { Err(Errno::PERM) }
