@@ -140,7 +140,7 @@ enum Linkage {
     Dynamic,
 }
 
-const STATIC_NEEDS: [&str; 4] = ["-lgcc_s", "-lpthread", "-ldl", "-lm"];
+const STATIC_NEEDS: [&str; 3] = ["-lpthread", "-ldl", "-lm"];
 
 #[test]
 fn a_c_program_gets_what_the_header_promises() {
