@@ -8,6 +8,7 @@
 //! | `rseq` | the same, nullified by Linux whenever the thread leaves its CPU; not on `AArch64` yet |
 //! | [`pc_of`], [`set_pc`], [`sp_of`], [`fp_of`] | what a signal handler reads and changes in the interrupted context |
 //! | [`system_call`] | a call of the host kernel that touches no `errno` |
+//! | `instruments` | what Valgrind and the sanitizers are told of stacks; not on `AArch64` yet |
 //! | `launcher` | the code in every UNIX client that maps and enters programs (Paper 2); not on `AArch64` yet |
 //! | `emulation` | what a library in a client needs that makes the calls of another system (Paper 2); not on `AArch64` yet |
 //!
@@ -39,7 +40,7 @@ pub mod restartable;
 #[cfg(target_arch = "x86_64")]
 pub mod rseq;
 #[cfg(target_arch = "x86_64")]
-pub use isa::{emulation, launcher};
+pub use isa::{emulation, instruments, launcher};
 
 pub use isa::{
     Context, Suspended, current_thread_word, current_vp, current_vp_word, fp_of, pc_of, prepare,

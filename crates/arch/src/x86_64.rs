@@ -33,6 +33,7 @@
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 pub mod emulation;
+pub mod instruments;
 pub mod launcher;
 #[cfg(feature = "mutants")]
 pub(crate) mod mutants;

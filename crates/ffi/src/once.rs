@@ -3,8 +3,8 @@
 
 use core::ffi::c_int;
 
-use kyocho_microprocess::Mutex;
 use kyocho_microprocess::sync::PoisonError;
+use kyocho_microprocess::{Mutex, instruments};
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Code, answer, caller};
@@ -32,6 +32,7 @@ unsafe extern "C" fn kyocho_once(
         // SAFETY: the caller's promise.
         let once = &unsafe { Object::at(once) }?.value;
         if once.done.load(Ordering::Acquire) {
+            instruments::acquire(&once.done);
             return Ok(());
         }
         caller()?;
@@ -39,6 +40,7 @@ unsafe extern "C" fn kyocho_once(
         if !once.done.load(Ordering::Acquire) {
             // SAFETY: C passed a function to be called once.
             unsafe { initialise() };
+            instruments::release(&once.done);
             once.done.store(true, Ordering::Release);
         }
         Ok(())

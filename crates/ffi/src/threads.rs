@@ -72,6 +72,23 @@ type Table = HashMap<u64, Known>;
 struct Run {
     table: Mutex<Table>,
     expected: Mutex<Vec<Outside>>,
+    /// The run before it: for who looks for memory that nobody refers to.
+    _former: Option<&'static Self>,
+}
+
+/// The latest run, under way or over.
+static LATEST: AtomicPtr<Run> = AtomicPtr::new(ptr::null_mut());
+
+impl Run {
+    /// A new one, in the place of the former.
+    fn begin(_place: &Place) -> &'static Self {
+        // SAFETY: null, or a run, which lives for ever. The place lets one caller here at a time.
+        let former = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
+        let (table, expected) = (Mutex::new(Table::new()), Mutex::new(Vec::new()));
+        let run = &*Box::leak(Box::new(Self { table, expected, _former: former }));
+        LATEST.store(ptr::from_ref(run).cast_mut(), Ordering::Release);
+        run
+    }
 }
 
 impl Run {
@@ -179,11 +196,8 @@ unsafe extern "C" fn kyocho_run(
         if Microprocess::try_current().is_some() {
             return Err(Code::BUSY);
         }
-        let _place = Place::take()?;
-        let run = &*Box::leak(Box::new(Run {
-            table: Mutex::new(Table::new()),
-            expected: Mutex::new(Vec::new()),
-        }));
+        let place = Place::take()?;
+        let run = Run::begin(&place);
         RUN.store(ptr::from_ref(run).cast_mut(), Ordering::Release);
         let main = move || -> Result<Pointer> {
             let mut table = run.table();

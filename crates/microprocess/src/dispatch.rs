@@ -19,6 +19,7 @@ use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::panicking;
 
 use crate::bell;
+use crate::instruments;
 use crate::kernel_thread::KernelThread;
 use crate::local;
 use crate::orders;
@@ -82,6 +83,7 @@ fn hold(thread: &'static KernelThread, vp: Masked<'_>) -> Option<&'static crate:
         } else {
             vp.remind(record);
             vp.begin(record);
+            instruments::leave_for(record);
             // SAFETY: it was queued, so it is suspended, and we took it out. Whoever goes to the base comes back here.
             unsafe { switch(thread.base.as_ptr(), record.context.get()) };
         }

@@ -11,6 +11,7 @@ use core::ptr;
 use kyocho_sys::prim::cell::UnsafeCell;
 
 pub(crate) use crate::deadline::Deadline;
+use crate::instruments;
 use crate::record::{MicroprocessRef, Reason};
 use crate::schedule::{
     PackedSection, mask, mask_at_point, mask_quickly, prepare_to_park, resume, switch_away,
@@ -54,6 +55,7 @@ impl<T> Guarded<T> {
         if is_needed() {
             self.acquire_among_others(vp);
         }
+        instruments::acquire(self);
     }
 
     fn acquire_among_others(&self, vp: Masked<'_>) {
@@ -81,8 +83,11 @@ impl<T> Guarded<T> {
         let done = if is_needed() {
             None
         } else {
+            instruments::acquire(self);
             // SAFETY: events are masked, and while no locks are needed that excludes everybody.
-            change(unsafe { &mut *self.value.get() }, section.masked())
+            let done = change(unsafe { &mut *self.value.get() }, section.masked());
+            instruments::release(self);
+            done
         };
         section.leave(done.is_some());
         done
@@ -93,6 +98,7 @@ impl<T> Guarded<T> {
         let section = mask();
         debug_assert!(!section.is_outermost(), "tried where waiting is forbidden");
         let entered = self.lock.try_acquire();
+        instruments::acquire(self);
         entered.then(|| Guard { object: self, section: section.pack() })
     }
 
@@ -221,6 +227,7 @@ impl<'a, T> Guard<'a, T> {
         let vp = section.masked();
         let me = vp.running();
         prepare_to_park(vp, me, reason, deadline);
+        instruments::release(object);
         object.lock.release();
         outside(vp);
         switch_away(vp, me);
@@ -238,6 +245,7 @@ fn not_a_microprocess() -> ! {
 impl<T> Drop for Guard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
+        instruments::release(self.object);
         self.object.lock.release();
         // SAFETY: the guard is going, and nobody else leaves its section.
         let section = unsafe { ptr::read(&raw const self.section) };

@@ -15,6 +15,8 @@ use std::sync::{Mutex, PoisonError};
 use kyocho_sys::error::Errno;
 use kyocho_sys::memory::{self, PAGE_BYTES};
 
+use crate::instruments::register_stack;
+
 /// Stack of signal handlers: a preempted microprocess waits there.
 pub(crate) const HANDLER_BYTES: usize = 64 << 10;
 /// Stack of the dispatching loop and of stackless steps.
@@ -62,6 +64,9 @@ impl KernelStack {
         let between = unsafe { start.add(PAGE_BYTES + HANDLER_BYTES) };
         // SAFETY: the page is ours and empty.
         unsafe { memory::guard_page(between) }?;
+        for (lowest, bytes) in [(stack.handlers(), HANDLER_BYTES), (stack.base(), BASE_BYTES)] {
+            register_stack(lowest.addr().get(), lowest.addr().get() + bytes);
+        }
         Ok(stack)
     }
 

@@ -26,6 +26,7 @@ use crate::claim::Hold;
 use crate::condemned::Strikes;
 use crate::detect::ViewWords;
 use crate::event::Registers;
+use crate::instruments;
 use crate::kernel_stack::{self, KernelStack};
 use crate::record::Record;
 use crate::reflection::Told;
@@ -473,6 +474,7 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     let (beginning, stacks) = (thread.beginning.take(), thread.stacks());
     let Some(((vp, role), stack)) = beginning.zip(stacks) else { return ptr::null_mut() };
     thread.told.begin(vp.shared().means);
+    instruments::begin_base();
     thread.become_current(open_reader());
     let observer = vp.shared().observer();
     observer.inspect(|observer| observer.enlist(thread));

@@ -100,6 +100,8 @@ mod heap;
 mod hidden;
 mod inbox;
 mod inherit;
+#[doc(hidden)]
+pub mod instruments;
 mod interval;
 pub mod io;
 mod kernel_stack;

@@ -8,6 +8,7 @@ use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 use crate::deadline::Deadline;
 use crate::inherit;
+use crate::instruments;
 use crate::priority::Priority;
 use crate::record::{ANYWHERE, Record, remote};
 use crate::schedule::{self, mask};
@@ -164,6 +165,7 @@ impl Microprocess {
     /// Does nothing once it has ended.
     pub fn unpark(&self) {
         let section = mask();
+        instruments::release(self.record);
         if self.is_alive() {
             let vp = section.masked();
             if vp.is_home_of(self.record) {

@@ -22,7 +22,9 @@ use crate::scheduler::{Factory, Scheduler};
 use crate::shared::{Options, Shared, outcome};
 use crate::space::{Limits, OnUnanswered, Reach};
 use crate::statistics::Statistics;
-use crate::{control, debugger, local, monitor, outside, schedule, space, sync, trace};
+use crate::{
+    control, debugger, instruments, local, monitor, outside, schedule, space, sync, trace,
+};
 
 mod life;
 
@@ -364,6 +366,7 @@ impl Runtime {
         let body = move || {
             *place = Some(catch_unwind(AssertUnwindSafe(main)));
             local::end(schedule::current());
+            instruments::release(shared);
             shared.end(outcome::FINISHED);
         };
         start_main(shared, body);
@@ -381,6 +384,7 @@ impl Runtime {
             .then(control::serve)
             .map(|served| served.inspect_err(|error| tracing::warn!(%error, "no control socket")));
         let how = outside::without_own_locks(|| shared.await_end());
+        instruments::acquire(shared);
         drop(serving);
         tracing::debug!(deadlock = how == outcome::DEADLOCK, "runtime ends");
         let deadlock = (how == outcome::DEADLOCK).then(|| Deadlock { waiting: waiting_in(shared) });

@@ -20,6 +20,7 @@ use kyocho_sys::prim::thread::panicking;
 
 use crate::deadline::Deadline;
 use crate::fork;
+use crate::instruments;
 use crate::kernel_thread::KernelThread;
 use crate::orders;
 use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
@@ -318,6 +319,7 @@ fn stop(vp: Masked<'_>, me: &'static Record) -> ! {
 /// Goes to the base, never to come back to the stack of `me`.
 pub(crate) fn leave_stack(me: &'static Record) -> ! {
     let base = KernelThread::current().base.get();
+    instruments::leave_for_base();
     // SAFETY: the base suspended itself to run this microprocess; nobody switches to `me` again.
     unsafe { switch(me.context.as_ptr(), base) };
     unreachable!("an abandoned microprocess runs")
@@ -337,6 +339,7 @@ pub(crate) fn switch_away(vp: Masked<'_>, me: &'static Record) {
         Some(next) if !next.special.get() => {
             vp.begin(next);
             if !ptr::eq(next, me) {
+                instruments::leave_for(next);
                 // SAFETY: `next` was queued, so it is suspended, and it was taken out by us alone. Nobody
                 // switches to `me` before this stack is left: this virtual processor is ours until then, and records move to
                 // others only from its run queue, at the next scheduling point.
@@ -354,6 +357,7 @@ fn switch_to_base(vp: Masked<'_>, me: &'static Record, chosen: Option<&'static R
     vp.own().chosen.set(chosen);
     vp.current.set(None);
     let base = KernelThread::current().base.get();
+    instruments::leave_for_base();
     // SAFETY: the base suspended itself when it, or the microprocess before us, was switched to. For `me`: as above.
     unsafe { switch(me.context.as_ptr(), base) };
 }
@@ -430,10 +434,14 @@ pub(crate) fn park_in(section: Section, reason: Reason, deadline: Option<Deadlin
 /// Waits for an unpark, at most until `deadline`.
 pub(crate) fn park(deadline: Option<Deadline>) {
     let section = mask_at_point();
-    if section.vp.running().token.replace(false) {
+    let me = section.vp.running();
+    if me.token.replace(false) {
+        instruments::acquire(me);
         return section.leave();
     }
-    if park_in(section, Reason { kind: Kind::Park, object: 0 }, deadline) == WakeCause::TimedOut {
+    let cause = park_in(section, Reason { kind: Kind::Park, object: 0 }, deadline);
+    instruments::acquire(me);
+    if cause == WakeCause::TimedOut {
         orders::point();
     }
 }

@@ -387,6 +387,8 @@ fn has_no_looker(vp: &Vp) -> bool {
 
 /// The runtimes that run.
 static RUNTIMES: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
+/// Those that have ended. Handles may refer to them for ever; who searches for memory that nobody refers to finds them here.
+static ENDED: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
 
 fn runtimes() -> MutexGuard<'static, Vec<&'static Shared>> {
     RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -408,8 +410,9 @@ impl Shared {
         runtimes().push(self);
     }
 
-    pub(crate) fn strike(&self) {
+    pub(crate) fn strike(&'static self) {
         fork::leave();
+        ENDED.lock().unwrap_or_else(PoisonError::into_inner).push(self);
         runtimes().retain(|shared| !ptr::eq(*shared, self));
     }
 }

@@ -25,6 +25,7 @@ use core::ptr::{self, NonNull};
 use kyocho_sys::memory::{self, PAGE_BYTES};
 use kyocho_sys::prim::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use crate::instruments::register_stack;
 use crate::record::{Record, State};
 use crate::spin::AlwaysLock;
 
@@ -193,6 +194,9 @@ impl Reservation {
             unsafe { memory::guard_page(NonNull::new(slot)?) }.ok()?;
         }
         let record = self.record(class, number)?;
+        if class != usize::from(STACKLESS) {
+            register_stack(slot.addr() + PAGE_BYTES, record.addr().get());
+        }
         // SAFETY: the place of this slot's record: inside the reservation, aligned, and nobody's yet.
         unsafe { record.write(Record::new(slot, class as u8)) };
         // SAFETY: written just now; a slot is never unmapped.

@@ -13,6 +13,7 @@ use core::ptr;
 use std::io;
 use std::panic::catch_unwind;
 
+use crate::instruments;
 use crate::local;
 use crate::priority::Priority;
 use crate::record::{Name, Record, State, remote};
@@ -109,6 +110,7 @@ where
     let record = ptr::with_exposed_provenance::<Record>(argument);
     // SAFETY: `furnish` passed the address of a record.
     let record = unsafe { &*record };
+    instruments::begin(record);
     // SAFETY: `furnish` put the closure there, and nobody else takes it.
     let body = unsafe { payload::<F>(record).read() };
     // A panic ends the microprocess alone; what it shared is left as any panic leaves it. Killed before it began, it begins to unwind.
@@ -149,6 +151,7 @@ pub unsafe fn exit<T: Send>(value: T, last: impl FnOnce()) -> ! {
 /// The last moments of the calling microprocess, whose result lies in its slot.
 fn finish(me: &'static Record, drop_result: fn(&'static Record)) -> ! {
     let mut section = mask();
+    instruments::release(me);
     me.completion.lock.acquire();
     if me.completion.detached.get() {
         me.completion.lock.release();

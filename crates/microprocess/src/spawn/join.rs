@@ -9,6 +9,7 @@ use core::mem;
 use super::stored::take_result;
 use crate::control::Killed;
 use crate::inherit;
+use crate::instruments;
 use crate::microprocess::Microprocess;
 use crate::orders;
 use crate::record::{Kind, Reason, Record};
@@ -88,6 +89,7 @@ impl<T> JoinHandle<T> {
         } else {
             completion.lock.release();
         }
+        instruments::acquire(record);
         if completion.abandoned.get() {
             mem::forget(self);
             section.leave();

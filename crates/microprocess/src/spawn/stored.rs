@@ -7,6 +7,7 @@ use std::thread;
 use kyocho_arch::{Context, prepare};
 
 use super::entry;
+use crate::instruments;
 use crate::record::Record;
 use crate::slot::{PAYLOAD_BYTES_MAX, payload};
 
@@ -31,6 +32,7 @@ where
     unsafe { payload::<F>(record).write(body) };
     let top = payload::<F>(record).addr().min(result_top::<T>(record));
     let top = ptr::from_ref(record).cast_mut().cast::<u8>().with_addr(top & !15);
+    instruments::spawn(record);
     // SAFETY: the free stack lies below the payload.
     unsafe { prepare(top, entry::<F, T>, ptr::from_ref(record).expose_provenance()) }
 }

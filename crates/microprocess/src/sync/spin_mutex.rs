@@ -31,6 +31,7 @@ use kyocho_sys::prim::thread;
 use super::wait::{Outcome, Waiter, end_wait, wait};
 use super::wait_queue::WaitQueue;
 use crate::guarded::Guarded;
+use crate::instruments;
 use crate::kernel_thread::KernelThread;
 use crate::record::{Kind, Reason};
 use crate::reflection::let_others_run;
@@ -112,7 +113,10 @@ impl<T: ?Sized> SpinMutex<T> {
     fn take(&self) -> bool {
         let me = ptr::from_ref(KernelThread::current()).cast_mut().cast();
         let free = ptr::null_mut();
-        self.holder.compare_exchange(free, me, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        let taken =
+            self.holder.compare_exchange(free, me, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        instruments::acquire(&self.holder);
+        taken
     }
 
     #[cold]
@@ -227,6 +231,7 @@ impl<T: ?Sized> DerefMut for SpinMutexGuard<'_, T> {
 impl<T: ?Sized> Drop for SpinMutexGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        instruments::release(&self.mutex.holder);
         self.mutex.holder.store(ptr::null_mut(), Ordering::SeqCst);
         if self.mutex.waiting.load(Ordering::SeqCst) != 0 {
             self.mutex.wake_one();

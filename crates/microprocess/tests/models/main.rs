@@ -60,6 +60,7 @@ mod locks;
 mod channel;
 mod guarded;
 mod inherit;
+mod instruments;
 mod kernel_thread;
 mod orders;
 mod outside;
