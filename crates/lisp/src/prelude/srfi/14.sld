@@ -123,7 +123,7 @@
     (define (string->char-set string . base)
       (char-set-union (base-of base) (of-chars (string->list string))))
 
-    ;; The document's heading has `f p g`, its definition, its examples and its implementation `p f g`.
+    ;; The document's heading has `f p g`; its definition, examples and implementation `p f g`.
     (define (char-set-unfold stop? f successor seed . base)
       (let loop ((seed seed) (chars '()))
         (if (stop? seed)

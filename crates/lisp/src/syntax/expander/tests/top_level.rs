@@ -60,14 +60,16 @@ fn forms_of_one_begin_follow_one_another() {
     );
     assert_eq!(
         expand(
-            "(begin (define-syntax two (syntax-rules () ((_ a b) (begin (define a (b)) (define (b) 2))))) \
+            "(begin (define-syntax two (syntax-rules () ((_ a b) \
+             (begin (define a (b)) (define (b) 2))))) \
              (two x y) (define-syntax y (syntax-rules () ((_) 3))) (y))"
         ),
         "(define x (y))\n(define y (lambda () '2))\n'3"
     );
     assert_eq!(
         last(
-            "(begin (define-values (if . cond) (values 1 2)) (define-record-type and #f or) (if cond (or and)))"
+            "(begin (define-values (if . cond) (values 1 2)) (define-record-type and #f or) \
+             (if cond (or and)))"
         ),
         "(if cond (or and))"
     );
@@ -112,7 +114,9 @@ fn an_import_in_a_form_with_an_error_imports_nothing() {
     prompt.error("(begin (import (a)) (if))");
     assert_eq!(prompt.expand("(import (a)) b"), "(define b '1)\nready (a)\nb");
     let mut prompt = Prompt::new();
-    prompt.try_expand("(define-library (a) (export (rename b car)) (import (scheme base)) (begin (define b 1)))").unwrap();
+    let library = "(define-library (a) (export (rename b car)) (import (scheme base)) \
+                   (begin (define b 1)))";
+    prompt.try_expand(library).unwrap();
     prompt.error("(begin (import (a)) (if))");
     assert_eq!(prompt.expand("(begin car (import (a)) car)"), "car\n(define b '1)\nready (a)\nb");
 }
