@@ -30,17 +30,15 @@ impl OtherEnd {
     /// The host has no such table, or this process may not read it.
     pub fn of(own: SocketAddr, peer: SocketAddr) -> io::Result<Option<Self>> {
         let ends = (canonical(peer), canonical(own));
-        for _ in 0..READINGS_MAX {
-            for table in TABLES {
-                let found = match fs::File::open(table) {
-                    Ok(file) => find(BufReader::new(file), ends)?,
-                    // A host without IPv6.
-                    Err(error) if error.kind() == ErrorKind::NotFound && table != TABLES[0] => None,
-                    Err(error) => return Err(error),
-                };
-                if found.is_some() {
-                    return Ok(found);
-                }
+        for table in core::iter::repeat_n(TABLES, READINGS_MAX).flatten() {
+            let found = match fs::File::open(table) {
+                Ok(file) => find(BufReader::new(file), ends)?,
+                // A host without IPv6.
+                Err(error) if error.kind() == ErrorKind::NotFound && table != TABLES[0] => None,
+                Err(error) => return Err(error),
+            };
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)
