@@ -1,10 +1,9 @@
 //! A collection completes each time that a thread is outside of Lisp: what the thread needs afterwards is a root meanwhile.
 
+use super::sessions::nap;
 use super::{boot, last, on, within_watchdog};
 use crate::system::{CellCache, Options, System, Torture};
-use core::time::Duration;
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::prim::thread;
 
 /// Freed memory is overwritten; each thread has cells enough that what it allocates lies by itself.
 fn tortured(count: usize) -> System {
@@ -26,7 +25,7 @@ fn after_the_end(begin: &'static str, look: &'static str, expected: &'static str
             system.kernel.torture_outside.store(1, Ordering::Relaxed);
             assert_eq!(last(&mut session, begin), "begun");
             while !system.kernel.threads.started().is_empty() {
-                thread::sleep(Duration::from_millis(1));
+                nap();
             }
             assert_eq!(last(&mut session, look), expected, "on {count}");
         });
