@@ -135,7 +135,9 @@ fn list(
             let element = element(m, association)?;
             list.push(m, element)?;
         }
-        m.pause_with(&mut walk.held().chain(list.held()).collect())?;
+        let kept = list.kept();
+        let (spared, ()) = m.keeping_over(kept, |m| m.pause_with(&mut walk.held().collect()))?;
+        list = Builder::of(spared.back(m));
     }
     Ok(list.finish())
 }

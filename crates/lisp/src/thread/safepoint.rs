@@ -13,6 +13,7 @@ use crate::thread::lisp_thread::{LispThread, RUNNING, SAFE, STANDING, WAITING};
 use core::time::Duration;
 use kyocho_microprocess::Microprocess;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
