@@ -98,24 +98,26 @@ impl Drop for OwnWaker {
     }
 }
 
-/// Polls `future`. Where tokio panics because it finds no context, panics with what to do about it here.
+/// Polls `future`. Where tokio panics because it finds no context, panics with its words and with what to do about it here.
 fn poll<F: Future>(future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
     match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
         Ok(polled) => polled,
-        Err(panic) if misses_tokio(&*panic) => panic!("{NEEDS_CONTEXT}"),
-        Err(panic) => resume_unwind(panic),
+        Err(panic) => match misses_tokio(&*panic) {
+            Some(said) => panic!("{said}: {NEEDS_CONTEXT}"),
+            None => resume_unwind(panic),
+        },
     }
 }
 
 /// What to do where a future of tokio finds no runtime.
-const NEEDS_CONTEXT: &str = "this future needs tokio's reactor: keep a tokio runtime on a kernel thread of its own, and pass \
+const NEEDS_CONTEXT: &str = "keep a tokio runtime on a kernel thread of its own, and pass \
     `within(|poll| { let _context = handle.enter(); poll() }, future)` instead of the future: see `kyocho_microprocess::within`";
 
-/// Whether `panic` is tokio's, of a future that was polled outside of a context.
-fn misses_tokio(panic: &(dyn Any + Send)) -> bool {
+/// What tokio said, if `panic` is its own, of a future that was polled outside of a context.
+fn misses_tokio(panic: &(dyn Any + Send)) -> Option<&str> {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.is_some_and(|text| text.contains("must be called from the context of a Tokio"))
+    text.filter(|text| text.contains("must be called from the context of a Tokio"))
 }
 
 /// Waits for a future on the calling microprocess; others run meanwhile.
