@@ -99,7 +99,9 @@ impl Counters {
 impl Drop for Counters {
     fn drop(&mut self) {
         // Where they were never written, or somebody was faster, there is nothing to remove.
-        let _gone = fs::remove_file(&self.path);
+        for path in [&self.path, &self.next] {
+            let _gone = fs::remove_file(path);
+        }
     }
 }
 

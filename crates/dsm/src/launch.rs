@@ -4,22 +4,26 @@
 //! |---|---|
 //! | `KYOCHO_DSM_TRANSPORT` | `mpi`: rank and nodes are those of the MPI job, and the next five variables are not read; `shm`, `tcp` (default) |
 //! | `KYOCHO_DSM_RANK` | this node's rank; without it, the program is a cluster of one |
-//! | `KYOCHO_DSM_NODES` | where each node listens, by rank: `10.0.0.1:7000,10.0.0.2:7000` |
+//! | `KYOCHO_DSM_NODES` | where each node listens, by rank: `10.0.0.1:7000,10.0.0.2:7000`; or names, as this node's host knows them |
 //! | `KYOCHO_DSM_SECRET` | 64 hexadecimal digits that all know |
 //! | `KYOCHO_DSM_LISTENER` | number of a descriptor that listens already; else the node binds its own address |
 //! | `KYOCHO_DSM_SHARED` | with `shm`: numbers of the descriptors that [`Shared::descriptors`] names, with commas |
 //! | `KYOCHO_DSM_DETECTION` | `scan`, `userfault` or `protect`; else the best of them that the host permits |
 //! | `KYOCHO_DSM_SCHEME` | `manager` (default) or `holder`: who keeps what was written under locks |
 //! | `KYOCHO_DSM_RUN` | name of all that was started at once, under which its counters are found ([`crate::counters`]); else nowhere |
+//! | `KYOCHO_DSM_LAUNCHER` | number of a descriptor whose end of file says that the launcher has ended; else nobody is told |
 //! | `KYOCHO_DSM_DEADLINE_MS` | silence of a peer that means death; default 10,000 |
 #![expect(unsafe_code, reason = "takes over a descriptor that the launcher gave")]
+
+mod launcher;
 
 use core::fmt;
 use core::net::SocketAddr;
 use core::str::FromStr;
 use core::time::Duration;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 
 use kyocho_sys::descriptor;
@@ -29,6 +33,9 @@ use crate::counters;
 use crate::interface::Scheme;
 use crate::transport::{Cluster, Secret, Shared};
 use crate::watch::Detection;
+
+pub use launcher::ended;
+pub(crate) use launcher::{Launcher, News};
 
 /// Names of the variables.
 pub mod variable {
@@ -50,6 +57,8 @@ pub mod variable {
     pub const SCHEME: &str = "KYOCHO_DSM_SCHEME";
     /// The name of the run.
     pub const RUN: &str = "KYOCHO_DSM_RUN";
+    /// The line to the launcher.
+    pub const LAUNCHER: &str = "KYOCHO_DSM_LAUNCHER";
     /// When silence is death.
     pub const DEADLINE_MS: &str = "KYOCHO_DSM_DEADLINE_MS";
 }
@@ -64,7 +73,7 @@ pub struct BadVariable {
     /// Its name.
     pub name: &'static str,
     /// What it should say.
-    pub expected: &'static str,
+    pub expected: Cow<'static, str>,
 }
 
 impl fmt::Display for BadVariable {
@@ -97,6 +106,7 @@ pub(crate) struct Place {
     pub(crate) scheme: Scheme,
     pub(crate) deadline: Duration,
     pub(crate) run: Option<String>,
+    pub(crate) launcher: Option<Launcher>,
 }
 
 impl Place {
@@ -117,6 +127,7 @@ impl Place {
         if run.as_deref().is_some_and(|name| !counters::is_run(name)) {
             return Err(bad(variable::RUN, "1 to 64 letters, digits and hyphens"));
         }
+        let launcher = launcher(parsed(&get, variable::LAUNCHER, "a descriptor's number")?)?;
         let way = match get(variable::TRANSPORT).as_deref() {
             None | Some("tcp") => by_tcp(get)?,
             Some("shm") => by_memory(get)?,
@@ -131,7 +142,7 @@ impl Place {
             }
             Some(_) => return Err(bad(variable::TRANSPORT, "tcp, shm or mpi")),
         };
-        Ok(Self { way, detection, scheme, deadline, run })
+        Ok(Self { way, detection, scheme, deadline, run, launcher })
     }
 }
 
@@ -140,8 +151,8 @@ fn by_tcp(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
     let Some(rank) = rank else { return Ok(Way::Alone) };
     let wanted = "addresses like 10.0.0.1:7000,10.0.0.2:7000, one for each node";
     let nodes = get(variable::NODES).ok_or_else(|| bad(variable::NODES, wanted))?;
-    let addresses: Result<Vec<SocketAddr>, _> = nodes.split(',').map(str::parse).collect();
-    let addresses = addresses.map_err(|_| bad(variable::NODES, wanted))?;
+    let addresses = nodes.split(',').map(|place| address(place, wanted));
+    let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
     if usize::from(rank) >= addresses.len() {
         return Err(bad(variable::RANK, "a rank below the number of nodes"));
     }
@@ -152,6 +163,23 @@ fn by_tcp(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
     let cluster = Cluster { me, addresses, secret, layout, join_within };
     let listener = listener(parsed(&get, variable::LISTENER, "a descriptor's number")?)?;
     Ok(Way::Tcp(cluster, listener))
+}
+
+/// The address that a node's place means on this host.
+fn address(place: &str, wanted: &'static str) -> Result<SocketAddr, BadVariable> {
+    match place.to_socket_addrs().map(|mut found| found.next()) {
+        Ok(Some(address)) => Ok(address),
+        Err(why) if why.kind() == std::io::ErrorKind::InvalidInput => {
+            Err(bad(variable::NODES, wanted))
+        }
+        Ok(None) => Err(unknown(place, "it has no address")),
+        Err(why) => Err(unknown(place, &why.to_string())),
+    }
+}
+
+fn unknown(place: &str, why: &str) -> BadVariable {
+    let expected = format!("addresses, or names that this host knows, unlike {place} ({why})");
+    BadVariable { name: variable::NODES, expected: expected.into() }
 }
 
 fn by_memory(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
@@ -177,7 +205,7 @@ fn by_memory(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
 }
 
 fn bad(name: &'static str, expected: &'static str) -> BadVariable {
-    BadVariable { name, expected }
+    BadVariable { name, expected: expected.into() }
 }
 
 fn parsed<T: FromStr>(
@@ -193,6 +221,13 @@ fn listener(number: Option<u32>) -> Result<Option<TcpListener>, BadVariable> {
     let wanted = "the number of a descriptor that this program was started with";
     let owned = inherited(number).ok_or_else(|| bad(variable::LISTENER, wanted))?;
     Ok(Some(owned.into()))
+}
+
+fn launcher(number: Option<u32>) -> Result<Option<Launcher>, BadVariable> {
+    let Some(number) = number else { return Ok(None) };
+    let wanted = "the number of a descriptor that this program was started with";
+    let line = inherited(number).ok_or_else(|| bad(variable::LAUNCHER, wanted))?;
+    Ok(Some(Launcher::new(line)))
 }
 
 /// A descriptor that the launcher gave to this program.
@@ -247,6 +282,8 @@ mod tests {
             (variable::RUN, "../elsewhere"),
             (variable::TRANSPORT, "pigeon"),
             (variable::LISTENER, "1"),
+            (variable::LAUNCHER, "1"),
+            (variable::LAUNCHER, "536870911"),
             (variable::LISTENER, "536870912"),
         ] {
             let mut wrong = vec![(name, value)];
@@ -255,6 +292,9 @@ mod tests {
             assert_eq!(why.name, name);
             assert!(why.to_string().contains(name));
         }
+        let named = [good[0], (variable::NODES, "localhost:7000,127.0.0.1:7001"), good[2]];
+        let Way::Tcp(place, None) = read(&named).unwrap().way else { panic!("a place by TCP") };
+        assert!(place.addresses[0].ip().is_loopback() && place.addresses[0].port() == 7000);
         assert_eq!(read(&good[..1]).unwrap_err().name, variable::NODES);
         for shared in ["", "1,2,3", "536870912,536870913,536870914", "7,8", "7,7,7"] {
             let mut wrong = vec![(variable::TRANSPORT, "shm"), (variable::SHARED, shared)];

@@ -12,7 +12,7 @@ mod places;
 mod running;
 mod statistics;
 
-use ::core::cell::Cell;
+use ::core::cell::{Cell, RefCell};
 use ::core::marker::PhantomData;
 use ::core::ops::Range;
 use ::core::time::Duration;
@@ -24,12 +24,12 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::signal::AlternateStack;
 use kyocho_sys::two_views::TwoViews;
 
-use self::core::{Limit, bounds};
+use self::core::{Limit, Outside, bounds};
 use self::running::Running;
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
 use crate::interface::{Call, Layout, Outcome, Patience, Who};
-use crate::launch::{Place, Way};
+use crate::launch::{Launcher, News, Place, Way};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
 use crate::region::Placement;
@@ -103,13 +103,14 @@ impl Dsm {
     /// # Errors
     /// [`Error::Join`], [`Error::Environment`], [`Error::Size`], [`Error::Host`].
     pub fn join(settings: Settings) -> Result<Self, Error> {
-        let Place { way, detection, scheme, deadline, run } =
+        let Place { way, detection, scheme, deadline, run, launcher } =
             Place::read(|name| std::env::var(name).ok())?;
+        let launcher = RefCell::new(launcher);
         let pages = pages_of(settings)?;
         let (message_bytes_max, queue_bytes_max) = bounds(pages);
         let limits = TcpSettings { deadline, message_bytes_max, queue_bytes_max };
         let agreed = [pages as u64, u64::from(settings.locks), scheme as u64, 0];
-        let (transport, me, nodes) = connect(way, agreed, limits)?;
+        let (transport, me, nodes) = connect(way, agreed, limits, &|| to_join(&launcher))?;
         let layout = layout(nodes, pages, settings.locks, scheme);
         let views = Arc::new(TwoViews::new(pages * PAGE_BYTES, Some(BASE))?);
         let counters = run.and_then(|run| match Counters::new(&run, me, nodes) {
@@ -122,7 +123,8 @@ impl Dsm {
                 None
             }
         });
-        Self::of(Running::start(me, layout, views, detection, transport, deadline, counters)?)
+        let outside = Outside { counters, launcher: launcher.into_inner() };
+        Self::of(Running::start(me, layout, views, detection, transport, deadline, outside)?)
     }
 
     /// One node of several in this process, on a thread of its own, for tests and for trying things out: the memory of each lies elsewhere.
@@ -137,7 +139,8 @@ impl Dsm {
     ) -> Result<Self, Error> {
         let views = Arc::new(TwoViews::new(layout.regions.pages() * PAGE_BYTES, None)?);
         let deadline = Duration::from_secs(10);
-        Self::of(Running::start(me, layout, views, detection, transport, deadline, None)?)
+        let outside = Outside::default();
+        Self::of(Running::start(me, layout, views, detection, transport, deadline, outside)?)
     }
 
     fn of(running: Running) -> Result<Self, Error> {
@@ -370,27 +373,37 @@ impl Dsm {
     }
 }
 
+/// Why it is vain to join, if it is.
+fn to_join(launcher: &RefCell<Option<Launcher>>) -> Result<(), JoinError> {
+    match launcher.borrow_mut().as_mut().and_then(Launcher::news) {
+        None => Ok(()),
+        Some(News::Ended(node)) => Err(JoinError::Ended(node)),
+        Some(News::Gone) => Err(JoinError::Launcher),
+    }
+}
+
 /// Reaches the other nodes, which must have `agreed` to the same; this node's rank, and how many there are.
 fn connect(
     way: Way,
     agreed: [u64; 4],
     limits: TcpSettings,
+    news: &dyn Fn() -> Result<(), JoinError>,
 ) -> Result<(Box<dyn Transport>, NodeId, u16), JoinError> {
     match way {
         Way::Alone => Ok((Box::new(Local::mesh(1).remove(0)), NodeId(0), 1)),
         Way::Tcp(mut cluster, listener) => {
             cluster.layout = agreed;
             let tcp = match listener {
-                Some(listener) => Tcp::join_by(&cluster, limits, &listener)?,
-                None => Tcp::join(&cluster, limits)?,
+                Some(listener) => Tcp::join_while(&cluster, limits, &listener, news)?,
+                None => Tcp::join_while(&cluster, limits, &cluster.listen()?, news)?,
             };
             Ok((Box::new(tcp), cluster.me, cluster.addresses.len() as u16))
         }
         Way::Shm(mut cluster, listener, shared) => {
             cluster.layout = agreed;
             let shm = match listener {
-                Some(listener) => Shm::join_by(&cluster, limits, &listener, shared)?,
-                None => Shm::join(&cluster, limits, shared)?,
+                Some(listener) => Shm::join_while(&cluster, limits, &listener, shared, news)?,
+                None => Shm::join_while(&cluster, limits, &cluster.listen()?, shared, news)?,
             };
             Ok((Box::new(shm), cluster.me, cluster.addresses.len() as u16))
         }

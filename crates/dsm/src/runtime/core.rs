@@ -17,6 +17,7 @@
 
 mod calls;
 mod regions;
+mod service;
 mod usual;
 mod writes;
 
@@ -29,17 +30,17 @@ use kyocho_sys::memory::PAGE_BYTES;
 use kyocho_sys::prim::clock::Instant;
 
 use crate::address::{LockId, PageId, ThreadId};
-use crate::counters::Counters;
 use crate::interface::{Action, Call, DsmError, Event, Outcome, Subject};
 use crate::node::Node;
 use crate::runtime::meeting::{Came, Meeting};
 use crate::runtime::statistics::Statistics;
-use crate::transport::{Arrival, Transport, Waiter};
+use crate::transport::{Arrival, Transport};
 use crate::watch::{Answer, Fault, Faulting, Watch};
 use crate::wire;
 
 pub(super) use calls::Limit;
 pub(super) use regions::bounds;
+pub(super) use service::Outside;
 use usual::Usual;
 
 /// Exit code of a program that lost a page for good.
@@ -249,33 +250,6 @@ impl Core {
         Ok(())
     }
 
-    /// Handles what comes while nobody waits, until this node ends: the service thread's work. Shows what it counts, if it is to be seen.
-    pub(super) fn serve(&self, mut counters: Option<Counters>) {
-        let _told = TellOfPanic(self);
-        while !self.lock().ended {
-            self.transport.wait(Waiter::Service, LOOK_EVERY);
-            self.take(&mut self.lock());
-            if let Some(counted) = counters.as_mut().filter(|counters| counters.are_due())
-                && let Err(why) = self.show_counters(counted)
-            {
-                super::last_words(&format!(
-                    "kyocho-dsm: counters are not to be seen any more: {why}"
-                ));
-                counters = None;
-            }
-        }
-    }
-
-    fn show_counters(&self, counters: &mut Counters) -> std::io::Result<()> {
-        let (pages, waits_for) = {
-            let state = self.lock();
-            (state.watch.shown() as u64, state.node.waits_for())
-        };
-        let mut figures = vec![("pages", pages)];
-        figures.extend(self.statistics().figures());
-        counters.write(&figures, waits_for)
-    }
-
     /// Handles what has come.
     fn take(&self, state: &mut State) {
         for arrival in self.transport.take() {
@@ -375,20 +349,5 @@ impl Faulting for RegionFaults {
         super::last_words(&format!("kyocho-dsm: {why}"));
         self.core.end();
         std::process::exit(EXIT_LOST)
-    }
-}
-
-/// Ends the program's wait where the service thread ends by a broken assertion.
-struct TellOfPanic<'a>(&'a Core);
-
-impl Drop for TellOfPanic<'_> {
-    fn drop(&mut self) {
-        if kyocho_sys::prim::thread::panicking() {
-            let mut state = self.0.lock();
-            state.refused = Some(Errno::new(EPROTO));
-            self.0.tell(&state);
-            drop(state);
-            self.0.transport.close();
-        }
     }
 }

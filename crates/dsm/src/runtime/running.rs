@@ -12,14 +12,13 @@ use kyocho_sys::thread;
 use kyocho_sys::two_views::TwoViews;
 
 use crate::address::{NodeId, PageId, ThreadId};
-use crate::counters::Counters;
 use crate::interface::{Call, DsmError, Layout, Subject};
 use crate::message::{BarrierKind, Move};
 use crate::node::Node;
 use crate::region::discord::Hindrance;
 use crate::region::{Placement, RegionPlan};
 use crate::runtime::array::SharedArray;
-use crate::runtime::core::{Core, Limit, RegionFaults};
+use crate::runtime::core::{Core, Limit, Outside, RegionFaults};
 use crate::runtime::error::Error;
 use crate::runtime::host_memory_bytes;
 use crate::runtime::meeting::{Agreed, Came, Wanted, Wish};
@@ -51,7 +50,7 @@ impl Running {
         detection: Option<Detection>,
         transport: Box<dyn Transport>,
         deadline: Duration,
-        counters: Option<Counters>,
+        outside: Outside,
     ) -> Result<Self, Error> {
         let watch = match detection {
             Some(detection) => Watch::new(&views, detection)?,
@@ -62,7 +61,7 @@ impl Running {
         let places = Places::new(guarded(&core, PageId(0), views)?);
         let serving = core.clone();
         let service =
-            thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(counters))?;
+            thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(me, outside))?;
         let (service, giving) = (Some(service), Mutex::new(()));
         Ok(Self { me, nodes, detection, core, places, giving, deadline, service })
     }

@@ -263,7 +263,7 @@ impl fmt::Display for Refusal {
 
 impl Cluster {
     /// Listens at this node's own address.
-    pub(super) fn listen(&self) -> Result<TcpListener, JoinError> {
+    pub(crate) fn listen(&self) -> Result<TcpListener, JoinError> {
         let none = || JoinError::Size(self.addresses.len());
         let at = *self.addresses.get(usize::from(self.me.0)).ok_or_else(none)?;
         TcpListener::bind(at).map_err(|why| JoinError::Listen(at, why))

@@ -1,0 +1,122 @@
+//! The line from a launcher to a node: a pipe that the launcher holds as long as it lives.
+//!
+//! ```text
+//!   ended 3\n      node 3 has ended: a node that still joins need not wait for it
+//!   end of file    the launcher has ended, whatever it ended by: nodes end as well
+//! ```
+
+use std::os::fd::OwnedFd;
+
+use kyocho_sys::descriptor;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::set_parent_process_death_signal;
+
+use crate::address::NodeId;
+
+/// Longest line that means something.
+const LINE_BYTES_MAX: usize = 64;
+
+/// What a launcher writes to the lines of all other nodes when a node has ended.
+#[must_use]
+pub fn ended(rank: u16) -> String {
+    format!("ended {rank}\n")
+}
+
+/// What a node is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// This node has ended.
+    Ended(NodeId),
+    /// The launcher has.
+    Gone,
+}
+
+/// The node's end of the line.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    line: OwnedFd,
+    text: Vec<u8>,
+    is_gone: bool,
+}
+
+impl Launcher {
+    /// From now on the end of this line says that the launcher has ended, and not the signal that
+    /// ends a program which has not joined yet.
+    pub(crate) fn new(line: OwnedFd) -> Self {
+        // Where none was asked for, there is none to be taken back.
+        let _taken_back = set_parent_process_death_signal(None);
+        Self { line, text: Vec::new(), is_gone: false }
+    }
+
+    /// What was said since the last time, one by one. Never waits.
+    pub(crate) fn news(&mut self) -> Option<News> {
+        loop {
+            if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.text.drain(..=end).collect();
+                // What a later launcher may say is none of ours.
+                match parse(&line[..end]) {
+                    Some(news) => return Some(news),
+                    None => continue,
+                }
+            }
+            if self.is_gone {
+                return Some(News::Gone);
+            }
+            if !self.hear() {
+                return None;
+            }
+        }
+    }
+
+    /// Reads once, if there is something; whether there was.
+    fn hear(&mut self) -> bool {
+        let mut polled = [PollFd::new(&self.line, PollFlags::IN)];
+        if !poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+            return false;
+        }
+        let mut bytes = [0; LINE_BYTES_MAX];
+        match descriptor::read(std::os::fd::AsFd::as_fd(&self.line), &mut bytes) {
+            Ok(0) => self.is_gone = true,
+            Ok(count) if self.text.len() < LINE_BYTES_MAX => {
+                self.text.extend_from_slice(&bytes[..count]);
+            }
+            // A line without an end: nothing that means something.
+            Ok(_) => self.text.clear(),
+            Err(why) if why.number() == Errno::INTR.raw_os_error() => {}
+            Err(_) => self.is_gone = true,
+        }
+        true
+    }
+}
+
+fn parse(line: &[u8]) -> Option<News> {
+    let rank = core::str::from_utf8(line).ok()?.strip_prefix("ended ")?;
+    rank.parse().ok().map(NodeId).map(News::Ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::{Launcher, News, ended};
+    use crate::address::NodeId;
+
+    #[test]
+    fn news_are_told_one_by_one_and_the_end_for_ever() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut launcher = Launcher::new(reader.into());
+        assert_eq!(launcher.news(), None);
+        writer.write_all(format!("{}{}", ended(3), ended(400)).as_bytes()).unwrap();
+        writer.write_all(b"hello\nended x\nended 5").unwrap();
+        assert_eq!(launcher.news(), Some(News::Ended(NodeId(3))));
+        assert_eq!(launcher.news(), Some(News::Ended(NodeId(400))));
+        assert_eq!(launcher.news(), None, "what is unknown or incomplete");
+        writer.write_all(b"\n").unwrap();
+        assert_eq!(launcher.news(), Some(News::Ended(NodeId(5))));
+        writer.write_all(&[b'x'; 1000]).unwrap();
+        assert_eq!(launcher.news(), None);
+        drop(writer);
+        assert_eq!((launcher.news(), launcher.news()), (Some(News::Gone), Some(News::Gone)));
+    }
+}

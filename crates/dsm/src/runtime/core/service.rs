@@ -1,0 +1,93 @@
+//! The service thread: handles what comes while no thread of the program waits, shows counters, and
+//! notices the end of the launcher.
+
+use core::time::Duration;
+
+use kyocho_sys::error::Errno;
+use kyocho_sys::prim::clock::Instant;
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::{Core, EPROTO, LOOK_EVERY};
+use crate::address::NodeId;
+use crate::counters::Counters;
+use crate::launch::{Launcher, News};
+use crate::runtime::last_words;
+use crate::transport::Waiter;
+
+/// Between two times that the launcher's line is looked at.
+const LOOK_AT_LAUNCHER_EVERY: Duration = Duration::from_millis(200);
+
+/// What a node has to do with others than nodes.
+#[derive(Debug, Default)]
+pub(in crate::runtime) struct Outside {
+    pub(in crate::runtime) counters: Option<Counters>,
+    pub(in crate::runtime) launcher: Option<Launcher>,
+}
+
+impl Core {
+    /// Handles what comes while nobody waits, until this node ends: the service thread's work.
+    pub(in crate::runtime) fn serve(&self, me: NodeId, mut outside: Outside) {
+        let _told = TellOfPanic(self);
+        let mut look_next = Instant::now();
+        while !self.lock().ended {
+            self.transport.wait(Waiter::Service, LOOK_EVERY);
+            self.take(&mut self.lock());
+            if outside.launcher.is_some() && Instant::now() >= look_next {
+                look_next = Instant::now() + LOOK_AT_LAUNCHER_EVERY;
+                outside = end_with_launcher(me, outside);
+            }
+            if let Some(counted) = outside.counters.as_mut().filter(|counters| counters.are_due())
+                && let Err(why) = self.show_counters(counted)
+            {
+                last_words(&format!("kyocho-dsm: counters are not to be seen any more: {why}"));
+                outside.counters = None;
+            }
+        }
+    }
+
+    fn show_counters(&self, counters: &mut Counters) -> std::io::Result<()> {
+        let (pages, waits_for) = {
+            let state = self.lock();
+            (state.watch.shown() as u64, state.node.waits_for())
+        };
+        let mut figures = vec![("pages", pages)];
+        figures.extend(self.statistics().figures());
+        counters.write(&figures, waits_for)
+    }
+}
+
+/// Ends this process where its launcher has ended: nobody would wait for it, or end it.
+///
+/// By a signal, as handlers at exit are the program's, and this is not its thread.
+fn end_with_launcher(me: NodeId, mut outside: Outside) -> Outside {
+    let launcher = outside.launcher.as_mut();
+    // Of a node that has ended its connections tell.
+    let is_gone = launcher.is_some_and(|launcher| {
+        core::iter::from_fn(|| launcher.news()).take(NEWS_MAX).any(|news| news == News::Gone)
+    });
+    if is_gone {
+        last_words(&format!("kyocho-dsm: node {}: its launcher has ended, and so does it", me.0));
+        drop(outside.counters.take());
+        // It cannot fail: every process may end itself.
+        let _ended = kill_process(getpid(), Signal::KILL);
+    }
+    outside
+}
+
+/// News that are looked at in one go: more than there are nodes.
+const NEWS_MAX: usize = 8192;
+
+/// Ends the program's wait where the service thread ends by a broken assertion.
+struct TellOfPanic<'a>(&'a Core);
+
+impl Drop for TellOfPanic<'_> {
+    fn drop(&mut self) {
+        if kyocho_sys::prim::thread::panicking() {
+            let mut state = self.0.lock();
+            state.refused = Some(Errno::new(EPROTO));
+            self.0.tell(&state);
+            drop(state);
+            self.0.transport.close();
+        }
+    }
+}
