@@ -98,6 +98,27 @@ pub(crate) enum Way {
     Mpi,
 }
 
+impl Way {
+    /// How many nodes share this host's memory, as far as is known: this one, and those at the same
+    /// address.
+    pub(crate) fn nodes_here(&self) -> usize {
+        match self {
+            Self::Alone => 1,
+            Self::Shm(cluster, ..) => cluster.addresses.len(),
+            Self::Tcp(cluster, _) => {
+                let here = cluster.addresses[usize::from(cluster.me.0)].ip();
+                cluster.addresses.iter().filter(|address| address.ip() == here).count()
+            }
+            #[cfg(feature = "mpi")]
+            Self::Mpi => {
+                let names = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
+                let said = names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok());
+                said.unwrap_or(1)
+            }
+        }
+    }
+}
+
 /// What the environment says.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -271,6 +292,9 @@ mod tests {
         ];
         let Way::Tcp(place, None) = read(&good).unwrap().way else { panic!("a place by TCP") };
         assert_eq!((place.me.0, place.addresses.len()), (1, 2));
+        let elsewhere = "10.0.0.1:1,10.0.0.2:1,10.0.0.1:2,10.0.0.2:2,10.0.0.2:3";
+        let parted = [good[0], (variable::NODES, elsewhere), good[2]];
+        assert_eq!(read(&parted).unwrap().way.nodes_here(), 3, "those of its host");
         for (name, value) in [
             (variable::RANK, "2"),
             (variable::RANK, "first"),

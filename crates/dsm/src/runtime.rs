@@ -6,6 +6,7 @@ mod checked;
 mod core;
 mod crew;
 mod error;
+mod host_memory;
 mod lock_calls;
 mod meeting;
 mod places;
@@ -106,7 +107,8 @@ impl Dsm {
         let Place { way, detection, scheme, deadline, run, launcher } =
             Place::read(|name| std::env::var(name).ok())?;
         let launcher = RefCell::new(launcher);
-        let pages = pages_of(settings)?;
+        let memory_bytes_max = host_memory::share(way.nodes_here());
+        let pages = pages_of(settings, memory_bytes_max)?;
         let (message_bytes_max, queue_bytes_max) = bounds(pages);
         let limits = TcpSettings { deadline, message_bytes_max, queue_bytes_max };
         let agreed = [pages as u64, u64::from(settings.locks), scheme as u64, 0];
@@ -123,7 +125,8 @@ impl Dsm {
                 None
             }
         });
-        let outside = Outside { counters, launcher: launcher.into_inner() };
+        let launcher = launcher.into_inner();
+        let outside = Outside { counters, launcher, memory_bytes_max };
         Self::of(Running::start(me, layout, views, detection, transport, deadline, outside)?)
     }
 
@@ -139,7 +142,8 @@ impl Dsm {
     ) -> Result<Self, Error> {
         let views = Arc::new(TwoViews::new(layout.regions.pages() * PAGE_BYTES, None)?);
         let deadline = Duration::from_secs(10);
-        let outside = Outside::default();
+        let memory_bytes_max = host_memory::share(usize::from(layout.nodes));
+        let outside = Outside { counters: None, launcher: None, memory_bytes_max };
         Self::of(Running::start(me, layout, views, detection, transport, deadline, outside)?)
     }
 
@@ -424,21 +428,12 @@ fn layout(nodes: u16, pages: usize, locks: u32, scheme: crate::Scheme) -> Layout
     Layout { nodes, regions, words_a_page, locks, scheme }
 }
 
-fn pages_of(settings: Settings) -> Result<usize, Error> {
+fn pages_of(settings: Settings, bytes_max: usize) -> Result<usize, Error> {
     let bytes = settings.memory_bytes;
-    let bytes_max = host_memory_bytes() / 2;
     if bytes == 0 || bytes > bytes_max {
         return Err(Error::Size { bytes, bytes_max });
     }
     Ok(bytes.div_ceil(PAGE_BYTES))
-}
-
-/// Memory of this host; where it does not say, as much as can be addressed.
-fn host_memory_bytes() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
-    kibibytes.map_or(1 << 46, |kibibytes| kibibytes * 1024)
 }
 
 /// Says what nobody can be told otherwise: why the program ends, above all.

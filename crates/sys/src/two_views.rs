@@ -8,6 +8,9 @@
 //!                         │          │           │
 //!   runtime's view   [ read and write, always                 ]
 //! ```
+//!
+//! A copy of the process, by `fork`, has neither view: what it wrote there would be in the pages, and
+//! nobody would notice, as rights and their faults are the original's.
 #![expect(unsafe_code, reason = "maps memory and changes its protection")]
 
 use core::ptr;
@@ -165,12 +168,21 @@ fn map(file: &OwnedFd, bytes: usize, at: usize, rights: i32, flags: i32) -> Resu
     let arguments = [at, bytes, rights as usize, flags, file.as_raw_fd() as usize, 0];
     // SAFETY: replaces nothing: the address is the kernel's choice, or refused where something lies.
     let address = unsafe { call(libc::SYS_mmap, arguments) }?;
-    if at == 0 || address == at {
-        return Ok(address);
+    if at != 0 && address != at {
+        // Before Linux 4.17 the address is a mere hint.
+        unmap(address, bytes);
+        return Err(Errno::new(libc::EEXIST));
     }
-    // Before Linux 4.17 the address is a mere hint.
-    unmap(address, bytes);
-    Err(Errno::new(libc::EEXIST))
+    keep_from_copies(address, bytes).inspect_err(|_| unmap(address, bytes))?;
+    Ok(address)
+}
+
+/// Leaves what was just mapped out of copies of this process.
+fn keep_from_copies(address: usize, bytes: usize) -> Result<(), Errno> {
+    fault::check(Call::Madvise)?;
+    // SAFETY: our own mapping; this process keeps it.
+    unsafe { call(libc::SYS_madvise, [address, bytes, libc::MADV_DONTFORK as usize]) }?;
+    Ok(())
 }
 
 /// Unmaps what [`map`] returned.

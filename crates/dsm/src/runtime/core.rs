@@ -59,6 +59,8 @@ pub(super) struct Core {
     /// A call has returned, or a peer has left; who sleeps until then is counted.
     changed: Condvar,
     transport: Box<dyn Transport>,
+    /// The process that this node is.
+    process: u32,
 }
 
 #[derive(Debug)]
@@ -101,16 +103,45 @@ impl Core {
             refused: None,
             statistics: Statistics::default(),
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), transport }
+        let process = std::process::id();
+        Self { state: Mutex::new(state), changed: Condvar::new(), transport, process }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// The node, to do something with it.
+    ///
+    /// # Errors
+    /// `PROTO`: a thread panicked in the middle of a step, and what it left is no state of a node. All
+    /// calls fail from then on, and to the others this node is lost. `PERM`: this process is a copy,
+    /// by `fork`, of the one that is a node.
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Errno> {
+        if self.is_copy() {
+            return Err(Errno::PERM);
+        }
+        self.state.lock().map_err(|_| self.broken())
+    }
+
+    /// The node, to look at what no step leaves half done, or to end it.
+    fn lock_to_end(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends all waits, and all work with others.
+    fn broken(&self) -> Errno {
+        self.changed.notify_all();
+        self.transport.rouse();
+        self.transport.close();
+        Errno::new(EPROTO)
+    }
+
+    /// Whether this process is a copy, by `fork`, of the one that is a node: it has no threads that
+    /// would serve it, and shares connections with the original.
+    pub(super) fn is_copy(&self) -> bool {
+        std::process::id() != self.process
     }
 
     /// Brings a page, unless it is here.
     pub(super) fn fetch(&self, thread: ThreadId, page: PageId) -> Came {
-        let state = self.lock();
+        let state = self.lock()?;
         if state.node.copy(page).is_ok() {
             return Ok(Ok(Outcome::Done));
         }
@@ -152,7 +183,7 @@ impl Core {
     /// Does something once a page is here.
     fn with_page(&self, thread: ThreadId, page: PageId, act: impl FnOnce(&mut State)) -> Came {
         loop {
-            let mut state = self.lock();
+            let mut state = self.lock()?;
             if state.node.copy(page).is_ok() {
                 state.node.use_page(page);
                 act(&mut state);
@@ -281,33 +312,40 @@ impl Core {
     /// Says goodbye, and waits until everybody has, at most for `limit`.
     pub(super) fn leave(&self, limit: Duration) {
         self.transport.leave();
-        let (begun, mut state) = (Instant::now(), self.lock());
+        let begun = Instant::now();
+        let Ok(mut state) = self.lock() else { return };
         let others = usize::from(state.node.layout().nodes) - 1;
         while state.left < others && begun.elapsed() < limit {
-            state = self.sleep(state, limit.saturating_sub(begun.elapsed()));
+            let left = limit.saturating_sub(begun.elapsed());
+            let Ok(awake) = self.sleep(state, left) else { return };
+            state = awake;
         }
     }
 
     /// Ends the service and all connections.
     pub(super) fn end(&self) {
-        self.lock().ended = true;
+        if self.is_copy() {
+            // The connections are the original's.
+            return;
+        }
+        self.lock_to_end().ended = true;
         self.transport.close();
     }
 
     /// The locks that a thread of the program holds.
     pub(super) fn held_by(&self, thread: ThreadId) -> Vec<LockId> {
-        self.lock().node.held_by(thread).collect()
+        self.lock_to_end().node.held_by(thread).collect()
     }
 
     pub(super) fn statistics(&self) -> Statistics {
-        let mut statistics = self.lock().statistics;
+        let mut statistics = self.lock_to_end().statistics;
         statistics.traffic = self.transport.traffic();
         statistics
     }
 
     fn answer(&self, page: PageId) -> Came {
         let began = Instant::now();
-        let mut guard = self.lock();
+        let mut guard = self.lock()?;
         let state = &mut *guard;
         let fault = state.watch.fault(page)?;
         if fault == Fault::Noted {
@@ -340,6 +378,10 @@ pub(super) struct RegionFaults {
 impl Faulting for RegionFaults {
     fn fault(&self, offset: usize) -> Answer {
         let page = PageId(self.first.0 + (offset / PAGE_BYTES) as u64);
+        if self.core.is_copy() {
+            super::last_words("kyocho-dsm: a process made by fork has no part of shared memory");
+            return Answer::Forward;
+        }
         let why = match self.core.answer(page) {
             Ok(Ok(_)) => return Answer::Again,
             Ok(Err(why)) => why.to_string(),

@@ -18,7 +18,8 @@ pub enum Error {
     Join(JoinError),
     /// The launcher said what cannot be.
     Environment(BadVariable),
-    /// So many bytes of shared memory are more than half of this host's memory, or none: a node keeps two copies.
+    /// So many bytes of shared memory are none, or more than this node's share of half of what its
+    /// host or control group has: each node there keeps two copies.
     Size {
         /// Asked for.
         bytes: usize,
@@ -49,7 +50,7 @@ impl fmt::Display for Error {
             Self::Environment(why) => why.fmt(f),
             Self::Size { bytes, bytes_max } => write!(
                 f,
-                "{bytes} bytes of shared memory: 1 to {bytes_max} are possible on this host, which keeps two copies"
+                "{bytes} bytes of shared memory: 1 to {bytes_max} are possible on this host, where each node keeps two copies"
             ),
             Self::Full { bytes, left } => write!(
                 f,

@@ -20,7 +20,6 @@ use crate::region::{Placement, RegionPlan};
 use crate::runtime::array::SharedArray;
 use crate::runtime::core::{Core, Limit, Outside, RegionFaults};
 use crate::runtime::error::Error;
-use crate::runtime::host_memory_bytes;
 use crate::runtime::meeting::{Agreed, Came, Wanted, Wish};
 use crate::runtime::places::{Place, Places, Region, RegionSettings};
 use crate::transport::Transport;
@@ -39,6 +38,8 @@ pub(super) struct Running {
     /// Taken by who gives out memory, or makes a region.
     giving: Mutex<()>,
     deadline: Duration,
+    /// Shared memory of all regions, at most.
+    memory_bytes_max: usize,
     service: Option<JoinHandle<()>>,
 }
 
@@ -57,13 +58,14 @@ impl Running {
             None => Watch::best(&views)?,
         };
         let (nodes, detection) = (layout.nodes, watch.detection());
+        let memory_bytes_max = outside.memory_bytes_max;
         let core = Arc::new(Core::new(Node::new(me, layout), watch, transport));
         let places = Places::new(guarded(&core, PageId(0), views)?);
         let serving = core.clone();
         let service =
             thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(me, outside))?;
         let (service, giving) = (Some(service), Mutex::new(()));
-        Ok(Self { me, nodes, detection, core, places, giving, deadline, service })
+        Ok(Self { me, nodes, detection, core, places, giving, deadline, memory_bytes_max, service })
     }
 
     fn give(&self) -> MutexGuard<'_, ()> {
@@ -190,8 +192,7 @@ impl Running {
         let used = self.core.with_regions(|regions| regions.pages() * PAGE_BYTES);
         let pages = usize::try_from(plan.pages).map_err(|_| Errno::NOMEM)?;
         let bytes = pages.checked_mul(PAGE_BYTES).ok_or(Errno::NOMEM)?;
-        // As when joining: a node keeps two copies.
-        if bytes > (host_memory_bytes() / 2).saturating_sub(used) {
+        if bytes > self.memory_bytes_max.saturating_sub(used) {
             return Err(Errno::NOMEM);
         }
         let views = Arc::new(TwoViews::new(bytes, here)?);
@@ -217,7 +218,11 @@ fn guarded(core: &Arc<Core>, first: PageId, views: Arc<TwoViews>) -> Result<Plac
 impl Drop for Running {
     fn drop(&mut self) {
         self.core.end();
-        if let Some(service) = self.service.take() {
+        let service = self.service.take();
+        if self.core.is_copy() {
+            // The thread is the original's.
+            core::mem::forget(service);
+        } else if let Some(service) = service {
             // It ends by a panic only where an assertion of the protocol broke, which it has told.
             let _ended = service.join();
         }

@@ -1,8 +1,9 @@
 //! Calls of the program's threads, until they return: who waits receives what comes, one thread at a time; the others sleep until it has.
 
 use core::time::Duration;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
+use kyocho_sys::error::Errno;
 use kyocho_sys::prim::clock::Instant;
 
 use super::{Core, LOOK_EVERY, State};
@@ -38,7 +39,7 @@ impl Limit<'_> {
 impl Core {
     /// Makes a call for a thread of the program; waits for its end, and at a `limit` gives an acquire up, or ends the wait for a condition.
     pub(in crate::runtime) fn call(&self, thread: ThreadId, call: Call, limit: Limit<'_>) -> Came {
-        let mut state = self.until_not_full(self.lock(), thread);
+        let mut state = self.until_not_full(self.lock()?, thread)?;
         if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
             self.collect(&mut state)?;
         }
@@ -51,18 +52,18 @@ impl Core {
         &'a self,
         mut state: MutexGuard<'a, State>,
         thread: ThreadId,
-    ) -> MutexGuard<'a, State> {
+    ) -> Result<MutexGuard<'a, State>, Errno> {
         if !self.transport.is_full() {
-            return state;
+            return Ok(state);
         }
         self.transport.begin_call();
         while self.transport.is_full() && state.refused.is_none() && !state.ended {
-            state = self.wait(state, thread, ASK_EVERY);
+            state = self.wait(state, thread, ASK_EVERY)?;
         }
         if self.transport.end_call() {
             self.take(&mut state);
         }
-        state
+        Ok(state)
     }
 
     pub(super) fn step_and_wait<'a>(
@@ -76,7 +77,7 @@ impl Core {
         let number = state.calls;
         self.transport.begin_call();
         self.step(&mut state, Event::Call(thread, call));
-        let (mut state, came) = self.wait_for_return(state, thread, call, number, limit);
+        let (mut state, came) = self.wait_for_return(state, thread, call, number, limit)?;
         if self.transport.end_call() {
             self.take(&mut state);
         }
@@ -90,22 +91,22 @@ impl Core {
         call: Call,
         number: u64,
         mut limit: Limit<'_>,
-    ) -> (MutexGuard<'a, State>, Came) {
+    ) -> Result<(MutexGuard<'a, State>, Came), Errno> {
         let began = Instant::now();
         loop {
             if let Some(errno) = state.refused {
-                return (state, Err(errno));
+                return Ok((state, Err(errno)));
             }
             if let Some(returned) = state.returned.remove(&thread) {
                 state.statistics.waited(call, began.elapsed());
-                return (state, Ok(returned));
+                return Ok((state, Ok(returned)));
             }
             let left = limit.left(began);
             if left.is_some_and(|left| left.is_zero()) {
                 limit = Limit::None;
                 self.step(&mut state, Event::TimeUp(number));
             } else {
-                state = self.wait(state, thread, left.unwrap_or(LOOK_EVERY));
+                state = self.wait(state, thread, left.unwrap_or(LOOK_EVERY))?;
             }
         }
     }
@@ -116,24 +117,24 @@ impl Core {
         mut state: MutexGuard<'a, State>,
         thread: ThreadId,
         left: Duration,
-    ) -> MutexGuard<'a, State> {
+    ) -> Result<MutexGuard<'a, State>, Errno> {
         if state.receiving.is_some() {
             // It does not look while it sleeps.
             if self.transport.end_call() {
                 self.take(&mut state);
             } else {
-                state = self.sleep(state, left);
+                state = self.sleep(state, left)?;
             }
             self.transport.begin_call();
-            return state;
+            return Ok(state);
         }
         state.receiving = Some(thread);
         drop(state);
         self.transport.wait(Waiter::Caller, left);
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         state.receiving = None;
         self.take(&mut state);
-        state
+        Ok(state)
     }
 
     /// Sleeps until something changes.
@@ -141,12 +142,12 @@ impl Core {
         &'a self,
         mut state: MutexGuard<'a, State>,
         left: Duration,
-    ) -> MutexGuard<'a, State> {
+    ) -> Result<MutexGuard<'a, State>, Errno> {
         state.sleeping += 1;
         let slept = self.changed.wait_timeout(state, left);
-        let mut state = slept.unwrap_or_else(PoisonError::into_inner).0;
+        let mut state = slept.map_err(|_| self.broken())?.0;
         state.sleeping -= 1;
-        state
+        Ok(state)
     }
 
     /// Wakes who sleeps. To notify nobody is a system call all the same, so sleepers are counted.
@@ -158,24 +159,24 @@ impl Core {
 
     /// So many threads stand for the node's one from now on, each until it is excused.
     pub(in crate::runtime) fn expect(&self, threads: u16) {
-        self.lock().meeting.expect(threads);
+        self.lock_to_end().meeting.expect(threads);
     }
 
     /// Whether some of them are not excused.
     pub(in crate::runtime) fn has_seats(&self) -> bool {
-        self.lock().meeting.is_expected()
+        self.lock_to_end().meeting.is_expected()
     }
 
     /// One thread comes to no more barriers.
     pub(in crate::runtime) fn excuse(&self) {
-        let mut state = self.lock();
+        let mut state = self.lock_to_end();
         state.meeting.excuse();
         self.wake(&state);
     }
 
     /// Meets the other threads of this node; one of them crosses a barrier with all nodes.
     pub(in crate::runtime) fn meet(&self, wish: Wish, cross: impl FnOnce(Agreed) -> Came) -> Came {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         let round = state.meeting.arrive(wish);
         // Who came before may be the one who has to cross, where somebody was excused.
         self.wake(&state);
@@ -186,7 +187,7 @@ impl Core {
             if let Some(agreed) = state.meeting.begin() {
                 drop(state);
                 let came = cross(agreed);
-                let mut state = self.lock();
+                let mut state = self.lock()?;
                 state.meeting.end(came);
                 self.wake(&state);
                 return came;
@@ -195,13 +196,13 @@ impl Core {
                 self.step(&mut state, Event::Stranded);
                 return Ok(Err(why));
             }
-            state = self.sleep(state, LOOK_EVERY);
+            state = self.sleep(state, LOOK_EVERY)?;
         }
     }
 
     /// Crosses the last barrier.
     pub(in crate::runtime) fn cross_last(&self, thread: ThreadId) -> Came {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         state.node.next_barrier_is_last();
         self.collect(&mut state)?;
         self.step_and_wait(state, thread, Call::Barrier(BarrierKind::Ordinary), Limit::None)

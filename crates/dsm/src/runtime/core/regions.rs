@@ -19,7 +19,7 @@ pub(in crate::runtime) fn bounds(pages: usize) -> (usize, usize) {
 impl Core {
     /// Looks at the regions that there are.
     pub(in crate::runtime) fn with_regions<T>(&self, look: impl FnOnce(&Regions) -> T) -> T {
-        look(&self.lock().node.layout().regions)
+        look(&self.lock_to_end().node.layout().regions)
     }
 
     /// Watches the pages of a region that the node is to have, all hidden. The bounds on messages are those of all regions from now on.
@@ -28,7 +28,7 @@ impl Core {
         first: PageId,
         views: &Arc<TwoViews>,
     ) -> Result<(), Errno> {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         state.watch.add(first, views)?;
         let pages = state.node.layout().regions.pages() + views.bytes() / PAGE_BYTES;
         drop(state);
@@ -38,7 +38,7 @@ impl Core {
 
     /// Watches a region no more, which the node has not come to have.
     pub(in crate::runtime) fn unwatch(&self, first: PageId) {
-        let mut state = self.lock();
+        let mut state = self.lock_to_end();
         state.watch.remove(first);
         let pages = state.node.layout().regions.pages();
         drop(state);

@@ -18,10 +18,12 @@ use crate::transport::Waiter;
 const LOOK_AT_LAUNCHER_EVERY: Duration = Duration::from_millis(200);
 
 /// What a node has to do with others than nodes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::runtime) struct Outside {
     pub(in crate::runtime) counters: Option<Counters>,
     pub(in crate::runtime) launcher: Option<Launcher>,
+    /// What its host has for its shared memory.
+    pub(in crate::runtime) memory_bytes_max: usize,
 }
 
 impl Core {
@@ -29,9 +31,11 @@ impl Core {
     pub(in crate::runtime) fn serve(&self, me: NodeId, mut outside: Outside) {
         let _told = TellOfPanic(self);
         let mut look_next = Instant::now();
-        while !self.lock().ended {
+        while self.lock().is_ok_and(|state| !state.ended) {
             self.transport.wait(Waiter::Service, LOOK_EVERY);
-            self.take(&mut self.lock());
+            let Ok(mut state) = self.lock() else { return };
+            self.take(&mut state);
+            drop(state);
             if outside.launcher.is_some() && Instant::now() >= look_next {
                 look_next = Instant::now() + LOOK_AT_LAUNCHER_EVERY;
                 outside = end_with_launcher(me, outside);
@@ -47,7 +51,7 @@ impl Core {
 
     fn show_counters(&self, counters: &mut Counters) -> std::io::Result<()> {
         let (pages, waits_for) = {
-            let state = self.lock();
+            let state = self.lock_to_end();
             (state.watch.shown() as u64, state.node.waits_for())
         };
         let mut figures = vec![("pages", pages)];
@@ -83,7 +87,7 @@ struct TellOfPanic<'a>(&'a Core);
 impl Drop for TellOfPanic<'_> {
     fn drop(&mut self) {
         if kyocho_sys::prim::thread::panicking() {
-            let mut state = self.0.lock();
+            let mut state = self.0.lock_to_end();
             state.refused = Some(Errno::new(EPROTO));
             self.0.tell(&state);
             drop(state);

@@ -57,7 +57,7 @@ impl Core {
 
     /// Undoes what the program has written since the last time.
     pub(in crate::runtime) fn forget(&self) -> Result<(), Errno> {
-        let mut state = self.lock();
+        let mut state = self.lock()?;
         let (written, usual) = Self::written(&mut state)?;
         for &page in written.iter().chain(&usual) {
             let pages = state.watch.at(page);
