@@ -4,6 +4,7 @@ mod check;
 mod hosts;
 mod node;
 mod run;
+mod start;
 mod top;
 
 use std::path::PathBuf;
@@ -23,7 +24,11 @@ Examples:
   kyocho dsm check                             what this host offers
 
 A file of hosts has one a line: NAME[:PORT] [SLOTS]. Nodes fill the slots in order, and listen
-from PORT on (7700). The program and kyocho must be installed on each, at the same paths.
+from PORT on (7700). A name that means nothing on this host is looked up on each of the others. The
+program and kyocho must be installed on each, at the same paths. KYOCHO_DSM_RSH names another
+remote shell than ssh: it gets a host, and in one argument a command line for a shell there.
+
+Nodes end with this command, whatever it ends by.
 
 Node 0 gets the standard input, and so do all on this machine where it is a file. Exit code: the greatest of all nodes', which for one that a signal
 ended is 128 and the signal's number. With MPI all of that is mpirun's.";

@@ -303,12 +303,10 @@ fn folder(name: &str) -> PathBuf {
 fn nodes_on_other_hosts_get_their_place_by_the_remote_shell() {
     let folder = folder("hosts");
     let shell = folder.join("shell");
-    // Takes a host and a command line, as ssh does.
-    fs::write(
-        &shell,
-        format!("#!/bin/sh\nshift 2\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_kyocho")),
-    )
-    .unwrap();
+    // Takes a host and a command line, which it joins by spaces and gives to a shell, as ssh does.
+    let bin = Path::new(env!("CARGO_BIN_EXE_kyocho")).parent().unwrap();
+    let text = format!("#!/bin/sh\nshift\nPATH={}:$PATH\nexec /bin/sh -c \"$*\"\n", bin.display());
+    fs::write(&shell, text).unwrap();
     fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
     let hosts = folder.join("hosts");
     // Below what the kernel gives to clients.

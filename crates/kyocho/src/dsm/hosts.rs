@@ -1,6 +1,5 @@
 //! The file of hosts: `NAME[:PORT] [SLOTS]` a line, `#` begins a comment.
 
-use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
 
@@ -25,6 +24,9 @@ pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
             Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong("no such port"))?)),
             None => (place, None),
         };
+        if host.starts_with('-') || host.contains(',') {
+            return Err(wrong("no name of a host"));
+        }
         let slots: u16 =
             words.next().map_or(Ok(1), str::parse).map_err(|_| wrong("no number of slots"))?;
         if words.next().is_some() {
@@ -45,11 +47,12 @@ pub(crate) fn seats(text: &str, nodes: u16) -> Result<Vec<Seat>, String> {
 }
 
 impl Seat {
-    /// Its address, as this host finds it.
-    pub(crate) fn address(&self) -> Result<SocketAddr, String> {
+    /// Where it listens, as all nodes are told: the address that its name means here; where it means
+    /// nothing here, the name, which every node's host looks up.
+    pub(crate) fn place(&self) -> String {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
-        let found = found.map_err(|why| format!("host {}: {why}", self.host))?.next();
-        found.ok_or_else(|| format!("host {} has no address", self.host))
+        let address = found.ok().and_then(|mut found| found.next());
+        address.map_or_else(|| format!("{}:{}", self.host, self.port), |found| found.to_string())
     }
 }
 
@@ -70,10 +73,17 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_means_nothing_here_is_left_to_the_nodes() {
+        assert_eq!(seat("127.0.0.1", 9000).place(), "127.0.0.1:9000");
+        assert_eq!(seat("no such host", 9000).place(), "no such host:9000");
+    }
+
+    #[test]
     fn mistakes_name_their_line() {
         assert_eq!(seats("a 2", 3).unwrap_err(), "2 slots for 3 nodes");
         assert_eq!(seats("a\nb many", 1).unwrap_err(), "line 2: no number of slots");
         assert_eq!(seats("a:port", 1).unwrap_err(), "line 1: no such port");
+        assert_eq!(seats("-oProxyCommand=x", 1).unwrap_err(), "line 1: no name of a host");
         assert!(seats("a 1 2", 1).unwrap_err().starts_with("line 1: expected"));
         assert_eq!(seats("a:65535 2", 1).unwrap_err(), "line 1: more slots than ports");
     }

@@ -1,0 +1,211 @@
+//! Starting the nodes: here as processes of this one, on other hosts by a remote shell. Each gets a
+//! line to this process, which ends with it.
+#![expect(unsafe_code, reason = "a call in the child, before it becomes the program")]
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use kyocho_dsm::launch::{ended, variable};
+use kyocho_dsm::transport::{SHM_NODES_MAX, Secret, Shared};
+use kyocho_sys::descriptor::{Inheritance, set_inheritance};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::dsm::hosts::{Seat, seats};
+use crate::dsm::run::{command_line, how, run_name};
+use crate::dsm::{Carrier, RunArguments};
+
+/// Runs programs on other hosts; as with ssh, a host and a command line for its shell are added.
+const REMOTE_SHELL: &str = "KYOCHO_DSM_RSH";
+/// Nodes, where nobody says how many.
+const NODES_USUAL: u16 = 2;
+
+/// A node that was started.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) rank: u16,
+    pub(super) child: Child,
+    line: Line,
+}
+
+/// What the node hears the launcher by.
+#[derive(Debug)]
+enum Line {
+    Here(std::io::PipeWriter),
+    Remote(std::process::ChildStdin),
+}
+
+impl Node {
+    /// Tells it that another node has ended.
+    pub(super) fn tell_of_end(&mut self, rank: u16) {
+        let news = ended(rank);
+        // A node that has ended itself need not know.
+        let _told = match &mut self.line {
+            Line::Here(line) => line.write_all(news.as_bytes()),
+            Line::Remote(line) => line.write_all(news.as_bytes()),
+        };
+    }
+
+    /// Kills it and waits for its end.
+    pub(super) fn end(&mut self) {
+        // Both fail only where it has ended.
+        let _killed = self.child.kill();
+        let _waited = self.child.wait();
+    }
+}
+
+/// The variables that all nodes get.
+fn common(
+    arguments: &RunArguments,
+    places: &[String],
+) -> Result<Vec<(&'static str, String)>, String> {
+    let secret = Secret::random().map_err(|why| format!("no random numbers: {why}"))?;
+    let mut variables = vec![
+        (variable::NODES, places.join(",")),
+        (variable::SECRET, secret.to_hex()),
+        (variable::RUN, run_name(std::process::id())),
+    ];
+    variables.extend(how(arguments));
+    Ok(variables)
+}
+
+/// Starts them all, or none.
+pub(super) fn start(arguments: &RunArguments) -> Result<Vec<Node>, String> {
+    let Some(file) = &arguments.hosts else { return start_here(arguments) };
+    if arguments.transport == Some(Carrier::Shm) {
+        return Err("--transport shm is for nodes that all run here: leave out --hosts".to_owned());
+    }
+    let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
+    let seats = seats(&text, arguments.nodes.unwrap_or(NODES_USUAL))
+        .map_err(|why| format!("{}: {why}", file.display()))?;
+    let places: Vec<_> = seats.iter().map(Seat::place).collect();
+    let variables = common(arguments, &places)?;
+    let shell = std::env::var(REMOTE_SHELL).unwrap_or_else(|_| "ssh".to_owned());
+    let there = remote_command(arguments)?;
+    started(&seats, |rank, seat| {
+        let mut words = shell.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or("ssh"));
+        command.args(words).arg(&seat.host).arg(&there).stdin(Stdio::piped());
+        let mut child = command.spawn().map_err(|why| format!("cannot run {shell}: {why}"))?;
+        let mut place = format!("{}={rank}\n", variable::RANK);
+        variables.iter().for_each(|(name, value)| place.push_str(&format!("{name}={value}\n")));
+        let mut line = child.stdin.take().ok_or("no way to tell a node its place")?;
+        // One that is gone already is told of when it is waited for.
+        let _told = line.write_all(format!("{place}\n").as_bytes());
+        Ok(Node { rank, child, line: Line::Remote(line) })
+    })
+}
+
+/// What the shell of another host is to run, in one piece: a remote shell joins its arguments by
+/// spaces, and a shell there takes that apart again.
+fn remote_command(arguments: &RunArguments) -> Result<OsString, String> {
+    let before = ["kyocho", "dsm", "node", "--"].map(OsString::from);
+    let program = command_line(&arguments.program, "kyocho".into());
+    let words: Vec<_> = before.into_iter().chain(program).collect();
+    let line = shlex::bytes::try_join(words.iter().map(|word| word.as_bytes()));
+    line.map(OsString::from_vec).map_err(|_| "an argument holds a zero byte".to_owned())
+}
+
+fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
+    let nodes = arguments.nodes.unwrap_or(NODES_USUAL);
+    let bound: std::io::Result<Vec<_>> =
+        (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+    let listeners = bound.map_err(|why| format!("no port for a node: {why}"))?;
+    let addresses: std::io::Result<Vec<_>> =
+        listeners.iter().map(TcpListener::local_addr).collect();
+    let addresses = addresses.map_err(|why| why.to_string())?;
+    let places: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+    let shared = shared(arguments.transport, nodes)?;
+    let mut variables = common(arguments, &places)?;
+    let descriptors: Vec<_> = shared.iter().flat_map(Shared::descriptors).collect();
+    if shared.is_some() {
+        let numbers: Vec<_> = descriptors.iter().map(|one| one.as_raw_fd().to_string()).collect();
+        variables.push((variable::TRANSPORT, "shm".to_owned()));
+        variables.push((variable::SHARED, numbers.join(",")));
+    }
+    let this = std::env::current_exe().map_err(|why| format!("cannot find myself: {why}"))?;
+    let words = command_line(&arguments.program, this.into());
+    started(&listeners, |rank, listener| {
+        let (hears, line) = std::io::pipe().map_err(|why| format!("no line to a node: {why}"))?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).envs(variables.clone());
+        command.env(variable::RANK, rank.to_string());
+        command.env(variable::LISTENER, listener.as_raw_fd().to_string());
+        command.env(variable::LAUNCHER, hears.as_raw_fd().to_string());
+        if rank > 0 {
+            command.stdin(input_again());
+        }
+        ends_with_this(&mut command);
+        let handed: Vec<_> =
+            descriptors.iter().copied().chain([listener.as_fd(), hears.as_fd()]).collect();
+        let child = spawned(&mut command, &handed)?;
+        Ok(Node { rank, child, line: Line::Here(line) })
+    })
+}
+
+/// The program is ended with this process until it joins; then it looks at its line.
+fn ends_with_this(command: &mut Command) {
+    let ask = || set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into);
+    // SAFETY: between fork and exec the closure makes one system call, and touches no memory that
+    // another thread may have been changing.
+    unsafe { command.pre_exec(ask) };
+}
+
+/// Starts a program that inherits these descriptors, as no other does.
+fn spawned(command: &mut Command, handed: &[BorrowedFd<'_>]) -> Result<Child, String> {
+    let inherit = |to| {
+        let mut all = handed.iter();
+        all.try_for_each(|one| set_inheritance(*one, to))
+            .map_err(|why| format!("cannot hand a descriptor on: {why}"))
+    };
+    inherit(Inheritance::Inherited)?;
+    let program = command.get_program().display().to_string();
+    let child = command.spawn().map_err(|why| format!("cannot run {program}: {why}"));
+    inherit(Inheritance::Closed)?;
+    child
+}
+
+/// What nodes on this host share, if memory carries their messages.
+fn shared(transport: Option<Carrier>, nodes: u16) -> Result<Option<Shared>, String> {
+    match transport {
+        Some(Carrier::Shm) if nodes > SHM_NODES_MAX => {
+            Err(format!("--transport shm is for at most {SHM_NODES_MAX} nodes: use tcp"))
+        }
+        None if nodes > SHM_NODES_MAX => Ok(None),
+        None | Some(Carrier::Shm) => {
+            let shared = Shared::new(nodes);
+            shared.map(Some).map_err(|why| format!("no memory for nodes to share: {why}"))
+        }
+        Some(Carrier::Tcp | Carrier::Mpi) => Ok(None),
+    }
+}
+
+/// The standard input once more, from its begin, where it is a file; nothing otherwise.
+fn input_again() -> Stdio {
+    let again = File::open("/proc/self/fd/0").ok();
+    let file = again.filter(|again| again.metadata().is_ok_and(|about| about.is_file()));
+    file.map_or_else(Stdio::null, Stdio::from)
+}
+
+/// Starts a node for each place; where one cannot be started, none stays.
+fn started<T>(
+    places: &[T],
+    one: impl Fn(u16, &T) -> Result<Node, String>,
+) -> Result<Vec<Node>, String> {
+    let mut nodes: Vec<Node> = Vec::new();
+    for (place, rank) in places.iter().zip(0..) {
+        match one(rank, place) {
+            Ok(node) => nodes.push(node),
+            Err(why) => {
+                nodes.iter_mut().for_each(Node::end);
+                return Err(why);
+            }
+        }
+    }
+    Ok(nodes)
+}
