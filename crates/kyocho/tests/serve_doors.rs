@@ -9,14 +9,18 @@ mod client;
 #[path = "serve/server.rs"]
 #[expect(dead_code, reason = "other tests of the doors use the rest")]
 mod server;
+#[path = "serve/token.rs"]
+mod token;
 
 use client::connect;
 use kyocho_sys::skip::skip;
-use server::{Server, WATCHDOG, server_that_does_not_start};
+use server::{Server, WATCHDOG};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use token::await_token;
 
 /// A user of the host who is not the server's.
 const OTHER: u32 = 65534;
@@ -90,6 +94,33 @@ fn asked_by_another(place: &str, text: &str) -> Option<String> {
 /// One that other users can run as well.
 const PYTHON: &str = "/usr/bin/python3";
 
+/// What a server with these doors says, which must not come up.
+fn server_that_does_not_start(name: &str, config: Option<&str>, listen: &[&str]) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).expect("the test's folder can be made");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
+    command.arg("serve");
+    if let Some(text) = config {
+        std::fs::write(folder.join("config"), text).unwrap();
+        command.arg("--config").arg(folder.join("config"));
+    }
+    for place in listen {
+        command.args(["--listen", place]);
+    }
+    let (said, ours) = std::io::pipe().unwrap();
+    command.env("XDG_STATE_HOME", &folder).stdout(ours.try_clone().unwrap()).stderr(ours);
+    let mut process = command.spawn().expect("the command runs");
+    // Its ends of the pipe are the only ones from here on.
+    drop(command);
+    let (mut told, mut lines) = (String::new(), BufReader::new(said));
+    // One that comes up tells where it listens.
+    while !told.contains("network") && lines.read_line(&mut told).unwrap() > 0 {}
+    // It may have ended already.
+    let _ = process.kill();
+    process.wait().expect("it is ours");
+    told
+}
+
 fn has_python() -> bool {
     Command::new(PYTHON).arg("--version").output().is_ok_and(|output| output.status.success())
 }
@@ -123,7 +154,7 @@ fn another_user_of_the_host_gets_nothing_of_the_owners() {
         [format!("unix:{}", socket.display()), format!("nrepl:unix:{}", editors.display())];
     let listen = [places[0].as_str(), places[1].as_str(), "nrepl:127.0.0.1:0"];
     let mut server = Server::start("another", None, &listen);
-    let _token = server.await_token();
+    let _token = await_token(&mut server);
     let tcp = address(&mut server, "nrepl:127");
     let secret = "(call-with-input-file \"/etc/shadow\" read-line)";
     let frame = format!("{{\"do\":\"eval\",\"text\":{secret:?}}}\n");

@@ -11,6 +11,8 @@ mod client;
 #[path = "serve/server.rs"]
 #[expect(dead_code, reason = "other tests of the doors use the rest")]
 mod server;
+#[path = "serve/token.rs"]
+mod token;
 
 use client::{Client, connect};
 use core::time::Duration;
@@ -18,6 +20,7 @@ use server::{Server, WATCHDOG};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::Command;
+use token::await_token;
 
 /// Who comes by the Unix socket, and who comes otherwise.
 fn config(limits: &str) -> String {
@@ -48,7 +51,7 @@ impl Doors {
             line.rsplit_once(kind).unwrap().1.trim().to_owned()
         };
         let telnet = address(&mut server, "telnet:");
-        let token = server.await_token();
+        let token = await_token(&mut server);
         let addresses = [telnet, address(&mut server, "nrepl:")];
         Self { server, addresses, token }
     }

@@ -11,6 +11,8 @@ mod client;
 #[path = "serve/server.rs"]
 #[expect(dead_code, reason = "other tests of the doors use the rest")]
 mod server;
+#[path = "serve/token.rs"]
+mod token;
 
 use client::{Client, connect};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +25,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
 use std::time::Instant;
+use token::await_token;
 
 /// How long it lasts, unless `KYOCHO_SOAK_SECONDS` says otherwise.
 const SECONDS: u64 = 180;
@@ -132,7 +135,7 @@ fn open(listen: &[&str]) -> Soak {
         line.rsplit_once(kind).unwrap().1.trim().to_owned()
     };
     let telnet = address(&mut server, "telnet:");
-    let token = server.await_token();
+    let token = await_token(&mut server);
     let addresses = [telnet, address(&mut server, "nrepl:")];
     Soak { server, addresses, token, sessions: AtomicU64::new(0), orders: AtomicU64::new(0) }
 }

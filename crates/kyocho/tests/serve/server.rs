@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -85,16 +84,6 @@ impl Server {
         String::from_utf8_lossy(&message[..length]).into_owned()
     }
 
-    /// What an editor shows that comes by TCP: to be asked for before the line that tells where.
-    #[allow(dead_code, reason = "some tests of the doors use it")]
-    pub(crate) fn await_token(&mut self) -> String {
-        let line = self.await_line("nrepl token");
-        let path = line.trim_end().rsplit_once(' ').unwrap().1;
-        let mode = std::fs::metadata(path).expect("the token is there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "its owner alone may read it");
-        std::fs::read_to_string(path).expect("it can be read").trim().to_owned()
-    }
-
     pub(crate) fn signal(&self, name: &str) {
         let number = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &number]).status().unwrap().success());
@@ -109,36 +98,4 @@ impl Server {
         }
         line
     }
-}
-
-/// What a server with these doors says, which must not come up.
-#[allow(dead_code, reason = "one file of tests of the doors uses it")]
-pub(crate) fn server_that_does_not_start(
-    name: &str,
-    config: Option<&str>,
-    listen: &[&str],
-) -> String {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&folder).expect("the test's folder can be made");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kyocho"));
-    command.arg("serve");
-    if let Some(text) = config {
-        std::fs::write(folder.join("config"), text).unwrap();
-        command.arg("--config").arg(folder.join("config"));
-    }
-    for place in listen {
-        command.args(["--listen", place]);
-    }
-    let (said, ours) = std::io::pipe().unwrap();
-    command.env("XDG_STATE_HOME", &folder).stdout(ours.try_clone().unwrap()).stderr(ours);
-    let mut process = command.spawn().expect("the command runs");
-    // Its ends of the pipe are the only ones from here on.
-    drop(command);
-    let (mut told, mut lines) = (String::new(), BufReader::new(said));
-    // One that comes up tells where it listens.
-    while !told.contains("network") && lines.read_line(&mut told).unwrap() > 0 {}
-    // It may have ended already.
-    let _ = process.kill();
-    process.wait().expect("it is ours");
-    told
 }

@@ -1,0 +1,13 @@
+//! The token of a server's port for editors, as its tests get it.
+
+use crate::server::Server;
+use std::os::unix::fs::PermissionsExt;
+
+/// What an editor shows that comes by TCP: to be asked for before the line that tells where.
+pub(crate) fn await_token(server: &mut Server) -> String {
+    let line = server.await_line("nrepl token");
+    let path = line.trim_end().rsplit_once(' ').unwrap().1;
+    let mode = std::fs::metadata(path).expect("the token is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "its owner alone may read it");
+    std::fs::read_to_string(path).expect("it can be read").trim().to_owned()
+}
