@@ -297,7 +297,7 @@ fn an_interrupt_by_telnet_is_answered_as_its_client_expects() {
     let address = address(&mut server, "telnet:");
     let stream = TcpStream::connect(&address).unwrap();
     stream.set_read_timeout(Some(WATCHDOG)).unwrap();
-    let seen = std::cell::RefCell::new(Vec::new());
+    let seen = core::cell::RefCell::new(Vec::new());
     let expect = |part: &[u8]| {
         let mut buffer = [0; 512];
         let mut seen = seen.borrow_mut();
