@@ -1,5 +1,5 @@
 //! What tools that watch a program are told of its stacks: Valgrind by instructions that do nothing elsewhere,
-//! ThreadSanitizer by calls of its runtime, where the program has it.
+//! `ThreadSanitizer` by calls of its runtime, where the program has it.
 //!
 //! The runtime's functions are weak symbols: zero where nobody defines them, whoever links the program, and however.
 
@@ -29,7 +29,7 @@ global_asm!(
     ".popsection",
 );
 
-/// Functions of ThreadSanitizer (`sanitizer/tsan_interface.h`). A fiber is what it knows of one stack.
+/// Functions of `ThreadSanitizer` (`sanitizer/tsan_interface.h`). A fiber is what it knows of one stack.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThreadSanitizer {
@@ -51,7 +51,7 @@ unsafe extern "C" {
     static kyocho_instruments: ThreadSanitizer;
 }
 
-/// ThreadSanitizer's functions, each there or not. One load tells whether it is.
+/// `ThreadSanitizer`'s functions, each there or not. One load tells whether it is.
 #[inline(always)]
 #[must_use]
 pub fn thread_sanitizer() -> &'static ThreadSanitizer {
