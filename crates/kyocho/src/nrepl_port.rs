@@ -9,12 +9,13 @@
 //! another process than the server, whose sessions are other users'.
 
 use crate::{signals, terminal};
+use core::net::Ipv4Addr;
 use kyocho_sys::loopback::OtherEnd;
 use kyocho_sys::peer::{Peer, own_user};
 use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
