@@ -151,11 +151,12 @@ impl Drop for Stopped<'_> {
         let Self { threads, begin_ns } = *self;
         let mut held = lock(&threads.held);
         threads.stopping.store(false, Ordering::SeqCst);
+        // Recorded before a thread that waits for the collection can run and ask for it.
+        threads.longest_stop_ns.fetch_max(monotonic_ns() - begin_ns, Ordering::Relaxed);
         let resume = core::mem::take(&mut *held);
         drop(held);
         threads.resumed.notify_all();
         resume.iter().for_each(Microprocess::unpark);
-        threads.longest_stop_ns.fetch_max(monotonic_ns() - begin_ns, Ordering::Relaxed);
     }
 }
 
