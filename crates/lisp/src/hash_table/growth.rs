@@ -99,12 +99,12 @@ impl Storage {
         }
     }
 
-    /// Has a slot of the index stand for an entry.
+    /// Writes the number of an entry into a slot of the index.
     pub(super) fn point(self, slot: usize, entry: usize) {
         word::store_quarter(bytes::payload(self.index) + 4 * slot, entry as u32 + 1);
     }
 
-    /// Has the first free slot for this hash stand for an entry.
+    /// Writes the number of an entry into the first free slot for this hash.
     fn point_by(self, hash: Value, entry: usize) {
         let (mask, index) = (self.mask(), bytes::payload(self.index));
         let mut slot = hash.as_fixnum().unwrap_or(0) as usize & mask;
@@ -120,13 +120,13 @@ impl Storage {
 }
 
 impl Table {
-    /// Begins to move to storage for twice what is alive, without what was deleted; or finds that
-    /// another thread has.
+    /// Begins to move to storage for twice the live entries. Does nothing if another thread has
+    /// begun meanwhile.
     pub(super) fn grow(&mut self, m: &mut Mutator) -> Result<()> {
         assert!(self.growth.is_none(), "a growth ends before the new storage is full");
         let full = self.now;
         let begun = self.with_bit_free(m, |m, table| {
-            // What is kept lies where it lay: nobody's new storage can be taken for it.
+            // The old entries stay allocated: no new storage can have their address.
             m.keeping(&[full.entries], |m| {
                 let live = walk::count(m, table)?;
                 // Each addition moves some entries: all of them before there is no room.
@@ -145,7 +145,7 @@ impl Table {
         Ok(())
     }
 
-    /// Has its entries there from now on.
+    /// Makes this the table's storage.
     pub(super) fn use_storage(&mut self, storage: Storage, growth: Option<Value>) {
         self.object.set_field_at(INDEX, storage.index);
         self.object.set_field_at(ENTRIES, storage.entries);
@@ -153,7 +153,7 @@ impl Table {
         (self.now, self.growth) = (storage, Growth::of(self.object));
     }
 
-    /// Does `work` without the spin bit; others change the table meanwhile.
+    /// Does `work` with the spin bit free. Other threads may change the table meanwhile.
     pub(super) fn with_bit_free<T>(
         &mut self,
         m: &mut Mutator,
@@ -197,7 +197,7 @@ impl Table {
         }
     }
 
-    /// The entry that was left behind by one that has moved to `entries`.
+    /// The old entry of a key whose entry has moved to `entries`.
     pub(super) fn left_behind(
         &self,
         entries: Value,
@@ -209,7 +209,7 @@ impl Table {
         Some((growth.from.entries, entry))
     }
 
-    /// Has the entry left behind say what this one says.
+    /// Copies a changed entry to the old entry that it has moved from.
     pub(super) fn change_left_behind(&self, entries: Value, entry: usize, key: Value, hash: Value) {
         if let Some((left, at)) = self.left_behind(entries, key, hash) {
             for i in 1..STRIDE {
@@ -218,7 +218,7 @@ impl Table {
         }
     }
 
-    /// Where its entries are, oldest first: those of which moving makes others are not among them.
+    /// Where the entries that count are, oldest first.
     pub(super) fn ranges(&self) -> Vec<(Value, Range<usize>)> {
         let (entries, used) = (self.now.entries, self.number(USED));
         match &self.growth {
@@ -232,7 +232,7 @@ impl Table {
     }
 }
 
-/// A table's spin bit is given back, until this is dropped.
+/// A table's spin bit is free until this is dropped.
 struct BitFree(Value);
 
 impl BitFree {
