@@ -61,7 +61,8 @@ fn remote_shell(folder: &Path) -> PathBuf {
     let shell = folder.join("remote-shell");
     let bin = Path::new(env!("CARGO_BIN_EXE_kyocho")).parent().unwrap();
     let text = format!(
-        "#!/bin/sh\nshift\nPATH={}:$PATH\nsed -u s/elsewhere.invalid/127.0.0.1/g | /bin/sh -c \"$*\"\n",
+        "#!/bin/bash\nshift\nPATH={}:$PATH\n\
+         exec /bin/sh -c \"$*\" < <(exec sed -u s/elsewhere.invalid/127.0.0.1/g)\n",
         bin.display()
     );
     fs::write(&shell, text).unwrap();
