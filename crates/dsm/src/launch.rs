@@ -34,8 +34,8 @@ use crate::interface::Scheme;
 use crate::transport::{Cluster, Secret, Shared};
 use crate::watch::Detection;
 
-pub use launcher::ended;
 pub(crate) use launcher::{Launcher, News};
+pub use launcher::{end_signal, ended};
 
 /// Names of the variables.
 pub mod variable {

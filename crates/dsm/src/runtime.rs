@@ -381,7 +381,7 @@ impl Dsm {
 fn to_join(launcher: &RefCell<Option<Launcher>>) -> Result<(), JoinError> {
     match launcher.borrow_mut().as_mut().and_then(Launcher::news) {
         None => Ok(()),
-        Some(News::Ended(node)) => Err(JoinError::Ended(node)),
+        Some(News::Ended(node)) => Err(JoinError::Ended(node, None)),
         Some(News::Gone) => Err(JoinError::Launcher),
     }
 }

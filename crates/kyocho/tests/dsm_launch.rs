@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,7 +35,8 @@ fn program() {
         dsm.barrier(BarrierKind::Ordinary)
     });
     if let Err(why) = ended {
-        eprintln!("{why}");
+        // In one piece: all nodes write to one standard error.
+        let _written = std::io::stderr().write_all(format!("{why}\n").as_bytes());
         std::process::exit(3);
     }
 }

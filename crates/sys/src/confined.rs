@@ -11,8 +11,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use crate::error::Errno;
 use crate::event;
 use crate::fault::{self, Call};
+use crate::process;
 use crate::raw::call;
 use crate::seccomp::{self, Instruction, Listener};
+use crate::signal::Signal;
 
 /// The number that the channel to the parent has in a new process, from which no filter may stop it receiving (`recvfrom`) and sending (`sendto`).
 pub const CHANNEL: i32 = 200;
@@ -101,7 +103,7 @@ fn listener_of(process: u32, channel: BorrowedFd<'_>) -> Result<Listener, Errno>
     if said < 0 {
         return Err(Errno::new(-said as i32));
     }
-    let handle = crate::process::open(process)?;
+    let handle = process::open(process)?;
     let arguments = [handle.as_raw_fd() as usize, said as usize, 0];
     // SAFETY: takes numbers.
     let number = unsafe { call(libc::SYS_pidfd_getfd, arguments) }?;
@@ -149,7 +151,9 @@ impl Child<'_> {
             limit(resource, most)?;
         }
         reset_signals();
-        end_with_parent()?;
+        // However the parent ends. One that has ended already closed the channel, and nobody lets this
+        // process go on.
+        process::signal_at_end_of_parent(Signal::KILL)?;
         drop_capabilities();
         let listener = seccomp::listen(self.what.filter)?;
         self.report(channel, i64::from(listener));
@@ -198,15 +202,6 @@ fn limit(resource: u32, most: u64) -> Result<(), Errno> {
     let address = (&raw const limits).addr();
     // SAFETY: the kernel reads one such structure.
     unsafe { call(libc::SYS_prlimit64, [0, resource as usize, address, 0]) }.map(drop)
-}
-
-/// The host ends the calling process when its parent ends, however that comes about; not its children.
-///
-/// A parent that has ended already closed the channel, and nobody lets this process go on.
-fn end_with_parent() -> Result<(), Errno> {
-    let arguments = [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0, 0];
-    // SAFETY: takes numbers.
-    unsafe { call(libc::SYS_prctl, arguments) }.map(drop)
 }
 
 /// The library that Rust programs start with ignores broken pipes; a new program expects the default.

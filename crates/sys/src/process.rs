@@ -9,6 +9,7 @@ use crate::error::Errno;
 use crate::event;
 use crate::fault::{self, Call};
 use crate::raw::call;
+use crate::signal::Signal;
 
 /// A descriptor that is readable once the process `id` has ended. Not inherited by programs that are executed.
 ///
@@ -33,6 +34,19 @@ pub fn signal(process: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     let arguments = [process.as_raw_fd() as usize, number as usize, 0, 0];
     // SAFETY: takes numbers.
     unsafe { call(libc::SYS_pidfd_send_signal, arguments) }.map(drop)
+}
+
+/// The host sends `signal` to the calling process when the kernel thread that started it ends. Programs
+/// that it executes keep that, its children do not. A parent that has ended before sends nothing.
+///
+/// Async-signal-safe: may be called between `fork` and `exec`.
+///
+/// # Errors
+/// None that is known.
+pub fn signal_at_end_of_parent(signal: Signal) -> Result<(), Errno> {
+    let arguments = [libc::PR_SET_PDEATHSIG as usize, signal.number() as usize, 0, 0, 0];
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_prctl, arguments) }.map(drop)
 }
 
 /// Bytes of a `siginfo_t`.

@@ -42,6 +42,8 @@ impl Signal {
     pub const QUIT: Self = Self(libc::SIGQUIT);
     /// A polite request to end.
     pub const TERM: Self = Self(libc::SIGTERM);
+    /// Ended by the host at once.
+    pub const KILL: Self = Self(libc::SIGKILL);
     /// A child process has ended or stopped.
     pub const CHLD: Self = Self(libc::SIGCHLD);
     /// Stops whom it is sent to.
@@ -169,6 +171,20 @@ pub unsafe fn install(signal: Signal, handler: Handler, manner: Manner) -> Resul
         sa_restorer: None,
     };
     exchange(signal, &action)
+}
+
+/// Has all threads ignore `signal`, and programs that they execute.
+///
+/// # Errors
+/// `INVAL`: nobody may ignore this signal. Injected ones.
+pub fn ignore(signal: Signal) -> Result<(), Errno> {
+    let action = libc::sigaction {
+        sa_sigaction: libc::SIG_IGN,
+        sa_mask: empty_set(),
+        sa_flags: 0,
+        sa_restorer: None,
+    };
+    exchange(signal, &action).map(drop)
 }
 
 /// Puts a former action back; what was there before.

@@ -8,9 +8,9 @@
 use std::os::fd::OwnedFd;
 
 use kyocho_sys::descriptor;
+use kyocho_sys::signal::{self, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::set_parent_process_death_signal;
 
 use crate::address::NodeId;
 
@@ -21,6 +21,13 @@ const LINE_BYTES_MAX: usize = 64;
 #[must_use]
 pub fn ended(rank: u16) -> String {
     format!("ended {rank}\n")
+}
+
+/// The signal that a launcher has the host send to a node when the launcher ends. It ends a program that has
+/// not joined; one that has joined ignores it and looks at its line.
+#[must_use]
+pub fn end_signal() -> Signal {
+    Signal::realtime(12)
 }
 
 /// What a node is told.
@@ -41,11 +48,13 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// From now on the end of this line says that the launcher has ended, and not the signal that
-    /// ends a program which has not joined yet.
+    /// From now on the end of this line says that the launcher has ended, and not [`end_signal`].
+    ///
+    /// Taking the request for the signal back would not do: the kernel keeps it by thread, and the
+    /// thread that joins need not be the one that began the program.
     pub(crate) fn new(line: OwnedFd) -> Self {
-        // Where none was asked for, there is none to be taken back.
-        let _taken_back = set_parent_process_death_signal(None);
+        // Refused: then the node ends with the launcher, without taking its counters away.
+        let _ignored = signal::ignore(end_signal());
         Self { line, text: Vec::new(), is_gone: false }
     }
 

@@ -155,8 +155,8 @@ pub enum JoinError {
     Listen(SocketAddr, io::Error),
     /// There must be 1 to 4,096 nodes, and this one among them.
     Size(usize),
-    /// A node ended before all had come together.
-    Ended(NodeId),
+    /// A node ended before all had come together; why it could not be reached until then, if that was tried.
+    Ended(NodeId, Option<(SocketAddr, io::Error)>),
     /// The launcher ended; this node would be left behind.
     Launcher,
     /// MPI was initialised before in this process, or cannot be called by several threads.
@@ -203,8 +203,11 @@ impl fmt::Display for JoinError {
                 f,
                 "a cluster of {nodes} nodes: 1 to 4096 are possible, each with a rank below that"
             ),
-            Self::Ended(NodeId(node)) => {
-                write!(f, "node {node} ended before all nodes had come together")
+            Self::Ended(NodeId(node), unreachable) => {
+                write!(f, "node {node} ended before all nodes had come together")?;
+                unreachable.as_ref().map_or(Ok(()), |(address, why)| {
+                    write!(f, "; node {node} cannot be reached at {address}: {why}")
+                })
             }
             Self::Launcher => f.write_str("the launcher of this node has ended"),
             Self::Mpi => f.write_str(
@@ -294,8 +297,14 @@ impl Cluster {
     /// connection because too many strangers came at once.
     fn reach(&self, peer: NodeId, until: Instant, news: News<'_>) -> Result<TcpStream, JoinError> {
         let address = self.addresses[usize::from(peer.0)];
+        let mut failure = None;
         loop {
-            news()?;
+            news().map_err(|vain| match vain {
+                JoinError::Ended(node, None) if node == peer => {
+                    JoinError::Ended(node, failure.take().map(|why| (address, why)))
+                }
+                vain => vain,
+            })?;
             let left = until.saturating_duration_since(Instant::now());
             let limit = left.min(SLICE).max(Duration::from_millis(1));
             let attempt =
@@ -310,7 +319,10 @@ impl Cluster {
                 {
                     return Err(JoinError::Unreachable(peer, address, why));
                 }
-                Err(Broken::Gone(_)) => thread::park_timeout(RETRY_AFTER.min(left)),
+                Err(Broken::Gone(why)) => {
+                    failure = Some(why);
+                    thread::park_timeout(RETRY_AFTER.min(left));
+                }
             }
         }
     }

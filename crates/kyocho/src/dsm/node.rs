@@ -55,12 +55,10 @@ fn fail(why: &str) -> ExitCode {
 
 /// A line, or what there is before the end. Reads nothing behind it: that is for the program.
 fn read_line(input: &mut impl Read) -> io::Result<String> {
-    let mut line = Vec::new();
-    for byte in input.take(LINE_BYTES_MAX).bytes() {
-        match byte? {
-            b'\n' => break,
-            byte => line.push(byte),
-        }
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    let mut input = input.take(LINE_BYTES_MAX);
+    while input.read(&mut byte)? == 1 && byte != *b"\n" {
+        line.extend(byte);
     }
     String::from_utf8(line).map_err(|_| io::ErrorKind::InvalidData.into())
 }

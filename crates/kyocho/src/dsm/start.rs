@@ -2,19 +2,20 @@
 //! line to this process, which ends with it.
 #![expect(unsafe_code, reason = "a call in the child, before it becomes the program")]
 
+use core::net::SocketAddr;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::io::{self, Write};
+use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, parent_id};
 use std::process::{Child, Command, Stdio};
 
-use kyocho_dsm::launch::{ended, variable};
+use kyocho_dsm::launch::{end_signal, ended, variable};
 use kyocho_dsm::transport::{SHM_NODES_MAX, Secret, Shared};
 use kyocho_sys::descriptor::{Inheritance, set_inheritance};
-use rustix::process::{Signal, set_parent_process_death_signal};
+use kyocho_sys::process::signal_at_end_of_parent;
 
 use crate::dsm::hosts::{Seat, seats};
 use crate::dsm::run::{command_line, how, run_name};
@@ -36,7 +37,7 @@ pub(super) struct Node {
 /// What the node hears the launcher by.
 #[derive(Debug)]
 enum Line {
-    Here(std::io::PipeWriter),
+    Here(io::PipeWriter),
     Remote(std::process::ChildStdin),
 }
 
@@ -113,11 +114,9 @@ fn remote_command(arguments: &RunArguments) -> Result<OsString, String> {
 
 fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
     let nodes = arguments.nodes.unwrap_or(NODES_USUAL);
-    let bound: std::io::Result<Vec<_>> =
-        (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+    let bound: io::Result<Vec<_>> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
     let listeners = bound.map_err(|why| format!("no port for a node: {why}"))?;
-    let addresses: std::io::Result<Vec<_>> =
-        listeners.iter().map(TcpListener::local_addr).collect();
+    let addresses: io::Result<Vec<_>> = listeners.iter().map(TcpListener::local_addr).collect();
     let addresses = addresses.map_err(|why| why.to_string())?;
     let places: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
     let shared = shared(arguments.transport, nodes)?;
@@ -131,7 +130,7 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
     let this = std::env::current_exe().map_err(|why| format!("cannot find myself: {why}"))?;
     let words = command_line(&arguments.program, this.into());
     started(&listeners, |rank, listener| {
-        let (hears, line) = std::io::pipe().map_err(|why| format!("no line to a node: {why}"))?;
+        let (hears, line) = io::pipe().map_err(|why| format!("no line to a node: {why}"))?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(variables.clone());
         command.env(variable::RANK, rank.to_string());
@@ -150,9 +149,15 @@ fn start_here(arguments: &RunArguments) -> Result<Vec<Node>, String> {
 
 /// The program is ended with this process until it joins; then it looks at its line.
 fn ends_with_this(command: &mut Command) {
-    let ask = || set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into);
-    // SAFETY: between fork and exec the closure makes one system call, and touches no memory that
-    // another thread may have been changing.
+    let (signal, this) = (end_signal(), std::process::id());
+    let ask = move || {
+        signal_at_end_of_parent(signal)
+            .map_err(|why| io::Error::from_raw_os_error(why.number()))?;
+        // This process may have ended before that.
+        if parent_id() == this { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls, allocates nothing, and touches
+    // no memory that another thread may have been changing.
     unsafe { command.pre_exec(ask) };
 }
 
