@@ -132,7 +132,7 @@ mod tests {
             thread::yield_now();
         }
         // Its virtual processor has nothing to do now, and looks whether that is a deadlock.
-        std::thread::sleep(Duration::from_millis(20));
+        thread::park_timeout(Duration::from_millis(20));
         drop(guard);
         let ended: Result<(), _> = run.join().unwrap();
         ended.unwrap();

@@ -1,7 +1,7 @@
 //! Which types may be sent to another thread, and which may be shared, by what they guard.
 
-use std::cell::Cell;
-use std::marker::PhantomData;
+use core::cell::Cell;
+use core::marker::PhantomData;
 use std::rc::Rc;
 use std::sync;
 

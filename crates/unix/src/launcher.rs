@@ -235,11 +235,12 @@ mod tests {
         for image in [of_linux(None), of_linux(Some([1, 2, 3, 4])), filled(FREEBSD)] {
             let segments = segments(&image);
             let mut end = BASE as u64;
-            for (kind, _, at, bytes) in &segments {
-                if *kind == libc::PT_LOAD && *at < MARK as u64 {
-                    assert_eq!(*at, end, "{segments:x?}");
-                    end = (at + bytes).next_multiple_of(4096);
-                }
+            let below = |segment: &&(u32, u32, u64, u64)| {
+                segment.0 == libc::PT_LOAD && segment.2 < MARK as u64
+            };
+            for (_, _, at, bytes) in segments.iter().filter(below) {
+                assert_eq!(*at, end, "{segments:x?}");
+                end = (at + bytes).next_multiple_of(4096);
             }
             assert_eq!(end, MARK as u64);
             assert_eq!(segments.iter().filter(|segment| segment.1 & libc::PF_X != 0).count(), 1);

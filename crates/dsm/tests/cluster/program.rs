@@ -254,12 +254,13 @@ impl Program {
             } else {
                 self.step(node, Step::Read(word));
             }
-            if random.percent(25) {
+            let is_reclaimed = random.percent(25);
+            if is_reclaimed {
                 // Mostly a page just used; before it is used again, or not.
                 self.step(node, Step::Reclaim(word.page));
-                if random.percent(50) {
-                    self.step(node, Step::Read(word));
-                }
+            }
+            if is_reclaimed && random.percent(50) {
+                self.step(node, Step::Read(word));
             }
         }
     }

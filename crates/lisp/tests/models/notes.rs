@@ -7,12 +7,12 @@
 //! | a thread that notes in a buffer that it has given back | nobody looks there |
 
 #[path = "../../src/heap/notes.rs"]
-mod notes;
+mod protocol;
 
 use super::must_fail;
 use core::ops::Range;
 use loom::thread::{JoinHandle, spawn};
-use notes::{Noted, Notes};
+use protocol::{Noted, Notes};
 use std::sync::Arc;
 
 /// A value, by where it lies.

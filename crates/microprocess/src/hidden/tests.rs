@@ -104,30 +104,31 @@ fn interrupt(target: u32, interruption: fn()) -> bool {
 
 /// Interrupts additions everywhere, by a handler on the stack of the microprocess, and by one on that of the kernel thread's handlers.
 fn interrupt_everywhere(detection: Detection, interruption: fn()) {
-    for on_alternate_stack in [false, true] {
-        for reentrant in [false, true] {
-            let manner = Manner { on_alternate_stack, reentrant, ..Manner::default() };
-            // SAFETY: the handler allocates nothing and takes no lock.
-            let before = unsafe { signal::install(Signal::TRAP, on_step, manner) }.unwrap();
-            let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();
-            let run = || {
-                let section = mask();
-                let vp = section.vp;
-                section.leave();
-                PROCESSOR.store(core::ptr::from_ref(vp).cast_mut(), Ordering::SeqCst);
-                while vp.pool.size() == 0 {
-                    yield_now();
-                }
-                let instructions =
-                    (0..INSTRUCTIONS_MAX).take_while(|&at| interrupt(at, interruption));
-                let count = instructions.count();
-                assert!(count > 0 && count < INSTRUCTIONS_MAX as usize, "{count} instructions");
-            };
-            runtime.run(run).unwrap();
-            // SAFETY: what was there before is as valid as then.
-            unsafe { signal::restore(Signal::TRAP, &before) }.unwrap();
-        }
+    for (on_alternate_stack, reentrant) in
+        [(false, false), (false, true), (true, false), (true, true)]
+    {
+        let manner = Manner { on_alternate_stack, reentrant, ..Manner::default() };
+        // SAFETY: the handler allocates nothing and takes no lock.
+        let before = unsafe { signal::install(Signal::TRAP, on_step, manner) }.unwrap();
+        let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();
+        runtime.run(|| interrupt_each(interruption)).unwrap();
+        // SAFETY: what was there before is as valid as then.
+        unsafe { signal::restore(Signal::TRAP, &before) }.unwrap();
     }
+}
+
+/// Interrupts an addition behind each of its instructions in turn.
+fn interrupt_each(interruption: fn()) {
+    let section = mask();
+    let vp = section.vp;
+    section.leave();
+    PROCESSOR.store(core::ptr::from_ref(vp).cast_mut(), Ordering::SeqCst);
+    while vp.pool.size() == 0 {
+        yield_now();
+    }
+    let instructions = (0..INSTRUCTIONS_MAX).take_while(|&at| interrupt(at, interruption));
+    let count = instructions.count();
+    assert!(count > 0 && count < INSTRUCTIONS_MAX as usize, "{count} instructions");
 }
 
 #[test]

@@ -113,30 +113,32 @@ fn sleep_in_the_kernel() {
     unsafe { libc::usleep(30_000) };
 }
 
+/// Runs a microprocess that sleeps in the kernel and then calls nobody, while nothing else is there that would have the monitor look.
+fn come_back_to_a_loop(detection: Detection) {
+    let stop = Arc::new(AtomicU32::new(0));
+    let stopped = Arc::clone(&stop);
+    let (tell, told) = mpsc::channel();
+    let main = move || {
+        tell.send(Microprocess::current()).unwrap();
+        sleep_in_the_kernel();
+        while stopped.load(Ordering::SeqCst) == 0 {}
+    };
+    let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();
+    let run = thread::spawn(move || runtime.run(main));
+    let hog: Microprocess = told.recv().unwrap();
+    let until = |is_blocked: bool| {
+        while (hog.record().state.get() == State::Blocked) != is_blocked {
+            thread::yield_now();
+        }
+    };
+    until(true);
+    until(false);
+    stop.store(1, Ordering::SeqCst);
+    run.join().unwrap().unwrap();
+}
+
 #[test]
 fn who_comes_back_from_the_kernel_and_calls_nobody_runs_again() {
-    for detection in [Detection::Sentinel, Detection::Monitor] {
-        let stop = Arc::new(AtomicU32::new(0));
-        let stopped = Arc::clone(&stop);
-        let (tell, told) = mpsc::channel();
-        let run = thread::spawn(move || {
-            let main = move || {
-                tell.send(Microprocess::current()).unwrap();
-                sleep_in_the_kernel();
-                while stopped.load(Ordering::SeqCst) == 0 {}
-            };
-            Runtime::builder().virtual_processors(1).detection(detection).build().run(main)
-        });
-        let hog: Microprocess = told.recv().unwrap();
-        let until = |is_blocked: bool| {
-            while (hog.record().state.get() == State::Blocked) != is_blocked {
-                thread::yield_now();
-            }
-        };
-        // Nothing else is there that would have the monitor look.
-        until(true);
-        until(false);
-        stop.store(1, Ordering::SeqCst);
-        run.join().unwrap().unwrap();
-    }
+    come_back_to_a_loop(Detection::Sentinel);
+    come_back_to_a_loop(Detection::Monitor);
 }

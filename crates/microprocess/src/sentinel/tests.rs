@@ -135,21 +135,23 @@ fn nobody_of_the_lowest_class_takes_a_virtual_processor() {
         }
         let (before, nominations) = (TAKERS.load(Ordering::SeqCst), AtomicUsize::new(0));
         let is_over = || nominations.load(Ordering::SeqCst) >= TIMES;
+        let doze = || {
+            while !is_over() {
+                raw_sleep();
+                yield_now();
+            }
+        };
+        let count = || {
+            let outcome = &vp.sentinel.nomination;
+            while !is_over() {
+                let taken = outcome.load(Ordering::SeqCst) == nomination::TAKEN;
+                nominations.fetch_add(usize::from(taken), Ordering::SeqCst);
+                yield_now();
+            }
+        };
         scope(|scope| {
-            scope.spawn(|| {
-                while !is_over() {
-                    raw_sleep();
-                    yield_now();
-                }
-            });
-            scope.spawn(|| {
-                let outcome = &vp.sentinel.nomination;
-                while !is_over() {
-                    let taken = outcome.load(Ordering::SeqCst) == nomination::TAKEN;
-                    nominations.fetch_add(usize::from(taken), Ordering::SeqCst);
-                    yield_now();
-                }
-            });
+            scope.spawn(doze);
+            scope.spawn(count);
         });
         assert!(TAKERS.load(Ordering::SeqCst) > before, "somebody took it");
     };

@@ -60,6 +60,11 @@ impl Host {
         }
     }
 
+    fn watch_anew(&mut self) {
+        self.pte = if self.pte == Pte::None { Pte::Marker } else { Pte::Protected };
+        self.is_untold = false;
+    }
+
     fn reclaim(&mut self) {
         self.pte = match self.pte {
             Pte::Protected | Pte::Marker => Pte::Marker,
@@ -119,14 +124,14 @@ impl Detector for PageTable {
     }
 
     fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno> {
-        Ok(self.call(|host| {
+        let is_written = self.call(|host| {
             let is_written = matches!(host.pte, Pte::None | Pte::Writable);
-            if let (Then::WatchAnew, true) = (then, is_written) {
-                host.pte = if host.pte == Pte::None { Pte::Marker } else { Pte::Protected };
-                host.is_untold = false;
+            if matches!(then, Then::WatchAnew) && is_written {
+                host.watch_anew();
             }
-            pages.filter(|_| is_written).collect()
-        }))
+            is_written
+        });
+        Ok(pages.filter(|_| is_written).collect())
     }
 }
 
@@ -157,18 +162,12 @@ fn is_told(begin: Pte, meanwhile: &[Meanwhile]) -> (bool, bool) {
 
 #[test]
 fn no_write_is_lost_whatever_the_host_reclaims_during_a_fault() {
-    for begin in [Pte::None, Pte::Marker, Pte::Protected, Pte::Writable] {
-        for before in ALL {
-            for between in ALL {
-                for after in ALL {
-                    let meanwhile = [after, between, before];
-                    let (was_written, is_told) = is_told(begin, &meanwhile);
-                    assert_eq!(
-                        is_told, was_written,
-                        "{begin:?}: {before:?}, {between:?}, {after:?}"
-                    );
-                }
-            }
-        }
+    let orders = ALL.into_iter().flat_map(|before| {
+        ALL.into_iter().flat_map(move |between| ALL.map(|after| [after, between, before]))
+    });
+    let begins = [Pte::None, Pte::Marker, Pte::Protected, Pte::Writable];
+    for (meanwhile, begin) in orders.flat_map(|order| begins.map(|begin| (order, begin))) {
+        let (was_written, is_told) = is_told(begin, &meanwhile);
+        assert_eq!(is_told, was_written, "{begin:?}, the last first: {meanwhile:?}");
     }
 }
