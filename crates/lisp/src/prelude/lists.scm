@@ -271,8 +271,8 @@
        (if (pair? rest)
            (let ((next (cdr rest))) (loop next (f rest result)))
            result)))
-    ((f seed . lists)
-     (let loop ((lists lists) (result seed))
+    ((f seed first . others)
+     (let loop ((lists (cons first others)) (result seed))
        (if (%any-null? lists)
            result
            (let ((next (%cdrs lists)))
@@ -280,10 +280,12 @@
 (define pair-fold-right
   (case-lambda
     ((f seed list)
+     (%not-all-circular "pair-fold-right" (cons list '()))
      (let loop ((pairs (pair-fold cons '() list)) (result seed))
        (if (pair? pairs) (loop (cdr pairs) (f (car pairs) result)) result)))
-    ((f seed . lists)
-     (let loop ((rows '()) (lists lists))
+    ((f seed first . others)
+     (%not-all-circular "pair-fold-right" (cons first others))
+     (let loop ((rows '()) (lists (cons first others)))
        (if (not (%any-null? lists))
            (loop (cons lists rows) (%cdrs lists))
            (let back ((rows rows) (result seed))
@@ -296,12 +298,19 @@
      (let loop ((rest list))
        (if (pair? rest)
            (let ((next (cdr rest))) (f rest) (loop next)))))
-    ((f . lists)
-     (let loop ((lists lists))
+    ((f first . others)
+     (let loop ((lists (cons first others)))
        (if (not (%any-null? lists))
            (let ((next (%cdrs lists)))
              (apply f lists)
              (loop next)))))))
+
+;; One of the lists, which begin at argument 3, has an end.
+(define (%not-all-circular who lists)
+  (let loop ((rest lists))
+    (if (pair? rest)
+        (if (circular-list? (car rest)) (loop (cdr rest)))
+        (%wrong-type who 3 "finite list" (car lists)))))
 
 (define (unfold stop? value next seed . rest)
   (let loop ((seed seed) (result '()))

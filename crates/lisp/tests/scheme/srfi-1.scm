@@ -56,5 +56,12 @@
 (test '(((c) (3)) ((b c) (2 3)) ((a b c) (1 2 3))) (let ((seen '())) (pair-for-each (lambda (a b) (set! seen (cons (list a b) seen))) '(a b c) '(1 2 3)) seen)) (test '((c) (b c) (a b c)) (let ((seen '())) (pair-for-each (lambda (p) (set! seen (cons p seen))) '(a b c)) seen))
 (test '(1 2 3) (let ((n 0)) (pair-for-each (lambda (a b) (set! n (+ n 1)) (set-cdr! a '()) (set-cdr! b '())) (list 1 2 3) (list 4 5 6 7)) (list 1 2 n)))
 (test '(6 (2 1) (1 2)) (list (pair-fold (lambda (a b n) (+ n (car a))) 0 '(1 2 3) (circular-list 1)) (pair-fold (lambda (a b n) (cons (car a) n)) '() '(1 2) (circular-list 1)) (pair-fold-right (lambda (a b n) (cons (car a) n)) '() '(1 2) (circular-list 1))))
+;; one list at least, and to go backwards one that ends
+(define (raises? thunk) (guard (e (#t (error-object? e))) (thunk) #f))
+(test '(#t #t #t #t #t)
+      (list (raises? (lambda () (pair-fold list 0))) (raises? (lambda () (pair-fold-right list 0)))
+            (raises? (lambda () (pair-for-each list)))
+            (raises? (lambda () (pair-fold-right list 0 (circular-list 1))))
+            (raises? (lambda () (pair-fold-right list 0 (circular-list 1) (circular-list 1 2))))))
 
 (finish)
