@@ -8,6 +8,7 @@ use kyocho_lisp::system::{CellCache, Options, System, Torture};
 use kyocho_sys::prim::thread;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A program that hangs is an error, not a wait: all of them take two minutes.
 const WATCHDOG_SECONDS: u64 = 900;
@@ -70,6 +71,9 @@ fn failures(torture: Torture, cells: CellCache, virtual_processors: usize) -> Ve
 }
 
 fn failures_with(options: &Options, is_run: impl Fn(&Path) -> bool) -> Vec<String> {
+    // One at a time: programs that share memory are one node for the whole process.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut system = System::boot(options.clone(), &mut |_| {}).expect("the system boots");
     let mut failed = Vec::new();
     for program in programs().into_iter().filter(|program| is_run(program)) {
