@@ -13,7 +13,7 @@
 //! An operation holds the table's spin bit from its first look to its last: a few dozen nanoseconds
 //! as a rule, a microsecond while the table grows. Storage for a table that grows is made without
 //! the bit, in parts, and entries move to it a few at each operation. What reads a whole table
-//! [walks](walk) it in parts, with the bit held during each. Nothing Lisp runs meanwhile, so the bit
+//! walks it (`walk`) in parts, with the bit held during each. Nothing Lisp runs meanwhile, so the bit
 //! is never held across a safepoint.
 //!
 //! Tables with an equivalence written in Lisp (`Equivalence::Custom`) live in the prelude: they map a
