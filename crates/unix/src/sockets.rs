@@ -94,7 +94,10 @@ impl Request<'_> {
         let lost = |error: std::io::Error| Errno::new(error.raw_os_error().unwrap_or(libc::EIO));
         let domain = rustix::net::sockopt::socket_domain(socket).map_err(host)?;
         let internet = matches!(domain, AddressFamily::INET | AddressFamily::INET6);
-        if !internet || self.server.network == Network::Host {
+        // One of streams stays bound, and the host attaches no filter to it for an ordinary user.
+        let kind = rustix::net::sockopt::socket_type(socket).map_err(host)?;
+        let stays = !internet || kind == SocketType::STREAM;
+        if stays || self.server.network == Network::Host {
             return rustix::net::connect_unspec(socket).map_err(host);
         }
         // Another call that has done the same would let packets in to this one.
