@@ -4,14 +4,27 @@ use super::sessions::{eval, open, two};
 use super::{boot, on, within_watchdog};
 use crate::syntax::location::LOCATION_BYTES;
 use crate::system::{Options, Session, System, Torture};
+use std::io::Write;
 
-/// How many there are when what is garbage has been collected.
+/// The number of locations after the garbage has been collected.
 fn collected(system: &System, session: &mut Session) -> usize {
-    // What kept the locations goes first: a thread its session, an environment its names, names the code.
+    // Each collection frees what keeps the next: a thread its session, an environment its names, names the code.
     for _ in 0..4 {
         assert_eq!(eval(session, "(gc)"), "");
     }
     system.locations()
+}
+
+/// Collects until at most `before` locations are left. Threads of a closed session end in their own time, on a busy
+/// machine after many collections. Locations that are never freed let the watchdog fail the test.
+fn shrinks_to(before: usize, system: &System, session: &mut Session) {
+    let mut collections = 0;
+    while collected(system, session) > before {
+        collections += 1;
+        if collections == 100 {
+            writeln!(std::io::stderr(), "{} locations, {before} before", system.locations()).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -32,8 +45,13 @@ fn what_sessions_define_and_load_goes_with_them() {
         for _ in 0..200 {
             let (mut session, _) = open(&system, &ada);
             assert_eq!(eval(&mut session, DEEDS), "42");
+            drop(session);
+            // Closing a session terminates its threads and does not wait for them; ada may have 20 threads.
+            while ada.usage().threads > 0 {
+                eval(&mut watcher, "(thread-yield!)");
+            }
         }
-        assert_eq!(collected(&system, &mut watcher), before);
+        shrinks_to(before, &system, &mut watcher);
     });
 }
 
@@ -51,7 +69,7 @@ fn what_environments_name_goes_with_them() {
         assert_eq!(eval(&mut session, ENVIRONMENTS), "done");
         let before = collected(&system, &mut session);
         assert_eq!(eval(&mut session, ENVIRONMENTS), "done");
-        assert_eq!(collected(&system, &mut session), before);
+        shrinks_to(before, &system, &mut session);
     });
 }
 
@@ -63,7 +81,7 @@ fn a_definition_that_gives_way_to_another_meaning_goes() {
         let before = collected(&system, &mut session);
         eval(&mut session, "(define y (list 2)) (define-syntax y (syntax-rules () ((_) 3)))");
         assert_eq!(eval(&mut session, "(y)"), "3");
-        assert_eq!(collected(&system, &mut session), before);
+        shrinks_to(before, &system, &mut session);
     });
 }
 
