@@ -8,7 +8,7 @@
 A microprocess that waits, or stands in line, is on no kernel thread: its registers are on its own stack, where its record says. One
 that runs, sleeps in the kernel or was preempted is on a kernel thread, which gdb knows by its number.
 
-The layout of records comes from the program itself (crates/microprocess/src/debugger.rs).
+The layout of records comes from the program itself (crates/microprocess/src/runtime/debugger.rs).
 """
 
 import contextlib

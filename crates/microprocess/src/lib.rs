@@ -77,93 +77,48 @@
 //! Preemption uses `SIGURG`, with `SA_RESTART`. Calls that Linux never restarts (`nanosleep`, `poll`, ...) could return
 //! `EINTR`; the monitor therefore does not signal a thread that sleeps, which leaves only the instant before it does.
 
-mod attention;
-mod balance;
-#[doc(hidden)]
-pub mod bell;
-mod bias;
-mod bound;
-pub mod channel;
-mod claim;
-mod concurrency;
-mod condemned;
-pub mod control;
-mod deadline;
-mod debugger;
-mod detect;
-mod dispatch;
-mod event;
-mod fork;
-mod future;
-mod guarded;
-mod heap;
-mod hidden;
-mod inbox;
-mod inherit;
-#[doc(hidden)]
-pub mod instruments;
-mod interval;
-pub mod io;
-mod kernel_stack;
-mod kernel_thread;
-mod link;
-mod local;
-mod maker;
-mod microprocess;
-mod monitor;
-pub mod net;
-mod orders;
-mod outside;
-mod overflow;
-mod pool;
-mod preempt;
-mod priority;
-pub mod process;
-mod ready;
-mod record;
-mod reflection;
-mod run_queue;
+mod calls;
+mod data;
+mod events;
+mod policy;
+mod processor;
+mod protocol;
 mod runtime;
 mod schedule;
-pub mod scheduler;
-mod scope;
-pub mod select;
-mod sentinel;
-mod shared;
-mod shown;
-pub mod signals;
-mod slot;
-mod space;
-mod spawn;
-mod spin;
-mod stackless;
-mod statistics;
-pub mod sync;
-pub mod trace;
-mod turn;
-mod vp;
+mod thread;
+mod wait;
 
-pub use bound::bound;
-pub use concurrency::{ConcurrencyError, set_concurrency};
-pub use control::{Gone, Killed, always_unwind};
-pub use deadline::Deadline;
-pub use future::{FutureHandle, block_on, spawn_future, within};
-pub use interval::Interval;
-pub use local::{LocalKey, OutsideError};
-pub use microprocess::{
+pub use calls::future::{FutureHandle, block_on, spawn_future, within};
+pub use calls::{io, net, process, signals};
+pub use data::deadline::Deadline;
+pub use data::detection::Detection;
+pub use data::killed::Killed;
+pub use data::priority::Priority;
+pub use data::stackless::{Stackless, Step};
+pub use data::statistics::Statistics;
+pub use events::outside::Outside;
+pub use policy::concurrency::{ConcurrencyError, set_concurrency};
+pub use policy::scheduler;
+#[doc(hidden)]
+pub use processor::instruments;
+pub use processor::record::{Kind, Reason};
+pub use processor::reflection::Reflection;
+pub use processor::space::{OnUnanswered, Reach};
+pub use processor::trace;
+pub use runtime::control;
+pub use runtime::{
+    Deadlock, Report, Runtime, RuntimeBuilder, Waiting, concurrency, report, run, statistics,
+};
+pub use schedule::bound::bound;
+pub use thread::local::{LocalKey, OutsideError};
+pub use thread::microprocess::{
     Microprocess, is_stackless, park, park_timeout, sleep, virtual_processor, yield_now,
 };
-pub use outside::Outside;
-pub use priority::Priority;
-pub use record::{Kind, Reason};
-pub use reflection::Reflection;
-pub use runtime::{
-    Deadlock, Detection, Report, Runtime, RuntimeBuilder, Waiting, concurrency, report, run,
-    statistics,
-};
-pub use scope::{Scope, ScopedJoinHandle, scope};
-pub use space::{OnUnanswered, Reach};
-pub use spawn::{Builder, JoinHandle, exit, spawn};
-pub use stackless::{Stackless, Step};
-pub use statistics::Statistics;
-pub use sync::{Barrier, Condvar, Mutex, MutexGuard, RwLock, Semaphore};
+pub use thread::orders::{Gone, always_unwind};
+pub use thread::scope::{Scope, ScopedJoinHandle, scope};
+pub use thread::spawn::{Builder, JoinHandle, exit, spawn};
+#[doc(hidden)]
+pub use wait::bell;
+pub use wait::interval::Interval;
+pub use wait::sync::{Barrier, Condvar, Mutex, MutexGuard, RwLock, Semaphore};
+pub use wait::{channel, select, sync};

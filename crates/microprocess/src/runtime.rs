@@ -8,24 +8,32 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::{env, thread};
 
 use kyocho_sys::prim::atomic::Ordering;
-use kyocho_sys::scheduling::{affinity, current_cpu};
-use kyocho_sys::task::ThreadId;
 
-use self::life::{Watchers, install_schedulers, of, set_slices, start_main, start_threads, stop};
-use crate::detect;
-use crate::fork;
-use crate::io::{Mechanism, mechanism};
-use crate::ready::{SLICE_NS_MAX, SLICE_NS_MIN};
-use crate::record::{Reason, State};
-use crate::reflection::{self, Reflection};
-use crate::scheduler::{Factory, Scheduler};
-use crate::shared::{Options, Shared, outcome};
-use crate::space::{Limits, OnUnanswered, Reach};
-use crate::statistics::Statistics;
-use crate::{
-    control, debugger, instruments, local, monitor, outside, schedule, space, sync, trace,
-};
+use self::life::{Watchers, install_schedulers, set_slices, start_main, start_threads, stop};
+use crate::calls::io::{Mechanism, mechanism};
+use crate::data::detection::Detection;
+use crate::data::slice::{SLICE_NS, SLICE_NS_MAX, SLICE_NS_MIN};
+use crate::data::statistics::Statistics;
+use crate::events::detect;
+use crate::policy::scheduler::Factory;
+use crate::processor::dispatcher::Dispatcher;
+use crate::processor::foreign_locks;
+use crate::processor::instruments;
+use crate::processor::record::{Reason, State};
+use crate::processor::reflection::{self, Reflection};
+use crate::processor::scheduler::Scheduler;
+use crate::processor::shared::{Options, Shared, outcome};
+use crate::processor::space;
+use crate::processor::space::{Limits, OnUnanswered, Reach};
+use crate::processor::trace;
+use crate::schedule;
+use crate::schedule::fork;
+use crate::thread::dispatch;
+use crate::thread::local;
+use crate::wait::sync;
 
+pub mod control;
+mod debugger;
 mod life;
 
 /// How to start a runtime.
@@ -41,24 +49,6 @@ pub struct RuntimeBuilder {
     reflection: Reflection,
     control: Option<bool>,
     scheduler: Option<Factory>,
-}
-
-/// How a kernel thread that sleeps in the kernel is noticed (Blocked).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Detection {
-    /// The best that the host permits.
-    #[default]
-    Auto,
-    /// A program in the host's scheduler, which tells the moment it happens, also of a busy core; it hears of preemption by the host,
-    /// too. Needs `CAP_BPF` and `CAP_PERFMON`; without them, as `Auto`. Pins virtual processors to CPUs.
-    Bpf,
-    /// A thread of the lowest class on the same core, which runs the moment the holder does not. Pins virtual processors to CPUs.
-    Sentinel,
-    /// A thread on another core that looks every 0.05 to 1 ms while anything runs.
-    Monitor,
-    /// Not at all: a sleeping kernel thread holds its virtual processor.
-    Off,
 }
 
 /// What a runtime makes use of.
@@ -146,7 +136,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Lets other processes of the user list, stop, resume and end the microprocesses, by a control socket: see [`control`](crate::control). Not when
+    /// Lets other processes of the user list, stop, resume and end the microprocesses, by a control socket: see [`control`](crate::runtime::control). Not when
     /// not called, unless the environment variable `KYOCHO_CONTROL` is `1`; `KYOCHO_CONTROL=0` forbids it in any case.
     #[must_use]
     pub fn control(mut self, served: bool) -> Self {
@@ -215,7 +205,7 @@ impl RuntimeBuilder {
                 cpu_percent_max: self.cpu_percent_max,
                 on_unanswered: self.on_unanswered,
             },
-            slice_ns: self.time_slice.map_or(monitor::SLICE_NS, |slice| slice.as_nanos() as u64),
+            slice_ns: self.time_slice.map_or(SLICE_NS, |slice| slice.as_nanos() as u64),
             reflection: self.reflection,
             control,
             scheduler: self.scheduler,
@@ -232,18 +222,16 @@ fn control_is_wanted(program: Option<bool>, user: Option<&OsStr>) -> bool {
     }
 }
 
+/// What virtual processors call in the layers above them.
+static DISPATCHER: Dispatcher = Dispatcher {
+    enter: detect::enter,
+    dispatch: dispatch::run,
+    leave: detect::leave,
+    conclude_abandoned: dispatch::conclude_abandoned,
+};
+
 /// How long a virtual processor stands aside at a time when nobody says otherwise.
 const ASIDE_MAX: Duration = Duration::from_secs(1);
-
-/// The CPUs of the calling thread, beginning with the one it is on: processes that start side by side spread out.
-pub(crate) fn allowed_cpus() -> Vec<usize> {
-    let Ok(set) = affinity(ThreadId::current()) else { return Vec::new() };
-    let mut cpus: Vec<usize> = set.iter().collect();
-    let here = current_cpu();
-    let start = cpus.iter().position(|&cpu| cpu == here).unwrap_or(0);
-    cpus.rotate_left(start);
-    cpus
-}
 
 /// Virtual processors for one address space, or for a part of it.
 #[derive(Debug, Clone)]
@@ -350,13 +338,13 @@ impl Runtime {
             other => (other, Vec::new()),
         };
         let pins = matches!(detection, Detection::Bpf | Detection::Sentinel);
-        let mut cpus = if pins { allowed_cpus() } else { Vec::new() };
+        let mut cpus = if pins { detect::allowed_cpus() } else { Vec::new() };
         space::spread(&mut cpus);
-        let (scheduler, concurrency) = (self.scheduler.clone(), self.concurrency);
+        let concurrency = self.concurrency;
         let (reflection, means) = reflection::settle(self.reflection);
         let limits = self.limits;
-        let options = Options { detection, limits, reflection, means, scheduler, concurrency };
-        let shared = Shared::new(self.virtual_processors, cpus, options);
+        let options = Options { detection, limits, reflection, means, concurrency };
+        let shared = Shared::new(self.virtual_processors, cpus, options, &DISPATCHER);
         set_slices(shared, self.slice_ns);
         if let Some(factory) = &self.scheduler {
             install_schedulers(shared, factory);
@@ -383,7 +371,7 @@ impl Runtime {
             .control
             .then(control::serve)
             .map(|served| served.inspect_err(|error| tracing::warn!(%error, "no control socket")));
-        let how = outside::without_own_locks(|| shared.await_end());
+        let how = foreign_locks::without_own_locks(|| shared.await_end());
         instruments::acquire(shared);
         drop(serving);
         tracing::debug!(deadlock = how == outcome::DEADLOCK, "runtime ends");
@@ -425,7 +413,7 @@ where
 
 /// Who waits for what, in a runtime where nothing runs.
 fn waiting_in(shared: &'static Shared) -> Vec<Waiting> {
-    let parked = of(shared).filter(|record| record.state.get() == State::Parked);
+    let parked = shared.records().filter(|record| record.state.get() == State::Parked);
     let mut waiting: Vec<Waiting> = parked
         .map(|record| Waiting {
             id: record.id(),
@@ -443,7 +431,7 @@ impl Shared {
     /// What happened on all virtual processors.
     pub(crate) fn statistics(&self) -> Statistics {
         let of_vps = self.vps().iter().map(|vp| vp.counters.read());
-        let of_host = self.observer().into_iter().flat_map(|observer| {
+        let of_host = detect::observer_of(self).into_iter().flat_map(|observer| {
             self.vps().iter().map(|vp| observer.counted(vp.seat.load(Ordering::Relaxed)))
         });
         of_vps.chain(of_host).fold(Statistics::default(), |a, b| a + b)

@@ -6,7 +6,7 @@
 //!
 //! A switch from one stackful microprocess to the next is one switch of stacks, at user level. What needs more (a stackless step, a
 //! microprocess that is bound to a kernel thread, idling) is done by the *base*, the dispatching loop on the
-//! kernel thread's own stack: see [`dispatch`](crate::dispatch).
+//! kernel thread's own stack: see [`dispatch`](crate::thread::dispatch).
 //!
 //! **Invariant:** a microprocess is suspended and resumed with events masked.
 #![expect(unsafe_code, reason = "switches stacks")]
@@ -18,15 +18,20 @@ use kyocho_arch::switch;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::thread::panicking;
 
-use crate::deadline::Deadline;
-use crate::fork;
-use crate::instruments;
-use crate::kernel_thread::KernelThread;
-use crate::orders;
-use crate::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
-use crate::scheduler::{Arrival, Slice};
-use crate::sentinel;
-use crate::vp::{self, Masked, Vp, attention};
+use crate::data::deadline::Deadline;
+use crate::processor::instruments;
+use crate::processor::kernel_thread::KernelThread;
+use crate::processor::record::{Kind, MicroprocessRef, Reason, Record, State, remote};
+use crate::processor::scheduler::{Arrival, Slice};
+use crate::processor::taking;
+use crate::processor::vp::{self, Masked, Vp, attention};
+
+pub(crate) mod bound;
+pub(crate) mod fork;
+pub(crate) mod guarded;
+pub(crate) mod in_place;
+pub(crate) mod kill_point;
+pub(crate) mod preempt;
 
 /// A stretch of code with events masked, on the virtual processor `vp`.
 #[derive(Debug)]
@@ -37,12 +42,12 @@ pub(crate) struct Section {
     not_send: PhantomData<*const ()>,
 }
 
-/// As [`mask`], at a [kill point](crate::orders): unwinds if the caller is killed.
+/// As [`mask`], at a [kill point](crate::schedule::kill_point): unwinds if the caller is killed.
 #[inline(always)]
 pub(crate) fn mask_at_point() -> Section {
     let section = mask();
     if section.vp.attention.load(Ordering::Relaxed) & attention::ORDERS != 0 {
-        return orders::obey(section);
+        return kill_point::obey(section);
     }
     section
 }
@@ -178,7 +183,7 @@ pub(crate) fn resume_at_point() {
     thread.unmask();
     if vp.is_some_and(|vp| vp.attention.load(Ordering::Relaxed) != 0) {
         attend();
-        orders::point();
+        kill_point::point();
     }
 }
 
@@ -195,8 +200,7 @@ fn reacquire(thread: &'static KernelThread) -> &'static Vp {
     let record = thread.running.get().expect("a thread without a processor carries a microprocess");
     let home = record.home();
     // Who has orders goes by way of the base, which looks at them.
-    if !record.orders.is_any() && record.destination().is_none() && sentinel::take_for(home, thread)
-    {
+    if !record.orders.is_any() && record.destination().is_none() && taking::take_for(home, thread) {
         return go_on(thread, home, record);
     }
     queue_up(thread, record)
@@ -268,7 +272,7 @@ pub(crate) fn attend() {
             stop(vp, me);
         }
         if me.orders.is_any() {
-            orders::heed(vp, me);
+            kill_point::heed(vp, me);
         }
         let vp = KernelThread::current().held().expect("who comes back holds a processor");
         // SAFETY: just so, and masked.
@@ -308,7 +312,7 @@ fn reconsider(vp: Masked<'_>, me: &'static Record, bits: u32) {
 fn stop(vp: Masked<'_>, me: &'static Record) -> ! {
     me.state.set(State::Parked);
     if me.is_stackless.get() {
-        crate::dispatch::abandon(vp);
+        in_place::abandon(vp);
     }
     vp.current.set(None);
     // Again, for the base.
@@ -333,7 +337,7 @@ pub(crate) fn leave_stack(me: &'static Record) -> ! {
 #[inline(always)]
 pub(crate) fn switch_away(vp: Masked<'_>, me: &'static Record) {
     if me.in_place.get() || panicking() {
-        return crate::dispatch::suspend_in_place(vp, me);
+        return in_place::suspend_in_place(vp, me);
     }
     match vp.queue().pop() {
         Some(next) if !next.special.get() => {
@@ -381,6 +385,17 @@ pub(crate) fn try_current() -> Option<&'static Record> {
     let record = section.vp.current.get();
     section.leave();
     record
+}
+
+impl MicroprocessRef {
+    /// The caller.
+    ///
+    /// # Panics
+    /// Called outside a microprocess.
+    #[inline]
+    pub(crate) fn current() -> Self {
+        Self(current())
+    }
 }
 
 /// How a wait ended.
@@ -442,14 +457,14 @@ pub(crate) fn park(deadline: Option<Deadline>) {
     let cause = park_in(section, Reason { kind: Kind::Park, object: 0 }, deadline);
     instruments::acquire(me);
     if cause == WakeCause::TimedOut {
-        orders::point();
+        kill_point::point();
     }
 }
 
 /// Waits until `deadline`.
 pub(crate) fn sleep_until(deadline: Deadline) {
     park_in(mask_at_point(), Reason { kind: Kind::Sleep, object: 0 }, Some(deadline));
-    orders::point();
+    kill_point::point();
 }
 
 /// Lets others of the same priority, and above, run first.
@@ -464,16 +479,5 @@ pub(crate) fn yield_now() {
         resume_at_point();
     } else {
         section.leave();
-    }
-}
-
-/// Makes a parked microprocess runnable that the caller, the holder of `vp`, took out of a wait queue. Events are masked.
-#[inline]
-pub(crate) fn make_runnable_from(vp: Masked<'_>, target: MicroprocessRef) {
-    let record = target.0;
-    if vp.is_home_of(record) {
-        vp.wake(record);
-    } else {
-        record.post_from(vp, remote::WAKE);
     }
 }

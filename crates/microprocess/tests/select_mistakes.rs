@@ -8,7 +8,7 @@ use kyocho_sys::skip::skip;
 
 /// The macro alone: mistakes are found before anything that it names is looked for.
 fn source_of_macro() -> &'static str {
-    let file = include_str!("../src/select.rs");
+    let file = include_str!("../src/wait/select.rs");
     let start = file.find("#[macro_export]").unwrap();
     let end = start + file[start..].find("\n}\n").unwrap();
     &file[start..end + 2]

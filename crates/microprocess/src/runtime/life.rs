@@ -1,7 +1,5 @@
 //! How a run begins and ends: its kernel threads, its main microprocess, and what is left of it.
 
-use core::ptr;
-
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::Ordering;
 use kyocho_sys::prim::clock::monotonic_ns;
@@ -9,16 +7,25 @@ use kyocho_sys::prim::thread::JoinHandle;
 use kyocho_sys::thread::start;
 use kyocho_sys::{barrier, futex};
 
-use crate::detect::{self, Seat};
-use crate::priority::Priority;
-use crate::record::{Kind, Name, Record, State};
-use crate::runtime::Detection;
-use crate::scheduler::{Arrival, Factory};
-use crate::shared::Shared;
-use crate::slot;
-use crate::spawn::furnish;
-use crate::vp::{Masked, Own, Vp, attention};
-use crate::{maker, monitor, overflow, preempt, ready, sentinel, space, trace};
+use crate::data::detection::Detection;
+use crate::data::priority::Priority;
+use crate::events::detect::{self, Seat};
+use crate::events::maker;
+use crate::events::monitor;
+use crate::events::sentinel;
+use crate::policy::scheduler::Factory;
+use crate::processor::overflow;
+use crate::processor::ready;
+use crate::processor::record::{Kind, Name, Record, State};
+use crate::processor::scheduler::Arrival;
+use crate::processor::shared::Shared;
+use crate::processor::slot;
+use crate::processor::space;
+use crate::processor::trace;
+use crate::processor::vp::{Masked, Own, Vp, attention};
+use crate::schedule::fork;
+use crate::schedule::preempt;
+use crate::thread::spawn::furnish;
 
 /// What is the holder's of a virtual processor that has none: it has not begun, or has stopped.
 #[expect(unsafe_code, reason = "stands for a holder that is not there")]
@@ -87,6 +94,7 @@ pub(super) fn start_threads(shared: &'static Shared, watchers: &mut Watchers) ->
     watchers.threads.extend(maker::make_room(shared.detection));
     preempt::install();
     overflow::install();
+    fork::enter();
     shared.enlist();
     space::join(shared);
     trace::join(shared);
@@ -146,6 +154,7 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
     }
     space::leave(shared);
     shared.vps().iter().for_each(|vp| vp.bell.take_down());
+    fork::leave();
     shared.strike();
     detect::give_back(seats);
     shared.vps().iter().for_each(|vp| own(vp).queue.clear());
@@ -153,7 +162,7 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
     let all = shared.statistics();
     if all.spawned != all.ended || left != 0 {
         // What is bound to a kernel thread that is left keeps its stack.
-        for record in of(shared).filter(|record| record.bound.get().is_none()) {
+        for record in shared.records().filter(|record| record.bound.get().is_none()) {
             // The scheduler that had it is gone; the next user of the slot was handed to none.
             record.scheduling.set_queued(false);
             drop(record.machine.take());
@@ -169,22 +178,6 @@ pub(super) fn stop(shared: &'static Shared, watchers: Watchers) {
     }
     // The maker is gone.
     slot::free::shrink();
-}
-
-/// The records of the microprocesses of a runtime.
-pub(super) fn of(shared: &'static Shared) -> impl Iterator<Item = &'static Record> {
-    slot::all().filter(move |record| {
-        let home = record.home.address();
-        record.state.get() != State::Free && shared.vps().iter().any(|vp| ptr::eq(*vp, home))
-    })
-}
-
-impl Shared {
-    /// Whether one of its microprocesses is told to stand still.
-    #[cold]
-    pub(crate) fn has_suspended(&'static self) -> bool {
-        of(self).any(|record| record.orders.is_suspended() && record.state.get() != State::Finished)
-    }
 }
 
 /// Whether nothing outside the slot of an abandoned microprocess points into it. What waits for an

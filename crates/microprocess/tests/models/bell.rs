@@ -1,7 +1,7 @@
 //! A process that is about to sleep, and one that has just changed a word that it waits for: the steps of `bell/ring.rs` in the order in which
 //! `bell/wait.rs`, `bell/rest.rs` and a gate take them, written out again.
 
-#[path = "../../src/bell/ring.rs"]
+#[path = "../../src/processor/bell/ring.rs"]
 mod real;
 
 use loom::thread::spawn;

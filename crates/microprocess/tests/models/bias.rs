@@ -2,7 +2,7 @@
 //!
 //! The memory barrier that the host executes in every thread stands in each section, between its mask and its look at the bias.
 
-#[path = "../../src/bias.rs"]
+#[path = "../../src/protocol/bias.rs"]
 mod real;
 
 use core::cell::Cell;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-#[path = "../../src/channel/arm.rs"]
+#[path = "../../src/wait/channel/arm.rs"]
 mod arm;
-#[path = "../../src/channel/buffer.rs"]
+#[path = "../../src/wait/channel/buffer.rs"]
 mod buffer;
-#[path = "../../src/channel/error.rs"]
+#[path = "../../src/wait/channel/error.rs"]
 mod error;
-#[path = "../../src/channel/shared.rs"]
+#[path = "../../src/wait/channel/shared.rs"]
 mod shared;
 
 pub(crate) use arm::{RecvArm, SendArm};

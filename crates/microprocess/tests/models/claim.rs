@@ -2,7 +2,7 @@
 //!
 //! The kernel answers with the state of a thread under the lock of its run queue; here that is a mutex around what the thread does.
 
-#[path = "../../src/claim.rs"]
+#[path = "../../src/protocol/claim.rs"]
 mod real;
 
 use loom::cell::UnsafeCell;

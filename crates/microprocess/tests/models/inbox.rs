@@ -1,8 +1,8 @@
 //! Asking something of a holder that may be about to sleep: everything is done, once, and nobody sleeps over it.
 
-#[path = "../../src/attention.rs"]
+#[path = "../../src/protocol/attention.rs"]
 pub(crate) mod attention;
-#[path = "../../src/inbox.rs"]
+#[path = "../../src/protocol/inbox.rs"]
 pub(crate) mod real;
 
 use core::cell::Cell;

@@ -1,12 +1,12 @@
 //! The real inheritance.
 
-#[path = "../../src/inherit/chain.rs"]
+#[path = "../../src/processor/inherit/chain.rs"]
 mod chain;
-#[path = "../../src/inherit/donation.rs"]
+#[path = "../../src/processor/inherit/donation.rs"]
 mod donation;
-#[path = "../../src/inherit/given.rs"]
+#[path = "../../src/processor/inherit/given.rs"]
 mod given;
-#[path = "../../src/inherit/join.rs"]
+#[path = "../../src/processor/inherit/join.rs"]
 mod join;
 
 pub(crate) use chain::{PassedOn, Ranked, Ranking, Source, Wait, propagate, take_over};

@@ -58,13 +58,13 @@ mod locks;
 
 // What stands in for the rest of the runtime, under the names that the real code uses.
 mod channel;
+mod foreign_locks;
 mod guarded;
 mod inherit;
 mod instruments;
 mod kernel_thread;
-mod orders;
-mod outside;
-#[path = "../../src/priority.rs"]
+mod kill_point;
+#[path = "../../src/data/priority.rs"]
 mod priority;
 mod record;
 mod reflection;
@@ -73,6 +73,25 @@ mod select;
 mod spin;
 mod sync;
 mod vp;
+
+// The folders of `src`, for the paths in the real code.
+mod data {
+    pub(crate) mod deadline {
+        pub(crate) use crate::guarded::Deadline;
+    }
+    pub(crate) use crate::priority;
+}
+mod protocol {
+    pub(crate) mod pause {
+        pub(crate) use crate::reflection::{RAISED, let_others_run};
+    }
+}
+mod processor {
+    pub(crate) use crate::{foreign_locks, inherit, instruments, kernel_thread, record, spin, vp};
+}
+mod wait {
+    pub(crate) use crate::{channel, select, sync};
+}
 
 /// Runs `body` in every order in which threads preempt one another at most `preemptions_max` times; `None`: in every order.
 fn explore(preemptions_max: Option<usize>, body: impl Fn() + Send + Sync + 'static) {

@@ -4,7 +4,7 @@
 //! Inbox, attention and order word are real; its virtual processor, which does with it what `dispatch.rs`, `orders.rs` and `schedule.rs` do, is
 //! written out again.
 
-#[path = "../../src/orders/word.rs"]
+#[path = "../../src/processor/orders/word.rs"]
 mod word;
 
 use core::cell::Cell;

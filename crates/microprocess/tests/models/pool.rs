@@ -1,6 +1,6 @@
 //! The pool of waiting kernel threads: whoever is taken is taken once, and nobody is lost, whatever comes and goes meanwhile.
 
-#[path = "../../src/pool.rs"]
+#[path = "../../src/processor/pool.rs"]
 mod real;
 
 use loom::thread::spawn;

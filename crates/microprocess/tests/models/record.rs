@@ -1,6 +1,6 @@
 //! A microprocess: a thread of the model, and what it parks on.
 
-#[path = "../../src/record/reason.rs"]
+#[path = "../../src/processor/record/reason.rs"]
 mod reason;
 
 use loom::sync::{Condvar, Mutex};

@@ -1,6 +1,6 @@
 //! The real word that says what the host was told of a thread; the host is a cell. Waiting for what another thread is about to do.
 
-#[path = "../../src/reflection/told.rs"]
+#[path = "../../src/processor/reflection/told.rs"]
 mod told;
 
 use core::sync::atomic::AtomicBool;
@@ -23,7 +23,7 @@ impl Means {
 pub(crate) const BUSY: u8 = told::BUSY;
 
 /// Nobody is.
-static RAISED: AtomicBool = AtomicBool::new(false);
+pub(crate) static RAISED: AtomicBool = AtomicBool::new(false);
 
 /// What mutants of it change.
 pub(crate) fn word(told: &Told) -> &AtomicU8 {

@@ -2,6 +2,7 @@
 
 use crate::record::Record;
 use crate::vp::{Masked, Vp};
+pub(crate) use crate::{guarded, kill_point};
 
 pub(crate) struct Section {
     pub(crate) vp: &'static Vp,

@@ -1,7 +1,7 @@
 //! Waiting for the first of several arms: `Select::wait_until` of `src/select.rs` written out again, without the rotating start, which
 //! would make executions differ. The arms and the episode are real.
 
-#[path = "../../src/select/operation.rs"]
+#[path = "../../src/wait/select/operation.rs"]
 mod operation;
 
 pub(crate) use operation::Operation;

@@ -1,28 +1,28 @@
 //! The real locks.
 
-#[path = "../../src/sync/barrier.rs"]
+#[path = "../../src/wait/sync/barrier.rs"]
 mod barrier;
-#[path = "../../src/sync/condvar.rs"]
+#[path = "../../src/wait/sync/condvar.rs"]
 mod condvar;
-#[path = "../../src/sync/mutex.rs"]
+#[path = "../../src/wait/sync/mutex.rs"]
 mod mutex;
-#[path = "../../src/sync/owned.rs"]
+#[path = "../../src/wait/sync/owned.rs"]
 mod owned;
-#[path = "../../src/sync/poison.rs"]
+#[path = "../../src/wait/sync/poison.rs"]
 mod poison;
-#[path = "../../src/sync/raw_mutex.rs"]
+#[path = "../../src/wait/sync/raw_mutex.rs"]
 mod raw_mutex;
-#[path = "../../src/sync/raw_rwlock.rs"]
+#[path = "../../src/wait/sync/raw_rwlock.rs"]
 mod raw_rwlock;
-#[path = "../../src/sync/rwlock.rs"]
+#[path = "../../src/wait/sync/rwlock.rs"]
 mod rwlock;
-#[path = "../../src/sync/semaphore.rs"]
+#[path = "../../src/wait/sync/semaphore.rs"]
 mod semaphore;
-#[path = "../../src/sync/spin_mutex.rs"]
+#[path = "../../src/wait/sync/spin_mutex.rs"]
 mod spin_mutex;
-#[path = "../../src/sync/wait.rs"]
+#[path = "../../src/wait/sync/wait.rs"]
 pub(crate) mod wait;
-#[path = "../../src/sync/wait_queue.rs"]
+#[path = "../../src/wait/sync/wait_queue.rs"]
 pub(crate) mod wait_queue;
 
 pub(crate) use barrier::Barrier;

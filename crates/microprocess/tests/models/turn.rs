@@ -1,6 +1,6 @@
 //! Giving a processor to a thread that waits, ending the idling of one that has one, and both at once.
 
-#[path = "../../src/turn.rs"]
+#[path = "../../src/protocol/turn.rs"]
 mod real;
 
 use loom::cell::UnsafeCell;

@@ -1,0 +1,153 @@
+//! Event counts of virtual processors.
+
+use kyocho_sys::prim::atomic::{AtomicU64, Ordering};
+use serde::{Deserialize, Serialize};
+
+/// A count that one kernel thread at a time advances and everybody may read.
+#[derive(Debug)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// One more; returns the new count. No atomic read-modify-write: there is one writer.
+    #[inline(always)]
+    pub(crate) fn bump(&self) -> u64 {
+        let count = self.0.load(Ordering::Relaxed).wrapping_add(1);
+        self.0.store(count, Ordering::Relaxed);
+        count
+    }
+
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What happened on one virtual processor.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    pub(crate) switches: Counter,
+    pub(crate) spawned: Counter,
+    pub(crate) ended: Counter,
+    pub(crate) blocked: Counter,
+    pub(crate) unblocked: Counter,
+    pub(crate) resumed: Counter,
+    pub(crate) preempted: Counter,
+    pub(crate) shared: Counter,
+    pub(crate) gathered: Counter,
+    pub(crate) travels: Counter,
+    pub(crate) completed: Counter,
+    pub(crate) timers: Counter,
+    pub(crate) aside: Counter,
+    /// How often attention was served: for the watchdog alone.
+    pub(crate) served: Counter,
+}
+
+impl Counters {
+    pub(crate) const fn new() -> Self {
+        Self {
+            switches: Counter::new(),
+            spawned: Counter::new(),
+            ended: Counter::new(),
+            blocked: Counter::new(),
+            unblocked: Counter::new(),
+            resumed: Counter::new(),
+            preempted: Counter::new(),
+            shared: Counter::new(),
+            gathered: Counter::new(),
+            travels: Counter::new(),
+            completed: Counter::new(),
+            timers: Counter::new(),
+            aside: Counter::new(),
+            served: Counter::new(),
+        }
+    }
+
+    /// What has been counted so far.
+    pub(crate) fn read(&self) -> Statistics {
+        Statistics {
+            switches: self.switches.get(),
+            spawned: self.spawned.get(),
+            ended: self.ended.get(),
+            blocked: self.blocked.get(),
+            unblocked: self.unblocked.get(),
+            resumed: self.resumed.get(),
+            preempted: self.preempted.get(),
+            shared: self.shared.get(),
+            gathered: self.gathered.get(),
+            travels: self.travels.get(),
+            completed: self.completed.get(),
+            timers: self.timers.get(),
+            aside: self.aside.get(),
+            ..Statistics::default()
+        }
+    }
+}
+
+/// What happened since the runtime started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// A microprocess got a virtual processor.
+    pub switches: u64,
+    /// A microprocess was created.
+    pub spawned: u64,
+    /// A microprocess ended.
+    pub ended: u64,
+    /// Blocked: a kernel thread slept in the kernel, and its virtual processor was handed on.
+    pub blocked: u64,
+    /// Unblocked: such a thread came back and asked for a virtual processor.
+    pub unblocked: u64,
+    /// Resumed: a pooled kernel thread got a virtual processor.
+    pub resumed: u64,
+    /// Preempted: a microprocess was stopped inside code that does not call the runtime.
+    pub preempted: u64,
+    /// A runnable microprocess was moved to an idle virtual processor.
+    pub shared: u64,
+    /// A virtual processor gave all it had to another, since both kept using the same channels and locks.
+    pub gathered: u64,
+    /// A channel or lock was used by another virtual processor than the one before.
+    pub travels: u64,
+    /// An operation of input or output completed: see [`io::Route`](crate::calls::io::Route).
+    pub completed: u64,
+    /// A timer ran out, of a sleep or of a wait with a time limit.
+    pub timers: u64,
+    /// A virtual processor stood aside for a more urgent one of another process.
+    pub aside: u64,
+    /// Preempted by the host: it took the CPU from a kernel thread that held a virtual processor. Known to [`Detection::Bpf`] alone.
+    ///
+    /// [`Detection::Bpf`]: crate::Detection::Bpf
+    pub host_preempted: u64,
+    /// Resumed by the host: such a thread got a CPU again.
+    pub host_resumed: u64,
+}
+
+impl core::ops::Add for Statistics {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            switches: self.switches + other.switches,
+            spawned: self.spawned + other.spawned,
+            ended: self.ended + other.ended,
+            blocked: self.blocked + other.blocked,
+            unblocked: self.unblocked + other.unblocked,
+            resumed: self.resumed + other.resumed,
+            preempted: self.preempted + other.preempted,
+            shared: self.shared + other.shared,
+            gathered: self.gathered + other.gathered,
+            travels: self.travels + other.travels,
+            completed: self.completed + other.completed,
+            timers: self.timers + other.timers,
+            aside: self.aside + other.aside,
+            host_preempted: self.host_preempted + other.host_preempted,
+            host_resumed: self.host_resumed + other.host_resumed,
+        }
+    }
+}

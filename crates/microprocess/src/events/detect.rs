@@ -1,0 +1,91 @@
+//! Who notices that a holder sleeps (Blocked), and what is known of the host's scheduling.
+//!
+//! | source | how it learns | needs | file |
+//! |---|---|---|---|
+//! | BPF | a program of ours runs inside the host's scheduler whenever a kernel thread of ours stops or goes on | `CAP_BPF`, `CAP_PERFMON` | `detect/observer` |
+//! | sentinel | next in line for the core, it runs when the holder does not | a pinned holder | `sentinel` |
+//! | monitor | looks from time to time | | `monitor` |
+//!
+//! All three end in [`take_from_sleeper`](crate::processor::taking::take_from_sleeper): a source says *when* to look; what is seen there, once more
+//! behind a claim, decides. The monitor looks in any case, rarely where another source does.
+//!
+//! Only the BPF source hears of what the host does to a thread that does not sleep: *Preempted* and *Resumed* of Paper 1, §3.1.2, for
+//! reasons that are the host's (another process wanted the core). They are counted, and who spins for such a thread stops.
+
+mod observer;
+mod program;
+mod watcher;
+
+pub(crate) use observer::Observer;
+pub(crate) use watcher::{Seat, guard, watch};
+
+use kyocho_sys::scheduling::{affinity, current_cpu};
+use kyocho_sys::task::{SystemCallReader, ThreadId};
+
+use crate::data::detection::Detection;
+use crate::processor::kernel_thread::KernelThread;
+use crate::processor::shared::Shared;
+
+/// What the host permits of what is wanted.
+pub(crate) fn settle(wanted: Detection) -> Detection {
+    if wanted == Detection::Off {
+        return wanted;
+    }
+    let can_look =
+        SystemCallReader::open(ThreadId::current()).is_ok_and(|own| own.asleep().is_ok());
+    match wanted {
+        _ if !can_look => Detection::Off,
+        Detection::Bpf if Observer::get().is_err() => settle(Detection::Auto),
+        Detection::Auto if allowed_cpus().is_empty() => Detection::Monitor,
+        Detection::Auto => Detection::Sentinel,
+        other => other,
+    }
+}
+
+/// The CPUs of the calling thread, beginning with the one it is on: processes that start side by side spread out.
+pub(crate) fn allowed_cpus() -> Vec<usize> {
+    let Ok(set) = affinity(ThreadId::current()) else { return Vec::new() };
+    let mut cpus: Vec<usize> = set.iter().collect();
+    let here = current_cpu();
+    let start = cpus.iter().position(|&cpu| cpu == here).unwrap_or(0);
+    cpus.rotate_left(start);
+    cpus
+}
+
+/// The observer that is to know the kernel threads of a runtime, where the host tells of them.
+pub(crate) fn observer_of(shared: &Shared) -> Option<&'static Observer> {
+    if shared.detection == Detection::Bpf { Observer::made() } else { None }
+}
+
+/// Has the host tell of the calling kernel thread from now on.
+pub(crate) fn enter(thread: &'static KernelThread, shared: &'static Shared) {
+    observer_of(shared).inspect(|observer| observer.enlist(thread));
+}
+
+/// The calling kernel thread ends.
+pub(crate) fn leave(thread: &'static KernelThread, shared: &'static Shared) {
+    observer_of(shared).inspect(|observer| observer.delist(thread));
+}
+
+/// Seats for the watchers of `count` virtual processors; `None` where the host gives too little.
+pub(crate) fn take_seats(count: usize) -> Option<Vec<&'static Seat>> {
+    let observer = Observer::get().ok()?;
+    let mut seats = Vec::new();
+    for _ in 0..count {
+        match observer.seat() {
+            Ok(seat) => seats.push(seat),
+            Err(_) => {
+                give_back(seats);
+                return None;
+            }
+        }
+    }
+    Some(seats)
+}
+
+/// For the next runtime.
+pub(crate) fn give_back(seats: Vec<&'static Seat>) {
+    if let Some(observer) = Observer::made() {
+        seats.into_iter().for_each(|seat| observer.give_back(seat));
+    }
+}

@@ -1,0 +1,168 @@
+//! The program in the host's scheduler, and who is entered there: one a process, once a runtime wants it.
+
+use core::ptr;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use kyocho_sys::bpf::{Attachment, Map, Program, Refused, Ring, Words};
+use kyocho_sys::error::Errno;
+use kyocho_sys::prim::atomic::Ordering;
+
+use super::program::{self, Maps, OUT};
+use super::watcher::Seat;
+use crate::data::statistics::Statistics;
+use crate::data::view::{View, ViewWords, WORDS};
+use crate::processor::kernel_thread::KernelThread;
+use crate::processor::shared::KERNEL_THREADS_MAX;
+
+/// Most virtual processors that are watched at a time.
+const SEATS_MAX: u32 = 1024;
+
+/// The program in the host's scheduler.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    views: Words<WORDS>,
+    counters: Words<WORDS>,
+    rings: Map,
+    /// What a thread runs to be entered.
+    enlist: Program,
+    _attachment: Attachment,
+    given: Mutex<Given>,
+}
+
+/// What has been given out.
+#[derive(Debug, Default)]
+struct Given {
+    views: usize,
+    seats: u32,
+    /// Seats that nobody sits in.
+    free: Vec<&'static Seat>,
+}
+
+static OBSERVER: OnceLock<Observer> = OnceLock::new();
+/// Held while the observer is made.
+static MAKING: Mutex<()> = Mutex::new(());
+
+impl Observer {
+    /// The observer of this process, made when first asked for, which takes some milliseconds.
+    ///
+    /// # Errors
+    /// The host does not permit it, or does not know how.
+    pub(crate) fn get() -> Result<&'static Self, Refused> {
+        let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(observer) = OBSERVER.get() {
+            return Ok(observer);
+        }
+        let made = Self::make()?;
+        Ok(OBSERVER.get_or_init(|| made))
+    }
+
+    /// It, if it has been made.
+    pub(crate) fn made() -> Option<&'static Self> {
+        OBSERVER.get()
+    }
+
+    fn make() -> Result<Self, Refused> {
+        let refused = |errno| Refused { errno, log: String::new() };
+        let threads = Map::hash(8, 4, KERNEL_THREADS_MAX).map_err(refused)?;
+        let views = Words::new(KERNEL_THREADS_MAX).map_err(refused)?;
+        let counters = Words::new(SEATS_MAX).map_err(refused)?;
+        let example = Ring::new().map_err(refused)?;
+        let rings = Map::table_of(example.map(), SEATS_MAX).map_err(refused)?;
+        let maps =
+            Maps { threads: &threads, views: views.map(), counters: counters.map(), rings: &rings };
+        let enlist = Program::load(&program::enlist(&threads))?;
+        let observe = Program::load(&program::observe(&maps))?;
+        let attachment = observe.attach(c"sched_switch").map_err(refused)?;
+        let given = Mutex::default();
+        Ok(Self { views, counters, rings, enlist, _attachment: attachment, given })
+    }
+
+    fn given(&self) -> MutexGuard<'_, Given> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the host write about the calling thread, whose record this is, from now on. The view is the record's for ever. Not
+    /// entered, say because there are too many: then the monitor looks after it.
+    pub(crate) fn enlist(&'static self, thread: &'static KernelThread) {
+        let Some(view) = thread.view().or_else(|| self.new_view(thread)) else { return };
+        view.belong_to(ptr::from_ref(thread).expose_provenance() as u64);
+        if self.enlist.run([self.number(view.0)]) != Ok(0) {
+            view.belong_to(0);
+        }
+    }
+
+    /// Has the host know the calling thread as the sentinel of the virtual processor in `seat`. Not entered: then the watcher
+    /// is woken in vain sometimes.
+    pub(super) fn enlist_sentinel(&'static self, seat: &Seat) {
+        let _woken_in_vain = self.enlist.run([self.number(seat.sentinel().0)]);
+    }
+
+    /// The sentinel, which the calling thread is, ends.
+    pub(super) fn delist_sentinel(&self) {
+        let _was_not_entered = self.enlist.run([OUT]);
+    }
+
+    /// The calling thread, whose record this is, ends.
+    pub(crate) fn delist(&self, thread: &KernelThread) {
+        let _was_not_entered = self.enlist.run([OUT]);
+        if let Some(view) = thread.view() {
+            view.belong_to(0);
+        }
+    }
+
+    fn new_view(&'static self, thread: &'static KernelThread) -> Option<View> {
+        let words = self.new_words(&mut self.given())?;
+        thread.set_view(words);
+        Some(View::new(words))
+    }
+
+    fn new_words(&'static self, given: &mut Given) -> Option<&'static ViewWords> {
+        let words = self.views.entries().get(given.views)?;
+        given.views += 1;
+        Some(words)
+    }
+
+    /// Which of the views this is.
+    fn number(&self, words: &'static ViewWords) -> u64 {
+        let first = self.views.entries().as_ptr();
+        ((ptr::from_ref(words).addr() - first.addr()) / size_of::<ViewWords>()) as u64
+    }
+
+    /// A seat for the watcher of a virtual processor.
+    ///
+    /// # Errors
+    /// The host gives no more memory or descriptors, or too many are watched.
+    pub(crate) fn seat(&'static self) -> Result<&'static Seat, Errno> {
+        let mut given = self.given();
+        if let Some(seat) = given.free.pop() {
+            seat.reset();
+            return Ok(seat);
+        }
+        let counters = self.counters.entries().get(given.seats as usize).ok_or(Errno::NOMEM)?;
+        let sentinel = View::new(self.new_words(&mut given).ok_or(Errno::NOMEM)?);
+        sentinel.guard(given.seats);
+        let seat = Seat::new(given.seats, counters, sentinel)?;
+        self.rings.put(given.seats, seat.ring().map())?;
+        given.seats += 1;
+        Ok(Box::leak(Box::new(seat)))
+    }
+
+    /// What the host did to whoever held the virtual processor in seat `number`.
+    pub(crate) fn counted(&self, number: u32) -> Statistics {
+        let Some(counters) = self.counters.entries().get(number as usize) else {
+            return Statistics::default();
+        };
+        let count =
+            |offset: i16| counters[offset as usize / size_of::<u64>()].load(Ordering::Relaxed);
+        Statistics {
+            host_preempted: count(program::PREEMPTED),
+            host_resumed: count(program::RESUMED),
+            ..Statistics::default()
+        }
+    }
+
+    /// For the next virtual processor.
+    pub(crate) fn give_back(&self, seat: &'static Seat) {
+        self.given().free.push(seat);
+    }
+}

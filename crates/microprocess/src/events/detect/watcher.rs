@@ -1,0 +1,99 @@
+//! Blocked, told by the host: a sentinel that looks into memory, and a watcher for when the sentinel gets no turn.
+//!
+//! The sentinel is the faster of the two: the host switches to it when the holder stops, and what it sees costs no system call.
+//! But it is of the lowest class, and on a core that other programs want it waits for its turn. The program in the host's scheduler
+//! sees who comes after the holder. If that is not the sentinel, it wakes the *watcher*, a thread of the normal
+//! class on the same core that sleeps otherwise. Waking it takes an interrupt of the core by itself, so it is twice as late.
+
+use core::time::Duration;
+use std::os::fd::AsFd;
+
+use kyocho_sys::bpf::Ring;
+use kyocho_sys::error::Errno;
+use kyocho_sys::event::Event;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::scheduling::{CpuSet, set_affinity, set_timer_slack_ns};
+use kyocho_sys::task::ThreadId;
+
+use super::observer::Observer;
+use crate::data::view::{View, ViewWords};
+use crate::events::sentinel;
+use crate::processor::kernel_thread::ANY_CPU;
+use crate::processor::taking::take_from_sleeper;
+use crate::processor::vp::Vp;
+
+/// How soon a sleeping holder is looked at again whose virtual processor could not be taken: no spare thread was there, or it sleeps on
+/// a page in the middle of a restartable sequence.
+const AGAIN: Duration = Duration::from_micros(100);
+
+/// Where the watcher of a virtual processor waits.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    number: u32,
+    ring: Ring,
+    /// The runtime stops.
+    stop: Event,
+    /// What the program counts.
+    counters: &'static ViewWords,
+    /// The view of the sentinel.
+    sentinel: View,
+}
+
+impl Seat {
+    pub(super) fn new(
+        number: u32,
+        counters: &'static ViewWords,
+        sentinel: View,
+    ) -> Result<Self, Errno> {
+        Ok(Self { number, ring: Ring::new()?, stop: Event::new()?, counters, sentinel })
+    }
+
+    /// Nothing has been counted.
+    pub(super) fn reset(&self) {
+        self.counters.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+    }
+
+    pub(super) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    pub(super) fn sentinel(&self) -> &View {
+        &self.sentinel
+    }
+
+    /// What the program finds it by.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Wakes the watcher, to see that the runtime stops.
+    pub(crate) fn wake(&self) {
+        let _cannot_fail = self.stop.notify();
+    }
+}
+
+/// The life of the watcher of `vp`.
+pub(crate) fn watch(vp: &'static Vp, seat: &'static Seat) {
+    if vp.cpu() != ANY_CPU {
+        // Refused: then it works from elsewhere, later.
+        let _anywhere = set_affinity(ThreadId::current(), &CpuSet::single(vp.cpu()));
+    }
+    let _late = set_timer_slack_ns(1);
+    let mut timeout = None;
+    while !vp.shared().stopping.load(Ordering::SeqCst) {
+        // Interrupted, or no memory for the wait: then there is no harm in a look.
+        let _told = seat.ring.wait(seat.stop.as_fd(), timeout);
+        let is_asleep = || vp.look_at_holder(|holder| holder.asleep().is_some());
+        let sleeps_on = !take_from_sleeper(vp) && is_asleep();
+        timeout = sleeps_on.then_some(AGAIN);
+    }
+    let _was_told = seat.stop.drain();
+}
+
+/// The life of the sentinel of `vp`, which the host tells where the holder sleeps.
+pub(crate) fn guard(vp: &'static Vp, seat: &'static Seat) {
+    let observer = Observer::made();
+    observer.inspect(|observer| observer.enlist_sentinel(seat));
+    sentinel::start(vp);
+    observer.inspect(|observer| observer.delist_sentinel());
+}

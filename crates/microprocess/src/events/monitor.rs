@@ -1,0 +1,295 @@
+//! The monitor: one kernel thread a runtime that is on no virtual processor.
+//!
+//! * It is the clock of busy virtual processors: they look at timers only when told to.
+//! * It ends time slices, and interrupts code that does not call the runtime (Preempted).
+//! * It looks for holders that sleep in the kernel (Blocked) where there is no sentinel, or where that one is late.
+//! * It ends kernel calls that are to end: it sends the signal for that again until whoever sleeps there has come back.
+//! * It calls back who came out of the kernel and does not call the runtime (Unblocked): such a thread runs beside the virtual processors.
+//!
+//! It sleeps while every virtual processor is idle, and looks now and then while somebody sleeps in the kernel meanwhile: who comes back
+//! from there and calls nobody shows it in no other way.
+
+use kyocho_sys::clock::process_cpu_ns;
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::scheduling::set_timer_slack_ns;
+
+use crate::data::detection::Detection;
+use crate::data::slice::SLICE_NS;
+use crate::processor::balance::{Pace, Spread, Trials};
+use crate::processor::shared::Shared;
+use crate::processor::space::{Account, Suspicion};
+use crate::processor::taking::take_from_sleeper;
+use crate::processor::vp::{NEVER_NS, Vp, attention};
+use crate::schedule::preempt;
+
+/// How long a virtual processor that was told something gets to notice by itself, before it is interrupted.
+const PATIENCE_NS: u64 = 50_000;
+/// A microprocess that has run this long without a switch is not given that time.
+const HOG_NS: u64 = 1_000_000;
+/// How soon a busy virtual processor is looked at again after its holder was found asleep; each look that finds it
+/// awake doubles the time.
+const LOOK_MIN_NS: u64 = 50_000;
+/// The longest time between looks where there is no sentinel. Where there is one, a slice: on a core that other programs want, the
+/// sentinel may wait long for its turn.
+const LOOK_MAX_NS: u64 = 1_000_000;
+/// When a kernel call that is to end is interrupted once more: soon, and then less and less often.
+const CALL_MIN_NS: u64 = 1_000_000;
+const CALL_MAX_NS: u64 = 250_000_000;
+
+/// When it interrupts the kernel calls that are to end again; the time between, which it doubles.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calls {
+    next: Option<(u64, u64)>,
+}
+
+impl Calls {
+    /// There is a new one. However many there are, the others' time comes.
+    fn begin(&mut self, now_ns: u64) {
+        let soon_ns = now_ns + CALL_MIN_NS;
+        let next_ns = self.next.map_or(soon_ns, |(next_ns, _)| next_ns.min(soon_ns));
+        self.next = Some((next_ns, CALL_MIN_NS));
+    }
+
+    /// Has `call` interrupt them, if it is time, which tells whether any is left; when to come back.
+    fn go_on(&mut self, now_ns: u64, call: impl FnOnce() -> bool) -> u64 {
+        if let Some((next_ns, wait_ns)) = self.next
+            && next_ns <= now_ns
+        {
+            let wait_ns = (wait_ns * 2).min(CALL_MAX_NS);
+            self.next = call().then_some((now_ns + wait_ns, wait_ns));
+        }
+        self.next.map_or(NEVER_NS, |(next_ns, _)| next_ns)
+    }
+}
+
+/// What the monitor remembers of one virtual processor.
+#[derive(Debug, Clone, Copy, Default)]
+struct Watch {
+    /// Its count of switches, and since when it has not changed.
+    switches: u64,
+    since_ns: u64,
+    /// When it was interrupted, and has not been seen to switch since.
+    interrupted_ns: Option<u64>,
+    /// When something was asked of it that it has not noticed.
+    asked_ns: Option<u64>,
+    /// Time between looks at its holder.
+    look_ns: u64,
+    /// When it was last seen busy; 0 before.
+    seen_ns: u64,
+    /// Whether it has stopped to answer.
+    suspicion: Suspicion,
+    /// The time slice of what runs, where it is not [`SLICE_NS`].
+    slice_ns: Option<u64>,
+    /// How often it switches, while others are idle.
+    pace: Pace,
+}
+
+/// What to do about one virtual processor now, and when to look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Decision {
+    /// Bits of attention to set.
+    tell: u32,
+    interrupt: bool,
+    look_ns: u64,
+}
+
+impl Watch {
+    /// Decides from what is seen of a busy virtual processor at `now_ns`.
+    fn decide(&mut self, now_ns: u64, switches: u64, deadline_ns: u64, unnoticed: u32) -> Decision {
+        if switches != self.switches || self.since_ns == 0 {
+            // The one switch after an interrupt came with it: what runs has had the time since.
+            let with_it = self.interrupted_ns.take().filter(|_| switches == self.switches + 1);
+            let since_ns = with_it.unwrap_or(now_ns);
+            (self.switches, self.since_ns, self.asked_ns) = (switches, since_ns, None);
+        }
+        let slice_ns = self.slice_ns.unwrap_or(SLICE_NS);
+        let mut tell = 0;
+        if deadline_ns <= now_ns {
+            tell |= attention::TIMERS;
+        }
+        let slice_end_ns = self.since_ns + slice_ns;
+        if slice_end_ns <= now_ns {
+            tell |= attention::PREEMPT;
+        }
+        let mut look_ns = if tell & attention::TIMERS == 0 { deadline_ns } else { NEVER_NS };
+        if tell == 0 && unnoticed == 0 {
+            self.asked_ns = None;
+            return Decision { tell, interrupt: false, look_ns: look_ns.min(slice_end_ns) };
+        }
+        let asked_ns = *self.asked_ns.get_or_insert(now_ns);
+        let is_hog = now_ns >= self.since_ns + HOG_NS;
+        let patience_over = is_hog || now_ns >= asked_ns + PATIENCE_NS;
+        if patience_over {
+            // Once more after another slice, should it not help.
+            (self.since_ns, self.asked_ns, self.interrupted_ns) = (now_ns, None, Some(now_ns));
+            look_ns = look_ns.min(now_ns + slice_ns);
+        } else {
+            look_ns = look_ns.min(asked_ns + PATIENCE_NS);
+        }
+        Decision { tell, interrupt: patience_over, look_ns }
+    }
+
+    /// When to look at the holder again, which was found asleep or not; `longest_ns` bounds the time between.
+    fn next_look(&mut self, found_asleep: bool, longest_ns: u64) -> u64 {
+        self.look_ns = if found_asleep { LOOK_MIN_NS } else { self.look_ns.max(LOOK_MIN_NS) * 2 };
+        self.look_ns = self.look_ns.min(longest_ns);
+        self.look_ns
+    }
+}
+
+/// The monitor's life.
+pub(crate) fn run(shared: &'static Shared) {
+    // The default would make every deadline 50 µs late. Refused: then it does.
+    let _late = set_timer_slack_ns(1);
+    let longest_ns = match shared.detection {
+        Detection::Off => None,
+        Detection::Bpf | Detection::Sentinel => Some(SLICE_NS),
+        Detection::Auto | Detection::Monitor => Some(LOOK_MAX_NS),
+    };
+    let monitor = &shared.monitor;
+    let mut account = Account::default();
+    // Where the look for those who came out of the kernel goes on, and when.
+    let (mut straggler, mut call_ns, mut call_wait_ns) = (0, 0, SLICE_NS);
+    let mut watches = vec![Watch::default(); shared.vps().len()];
+    let mut trials = Trials::new();
+    let mut calls = Calls::default();
+    loop {
+        monitor.planned_ns.store(NEVER_NS, Ordering::SeqCst);
+        // Before the look at anything that a poke may announce.
+        monitor.word.store(0, Ordering::SeqCst);
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let now_ns = monotonic_ns();
+        if let Some(percent) = shared.limits.cpu_percent_max {
+            let until_ns = account.stop_until(now_ns, process_cpu_ns(), percent);
+            shared.spent_until_ns.store(until_ns.unwrap_or(0), Ordering::SeqCst);
+        }
+        if monitor.calls.swap(false, Ordering::SeqCst) {
+            calls.begin(now_ns);
+        }
+        let mut next_ns = calls.go_on(now_ns, || shared.call_back_again());
+        for (vp, watch) in shared.vps().iter().zip(&mut watches) {
+            next_ns = next_ns.min(look_after(vp, watch, now_ns, longest_ns));
+            next_ns = next_ns.min(spread(vp, &mut watch.pace, now_ns, &mut trials));
+        }
+        if longest_ns.is_some() && call_ns <= now_ns {
+            straggler = shared.call_back_stragglers(straggler);
+            // Where nothing else runs nobody is kept waiting by who came back, and looks are all there is to do.
+            let all_rest = shared.vps().iter().all(|vp| vp.rests());
+            call_wait_ns = if all_rest { (call_wait_ns * 2).min(CALL_MAX_NS) } else { SLICE_NS };
+            call_ns = now_ns + call_wait_ns;
+        }
+        if longest_ns.is_some() && shared.sleep_in_kernel() {
+            next_ns = next_ns.min(call_ns);
+        }
+        monitor.planned_ns.store(next_ns, Ordering::SeqCst);
+        let limit = (next_ns != NEVER_NS).then_some(next_ns);
+        futex::wait(&monitor.word, 0, limit);
+    }
+}
+
+/// Looks after one virtual processor; when to look again.
+fn look_after(vp: &'static Vp, watch: &mut Watch, now_ns: u64, longest_ns: Option<u64>) -> u64 {
+    if vp.rests() {
+        vp.reflect(false);
+        *watch = Watch::default();
+        return await_timers(vp, now_ns);
+    }
+    if vp.is_retired() {
+        // What runs there does not know, or unwound when it was told.
+        vp.alert(attention::RECONSIDER);
+    }
+    let is_spent = now_ns < vp.shared().spent_until_ns.load(Ordering::SeqCst);
+    if vp.tick(now_ns) || is_spent {
+        vp.alert(attention::RANK);
+    }
+    if let Some(record) = vp.current.get().filter(|_| watch.seen_ns != 0) {
+        // All of the time since the last look: right on average.
+        record.cpu_ns.fetch_add(now_ns.saturating_sub(watch.seen_ns), Ordering::Relaxed);
+    }
+    watch.seen_ns = now_ns;
+    // Where there is a sentinel, it gets the time from one look to the next: the kernel answers a look at a thread that is just
+    // falling asleep only once it has, and whoever waits for that answer is in the sentinel's way.
+    let has_stopped = watch.switches == vp.counters.switches.get();
+    let may_take = has_stopped || vp.shared().detection != Detection::Sentinel;
+    if longest_ns.is_some() {
+        vp.holder().ensure_reader();
+    }
+    let look_ns = longest_ns.map_or(NEVER_NS, |longest_ns| {
+        now_ns + watch.next_look(may_take && take_from_sleeper(vp), longest_ns)
+    });
+    if vp.bell.has_changed() {
+        // Reaps; what is urgent then gets the processor.
+        vp.alert(attention::TIMERS);
+    }
+    let states = attention::IDLE
+        | attention::ASIDE
+        | attention::CLAIMED
+        | attention::ORDERS
+        | attention::SHARE
+        | attention::SPREAD;
+    let unnoticed = vp.attention.load(Ordering::SeqCst) & !states;
+    let deadline_ns = vp.next_deadline_ns.load(Ordering::SeqCst);
+    vp.reflect(unnoticed != 0);
+    watch.suspicion.look(vp, unnoticed != 0);
+    watch.slice_ns = Some(vp.queue_control().slice_ns());
+    let decision = watch.decide(now_ns, vp.counters.switches.get(), deadline_ns, unnoticed);
+    if decision.tell & !unnoticed != 0 {
+        vp.alert(decision.tell);
+    }
+    if decision.interrupt {
+        preempt::interrupt(vp);
+    }
+    let bell_ns = if vp.bell.awaits() { now_ns + LOOK_MAX_NS } else { NEVER_NS };
+    decision.look_ns.min(look_ns).min(bell_ns)
+}
+
+/// Has one virtual processor share with those that are idle, if it is worth waking them; when to look again.
+fn spread(vp: &'static Vp, pace: &mut Pace, now_ns: u64, trials: &mut Trials) -> u64 {
+    let is_alone = vp.shared().idle.load(Ordering::Relaxed) == 0;
+    if is_alone && !vp.rests() {
+        *pace = Pace::default();
+        vp.let_offer(true);
+        trials.go_on(now_ns);
+        return NEVER_NS;
+    }
+    let (asked, deaf_ns) = pace.hear(now_ns, vp.has_offered());
+    if asked {
+        vp.set_offered(false);
+    }
+    vp.let_offer(deaf_ns.is_none());
+    let deaf_ns = deaf_ns.unwrap_or(NEVER_NS);
+    if vp.rests() {
+        return deaf_ns;
+    }
+    let (spread, again_ns) = pace.look(now_ns, vp.counters.switches.get(), asked, trials);
+    match spread {
+        None => {}
+        Some(Spread::Trial) => vp.alert(attention::SHARE),
+        Some(Spread::Soon) => vp.alert(attention::SPREAD),
+        Some(Spread::Now) => {
+            vp.alert(attention::SPREAD);
+            // What runs may not call us for a whole slice. Until it has shared, we come back.
+            vp.set_offered(true);
+            preempt::interrupt(vp);
+        }
+    }
+    deaf_ns.min(again_ns.unwrap_or(NEVER_NS))
+}
+
+/// Tells a holder that stands aside that a timer is due; when to look again. An idle one knows by itself.
+fn await_timers(vp: &'static Vp, now_ns: u64) -> u64 {
+    let deadline_ns =
+        if vp.is_idle() { NEVER_NS } else { vp.next_deadline_ns.load(Ordering::SeqCst) };
+    if deadline_ns > now_ns {
+        return deadline_ns;
+    }
+    vp.alert(attention::TIMERS);
+    now_ns + SLICE_NS
+}
+
+#[cfg(test)]
+mod tests;

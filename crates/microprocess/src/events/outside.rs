@@ -1,0 +1,131 @@
+//! Wakes that come from outside the runtime.
+
+use core::fmt;
+
+use crate::processor::shared::Shared;
+use crate::schedule;
+
+/// Says that a kernel thread of no runtime will wake somebody: while one exists, waiting for that is no deadlock.
+///
+/// Such a thread may call whatever does not wait: it may unpark, release, notify, and send where there is room. A runtime in
+/// which everybody waits for it looks stuck from inside; this tells otherwise.
+///
+/// ```
+/// use kyocho_microprocess::{Outside, channel, run};
+///
+/// let sum: u32 = run(|| {
+///     let (sender, receiver) = channel::unbounded();
+///     let outside = Outside::expect();
+///     std::thread::spawn(move || {
+///         (1..=4).for_each(|n| sender.send(n).unwrap());
+///         drop(sender);
+///         drop(outside);
+///     });
+///     receiver.into_iter().sum()
+/// })
+/// .unwrap();
+/// assert_eq!(sum, 10);
+/// ```
+#[must_use = "the promise ends when it is dropped"]
+pub struct Outside {
+    shared: &'static Shared,
+}
+
+impl fmt::Debug for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outside").finish_non_exhaustive()
+    }
+}
+
+impl Outside {
+    /// Makes the promise to the caller's runtime; it may be dropped on any kernel thread.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    pub fn expect() -> Self {
+        let section = schedule::mask();
+        let shared = section.vp.shared();
+        section.leave();
+        shared.expect_outside();
+        Self { shared }
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        self.shared.forget_outside();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outside;
+    use crate::processor::record::State;
+    use crate::sleep;
+    use crate::wait::sync::{Mutex, RwLock};
+    use crate::{Microprocess, Runtime};
+    use core::time::Duration;
+    use kyocho_sys::prim::thread;
+    use std::sync::{Arc, mpsc};
+
+    /// Runs `wait` as the only microprocess while the caller holds what `hold` gives, for a while after `wait` parked.
+    fn wait_while_held<G>(hold: impl FnOnce() -> G, wait: impl FnOnce() + Send + 'static) {
+        let guard = hold();
+        let (tell, told) = mpsc::channel();
+        let run = thread::spawn(move || {
+            let main = move || {
+                tell.send(Microprocess::current()).unwrap();
+                wait();
+            };
+            Runtime::builder().virtual_processors(1).build().run(main)
+        });
+        let waiter: Microprocess = told.recv().unwrap();
+        while !run.is_finished() && waiter.record().state.get() != State::Parked {
+            thread::yield_now();
+        }
+        // Its virtual processor has nothing to do now, and looks whether that is a deadlock.
+        thread::park_timeout(Duration::from_millis(20));
+        drop(guard);
+        let ended: Result<(), _> = run.join().unwrap();
+        ended.unwrap();
+    }
+
+    #[test]
+    fn lock_of_a_kernel_thread_is_no_deadlock() {
+        let mutex = Arc::new(Mutex::new(0));
+        let other = Arc::clone(&mutex);
+        wait_while_held(|| mutex.lock().unwrap(), move || *other.lock().unwrap() += 1);
+        let lock = Arc::new(RwLock::new(0));
+        let other = Arc::clone(&lock);
+        wait_while_held(|| lock.write().unwrap(), move || drop(other.read().unwrap()));
+        let other = Arc::clone(&lock);
+        wait_while_held(|| lock.read().unwrap(), move || *other.write().unwrap() += 1);
+        assert_eq!((*mutex.lock().unwrap(), *lock.read().unwrap()), (1, 1));
+    }
+
+    #[test]
+    fn lock_of_who_waits_for_the_run_is_one() {
+        let mutex = Mutex::new(0);
+        let _guard = mutex.lock().unwrap();
+        let runtime = Runtime::builder().virtual_processors(1).build();
+        let deadlock = runtime.run(|| drop(mutex.lock())).unwrap_err();
+        assert_eq!(deadlock.waiting.len(), 1);
+    }
+
+    #[test]
+    fn waiting_is_a_deadlock_only_once_nobody_outside_is_expected() {
+        let (tell, told) = mpsc::channel();
+        let run = thread::spawn(move || {
+            let main = move || {
+                tell.send(Outside::expect()).unwrap();
+                sleep(Duration::MAX);
+            };
+            Runtime::builder().virtual_processors(1).build().run(main)
+        });
+        let outside: Outside = told.recv().unwrap();
+        // However long it waits: nothing ends it before this.
+        drop(outside);
+        let deadlock = run.join().unwrap();
+        assert_eq!(deadlock.unwrap_err().waiting.len(), 1);
+    }
+}

@@ -1,0 +1,5 @@
+//! What a program may decide about scheduling.
+
+pub(crate) mod concurrency;
+pub(crate) mod configuration;
+pub mod scheduler;

@@ -1,0 +1,57 @@
+//! User schedulers: who runs next on a virtual processor, as a program decides (Paper 1, §3.2 and §3.6).
+//!
+//! Every virtual processor has one. The built-in one serves 64 fixed priorities, first come first served; it is part of the
+//! runtime and costs nothing to call. A program puts another in its place, at start with
+//! [`RuntimeBuilder::scheduler`](crate::RuntimeBuilder::scheduler) or while it runs with [`install`], and goes back with [`remove`].
+//!
+//! ```text
+//!   runtime ── enqueue(entry, arrival) ──►  scheduler  ── pick() ──► runtime
+//!           ── charge(entry, ran)      ──►
+//!           ── event(Blocked, …)       ──►
+//! ```
+//!
+//! A scheduler is pure: it gets the time as an argument, keeps its queues in the entries ([`List`], [`Levels`], [`Heap`]) and knows
+//! nothing of Linux. So [`simulate`] can drive one with random events.
+//!
+//! ```
+//! use kyocho_microprocess::scheduler::EarliestDeadline;
+//! use kyocho_microprocess::{Runtime, spawn};
+//!
+//! let runtime = Runtime::builder().scheduler(|_| Box::new(EarliestDeadline::new())).build();
+//! assert_eq!(runtime.run(|| spawn(|| 6 * 7).join().unwrap()).unwrap(), 42);
+//! ```
+//!
+//! # What a scheduler may do
+//! Its methods run with events masked, some in a signal handler with 64 KiB of stack: they neither allocate nor free, take no lock
+//! that others hold for long, do not suspend and do not call this crate beyond their entries. Waking somebody from inside is
+//! kept until the scheduler has returned; suspending panics.
+//!
+//! # What happens to one that is broken
+//! What it picks is checked: an entry that is not runnable here, none while there are some, or a panic costs it its place. The
+//! built-in scheduler goes on with everything that was runnable, and [`report`] names the [`Fault`]. (The panic is the one thing
+//! that allocates with events masked.)
+
+mod earliest_deadline;
+mod feedback;
+mod fixed_priority;
+mod installation;
+mod queue;
+mod round_robin;
+pub(crate) mod simulation;
+mod throughput;
+
+pub use crate::processor::scheduler::{
+    Arrival, Bound, Demand, Entry, Event, EventKind, Fault, Registers, Runs, Scheduler, Slice,
+};
+pub use earliest_deadline::EarliestDeadline;
+pub use feedback::Feedback;
+pub use fixed_priority::FixedPriority;
+pub(crate) use installation::Factory;
+pub use installation::{Report, install, remove, report};
+pub use queue::{Heap, Levels, List};
+pub use round_robin::RoundRobin;
+pub use simulation::{Summary, Violation, simulate};
+pub use throughput::Throughput;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! Virtual processors, the kernel threads that hold them, and the records of what runs on them.
+
+pub(crate) mod balance;
+pub(crate) mod bell;
+pub(crate) mod condemned;
+pub(crate) mod dispatcher;
+pub(crate) mod event;
+pub(crate) mod foreign_locks;
+pub(crate) mod hidden;
+pub(crate) mod inherit;
+pub mod instruments;
+pub(crate) mod kernel_stack;
+pub(crate) mod kernel_thread;
+pub(crate) mod orders;
+pub(crate) mod overflow;
+pub(crate) mod pool;
+pub(crate) mod port;
+pub(crate) mod ready;
+pub(crate) mod record;
+pub(crate) mod reflection;
+pub(crate) mod requests;
+pub(crate) mod scheduler;
+pub(crate) mod sentinel;
+pub(crate) mod shared;
+pub(crate) mod shown;
+pub(crate) mod slot;
+pub(crate) mod space;
+pub(crate) mod spin;
+pub(crate) mod taking;
+pub mod trace;
+pub(crate) mod vp;

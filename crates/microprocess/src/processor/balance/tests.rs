@@ -1,0 +1,130 @@
+//! What sharing promises, for all small cases.
+
+use super::{
+    COUNTED_MAX, DEAF_AFTER_LONG_NS, DEAF_NS, FAILURES_MAX, LONG_RUN_NS, Pace, Spread, TRAVEL_NS,
+    TRAVELS, TRIAL_NS, Trials, WATCH_NS, share, travels_too_much,
+};
+use crate::processor::scheduler::Runs;
+
+fn cases() -> impl Iterator<Item = (usize, usize, Runs)> {
+    let runs = [Runs::Long, Runs::Short];
+    (0..2 * COUNTED_MAX)
+        .flat_map(|runnable| (0..8).map(move |idle| (runnable, idle)))
+        .flat_map(move |(runnable, idle)| runs.map(|runs| (runnable, idle, runs)))
+}
+
+#[test]
+fn nobody_gives_what_is_not_there_nor_to_nobody() {
+    for (runnable, idle, runs) in cases() {
+        let given = share(runnable, idle, runs);
+        assert!(given <= runnable, "{runnable} {idle}");
+        assert!(idle > 0 || given == 0);
+    }
+}
+
+#[test]
+fn a_pair_that_takes_turns_stays_together() {
+    for idle in 0..8 {
+        assert_eq!(share(1, idle, Runs::Short), 0);
+    }
+}
+
+#[test]
+fn whoever_waits_behind_a_long_one_moves_if_anybody_is_idle() {
+    for (runnable, idle, _) in cases().filter(|&(runnable, idle, _)| runnable > 0 && idle > 0) {
+        assert!(share(runnable, idle, Runs::Long) >= runnable.min(idle));
+    }
+}
+
+#[test]
+fn the_giver_keeps_an_even_share() {
+    for (runnable, idle, _) in cases().filter(|&(runnable, ..)| runnable <= COUNTED_MAX) {
+        let kept = runnable + 1 - share(runnable, idle, Runs::Short);
+        assert!(kept >= (runnable + 1) / (idle + 1));
+    }
+}
+
+const START_NS: u64 = 1_000_000_000;
+
+/// Looks at a virtual processor that makes `switches` in every `step_ns`, until `end_ns` after the start; when others were to be woken.
+fn spreads(step_ns: u64, switches: u64, end_ns: u64, trials: &mut Trials) -> Vec<u64> {
+    let mut pace = Pace::default();
+    (0..=end_ns / step_ns)
+        .filter(|turn| {
+            pace.look(START_NS + turn * step_ns, turn * switches, false, trials).0.is_some()
+        })
+        .map(|turn| turn * step_ns)
+        .collect()
+}
+
+#[test]
+fn long_runs_are_spread_after_a_short_watch() {
+    let switches = WATCH_NS / LONG_RUN_NS;
+    assert_eq!(spreads(WATCH_NS, switches, WATCH_NS, &mut Trials::new()), [WATCH_NS]);
+    assert!(spreads(WATCH_NS, switches + 1, WATCH_NS, &mut Trials::new()).is_empty());
+    assert_eq!(spreads(WATCH_NS, 0, WATCH_NS, &mut Trials::new()), [WATCH_NS]);
+}
+
+#[test]
+fn those_who_switch_all_the_time_are_tried_after_ever_longer_pauses() {
+    let begun = spreads(WATCH_NS, 10_000, 1_500_000_000, &mut Trials::new());
+    assert_eq!(begun[0], TRIAL_NS);
+    let pauses: Vec<u64> = begun.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let doubled: Vec<u64> = (0..FAILURES_MAX).map(|failures| TRIAL_NS << failures).collect();
+    assert_eq!(pauses, doubled[..pauses.len()]);
+    assert!(pauses.len() > 6, "{begun:?}");
+}
+
+#[test]
+fn a_trial_that_lasts_makes_the_next_one_come_soon() {
+    let mut trials = Trials::new();
+    assert!((0..20).all(|turn| {
+        let now_ns = START_NS + turn * (TRIAL_NS << FAILURES_MAX);
+        trials.begin(now_ns, START_NS - TRIAL_NS)
+    }));
+    let now_ns = START_NS + 19 * (TRIAL_NS << FAILURES_MAX);
+    let mut failed = trials;
+    failed.go_on(now_ns + TRIAL_NS - 1);
+    assert!(!failed.begin(now_ns + TRIAL_NS, START_NS), "it had not lasted yet");
+    trials.go_on(now_ns + TRIAL_NS);
+    assert!(trials.begin(now_ns + TRIAL_NS, START_NS));
+}
+
+#[test]
+fn who_asks_is_watched_anew_and_not_too_often() {
+    let (mut pace, mut trials) = (Pace::default(), Trials::new());
+    assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
+    // Busy switching until somebody comes who computes.
+    let asked_ns = START_NS + WATCH_NS - 1;
+    let deaf_ns = asked_ns + DEAF_NS;
+    assert_eq!(pace.hear(asked_ns, true), (true, Some(deaf_ns)));
+    let end_ns = asked_ns + WATCH_NS;
+    assert_eq!(pace.look(asked_ns, 50_000, true, &mut trials), (None, Some(end_ns)));
+    assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)), "not so soon");
+    assert_eq!(pace.look(end_ns, 90_000, false, &mut trials), (None, None), "they switch");
+    assert_eq!(pace.hear(deaf_ns - 1, true), (false, Some(deaf_ns)));
+    assert_eq!(pace.hear(deaf_ns, true), (true, Some(deaf_ns + DEAF_NS)), "it has waited for that");
+    assert_eq!(pace.hear(deaf_ns + DEAF_NS, false), (false, None));
+}
+
+#[test]
+fn who_asked_with_reason_is_heard_again_sooner() {
+    let (mut pace, mut trials) = (Pace::default(), Trials::new());
+    assert_eq!(pace.look(START_NS, 0, false, &mut trials), (None, Some(START_NS + WATCH_NS)));
+    assert_eq!(pace.hear(START_NS, true), (true, Some(START_NS + DEAF_NS)));
+    pace.look(START_NS, 0, true, &mut trials);
+    let end_ns = START_NS + WATCH_NS;
+    assert_eq!(pace.look(end_ns, 1, false, &mut trials), (Some(Spread::Now), None));
+    let deaf_ns = end_ns + DEAF_AFTER_LONG_NS;
+    assert_eq!(pace.hear(end_ns, true), (false, Some(deaf_ns)));
+    assert!(pace.hear(deaf_ns, true).0);
+    // Nobody has come: what runs is not interrupted for it.
+    let later_ns = deaf_ns + DEAF_NS;
+    assert_eq!(pace.look(later_ns, 1, false, &mut trials), (Some(Spread::Soon), None));
+}
+
+#[test]
+fn objects_that_travel_all_the_time_are_told_from_those_that_do_at_times() {
+    assert!(travels_too_much(TRAVELS * TRAVEL_NS - 1));
+    assert!(!travels_too_much(TRAVELS * TRAVEL_NS));
+}

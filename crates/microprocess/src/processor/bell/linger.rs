@@ -1,0 +1,146 @@
+//! What a virtual processor does between its last microprocess and its sleep: it gives a peer that is about to answer a moment.
+//!
+//! | where the peer runs | what is best |
+//! |---|---|
+//! | another core | look at the words for [`SPIN_NS`]: an answer costs what a cache line costs |
+//! | this core | hand the core over: the peer runs only if we do not. Spinning here would keep the answer from coming |
+//! | nowhere: it is parked | sleep |
+//!
+//! Handing over is `sched_yield`: cheaper than two sleeps and two wakes, but whoever else wants the core gets it, too. After
+//! that took long once, the next [`SHY`] times are sleeps, for which the host's scheduler makes up.
+
+use core::hint::spin_loop;
+
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::scheduling::yield_to_host;
+
+use super::Bell;
+use super::hall::{Standing, cpu_of};
+use crate::processor::kernel_thread::KernelThread;
+use crate::processor::vp::Masked;
+
+/// How long to look for an answer from another core: about what sleeping and being woken costs.
+const SPIN_NS: u64 = 50_000;
+/// Looks between looks at the clock.
+const LOOKS: u32 = 64;
+/// How often to hand the core over before sleeping.
+const YIELDS_MAX: u32 = 4;
+/// A hand-over that took longer went to somebody else.
+const YIELD_LONG_NS: u64 = 200_000;
+/// How many hand-overs are left out after one that took long.
+const SHY: u32 = 256;
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Spin,
+    HandOver,
+    Sleep,
+}
+
+/// How to wait on `cpu` for a peer that stands so.
+fn way(standing: Standing, woken: bool, cpu: usize) -> Way {
+    match standing {
+        Standing::Awake(there) if there != cpu => Way::Spin,
+        Standing::Awake(_) => Way::HandOver,
+        Standing::Parked(there) if woken && there == cpu => Way::HandOver,
+        Standing::Parked(_) | Standing::Absent => Way::Sleep,
+    }
+}
+
+/// Looks at the words that somebody on `vp` waits for, for a while where that is worth it; whether there is something to run or to
+/// attend to. By the holder, masked, with an empty queue.
+pub(crate) fn linger(vp: Masked<'_>) -> bool {
+    let bell = &vp.bell;
+    if !bell.awaits() {
+        return false;
+    }
+    if bell.look(vp) {
+        return true;
+    }
+    let Some((hall, number)) = bell.hung() else { return false };
+    let cpu = cpu_of(&vp);
+    let now = || bell.awaiting.latest(|peer, there, woken| way(peer.standing(there), woken, cpu));
+    hall.show_cpu(number, cpu);
+    // A thread that was given the processor as its first had no number yet.
+    hall.show_holder(number, KernelThread::current().id());
+    match now() {
+        Some(Way::Spin) => spin(vp),
+        Some(Way::HandOver) => hand_over(vp, || now() == Some(Way::HandOver)),
+        _ => false,
+    }
+}
+
+/// Whether there is something to do now.
+fn ready(vp: Masked<'_>) -> bool {
+    vp.bell.look(vp) || vp.attention.load(Ordering::Relaxed) != 0
+}
+
+fn spin(vp: Masked<'_>) -> bool {
+    let end_ns = monotonic_ns() + SPIN_NS;
+    loop {
+        for _ in 0..LOOKS {
+            if ready(vp) {
+                return true;
+            }
+            spin_loop();
+        }
+        if monotonic_ns() >= end_ns {
+            return false;
+        }
+    }
+}
+
+fn hand_over(vp: Masked<'_>, worth_it: impl Fn() -> bool) -> bool {
+    if vp.bell.is_shy() {
+        return false;
+    }
+    let begin_ns = monotonic_ns();
+    for _ in 0..YIELDS_MAX {
+        yield_to_host();
+        if ready(vp) {
+            vp.bell.judge(monotonic_ns() - begin_ns);
+            return true;
+        }
+        if !worth_it() {
+            break;
+        }
+    }
+    vp.bell.judge(monotonic_ns() - begin_ns);
+    false
+}
+
+impl Bell {
+    /// Whether to leave a hand-over out; counts it.
+    fn is_shy(&self) -> bool {
+        let left = self.shy.load(Ordering::Relaxed);
+        self.shy.store(left.saturating_sub(1), Ordering::Relaxed);
+        left > 0
+    }
+
+    /// Learns from how long handing over took.
+    fn judge(&self, took_ns: u64) {
+        if took_ns > YIELD_LONG_NS {
+            self.shy.store(SHY, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Way, way};
+    use crate::wait::bell::Standing;
+
+    #[test]
+    fn nobody_spins_on_a_core_shared_with_the_peer() {
+        for woken in [false, true] {
+            assert_eq!(way(Standing::Awake(1), woken, 0), Way::Spin);
+            assert_eq!(way(Standing::Awake(0), woken, 0), Way::HandOver);
+            assert_eq!(way(Standing::Parked(1), woken, 0), Way::Sleep);
+            assert_eq!(way(Standing::Absent, woken, 0), Way::Sleep);
+        }
+        assert_eq!(way(Standing::Parked(0), false, 0), Way::Sleep);
+        assert_eq!(way(Standing::Parked(0), true, 0), Way::HandOver, "it is about to run here");
+    }
+}

@@ -1,0 +1,100 @@
+//! How an idle holder sleeps: on its bell, on its I/O, or on its own word.
+
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::prim::clock::monotonic_ns;
+
+use super::lend::Lending;
+use super::{Bell, LOOK_AGAIN_NS};
+use crate::data::deadline::Deadline;
+use crate::processor::kernel_thread::KernelThread;
+use crate::processor::spin;
+use crate::processor::vp::Masked;
+
+/// Where the holder will sleep; settled before it says that it is idle, so that whoever ends that knows whom to wake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// On the counter of its bell, which read so.
+    Bell(u32),
+    /// In its I/O port; the bell's counter, if somebody awaits a word, read so.
+    Port(Option<u32>),
+    /// On the kernel thread's own word.
+    Thread,
+}
+
+impl Masked<'_> {
+    /// Decides where to sleep. By the holder, masked.
+    pub(crate) fn settle_rest(self) -> Rest {
+        let bell = &self.bell;
+        let count = bell.hung().filter(|_| bell.awaits()).map(|(hall, number)| hall.count(number));
+        let rest = match (self.port(), count) {
+            (Some(port), count) if port.is_pending() => Rest::Port(count),
+            (_, Some(count)) => Rest::Bell(count),
+            (Some(_), None) => Rest::Port(None),
+            (None, None) => Rest::Thread,
+        };
+        bell.rests_here.store(u32::from(matches!(rest, Rest::Bell(_))), Ordering::SeqCst);
+        rest
+    }
+
+    /// Sleeps there, until something comes up or `deadline_ns`. By the holder, masked, idle.
+    pub(crate) fn rest(self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
+        let hung = self.bell.hung();
+        if let Some((hall, number)) = hung {
+            hall.show_parked(number);
+        }
+        // Nobody is woken here: others may take who is parked while this virtual processor is idle.
+        if !self.bell.has_changed() {
+            spin::rest(self.vp());
+            self.sleep(thread, rest, deadline_ns);
+            spin::wake(self.vp());
+        }
+        if let Some((hall, number)) = hung {
+            hall.show_awake(number);
+        }
+    }
+
+    fn sleep(self, thread: &KernelThread, rest: Rest, deadline_ns: Option<u64>) {
+        if deadline_ns.is_some() {
+            thread.be_exact();
+        }
+        let counter = || self.bell.hung().map(|(hall, number)| hall.counter(number));
+        let again_ns = match self.bell.lend(deadline_ns) {
+            Lending::Done => return,
+            Lending::NotBefore(again_ns) => again_ns,
+            Lending::None => monotonic_ns() + LOOK_AGAIN_NS,
+        };
+        match (rest, self.port()) {
+            (Rest::Bell(count), _) => {
+                let Some(counter) = counter() else { return };
+                let until_ns = deadline_ns.unwrap_or(u64::MAX).min(again_ns);
+                futex::wait_shared(counter, count, Some(until_ns));
+            }
+            (Rest::Port(count), Some(port)) => {
+                let until_ns = if count.is_some() {
+                    Some(deadline_ns.unwrap_or(u64::MAX).min(again_ns))
+                } else {
+                    deadline_ns
+                };
+                let bell = count.zip(counter()).map(|(count, counter)| (counter, count));
+                port.wait(until_ns.map(Deadline::at_ns), bell);
+            }
+            (Rest::Port(_) | Rest::Thread, _) => {
+                thread.idle(deadline_ns);
+            }
+        }
+    }
+}
+
+impl Bell {
+    /// Wakes the holder if it sleeps on the counter; whether it would. From anywhere, once the holder is no longer idle.
+    pub(crate) fn rouse(&self) -> bool {
+        if self.rests_here.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        if let Some((hall, number)) = self.hung() {
+            hall.rouse(number);
+        }
+        true
+    }
+}

@@ -1,0 +1,139 @@
+//! Sequences that are interrupted after each of their instructions by a handler on which, in its turn, a preemption arrives, or which
+//! sleeps in the kernel: nothing is lost.
+#![expect(unsafe_code, reason = "single-steps through a sequence; changes the interrupted context")]
+
+use core::ffi::c_void;
+use core::ptr::NonNull;
+
+use kyocho_arch::{pc_of, restartable};
+use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use kyocho_sys::signal::{self, Info, Manner, Signal};
+use kyocho_sys::task::ThreadId;
+
+use crate::processor::vp::{Vp, attention};
+use crate::runtime::control::tests::watchdog::under_watchdog;
+use crate::schedule::mask;
+use crate::{Detection, Runtime};
+use crate::{spawn, yield_now};
+
+/// The processor's flag that has it trap behind each instruction.
+const TRAP_FLAG: i64 = 0x100;
+/// Many more instructions than a sequence has.
+const INSTRUCTIONS_MAX: u32 = 64;
+
+/// What both microprocesses add to, by sequences.
+static WORD: AtomicUsize = AtomicUsize::new(0);
+/// Instructions of the sequence that have been stepped over, and the one behind which it is interrupted.
+static STEPPED: AtomicU32 = AtomicU32::new(0);
+static TARGET: AtomicU32 = AtomicU32::new(0);
+/// Where the microprocess runs that steps.
+static PROCESSOR: AtomicPtr<Vp> = AtomicPtr::new(core::ptr::null_mut());
+/// What the handler does there.
+static INTERRUPTION: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// A preemption arrives.
+fn preempt() {
+    // SAFETY: set before the stepping begins, to one that lives for ever.
+    let vp = unsafe { &*PROCESSOR.load(Ordering::SeqCst) };
+    vp.attention.fetch_or(attention::PREEMPT, Ordering::SeqCst);
+    signal::send(ThreadId::current(), Signal::URG).unwrap();
+}
+
+/// The handler sleeps, long enough for who looks for sleepers.
+fn sleep() {
+    for _ in 0..10 {
+        let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        // SAFETY: reads one timespec.
+        unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
+    }
+}
+
+unsafe extern "C" fn on_step(_signal: i32, _info: *mut Info, context: *mut c_void) {
+    // SAFETY: the kernel passes the interrupted context.
+    let in_the_middle = restartable::is_in_the_middle(unsafe { pc_of(context) });
+    // SAFETY: as above; nobody else looks at it now.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let flags = &mut context.uc_mcontext.gregs[libc::REG_EFL as usize];
+    *flags |= TRAP_FLAG;
+    let stepped = STEPPED.load(Ordering::SeqCst);
+    if in_the_middle {
+        STEPPED.store(stepped + 1, Ordering::SeqCst);
+        if stepped == TARGET.load(Ordering::SeqCst) {
+            *flags &= !TRAP_FLAG;
+            let interruption = INTERRUPTION.load(Ordering::SeqCst);
+            // SAFETY: one of the functions above.
+            let interruption = unsafe { core::mem::transmute::<*mut (), fn()>(interruption) };
+            interruption();
+        }
+    } else if stepped > 0 {
+        // The sequence is over.
+        *flags &= !TRAP_FLAG;
+    }
+}
+
+/// Adds one by a sequence of the virtual processor that the caller runs on.
+fn add() {
+    loop {
+        let Some(vp) = NonNull::new(kyocho_arch::current_vp()) else {
+            yield_now();
+            continue;
+        };
+        // SAFETY: a static, which only sequences of this virtual processor change: there is no other.
+        if unsafe { restartable::fetch_add(vp, WORD.as_ptr(), 1) }.is_ok() {
+            return;
+        }
+        // Refused: to whom just came back from the kernel.
+        yield_now();
+    }
+}
+
+/// Interrupts an addition behind its instruction `target`, while another microprocess waits to add; whether there was such an instruction.
+fn interrupt(target: u32, interruption: fn()) -> bool {
+    WORD.store(0, Ordering::SeqCst);
+    STEPPED.store(0, Ordering::SeqCst);
+    TARGET.store(target, Ordering::SeqCst);
+    INTERRUPTION.store(interruption as *mut (), Ordering::SeqCst);
+    let neighbour = spawn(add);
+    // Steps from here on.
+    signal::send(ThreadId::current(), Signal::TRAP).unwrap();
+    add();
+    let there_was = STEPPED.load(Ordering::SeqCst) > target;
+    neighbour.join().unwrap();
+    assert_eq!(WORD.load(Ordering::SeqCst), 2, "interrupted behind instruction {target}");
+    there_was
+}
+
+/// Interrupts additions everywhere, by a handler on the stack of the microprocess, and by one on that of the kernel thread's handlers.
+fn interrupt_everywhere(detection: Detection, interruption: fn()) {
+    for (on_alternate_stack, reentrant) in
+        [(false, false), (false, true), (true, false), (true, true)]
+    {
+        let manner = Manner { on_alternate_stack, reentrant, ..Manner::default() };
+        // SAFETY: the handler allocates nothing and takes no lock.
+        let before = unsafe { signal::install(Signal::TRAP, on_step, manner) }.unwrap();
+        let runtime = Runtime::builder().virtual_processors(1).detection(detection).build();
+        runtime.run(|| interrupt_each(interruption)).unwrap();
+        // SAFETY: what was there before is as valid as then.
+        unsafe { signal::restore(Signal::TRAP, &before) }.unwrap();
+    }
+}
+
+/// Interrupts an addition behind each of its instructions in turn.
+fn interrupt_each(interruption: fn()) {
+    let section = mask();
+    let vp = section.vp;
+    section.leave();
+    PROCESSOR.store(core::ptr::from_ref(vp).cast_mut(), Ordering::SeqCst);
+    while vp.pool.size() == 0 {
+        yield_now();
+    }
+    let instructions = (0..INSTRUCTIONS_MAX).take_while(|&at| interrupt(at, interruption));
+    let count = instructions.count();
+    assert!(count > 0 && count < INSTRUCTIONS_MAX as usize, "{count} instructions");
+}
+
+#[test]
+fn a_preemption_on_a_handler_on_a_sequence_loses_nothing() {
+    under_watchdog("hidden_preempted", || interrupt_everywhere(Detection::Off, preempt));
+    under_watchdog("hidden_asleep", || interrupt_everywhere(Detection::Monitor, sleep));
+}

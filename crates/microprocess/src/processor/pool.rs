@@ -1,0 +1,75 @@
+//! Kernel threads that wait for a virtual processor.
+//!
+//! A stack without a lock: whoever hands a virtual processor on may be a thread of the lowest class that was put aside
+//! in the middle, and nobody shall wait for it. The most recent thread is taken first: its stack is warm.
+#![expect(unsafe_code, reason = "packs a pointer and a tag into one word")]
+
+use core::ptr;
+
+use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::processor::kernel_thread::KernelThread;
+
+/// A record's address divided by its alignment, below a tag that changes with every operation, so that a
+/// head which went away and came back is not mistaken for one that stayed.
+const ADDRESS_BITS: u32 = 41;
+const ALIGNMENT_SHIFT: u32 = 6;
+
+/// The pool of one runtime.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    head: AtomicU64,
+    size: AtomicU32,
+}
+
+fn pack(thread: *const KernelThread, tag: u64) -> u64 {
+    thread.expose_provenance() as u64 >> ALIGNMENT_SHIFT | tag << ADDRESS_BITS
+}
+
+fn address(head: u64) -> *mut KernelThread {
+    let low = head & ((1 << ADDRESS_BITS) - 1);
+    ptr::with_exposed_provenance_mut((low << ALIGNMENT_SHIFT) as usize)
+}
+
+impl Pool {
+    pub(crate) const fn new() -> Self {
+        Self { head: AtomicU64::new(0), size: AtomicU32::new(0) }
+    }
+
+    /// How many wait, about.
+    pub(crate) fn size(&self) -> u32 {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Adds `thread`, which goes on to wait.
+    pub(crate) fn put(&self, thread: &'static KernelThread) {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            thread.pool_next.store(address(head), Ordering::Relaxed);
+            let new = pack(thread, (head >> ADDRESS_BITS) + 1);
+            match self.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => head = now,
+            }
+        }
+        self.size.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes the thread that came last.
+    pub(crate) fn take(&self) -> Option<&'static KernelThread> {
+        let mut head = self.head.load(Ordering::Acquire);
+        loop {
+            // SAFETY: null or a kernel thread's record, which lives for ever.
+            let thread = unsafe { address(head).as_ref() }?;
+            let next = thread.pool_next.load(Ordering::Relaxed);
+            let new = pack(next, (head >> ADDRESS_BITS) + 1);
+            match self.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => {
+                    self.size.fetch_sub(1, Ordering::Relaxed);
+                    return Some(thread);
+                }
+                Err(now) => head = now,
+            }
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! The runnable microprocesses of one virtual processor, and who decides among them.
+//!
+//! ```text
+//!   push, pop, outranks … ──┬─ nobody installed ──► the built-in run queue          one predictable branch
+//!                           └─ installed ──► the user scheduler, its answers checked
+//! ```
+//!
+//! An installed scheduler is a program's own code. It is called with events masked and nothing else borrowed; what it pushes
+//! from inside a call waits in the built-in queue until the call is over. A broken one loses its place: everything that was
+//! runnable is found by its `queued` flag and goes on in the built-in queue.
+//!
+//! **Invariant:** outside of calls, either no scheduler is installed or the built-in queue is empty.
+//!
+//! **Invariant:** `Installed::count` records of this virtual processor have their `queued` flag set.
+#![expect(unsafe_code, reason = "hands a scheduler on through atomic pointers")]
+
+use core::cell::{Cell, RefCell};
+use core::panic::AssertUnwindSafe;
+use core::ptr;
+use std::panic::catch_unwind;
+
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
+
+use crate::data::run_queue::RunQueue;
+use crate::data::slice::{SLICE_NS, SLICE_NS_MAX, SLICE_NS_MIN};
+use crate::processor::balance::{self, COUNTED_MAX};
+use crate::processor::event::{Bound, Event, EventKind};
+use crate::processor::record::Record;
+use crate::processor::scheduler::{Arrival, Demand, Entry, Fault, Runs, Scheduler, Slice};
+use crate::processor::slot;
+
+/// A user scheduler in its place, or on its way there.
+pub(crate) struct Installed {
+    /// `None` stands for the built-in one.
+    scheduler: RefCell<Option<Box<dyn Scheduler>>>,
+    /// Entries enqueued and not yet picked.
+    count: Cell<usize>,
+    /// Who has the virtual processor, and since when it was not charged.
+    ran: Cell<Option<(&'static Record, u64)>>,
+    /// Next among those that nobody uses any more.
+    next: AtomicPtr<Self>,
+}
+
+impl Installed {
+    pub(crate) fn new(scheduler: Option<Box<dyn Scheduler>>) -> Box<Self> {
+        Box::new(Self {
+            scheduler: RefCell::new(scheduler),
+            count: Cell::new(0),
+            ran: Cell::new(None),
+            next: AtomicPtr::new(ptr::null_mut()),
+        })
+    }
+
+    /// Charges who has the virtual processor for what it used until `now_ns`.
+    fn charge(&self, scheduler: &mut dyn Scheduler, now_ns: u64) {
+        if let Some((record, since_ns)) = self.ran.get() {
+            scheduler.charge(Entry::of(record), now_ns.saturating_sub(since_ns), now_ns);
+            self.ran.set(Some((record, now_ns)));
+        }
+    }
+
+    /// The same, and it leaves.
+    fn settle(&self, scheduler: &mut dyn Scheduler, now_ns: u64) {
+        self.charge(scheduler, now_ns);
+        self.ran.set(None);
+    }
+}
+
+/// Installed once, and not any more. They are freed by [`free_retired`]: nothing is freed while events are masked.
+static RETIRED: AtomicPtr<Installed> = AtomicPtr::new(ptr::null_mut());
+
+fn retire(installed: *mut Installed) {
+    let mut head = RETIRED.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: the caller took it out of its place, so it is ours alone, and it is freed by `free_retired` only.
+        unsafe { &(*installed).next }.store(head, Ordering::Relaxed);
+        match RETIRED.compare_exchange_weak(head, installed, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// Frees the schedulers that were replaced. Not with events masked.
+pub(crate) fn free_retired() {
+    let mut at = RETIRED.swap(ptr::null_mut(), Ordering::Acquire);
+    while !at.is_null() {
+        // SAFETY: made by `Box::into_raw`, and the swap took the only list it is in.
+        let installed = unsafe { Box::from_raw(at) };
+        at = installed.next.load(Ordering::Relaxed);
+    }
+}
+
+/// What everybody reads of a ready queue, or leaves for its holder.
+pub(crate) struct QueueControl {
+    /// Takes the place of the user scheduler at the next scheduling point.
+    incoming: AtomicPtr<Installed>,
+    /// 0, or one more than a [`Fault`] of the last scheduler that lost its place.
+    fault: AtomicU8,
+    /// The time slice of what runs.
+    slice_ns: AtomicU64,
+    /// The same where no user scheduler says otherwise.
+    usual_slice_ns: AtomicU64,
+    seeks_work: AtomicBool,
+}
+
+/// Who is runnable on one virtual processor. Its holder's, but for the [`QueueControl`].
+pub(crate) struct ReadyQueue {
+    built_in: RunQueue<Record>,
+    /// Null: the built-in queue alone.
+    user: Cell<*mut Installed>,
+    control: QueueControl,
+}
+
+impl QueueControl {
+    /// Whether this virtual processor asks others for work when it falls idle.
+    pub(crate) fn seeks_work(&self) -> bool {
+        self.seeks_work.load(Ordering::Relaxed)
+    }
+
+    /// How long what runs may run while others wait.
+    pub(crate) fn usual_slice_ns(&self) -> u64 {
+        self.usual_slice_ns.load(Ordering::Relaxed)
+    }
+
+    /// Before anything runs.
+    pub(crate) fn set_usual_slice(&self, slice_ns: u64) {
+        self.usual_slice_ns.store(slice_ns, Ordering::Relaxed);
+        self.slice_ns.store(slice_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn slice_ns(&self) -> u64 {
+        self.slice_ns.load(Ordering::Relaxed)
+    }
+
+    /// Leaves a scheduler for the holder to install. From anywhere, not with events masked.
+    pub(crate) fn offer(&self, installed: Box<Installed>) {
+        let replaced = self.incoming.swap(Box::into_raw(installed), Ordering::AcqRel);
+        if !replaced.is_null() {
+            retire(replaced);
+        }
+    }
+
+    /// Why the last user scheduler lost its place, if it did.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let faults = [Fault::NotRunnable, Fault::Lost, Fault::Panicked];
+        let code = usize::from(self.fault.load(Ordering::Relaxed));
+        code.checked_sub(1).and_then(|index| faults.get(index).copied())
+    }
+}
+
+impl ReadyQueue {
+    pub(crate) const fn new() -> Self {
+        Self {
+            built_in: RunQueue::new(),
+            user: Cell::new(ptr::null_mut()),
+            control: QueueControl {
+                incoming: AtomicPtr::new(ptr::null_mut()),
+                fault: AtomicU8::new(0),
+                slice_ns: AtomicU64::new(SLICE_NS),
+                usual_slice_ns: AtomicU64::new(SLICE_NS),
+                seeks_work: AtomicBool::new(false),
+            },
+        }
+    }
+
+    pub(crate) const fn control(&self) -> &QueueControl {
+        &self.control
+    }
+
+    /// Whether a user scheduler decides.
+    #[inline]
+    pub(crate) fn has_user(&self) -> bool {
+        !self.user.get().is_null()
+    }
+
+    /// Adds `record`: behind its equals, before them if it was [`Arrival::Outranked`].
+    #[inline]
+    pub(crate) fn push(&self, record: &'static Record, arrival: Arrival) {
+        if self.has_user() {
+            return self.user_push(record, arrival);
+        }
+        if arrival == Arrival::Outranked {
+            self.built_in.push_first(record, record.level());
+        } else {
+            self.built_in.push(record, record.level());
+        }
+    }
+
+    /// Adds `record`, before its equals if no user scheduler decides.
+    pub(crate) fn push_leader(&self, record: &'static Record, arrival: Arrival) {
+        if self.has_user() {
+            return self.user_push(record, arrival);
+        }
+        self.built_in.push_first(record, record.level());
+    }
+
+    /// Takes who runs next.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<&'static Record> {
+        if self.has_user() {
+            return self.user_pop();
+        }
+        self.built_in.pop()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.built_in.is_empty() && self.installed().is_none_or(|user| user.count.get() == 0)
+    }
+
+    /// How many there are, or `most` if there are more.
+    pub(crate) fn count_up_to(&self, most: usize) -> usize {
+        let users = self.installed().map_or(0, |user| user.count.get());
+        (users + self.built_in.count_up_to(most)).min(most)
+    }
+
+    /// The level of the most urgent one.
+    pub(crate) fn highest(&self) -> Option<u8> {
+        if self.has_user() {
+            let best = self.call(|_, scheduler, _| scheduler.best());
+            return best.flatten().map(|best| best.level()).max(self.built_in.highest());
+        }
+        self.built_in.highest()
+    }
+
+    /// Whether somebody should run instead of `running`.
+    pub(crate) fn outranks(&self, running: &'static Record, slice: Slice) -> bool {
+        let preempts = self.call(|user, scheduler, now_ns| {
+            if slice == Slice::Over {
+                user.charge(scheduler, now_ns);
+            }
+            let waits = user.count.get() > 0;
+            let preempts = waits && scheduler.preempts(Entry::of(running), slice, now_ns);
+            // One that has lost who waits would let what runs do so for ever.
+            let has_lost = waits && slice == Slice::Over && scheduler.best().is_none();
+            if has_lost { Err(Fault::Lost) } else { Ok(preempts) }
+        });
+        match preempts {
+            Some(Ok(preempts)) => return preempts,
+            Some(Err(fault)) => self.fail(fault),
+            None => {}
+        }
+        let best = self.built_in.highest();
+        best.is_some_and(|best| {
+            let is_over = || slice == Slice::Over && !running.prolongs_slice();
+            best > running.level() || best == running.level() && is_over()
+        })
+    }
+
+    /// Whether somebody may run while `running` yields.
+    #[inline]
+    pub(crate) fn may_follow(&self, running: &'static Record) -> bool {
+        if self.has_user() {
+            return !self.is_empty();
+        }
+        self.built_in.highest().is_some_and(|best| best >= running.level())
+    }
+
+    /// Takes `record`, which is queued at `level` if at all, out of turn; tells whether it was here.
+    pub(crate) fn remove(&self, record: &'static Record, level: u8) -> bool {
+        let Some(user) = self.installed().filter(|_| record.scheduling.is_queued()) else {
+            return self.built_in.remove(record, level);
+        };
+        record.scheduling.set_queued(false);
+        user.count.set(user.count.get() - 1);
+        self.call(|_, scheduler, _| scheduler.remove(Entry::of(record)));
+        true
+    }
+
+    /// How many to give to `idle` virtual processors.
+    pub(crate) fn surplus(&self, idle: usize, runs: Runs) -> usize {
+        let runnable = self.count_up_to(COUNTED_MAX);
+        if self.has_user() {
+            let demand = Demand { runnable, idle, runs };
+            return self.call(|_, user, _| user.surplus(demand)).unwrap_or(0).min(runnable);
+        }
+        balance::share(runnable, idle, runs)
+    }
+
+    /// Takes one that may move to another virtual processor.
+    pub(crate) fn give(&self) -> Option<&'static Record> {
+        if !self.has_user() {
+            return self.built_in.take_first(COUNTED_MAX, |record| !record.is_pinned());
+        }
+        let given = self.call(|_, scheduler, now_ns| scheduler.give(now_ns))??;
+        let record = self.check(given)?;
+        if record.is_pinned() {
+            record.scheduling.set_queued(true);
+            self.fail(Fault::NotRunnable);
+            return None;
+        }
+        Some(record)
+    }
+
+    // ----- events --------------------------------------------------------------------------------
+
+    /// Tells the scheduler of an event on virtual processor `index`.
+    #[inline]
+    pub(crate) fn tell(&self, kind: EventKind, index: usize, bound: Option<&'static Record>) {
+        if self.has_user() {
+            self.user_tell(kind, index, bound);
+        }
+    }
+
+    #[cold]
+    fn user_tell(&self, kind: EventKind, index: usize, bound: Option<&'static Record>) {
+        let bound = bound.map(Bound::new);
+        self.call(|user, scheduler, now_ns| {
+            if kind == EventKind::Blocked {
+                user.settle(scheduler, now_ns);
+            }
+            scheduler.event(&Event { kind, virtual_processor: index, bound }, now_ns);
+        });
+    }
+
+    // ----- the user scheduler ----------------------------------------------------------------------
+
+    fn installed(&self) -> Option<&Installed> {
+        // SAFETY: null, or made by `Box::into_raw`; it is freed after it left this place, which is the holder's.
+        unsafe { self.user.get().as_ref() }
+    }
+
+    /// Calls the scheduler; `None` where there is none, it is busy, or it failed.
+    fn call<T>(&self, body: impl FnOnce(&Installed, &mut dyn Scheduler, u64) -> T) -> Option<T> {
+        let user = self.installed()?;
+        let mut place = user.scheduler.try_borrow_mut().ok()?;
+        let scheduler = place.as_mut()?;
+        let now_ns = monotonic_ns();
+        let result = catch_unwind(AssertUnwindSafe(|| body(user, scheduler.as_mut(), now_ns)));
+        drop(place);
+        result
+            .map_err(|panic| {
+                // Dropping it would free.
+                core::mem::forget(panic);
+                self.fail(Fault::Panicked);
+            })
+            .ok()
+    }
+
+    /// Whether the scheduler is in the middle of a call, which then called us.
+    fn is_busy(&self) -> bool {
+        self.installed().is_some_and(|user| user.scheduler.try_borrow().is_err())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn user_push(&self, record: &'static Record, arrival: Arrival) {
+        if self.is_busy() {
+            let suspends =
+                matches!(arrival, Arrival::Yielded | Arrival::SliceOver | Arrival::Outranked);
+            assert!(!suspends, "a user scheduler calls what suspends");
+            return self.built_in.push(record, record.level());
+        }
+        if arrival == Arrival::Spawned {
+            record.scheduling.reset();
+        }
+        record.scheduling.set_queued(true);
+        if let Some(user) = self.installed() {
+            user.count.set(user.count.get() + 1);
+        }
+        // Where it panics, everything queued is found and goes on.
+        self.call(|user, scheduler, now_ns| {
+            if user.ran.get().is_some_and(|(ran, _)| ptr::eq(ran, record)) {
+                user.settle(scheduler, now_ns);
+            }
+            scheduler.enqueue(Entry::of(record), arrival, now_ns);
+        });
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn user_pop(&self) -> Option<&'static Record> {
+        assert!(!self.is_busy(), "a user scheduler calls what suspends");
+        while self.has_user()
+            && let Some(record) = self.built_in.pop()
+        {
+            self.user_push(record, Arrival::Woken);
+        }
+        let picked = self.call(|user, scheduler, now_ns| {
+            user.settle(scheduler, now_ns);
+            (user.count.get() > 0).then(|| scheduler.pick(now_ns))
+        });
+        match picked.flatten() {
+            // Nobody is queued, or the scheduler failed.
+            None => self.built_in.pop(),
+            Some(None) => {
+                self.fail(Fault::Lost);
+                self.built_in.pop()
+            }
+            Some(Some(entry)) => match self.check(entry) {
+                None => self.built_in.pop(),
+                Some(record) => {
+                    self.begin(record);
+                    Some(record)
+                }
+            },
+        }
+    }
+
+    /// `record` was picked: its time begins.
+    fn begin(&self, record: &'static Record) {
+        let slice_ns = self.call(|user, scheduler, now_ns| {
+            user.ran.set(Some((record, now_ns)));
+            scheduler.slice_ns(Entry::of(record))
+        });
+        let slice_ns = slice_ns
+            .unwrap_or_else(|| self.control.usual_slice_ns())
+            .clamp(SLICE_NS_MIN, SLICE_NS_MAX);
+        self.control.slice_ns.store(slice_ns, Ordering::Relaxed);
+    }
+
+    /// Whether this is the queue of the home of `record`.
+    fn is_of(&self, record: &'static Record) -> bool {
+        ptr::eq(record.home().queue_control(), &raw const self.control)
+    }
+
+    /// The record of an entry that the scheduler took out, if it was queued here.
+    fn check(&self, entry: Entry) -> Option<&'static Record> {
+        let record = entry.record();
+        let is_ours = record.scheduling.is_queued() && self.is_of(record);
+        let Some(user) = self.installed().filter(|_| is_ours) else {
+            self.fail(Fault::NotRunnable);
+            return None;
+        };
+        record.scheduling.set_queued(false);
+        user.count.set(user.count.get() - 1);
+        Some(record)
+    }
+
+    /// Takes a broken scheduler from its place. Walks all records.
+    #[cold]
+    fn fail(&self, fault: Fault) {
+        let user = self.user.replace(ptr::null_mut());
+        if user.is_null() {
+            return;
+        }
+        retire(user);
+        self.control.fault.store(fault as u8 + 1, Ordering::Relaxed);
+        self.control.slice_ns.store(self.control.usual_slice_ns(), Ordering::Relaxed);
+        self.control.seeks_work.store(false, Ordering::Relaxed);
+        for record in slot::all().filter(|record| record.scheduling.is_queued()) {
+            if self.is_of(record) {
+                record.scheduling.set_queued(false);
+                self.built_in.push(record, record.level());
+            }
+        }
+    }
+
+    // ----- installing ------------------------------------------------------------------------------
+
+    /// Installs what was offered, if anything was. By the holder, masked.
+    pub(crate) fn install(&self) {
+        let incoming = self.control.incoming.swap(ptr::null_mut(), Ordering::AcqRel);
+        // SAFETY: null, or made by `Box::into_raw` and ours since the swap.
+        let Some(fresh) = (unsafe { incoming.as_ref() }) else { return };
+        let was = self.user.get();
+        let moving = RunQueue::<Record>::new();
+        // In the order in which they would have run. A scheduler that fails here leaves the rest to the built-in queue.
+        while let Some(record) = self.pop() {
+            moving.push(record, 0);
+        }
+        if !self.user.replace(ptr::null_mut()).is_null() {
+            retire(was);
+        }
+        let (is_built_in, seeks_work) = match &*fresh.scheduler.borrow() {
+            None => (true, false),
+            Some(scheduler) => (false, scheduler.seeks_work()),
+        };
+        self.control.slice_ns.store(self.control.usual_slice_ns(), Ordering::Relaxed);
+        self.control.seeks_work.store(seeks_work, Ordering::Relaxed);
+        if is_built_in {
+            retire(incoming);
+        } else {
+            self.control.fault.store(0, Ordering::Relaxed);
+            self.user.set(incoming);
+        }
+        while let Some(record) = moving.pop() {
+            record.scheduling.reset();
+            self.push(record, Arrival::Moved);
+        }
+    }
+
+    /// The runtime has stopped: nobody is scheduled here any more.
+    pub(crate) fn clear(&self) {
+        for installed in [
+            self.user.replace(ptr::null_mut()),
+            self.control.incoming.swap(ptr::null_mut(), Ordering::AcqRel),
+        ] {
+            if !installed.is_null() {
+                retire(installed);
+            }
+        }
+    }
+
+    /// The name of the user scheduler. By the holder, masked.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        self.call(|_, scheduler, _| scheduler.name())
+    }
+}

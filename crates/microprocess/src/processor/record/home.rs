@@ -1,0 +1,94 @@
+//! Where a microprocess runs: its home, its pin, and messages to the holder of its home.
+
+use kyocho_sys::prim::atomic::Ordering;
+
+use super::{ANYWHERE, MicroprocessRef, Record, remote};
+use crate::processor::vp::{ClaimedIdle, Masked, Vp};
+use crate::protocol::inbox;
+
+impl Record {
+    /// Pins it to virtual processor `index`, or lets it run [`ANYWHERE`], from anywhere: as with levels.
+    pub(crate) fn pin_to(&self, index: usize) {
+        self.pin.store(index, Ordering::Relaxed);
+    }
+
+    /// The virtual processor it is pinned to, or [`ANYWHERE`].
+    pub(crate) fn pin(&self) -> usize {
+        self.pin.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pin() != ANYWHERE
+    }
+
+    /// The virtual processor that it must go to: the one it is pinned to, if that runs; any that runs, if its home is retired.
+    pub(crate) fn destination(&self) -> Option<&'static Vp> {
+        let (pin, home) = (self.pin(), self.home());
+        if pin == home.index || pin == ANYWHERE && !home.is_retired() {
+            return if home.is_retired() { self.refuge(home) } else { None };
+        }
+        let pinned_to = home.shared().vp(pin);
+        pinned_to.or_else(|| if home.is_retired() { self.refuge(home) } else { None })
+    }
+
+    /// The virtual processor for it while `home` is retired: the same at every look, and all of them about equally often.
+    #[cold]
+    fn refuge(&self, home: &Vp) -> Option<&'static Vp> {
+        let shared = home.shared();
+        shared.vp(self.id() as usize % shared.concurrency())
+    }
+
+    /// Sends it from its home, which the caller holds, to `vp`, where it will be runnable. It stands in no queue, and its stack was left.
+    pub(crate) fn send_to(&'static self, from: Masked<'_>, vp: &'static Vp) {
+        self.home.change(&from, vp);
+        self.refresh_special();
+        self.post(remote::ARRIVE);
+    }
+
+    /// Leaves a message for the holder of its home. Call as the holder of `vp`, with events masked.
+    ///
+    /// If it is parked and its home idle, it moves to `vp` instead: see [`ClaimedIdle`]. The `LINKED` bit makes the caller the only
+    /// one who moves it; that alone does not keep its home from waking it, by its timer or at the word of another microprocess there.
+    pub(crate) fn post_from(&'static self, vp: Masked<'_>, bits: u32) {
+        if !inbox::ask(self, bits) {
+            return;
+        }
+        if self.moves_to(vp) {
+            vp.handle(self);
+        } else {
+            self.home().receive(self);
+        }
+    }
+
+    /// Moves it to `vp` if it is parked at an idle home of the same runtime; whether it did.
+    fn moves_to(&'static self, vp: Masked<'_>) -> bool {
+        let home = self.home();
+        if vp.is_foreign() || self.is_pinned() || !home.is_beside(&vp) {
+            return false;
+        }
+        let Some(idle) = ClaimedIdle::of(home, vp) else { return false };
+        let moves = idle.has_parked(self);
+        if moves {
+            idle.send(self, vp);
+        }
+        moves
+    }
+
+    /// Leaves a message for the holder of its home, from anywhere.
+    pub(crate) fn post(&'static self, bits: u32) {
+        if inbox::ask(self, bits) {
+            self.home().receive(self);
+        }
+    }
+}
+
+/// Makes a parked microprocess runnable that the caller, the holder of `vp`, took out of a wait queue. Events are masked.
+#[inline]
+pub(crate) fn make_runnable_from(vp: Masked<'_>, target: MicroprocessRef) {
+    let record = target.0;
+    if vp.is_home_of(record) {
+        vp.wake(record);
+    } else {
+        record.post_from(vp, remote::WAKE);
+    }
+}

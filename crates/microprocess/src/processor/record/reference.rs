@@ -1,0 +1,53 @@
+//! References to microprocesses that wait or run.
+
+use core::{fmt, ptr};
+
+use super::{Record, State};
+
+/// A reference to a microprocess that is known to be alive: one that waits, or the current one.
+#[derive(Clone, Copy)]
+pub(crate) struct MicroprocessRef(pub(crate) &'static Record);
+
+impl fmt::Debug for MicroprocessRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for MicroprocessRef {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for MicroprocessRef {}
+
+impl MicroprocessRef {
+    /// Whether it never runs again although it has not ended.
+    #[inline]
+    pub(crate) fn is_abandoned(self) -> bool {
+        self.0.state.get() == State::Abandoned
+    }
+
+    /// Its level.
+    #[inline]
+    pub(crate) fn priority(self) -> u8 {
+        self.0.level()
+    }
+
+    pub(crate) fn id(self) -> u64 {
+        self.0.id()
+    }
+
+    /// Counts a mutex that the caller, this one, has got.
+    #[inline]
+    pub(crate) fn holds_one_more(self) {
+        self.0.mutexes.set(self.0.mutexes.get() + 1);
+    }
+
+    /// Counts a mutex that the caller, this one, gives up: perhaps not one that it counted, if the program breaks the rules.
+    #[inline]
+    pub(crate) fn holds_one_less(self) {
+        self.0.mutexes.set(self.0.mutexes.get().saturating_sub(1));
+    }
+}

@@ -1,0 +1,48 @@
+//! What the host is told, on the host.
+
+use std::sync::Arc;
+use std::thread;
+
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
+use kyocho_sys::scheduling::{nice, set_attributes};
+use kyocho_sys::skip::skip;
+use kyocho_sys::task::ThreadId;
+
+use super::permitted;
+use super::told::{BUSY, Told};
+use crate::data::priority::Priority;
+
+const LOW: u8 = 3;
+
+/// Whoever tells the host has done so, but has not said yet that it is done, when the thread starts a process.
+#[test]
+fn who_starts_a_process_waits_for_who_tells_the_host() {
+    let means = permitted().filter(|means| means.nice < means.nice_max);
+    let Some(means) = means else {
+        return skip(
+            "who_starts_a_process_waits_for_who_tells_the_host",
+            "nice values not permitted",
+        );
+    };
+    let told = Arc::new(Told::new());
+    let begins = Arc::new(AtomicBool::new(false));
+    let starter = {
+        let (told, begins) = (Arc::clone(&told), Arc::clone(&begins));
+        thread::spawn(move || {
+            let me = ThreadId::current();
+            told.0.store(BUSY, Ordering::SeqCst);
+            set_attributes(me, means.attributes(LOW)).unwrap();
+            begins.store(true, Ordering::SeqCst);
+            let in_body = told.untold(me, means, || nice(me).unwrap());
+            (in_body, nice(me).unwrap())
+        })
+    };
+    while !begins.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+    // Long enough that who does not wait is through: it is in nobody's way if it is not.
+    (0..1000).for_each(|_| thread::yield_now());
+    told.0.store(LOW, Ordering::SeqCst);
+    assert_eq!(starter.join().unwrap(), (means.nice, means.nice));
+    assert!(told.is(Priority::NORMAL.level()));
+}

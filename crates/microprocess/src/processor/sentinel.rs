@@ -1,0 +1,68 @@
+//! The sentinel of a virtual processor, as others see it. Its life: [`events::sentinel`](crate::events::sentinel).
+
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::{AtomicU8, AtomicU32, Ordering};
+use kyocho_sys::scheduling::{Class, set_class};
+use kyocho_sys::task::ThreadId;
+
+/// The sentinel of one virtual processor, for others: where it sleeps, and in which of the host's classes it is.
+#[derive(Debug)]
+pub(crate) struct Sentinel {
+    /// A futex word: 1 while the sentinel sleeps.
+    pub(crate) asleep: AtomicU32,
+    /// Its number; 0 before it runs.
+    pub(crate) tid: AtomicU32,
+    /// What became of the spare that it nominated last.
+    pub(crate) nomination: AtomicU8,
+}
+
+/// What [`Sentinel::nomination`] says.
+pub(crate) mod nomination {
+    pub(crate) const NONE: u8 = 0;
+    pub(crate) const PENDING: u8 = 1;
+    pub(crate) const TAKEN: u8 = 2;
+    pub(crate) const REFUSED: u8 = 3;
+}
+
+/// The least of the host's real-time levels: above all time sharing, below all holders.
+const ABOVE_TIME_SHARING: Class = Class::Fifo(1);
+
+impl Sentinel {
+    pub(crate) const fn new() -> Self {
+        Self {
+            asleep: AtomicU32::new(0),
+            tid: AtomicU32::new(0),
+            nomination: AtomicU8::new(nomination::NONE),
+        }
+    }
+
+    /// Its number, once it runs.
+    pub(crate) fn id(&self) -> Option<ThreadId> {
+        Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0).map(ThreadId::new)
+    }
+
+    fn put_into(&self, class: Class) {
+        if let Some(id) = self.id() {
+            // Refused: then it is later, or pauses more often.
+            let _as_it_was = set_class(id, class);
+        }
+    }
+
+    /// Its holder runs in real time: it must be above time sharing, too.
+    pub(crate) fn raise(&self) {
+        self.put_into(ABOVE_TIME_SHARING);
+    }
+
+    /// Its holder shares time with others.
+    pub(crate) fn lower(&self) {
+        self.put_into(Class::Idle);
+    }
+
+    /// The virtual processor is busy again, or the runtime stops.
+    pub(crate) fn wake(&self) {
+        if self.asleep.load(Ordering::SeqCst) != 0 {
+            self.asleep.store(0, Ordering::SeqCst);
+            futex::wake(&self.asleep, 1);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A virtual processor's place among those of all processes: publishing what it wants, and standing aside.
+//!
+//! ```text
+//!   switch to another level ──► publish ──┬─ sank: RANK ──► next scheduling point ──► give way
+//!                                         └─ rose: nothing; others find out by their monitors
+//!   monitor's tick ──► beat, contested? ──┬─ outranked: RANK, interrupt ──► handler ──► give way
+//!                                         └─ a CPU is free: move there
+//!   give way: aside = 1, look again, sleep ◄── rouse: by who idles or sinks, by anything for the own attention word
+//! ```
+//!
+//! **Invariant:** who stands aside has events masked and holds no lock: it stands between two sections, as an idle holder does.
+//!
+//! **Invariant:** no wake is lost. `aside` is set before the others' entries are looked at; others store their entry before they look at
+//! `aside` (all sequentially consistent). The own attention word is changed from 0 to [`ASIDE`](attention::ASIDE) in one step, and who
+//! sets a bit there rouses. Scribbling in the table can delay a wake by [`LOOK_AGAIN_NS`], no more.
+
+use core::cell::Cell;
+
+use kyocho_sys::futex;
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::scheduling::current_cpu;
+
+use super::rank::{Patience, Standing, better_cpu, standing};
+use super::table::{Claim, Entry};
+use super::{Space, space};
+use crate::processor::kernel_thread::{ANY_CPU, KernelThread};
+use crate::processor::vp::{Masked, Vp, attention};
+
+/// How often who stands aside looks for itself whether it must: the urgent one may have died.
+const LOOK_AGAIN_NS: u64 = 20_000_000;
+/// In `published`: nothing to run.
+pub(crate) const NOTHING: u8 = u8::MAX;
+/// In `index`: no entry.
+const NO_ENTRY: u32 = u32::MAX;
+
+/// What a virtual processor keeps about its entry.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    index: AtomicU32,
+    /// The level that was published last. Stored by the holder.
+    published: AtomicU8,
+    /// Whether others want our CPU, when that was last looked at.
+    contested: AtomicBool,
+    /// The holder's.
+    patience: Cell<Patience>,
+    /// Whether a better CPU was seen at the last tick. The monitor's.
+    restless: Cell<bool>,
+}
+
+impl Listing {
+    pub(crate) const fn new() -> Self {
+        Self {
+            index: AtomicU32::new(NO_ENTRY),
+            published: AtomicU8::new(NOTHING),
+            contested: AtomicBool::new(false),
+            patience: Cell::new(Patience::NEW),
+            restless: Cell::new(false),
+        }
+    }
+
+    /// Takes the entry of this index, before the virtual processor runs.
+    pub(super) fn occupy(&self, index: usize, cpu: usize) {
+        if let Ok(space) = space() {
+            space.table.entry(index).move_to(cpu);
+            self.index.store(index as u32, Ordering::Release);
+        }
+    }
+
+    /// Leaves it, after the virtual processor has stopped.
+    pub(super) fn vacate(&self) -> Option<usize> {
+        match self.index.swap(NO_ENTRY, Ordering::AcqRel) {
+            NO_ENTRY => None,
+            index => Some(index as usize),
+        }
+    }
+
+    /// The level that others believe runs here; [`NOTHING`] is none.
+    #[inline(always)]
+    pub(crate) fn published(&self) -> u8 {
+        self.published.load(Ordering::Relaxed)
+    }
+
+    fn entry(&self) -> Option<(&'static Space, usize, &'static Entry)> {
+        let index = self.index.load(Ordering::Acquire);
+        let space = if index == NO_ENTRY { None } else { space().ok() }?;
+        Some((space, index as usize, space.table.entry(index as usize)))
+    }
+}
+
+impl Masked<'_> {
+    /// Publishes that it runs, or has nothing to run, at another level than before. By the holder, masked.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn publish(self, level: Option<u8>) {
+        let listing = &self.listing;
+        let code = level.unwrap_or(NOTHING);
+        let before = listing.published.swap(code, Ordering::Relaxed);
+        let Some((space, index, entry)) = listing.entry() else { return };
+        if before == NOTHING {
+            let now_ns = monotonic_ns();
+            entry.beat(now_ns);
+            self.sample_cpu(entry);
+            let claim = Claim { index, level: 0, cpu: entry.cpu() };
+            let alone = standing(claim, space.table.claims(index, now_ns)) == Standing::Alone;
+            listing.contested.store(!alone, Ordering::Relaxed);
+        }
+        entry.want(level);
+        let sank = before != NOTHING && level.is_none_or(|level| level < before);
+        if sank && listing.contested.load(Ordering::Relaxed) {
+            space.table.rouse_above(entry.cpu(), level);
+            if level.is_some() {
+                self.attention.fetch_or(attention::RANK, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The level of the best it could run now.
+    fn wanted(self) -> Option<u8> {
+        let running = self.current.get().map(|record| record.level());
+        let chosen = self.own().chosen.get().map(|record| record.level());
+        running.max(chosen).max(self.queue().highest())
+    }
+
+    /// Stands aside while somebody else wants the CPU more, but not longer than the bound. By the holder, masked, outside any lock.
+    #[cold]
+    pub(crate) fn give_way(self) {
+        let listing = &self.listing;
+        let Some((space, index, entry)) = listing.entry() else { return };
+        KernelThread::current().pin(self.cpu());
+        self.sample_cpu(entry);
+        let bound_ns = self.shared().limits.aside_max_ns;
+        let mut patience = listing.patience.get();
+        let outranked = |claim: Claim, now_ns| {
+            standing(claim, space.table.claims(index, now_ns)) == Standing::Outranked
+        };
+        let mut rested = false;
+        while let Some(level) = self.wanted() {
+            listing.published.store(level, Ordering::Relaxed);
+            entry.want(Some(level));
+            let claim = Claim { index, level, cpu: entry.cpu() };
+            entry.aside.store(1, Ordering::SeqCst);
+            let now_ns = monotonic_ns();
+            let until_ns = patience.aside_until(outranked(claim, now_ns), now_ns, bound_ns);
+            let spent_ns = self.shared().spent_until_ns.load(Ordering::SeqCst);
+            let spent_until_ns = Some(spent_ns).filter(|&spent_ns| now_ns < spent_ns);
+            let Some(until_ns) = until_ns.max(spent_until_ns) else { break };
+            if !self.begin_aside() {
+                // Something else asks for attention. Afterwards, again.
+                self.attention.fetch_or(attention::RANK, Ordering::Relaxed);
+                break;
+            }
+            if !core::mem::replace(&mut rested, true) {
+                self.counters.aside.bump();
+            }
+            futex::wait_shared(&entry.aside, 1, Some(until_ns.min(now_ns + LOOK_AGAIN_NS)));
+            attention::rise(&self.attention, attention::ASIDE);
+        }
+        entry.aside.store(0, Ordering::SeqCst);
+        listing.patience.set(patience);
+        if rested {
+            entry.beat(monotonic_ns());
+            self.sentinel.wake();
+            self.shared().monitor.expect_work();
+        }
+    }
+
+    fn begin_aside(self) -> bool {
+        let aside = attention::ASIDE;
+        attention::rest(&self.attention, aside)
+    }
+}
+
+impl Vp {
+    /// Where it is not pinned: on which CPU it is just now.
+    fn sample_cpu(&self, entry: &Entry) {
+        if self.cpu() == ANY_CPU {
+            entry.move_to(current_cpu());
+        }
+    }
+
+    /// Ends the standing aside of the holder, for something in `attention`. From anywhere.
+    #[cold]
+    pub(crate) fn rouse_aside(&self) {
+        if let Some((_, _, entry)) = self.listing.entry() {
+            entry.rouse();
+        }
+    }
+
+    /// Says that a busy virtual processor is still there; tells whether somebody outranks it. By the monitor.
+    pub(crate) fn tick(&self, now_ns: u64) -> bool {
+        let listing = &self.listing;
+        let Some((space, index, entry)) = listing.entry() else { return false };
+        entry.beat(now_ns);
+        let level = listing.published();
+        if level == NOTHING {
+            return false;
+        }
+        let claim = Claim { index, level, cpu: entry.cpu() };
+        let claims = space.table.claims(index, now_ns);
+        let standing = standing(claim, claims.clone());
+        listing.contested.store(standing != Standing::Alone, Ordering::Relaxed);
+        let better = better_cpu(claim, self.shared().cpus(), claims);
+        // What is seen twice is not just on its way elsewhere.
+        let moves = better.filter(|_| listing.restless.replace(better.is_some()));
+        if let Some(cpu) = moves {
+            self.move_to(cpu);
+            entry.move_to(cpu);
+            listing.restless.set(false);
+        }
+        standing == Standing::Outranked || moves.is_some()
+    }
+
+    /// What runs has kept the processor for a slice: the host may have moved it.
+    pub(crate) fn resample_cpu(&self) {
+        if self.cpu() == ANY_CPU
+            && let Some((_, _, entry)) = self.listing.entry()
+        {
+            self.sample_cpu(entry);
+        }
+    }
+}

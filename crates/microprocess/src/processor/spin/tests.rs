@@ -1,0 +1,190 @@
+//! Who is alone takes no locks, and mutex and semaphore keep their promises without: in processes of their own, since a call from a kernel
+//! thread of no runtime turns locks on for good.
+#![expect(
+    clippy::excessive_nesting,
+    reason = "a scenario nests: runtime, scope, microprocess, loop"
+)]
+
+use std::env;
+use std::process::Command;
+
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::is_needed;
+use crate::schedule::mask;
+use crate::scheduler;
+use crate::wait::sync::tests::on_processors;
+use crate::yield_now;
+use crate::{Builder, Killed, Microprocess, Mutex, Runtime, Semaphore};
+use crate::{scope, spawn, statistics, virtual_processor};
+
+/// Says to the process that a test starts that it is that one.
+const ALONE: &str = "KYOCHO_SPIN_TESTS_ALONE";
+
+/// The other process; as a test, it does nothing.
+#[test]
+fn in_a_process_of_its_own() {
+    let Ok(wanted) = env::var(ALONE) else { return };
+    if wanted == "several" {
+        // The watchdog's thread calls nothing of ours.
+        locks_come_and_go();
+        a_virtual_processor_joins_another();
+        return;
+    }
+    let are_needed = if wanted == "user scheduler" {
+        let builder = Runtime::builder().virtual_processors(1);
+        let builder = builder.scheduler(|_| Box::new(scheduler::RoundRobin::new()));
+        builder.build().run(is_needed).unwrap()
+    } else {
+        on_processors(1, || {
+            items_pass_a_buffer();
+            loops_that_never_wait_are_killed();
+            is_needed()
+        })
+    };
+    assert!(!are_needed, "locks are on");
+    // This thread belongs to no runtime, and its call turns them on.
+    drop(Mutex::new(0).lock());
+    assert!(is_needed());
+}
+
+/// Two virtual processors: no locks while one sleeps, locks while both run, and none again.
+fn locks_come_and_go() {
+    on_processors(2, || {
+        for _ in 0..20 {
+            while is_needed() {
+                yield_now();
+            }
+            let (stop, begun) = (AtomicBool::new(false), AtomicBool::new(false));
+            let other = 1 - virtual_processor();
+            scope(|scope| {
+                let body = || {
+                    assert!(is_needed(), "two are awake");
+                    begun.store(true, Ordering::SeqCst);
+                    while !stop.load(Ordering::SeqCst) {
+                        yield_now();
+                    }
+                };
+                // Whoever moves me leaves nobody where I was.
+                let me = Microprocess::current();
+                me.set_virtual_processor(Some(virtual_processor()));
+                let there = Builder::new().virtual_processor(other);
+                let there = scope.spawn_with(there, body).unwrap();
+                while !begun.load(Ordering::SeqCst) {
+                    yield_now();
+                }
+                assert!(is_needed(), "two are awake");
+                stop.store(true, Ordering::SeqCst);
+                there.join().unwrap();
+                me.set_virtual_processor(None);
+            });
+        }
+    });
+}
+
+/// Everybody who may leaves a virtual processor that joins another; who is pinned stays.
+fn a_virtual_processor_joins_another() {
+    on_processors(2, || {
+        let stop = AtomicBool::new(false);
+        Microprocess::current().set_virtual_processor(Some(0));
+        scope(|scope| {
+            let stays = || {
+                while !stop.load(Ordering::SeqCst) {
+                    assert_eq!(virtual_processor(), 1);
+                    yield_now();
+                }
+            };
+            let there = || Builder::new().virtual_processor(1);
+            let staying = scope.spawn_with(there(), stays).unwrap();
+            let leaving = (0..3).map(|_| scope.spawn_with(there(), leave_for_the_first).unwrap());
+            let leaving: Vec<_> = leaving.collect();
+            leaving.into_iter().for_each(|one| one.join().unwrap());
+            stop.store(true, Ordering::SeqCst);
+            staying.join().unwrap();
+        });
+        assert!(statistics().gathered > 0);
+    });
+}
+
+/// Has its virtual processor join the first until it is there: others' sharing may bring it back.
+fn leave_for_the_first() {
+    Microprocess::current().set_virtual_processor(None);
+    while virtual_processor() != 0 {
+        let section = mask();
+        section.masked().join_now(0);
+        section.leave();
+    }
+}
+
+/// Between producers and consumers, for some time slices; none is lost, none comes twice.
+fn items_pass_a_buffer() {
+    const PARTIES: usize = 4;
+    const ITEMS: usize = 100_000;
+    let (free, full, buffer) = (Semaphore::new(8), Semaphore::new(0), Mutex::new(Vec::new()));
+    let sum = AtomicUsize::new(0);
+    let produce = |item| {
+        free.acquire();
+        buffer.lock().unwrap().push(item);
+        full.release();
+    };
+    let consume = || {
+        full.acquire();
+        let item: usize = buffer.lock().unwrap().pop().unwrap();
+        free.release();
+        sum.fetch_add(item, Ordering::Relaxed);
+    };
+    scope(|scope| {
+        for _ in 0..PARTIES {
+            scope.spawn(|| (0..ITEMS).for_each(produce));
+            scope.spawn(|| (0..ITEMS).for_each(|_| consume()));
+        }
+    });
+    assert_eq!(sum.into_inner(), PARTIES * ITEMS * (ITEMS - 1) / 2);
+    assert_eq!((free.permits(), full.permits()), (8, 0));
+}
+
+/// What is always granted is a kill point none the less.
+fn loops_that_never_wait_are_killed() {
+    let loops: [fn(); 2] = [
+        || {
+            let mutex = Mutex::new(());
+            loop {
+                drop(mutex.lock());
+            }
+        },
+        || {
+            let semaphore = Semaphore::new(1);
+            loop {
+                semaphore.acquire();
+                semaphore.release();
+            }
+        },
+    ];
+    for body in loops {
+        let victim = spawn(body);
+        yield_now();
+        victim.microprocess().kill().unwrap();
+        assert!(victim.join().unwrap_err().is::<Killed>());
+    }
+}
+
+/// Runs what is `wanted` in a process of its own.
+fn alone(wanted: &str) {
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "spin::tests::in_a_process_of_its_own", "--nocapture"])
+        .env(ALONE, wanted)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{wanted}: {output:?}");
+}
+
+#[test]
+fn one_virtual_processor_takes_no_locks() {
+    alone("built in");
+    alone("user scheduler");
+}
+
+#[test]
+fn several_take_locks_while_two_are_awake_and_gather_where_they_share() {
+    alone("several");
+}

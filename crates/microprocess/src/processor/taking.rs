@@ -1,0 +1,117 @@
+//! Blocked: taking the virtual processor from a kernel thread that sleeps in the kernel.
+//!
+//! # No stale observation takes a processor
+//! ```text
+//!   taker                                         holder
+//!   puts a claim into its vp word  ────────────►  from here on, a call into the runtime waits for the outcome,
+//!                                                 and a restartable sequence is refused
+//!   sees it asleep, mask clear, pc in no sequence
+//!   makes the loss final, or takes the claim back
+//! ```
+//! The look proves that no section was entered, and no restartable sequence begun, before the claim was seen, and not left
+//! yet: inside them the mask would be set, or the pc inside the sequence. What the holder does after the look
+//! begins with a look at the claim. The kernel answers only with the state of a thread that is off the CPU, under the lock
+//! of its run queue, so the stores it made before are visible to us and our claim will be to it.
+//!
+//! A claim delays a holder that runs, so the watchers look before they claim as well. A thread that comes back from the kernel does
+//! not: it runs on the holder's core, so the holder does not. Nor does a sentinel whose last spare has left the core again.
+#![expect(unsafe_code, reason = "stands for a holder that sleeps")]
+
+use kyocho_arch::restartable;
+use kyocho_sys::prim::atomic::Ordering;
+use kyocho_sys::task::Asleep;
+
+use crate::processor::event::Registers;
+use crate::processor::hidden;
+use crate::processor::kernel_thread::KernelThread;
+use crate::processor::orders::end_call;
+use crate::processor::record::State;
+use crate::processor::sentinel::nomination;
+use crate::processor::trace::What;
+use crate::processor::vp::{Masked, Vp};
+use crate::protocol::claim::exclusively;
+
+/// Takes `vp` for the calling thread, which was nominated; whether it holds it now. If not, the thread is in the pool.
+pub(crate) fn accept(vp: &'static Vp, spare: &'static KernelThread) -> bool {
+    let is_taken = take_for(vp, spare);
+    let outcome = if is_taken { nomination::TAKEN } else { nomination::REFUSED };
+    if is_taken {
+        vp.shared().maker.expect_use(vp);
+    } else {
+        vp.pool.put(spare);
+    }
+    vp.sentinel.nomination.store(outcome, Ordering::Release);
+    is_taken
+}
+
+/// Hands `vp` to a spare thread if its holder sleeps in the kernel with events unmasked. By the monitor, or a watcher.
+pub(crate) fn take_from_sleeper(vp: &'static Vp) -> bool {
+    let heir = exclusively(&vp.taking, || {
+        if vp.holder().is_masked() || sleeps(vp.holder()).is_none() {
+            return None;
+        }
+        let Some(spare) = vp.take_spare() else {
+            vp.shared().maker.ask(vp);
+            return None;
+        };
+        if take(vp).is_none() {
+            vp.pool.put(spare);
+            return None;
+        }
+        Some(spare)
+    });
+    let Some(heir) = heir else { return false };
+    // Not a moment earlier: the heir may take the core from this thread, and keep it for long.
+    heir.give(vp);
+    vp.shared().maker.expect_use(vp);
+    true
+}
+
+/// Takes `vp` for `heir`, the calling thread, which holds none, if the holder sleeps in the kernel with events unmasked.
+pub(crate) fn take_for(vp: &'static Vp, heir: &'static KernelThread) -> bool {
+    let taken = exclusively(&vp.taking, || take(vp)).is_some();
+    if taken {
+        heir.hold(vp);
+    }
+    taken
+}
+
+/// Where `holder` sleeps in the kernel, if it may lose its processor there.
+pub(crate) fn sleeps(holder: &KernelThread) -> Option<Asleep> {
+    holder.asleep().filter(|asleep| !restartable::contains(asleep.pc))
+}
+
+/// Takes `vp` from its holder, if that one sleeps, and leaves it to the caller to give.
+fn take(vp: &'static Vp) -> Option<()> {
+    #[cfg(test)]
+    tests::note_taker();
+    let holder = vp.holder();
+    if vp.rests() {
+        return None;
+    }
+    let seen = holder.take(vp, || {
+        let running = vp.current.get()?;
+        sleeps(holder).filter(|at| !hidden::goes_on_in_the_middle(holder, running, at.sp))
+    })?;
+    let record = vp.current.take().expect("who runs unmasked runs a microprocess");
+    record.state.set(State::Blocked);
+    record.bound.set(Some(holder));
+    record.special.set(true);
+    holder.registers.set(Registers { instruction: seen.pc, stack: seen.sp });
+    // SAFETY: its holder sleeps, and the claim keeps it from everything.
+    unsafe { Masked::assume(vp) }.own().blocked.set(Some(record));
+    holder.running.set(Some(record));
+    holder.strand(true);
+    vp.counters.blocked.bump();
+    vp.trace.note(What::Blocked, Some(record));
+    vp.shared().enter_kernel();
+    holder.lose();
+    if record.orders.ends_calls() {
+        // They came before the sleep, and the signal may have come before the call.
+        end_call(record);
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests;

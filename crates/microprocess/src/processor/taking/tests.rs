@@ -1,0 +1,162 @@
+//! A taker that the host puts aside in the middle of taking: whoever comes back from the kernel waits for the outcome, nobody is lost.
+#![expect(unsafe_code, reason = "sleeps in the kernel by raw system calls")]
+
+use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
+use kyocho_sys::prim::clock::monotonic_ns;
+use kyocho_sys::prim::thread;
+use kyocho_sys::scheduling::{Class, CpuSet, class, set_affinity, set_class};
+use kyocho_sys::skip::skip;
+use kyocho_sys::task::ThreadId;
+
+use crate::processor::kernel_thread::ANY_CPU;
+use crate::processor::sentinel::nomination;
+use crate::processor::vp::Vp;
+use crate::protocol::pause::pause;
+use crate::report;
+use crate::runtime::control::tests::watchdog::under_watchdog;
+use crate::schedule::mask;
+use crate::{Detection, Runtime};
+use crate::{scope, statistics, yield_now};
+
+/// How often a taker is to be put aside.
+const TIMES: usize = 3;
+/// A claim that is older than this while somebody else has the taker's CPU was put aside: a look takes some microseconds.
+const ASIDE_NS: u64 = 100_000;
+/// How long the CPU is taken then: longer than the sleeper sleeps.
+const HOGGED_NS: u64 = 400_000;
+const SLEEP_NS: i64 = 50_000;
+
+/// Takes the CPU of `vp` from everybody who shares time, again and again, and keeps it where that hits somebody who is taking `vp`.
+fn hog(vp: &'static Vp, hits: &AtomicUsize, stop: &AtomicBool) {
+    let me = ThreadId::current();
+    let mut nap_ns = 0;
+    while !stop.load(Ordering::SeqCst) {
+        // It moves with its virtual processor, as the sentinel does.
+        set_affinity(me, &CpuSet::single(vp.cpu())).unwrap();
+        nap_ns = (nap_ns + 7_001) % 130_000;
+        pause(20_000 + nap_ns);
+        let begin_ns = monotonic_ns();
+        while vp.holder().is_claimed() && monotonic_ns() - begin_ns < ASIDE_NS {}
+        if monotonic_ns() - begin_ns >= ASIDE_NS && vp.holder().is_claimed() {
+            hits.fetch_add(1, Ordering::SeqCst);
+            while monotonic_ns() - begin_ns < HOGGED_NS {}
+        }
+    }
+}
+
+fn raw_sleep() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP_NS };
+    // SAFETY: reads one timespec.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, 0) };
+}
+
+/// A sleeper and its neighbour on `vp`, beside the hog, until that has hit often enough, both have gone on, and the virtual processor was taken
+/// from the sleeper.
+fn sleep_beside(hits: &AtomicUsize) {
+    let [slept, turns] = [(); 2].map(|()| AtomicUsize::new(0));
+    let has_gone_on = |count: &AtomicUsize| count.load(Ordering::SeqCst) > 0;
+    let is_over = || {
+        let all_went_on = has_gone_on(&slept) && has_gone_on(&turns);
+        hits.load(Ordering::SeqCst) >= TIMES && all_went_on && statistics().blocked > 0
+    };
+    scope(|scope| {
+        scope.spawn(|| {
+            while !is_over() {
+                raw_sleep();
+                slept.fetch_add(1, Ordering::SeqCst);
+                // Its virtual processor is gone, perhaps, or somebody is about to take it.
+                yield_now();
+            }
+        });
+        scope.spawn(|| {
+            while !is_over() {
+                turns.fetch_add(1, Ordering::SeqCst);
+                yield_now();
+            }
+        });
+    });
+}
+
+#[test]
+fn who_is_put_aside_in_the_middle_of_taking_loses_nobody() {
+    const NAME: &str = "who_is_put_aside_in_the_middle_of_taking_loses_nobody";
+    let may = || set_class(ThreadId::current(), Class::Fifo(50));
+    if let Err(why) = thread::spawn(may).join().unwrap() {
+        return skip(NAME, &format!("real time is not permitted: {why}"));
+    }
+    let runtime = Runtime::builder().virtual_processors(1).detection(Detection::Sentinel).build();
+    let run = || {
+        let section = mask();
+        let vp = section.vp;
+        section.leave();
+        if report().detection != Detection::Sentinel || vp.cpu() == ANY_CPU {
+            return skip(NAME, "no sentinel, or none that shares a CPU with its virtual processor");
+        }
+        let hits: &'static AtomicUsize = Box::leak(Box::default());
+        let stopped: &'static AtomicBool = Box::leak(Box::default());
+        let hogs = thread::spawn(move || {
+            set_class(ThreadId::current(), Class::Fifo(50)).unwrap();
+            hog(vp, hits, stopped);
+        });
+        sleep_beside(hits);
+        stopped.store(true, Ordering::SeqCst);
+        hogs.join().unwrap();
+        let counted = statistics();
+        assert_eq!(counted.blocked, counted.unblocked, "who was taken from came back: {counted:?}");
+    };
+    under_watchdog(NAME, || runtime.run(run).unwrap());
+}
+
+/// How often a thread took a virtual processor, and how often one of the lowest class did.
+static TAKERS: AtomicUsize = AtomicUsize::new(0);
+static IDLE_TAKERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes the class of the calling thread, which takes a virtual processor.
+pub(super) fn note_taker() {
+    TAKERS.fetch_add(1, Ordering::SeqCst);
+    if class(ThreadId::current()) == Ok(Some(Class::Idle)) {
+        IDLE_TAKERS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The host may keep such a thread off its core between its claim and the end of it, and others would wait.
+#[test]
+fn nobody_of_the_lowest_class_takes_a_virtual_processor() {
+    const NAME: &str = "nobody_of_the_lowest_class_takes_a_virtual_processor";
+    let runtime = Runtime::builder().virtual_processors(1).detection(Detection::Sentinel).build();
+    let run = || {
+        let section = mask();
+        let vp = section.vp;
+        section.leave();
+        let sentinel = || vp.sentinel.id().and_then(|id| class(id).ok()).flatten();
+        while sentinel().is_none() {
+            yield_now();
+        }
+        if sentinel() != Some(Class::Idle) {
+            return skip(NAME, "no sentinel of the lowest class");
+        }
+        let (before, nominations) = (TAKERS.load(Ordering::SeqCst), AtomicUsize::new(0));
+        let is_over = || nominations.load(Ordering::SeqCst) >= TIMES;
+        let doze = || {
+            while !is_over() {
+                raw_sleep();
+                yield_now();
+            }
+        };
+        let count = || {
+            let outcome = &vp.sentinel.nomination;
+            while !is_over() {
+                let taken = outcome.load(Ordering::SeqCst) == nomination::TAKEN;
+                nominations.fetch_add(usize::from(taken), Ordering::SeqCst);
+                yield_now();
+            }
+        };
+        scope(|scope| {
+            scope.spawn(doze);
+            scope.spawn(count);
+        });
+        assert!(TAKERS.load(Ordering::SeqCst) > before, "somebody took it");
+    };
+    under_watchdog(NAME, || runtime.run(run).unwrap());
+    assert_eq!(IDLE_TAKERS.load(Ordering::SeqCst), 0, "of the lowest class");
+}

@@ -1,0 +1,194 @@
+//! Timelines: what ran when, on which virtual processor, and the events in between.
+//!
+//! ```text
+//!   holder (masked) ── note ──► ring of its virtual processor ── stop ──► Timeline ──► Chrome's JSON (`chrome`)
+//!                               newest CAPACITY moments; older ones are overwritten and counted
+//! ```
+//!
+//! Off, it costs nothing: `Vp::begin` looks closer once in so many switches anyway, and at every one while a
+//! timeline is recorded. On, some 30 ns a switch, most of it the clock.
+
+use core::error::Error;
+use core::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use kyocho_sys::prim::clock::monotonic_ns;
+use serde::{Deserialize, Serialize};
+
+pub mod chrome;
+mod ring;
+
+pub(crate) use ring::Trace;
+
+use crate::processor::record::Record;
+use crate::processor::shared::{self, Shared};
+
+/// What happened at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum What {
+    /// A microprocess got the virtual processor.
+    Runs,
+    /// The virtual processor fell idle.
+    Idles,
+    /// What ran sleeps in the kernel.
+    Blocked,
+    /// It came back from there.
+    Unblocked,
+    /// What ran was stopped in code that does not call us.
+    Preempted,
+    /// A pooled kernel thread got the virtual processor.
+    Resumed,
+    /// Somebody changed the orders or the priority of a microprocess.
+    Changed,
+}
+
+/// Something that happened on a virtual processor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Moment {
+    /// When, in nanoseconds on the monotonic clock.
+    pub at_ns: u64,
+    /// The virtual processor, numbered across the runtimes of the address space.
+    pub virtual_processor: usize,
+    /// What.
+    pub what: What,
+    /// The microprocess it happened to; 0 where it happened to none.
+    pub id: u64,
+    /// Its name then.
+    pub name: Option<String>,
+}
+
+/// What was recorded of an address space.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Timeline {
+    /// The number of its process.
+    pub process: u32,
+    /// When recording began and ended, in nanoseconds on the monotonic clock.
+    pub from_ns: u64,
+    /// See `from_ns`.
+    pub to_ns: u64,
+    /// How many virtual processors there were.
+    pub virtual_processors: usize,
+    /// What happened, in order of time.
+    pub moments: Vec<Moment>,
+    /// Moments that newer ones overwrote.
+    pub dropped: u64,
+}
+
+/// A timeline is being recorded already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Busy;
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a timeline is being recorded already")
+    }
+}
+
+impl Error for Busy {}
+
+/// The most moments of a timeline, the newest: they fit in one reply of the control socket.
+const MOMENTS_MAX: usize = 300_000;
+
+/// Since when a timeline is being recorded, if one is.
+static RECORDING: Mutex<Option<u64>> = Mutex::new(None);
+
+/// Records what happens in this address space from now on, until [`stop`]. From any kernel thread; takes 4 MiB a virtual processor, once.
+///
+/// # Errors
+/// A timeline is being recorded already.
+pub fn start() -> Result<(), Busy> {
+    let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
+    if recording.is_some() {
+        return Err(Busy);
+    }
+    *recording = Some(monotonic_ns());
+    shared::all().into_iter().for_each(watch);
+    Ok(())
+}
+
+fn watch(shared: &'static Shared) {
+    for vp in shared.vps() {
+        vp.trace.turn_on(vp.current.get());
+    }
+}
+
+/// A runtime starts: it is part of what is being recorded.
+pub(crate) fn join(shared: &'static Shared) {
+    if RECORDING.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+        watch(shared);
+    }
+}
+
+/// Ends the recording; what was recorded of the runtimes that run. Empty if nothing was being recorded.
+#[must_use]
+pub fn stop() -> Timeline {
+    let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(from_ns) = recording.take() else { return Timeline::default() };
+    let to_ns = monotonic_ns();
+    let vps = || shared::all().into_iter().flat_map(Shared::vps);
+    vps().for_each(|vp| vp.trace.turn_off());
+    let mut timeline = Timeline {
+        process: process::id(),
+        from_ns,
+        to_ns,
+        virtual_processors: vps().count(),
+        ..Timeline::default()
+    };
+    for (number, vp) in vps().enumerate() {
+        timeline.dropped += vp.trace.take(number, from_ns, &mut timeline.moments);
+    }
+    timeline.moments.sort_by_key(|moment| moment.at_ns);
+    let surplus = timeline.moments.len().saturating_sub(MOMENTS_MAX);
+    timeline.moments.drain(..surplus);
+    timeline.dropped += surplus as u64;
+    timeline
+}
+
+/// What `record` is called in a ring.
+fn identity(record: Option<&'static Record>) -> (u64, crate::processor::record::Name) {
+    record.map_or((0, crate::processor::record::Name::NONE), |record| {
+        (record.id(), record.name.get())
+    })
+}
+
+/// Names the file that the timeline of the whole run goes to, in Chrome's format.
+const FILE_VARIABLE: &str = "KYOCHO_TRACE";
+
+static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+
+/// Records from the first runtime on if the environment asks for it; [`write_file`] ends that.
+pub(crate) fn start_if_wanted() {
+    let wanted = || std::env::var_os(FILE_VARIABLE).map(PathBuf::from);
+    if FILE.get().is_none() && FILE.get_or_init(wanted).is_some() {
+        // Asked from outside as well: then that one decides when it ends.
+        let _recorded_anyway = start();
+        kyocho_sys::at_exit::call(write_file);
+    }
+}
+
+/// Writes what was recorded for the environment's sake. A runtime is about to end, or the process.
+pub(crate) fn write_file() {
+    let Some(Some(path)) = FILE.get() else { return };
+    let timeline = stop();
+    if timeline.virtual_processors != 0 {
+        write_to(path, &timeline);
+    }
+}
+
+fn write_to(path: &Path, timeline: &Timeline) {
+    if let Err(error) = fs::write(path, chrome::text(timeline)) {
+        tracing::error!(path = %path.display(), %error, "the timeline is lost");
+    }
+}
+
+#[cfg(test)]
+mod tests;

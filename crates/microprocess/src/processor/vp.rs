@@ -1,0 +1,437 @@
+//! Virtual processors: what a kernel thread must hold to run microprocesses.
+//!
+//! A virtual processor is a role, not a thread. Its run queue, timers and free slots are touched only by its *holder*,
+//! with events masked, so they need no lock and no atomic instruction. Everybody else has two ways in:
+//!
+//! ```text
+//!   anybody ── post ──► inbox (lock-free stack of records) ─┐
+//!   monitor, kernel ──► attention (bits) ◄──────────────────┘ loaded at every scheduling point
+//! ```
+//!
+//! **Invariant:** nothing allocates or frees while events are masked: a microprocess of this very virtual processor, preempted
+//! inside the allocator, might hold its lock.
+//!
+//! **Invariant:** `attention` holds exactly [`IDLE`](attention::IDLE) while the holder sleeps for want of work; whoever clears the bit
+//! wakes the holder. Another holder touches what is the sleeping one's only under a [claim](ClaimedIdle).
+#![expect(
+    unsafe_code,
+    reason = "follows pointers to records and kernel threads, which live for ever"
+)]
+
+use core::fmt;
+use core::ptr;
+
+use kyocho_sys::holder_only::HolderOnly;
+use kyocho_sys::prim::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+use kyocho_sys::prim::clock::monotonic_ns;
+
+use crate::data::priority::Priority;
+use crate::data::statistics::Counters;
+use crate::processor::bell::Bell;
+use crate::processor::kernel_thread::{ANY_CPU, KernelThread};
+use crate::processor::pool::Pool;
+use crate::processor::port::Port;
+use crate::processor::ready::QueueControl;
+use crate::processor::record::{Record, State};
+use crate::processor::reflection::Reflected;
+use crate::processor::scheduler::{Runs, Slice};
+use crate::processor::sentinel::Sentinel;
+use crate::processor::shared::Shared;
+use crate::processor::shown::Current;
+use crate::processor::space::Listing;
+use crate::processor::trace::{Trace, What};
+pub(crate) use crate::protocol::attention;
+use crate::protocol::attention::Sleeper;
+use crate::protocol::bias::{Member, Presence};
+use crate::protocol::inbox::Inbox;
+
+mod home;
+mod idle;
+mod masked;
+mod messages;
+mod spread;
+mod timers;
+
+pub(crate) use home::Home;
+pub(crate) use idle::ClaimedIdle;
+pub(crate) use masked::{Masked, Own};
+
+/// What `bits` of attention say of the time slice of what runs.
+pub(crate) fn slice(bits: u32) -> Slice {
+    if bits & attention::PREEMPT != 0 { Slice::Over } else { Slice::Left }
+}
+
+/// Stands for "no deadline".
+pub(crate) const NEVER_NS: u64 = u64::MAX;
+
+/// Nobody told by the host watches the virtual processor.
+pub(crate) const NO_SEAT: u32 = u32::MAX;
+
+/// A busy virtual processor looks for completed I/O once in so many switches; an idle one at once, one
+/// with a microprocess that does not switch at the end of its slice.
+const SWITCHES_PER_REAP: u64 = 64;
+
+/// A virtual processor. Lives for ever.
+#[repr(C, align(128))]
+pub(crate) struct Vp {
+    // Written by the holder, read by everybody.
+    pub(crate) current: Current,
+    /// The holder's.
+    own: HolderOnly<Own>,
+    pub(crate) counters: Counters,
+    pub(crate) trace: Trace,
+    // Everybody's.
+    pub(crate) index: usize,
+    shared: AtomicPtr<Shared>,
+    pub(crate) holder: AtomicPtr<KernelThread>,
+    /// No later than the earliest timer.
+    pub(crate) next_deadline_ns: AtomicU64,
+    pub(crate) attention: AtomicU32,
+    inbox: Inbox<Record>,
+    /// Serialises those who would take the processor from its holder.
+    pub(crate) taking: AtomicBool,
+    /// How many look at its holder to interrupt it.
+    pub(crate) looking: AtomicU32,
+    /// Runs nobody: see [`set_concurrency`](crate::set_concurrency()).
+    retired: AtomicBool,
+    /// 1 once the last holder has left for good.
+    pub(crate) stopped: AtomicU32,
+    port: AtomicPtr<Port>,
+    cpu: AtomicUsize,
+    /// Kernel threads that wait for this one, or for any.
+    pub(crate) pool: Pool,
+    /// Threads on their way into the pool.
+    pub(crate) starting: AtomicU32,
+    pub(crate) sentinel: Sentinel,
+    /// The number of its watcher's seat; [`NO_SEAT`] without one.
+    pub(crate) seat: AtomicU32,
+    /// Whether the monitor is to be called when somebody comes to wait here while others are idle; it may come by itself.
+    offers: AtomicBool,
+    /// Somebody has come since it looked last.
+    offered: AtomicBool,
+    /// Its place among those that are awake.
+    presence: Presence<Self>,
+    /// Its place among those of all processes.
+    pub(crate) listing: Listing,
+    /// Where other processes ring.
+    pub(crate) bell: Bell,
+    /// What the host was told of it.
+    pub(crate) reflected: Reflected,
+}
+
+// SAFETY: cells are reached through `Masked` alone, which the holder has; the rest is atomic.
+unsafe impl Sync for Vp {}
+
+impl fmt::Debug for Vp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vp").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl Member for Vp {
+    fn presence(&self) -> &Presence<Self> {
+        &self.presence
+    }
+
+    fn may_be_in_section(&self) -> bool {
+        let stands_aside = self.attention.load(Ordering::SeqCst) & attention::ASIDE != 0;
+        !stands_aside && self.holder().is_masked()
+    }
+}
+
+/// What kernel threads of no runtime seem to hold: it owns no record, so all they do is post.
+pub(crate) static FOREIGN: Vp = Vp::new(usize::MAX, ptr::null_mut());
+
+/// A virtual processor takes ids in blocks, so that they are unique in the address space and yet small. The first of each block is not used.
+const IDS_PER_BLOCK: u64 = 1024;
+static NEXT_ID_BLOCK: AtomicU64 = AtomicU64::new(0);
+
+impl Vp {
+    pub(crate) const fn new(index: usize, shared: *mut Shared) -> Self {
+        Self {
+            current: Current::new(),
+            own: HolderOnly::new(Own::new()),
+            counters: Counters::new(),
+            trace: Trace::new(),
+            index,
+            shared: AtomicPtr::new(shared),
+            holder: AtomicPtr::new(ptr::null_mut()),
+            next_deadline_ns: AtomicU64::new(NEVER_NS),
+            attention: AtomicU32::new(0),
+            inbox: Inbox::new(),
+            taking: AtomicBool::new(false),
+            looking: AtomicU32::new(0),
+            retired: AtomicBool::new(false),
+            stopped: AtomicU32::new(0),
+            port: AtomicPtr::new(ptr::null_mut()),
+            cpu: AtomicUsize::new(ANY_CPU),
+            pool: Pool::new(),
+            starting: AtomicU32::new(0),
+            sentinel: Sentinel::new(),
+            seat: AtomicU32::new(NO_SEAT),
+            offers: AtomicBool::new(false),
+            offered: AtomicBool::new(false),
+            presence: Presence::new(),
+            listing: Listing::new(),
+            bell: Bell::new(),
+            reflected: Reflected::new(),
+        }
+    }
+
+    pub(crate) fn belong_to(&self, shared: &'static Shared, cpu: usize) {
+        self.shared.store(ptr::from_ref(shared).cast_mut(), Ordering::Relaxed);
+        self.cpu.store(cpu, Ordering::Relaxed);
+    }
+
+    /// The CPU that its holders are pinned to, or [`ANY_CPU`].
+    pub(crate) fn cpu(&self) -> usize {
+        self.cpu.load(Ordering::Relaxed)
+    }
+
+    /// Where its holders are pinned to from now on. The present one follows when it gives way.
+    pub(crate) fn move_to(&self, cpu: usize) {
+        self.cpu.store(cpu, Ordering::Relaxed);
+    }
+
+    /// A waiting kernel thread, of its own pool if there is one.
+    pub(crate) fn take_spare(&self) -> Option<&'static KernelThread> {
+        let others = || self.shared().vps().iter().find_map(|vp| vp.pool.take());
+        self.pool.take().or_else(others)
+    }
+
+    /// Its runtime.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    #[inline]
+    pub(crate) fn shared(&self) -> &'static Shared {
+        let shared = self.shared.load(Ordering::Relaxed);
+        // SAFETY: null for `FOREIGN` alone, otherwise a runtime's shared part, which lives for ever.
+        unsafe { shared.as_ref() }
+            .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
+    }
+
+    /// Whether it and `other` belong to one runtime.
+    #[inline]
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        self.shared.load(Ordering::Relaxed) == other.shared.load(Ordering::Relaxed)
+    }
+
+    /// What everybody may read of its run queue, or leave there.
+    #[inline]
+    pub(crate) fn queue_control(&self) -> &QueueControl {
+        // SAFETY: these are atomics.
+        unsafe { self.own.get_shared() }.queue.control()
+    }
+
+    /// Whether it stands for kernel threads that belong to no runtime.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        ptr::eq(self, &raw const FOREIGN)
+    }
+
+    /// The microprocess that runs on it.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    #[inline]
+    pub(crate) fn running(&self) -> &'static Record {
+        self.current
+            .get()
+            .expect("this works inside a microprocess only: see `kyocho_microprocess::run`")
+    }
+
+    /// Its I/O port, once something opened one.
+    #[inline]
+    pub(crate) fn port(&self) -> Option<&'static Port> {
+        // SAFETY: null or set by `attach_port` to one that lives for ever.
+        unsafe { self.port.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Makes `port` this virtual processor's, unless it has one; returns the one it has now.
+    pub(crate) fn attach_port(&self, port: &'static Port) -> &'static Port {
+        if self.port().is_none() {
+            self.port.store(ptr::from_ref(port).cast_mut(), Ordering::Release);
+        }
+        self.port().unwrap_or(port)
+    }
+
+    /// Takes the port away from a virtual processor that has stopped.
+    pub(crate) fn detach_port(&self) -> Option<&'static Port> {
+        let port = self.port();
+        self.port.store(ptr::null_mut(), Ordering::Release);
+        port
+    }
+
+    // ----- from outside ------------------------------------------------------------------------
+
+    /// Puts `record`, for which [`inbox::ask`] told the caller to, into the inbox.
+    pub(crate) fn receive(&self, record: &'static Record) {
+        self.inbox.put(record);
+        self.alert(attention::INBOX);
+        if record.effective_level() > Priority::NORMAL.level() {
+            // It may outrank what runs there: the monitor sees to it that it is noticed, and that the host knows.
+            self.reflected.announce(record.effective_level());
+            self.shared().monitor.poke();
+        }
+    }
+
+    /// Sets bits of `attention`; ends the idling of the holder.
+    pub(crate) fn alert(&self, bits: u32) {
+        match attention::raise(&self.attention, bits) {
+            None => {}
+            Some(Sleeper::Aside) => self.rouse_aside(),
+            Some(Sleeper::Idle) => match self.port() {
+                _ if self.bell.rouse() => {}
+                Some(port) => port.wake(),
+                None => self.holder().rouse(),
+            },
+        }
+    }
+
+    /// Whether something came up since `attention` was served; a kill that is still to come does not count.
+    #[inline]
+    pub(crate) fn wants_more(&self) -> bool {
+        self.attention.load(Ordering::Relaxed) & !attention::ORDERS != 0
+    }
+
+    /// The kernel thread that holds it, or held it last.
+    pub(crate) fn holder(&self) -> &'static KernelThread {
+        // SAFETY: set before the runtime starts, to records that live for ever.
+        unsafe { &*self.holder.load(Ordering::Acquire) }
+    }
+
+    /// Looks at its holder, whose record and descriptors stay as they are meanwhile: see
+    /// [`join_finished`](Shared::join_finished).
+    pub(crate) fn look_at_holder<T>(&self, look: impl FnOnce(&'static KernelThread) -> T) -> T {
+        self.looking.fetch_add(1, Ordering::SeqCst);
+        let seen = look(self.holder());
+        self.looking.fetch_sub(1, Ordering::SeqCst);
+        seen
+    }
+
+    /// Whether it runs nobody: what becomes runnable here is sent on.
+    #[inline]
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_retired(&self, retired: bool) {
+        self.retired.store(retired, Ordering::SeqCst);
+    }
+
+    /// Whether it has nothing to do and may be given something.
+    fn is_free(&self) -> bool {
+        self.is_idle() && !self.is_retired()
+    }
+
+    /// Whether the holder sleeps for want of work, and nobody is about to wake it.
+    pub(crate) fn is_idle(&self) -> bool {
+        attention::is_idle(self.attention.load(Ordering::SeqCst))
+    }
+
+    /// Whether the holder sleeps, masked but in no section: for want of work, or because it stands aside.
+    pub(crate) fn rests(&self) -> bool {
+        attention::is_at_rest(self.attention.load(Ordering::SeqCst))
+    }
+}
+
+impl Masked<'_> {
+    /// A number no other microprocess of the address space has or had.
+    #[inline]
+    pub(crate) fn new_id(self) -> u64 {
+        let id = self.own().next_id.get();
+        if id.is_multiple_of(IDS_PER_BLOCK) {
+            return self.new_id_block();
+        }
+        self.own().next_id.set(id + 1);
+        id
+    }
+
+    /// The first number of a new block.
+    #[cold]
+    fn new_id_block(self) -> u64 {
+        let id = NEXT_ID_BLOCK.fetch_add(1, Ordering::Relaxed) * IDS_PER_BLOCK + 1;
+        self.own().next_id.set(id + 1);
+        id
+    }
+
+    /// Records that `next` runs from now on.
+    #[inline]
+    pub(crate) fn begin(self, next: &'static Record) {
+        self.current.set(Some(next));
+        if next.level() != self.listing.published() {
+            self.publish(Some(next.level()));
+        }
+        next.switches.bump();
+        self.trace.note(What::Runs, Some(next));
+        if self.counters.switches.bump().is_multiple_of(SWITCHES_PER_REAP) {
+            self.reap();
+        }
+    }
+
+    /// Does what `attention` asks for; returns the bits.
+    #[cold]
+    pub(crate) fn serve(self) -> u32 {
+        let bits = attention::take(&self.attention);
+        self.counters.served.bump();
+        if bits & attention::INSTALL != 0 {
+            self.queue().install();
+        }
+        if bits & attention::INBOX != 0 {
+            self.drain();
+        }
+        if bits & attention::TIMERS != 0 {
+            self.fire(monotonic_ns());
+        }
+        if bits & (attention::TIMERS | attention::PREEMPT) != 0 {
+            self.reap();
+        }
+        if bits & (attention::PREEMPT | attention::SPREAD) != 0 {
+            self.share(Runs::Long);
+        } else if bits & attention::SHARE != 0 {
+            self.share(Runs::Short);
+        }
+        if bits & attention::PREEMPT != 0 {
+            self.resample_cpu();
+        }
+        if bits & attention::RANK != 0 && bits & attention::STOP == 0 {
+            self.give_way();
+        }
+        bits
+    }
+
+    /// Makes waiters of completed I/O, and of words that other processes have changed, runnable.
+    #[cold]
+    pub(crate) fn reap(self) {
+        if let Some(port) = self.port() {
+            port.reap();
+        }
+        self.bell.look(self);
+    }
+
+    /// Handles the messages in the inbox, oldest first.
+    fn drain(self) {
+        self.vp().inbox.drain(|record| self.handle(record));
+    }
+
+    /// Takes a free slot of `class`; `None` when there is no memory for more.
+    #[inline]
+    pub(crate) fn take_slot(self, class: u8) -> Option<&'static Record> {
+        self.own().free.take(class)
+    }
+
+    /// Gives the slot of a microprocess back that nobody will ask for any more.
+    #[inline]
+    pub(crate) fn put_slot(self, record: &'static Record) {
+        record.state.set(State::Free);
+        if self.own().free.put(record) {
+            self.shared().maker.poke();
+        }
+    }
+}
+
+#[cfg(test)]
+mod simulation;

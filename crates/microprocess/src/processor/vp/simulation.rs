@@ -1,0 +1,567 @@
+//! Events in random orders, from a seed, against virtual processors and the built-in run queue: nobody is lost, nobody runs twice, the
+//! most urgent first, first come first served among equals but for leads that were paid for: two switches each. Where everybody sleeps at each of its
+//! turns, as in two of four seeds, half of them cannot pay.
+//!
+//! The code is real from the inbox on: messages are posted, served and forwarded, microprocesses queued, given away, taken over from
+//! idle processors, set on timers. What
+//! is missing is kernel threads: the test says when one sleeps, comes back, is preempted. Beside it goes a naive model of who is where:
+//!
+//! ```text
+//!   queued ── pop ──► running ── parks ──► parked ── wake, unpark, timer ──► queued
+//!     ▲  ▲                │  └── sleeps in the kernel ──► blocked ── unblocked ──┐
+//!     │  └─ preempted ────┘                                                      │
+//!     └──────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+#![expect(unsafe_code, reason = "stands for the holders of virtual processors")]
+
+use std::collections::VecDeque;
+
+use super::timers::LEADS_MAX;
+use super::{Masked, Vp, attention};
+use crate::data::priority::Priority;
+use crate::policy::scheduler::simulation::Random;
+use crate::processor::kernel_thread::KernelThread;
+use crate::processor::record::{Kind, Reason, Record, State, remote};
+use crate::processor::scheduler::{Arrival, Slice};
+use crate::processor::slot;
+use crate::schedule::mask;
+
+const MEMBERS: usize = 24;
+const STEPS: usize = 400;
+/// Up to the normal priority: a message for somebody above pokes the monitor, which a simulation has not.
+const LEVELS: u64 = Priority::NORMAL.level() as u64 + 1;
+const SEEDS: u64 = 3_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In a run queue: its place among equals.
+    Queued {
+        order: i64,
+    },
+    Running,
+    Parked,
+    Blocked,
+    /// Given to another processor: its message is on its way.
+    Moving,
+}
+
+struct Member {
+    record: &'static Record,
+    home: usize,
+    place: Place,
+    level: u8,
+    token: bool,
+    /// What was asked of it and not answered.
+    asked: u32,
+    /// When its timer is due, while it is set.
+    due_ns: u64,
+}
+
+struct Processor {
+    vp: Masked<'static>,
+    running: Option<usize>,
+    /// It sleeps for want of work.
+    rests: bool,
+    /// Members with messages, in the order in which they came.
+    inbox: VecDeque<usize>,
+    timer_leads: Purse,
+    unblocked_leads: Purse,
+}
+
+/// What a lead costs, in switches.
+const PRICE: u64 = 2;
+
+/// What pays for leads of one kind: each switch puts in one, up to [`LEADS_MAX`] times two.
+struct Purse {
+    switches: u64,
+    price: u64,
+}
+
+impl Purse {
+    const fn new(price: u64) -> Self {
+        Self { switches: 0, price }
+    }
+
+    fn put_in(&mut self) {
+        self.switches = (self.switches + 1).min(PRICE * LEADS_MAX);
+    }
+
+    fn pay(&mut self) -> bool {
+        let paid = self.switches >= self.price;
+        if paid {
+            self.switches -= self.price;
+        }
+        paid
+    }
+}
+
+/// What those that run do, and with what they come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Habit {
+    Anything,
+    SleepInTheKernel,
+    SleepUntil,
+    /// Without a deadline, so that processors fall idle.
+    Park,
+}
+
+const HABITS: [Habit; 4] =
+    [Habit::Anything, Habit::SleepInTheKernel, Habit::SleepUntil, Habit::Park];
+
+struct Simulation {
+    random: Random,
+    habit: Habit,
+    /// Somebody ran before an equal that had come before it, and had not paid for that.
+    is_unfair: bool,
+    /// How often one was taken over from an idle processor.
+    taken_over: u32,
+    now_ns: u64,
+    order: i64,
+    processors: Vec<Processor>,
+    members: Vec<Member>,
+}
+
+impl Simulation {
+    fn new(seed: u64, price: u64) -> Self {
+        let processor = |index| {
+            let vp: &'static Vp = Box::leak(Box::new(Vp::new(index, core::ptr::null_mut())));
+            // Whom a message for an idle processor wakes.
+            let holder = Box::leak(Box::new(KernelThread::new(core::ptr::null_mut())));
+            vp.holder.store(holder, kyocho_sys::prim::atomic::Ordering::Release);
+            // SAFETY: the simulation is on one thread, and what holds it.
+            let vp = unsafe { Masked::assume(vp) };
+            let (timer_leads, unblocked_leads) = (Purse::new(price), Purse::new(price));
+            let inbox = VecDeque::new();
+            Processor { vp, running: None, rests: false, inbox, timer_leads, unblocked_leads }
+        };
+        let mut simulation = Self {
+            random: Random(seed),
+            habit: HABITS[seed as usize % HABITS.len()],
+            is_unfair: false,
+            taken_over: 0,
+            now_ns: 1,
+            order: 0,
+            processors: (0..2).map(processor).collect(),
+            members: Vec::new(),
+        };
+        (0..MEMBERS).for_each(|number| simulation.spawn(number));
+        simulation
+    }
+
+    fn spawn(&mut self, number: usize) {
+        let section = mask();
+        let record = slot::make(slot::STACKLESS).expect("memory for a record");
+        section.leave();
+        let (home, level) = (self.random.index(2), self.random.below(LEVELS) as u8);
+        let vp = self.processors[home].vp;
+        record.renew(vp.vp(), number as u64 + 1, level, kyocho_arch::Context::NULL);
+        vp.queue().push(record, Arrival::Spawned);
+        let place = self.behind();
+        self.members.push(Member { record, home, place, level, token: false, asked: 0, due_ns: 0 });
+    }
+
+    /// Behind its equals.
+    fn behind(&mut self) -> Place {
+        self.order += 1;
+        Place::Queued { order: self.order }
+    }
+
+    /// Before its equals.
+    fn before(&mut self) -> Place {
+        self.order += 1;
+        Place::Queued { order: -self.order }
+    }
+
+    fn woken(&mut self, leads: bool) -> Place {
+        if leads { self.before() } else { self.behind() }
+    }
+
+    fn step(&mut self) {
+        self.now_ns += 1 + self.random.below(1000);
+        let (member, processor) = (self.random.index(MEMBERS), self.random.index(2));
+        match (self.habit, self.random.below(12)) {
+            (Habit::SleepInTheKernel, 0..4) => self.unblock(member),
+            (Habit::SleepUntil, 0..6) => self.fire(processor),
+            (Habit::Park, 2..6) => self.run(processor),
+            (Habit::Park, 10..12) => self.rest(processor),
+            (_, event) => self.meet(event, member, processor),
+        }
+    }
+
+    fn meet(&mut self, event: u64, member: usize, processor: usize) {
+        match event {
+            0 => self.post_from_somewhere(member, remote::WAKE),
+            1 => self.post_from_somewhere(member, remote::UNPARK),
+            2 => {
+                self.members[member].record.ask_level(self.random.below(LEVELS) as u8);
+                self.post(member, remote::CHANGED);
+            }
+            3 => self.unblock(member),
+            4 => self.give(processor),
+            5 => self.fire(processor),
+            6 | 7 => self.serve(processor),
+            8 => self.rest(processor),
+            _ => self.run(processor),
+        }
+    }
+
+    /// The kernel thread of somebody comes back, the first one from `start` on whose thread sleeps.
+    fn unblock(&mut self, start: usize) {
+        let mut members = (start..MEMBERS).chain(0..start);
+        if let Some(member) = members.find(|&at| self.members[at].place == Place::Blocked) {
+            self.post(member, remote::UNBLOCKED);
+        }
+    }
+
+    fn post(&mut self, index: usize, bits: u32) {
+        let member = &mut self.members[index];
+        // Its kernel thread comes back once.
+        if member.asked & bits & remote::UNBLOCKED != 0 {
+            return;
+        }
+        member.record.post(bits);
+        self.expect(index, bits);
+    }
+
+    /// A message for a member is on its way, and ends the rest of its home.
+    fn expect(&mut self, index: usize, bits: u32) {
+        let member = &mut self.members[index];
+        if member.asked == 0 {
+            let home = &mut self.processors[member.home];
+            home.inbox.push_back(index);
+            home.rests = false;
+        }
+        member.asked |= bits;
+    }
+
+    /// From outside, or from the holder of the processor that is not the member's home.
+    fn post_from_somewhere(&mut self, index: usize, bits: u32) {
+        if self.random.below(2) == 0 {
+            return self.post(index, bits);
+        }
+        let Member { record, home, place, asked, .. } = self.members[index];
+        let poster = 1 - home;
+        self.rise(poster);
+        let moves = self.processors[home].rests
+            && asked == 0
+            && place == Place::Parked
+            && !record.timer.is_set();
+        record.post_from(self.processors[poster].vp, bits);
+        if moves {
+            self.taken_over += 1;
+            self.members[index].home = poster;
+            self.members[index].asked = bits;
+            self.answer(index);
+        } else {
+            self.expect(index, bits);
+        }
+    }
+
+    /// A processor that has nothing to do falls asleep.
+    fn rest(&mut self, processor: usize) {
+        let queued = |member: &Member| {
+            member.home == processor && matches!(member.place, Place::Queued { .. })
+        };
+        let here = &mut self.processors[processor];
+        let has_work = here.running.is_some() || !here.inbox.is_empty();
+        if has_work || here.rests || self.members.iter().any(queued) {
+            return;
+        }
+        // What was served before and found nothing, and what a timer said.
+        here.vp.serve();
+        here.rests = attention::rest(&here.vp.attention, attention::IDLE);
+        assert!(here.rests, "nothing was raised since");
+    }
+
+    /// Its holder wakes, if it sleeps.
+    fn rise(&mut self, processor: usize) {
+        let here = &mut self.processors[processor];
+        if core::mem::take(&mut here.rests) {
+            attention::rise(&here.vp.attention, attention::IDLE);
+        }
+    }
+
+    fn serve(&mut self, processor: usize) {
+        self.rise(processor);
+        self.processors[processor].vp.serve();
+        for _ in 0..self.processors[processor].inbox.len() {
+            let Some(index) = self.processors[processor].inbox.pop_front() else { break };
+            let home = self.members[index].home;
+            if home == processor {
+                self.answer(index);
+            } else {
+                self.processors[home].inbox.push_back(index);
+                self.processors[home].rests = false;
+            }
+        }
+    }
+
+    /// What the messages of a member do to it, in the order in which one record's are answered.
+    fn answer(&mut self, index: usize) {
+        let asked = core::mem::take(&mut self.members[index].asked);
+        let is = |simulation: &Self, place| simulation.members[index].place == place;
+        if asked & remote::ARRIVE != 0 {
+            self.members[index].place = self.behind();
+        }
+        if asked & remote::UNBLOCKED != 0 {
+            let home = self.members[index].home;
+            let leads = self.processors[home].unblocked_leads.pay();
+            self.members[index].place = self.woken(leads);
+        }
+        if asked & remote::WAKE != 0 && is(self, Place::Parked) {
+            self.members[index].place = self.behind();
+        }
+        if asked & remote::UNPARK != 0 {
+            let parks = self.members[index].record.reason.get().kind == Kind::Park;
+            if is(self, Place::Parked) && parks {
+                self.members[index].place = self.behind();
+            } else {
+                self.members[index].token = true;
+            }
+        }
+        if asked & remote::CHANGED != 0 {
+            self.members[index].level = self.members[index].record.asked_level();
+            if matches!(self.members[index].place, Place::Queued { .. }) {
+                self.members[index].place = self.behind();
+            }
+        }
+    }
+
+    /// Timers that are due make their sleepers runnable.
+    fn fire(&mut self, processor: usize) {
+        self.rise(processor);
+        let vp = self.processors[processor].vp;
+        let is_set = |member: &Member| member.home == processor && member.record.timer.is_set();
+        let mut due: Vec<usize> = (0..MEMBERS).filter(|&at| is_set(&self.members[at])).collect();
+        due.sort_by_key(|&at| self.members[at].due_ns);
+        vp.fire(self.now_ns);
+        let mut may_lead = true;
+        for index in due {
+            if !self.members[index].record.timer.is_set() {
+                let leads = may_lead && self.processors[processor].timer_leads.pay();
+                may_lead &= !leads;
+                self.members[index].place = self.woken(leads);
+            }
+        }
+    }
+
+    /// Gives one away.
+    fn give(&mut self, from: usize) {
+        self.rise(from);
+        let Some(record) = self.processors[from].vp.queue().give() else { return };
+        let index = self.taken(from, record);
+        let to = 1 - from;
+        self.members[index].place = Place::Moving;
+        self.members[index].home = to;
+        record.home.change(&self.processors[from].vp, self.processors[to].vp.vp());
+        record.post(remote::ARRIVE);
+        self.expect(index, remote::ARRIVE);
+    }
+
+    /// The member of what a processor took out of its queue.
+    fn taken(&self, processor: usize, record: &'static Record) -> usize {
+        let found = self.members.iter().position(|member| core::ptr::eq(member.record, record));
+        let index = found.expect("one of ours");
+        let member = &self.members[index];
+        assert_eq!(member.home, processor, "who is taken out was there");
+        assert!(matches!(member.place, Place::Queued { .. }), "who is taken out was queued");
+        assert_eq!(record.state.get(), State::Runnable);
+        index
+    }
+
+    /// What runs does something, or somebody begins to run.
+    fn run(&mut self, processor: usize) {
+        self.rise(processor);
+        let Some(index) = self.processors[processor].running else { return self.pop(processor) };
+        let vp = self.processors[processor].vp;
+        let record = self.members[index].record;
+        let does = match self.habit {
+            Habit::Anything => self.random.below(5),
+            Habit::SleepInTheKernel => 0,
+            Habit::SleepUntil | Habit::Park => 1,
+        };
+        match does {
+            0 => {
+                record.state.set(State::Blocked);
+                self.members[index].place = Place::Blocked;
+            }
+            1 => self.park(index, vp),
+            2 if vp.queue().outranks(record, Slice::Left) => {
+                vp.queue().push(record, Arrival::Outranked);
+                self.members[index].place = self.before();
+            }
+            3 if vp.queue().outranks(record, Slice::Over) => {
+                vp.queue().push(record, Arrival::SliceOver);
+                self.members[index].place = self.behind();
+            }
+            4 if vp.queue().may_follow(record) => {
+                vp.queue().push(record, Arrival::Yielded);
+                self.members[index].place = self.behind();
+            }
+            _ => return,
+        }
+        vp.current.set(None);
+        self.processors[processor].running = None;
+        self.pop(processor);
+    }
+
+    fn park(&mut self, index: usize, vp: Masked<'static>) {
+        let record = self.members[index].record;
+        let kind = if self.random.below(2) == 0 { Kind::Park } else { Kind::Mutex };
+        if kind == Kind::Park && record.token.replace(false) {
+            assert!(core::mem::take(&mut self.members[index].token), "a token is left once");
+            vp.queue().push(record, Arrival::Woken);
+            self.members[index].place = self.behind();
+            return;
+        }
+        record.reason.set(Reason { kind, object: 0 });
+        record.state.set(State::Parked);
+        let sleeps = match self.habit {
+            Habit::SleepUntil => true,
+            Habit::Park => false,
+            _ => self.random.below(2) == 0,
+        };
+        if sleeps {
+            // No two are due at the same time.
+            let due_ns = (self.now_ns + self.random.below(5000)) / 32 * 32 + index as u64;
+            self.members[index].due_ns = due_ns;
+            vp.own().timers.insert(record, due_ns);
+        }
+        self.members[index].place = Place::Parked;
+    }
+
+    fn pop(&mut self, processor: usize) {
+        let vp = self.processors[processor].vp;
+        let queued = |member: &&Member| {
+            member.home == processor && matches!(member.place, Place::Queued { .. })
+        };
+        let Some(record) = vp.queue().pop() else {
+            assert_eq!(self.members.iter().filter(queued).count(), 0, "nobody is lost");
+            return;
+        };
+        let index = self.taken(processor, record);
+        let level = self.members[index].level;
+        assert_eq!(record.level(), level);
+        let mut first = i64::MAX;
+        for other in self.members.iter().filter(queued) {
+            assert!(other.level <= level, "the most urgent first");
+            if let Place::Queued { order } = other.place
+                && other.level == level
+            {
+                first = first.min(order);
+            }
+        }
+        let Place::Queued { order } = self.members[index].place else { unreachable!() };
+        self.is_unfair |= order != first;
+        let here = &mut self.processors[processor];
+        here.timer_leads.put_in();
+        here.unblocked_leads.put_in();
+        here.running = Some(index);
+        self.members[index].place = Place::Running;
+        vp.current.set(Some(record));
+        vp.counters.switches.bump();
+    }
+
+    fn check(&self) {
+        for member in &self.members {
+            let expected = match member.place {
+                Place::Parked => State::Parked,
+                Place::Blocked => State::Blocked,
+                Place::Queued { .. } | Place::Running | Place::Moving => State::Runnable,
+            };
+            assert_eq!(member.record.state.get(), expected);
+            assert_eq!(member.record.token.get(), member.token);
+        }
+        for processor in &self.processors {
+            assert_eq!(processor.vp.is_idle(), processor.rests, "idle while nothing was raised");
+        }
+    }
+
+    /// Lets everybody run who is queued, until nobody is.
+    fn empty(&mut self, processor: usize) {
+        loop {
+            if let Some(index) = self.processors[processor].running.take() {
+                self.members[index].place = Place::Parked;
+                self.members[index].record.state.set(State::Parked);
+            }
+            self.processors[processor].vp.current.set(None);
+            self.pop(processor);
+            if self.processors[processor].running.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Everybody who can run does.
+    fn finish(mut self) {
+        // What is forwarded arrives in the second round.
+        (0..2).for_each(|_| (0..2).for_each(|processor| self.serve(processor)));
+        (0..2).for_each(|processor| self.empty(processor));
+        self.check();
+        let waits = |member: &Member| matches!(member.place, Place::Parked | Place::Blocked);
+        assert!(self.members.iter().all(waits), "everybody runnable has run");
+        for Member { record, home, .. } in &self.members {
+            if record.timer.is_set() {
+                self.processors[*home].vp.own().timers.remove(record);
+            }
+            let section = mask();
+            slot::give_back(record);
+            section.leave();
+        }
+    }
+}
+
+/// What became of a seed.
+struct Played {
+    /// First come was first served, but for leads that were paid for.
+    is_fair: bool,
+    taken_over: u32,
+}
+
+/// Plays one seed, beside a model in which a lead costs `price`.
+fn simulate(seed: u64, price: u64) -> Played {
+    let mut simulation = Simulation::new(seed, price);
+    for _ in 0..STEPS {
+        simulation.step();
+        simulation.check();
+    }
+    let played = Played { is_fair: !simulation.is_unfair, taken_over: simulation.taken_over };
+    simulation.finish();
+    played
+}
+
+/// Plays one seed, and tells how many were taken over from idle processors; a failure names the seed.
+fn play(seed: u64) -> u32 {
+    let played = std::panic::catch_unwind(|| {
+        let played = simulate(seed, PRICE);
+        assert!(played.is_fair, "first come, first served");
+        played.taken_over
+    });
+    played.unwrap_or_else(|_| panic!("seed {seed}: set KYOCHO_SEED={seed} to play it alone"))
+}
+
+#[test]
+fn whatever_happens_nobody_is_lost_and_the_order_is_kept() {
+    match std::env::var("KYOCHO_SEED") {
+        Ok(seed) => {
+            play(seed.parse().expect("KYOCHO_SEED is a number"));
+        }
+        Err(_) => {
+            let taken_over: u32 = (0..SEEDS).map(play).sum();
+            assert!(taken_over > 1000, "idle processors are taken from: {taken_over}");
+        }
+    }
+}
+
+/// Mutant: a model in which a lead costs more or less. What really runs is then not what it expects, in either kind of sleep.
+#[test]
+fn a_lead_at_another_price_is_caught() {
+    for price in [0, 1, 3] {
+        for habit in 1..3 {
+            let mut seeds = (habit..SEEDS).step_by(HABITS.len());
+            let all_fair = seeds.all(|seed| simulate(seed, price).is_fair);
+            assert!(!all_fair, "{price} switches for a lead");
+        }
+    }
+}

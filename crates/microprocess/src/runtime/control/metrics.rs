@@ -1,0 +1,61 @@
+//! Counters as Prometheus reads them: its text format, version 0.0.4.
+
+use core::fmt::Write;
+
+use super::snapshot::Snapshot;
+use crate::data::statistics::Statistics;
+
+/// A counter: its name, what it counts, where it stands.
+type Metric = (&'static str, &'static str, fn(&Statistics) -> u64);
+
+/// What is counted on each virtual processor.
+const COUNTERS: &[Metric] = &[
+    ("switches", "A microprocess got a virtual processor.", |c| c.switches),
+    ("spawned", "A microprocess was created.", |c| c.spawned),
+    ("ended", "A microprocess ended.", |c| c.ended),
+    ("blocked", "A kernel thread slept and its virtual processor was handed on.", |c| c.blocked),
+    ("unblocked", "Such a thread came back.", |c| c.unblocked),
+    ("resumed", "A pooled kernel thread got a virtual processor.", |c| c.resumed),
+    ("preempted", "A microprocess was stopped in code that does not call us.", |c| c.preempted),
+    ("shared", "A runnable microprocess moved to an idle virtual processor.", |c| c.shared),
+    ("gathered", "A virtual processor gave all it had to another.", |c| c.gathered),
+    ("travels", "A channel or lock used by another virtual processor than before.", |c| c.travels),
+    ("completed", "An operation of input or output completed.", |c| c.completed),
+    ("timers", "A timer ran out.", |c| c.timers),
+];
+
+/// The counters of an address space.
+///
+/// ```
+/// use kyocho_microprocess::control::{metrics, snapshot};
+/// let text = metrics::text(&snapshot(0));
+/// assert!(text.contains("# TYPE kyocho_switches_total counter"));
+/// ```
+#[must_use]
+pub fn text(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    let process = snapshot.process;
+    for (name, help, value) in COUNTERS {
+        header(&mut out, &format!("{name}_total"), help, "counter");
+        for vp in &snapshot.virtual_processors {
+            let labels = format!("pid=\"{process}\",vp=\"{}\"", vp.number);
+            line(&mut out, &format!("{name}_total"), &labels, value(&vp.counters));
+        }
+    }
+    let pid = format!("pid=\"{process}\"");
+    let alive = snapshot.microprocesses.len() + snapshot.left_off;
+    header(&mut out, "microprocesses", "Microprocesses there are.", "gauge");
+    line(&mut out, "microprocesses", &pid, alive as u64);
+    header(&mut out, "kernel_threads", "Kernel threads of the runtimes.", "gauge");
+    line(&mut out, "kernel_threads", &pid, u64::from(snapshot.kernel_threads));
+    out
+}
+
+fn header(out: &mut String, name: &str, help: &str, kind: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "# HELP kyocho_{name} {help}\n# TYPE kyocho_{name} {kind}");
+}
+
+fn line(out: &mut String, name: &str, labels: &str, value: u64) {
+    let _ = writeln!(out, "kyocho_{name}{{{labels}}} {value}");
+}

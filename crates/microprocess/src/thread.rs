@@ -1,0 +1,8 @@
+//! Microprocesses: creating, naming and joining them, and their values.
+
+pub(crate) mod dispatch;
+pub(crate) mod local;
+pub(crate) mod microprocess;
+pub(crate) mod orders;
+pub(crate) mod scope;
+pub(crate) mod spawn;

@@ -1,0 +1,169 @@
+//! The base: what a kernel thread does between microprocesses, on its own stack.
+//!
+//! ```text
+//!   pool ──given a processor──► serve attention ──► choose ──┬─ stackful   ──► switch to its stack
+//!     ▲                             ▲                        ├─ stackless  ──► run one step here
+//!     │                             │                        ├─ bound      ──► pass the processor to its thread ─┐
+//!     │                             └────────────────────────┴─ nothing    ──► idle                              │
+//!     └──────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+#![expect(unsafe_code, reason = "switches stacks")]
+
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+
+use kyocho_arch::switch;
+use kyocho_sys::prim::atomic::Ordering;
+
+use crate::data::stackless::Step;
+use crate::processor::bell;
+use crate::processor::instruments;
+use crate::processor::kernel_thread::KernelThread;
+use crate::processor::record::{Kind, Reason, Record, State};
+use crate::processor::scheduler::Arrival;
+use crate::processor::trace::What;
+use crate::processor::vp::{Masked, attention};
+use crate::schedule::in_place::{pass_to_bound, retire};
+use crate::schedule::kill_point;
+use crate::schedule::{mask, prepare_to_park};
+use crate::thread::local;
+use crate::thread::scope;
+use crate::thread::spawn;
+
+/// The life of a kernel thread that waits in the pool to begin with. Events are masked.
+pub(crate) fn run(thread: &'static KernelThread) {
+    while let Some(vp) = thread.await_vp() {
+        // SAFETY: the thread was given it, masked.
+        let vp = unsafe { Masked::assume(vp) };
+        vp.resumed();
+        vp.trace.note(What::Resumed, None);
+        let Some(pool) = hold(thread, vp) else { return };
+        pool.put(thread);
+    }
+}
+
+/// Runs microprocesses until the processor is passed on; returns the pool to wait in, or `None` when the runtime
+/// has stopped.
+fn hold(
+    thread: &'static KernelThread,
+    vp: Masked<'_>,
+) -> Option<&'static crate::processor::pool::Pool> {
+    let mut vp = vp;
+    loop {
+        if let Some(record) = vp.own().exiting.take() {
+            spawn::conclude(vp, record);
+        }
+        if vp.attention.load(Ordering::Relaxed) != 0 {
+            vp.current.set(None);
+            if vp.serve() & attention::STOP != 0 {
+                retire(vp);
+                return None;
+            }
+        }
+        vp.gather();
+        let Some(record) = vp.own().chosen.take().or_else(|| vp.queue().pop()) else {
+            if !bell::linger(vp) {
+                idle(thread, vp);
+            }
+            continue;
+        };
+        if record.orders.is_any() && kill_point::stands_aside(record) {
+            continue;
+        }
+        if let Some(destination) = record.destination() {
+            record.send_to(vp, destination);
+            continue;
+        }
+        if let Some(heir) = record.bound.get() {
+            let pool = &vp.vp().pool;
+            pass_to_bound(thread, vp, record, heir);
+            return Some(pool);
+        }
+        if record.is_stackless.get() {
+            run_step(thread, vp, record);
+        } else {
+            vp.remind(record);
+            vp.begin(record);
+            instruments::leave_for(record);
+            // SAFETY: it was queued, so it is suspended, and we took it out. Whoever goes to the base comes back here.
+            unsafe { switch(thread.base.as_ptr(), record.context.get()) };
+        }
+        // Somebody may be about to find that this thread does not sleep.
+        let held = thread.held().or_else(|| thread.settle_claim());
+        let held = held.expect("who returns to the base holds a processor");
+        // SAFETY: just so, and masked.
+        vp = unsafe { Masked::assume(held) };
+    }
+}
+
+/// Waits until there is something to do.
+fn idle(thread: &'static KernelThread, vp: Masked<'_>) {
+    vp.current.set(None);
+    let deadline_ns = vp.own().timers.least();
+    let rest = vp.settle_rest();
+    if !attention::rest(&vp.attention, attention::IDLE) {
+        return;
+    }
+    vp.trace.note(What::Idles, None);
+    let shared = vp.shared();
+    vp.publish(None);
+    shared.enter_idle(&vp, deadline_ns);
+    if vp.queue_control().seeks_work() {
+        shared.ask_for_work(&vp);
+    }
+    vp.rest(thread, rest, deadline_ns);
+    // I/O and timers have no bit set yet.
+    vp.attention.fetch_or(attention::TIMERS, Ordering::SeqCst);
+    // Waits for who has it claimed.
+    attention::rise(&vp.attention, attention::IDLE);
+    shared.leave_idle(&vp);
+}
+
+/// Runs one step of a stackless microprocess, on this stack.
+fn run_step(thread: &'static KernelThread, vp: Masked<'_>, record: &'static Record) {
+    vp.begin(record);
+    let Some(mut machine) = record.machine.take() else { return };
+    // First: what is asked for from here on sets it again.
+    record.poll.store(0, Ordering::Relaxed);
+    let killed = record.orders.tell();
+    thread.unmask();
+    // The machine may be left in the middle of a step, but nobody looks at it again then.
+    let step = || if killed { machine.killed() } else { machine.step() };
+    let step = catch_unwind(AssertUnwindSafe(step)).unwrap_or(Step::Done);
+    if step == Step::Done {
+        drop(catch_unwind(AssertUnwindSafe(|| drop(machine))));
+        local::end(record);
+        let section = mask();
+        let vp = section.masked();
+        vp.current.set(None);
+        vp.counters.ended.bump();
+        record.state.set(State::Finished);
+        vp.put_slot(record);
+        return;
+    }
+    if killed {
+        record.orders.has_heard();
+    }
+    let section = mask();
+    let vp = section.masked();
+    vp.current.set(None);
+    record.machine.set(Some(machine));
+    let deadline = match step {
+        Step::ParkUntil(deadline) => Some(deadline),
+        _ => None,
+    };
+    // Killed in the middle of it: nobody else ends the wait, as nobody saw it wait.
+    let goes_on = || record.token.replace(false) || record.orders.is_killed();
+    if step == Step::Yield || goes_on() {
+        let yielded = step == Step::Yield;
+        vp.queue().push(record, if yielded { Arrival::Yielded } else { Arrival::Woken });
+    } else {
+        prepare_to_park(vp, record, Reason { kind: Kind::Park, object: 0 }, deadline);
+    }
+}
+
+/// Ends `me`, which is abandoned where it stands on `vp`: it leaves its scope, and whoever joins it learns of its end.
+pub(crate) fn conclude_abandoned(vp: Masked<'_>, me: &'static Record) {
+    scope::leave_abandoned(me);
+    spawn::conclude_abandoned(vp, me);
+}

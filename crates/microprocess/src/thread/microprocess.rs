@@ -1,0 +1,252 @@
+//! Handles to microprocesses, and what a microprocess does about itself.
+
+use core::fmt;
+use core::ptr;
+use core::time::Duration;
+
+use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
+
+use crate::data::deadline::Deadline;
+use crate::data::priority::Priority;
+use crate::processor::inherit;
+use crate::processor::instruments;
+use crate::processor::record::{ANYWHERE, Record, remote};
+use crate::processor::vp::attention;
+use crate::schedule::{self, mask};
+
+/// Names one microprocess, for as long as anybody likes.
+///
+/// ```
+/// # kyocho_microprocess::run(|| {
+/// use kyocho_microprocess::{Microprocess, park, spawn};
+/// let me = Microprocess::current();
+/// spawn(move || me.unpark());
+/// park();
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Copy)]
+pub struct Microprocess {
+    record: &'static Record,
+    id: u64,
+}
+
+impl fmt::Debug for Microprocess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Microprocess").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Microprocess {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.record, other.record) && self.id == other.id
+    }
+}
+
+impl Eq for Microprocess {}
+
+impl Microprocess {
+    pub(crate) fn new(record: &'static Record, id: u64) -> Self {
+        Self { record, id }
+    }
+
+    pub(crate) fn of(record: &'static Record) -> Self {
+        Self::new(record, record.id())
+    }
+
+    /// The caller.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    #[must_use]
+    pub fn current() -> Self {
+        Self::of(schedule::current())
+    }
+
+    /// The caller, if it is a microprocess: kernel threads of no runtime are none.
+    #[must_use]
+    pub fn try_current() -> Option<Self> {
+        schedule::try_current().map(Self::of)
+    }
+
+    /// Its number: no other microprocess of the runtime has or had it.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn record(&self) -> &'static Record {
+        self.record
+    }
+
+    fn is_alive(&self) -> bool {
+        self.record.id() == self.id
+    }
+
+    /// The name it was given, while it lives.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        let section = mask();
+        let name = self.record.name.get();
+        let alive = self.is_alive();
+        section.leave();
+        if alive { name.as_str().map(str::to_owned) } else { None }
+    }
+
+    /// Its priority; the lowest once it has ended.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        let section = mask();
+        let level = self.record.asked_level();
+        section.leave();
+        Priority::new(level).unwrap_or(Priority::LOWEST)
+    }
+
+    /// The priority it runs at: its own, or one that it inherits from who waits for it; the lowest once it has ended.
+    #[must_use]
+    pub fn effective_priority(&self) -> Priority {
+        let section = mask();
+        let level = if self.is_alive() { self.record.effective_level() } else { 0 };
+        section.leave();
+        Priority::new(level).unwrap_or(Priority::LOWEST)
+    }
+
+    /// Changes its priority. A runnable one is queued anew, behind its new equals; a running one goes on if nothing else is more
+    /// urgent now. One that waits is queued anew where it waits. On another virtual processor that happens at its next scheduling point. As long as
+    /// others wait for it that are more urgent, it runs at their priority all the same.
+    pub fn set_priority(&self, priority: Priority) {
+        self.change(|record| record.ask_level(priority.level()));
+    }
+
+    /// Changes what its user scheduler knows of it beyond its priority: see [`Builder::parameter`](crate::Builder::parameter).
+    pub fn set_parameter(&self, parameter: u64) {
+        self.change(|record| record.scheduling.set_parameter(parameter));
+    }
+
+    /// Pins it to virtual processor `index`, or to none. It gets there at its next scheduling point; one that runs
+    /// without a call into the runtime is interrupted for it at the end of its time slice. A processor that does not exist, or not
+    /// any more, pins nobody.
+    ///
+    /// ```
+    /// # kyocho_microprocess::Runtime::builder().virtual_processors(2).build().run(|| {
+    /// use kyocho_microprocess::{Microprocess, virtual_processor};
+    /// Microprocess::current().set_virtual_processor(Some(1));
+    /// assert_eq!(virtual_processor(), 1);
+    /// # }).unwrap();
+    /// ```
+    pub fn set_virtual_processor(&self, index: Option<usize>) {
+        self.change(|record| record.pin_to(index.unwrap_or(ANYWHERE)));
+    }
+
+    /// The virtual processor it is pinned to.
+    #[must_use]
+    pub fn pinned_to(&self) -> Option<usize> {
+        Some(self.record.pin()).filter(|&pin| pin != ANYWHERE && self.is_alive())
+    }
+
+    /// Changed: notes what is asked for, and lets its virtual processor take it over.
+    fn change(&self, ask: impl FnOnce(&'static Record)) {
+        let section = mask();
+        if self.is_alive() {
+            ask(self.record);
+            let vp = section.masked();
+            if vp.is_home_of(self.record) {
+                vp.changed(self.record);
+                vp.attention.fetch_or(attention::RECONSIDER, Ordering::Relaxed);
+            } else {
+                self.record.post_from(vp, remote::CHANGED);
+            }
+            inherit::propagate(vp, self.record);
+        }
+        section.leave();
+    }
+
+    /// Ends its [`park`], or the next one if it is not parked. Any kernel thread may call it.
+    ///
+    /// Does nothing once it has ended.
+    pub fn unpark(&self) {
+        let section = mask();
+        instruments::release(self.record);
+        if self.is_alive() {
+            let vp = section.masked();
+            if vp.is_home_of(self.record) {
+                vp.unpark(self.record);
+            } else {
+                self.record.post_from(vp, remote::UNPARK);
+            }
+        }
+        section.leave();
+    }
+
+    /// A word that becomes non-zero when the scheduler wants the processor back: its time slice is over, or something more
+    /// urgent waits. Reset when the microprocess next gets the processor. Loading it is all a poll costs.
+    #[must_use]
+    pub fn poll_word(&self) -> &AtomicU32 {
+        &self.record.poll
+    }
+
+    /// Whether the scheduler wants the processor back.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.record.poll.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// Whether the caller is a microprocess without a stack, running a step.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn is_stackless() -> bool {
+    schedule::current().is_stackless.get()
+}
+
+/// The virtual processor that runs the caller, unless it moves meanwhile.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn virtual_processor() -> usize {
+    let section = mask();
+    let index = section.vp.running().home().index;
+    section.leave();
+    index
+}
+
+/// Lets others of the caller's priority, and above, run first.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[inline]
+pub fn yield_now() {
+    schedule::yield_now();
+}
+
+/// Waits for an [`unpark`](Microprocess::unpark); returns at once if that came already. May return without one.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn park() {
+    schedule::park(None);
+}
+
+/// As [`park`], but not longer than `limit`.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn park_timeout(limit: Duration) {
+    schedule::park(Deadline::after(limit));
+}
+
+/// Waits for `duration`. Other microprocesses run meanwhile.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn sleep(duration: Duration) {
+    match Deadline::after(duration) {
+        Some(deadline) => schedule::sleep_until(deadline),
+        // The clock never gets there.
+        None => loop {
+            park();
+        },
+    }
+}

@@ -1,0 +1,296 @@
+//! Microprocesses that may borrow from their creator.
+#![expect(unsafe_code, reason = "promises that borrowing microprocesses end in time")]
+
+use core::{fmt, marker::PhantomData, panic::AssertUnwindSafe, ptr};
+use std::{
+    io::Result,
+    panic::{catch_unwind, resume_unwind},
+    sync::Arc,
+};
+
+use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
+
+use crate::processor::record::{Kind, Reason, Record};
+use crate::processor::slot;
+use crate::schedule;
+use crate::schedule::guarded::Guarded;
+use crate::schedule::kill_point;
+use crate::thread::microprocess::Microprocess;
+use crate::thread::spawn::{Builder, JoinHandle};
+use crate::wait::sync::{
+    wait::{Outcome, Waiter, wait},
+    wait_queue::WaitQueue,
+};
+
+/// What the microprocesses of a scope have in common. Lies in the frame of [`scope`].
+#[derive(Debug)]
+struct Members {
+    state: Guarded<State>,
+    /// One that nobody joined has panicked.
+    panicked: AtomicBool,
+    /// Whoever waits for them was killed, and they are.
+    killed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    running: usize,
+    /// Whoever leaves the scope.
+    waiters: WaitQueue,
+}
+
+impl Members {
+    fn enter(&self) -> Membership<'_> {
+        self.state.enter().running += 1;
+        Membership { members: self, has_begun: false }
+    }
+
+    fn leave(&self) {
+        let mut state = self.state.enter();
+        state.running -= 1;
+        if state.running == 0
+            && let Some(waiter) = state.waiters.pop()
+        {
+            waiter.wake(state.vp(), Outcome::Granted);
+        }
+    }
+
+    /// Waits until all have left.
+    fn wait(&self) {
+        loop {
+            let state = self.state.enter();
+            if state.running == 0 {
+                return;
+            }
+            let waiter = Waiter::new(state.microprocess(), 0);
+            let reason = Reason { kind: Kind::Scope, object: ptr::from_ref(self).addr() };
+            let outcome =
+                wait(&self.state, state, |state| &mut state.waiters, &waiter, None, reason);
+            // The last one to leave still holds the guard when it wakes us.
+            drop(self.state.enter());
+            if outcome == Outcome::TimedOut {
+                // Killed. What members borrow must outlive them: they go first.
+                self.kill();
+            }
+        }
+    }
+
+    /// The calling microprocess becomes a member.
+    fn join(&self) {
+        let me = schedule::current();
+        me.scope.store(ptr::from_ref(self).cast_mut().cast(), Ordering::SeqCst);
+        if self.killed.load(Ordering::SeqCst) {
+            let _myself = Microprocess::of(me).kill();
+        }
+    }
+
+    /// Kills all members; those that have not begun kill themselves.
+    fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        let scope = ptr::from_ref(self).addr();
+        for record in
+            slot::all().filter(|record| record.scope.load(Ordering::SeqCst).addr() == scope)
+        {
+            // Over meanwhile: as well.
+            let _over = Microprocess::of(record).kill();
+        }
+    }
+}
+
+/// Counts one that is a member from its creation on, whether it ever begins or not. The last of what it has to go.
+struct Membership<'scope> {
+    members: &'scope Members,
+    has_begun: bool,
+}
+
+impl Membership<'_> {
+    /// The calling microprocess begins as this member.
+    fn begin(&mut self) {
+        self.has_begun = true;
+        self.members.join();
+    }
+}
+
+impl Drop for Membership<'_> {
+    fn drop(&mut self) {
+        if self.has_begun {
+            schedule::current().scope.store(ptr::null_mut(), Ordering::SeqCst);
+        }
+        self.members.leave();
+    }
+}
+
+/// A member that is to begin: killed before that, it drops what it was given in this order.
+struct Member<'scope, F, T> {
+    body: F,
+    packet: Arc<Packet<'scope, T>>,
+    membership: Membership<'scope>,
+}
+
+impl<T, F: FnOnce() -> T> Member<'_, F, T> {
+    fn run(self) {
+        let Self { body, packet, mut membership } = self;
+        membership.begin();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            kill_point::hot_point();
+            body()
+        }));
+        *packet.result.enter() = Some(result);
+        // What is borrowed ends with the scope: if nobody wants the result it goes first.
+        drop(packet);
+        drop(membership);
+    }
+}
+
+/// `record`, abandoned where it stands, leaves the scope that it is in, if it is in one.
+pub(crate) fn leave_abandoned(record: &Record) {
+    let members = record.scope.swap(ptr::null_mut(), Ordering::SeqCst).cast::<Members>();
+    // SAFETY: null, or the members of a scope that waits for this one to leave.
+    if let Some(members) = unsafe { members.as_ref() } {
+        members.leave();
+    }
+}
+
+/// Creates microprocesses within [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    members: Members,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+/// Runs `body`, which may create microprocesses that borrow what is around, and returns when all of
+/// them have ended; as [`std::thread::scope`].
+///
+/// ```
+/// use kyocho_microprocess::{run, scope};
+///
+/// run(|| {
+///     let words = ["one", "two", "three"];
+///     let letters: usize = scope(|scope| {
+///         let lengths = words.each_ref().map(|word| scope.spawn(|| word.len()));
+///         lengths.into_iter().map(|length| length.join().unwrap()).sum()
+///     });
+///     assert_eq!(letters, 11);
+/// })
+/// .unwrap();
+/// ```
+///
+/// # Panics
+/// `body` panicked, or a microprocess of the scope that nobody joined.
+pub fn scope<'env, F, T>(body: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    let state = Guarded::new(State { running: 0, waiters: WaitQueue::new() });
+    let members =
+        Members { state, panicked: AtomicBool::new(false), killed: AtomicBool::new(false) };
+    let scope = Scope { members, scope: PhantomData, env: PhantomData };
+    let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+    scope.members.wait();
+    kill_point::hot_point();
+    match result {
+        Err(panic) => resume_unwind(panic),
+        Ok(_) if scope.members.panicked.load(Ordering::Relaxed) => {
+            panic!("a scoped microprocess panicked")
+        }
+        Ok(value) => value,
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Creates a microprocess that runs `body` at the caller's priority.
+    ///
+    /// # Panics
+    /// There is no memory for a stack: [`spawn_with`](Self::spawn_with) returns that as an error.
+    pub fn spawn<F, T>(&'scope self, body: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        self.spawn_with(Builder::new(), body).expect("memory for one more stack")
+    }
+
+    /// Creates a microprocess with the name, priority and stack that `builder` says.
+    ///
+    /// # Errors
+    /// No memory for a stack.
+    pub fn spawn_with<F, T>(
+        &'scope self,
+        builder: Builder,
+        body: F,
+    ) -> Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        let members = &self.members;
+        let packet = Arc::new(Packet { result: Guarded::new(None), members });
+        let member = Member { body, packet: Arc::clone(&packet), membership: members.enter() };
+        // SAFETY: the scope is not left before the membership is dropped, after which the microprocess
+        // touches nothing that it was given.
+        let handle = unsafe { builder.spawn_borrowing(move || member.run()) }?;
+        Ok(ScopedJoinHandle { handle, packet })
+    }
+}
+
+/// Where a member leaves its result.
+struct Packet<'scope, T> {
+    result: Guarded<Option<std::thread::Result<T>>>,
+    members: &'scope Members,
+}
+
+impl<T> Drop for Packet<'_, T> {
+    fn drop(&mut self) {
+        if matches!(self.result.get_mut(), Some(Err(_))) {
+            self.members.panicked.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The right to wait for a microprocess of a scope and to get its result.
+pub struct ScopedJoinHandle<'scope, T> {
+    handle: JoinHandle<()>,
+    packet: Arc<Packet<'scope, T>>,
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
+impl<T> ScopedJoinHandle<'_, T> {
+    /// Waits for the end of the microprocess.
+    ///
+    /// # Errors
+    /// It panicked: what it panicked with.
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    pub fn join(self) -> std::thread::Result<T> {
+        self.handle.join()?;
+        let result = self.packet.result.enter().take();
+        result.expect("a member leaves its result before it ends")
+    }
+
+    /// The microprocess.
+    #[must_use]
+    pub fn microprocess(&self) -> Microprocess {
+        self.handle.microprocess()
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+}
+
+#[cfg(test)]
+mod tests;

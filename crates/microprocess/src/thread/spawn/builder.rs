@@ -1,0 +1,218 @@
+//! How a microprocess is created, and where.
+#![expect(unsafe_code, reason = "passes promises about borrows on")]
+
+use std::io;
+
+use kyocho_arch::Context;
+
+use super::{JoinHandle, spawn_with};
+use crate::data::deadline::Deadline;
+use crate::data::priority::Priority;
+use crate::data::stackless::Stackless;
+use crate::processor::record::{ANYWHERE, Name, Record};
+use crate::processor::scheduler::Arrival;
+use crate::processor::slot;
+use crate::processor::vp::{Masked, Vp};
+use crate::schedule::{Section, mask};
+use crate::thread::microprocess::Microprocess;
+
+/// How a microprocess is created: its name, priority and stack.
+///
+/// ```
+/// # kyocho_microprocess::run(|| {
+/// use kyocho_microprocess::{Builder, Priority};
+/// let handle = Builder::new()
+///     .name("urgent")
+///     .priority(Priority::HIGHEST)
+///     .spawn(|| 6 * 7)?;
+/// assert_eq!(handle.join().unwrap(), 42);
+/// # Ok::<(), std::io::Error>(()) }).unwrap().unwrap();
+/// ```
+#[derive(Debug, Clone)]
+pub struct Builder {
+    name: Option<String>,
+    /// `None`: the spawner's.
+    priority: Option<Priority>,
+    class: u8,
+    placement: Placement,
+}
+
+/// What a user scheduler and the choice of a virtual processor need to know of a new microprocess.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Placement {
+    /// A virtual processor, or [`ANYWHERE`].
+    pub(super) pin: usize,
+    parameter: u64,
+}
+
+impl Placement {
+    pub(super) const ANY: Self = Self { pin: ANYWHERE, parameter: 0 };
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Builder {
+    /// No name, the spawner's priority, 64 KiB of stack.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { name: None, priority: None, class: slot::NORMAL, placement: Placement::ANY }
+    }
+
+    /// Names the microprocess, for reports; the first 39 bytes are kept.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the priority.
+    #[must_use]
+    pub const fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Asks for at least `bytes` of stack: rounded up to 64 KiB, 256 KiB, 1 MiB or 8 MiB, which is the most.
+    #[must_use]
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.class = slot::class_for(bytes);
+        self
+    }
+
+    /// Pins the microprocess to virtual processor `index`: it runs there alone, until
+    /// [`Microprocess::set_virtual_processor`] says otherwise.
+    #[must_use]
+    pub const fn virtual_processor(mut self, index: usize) -> Self {
+        self.placement.pin = index;
+        self
+    }
+
+    /// Sets what the user scheduler knows of the microprocess beyond its priority: tickets, a `nice` value, whatever it takes
+    /// [`Entry::parameter`](crate::processor::scheduler::Entry::parameter) for.
+    #[must_use]
+    pub const fn parameter(mut self, parameter: u64) -> Self {
+        self.placement.parameter = parameter;
+        self
+    }
+
+    /// Sets when the microprocess should be done, for [`EarliestDeadline`](crate::processor::scheduler::EarliestDeadline): its parameter.
+    #[must_use]
+    pub const fn deadline(self, deadline: Deadline) -> Self {
+        self.parameter(deadline.ns())
+    }
+
+    /// Creates a microprocess that runs `body`; it starts behind the runnable ones of its priority.
+    ///
+    /// # Errors
+    /// No memory for a stack, or no such virtual processor (`InvalidInput`).
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    pub fn spawn<F, T>(self, body: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (name, priority) = (self.name.as_deref().map(Name::new), self.priority);
+        // SAFETY: closure and result own what they refer to.
+        unsafe { spawn_with(self.class, name, priority, self.placement, body) }
+    }
+
+    /// As [`spawn`](Self::spawn), for what borrows from the caller.
+    ///
+    /// # Errors
+    /// No memory for a stack.
+    ///
+    /// # Safety
+    /// The microprocess ends before what `body` and `T` borrow does.
+    pub(crate) unsafe fn spawn_borrowing<F, T>(self, body: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send,
+        T: Send,
+    {
+        let (name, priority) = (self.name.as_deref().map(Name::new), self.priority);
+        // SAFETY: the caller's promise.
+        unsafe { spawn_with(self.class, name, priority, self.placement, body) }
+    }
+
+    /// Creates a microprocess without a stack.
+    ///
+    /// # Errors
+    /// No memory for its record, or no such virtual processor (`InvalidInput`).
+    ///
+    /// # Panics
+    /// The caller is no microprocess.
+    pub fn spawn_stackless(self, machine: Box<dyn Stackless>) -> io::Result<Microprocess> {
+        let name = self.name.as_deref().map(Name::new);
+        let section = mask();
+        let vp = section.masked();
+        if !self.placement.is_possible(&vp) {
+            return no_such_processor(section, self.placement.pin);
+        }
+        let spawner = vp.current.get();
+        let Some(record) = vp.take_slot(slot::STACKLESS) else { return no_memory(section) };
+        let level = level_for(self.priority, spawner);
+        record.renew(vp.vp(), vp.new_id(), level, Context::NULL);
+        record.name.set(name.unwrap_or(Name::NONE));
+        record.is_stackless.set(true);
+        record.in_place.set(true);
+        record.special.set(true);
+        // What a former machine left was taken out when it ended.
+        record.machine.set(Some(machine));
+        vp.counters.spawned.bump();
+        let microprocess = Microprocess::of(record);
+        start(vp, record, self.placement);
+        section.leave();
+        Ok(microprocess)
+    }
+}
+
+impl Placement {
+    #[inline]
+    pub(super) fn is_possible(self, vp: &Vp) -> bool {
+        self.pin == ANYWHERE || vp.shared().vp(self.pin).is_some()
+    }
+}
+
+#[cold]
+pub(super) fn no_such_processor<T>(section: Section, index: usize) -> io::Result<T> {
+    let count = section.vp.shared().concurrency();
+    section.leave();
+    let text =
+        format!("there is no virtual processor {index}: they are numbered 0 to {}", count - 1);
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+/// Makes a new microprocess runnable, where it may run.
+#[inline]
+pub(super) fn start(vp: Masked<'_>, record: &'static Record, placement: Placement) {
+    if placement.parameter != 0 {
+        record.scheduling.set_parameter(placement.parameter);
+    }
+    if placement.pin != ANYWHERE {
+        record.pin_to(placement.pin);
+        if let Some(destination) = record.destination() {
+            return record.send_to(vp, destination);
+        }
+    }
+    vp.queue().push(record, Arrival::Spawned);
+    vp.contend(record);
+}
+
+pub(super) fn level_for(priority: Option<Priority>, spawner: Option<&'static Record>) -> u8 {
+    match (priority, spawner) {
+        (Some(priority), _) => priority.level(),
+        (None, Some(spawner)) => spawner.asked_level(),
+        (None, None) => Priority::NORMAL.level(),
+    }
+}
+
+#[cold]
+pub(super) fn no_memory<T>(section: Section) -> io::Result<T> {
+    section.leave();
+    Err(io::ErrorKind::OutOfMemory.into())
+}

@@ -1,0 +1,147 @@
+//! Waiting for the end of a microprocess.
+#![expect(unsafe_code, reason = "takes results out of stack slots")]
+
+use core::any::Any;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem;
+
+use super::stored::take_result;
+use crate::data::killed::Killed;
+use crate::processor::inherit;
+use crate::processor::instruments;
+use crate::processor::record::{Kind, Reason, Record};
+use crate::processor::slot;
+use crate::protocol::pause::let_others_run;
+use crate::schedule::kill_point;
+use crate::schedule::{Section, WakeCause, mask, mask_at_point, park_in, void_late_wake};
+use crate::thread::microprocess::Microprocess;
+
+/// The right to wait for a microprocess and to get its result. Dropping it lets the microprocess run on alone.
+pub struct JoinHandle<T> {
+    pub(super) record: &'static Record,
+    pub(super) id: u64,
+    pub(super) result: PhantomData<fn() -> T>,
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<T> JoinHandle<T> {
+    /// The microprocess.
+    #[must_use]
+    pub fn microprocess(&self) -> Microprocess {
+        Microprocess::new(self.record, self.id)
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        let section = mask();
+        self.record.completion.lock.acquire();
+        let finished = self.record.completion.finished.get();
+        self.record.completion.lock.release();
+        section.leave();
+        finished
+    }
+
+    /// Waits for the end of the microprocess.
+    ///
+    /// # Errors
+    /// It panicked: what it panicked with.
+    ///
+    /// # Panics
+    /// The caller is no microprocess, and the one it waits for has not ended.
+    #[inline]
+    pub fn join(self) -> Result<T, Box<dyn Any + Send + 'static>> {
+        let record = self.record;
+        let completion = &record.completion;
+        let mut section = mask_at_point();
+        completion.lock.acquire();
+        if !completion.finished.get() {
+            let me = section.vp.running();
+            // It parks without the lock.
+            void_late_wake(me);
+            completion.joiner.set(Some(me));
+            completion.lock.release();
+            me.joins.set(Some(record));
+            let join = inherit::Join::new(record);
+            let wait = inherit::Wait { source: &join };
+            let ranked = inherit::Ranked { by: &join };
+            me.begin_ranked(&ranked);
+            if me.effective_level() > record.asked_level() {
+                join.begin(section.masked(), me, &wait);
+            }
+            let reason = Reason { kind: Kind::Join, object: self.id as usize };
+            let cause = park_in(section, reason, None);
+            section = mask();
+            me.end_ranked();
+            join.end(section.masked(), me);
+            if cause == WakeCause::TimedOut {
+                section.leave();
+                kill_point::after_wait(None);
+                section = mask();
+            }
+            me.joins.set(None);
+        } else {
+            completion.lock.release();
+        }
+        instruments::acquire(record);
+        if completion.abandoned.get() {
+            mem::forget(self);
+            section.leave();
+            return Err(Box::new(Killed::new()));
+        }
+        // SAFETY: finished, and the handle, of which there is one, takes the result once.
+        let stored = unsafe { take_result::<T>(record) };
+        recycle(&section, record);
+        mem::forget(self);
+        section.leave();
+        stored.into_outcome()
+    }
+}
+
+/// Frees the slot of a finished microprocess whose result was taken.
+#[inline]
+fn recycle(section: &Section, record: &'static Record) {
+    if section.vp.is_foreign() {
+        slot::give_back(record);
+    } else {
+        section.masked().put_slot(record);
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        let record = self.record;
+        let completion = &record.completion;
+        loop {
+            let section = mask();
+            completion.lock.acquire();
+            let (finished, finishing) = (completion.finished.get(), completion.finishing.get());
+            if !finished && !finishing {
+                completion.detached.set(true);
+            }
+            completion.lock.release();
+            if finished && completion.abandoned.get() {
+                return section.leave();
+            }
+            if finished {
+                // SAFETY: as in `join`.
+                let stored = unsafe { take_result::<T>(record) };
+                recycle(&section, record);
+                section.leave();
+                return drop(stored);
+            }
+            section.leave();
+            if !finishing {
+                return;
+            }
+            // On its way off its stack, on another virtual processor.
+            let_others_run();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Waiting for a word that another process changes. How such a word is noticed: [`processor::bell`](crate::processor::bell).
+
+use std::io;
+
+use kyocho_sys::error::Errno;
+
+pub use crate::processor::bell::{BELLS_MAX, Peer, Standing, announce, descriptors, ring_all};
+use crate::processor::bell::{cpu_of, hall};
+use crate::schedule::mask;
+
+mod wait;
+
+pub use wait::{Post, Wait, Words};
+
+/// The bell of the caller's virtual processor, which may be another one after the next call of this crate.
+///
+/// # Errors
+/// As for [`Wait::run`].
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn own() -> io::Result<u32> {
+    let hall = hall()?;
+    let section = mask();
+    let bell = section.vp.bell.number(hall);
+    section.leave();
+    bell.ok_or_else(|| Errno::BUSY.into())
+}
+
+/// The CPU of the caller's virtual processor, as far as known.
+///
+/// # Panics
+/// The caller is no microprocess.
+#[must_use]
+pub fn own_cpu() -> usize {
+    let section = mask();
+    let cpu = cpu_of(section.vp);
+    section.leave();
+    cpu
+}
+
+/// Ends what others have lent to the caller's virtual processor, so that they go on: what they wait for is done. One load where nobody has.
+///
+/// # Panics
+/// The caller is no microprocess.
+pub fn repay() {
+    let section = mask();
+    section.vp.bell.repay();
+    section.leave();
+}
+
+/// What a test sees of the caller's virtual processor.
+#[cfg(test)]
+fn mask_for_test<R>(look: impl FnOnce(crate::processor::vp::Masked<'_>) -> R) -> R {
+    let section = mask();
+    let seen = look(section.masked());
+    section.leave();
+    seen
+}
+
+#[cfg(test)]
+mod tests;
