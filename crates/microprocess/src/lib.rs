@@ -27,13 +27,13 @@
 //!
 //! | event (Paper 1, §3.1.2) | here | file |
 //! |---|---|---|
-//! | Blocked | the *sentinel*, next in line for the core, sees the holder asleep and gives the processor to a pooled thread; or the host tells | `sentinel`, `detect` |
+//! | Blocked | the *sentinel*, next in line for the core, sees the holder asleep and gives the processor to a pooled thread; or the host tells | `sentinel`, `detect`, `taking` |
 //! | Unblocked | the thread finds its processor gone at its next call, queues its microprocess and waits for its turn | `schedule` |
 //! | Resumed | a pooled thread is given a virtual processor and dispatches | `dispatch` |
 //! | Preempted | the *monitor* signals the holder; thread and microprocess wait in the handler, the processor goes on | `monitor`, `preempt` |
 //! | Changed | a priority set from outside: its virtual processor queues it anew, and reconsiders | `microprocess`, `vp` |
-//! | all of them, to a user scheduler | one type, with the paper's arguments | `event`, `scheduler` |
-//! | stop and resume by global id (§5) | *orders*: kill, suspend, resume, in every state | `orders`, `control` |
+//! | all of them, to a user scheduler | one type, with the paper's arguments | `event`, `policy::scheduler` |
+//! | stop and resume by global id (§5) | *orders*: kill, suspend, resume, in every state | `orders`, `kill_point`, `control` |
 //! | events masked | a word of the kernel thread; what comes up meanwhile lies in `attention` until it is clear again | `kernel_thread`, `vp` |
 //!
 //! The paper changes the kernel to make these upcalls; an unprivileged program on Linux is not told that its thread sleeps, so something
@@ -45,7 +45,10 @@
 //!
 //! User schedulers decide who runs next on a virtual processor; the built-in one is fixed priorities ([`scheduler`]).
 //!
-//! Read `run_queue` and `heap` (pure), then `vp`, `schedule`, `dispatch`, then the events.
+//! The modules lie in folders by layer, each of which imports from those below it alone: `data`, `protocol`, `processor`, `schedule`,
+//! `events`, `wait`, `thread`, `calls`, `policy`, `runtime`. `ARCHITECTURE.md` draws them, and `tests/layers.rs` checks it.
+//!
+//! Read `data::run_queue` and `data::heap`, then `processor::vp`, `schedule`, `thread::dispatch`, then the events.
 //!
 //! **Invariant:** nothing allocates, frees or suspends while events are masked.
 //!

@@ -76,9 +76,6 @@ mod vp;
 
 // The folders of `src`, for the paths in the real code.
 mod data {
-    pub(crate) mod deadline {
-        pub(crate) use crate::guarded::Deadline;
-    }
     pub(crate) use crate::priority;
 }
 mod protocol {
@@ -90,7 +87,7 @@ mod processor {
     pub(crate) use crate::{foreign_locks, inherit, instruments, kernel_thread, record, spin, vp};
 }
 mod wait {
-    pub(crate) use crate::{channel, select, sync};
+    pub(crate) use crate::{select, sync};
 }
 
 /// Runs `body` in every order in which threads preempt one another at most `preemptions_max` times; `None`: in every order.

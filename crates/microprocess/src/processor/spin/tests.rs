@@ -170,12 +170,16 @@ fn loops_that_never_wait_are_killed() {
 
 /// Runs what is `wanted` in a process of its own.
 fn alone(wanted: &str) {
+    let (_crate, module) = module_path!().split_once("::").unwrap();
+    let name = format!("{module}::in_a_process_of_its_own");
     let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "spin::tests::in_a_process_of_its_own", "--nocapture"])
+        .args(["--exact", &name, "--nocapture"])
         .env(ALONE, wanted)
         .output()
         .unwrap();
     assert!(output.status.success(), "{wanted}: {output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 passed"), "{wanted}: it ran, and not none: {output:?}");
 }
 
 #[test]

@@ -25,8 +25,10 @@ const GIVE_UP_NS: u64 = 60_000_000_000;
 
 /// Runs this test program again, to misbehave.
 fn misbehave(how: &str) -> Output {
+    let (_crate, module) = module_path!().split_once("::").unwrap();
+    let name = format!("{module}::a_misbehaving_process");
     Command::new(env::current_exe().unwrap())
-        .args(["--exact", "space::watchdog::tests::a_misbehaving_process", "--nocapture"])
+        .args(["--exact", &name, "--nocapture"])
         .env(HOW, how)
         .output()
         .unwrap()
