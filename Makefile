@@ -2,7 +2,7 @@
 .PHONY: run test bench mips setup install ci clean
 
 run: setup
-	@scripts/cargo build --release --quiet -p kyocho
+	@scripts/cargo build --release --quiet -p kyocho-cli
 	@target/release/kyocho tour
 
 test: setup

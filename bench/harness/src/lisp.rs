@@ -118,7 +118,7 @@ pub fn build_kyocho(build_into: &Path) -> Result<PathBuf, String> {
     eprintln!("bench: building kyocho");
     let target = build_into.join("kyocho");
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "--release", "-p", "kyocho", "--target-dir"]).arg(&target);
+    cargo.args(["build", "--quiet", "--release", "-p", "kyocho-cli", "--target-dir"]).arg(&target);
     build::finish(&mut cargo)?;
     Ok(target.join("release/kyocho"))
 }

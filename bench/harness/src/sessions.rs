@@ -1,6 +1,6 @@
 //! Paper 4, many users: a thousand sessions of one server, each of which evaluates once a second, beside a server of kernel threads that only answers.
 //!
-//! One program, `crates/kyocho/benches/sessions.rs`, runs both, one after the other, and checks each answer; a round runs it once.
+//! One program, `crates/cli/benches/sessions.rs`, runs both, one after the other, and checks each answer; a round runs it once.
 
 use crate::progress::Progress;
 use crate::statistics::Spread;
@@ -49,7 +49,7 @@ fn build_program(into: &Path) -> Result<PathBuf, String> {
     eprintln!("bench: building sessions");
     let into = into.canonicalize().map_err(|failure| failure.to_string())?.join("kyocho");
     let mut cargo = Command::new("cargo");
-    cargo.args(["bench", "--quiet", "-p", "kyocho", "--bench", "sessions", "--no-run"]);
+    cargo.args(["bench", "--quiet", "-p", "kyocho-cli", "--bench", "sessions", "--no-run"]);
     cargo.args(["--message-format", "json", "--target-dir"]).arg(&into);
     let told = process::run(&mut cargo)?.output;
     let messages = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

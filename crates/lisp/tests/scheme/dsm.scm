@@ -1,4 +1,4 @@
-;;; Shared memory: on one node here; crates/kyocho/tests/dsm_lisp.rs runs programs on several.
+;;; Shared memory: on one node here; crates/cli/tests/dsm_lisp.rs runs programs on several.
 (import (scheme base) (scheme write) (scheme process-context) (srfi 18) (kyocho dsm))
 (include "harness.scm")
 

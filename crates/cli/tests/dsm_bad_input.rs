@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use kyocho::dsm::{
+use kyocho_dsm::{
     BarrierKind, ConditionId, Dsm, Error, LockId, Mode, NodeId, PageId, Placement, Settings, Who,
 };
 

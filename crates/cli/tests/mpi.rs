@@ -1,4 +1,4 @@
-//! Nodes that are the processes of an MPI job. Built where feature `mpi` is asked for: `cargo test -p kyocho --features mpi --test mpi`.
+//! Nodes that are the processes of an MPI job. Built where feature `mpi` is asked for: `cargo test -p kyocho-cli --features mpi --test mpi`.
 //!
 //! The program that `mpirun` starts is this test program again: [`program`] does what `KYOCHO_TEST_PROGRAM` names.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
@@ -9,8 +9,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use kyocho::dsm::{BarrierKind, Dsm, Error, LockId, Mode, NodeId, Placement, Settings};
 use kyocho_dsm::transport::{Arrival, Cause, Mpi, TcpSettings, Transport};
+use kyocho_dsm::{BarrierKind, Dsm, Error, LockId, Mode, NodeId, Placement, Settings};
 use kyocho_sys::skip::skip;
 
 const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";

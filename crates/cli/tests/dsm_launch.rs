@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use kyocho::dsm::{BarrierKind, Dsm, Settings};
+use kyocho_dsm::{BarrierKind, Dsm, Settings};
 
 const PROGRAM: &str = "KYOCHO_TEST_PROGRAM";
 const VICTIM: &str = "KYOCHO_TEST_VICTIM";

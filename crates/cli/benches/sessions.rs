@@ -1,6 +1,6 @@
 //! Many sessions: how long does an evaluation take beside a thousand others, and what does a session cost?
 //!
-//! `cargo bench -p kyocho --bench sessions [-- SESSIONS SECONDS [--json]]`: connects so many sessions (1,000) to one `kyocho serve`, has each
+//! `cargo bench -p kyocho-cli --bench sessions [-- SESSIONS SECONDS [--json]]`: connects so many sessions (1,000) to one `kyocho serve`, has each
 //! evaluate `(+ 40 2)` once a second for so long (10 s), checks the answer, and prints the times from request to answer and the
 //! server's resident memory. The clients are microprocesses of this process. Target: p99 at most 20 ms, at most 200 KB
 //! a session.
