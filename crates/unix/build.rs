@@ -9,27 +9,27 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    let crates = PathBuf::from(var_os("CARGO_MANIFEST_DIR").expect("cargo says so")).join("..");
+    let arch = folder_of("DEP_KYOCHO_ARCH_FOLDER");
+    let freebsd = folder_of("DEP_KYOCHO_FREEBSD_FOLDER");
     let out = PathBuf::from(var_os("OUT_DIR").expect("cargo says so"));
-    for part in ["arch/src", "arch/image.rs", "freebsd/src", "freebsd/image.rs", "freebsd/image.ld"]
-    {
-        println!("cargo::rerun-if-changed={}", crates.join(part).display());
+    let image_source = freebsd.join("image.rs");
+    let script = freebsd.join("image.ld");
+    for part in [&arch.join("src"), &arch.join("image.rs"), &freebsd.join("src")] {
+        println!("cargo::rerun-if-changed={}", part.display());
+    }
+    for part in [&image_source, &script] {
+        println!("cargo::rerun-if-changed={}", part.display());
     }
     if var_os("CARGO_CFG_TARGET_ARCH").is_none_or(|arch| arch != "x86_64") {
         return;
     }
-    let arch = library(&crates.join("arch/image.rs"), "kyocho_arch", &[], &out);
-    let freebsd = library(
-        &crates.join("freebsd/src/lib.rs"),
-        "kyocho_freebsd",
-        &[("kyocho_arch", &arch)],
-        &out,
-    );
-    let mut image = compiler(&crates.join("freebsd/image.rs"), "image", "bin", &out);
+    let arch = library(&arch.join("image.rs"), "kyocho_arch", &[], &out);
+    let freebsd =
+        library(&freebsd.join("src/lib.rs"), "kyocho_freebsd", &[("kyocho_arch", &arch)], &out);
+    let mut image = compiler(&image_source, "image", "bin", &out);
     image.arg("-o").arg(out.join("freebsd-image"));
     image.arg(format!("--extern=kyocho_arch={}", arch.display()));
     image.arg(format!("--extern=kyocho_freebsd={}", freebsd.display()));
-    let script = crates.join("freebsd/image.ld");
     for argument in [
         "-nostartfiles",
         "-nostdlib",
@@ -45,6 +45,12 @@ fn main() {
     image.arg("-Clink-arg=-Wl,--undefined=kyocho_launcher");
     image.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
     run(&mut image);
+}
+
+/// The folder of a package that this one depends on, as that package's build script tells it. By its
+/// path alone it would not be found from a published package.
+fn folder_of(variable: &str) -> PathBuf {
+    PathBuf::from(var_os(variable).unwrap_or_else(|| panic!("cargo passes {variable}")))
 }
 
 /// The command that compiles one crate of the image.
