@@ -92,6 +92,12 @@ pub(crate) enum Command {
     /// Shared memory across nodes: start programs, look at this host.
     #[command(subcommand)]
     Dsm(Dsm),
+    /// Write manual pages and completions: how an installation makes them.
+    #[command(hide = true)]
+    Pages {
+        /// Where they go, as in /usr/share: man/man1, bash-completion, zsh, fish.
+        folder: PathBuf,
+    },
 }
 
 /// Looking at microprocesses of other processes of yours, and giving them orders.

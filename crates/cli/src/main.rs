@@ -14,6 +14,7 @@ mod jupyter;
 mod layout;
 mod nrepl_port;
 mod order;
+mod pages;
 mod prompt;
 mod ps;
 mod run;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
             return connect::command(if handed { Server::Handed } else { Server::At(socket) });
         }
         Some(Command::NreplPort { socket, port }) => return nrepl_port::command(socket, port),
+        Some(Command::Pages { folder }) => return pages::command(&folder),
         command => command,
     };
     if options.engine == Engine::Deep {
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
             Command::Control(_)
             | Command::Connect { .. }
             | Command::NreplPort { .. }
+            | Command::Pages { .. }
             | Command::Unix(_)
             | Command::Dsm(_),
         ) => unreachable!("handled above"),

@@ -463,3 +463,29 @@ fn libraries_come_from_folders_and_packages() {
     assert_eq!(nonsense.status.code(), Some(1));
     assert!(text(&nonsense.stderr).contains("no gzipped tar"), "{}", text(&nonsense.stderr));
 }
+
+#[test]
+fn manual_pages_and_completions_have_every_command() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
+    let _ = std::fs::remove_dir_all(&folder);
+    let output = kyocho().arg("pages").arg(&folder).output().expect("kyocho starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let read = |file: &str| {
+        std::fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    };
+    let completions = [
+        read("bash-completion/completions/kyocho"),
+        read("zsh/site-functions/_kyocho"),
+        read("fish/vendor_completions.d/kyocho.fish"),
+    ];
+    for command in ["run", "serve", "unix", "ps", "dsm"] {
+        let page = read(&format!("man/man1/kyocho-{command}.1"));
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+        assert!(completions.iter().all(|shell| shell.contains(command)), "{command}");
+    }
+    assert!(read("man/man1/kyocho-dsm-run.1").contains("hosts"), "commands of commands, too");
+    assert!(!folder.join("man/man1/kyocho-pages.1").exists(), "it is for installations alone");
+    let nowhere = kyocho().args(["pages", "/dev/null/share"]).output().expect("kyocho starts");
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(text(&nowhere.stderr).contains("/dev/null/share"), "{}", text(&nowhere.stderr));
+}
