@@ -1,9 +1,8 @@
 # `make run` and `make test` are all a newcomer needs; each does its own set-up.
-.PHONY: run test bench mips setup install ci clean
+.PHONY: run test bench mips setup install dist ci clean
 
 run: setup
-	@scripts/cargo build --release --quiet -p kyocho-cli
-	@target/release/kyocho tour
+	@scripts/run
 
 test: setup
 	@scripts/test
@@ -20,6 +19,10 @@ setup:
 
 install: setup
 	@scripts/install "$${PREFIX:-/usr/local}"
+
+# What users are given, in target/dist: a tarball and a Debian package.
+dist: setup
+	@scripts/dist
 
 ci:
 	@.ci/run
