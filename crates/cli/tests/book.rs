@@ -1,0 +1,218 @@
+//! The README and the book: every console block and every program in them is executed.
+//!
+//! A page is one terminal session. Its fenced blocks are taken in order:
+//!
+//! | block | what the test does |
+//! |---|---|
+//! | `console` | runs each `$ command` (`> ` continues one) and compares what is printed |
+//! | `scheme` | evaluates it with `kyocho`; the values printed must be those after `; => ` |
+//! | `rust`, `c`, `toml`, `python`, `sh` | only with one of the marks below |
+//! | `text`, `json` | no program: nothing |
+//!
+//! A mark is an HTML comment directly above the block:
+//!
+//! | mark | meaning |
+//! |---|---|
+//! | `from: FILE` | the block is an excerpt of this file of the repository, word by word |
+//! | `file: NAME` | the block is written to this file of the session, for commands after it |
+//! | `wait until: COMMAND` | the block begins once this command succeeds |
+//! | `needs: COMMAND` | the block is skipped, by name, where this command fails |
+//! | `varies: WORD, ...` | a line that begins with such a word is compared by that word alone |
+//! | `not run: REASON` | the block is skipped, by name, with this reason |
+//!
+//! In expected output `[..]` matches anything within a line, and a line `...` any number of lines. A
+//! figure in front of a unit of time matches every figure. `? N` is the exit status of a command that
+//! fails.
+//!
+//! `KYOCHO_BOOK_PAGE=docs/start.md` runs one page. `KYOCHO_WRITE_BOOK=1` writes what was printed into
+//! the blocks that differ and have no wildcards.
+
+use kyocho_sys::skip::skip;
+use page::{Block, Kind, Page};
+use session::Outcome;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+// Cargo builds the libraries for C only for who uses their crates.
+use kyocho_dsm_c as _;
+use kyocho_ffi as _;
+
+#[path = "book/page.rs"]
+mod page;
+#[path = "book/session.rs"]
+mod session;
+#[path = "book/transcript.rs"]
+mod transcript;
+
+/// Pages whose blocks carry no marks yet: what cannot be run as it stands is skipped.
+const UNMARKED: [&str; 3] = ["docs/unix.md", "docs/dsm.md", "docs/dsm-model.md"];
+
+/// What came of all pages.
+#[derive(Debug, Default)]
+struct Report {
+    executed: usize,
+    failures: Vec<String>,
+    /// Blocks that were not run: place and reason.
+    skipped: Vec<String>,
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    here.canonicalize().expect("the repository is where it was built")
+}
+
+/// The README and all pages of the book, relative to the repository.
+fn pages() -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::from("README.md"), PathBuf::from("bench/README.md")];
+    let mut folders = vec![PathBuf::from("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root().join(&folder)).expect("a folder of the book").flatten() {
+            let path = folder.join(entry.file_name());
+            if entry.path().is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs the pages, once for all tests of this file.
+fn report() -> &'static Report {
+    static REPORT: OnceLock<Report> = OnceLock::new();
+    REPORT.get_or_init(|| {
+        let wanted = std::env::var_os("KYOCHO_BOOK_PAGE").map(PathBuf::from);
+        let mut report = Report::default();
+        for path in pages().iter().filter(|page| wanted.as_ref().is_none_or(|one| one == *page)) {
+            check(path, &mut report);
+        }
+        report
+    })
+}
+
+fn check(path: &Path, report: &mut Report) {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(root().join(path)).expect("a page can be read");
+    let mut page = match Page::parse(&name, &text) {
+        Ok(page) => page,
+        Err(error) => return report.failures.push(error),
+    };
+    let unmarked = UNMARKED.contains(&name.as_str());
+    let mut session = Vec::new();
+    for (index, block) in page.blocks.iter_mut().enumerate() {
+        let place = format!("{name}:{}", block.line);
+        if unmarked && block.reason.is_none() && block.kind != Kind::Text {
+            block.reason = Some("the page is not marked yet".to_owned());
+        }
+        if let Some(reason) = &block.reason {
+            report.skipped.push(format!("{place} ({reason})"));
+        } else if let Some(source) = &block.from {
+            report.executed += 1;
+            report.failures.extend(not_an_excerpt(&place, source, &block.text));
+        } else if block.kind.is_executed() || block.file.is_some() {
+            session.push(index);
+        } else if block.kind != Kind::Text {
+            report.failures.push(format!("{place}: a block of this kind needs a mark"));
+        }
+    }
+    if session.is_empty() {
+        return;
+    }
+    let chosen: Vec<&Block> = session.iter().map(|index| &page.blocks[*index]).collect();
+    let outcomes = session::run(&name, &root(), &chosen);
+    for (block, outcome) in chosen.iter().zip(outcomes) {
+        judge(&format!("{name}:{}", block.line), path, block, outcome, report);
+    }
+}
+
+fn judge(place: &str, path: &Path, block: &Block, outcome: Outcome, report: &mut Report) {
+    match outcome {
+        Outcome::Skipped(why) => report.skipped.push(format!("{place} ({why})")),
+        Outcome::Printed(printed) => {
+            report.executed += 1;
+            let expected = block.expected();
+            if !transcript::matches(&expected, &printed, &block.varies) {
+                if std::env::var_os("KYOCHO_WRITE_BOOK").is_some() {
+                    page::write_anew(&root().join(path), block, &printed);
+                }
+                report.failures.push(format!(
+                    "{place}: expected\n{}\n---- printed\n{}",
+                    expected.join("\n"),
+                    printed.join("\n"),
+                ));
+            }
+        }
+    }
+}
+
+/// Why `text` is no excerpt of the file `source`. In comments of Rust it may stand behind `//! `.
+fn not_an_excerpt(place: &str, source: &str, text: &str) -> Option<String> {
+    let Ok(file) = fs::read_to_string(root().join(source)) else {
+        return Some(format!("{place}: there is no {source}"));
+    };
+    let plain = |line: &str| line.strip_prefix("//! ").unwrap_or(line).trim_end().to_owned();
+    let lines: Vec<String> = file.lines().map(plain).collect();
+    let wanted: Vec<String> = text.lines().map(plain).collect();
+    let found = lines.windows(wanted.len().max(1)).any(|window| window == wanted);
+    (!found).then(|| format!("{place}: not an excerpt of {source}:\n{text}"))
+}
+
+#[test]
+fn what_the_book_shows_is_what_happens() {
+    let report = report();
+    assert!(
+        report.failures.is_empty(),
+        "{} of {} blocks differ\n\n{}",
+        report.failures.len(),
+        report.executed,
+        report.failures.join("\n\n"),
+    );
+    assert!(report.executed > 0, "no block was executed");
+}
+
+#[test]
+fn blocks_that_cannot_run_are_named() {
+    let skipped = &report().skipped;
+    if !skipped.is_empty() {
+        skip(
+            "blocks_of_the_book",
+            &format!("{} blocks: {}", skipped.len(), skipped.join("; ")),
+        );
+    }
+}
+
+/// Links in `text` that lead to files: what stands in `](...)`, without the part after `#`.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets
+        .filter(|target| !target.contains("://") && !target.starts_with('#'))
+        .filter_map(|target| target.split('#').next())
+}
+
+#[test]
+fn links_lead_to_files() {
+    let mut dead = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(root().join(&page)).expect("a page can be read");
+        let folder = root().join(page.parent().expect("a page lies in a folder"));
+        for link in links(&text).filter(|link| !folder.join(link).exists()) {
+            dead.push(format!("{}: {link}", page.display()));
+        }
+    }
+    assert!(dead.is_empty(), "no such file:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn the_summary_lists_every_page() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the table of contents");
+    let listed: Vec<PathBuf> = links(&summary).map(|link| Path::new("docs").join(link)).collect();
+    let missing: Vec<PathBuf> = pages()
+        .into_iter()
+        .filter(|page| page.starts_with("docs") && !page.ends_with("SUMMARY.md"))
+        .filter(|page| !listed.contains(page))
+        .collect();
+    assert!(missing.is_empty(), "docs/SUMMARY.md does not list {missing:?}");
+}
