@@ -148,12 +148,15 @@ fn judge(place: &str, path: &Path, block: &Block, outcome: Outcome, report: &mut
     }
 }
 
-/// Why `text` is no excerpt of the file `source`. In comments of Rust it may stand behind `//! `.
+/// Why `text` is no excerpt of the file `source`. It may be part of a `//!` comment.
 fn not_an_excerpt(place: &str, source: &str, text: &str) -> Option<String> {
     let Ok(file) = fs::read_to_string(root().join(source)) else {
         return Some(format!("{place}: there is no {source}"));
     };
-    let plain = |line: &str| line.strip_prefix("//! ").unwrap_or(line).trim_end().to_owned();
+    let plain = |line: &str| {
+        let bare = line.strip_prefix("//!").map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest));
+        bare.trim_end().to_owned()
+    };
     let lines: Vec<String> = file.lines().map(plain).collect();
     let wanted: Vec<String> = text.lines().map(plain).collect();
     let found = lines.windows(wanted.len().max(1)).any(|window| window == wanted);
