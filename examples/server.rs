@@ -1,19 +1,16 @@
-//! A server with a microprocess for each connection, and its own clients. One virtual processor runs
-//! all of them; requests that sleep in the kernel or compute without end delay no other client.
+//! A server with a microprocess for each connection, and its clients, on one virtual processor.
+//! Requests that sleep in the kernel or compute without end delay no other client.
 //!
 //!     cargo run --release --example server
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
-#![expect(clippy::disallowed_methods, reason = "a sleep that the runtime does not see is the point")]
+#![expect(clippy::disallowed_methods, reason = "a sleep behind the runtime's back is the point")]
 
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicBool, Ordering};
-use core::time::Duration;
+use kyocho::microprocess::net::{TcpListener, TcpStream};
+use kyocho::microprocess::{Builder, Runtime, spawn};
 use std::io::{BufRead, BufReader, Result, Write};
 
-use kyocho::microprocess::net::{TcpListener, TcpStream};
-use kyocho::microprocess::{Builder, Runtime, spawn, yield_now};
-
-/// Set when all quick clients have their answers.
 static DONE: AtomicBool = AtomicBool::new(false);
 
 /// Answers one client, line by line. Each read and write blocks this microprocess alone.
@@ -30,7 +27,7 @@ fn answer(request: &str) -> String {
         // A C library that sleeps in the kernel, unknown to the runtime.
         "sleep" => {
             while !DONE.load(Ordering::Acquire) {
-                std::thread::sleep(Duration::from_millis(10));
+                std::thread::sleep(core::time::Duration::from_millis(10));
             }
         }
         // A computation that never calls the runtime.
@@ -61,12 +58,11 @@ fn ask(address: SocketAddr, request: &str) -> Result<String> {
 }
 
 fn clients(address: SocketAddr) -> Result<()> {
-    let slow = ["sleep", "compute"].map(|request| spawn(move || ask(address, request)));
-    yield_now();
-    let quick: Vec<_> = (0..100).map(|n| spawn(move || ask(address, &format!("hello {n}")))).collect();
+    let client = |request: String| spawn(move || ask(address, &request));
+    let slow = ["sleep", "compute"].map(|request| client(request.to_owned()));
+    let quick: Vec<_> = (0..100).map(|n| client(format!("hello {n}"))).collect();
     for (n, client) in quick.into_iter().enumerate() {
-        let answer = client.join().expect("no client panics")?;
-        assert_eq!(answer, format!("HELLO {n}"));
+        assert_eq!(client.join().expect("no client panics")?, format!("HELLO {n}"));
     }
     println!("100 quick clients have their answers");
     DONE.store(true, Ordering::Release);

@@ -154,7 +154,8 @@ fn not_an_excerpt(place: &str, source: &str, text: &str) -> Option<String> {
         return Some(format!("{place}: there is no {source}"));
     };
     let plain = |line: &str| {
-        let bare = line.strip_prefix("//!").map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest));
+        let bare =
+            line.strip_prefix("//!").map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest));
         bare.trim_end().to_owned()
     };
     let lines: Vec<String> = file.lines().map(plain).collect();
@@ -180,10 +181,7 @@ fn what_the_book_shows_is_what_happens() {
 fn blocks_that_cannot_run_are_named() {
     let skipped = &report().skipped;
     if !skipped.is_empty() {
-        skip(
-            "blocks_of_the_book",
-            &format!("{} blocks: {}", skipped.len(), skipped.join("; ")),
-        );
+        skip("blocks_of_the_book", &format!("{} blocks: {}", skipped.len(), skipped.join("; ")));
     }
 }
 
@@ -210,7 +208,8 @@ fn links_lead_to_files() {
 
 #[test]
 fn the_summary_lists_every_page() {
-    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the table of contents");
+    let summary =
+        fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the table of contents");
     let listed: Vec<PathBuf> = links(&summary).map(|link| Path::new("docs").join(link)).collect();
     let missing: Vec<PathBuf> = pages()
         .into_iter()

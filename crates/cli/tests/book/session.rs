@@ -116,7 +116,8 @@ fn script_of(blocks: &[&Block]) -> String {
     for (number, block) in blocks.iter().enumerate() {
         let needs = block.needs.as_deref().unwrap_or("true");
         if let Some(condition) = &block.condition {
-            let _ok = writeln!(script, "until ( {condition} ) >/dev/null 2>&1; do sleep 0.02; done");
+            let _ok =
+                writeln!(script, "until ( {condition} ) >/dev/null 2>&1; do sleep 0.02; done");
         }
         let _ok = write!(
             script,
@@ -125,7 +126,8 @@ fn script_of(blocks: &[&Block]) -> String {
         );
     }
     // Servers that were started are ended, in good order.
-    script.push_str("for job in $(jobs -p); do kill \"$job\"; done 2>/dev/null\nwait 2>/dev/null\n");
+    script
+        .push_str("for job in $(jobs -p); do kill \"$job\"; done 2>/dev/null\nwait 2>/dev/null\n");
     script
 }
 
@@ -159,10 +161,9 @@ fn outcomes(output: &str, blocks: &[&Block]) -> Vec<Outcome> {
         }
     }
     let outcome = |(part, block): (Vec<String>, &&Block)| match part.first() {
-        Some(line) if line == SKIPPED => Outcome::Skipped(format!(
-            "needs `{}`",
-            block.needs.as_deref().unwrap_or_default()
-        )),
+        Some(line) if line == SKIPPED => {
+            Outcome::Skipped(format!("needs `{}`", block.needs.as_deref().unwrap_or_default()))
+        }
         _ => Outcome::Printed(part),
     };
     parts.into_iter().zip(blocks).map(outcome).collect()
