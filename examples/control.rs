@@ -24,7 +24,7 @@ fn main() -> io::Result<()> {
         .spawn()?;
     let mut lines = BufReader::new(worker.stdout.take().expect("it is piped")).lines();
     println!("the worker says: {}", lines.next().expect("it says that it is ready")?);
-    // Its socket comes up beside its first microprocess.
+    // Its control socket is opened while its first microprocess already runs.
     while !processes()?.contains(&worker.id()) {
         yield_now();
     }
@@ -34,7 +34,7 @@ fn main() -> io::Result<()> {
     await_status(&mut client, hog, Status::Suspended)?;
     client.ask(&Request::Resume { id: hog.local })?;
     await_status(&mut client, hog, Status::Running)?;
-    // In every state: the one loops and never calls the runtime, the other waits.
+    // One loops and never calls the runtime, the other one waits: orders work in every state.
     for name in ["hog", "waiter"] {
         let id = find(&mut client, name)?.id;
         client.ask(&Request::Kill { id: id.local })?;

@@ -1,4 +1,4 @@
-//! Two processes: one counts words, the other one asks it to.
+//! Two processes: one counts words, the other one calls it.
 //!
 //! ```text
 //! gate                 starts a server in another process and calls it
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use kyocho::gate::{self, Client, ROOT, Server, interface};
 use kyocho::microprocess::run;
 
-/// The protocol: whoever has this trait can be client or server.
+/// The protocol. The macro makes a client and a service of this trait.
 #[interface]
 trait Words {
     /// How often each word occurs.
@@ -38,7 +38,7 @@ fn serve(path: &Path) -> Result<(), Box<dyn Error>> {
     run(|| -> Result<(), gate::Error> {
         let _server = Server::builder().bind(path, Arc::new(WordsService(Counter)))?;
         println!("serving at {}", path.display());
-        // Until whoever started us closes our input.
+        // Until the parent process closes our standard input.
         std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
         Ok(())
     })??;

@@ -1,5 +1,5 @@
-//! Paper 0, for kernel threads: a counter that CPUs do not share, a lock whose owner needs no atomic instruction, and a
-//! semaphore over three methods.
+//! Paper 0, for kernel threads: a counter with a part for each CPU, a lock whose owner needs no atomic
+//! instruction, and a semaphore over three methods.
 //!
 //!     cargo run --release --example locks
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
@@ -26,7 +26,7 @@ fn main() {
         (_, why) => println!("counted {} by atomic instructions: {why:?}", counter.sum()),
     }
 
-    // One thread owns a table; another looks in now and then, and pays for both.
+    // One thread owns a table. A visitor that reads it now and then pays for both.
     let (mut owner, visitor) = biased(HashMap::new());
     let looker = spawn(move || (0..10).map(|_| visitor.lock().len()).max());
     for n in 0..ROUNDS {
@@ -40,7 +40,7 @@ fn main() {
     pass_items("lamport", || Lamport::new(2 * THREADS));
 }
 
-/// Producers and consumers that share two semaphores of any method that serves all threads.
+/// Producers and consumers share two semaphores, over any method that serves all threads.
 fn pass_items<M: Everywhere + Sync>(name: &str, method: impl Fn() -> M) {
     let (free, full) = (Semaphore::over(method(), 8), Semaphore::over(method(), 0));
     let pass = |from: &Semaphore<M>, to: &Semaphore<M>| {

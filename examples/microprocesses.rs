@@ -13,7 +13,7 @@ const LIMIT: u32 = 700;
 fn main() {
     let runtime = Runtime::builder().virtual_processors(1).build();
     let outcome = runtime.run(|| {
-        // A sleep the runtime knows nothing of: the virtual processor goes on without this thread.
+        // The runtime does not know of this sleep: the virtual processor runs the other threads.
         let sleeper = spawn(|| std::thread::sleep(Duration::from_millis(20)));
         let primes = primes(LIMIT);
         sleeper.join().expect("the sleeper does not panic");

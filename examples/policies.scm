@@ -1,8 +1,9 @@
-;; Paper 4: the scheduler's and the collector's decisions, in Lisp, in a running system.
+;; Paper 4: policies of the scheduler and the collector, in Lisp, in a running system.
 ;;   kyocho run examples/policies.scm
 
-;; Feedback in levels: who has run for long since the last question sinks, who waits for something comes back to its own priority.
-;; An event is #(number user state nanoseconds-run own-priority); an order is (number . priority), or (number . #f) for its own.
+;; Feedback in levels. A thread that has run for long since the last report sinks; one that has waited
+;; returns to its own priority. An event is #(number user state nanoseconds-run own-priority). An order is
+;; (number . priority), or (number . #f) for the thread's own priority.
 (define levels (make-hash-table eqv?))
 (define (feedback events)
   (map (lambda (event)
@@ -17,7 +18,8 @@
                       (cons number #f)))))
        (remove (lambda (event) (> (vector-ref event 4) 61)) events)))
 
-;; As much garbage as there is alive, 8 MiB at least; free memory goes back to the host.
+;; A collection for each as much allocation as there is alive, 8 MiB at least. Free memory goes back to
+;; the host.
 (define (frugal collection)
   (let ((live (cdr (assq 'live-bytes collection))))
     (list (cons 'budget-bytes (max live (* 8 1024 1024)))
@@ -26,7 +28,7 @@
 (install-policy! 'scheduler feedback)
 (install-policy! 'collector frugal)
 
-;; A thread that computes, and one that answers: the first has sunk when the second asks.
+;; A thread that computes, and one that waits until the first has sunk.
 (define stop #f)
 (define hog (spawn (lambda () (let loop ((n 0)) (if stop n (loop (+ n 1))))) 'hog))
 (let wait ()

@@ -1,5 +1,5 @@
-//! Paper 1, §6.3: a scheduler package of one's own, from outside the runtime. Stride scheduling (Waldspurger and Weihl, 1995):
-//! every microprocess gets processor time in proportion to its tickets.
+//! Paper 1, §6.3: a user scheduler from outside the runtime. Stride scheduling (Waldspurger and
+//! Weihl, 1995): every microprocess gets processor time in proportion to its tickets.
 //!
 //!     cargo run --release --example scheduler
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
@@ -11,21 +11,21 @@ use std::sync::Arc;
 use kyocho::microprocess::scheduler::{Arrival, Entry, Heap, Scheduler, Slice, report, simulate};
 use kyocho::microprocess::{Builder, Priority, Runtime, sleep};
 
-/// The word in which an entry keeps its *pass*: the time it used, divided by its tickets.
+/// The word of an entry that holds its *pass*: the time it used, divided by its tickets.
 const PASS: usize = 0;
 const SLICE_NS: u64 = 2_000_000;
 
-/// Time charged to those with so many tickets.
+/// Time charged to microprocesses, by their number of tickets.
 type Used = [AtomicU64; TICKETS_MAX + 1];
 const TICKETS_MAX: usize = 4;
 
 /// The longest time charged at once: on a busy host a slice may end late.
 static LONGEST_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Runs whoever has the least pass. The parameter of a microprocess is the number of its tickets.
+/// Runs the entry with the least pass. The parameter of a microprocess is its number of tickets.
 struct Stride {
     waiting: Heap,
-    /// The pass of who ran last: newcomers and sleepers start there, so nobody saves time up.
+    /// The pass of the entry that ran last. New and woken entries start there, so none saves up time.
     now: u64,
     used: Arc<Used>,
 }
@@ -103,7 +103,8 @@ fn main() {
         let due = f64::from(tickets) / 7.0;
         println!("{tickets} tickets: {:.1} % of the time, {:.1} due", share * 100.0, due * 100.0);
     }
-    // What stride promises whatever the host does: nobody is ahead by more than the longest slice, at either end.
+    // Stride promises, whatever the host does, that no entry is ahead or behind by more than the
+    // longest slice.
     let passes = [one, two / 2, four / 4];
     let spread = passes.iter().max().zip(passes.iter().min()).map(|(most, least)| most - least);
     let longest_ns = LONGEST_NS.load(Ordering::Relaxed);

@@ -1,9 +1,11 @@
-//! Red-black successive over-relaxation on shared memory (paper 3, figure 5): the rows are divided, neighbours read each other's borders.
+//! Red-black successive over-relaxation on shared memory (paper 3, figure 5). Each node has a part of the
+//! rows and reads the border rows of its neighbours.
 //!
 //! ```text
 //! kyocho dsm run -n 2 sor [ROWS COLUMNS ROUNDS ordinary|single]
 //! ```
-//! Every node computes the whole grid alone as well, and compares: bit for bit, as each element is computed from the same ones.
+//! Every node also computes the whole grid alone, and compares both results bit for bit: each element is
+//! computed from the same values in the same order.
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
 use core::cell::Cell;
@@ -15,9 +17,10 @@ use kyocho::dsm::{BarrierKind, Dsm, Placement, Settings, SharedArray};
 
 type Grid<'a> = &'a [Cell<f32>];
 
-/// Half a round: the elements of one colour in `rows`, each from its four neighbours of the other colour.
+/// Half a round: computes the elements of one colour in `rows`, each from its four neighbours.
 ///
-/// A colour's row holds every second element; those of row R begin one further to the right when R and the colour differ in parity.
+/// A row of a colour holds every second element. Those of row R begin one place further to the right if R
+/// and the colour differ in parity.
 fn sweep(colour: usize, to: Grid<'_>, from: Grid<'_>, rows: Range<usize>, columns: usize) {
     for row in rows {
         let line = |row: usize| &from[row * columns..][..columns];
@@ -32,7 +35,7 @@ fn sweep(colour: usize, to: Grid<'_>, from: Grid<'_>, rows: Range<usize>, column
     }
 }
 
-/// The upper border is hot, the inside of some temperature that differs from place to place.
+/// The upper border is hot. The inside has a temperature that differs from place to place.
 fn heat(grid: Grid<'_>, rows: Range<usize>, columns: usize) {
     let places = rows.start * columns..rows.end * columns;
     for (place, element) in places.clone().zip(&grid[places]) {

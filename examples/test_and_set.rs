@@ -1,4 +1,4 @@
-//! Paper 0: a lock without an atomic instruction, taken by threads that the clock interrupts anywhere.
+//! Paper 0: a lock without an atomic instruction. The threads that take it are preempted anywhere.
 //!
 //!     cargo run --release --example test_and_set
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
@@ -14,7 +14,7 @@ fn main() {
     let runtime = Runtime::builder().virtual_processors(1).build();
     let total = runtime.run(|| {
         let mechanism = loop {
-            // None for the moment in which somebody looks whether this thread sleeps.
+            // `None` while a watcher checks whether this thread sleeps.
             match Restartable::current() {
                 Some(mechanism) => break mechanism,
                 None => yield_now(),
@@ -33,7 +33,7 @@ fn main() {
         }
         println!("{} times a thread found the lock taken", refusals.get());
         loop {
-            // Everybody has left the lock; but who slept in the kernel while printing asks for a processor first.
+            // All threads have left the lock, but this one may not hold its processor after printing.
             match lock.try_lock() {
                 Ok(total) => break *total,
                 Err(_) => yield_now(),

@@ -1,4 +1,6 @@
-//! A program of yours under a UNIX server: `cargo run --example unix -- sh -c 'ls /src; touch /src/x'` sees this folder, for reading.
+//! A program under a UNIX server of its own. It sees this folder as `/src`, for reading:
+//!
+//!     cargo run --example unix -- sh -c 'ls /src; touch /src/x'
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
 use kyocho_unix::{MountPoint, Options, Outcome, run};

@@ -1,11 +1,13 @@
-//! Molecules of water, in the shape of SPLASH's WATER (paper 3, figure 4): each node computes the pairs of its molecules with half of all others, nine
-//! distances a pair, adds forces up under a lock a molecule, and moves its own.
+//! Molecules of water, in the shape of SPLASH's WATER (paper 3, figure 4). Each node computes the forces
+//! between its molecules and half of all others, nine distances for each pair. It adds them up under a lock
+//! for each molecule, and moves its own molecules.
 //!
 //! ```text
 //! kyocho dsm run -n 2 water [MOLECULES STEPS]
 //! ```
-//! Node 0 computes it alone and by as many kernel threads as there are nodes as well, and compares. The order of additions to a force differs from run
-//! to run, so forces are whole numbers (as fixed-point machines have them): all results are equal, bit for bit.
+//! Node 0 also computes the result alone, and with a kernel thread for each node, and compares. The order of
+//! additions to a force differs from run to run, so forces are fixed-point numbers: all results are equal
+//! bit for bit.
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
 use core::error::Error;
@@ -16,7 +18,8 @@ use std::time::Instant;
 
 use kyocho::dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Settings};
 
-/// Where a molecule's oxygen and its two hydrogens are, in parts of the box; or how fast, in parts of a step.
+/// The places of a molecule's oxygen and two hydrogens, in parts of the box; or their speeds, in parts of
+/// the box a step.
 type Atoms = [[f64; 3]; 3];
 /// On each of them, in multiples of 2^-40.
 type Force = [[i64; 3]; 3];
@@ -95,21 +98,21 @@ fn step(atoms: Atoms, speeds: &mut Atoms, sum: &Force) -> Atoms {
     let speed = |atom: usize, axis: usize| speeds[atom][axis] + pull[atom][axis];
     *speeds = [0, 1, 2].map(|atom| [0, 1, 2].map(|axis| speed(atom, axis)));
     let moved = [0, 1, 2].map(|atom| [0, 1, 2].map(|axis| atoms[atom][axis] + speeds[atom][axis]));
-    // A molecule is where its oxygen is.
+    // The place of a molecule is that of its oxygen.
     moved.map(|atom| [0, 1, 2].map(|axis| atom[axis] - moved[0][axis].floor()))
 }
 
-/// What one of several takes.
+/// The molecules of number `which` of `of` workers.
 fn part(which: usize, of: usize, molecules: usize) -> Range<usize> {
     molecules * which / of..molecules * (which + 1) / of
 }
 
-/// All molecules, beginning with `first`: who begins elsewhere meets nobody.
+/// All molecules, beginning with `first`. Workers that begin at different places do not collide.
 fn all_from(first: usize, molecules: usize) -> impl Iterator<Item = usize> {
     (0..molecules).map(move |step| (first + step) % molecules)
 }
 
-/// By kernel threads of this process alone, and how long that takes.
+/// Computes with kernel threads of this process. Returns the places and the time it took.
 fn by_threads(threads: usize, molecules: usize, steps: usize) -> (Vec<Atoms>, Duration) {
     let places =
         RwLock::new((0..molecules).map(|index| begin(index, molecules)).collect::<Vec<_>>());
@@ -162,7 +165,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut speeds = vec![Atoms::default(); molecules];
     for index in mine.clone() {
         dsm.cells(&shared)[index].set(begin(index, molecules));
-        // Who moves a molecule takes its lock without a message.
+        // The node that moves a molecule manages its lock, so it needs no message.
         dsm.move_lock(LockId(index as u32), NodeId(dsm.rank()))?;
     }
     dsm.barrier(BarrierKind::Ordinary)?;

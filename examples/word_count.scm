@@ -1,5 +1,5 @@
-;; All parts at once: threads read files in parallel, one of them sleeps in the kernel, a channel
-;; gathers what they find, priorities decide who goes first, and a thread that never ends is ended.
+;; All parts at once. Threads read files in parallel, one thread sleeps in the kernel, a channel
+;; collects the results, priorities decide the order, and a thread that never ends is terminated.
 ;;   kyocho run examples/word_count.scm FILE ...
 
 (import (scheme base) (scheme char) (scheme file) (scheme write) (scheme process-context)
@@ -13,7 +13,7 @@
              (unless (null? letters) (visit (list->string (reverse letters))))
              (unless (eof-object? c) (loop '())))))))
 
-;; How many different words there are; #f where the file cannot be read.
+;; The number of different words, or #f if the file cannot be read.
 (define (count-words file)
   (let ((counts (make-hash-table)))
     (guard (e ((file-error? e) #f))

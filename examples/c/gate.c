@@ -1,4 +1,4 @@
-/* A gate: one microprocess asks another program's service, here its own, for a sum.
+/* A gate: a microprocess calls a service, here of its own process, for a sum.
  *
  *     cc gate.c $(pkg-config --cflags --libs kyocho) && ./a.out
  */

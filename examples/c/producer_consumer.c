@@ -1,7 +1,7 @@
-/* Producers that sleep in the kernel behind the runtime's back, consumers that wait for what they make.
+/* Producers that sleep in the kernel, and consumers that wait for their items.
  *
- * usleep is the C library's own, and knows nothing of microprocesses. Each call is noticed, and the others go on: a hundred
- * sleeps of 10 ms take little more than one.
+ * usleep is the C library's own, and knows nothing of microprocesses. The runtime notices each sleep and runs
+ * the other microprocesses: a hundred sleeps of 10 ms take little more than the five of one producer.
  *
  *     cc producer_consumer.c $(pkg-config --cflags --libs kyocho) && ./a.out
  */
@@ -12,7 +12,7 @@
 
 enum { PRODUCERS = 20, CONSUMERS = 4, ITEMS_EACH = 5, ROOM = 8 };
 
-/* A bounded buffer, with a mutex and two conditions, as textbooks have it. */
+/* A bounded buffer with a mutex and two condition variables, as in textbooks. */
 static int buffer[ROOM], held, sum;
 static kyocho_mutex_t lock = KYOCHO_MUTEX_INITIALIZER;
 static kyocho_cond_t not_empty = KYOCHO_COND_INITIALIZER, not_full = KYOCHO_COND_INITIALIZER;

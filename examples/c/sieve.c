@@ -1,4 +1,4 @@
-/* Paper 1's sieve of Eratosthenes: each prime is a microprocess that passes on what it does not divide.
+/* Paper 1's sieve of Eratosthenes: each prime is a microprocess that filters out its multiples.
  *
  *     cc sieve.c $(pkg-config --cflags --libs kyocho) && ./a.out 700
  */
@@ -30,7 +30,7 @@ static void spawn(void *(*start)(void *), void *argument) {
     stop_if(kyocho_detach(one), "detaching");
 }
 
-/* Passes on what its prime does not divide; ends, and ends the next, when its input does. */
+/* Passes on numbers that its prime does not divide. The end of its input ends it and the next filter. */
 static void *filter(void *argument) {
     struct filter *mine = argument;
     int number;
