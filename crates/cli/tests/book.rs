@@ -185,32 +185,47 @@ fn blocks_that_cannot_run_are_named() {
     }
 }
 
-/// Links in `text` that lead to files: what stands in `](...)`, without the part after `#`.
-fn links(text: &str) -> impl Iterator<Item = &str> {
+/// Links in `text` that lead to files of the repository: path, and heading after `#`.
+fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets
-        .filter(|target| !target.contains("://") && !target.starts_with('#'))
-        .filter_map(|target| target.split('#').next())
+        .filter(|target| !target.contains("://"))
+        .map(|target| target.split_once('#').unwrap_or((target, "")))
+}
+
+/// Whether the page has a heading whose anchor this is, as GitHub and mdBook make them.
+fn has_heading(page: &Path, anchor: &str) -> bool {
+    let text = fs::read_to_string(page).unwrap_or_default();
+    let kept = |c: char| c.is_alphanumeric() || "-_ ".contains(c);
+    text.lines().filter(|line| line.starts_with('#')).any(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        title.chars().filter(|c| kept(*c)).collect::<String>().replace(' ', "-") == anchor
+    })
 }
 
 #[test]
-fn links_lead_to_files() {
+fn links_lead_to_files_and_headings() {
     let mut dead = Vec::new();
     for page in pages() {
-        let text = fs::read_to_string(root().join(&page)).expect("a page can be read");
-        let folder = root().join(page.parent().expect("a page lies in a folder"));
-        for link in links(&text).filter(|link| !folder.join(link).exists()) {
-            dead.push(format!("{}: {link}", page.display()));
+        let path = root().join(&page);
+        let text = fs::read_to_string(&path).expect("a page can be read");
+        let folder = path.parent().expect("a page lies in a folder");
+        for (file, anchor) in links(&text) {
+            let target = if file.is_empty() { path.clone() } else { folder.join(file) };
+            if !target.exists() || !anchor.is_empty() && !has_heading(&target, anchor) {
+                dead.push(format!("{}: {file}#{anchor}", page.display()));
+            }
         }
     }
-    assert!(dead.is_empty(), "no such file:\n{}", dead.join("\n"));
+    assert!(dead.is_empty(), "links that lead nowhere:\n{}", dead.join("\n"));
 }
 
 #[test]
 fn the_summary_lists_every_page() {
     let summary =
         fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the table of contents");
-    let listed: Vec<PathBuf> = links(&summary).map(|link| Path::new("docs").join(link)).collect();
+    let listed: Vec<PathBuf> =
+        links(&summary).map(|(file, _)| Path::new("docs").join(file)).collect();
     let missing: Vec<PathBuf> = pages()
         .into_iter()
         .filter(|page| page.starts_with("docs") && !page.ends_with("SUMMARY.md"))

@@ -125,9 +125,10 @@ fn script_of(blocks: &[&Block]) -> String {
             body_of(block),
         );
     }
-    // Servers that were started are ended, in good order.
-    script
-        .push_str("for job in $(jobs -p); do kill \"$job\"; done 2>/dev/null\nwait 2>/dev/null\n");
+    // Servers that were started are ended, in good order. Not every shell lists its jobs in `$(...)`.
+    script.push_str(
+        "jobs -p >.jobs\nfor job in $(cat .jobs); do kill \"$job\"; done 2>/dev/null\nwait\n",
+    );
     script
 }
 
@@ -149,6 +150,14 @@ fn body_of(block: &Block) -> String {
     body
 }
 
+/// Lines of a page cannot show that empty ones follow.
+fn without_empty_end(mut lines: Vec<String>) -> Vec<String> {
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
 /// Parts the output at the lines that begin a block.
 fn outcomes(output: &str, blocks: &[&Block]) -> Vec<Outcome> {
     let mut parts = vec![Vec::new(); blocks.len()];
@@ -164,7 +173,7 @@ fn outcomes(output: &str, blocks: &[&Block]) -> Vec<Outcome> {
         Some(line) if line == SKIPPED => {
             Outcome::Skipped(format!("needs `{}`", block.needs.as_deref().unwrap_or_default()))
         }
-        _ => Outcome::Printed(part),
+        _ => Outcome::Printed(without_empty_end(part)),
     };
     parts.into_iter().zip(blocks).map(outcome).collect()
 }
