@@ -232,7 +232,8 @@ fn what_leaves_a_session_by_no_way_reaches_no_other() {
             ("(%threads)", "%threads"),
             ("(%backtrace 1)", "%backtrace"),
         ] {
-            assert_eq!(eval(&mut b, text), format!("error unbound variable: {name}"));
+            let message = eval(&mut b, text);
+            assert!(message.starts_with(&format!("error unbound variable: {name}")), "{message}");
         }
         // A continuation of an evaluation that has ended is one of its own session still.
         assert_eq!(eval(&mut a, "(k 41)"), "42");
