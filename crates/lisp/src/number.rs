@@ -23,6 +23,7 @@ pub(crate) mod rational;
 mod tests;
 mod trigonometry;
 
+pub(crate) use arithmetic::reals;
 pub use arithmetic::{add, div, mul, negate, sub};
 pub use compare::{compare, equal, greater, less, same};
 pub use complex::{angle, is_complex, magnitude, parts, polar, rectangular};

@@ -200,6 +200,15 @@ impl Cells {
         Some(initialise_object(at, kind, flags, words))
     }
 
+    /// A flonum, if the cache has room for one.
+    #[inline(always)]
+    pub(crate) fn try_flonum(&self, number: f64) -> Option<Value> {
+        let at = self.try_raw(object_bytes(1))?;
+        word::initialise(at, Header::new(Kind::Flonum, 0, 1).to_word());
+        word::initialise(at + WORD_BYTES, number.to_bits());
+        Some(Value::object_at(at))
+    }
+
     /// So many bytes of the cache, a multiple of a granule; the caller fills them.
     #[inline(always)]
     pub(crate) fn try_raw(&self, bytes: usize) -> Option<usize> {

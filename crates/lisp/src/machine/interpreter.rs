@@ -11,6 +11,7 @@ use crate::heap::Kind;
 use crate::heap::object::Header;
 use crate::machine::access::{Frame, Pc, global, opcode, primitive};
 use crate::machine::{Exit, Machine, Next};
+use crate::number::reals;
 use crate::raise::Result;
 use crate::value::Value;
 
@@ -24,6 +25,19 @@ const FIXNUM_SHIFT: u32 = 3;
 #[inline(always)]
 fn both_fixnums(a: Value, b: Value) -> bool {
     (a.to_word() | b.to_word()) & FIXNUM_MASK == 0
+}
+
+/// The operands of a comparison that gives the same result with flonums: a fixnum among them is exact as one.
+#[inline(always)]
+fn comparable(a: Value, b: Value) -> Option<(f64, f64)> {
+    const EXACT_MAX: u64 = 1 << 53;
+    let exact = |n: i64| (n.unsigned_abs() <= EXACT_MAX).then_some(n as f64);
+    match (a.as_flonum(), b.as_flonum()) {
+        (Some(x), Some(y)) => Some((x, y)),
+        (Some(x), None) => Some((x, exact(b.as_fixnum()?)?)),
+        (None, Some(y)) => Some((exact(a.as_fixnum()?)?, y)),
+        (None, None) => None,
+    }
 }
 
 /// Whether `callee` takes just so many arguments. As many as `ARITY_GENERAL` reads as are left to
@@ -104,6 +118,21 @@ impl Machine {
                 }
             }};
         }
+        // The operation on two real numbers of which at least one is a flonum; else the primitive.
+        macro_rules! real {
+            ($i:ident, $a:expr, $b:expr, $operator:tt) => {
+                match reals($a, $b) {
+                    Some((x, y)) => {
+                        let Some(number) = self.mutator.cells.try_flonum(x $operator y) else {
+                            leave!(Exit::Refill(1));
+                        };
+                        frame.set($i.a(), number);
+                        pc = pc.at(2);
+                    }
+                    None => slowly!($i.a(), &[$a, $b]),
+                }
+            };
+        }
         macro_rules! branch {
             ($i:ident, $jump:expr) => {{
                 pc = if $jump { pc.at($i.bc()) } else { pc.at(1) };
@@ -114,6 +143,8 @@ impl Machine {
                 let (a, b): (Value, Value) = ($a, $b);
                 let holds = if both_fixnums(a, b) {
                     (a.to_word() as i64) $operator (b.to_word() as i64)
+                } else if let Some((x, y)) = comparable(a, b) {
+                    x $operator y
                 } else {
                     match self.slow_test(pc, frame, &[a, b]) {
                         Ok(holds) => holds,
@@ -323,7 +354,7 @@ impl Machine {
                             frame.set(i.a(), Value::from_word(sum as u64));
                             pc = pc.at(2);
                         }
-                        _ => slowly!(i.a(), &[a, b]),
+                        _ => real!(i, a, b, +),
                     }
                 }
                 Opcode::Subtract => {
@@ -333,7 +364,7 @@ impl Machine {
                             frame.set(i.a(), Value::from_word(difference as u64));
                             pc = pc.at(2);
                         }
-                        _ => slowly!(i.a(), &[a, b]),
+                        _ => real!(i, a, b, -),
                     }
                 }
                 Opcode::Multiply => {
@@ -344,7 +375,7 @@ impl Machine {
                             frame.set(i.a(), Value::from_word(product as u64));
                             pc = pc.at(2);
                         }
-                        _ => slowly!(i.a(), &[a, b]),
+                        _ => real!(i, a, b, *),
                     }
                 }
                 Opcode::AddSmall => {
@@ -354,7 +385,7 @@ impl Machine {
                             frame.set(i.a(), Value::from_word(sum as u64));
                             pc = pc.at(2);
                         }
-                        _ => slowly!(i.a(), &[a, b]),
+                        _ => real!(i, a, b, +),
                     }
                 }
                 Opcode::SubtractSmall => {
@@ -364,7 +395,7 @@ impl Machine {
                             frame.set(i.a(), Value::from_word(difference as u64));
                             pc = pc.at(2);
                         }
-                        _ => slowly!(i.a(), &[a, b]),
+                        _ => real!(i, a, b, -),
                     }
                 }
                 Opcode::Quotient => {

@@ -140,8 +140,8 @@ pub fn negate(m: &mut Mutator, a: Value) -> Result {
 }
 
 /// Two flonums, or a flonum and a fixnum, as floats; none for anything else.
-#[inline]
-pub(super) fn reals(a: Value, b: Value) -> Option<(f64, f64)> {
+#[inline(always)]
+pub(crate) fn reals(a: Value, b: Value) -> Option<(f64, f64)> {
     match (a.as_flonum(), b.as_flonum()) {
         (Some(x), Some(y)) => Some((x, y)),
         (Some(x), None) => b.as_fixnum().map(|y| (x, y as f64)),
