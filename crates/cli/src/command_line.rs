@@ -175,7 +175,7 @@ pub(crate) struct UnixArguments {
     /// Whose programs they are.
     #[arg(long, value_enum, default_value_t = Personality::Linux)]
     personality: Personality,
-    /// Most address space of each process, in MiB.
+    /// Most address space of each process, and most memory of files in memory, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(16..))]
     memory: Option<u32>,
     /// Most processes and threads, together.

@@ -168,6 +168,20 @@ fn memory_has_a_limit() {
 }
 
 #[test]
+fn memory_that_nobody_has_mapped_has_a_limit() {
+    const TEST: &str = "memory_that_nobody_has_mapped_has_a_limit";
+    if !is_permitted(TEST) {
+        return;
+    }
+    let words = ["--memory", "64", "--", attackers(), "memory-files"];
+    let (status, text) = output_of(&mut inside(&words));
+    if text == "none\n" {
+        return kyocho_sys::skip::skip(TEST, "this user may make no file system in memory");
+    }
+    assert_eq!((status, text.as_str()), (Some(0), "held\n"));
+}
+
+#[test]
 fn tasks_have_a_limit() {
     if !is_permitted("tasks_have_a_limit") {
         return;

@@ -29,6 +29,8 @@ pub mod holder_only;
 pub mod loopback;
 pub mod mapping;
 pub mod memory;
+#[cfg(not(loom))] // mounts in the host, where no model looks
+pub mod memory_filesystem;
 #[cfg(not(loom))] // its thread sleeps in the host, where no model looks
 pub mod opening;
 #[cfg(not(loom))] // asks the host's memory, where no model looks

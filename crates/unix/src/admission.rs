@@ -8,7 +8,6 @@
 
 use crate::instance::Personality;
 use crate::policy;
-use crate::policy::filter::Tasks;
 use crate::processes;
 use crate::server::{Answer, Request};
 use kyocho_microprocess::sync::Mutex;
@@ -30,9 +29,9 @@ impl Admission {
         Self { tasks_max, free: Mutex::new(0), closed: AtomicBool::new(false) }
     }
 
-    /// Whether there is a limit.
-    pub(crate) fn tasks(&self) -> Tasks {
-        if self.tasks_max.is_some() { Tasks::Limited } else { Tasks::Unlimited }
+    /// Whether tasks have a limit.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.tasks_max.is_some()
     }
 
     /// Nobody is let in from now on.

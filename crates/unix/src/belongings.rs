@@ -15,10 +15,10 @@ pub(crate) struct Belongings {
 impl Belongings {
     /// # Errors
     /// The host's.
-    pub(crate) fn new() -> Result<Self, StartError> {
+    pub(crate) fn new(memory_max_bytes: Option<u64>) -> Result<Self, StartError> {
         let failed = |errno| StartError::Host("memory files", crate::server::host(errno));
         let objects = Arc::new(Left::new().map_err(failed)?);
-        Ok(Self { shared_memory: SharedMemory::new()?, objects })
+        Ok(Self { shared_memory: SharedMemory::new(memory_max_bytes)?, objects })
     }
 
     pub(crate) fn remove(&self) {

@@ -4,7 +4,6 @@ use crate::addresses::End;
 use crate::extended::Named;
 use crate::freebsd::REPORT;
 use crate::instance::Personality;
-use crate::policy::filter::Tasks;
 use crate::policy::{self, Verdict};
 use crate::server::{Answer, Request};
 use crate::trace::{By, Trace};
@@ -43,7 +42,7 @@ impl Request<'_> {
         let asked = &self.asked;
         let native = match policy::decide(asked.number, &asked.arguments, asked.program_counter) {
             Verdict::Native => true,
-            Verdict::Counted => self.server.admission.tasks() == Tasks::Unlimited,
+            Verdict::Counted(resource) => !self.server.limited.has(resource),
             Verdict::Served | Verdict::Refused(_) => false,
         };
         if native {
@@ -66,6 +65,7 @@ impl Request<'_> {
     fn on_files(&self) -> Option<Result<Answer, Errno>> {
         Some(match self.number() {
             libc::SYS_open => self.open(AT_FDCWD, 0, self.word(1), self.word(2)),
+            libc::SYS_memfd_create => self.memory_file(),
             libc::SYS_creat => self.open(AT_FDCWD, 0, crate::files::CREAT_FLAGS, self.word(1)),
             libc::SYS_openat => self.open(self.int(0), 1, self.word(2), self.word(3)),
             libc::SYS_stat => self.stat(AT_FDCWD, 0, 1, 0),

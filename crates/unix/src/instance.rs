@@ -11,6 +11,7 @@ use crate::mounts::{Mount, Mounts, Source};
 use crate::news::News;
 use crate::policy::filter;
 use crate::server::{Network, Server, host};
+use crate::shared_memory::SharedMemory;
 use crate::trace::Trace;
 use crate::walk::{Last, NOT_FOUND};
 use crate::warden::{self, Outcome, Started};
@@ -47,7 +48,8 @@ pub struct Options {
     pub network: Network,
     /// Whose programs it runs.
     pub personality: Personality,
-    /// Most bytes of address space of each of its processes, and of its segments of shared memory together.
+    /// Most bytes of address space of each of its processes; of its segments of shared memory together; and of
+    /// its memory files and the files of `/dev/shm` together.
     pub memory_max_bytes: Option<u64>,
     /// Most descriptors of each of its processes.
     pub descriptors_max: Option<u64>,
@@ -132,13 +134,21 @@ pub fn run(
     arguments: &[OsString],
     environment: &[(OsString, OsString)],
 ) -> Result<Outcome, StartError> {
-    let belongings = Belongings::new()?;
-    let mounts = mounts_of(options, belongings.shared_memory.path())?;
+    let belongings = Belongings::new(options.memory_max_bytes)?;
+    let mounts = mounts_of(options, &belongings.shared_memory)?;
     let admission = Admission::new(options.tasks_max);
     let trace = options.trace.then(Trace::default);
     let objects = Objects::new(Arc::clone(&belongings.objects), options.memory_max_bytes);
-    let server =
-        Server::new(mounts, options.network, options.personality, trace, admission, objects);
+    let memory_files = belongings.shared_memory.memory_files()?;
+    let server = Server::new(
+        mounts,
+        options.network,
+        options.personality,
+        trace,
+        admission,
+        objects,
+        memory_files,
+    );
     server.note_first_terminals();
     let base = own_directory(&server);
     let variable = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
@@ -162,7 +172,7 @@ pub fn run(
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The mounts of an instance: the root, what everybody has, what was asked for.
-fn mounts_of(options: &Options, shared_memory: &Path) -> Result<Mounts, StartError> {
+fn mounts_of(options: &Options, shared_memory: &SharedMemory) -> Result<Mounts, StartError> {
     let root = options.root.as_deref().unwrap_or(Path::new("/"));
     let opened = |path: &str| open_directory(Path::new(path)).map(|(root, _)| root);
     let mut list = vec![
@@ -173,7 +183,11 @@ fn mounts_of(options: &Options, shared_memory: &Path) -> Result<Mounts, StartErr
             writable: false,
         },
         Mount { at: b"/dev".to_vec(), source: Source::Devices(opened("/dev")?), writable: false },
-        host_mount(b"/dev/shm".to_vec(), shared_memory, true)?,
+        Mount {
+            at: b"/dev/shm".to_vec(),
+            source: shared_memory.source()?,
+            writable: shared_memory.is_writable(),
+        },
     ];
     for mount in &options.mounts {
         let at = canonical(&mount.target)
@@ -204,7 +218,7 @@ fn host_mount(at: Vec<u8>, path: &Path, writable: bool) -> Result<Mount, StartEr
 }
 
 /// A host directory, and its canonical path.
-fn open_directory(path: &Path) -> Result<(OwnedFd, Vec<u8>), StartError> {
+pub(crate) fn open_directory(path: &Path) -> Result<(OwnedFd, Vec<u8>), StartError> {
     let failed = |errno| StartError::Mount(path.to_path_buf(), host(errno));
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
@@ -272,7 +286,7 @@ impl First {
             StartError::Mount(PathBuf::from(OsString::from_vec(self.base.clone())), errno)
         })?;
         let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
-        let filter = filter::program(calls, self.server.admission.tasks(), options.personality);
+        let filter = filter::program(calls, self.server.limited, options.personality);
         front::stand(|front| {
             let front = Arc::new(front);
             let confined = Confined {

@@ -44,6 +44,7 @@ mod instance;
 mod ipc;
 mod launcher;
 mod life;
+mod memory_files;
 mod messages;
 mod mounts;
 mod names;

@@ -2,7 +2,8 @@
 //!
 //! Pure: a table, and two readings of it: [`decide`], and the filter that `policy/filter.rs` writes for the host. *Native* is what
 //! harms nobody when a hostile client makes it: calls on descriptors that the server has given it, on its own memory, signals,
-//! threads and children. Whatever names something (a path, a process, an address) is served; and what makes a task, where tasks have a limit.
+//! threads and children. Whatever names something (a path, a process, an address) is served; and what takes some of a resource of which the
+//! instance has a limit: tasks, memory files.
 //!
 //! Not always: a served call that a signal interrupts before the server has heard of it fails with `EINTR` if the handler says so, and no program expects
 //! that of `fork`.
@@ -25,12 +26,38 @@ use options::{OF_IPV4, OF_IPV6, OF_SOCKET, OF_UDP};
 pub(crate) enum Verdict {
     /// The host does it.
     Native,
-    /// It makes a task: the host does it, unless the instance has a limit, which the server keeps.
-    Counted,
+    /// It takes some of this: the host does it, unless the instance has a limit of that, which its server keeps.
+    Counted(Resource),
     /// The server is asked.
     Served,
     /// It fails with this error number.
     Refused(i32),
+}
+
+/// What an instance can have a limit of that its server keeps. The host keeps the others, of each process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resource {
+    /// Processes and threads.
+    Tasks,
+    /// Memory that is in no process's address space: memory files.
+    Memory,
+}
+
+/// Which of them have a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Limited {
+    pub(crate) tasks: bool,
+    pub(crate) memory: bool,
+}
+
+impl Limited {
+    /// Whether `resource` has one.
+    pub(crate) fn has(self, resource: Resource) -> bool {
+        match resource {
+            Resource::Tasks => self.tasks,
+            Resource::Memory => self.memory,
+        }
+    }
 }
 
 /// What is asked of one argument word.
@@ -68,7 +95,7 @@ const fn served(number: c_long, conditions: &'static [Condition]) -> Rule {
 }
 
 const fn counted(number: c_long, conditions: &'static [Condition]) -> Rule {
-    Rule { number, conditions, verdict: Verdict::Counted }
+    Rule { number, conditions, verdict: Verdict::Counted(Resource::Tasks) }
 }
 
 const fn refused(number: c_long, errno: i32) -> Rule {
@@ -261,6 +288,11 @@ pub(crate) const RULES: &[Rule] = &[
     refused(libc::SYS_clone, libc::EPERM),
     // Its flags lie in memory. Every library falls back to `clone`.
     refused(libc::SYS_clone3, libc::ENOSYS),
+    Rule {
+        number: libc::SYS_memfd_create,
+        conditions: &[],
+        verdict: Verdict::Counted(Resource::Memory),
+    },
     native(libc::SYS_execve, &[Is(0, PATH_ADDRESS as u64)]),
     native(libc::SYS_madvise, &[AtLeast(0, GUARD)]),
     native(
@@ -319,7 +351,7 @@ pub(crate) const NATIVE: &[c_long] = &[
     libc::SYS_timerfd_gettime, libc::SYS_signalfd, libc::SYS_signalfd4, libc::SYS_flock, libc::SYS_fsync,
     libc::SYS_fdatasync, libc::SYS_ftruncate, libc::SYS_fallocate, libc::SYS_fadvise64, libc::SYS_sync_file_range,
     libc::SYS_getdents, libc::SYS_getdents64, libc::SYS_sendfile, libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice,
-    libc::SYS_copy_file_range, libc::SYS_close_range, libc::SYS_memfd_create, libc::SYS_fstatfs, libc::SYS_readahead,
+    libc::SYS_copy_file_range, libc::SYS_close_range, libc::SYS_fstatfs, libc::SYS_readahead,
     libc::SYS_fchdir, libc::SYS_inotify_init, libc::SYS_inotify_init1, libc::SYS_inotify_rm_watch, libc::SYS_syncfs,
     // Sockets that exist.
     libc::SYS_accept, libc::SYS_accept4, libc::SYS_listen, libc::SYS_shutdown, libc::SYS_getsockopt, libc::SYS_recvfrom, libc::SYS_recvmsg,

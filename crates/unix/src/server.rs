@@ -14,8 +14,10 @@ use crate::client::Client;
 use crate::exec::{Diverted, Program};
 use crate::instance::Personality;
 use crate::ipc::Objects;
+use crate::memory_files::MemoryFiles;
 use crate::mounts::Mounts;
 use crate::names;
+use crate::policy::Limited;
 use crate::running::Running;
 use crate::sites::Sites;
 use crate::trace::Trace;
@@ -46,8 +48,11 @@ pub(crate) struct Server {
     pub(crate) network: Network,
     pub(crate) personality: Personality,
     pub(crate) trace: Option<Trace>,
+    /// What has a limit that this server keeps.
+    pub(crate) limited: Limited,
     pub(crate) admission: Admission,
     pub(crate) objects: Objects,
+    pub(crate) memory_files: MemoryFiles,
     pub(crate) running: Running,
     /// Held while a socket is bound to its interface again.
     pub(crate) rebinding: kyocho_microprocess::sync::Mutex<()>,
@@ -109,7 +114,9 @@ impl Server {
         trace: Option<Trace>,
         admission: Admission,
         objects: Objects,
+        memory_files: MemoryFiles,
     ) -> Self {
+        let limited = Limited { tasks: admission.has_limit(), memory: memory_files.have_limit() };
         let state = State {
             loading: HashMap::new(),
             diverted: HashMap::new(),
@@ -125,8 +132,10 @@ impl Server {
             network,
             personality,
             trace,
+            limited,
             admission,
             objects,
+            memory_files,
             running: Running::default(),
             rebinding: kyocho_microprocess::sync::Mutex::new(()),
             sites,

@@ -269,6 +269,69 @@ static void memory(void) {
     REFUSED_AS(EPERM, setrlimit(RLIMIT_AS, &limit));
 }
 
+/* How many bytes `file` takes before it is refused more with ENOSPC; at most twice what there may be. */
+static long fill(int file) {
+    static char block[1 << 20];
+    memset(block, 1, sizeof block);
+    long all = 0, written;
+    while ((written = write(file, block, sizeof block)) > 0 && all < 128l << 20) all += written;
+    if (written < 0 && errno != ENOSPC) exit(1);
+    return all;
+}
+
+/* The limit is 64 MiB. What is in no address space counts all together: memory files, and the files of /dev/shm. */
+static void memory_files(void) {
+    const long most = 64l << 20, page = 4096;
+    int memory = memfd_create("first", MFD_CLOEXEC);
+    if (memory < 0 && errno == ENOSYS) {
+        /* The host permits no file system for them, so there are none. */
+        REFUSED_AS(EROFS, open("/dev/shm/file", O_CREAT | O_RDWR, 0600));
+        puts("none");
+        exit(0);
+    }
+    char text[64] = "", link[64];
+    MUST(memory >= 0 && fcntl(memory, F_GETFD) == FD_CLOEXEC);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", memory);
+    MUST(readlink(link, text, sizeof text) > 0);
+    MUST(!strcmp(text, "/memfd:first (deleted)"));
+    int second = memfd_create("first", 0), file = open("/dev/shm/file", O_CREAT | O_RDWR, 0600);
+    MUST(second >= 0 && fcntl(second, F_GETFD) == 0 && file >= 0);
+    long in_memory = fill(memory);
+    MUST(in_memory > most - 64 * page && in_memory <= most);
+    MUST(fill(second) <= 64 * page && fill(file) <= 64 * page);
+    /* What is closed is free again, for the file; and what is removed, for all. */
+    close(memory);
+    long in_file = fill(file);
+    MUST(in_file > most / 2 && in_file <= most);
+    MUST(fill(second) <= 64 * page);
+    MUST(unlink("/dev/shm/file") == 0 && close(file) == 0 && fill(second) > most / 2);
+    /* Another process has no more. */
+    pid_t child = fork();
+    if (!child) _exit(fill(memfd_create("third", 0)) > 64 * page);
+    int status;
+    MUST(waitpid(child, &status, 0) == child && status == 0);
+    close(second);
+    /* Empty files cost memory, too. */
+    int many = 0;
+    for (char path[64]; many < 10000; many++) {
+        snprintf(path, sizeof path, "/dev/shm/%d", many);
+        int empty = open(path, O_CREAT | O_WRONLY, 0600);
+        if (empty < 0) break;
+        close(empty);
+    }
+    MUST(many > 1000 && many < 10000);
+    REFUSED_AS(ENOSPC, memfd_create("full", 0));
+    MUST(unlink("/dev/shm/0") == 0 && (memory = memfd_create("again", 0)) >= 0);
+    MUST(fcntl(memory, F_GET_SEALS) == F_SEAL_SEAL);
+    MUST(close(memory) == 0 && (memory = memfd_create("dir/../name", 0)) >= 0);
+    REFUSED_AS(EINVAL, memfd_create("sealed", MFD_ALLOW_SEALING));
+    REFUSED_AS(EINVAL, memfd_create("huge", MFD_HUGETLB));
+    REFUSED_AS(EFAULT, memfd_create((char *)1, 0));
+    char name[251] = "";
+    memset(name, 'n', 250);
+    REFUSED_AS(EINVAL, memfd_create(name, 0));
+}
+
 /* Processes that will not end: of sessions of their own, deaf to signals, without parents, and one that is another each moment. They hold standard output. */
 static void outlive(void) {
     for (int kind = 0; kind < 10; kind++) {
@@ -501,6 +564,7 @@ int main(int count, char **words) {
     else if (!strcmp(attack, "datagrams")) datagrams();
     else if (!strcmp(attack, "sites")) sites();
     else if (!strcmp(attack, "memory")) memory();
+    else if (!strcmp(attack, "memory-files")) memory_files();
     else if (!strcmp(attack, "outlive")) outlive();
     else if (!strcmp(attack, "stay")) stay();
     else if (!strcmp(attack, "task-bomb")) task_bomb();

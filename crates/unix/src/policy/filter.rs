@@ -10,7 +10,7 @@
 //! The host runs the program once for each number when it is installed, and remembers those that are allowed without a look at the
 //! arguments: they cost nothing more.
 
-use super::{Condition, NATIVE, RULES, Rule, Verdict};
+use super::{Condition, Limited, NATIVE, RULES, Rule, Verdict};
 use crate::instance::Personality;
 use crate::launcher::{BASE, GUARD, PATH_ADDRESS};
 use kyocho_sys::confined::CHANNEL;
@@ -47,14 +47,13 @@ const fn test(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
     Instruction { code, jt, jf, k }
 }
 
-fn verdict(verdict: Verdict, tasks: Tasks) -> Instruction {
+fn verdict(verdict: Verdict, limited: Limited) -> Instruction {
     plain(
         RETURN,
         match verdict {
             Verdict::Native => libc::SECCOMP_RET_ALLOW,
-            Verdict::Counted if tasks == Tasks::Unlimited => libc::SECCOMP_RET_ALLOW,
-            Verdict::Counted => libc::SECCOMP_RET_USER_NOTIF,
-            Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
+            Verdict::Counted(resource) if !limited.has(resource) => libc::SECCOMP_RET_ALLOW,
+            Verdict::Counted(_) | Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
             Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
         },
     )
@@ -69,38 +68,35 @@ pub(crate) enum Calls {
     All,
 }
 
-/// Whether tasks have a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tasks {
-    Unlimited,
-    Limited,
-}
-
 /// The whole filter. Allocates.
 ///
 /// # Panics
 /// When the rules of one number have more than 255 instructions.
-pub(crate) fn program(calls: Calls, tasks: Tasks, personality: Personality) -> Vec<Instruction> {
-    let mut program = deciding(tasks);
+pub(crate) fn program(
+    calls: Calls,
+    limited: Limited,
+    personality: Personality,
+) -> Vec<Instruction> {
+    let mut program = deciding(limited);
     if calls == Calls::All {
-        let allow = verdict(Verdict::Native, tasks).k;
+        let allow = verdict(Verdict::Native, limited).k;
         for instruction in program.iter_mut().filter(|each| each.code == RETURN && each.k == allow)
         {
-            instruction.k = verdict(Verdict::Served, tasks).k;
+            instruction.k = verdict(Verdict::Served, limited).k;
         }
     }
     if personality == Personality::FreeBsd {
         program = [trapping(), program].concat();
     }
     if calls == Calls::All || personality == Personality::FreeBsd {
-        program = [beginning(tasks), program].concat();
+        program = [beginning(limited), program].concat();
     }
     program
 }
 
 /// What a new process does before its listener is heard, and before it has a library: it talks to the server through a channel, and executes the launcher. Neither is
 /// shown, nor does it trap: programs of FreeBSD have other calls by these numbers, which get no such words.
-fn beginning(tasks: Tasks) -> Vec<Instruction> {
+fn beginning(limited: Limited) -> Vec<Instruction> {
     // To nobody but the other end.
     const CHANNEL_FIRST: &[Condition] =
         &[Condition::Is(0, CHANNEL as u64), Condition::Is(3, 0), Condition::Is(4, 0)];
@@ -116,7 +112,7 @@ fn beginning(tasks: Tasks) -> Vec<Instruction> {
         (libc::SYS_execve, LAUNCHER_FIRST),
     ] {
         let mut body = conditions(words);
-        body.push(verdict(Verdict::Native, tasks));
+        body.push(verdict(Verdict::Native, limited));
         beginning.push(plain(LOAD, NUMBER));
         beginning.push(test(EQUAL, number as u32, 0, distance(body.len())));
         beginning.extend(body);
@@ -136,25 +132,25 @@ fn trapping() -> Vec<Instruction> {
     ]
 }
 
-fn deciding(tasks: Tasks) -> Vec<Instruction> {
+fn deciding(limited: Limited) -> Vec<Instruction> {
     let mut program = vec![
         plain(LOAD, ARCHITECTURE),
         test(EQUAL, X86_64, 1, 0),
         plain(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
         plain(LOAD, NUMBER),
         test(AT_LEAST, X32, 0, 1),
-        verdict(Verdict::Refused(libc::ENOSYS), tasks),
+        verdict(Verdict::Refused(libc::ENOSYS), limited),
     ];
     for rules in RULES.chunk_by(|a, b| a.number == b.number) {
-        let body = body(rules, tasks);
+        let body = body(rules, limited);
         program.push(test(EQUAL, rules[0].number as u32, 0, distance(body.len())));
         program.extend(body);
     }
     for &number in NATIVE {
         program.push(test(EQUAL, number as u32, 0, 1));
-        program.push(verdict(Verdict::Native, tasks));
+        program.push(verdict(Verdict::Native, limited));
     }
-    program.push(verdict(Verdict::Served, tasks));
+    program.push(verdict(Verdict::Served, limited));
     program
 }
 
@@ -163,13 +159,13 @@ fn distance(instructions: usize) -> u8 {
 }
 
 /// The rules of one number. It ends in a return on every path.
-fn body(rules: &[Rule], tasks: Tasks) -> Vec<Instruction> {
+fn body(rules: &[Rule], limited: Limited) -> Vec<Instruction> {
     let mut body = Vec::new();
     for rule in rules {
         body.extend(conditions(rule.conditions));
-        body.push(verdict(rule.verdict, tasks));
+        body.push(verdict(rule.verdict, limited));
     }
-    body.push(verdict(Verdict::Served, tasks));
+    body.push(verdict(Verdict::Served, limited));
     body
 }
 

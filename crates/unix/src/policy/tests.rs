@@ -1,12 +1,17 @@
 //! The filter that the host runs says what [`decide`] says, for any call.
 
-use super::filter::{Calls, Tasks, program};
-use super::{MARKING, NATIVE, READ_WRITE, RULES, Verdict, decide, shares_unseen};
+use super::filter::{Calls, program};
+use super::{
+    Limited, MARKING, NATIVE, READ_WRITE, RULES, Resource, Verdict, decide, shares_unseen,
+};
 use crate::instance::Personality;
 use crate::launcher::MARK;
 use kyocho_sys::seccomp::Instruction;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
+
+/// Everything that can have a limit has one.
+const ALL: Limited = Limited { tasks: true, memory: true };
 
 /// What the host would do with `program`: the machine of its manual, as far as we use it.
 fn run(program: &[Instruction], number: u32, architecture: u32, arguments: &[u64; 6]) -> u32 {
@@ -72,15 +77,15 @@ fn number() -> impl Strategy<Value = u32> {
 proptest! {
     #[test]
     fn the_filter_decides_as_the_policy(number in number(), counter in word(), arguments in [word(), word(), word(), word(), word(), word()]) {
-        let counted = [(Tasks::Unlimited, libc::SECCOMP_RET_ALLOW), (Tasks::Limited, libc::SECCOMP_RET_USER_NOTIF)];
-        for (tasks, counted) in counted {
+        for (tasks, memory) in [(false, false), (true, false), (false, true), (true, true)] {
             let expected = match decide(number, &arguments, counter) {
                 Verdict::Native => libc::SECCOMP_RET_ALLOW,
-                Verdict::Counted => counted,
-                Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
+                Verdict::Counted(Resource::Tasks) if !tasks => libc::SECCOMP_RET_ALLOW,
+                Verdict::Counted(Resource::Memory) if !memory => libc::SECCOMP_RET_ALLOW,
+                Verdict::Counted(_) | Verdict::Served => libc::SECCOMP_RET_USER_NOTIF,
                 Verdict::Refused(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
             };
-            let program = program(Calls::Served, tasks, Personality::Linux);
+            let program = program(Calls::Served, Limited { tasks, memory }, Personality::Linux);
             assert_eq!(run_at(&program, counter, number, 0xc000_003e, &arguments), expected);
         }
     }
@@ -88,8 +93,8 @@ proptest! {
 
 #[test]
 fn calls_of_freebsd_programs_trap_and_those_of_their_library_do_not() {
-    let of_linux = program(Calls::Served, Tasks::Unlimited, Personality::Linux);
-    let of_freebsd = program(Calls::Served, Tasks::Unlimited, Personality::FreeBsd);
+    let of_linux = program(Calls::Served, Limited::default(), Personality::Linux);
+    let of_freebsd = program(Calls::Served, Limited::default(), Personality::FreeBsd);
     for number in 0..500 {
         let words = [3, 0x20_0000, 0, 0, 0, 0];
         let [linux, library] = [&of_linux, &of_freebsd]
@@ -112,7 +117,7 @@ fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
         for (calls, personality) in
             [(Calls::Served, Personality::FreeBsd), (Calls::All, Personality::Linux)]
         {
-            let program = program(calls, Tasks::Limited, personality);
+            let program = program(calls, ALL, personality);
             let words = [first, 8, 0, 0, 0, 0];
             let verdict = run_at(&program, 1 << 46, number as u32, 0xc000_003e, &words);
             assert_eq!(verdict, libc::SECCOMP_RET_ALLOW, "{number}");
@@ -121,10 +126,10 @@ fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
     // Who takes the channel's number for a socket sends to no address with it.
     let to_somebody = [channel, 8, 0, 0, 0x20_0000, 16];
     let number = libc::SYS_sendto as u32;
-    let of_freebsd = program(Calls::Served, Tasks::Limited, Personality::FreeBsd);
+    let of_freebsd = program(Calls::Served, ALL, Personality::FreeBsd);
     let verdict = run_at(&of_freebsd, 1 << 46, number, 0xc000_003e, &to_somebody);
     assert_eq!(verdict, libc::SECCOMP_RET_TRAP);
-    let shown = program(Calls::All, Tasks::Limited, Personality::Linux);
+    let shown = program(Calls::All, ALL, Personality::Linux);
     let verdict = run_at(&shown, 1 << 46, number, 0xc000_003e, &to_somebody);
     assert_eq!(verdict, libc::SECCOMP_RET_USER_NOTIF);
 }
@@ -145,7 +150,8 @@ fn no_process_shares_memory_unseen() {
         (clone, libc::SIGCHLD as u64, program, false),
     ] {
         let words = [flags, 0, 0, 0, 0, 0];
-        let verdict = if unseen { Verdict::Served } else { Verdict::Counted };
+        let counted = Verdict::Counted(Resource::Tasks);
+        let verdict = if unseen { Verdict::Served } else { counted };
         assert_eq!(decide(number, &words, counter), verdict, "{number} {flags:#x} {counter:#x}");
         assert_eq!(shares_unseen(number, &words, counter), unseen);
     }
@@ -154,7 +160,7 @@ fn no_process_shares_memory_unseen() {
 #[test]
 fn other_instruction_sets_are_killed_and_x32_is_not_there() {
     let none = [0; 6];
-    let program = program(Calls::Served, Tasks::Unlimited, Personality::Linux);
+    let program = program(Calls::Served, Limited::default(), Personality::Linux);
     assert_eq!(run(&program, 1, 0x4000_0003, &none), libc::SECCOMP_RET_KILL_PROCESS);
     let x32 = run(&program, 0x4000_0001, 0xc000_003e, &none);
     assert_eq!(x32, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);

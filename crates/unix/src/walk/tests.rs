@@ -5,6 +5,7 @@ use crate::admission::Admission;
 use crate::client::Client;
 use crate::instance::Personality;
 use crate::ipc::{Left, Objects};
+use crate::memory_files::MemoryFiles;
 use crate::mounts::{Mount, Mounts, Source};
 use crate::server::{Network, Server, host};
 use kyocho_sys::error::Errno;
@@ -48,7 +49,8 @@ impl Tree {
         let mounts = Mounts::new(vec![Mount { at: b"/".to_vec(), source, writable: true }]);
         let (admission, objects) =
             (Admission::new(None), Objects::new(Left::new().unwrap().into(), None));
-        Server::new(mounts, Network::Host, Personality::Linux, None, admission, objects)
+        let files = MemoryFiles::OfHost;
+        Server::new(mounts, Network::Host, Personality::Linux, None, admission, objects, files)
     }
 }
 

@@ -1,0 +1,141 @@
+//! File systems in memory (`tmpfs`) of limited size, which no path leads to: a descriptor is the only way in.
+#![expect(unsafe_code, reason = "system calls on strings")]
+
+use core::ffi::CStr;
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::error::Errno;
+use crate::event;
+use crate::fault::{self, Call};
+use crate::raw::call;
+
+/// `FSOPEN_CLOEXEC`
+const OPEN_CLOSED_BY_EXECUTION: usize = 1;
+/// `FSCONFIG_SET_STRING`
+const SET_STRING: usize = 1;
+/// `FSCONFIG_CMD_CREATE`
+const CREATE: usize = 6;
+/// `FSMOUNT_CLOEXEC`
+const MOUNT_CLOSED_BY_EXECUTION: usize = 1;
+/// `MOUNT_ATTR_NOSUID` and `MOUNT_ATTR_NODEV`
+const WITHOUT_PRIVILEGES: usize = 0x2 | 0x4;
+
+/// How much a file system may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Most bytes of all files together, rounded up to whole pages. Not 0, which the kernel takes for no limit.
+    pub bytes_max: u64,
+    /// Most files and directories, the root included. Not 0.
+    pub files_max: u64,
+}
+
+/// Makes one: its root directory, which the calling user owns and nobody else may enter. It lives as long as
+/// the root, or anything in it, is open or mapped. Not inherited by programs that are executed.
+///
+/// Beyond its size, `write` fails with `NOSPC`, and a store to a mapped page is a `SIGBUS`.
+///
+/// # Errors
+/// `INVAL`: a size of 0. `PERM`: the process may not mount; see [`enter_namespaces`]. `NOSYS`: before Linux 5.2.
+/// Injected ones.
+pub fn make(size: Size) -> Result<OwnedFd, Errno> {
+    fault::check(Call::Open)?;
+    if size.bytes_max == 0 || size.files_max == 0 {
+        return Err(Errno::INVAL);
+    }
+    let context = open_context()?;
+    set(context.as_fd(), c"size", size.bytes_max.to_string())?;
+    set(context.as_fd(), c"nr_inodes", size.files_max.to_string())?;
+    set(context.as_fd(), c"mode", "0700".to_owned())?;
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_fsconfig, [context.as_raw_fd() as usize, CREATE, 0, 0, 0]) }?;
+    let arguments = [context.as_raw_fd() as usize, MOUNT_CLOSED_BY_EXECUTION, WITHOUT_PRIVILEGES];
+    // SAFETY: takes numbers.
+    let root = unsafe { call(libc::SYS_fsmount, arguments) }?;
+    // SAFETY: the kernel has just made it, for us.
+    Ok(unsafe { event::owned(root) })
+}
+
+/// A file system that is being described.
+fn open_context() -> Result<OwnedFd, Errno> {
+    let kind = c"tmpfs".as_ptr().addr();
+    // SAFETY: the kernel reads a string that ends with 0.
+    let context = unsafe { call(libc::SYS_fsopen, [kind, OPEN_CLOSED_BY_EXECUTION]) }?;
+    // SAFETY: the kernel has just made it, for us.
+    Ok(unsafe { event::owned(context) })
+}
+
+fn set(context: BorrowedFd<'_>, key: &CStr, value: String) -> Result<(), Errno> {
+    let value = CString::new(value).map_err(|_| Errno::INVAL)?;
+    let (key, value) = (key.as_ptr().addr(), value.as_ptr().addr());
+    let arguments = [context.as_raw_fd() as usize, SET_STRING, key, value, 0];
+    // SAFETY: the kernel reads two strings that end with 0.
+    unsafe { call(libc::SYS_fsconfig, arguments) }.map(drop)
+}
+
+/// Puts the calling process into a user namespace of its own, in which it has all capabilities, and a mount
+/// namespace. Its user and its group stay what they are. There is no way back.
+///
+/// # Errors
+/// `INVAL`: the process has other kernel threads. `PERM`, `NOSPC`, `ACCES`: the host lets its users make no
+/// namespaces, or no more of them. Injected ones.
+pub fn enter_namespaces() -> Result<(), Errno> {
+    fault::check(Call::Open)?;
+    // SAFETY: both take nothing and cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let flags = (libc::CLONE_NEWUSER | libc::CLONE_NEWNS) as usize;
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_unshare, [flags]) }?;
+    let write = |path: &str, text: &str| {
+        std::fs::write(path, text)
+            .map_err(|error| Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
+    };
+    write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
+    // Without it, an ordinary user may map no group.
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/gid_map", &format!("{group} {group} 1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Size, make};
+    use crate::error::Errno;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn it_holds_what_it_may_and_no_more() {
+        const BYTES: usize = 1 << 20;
+        let root = match make(Size { bytes_max: BYTES as u64, files_max: 4 }) {
+            Err(errno) => {
+                let why = format!("this user may not mount: {errno}");
+                return crate::skip::skip("it_holds_what_it_may_and_no_more", &why);
+            }
+            Ok(root) => root,
+        };
+        let file = |name: u32| {
+            let path = format!("/proc/self/fd/{}/{name}", root.as_raw_fd());
+            std::fs::File::create(path)
+        };
+        let mut written = 0;
+        let mut first = file(0).unwrap();
+        let full = loop {
+            match first.write(&[1; 4096]) {
+                Ok(bytes) => written += bytes,
+                Err(error) => break error,
+            }
+            assert!(written <= BYTES);
+        };
+        assert_eq!((written, full.raw_os_error()), (BYTES, Some(libc::ENOSPC)));
+        // The root, and three more.
+        let made: Vec<bool> = (1..5).map(|name| file(name).is_ok()).collect();
+        assert_eq!(made, [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_size_that_means_no_limit_is_refused() {
+        for (bytes_max, files_max) in [(0, 1), (1, 0)] {
+            assert_eq!(make(Size { bytes_max, files_max }).unwrap_err(), Errno::INVAL);
+        }
+    }
+}
