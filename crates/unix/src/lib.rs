@@ -1,4 +1,5 @@
-//! The UNIX server: runs unmodified Linux programs under a server of its own, at user level (Paper 2).
+//! The UNIX server: runs unmodified Linux programs under a server of its own, at user level
+//! (Paper 2).
 //!
 //! ```text
 //!   client process                              server (microprocesses)            host
@@ -9,61 +10,52 @@
 //!   └───────────────────────┘
 //! ```
 //!
-//! The paper redirects every system call to an emulation library that calls the UNIX server. Here the host's filter divides them: what a hostile
-//! program may do with what it *has* is left to the host, at the host's cost; what *names* something new is a call of the server, carried by the host
-//! (`SECCOMP_RET_USER_NOTIF`) with the argument words as they were in the registers. Descriptors are the host's, handed over by the server; so reading,
-//! writing, pipes, forking and waiting cost what they cost anyway.
+//! The paper redirects every system call to an emulation library that calls the UNIX server. Here
+//! the host's filter divides them. A call on what a program already *has* goes to the host, at the
+//! host's cost, because it harms nobody even if the program is hostile. A call that *names*
+//! something new is served: the host carries it to the server (`SECCOMP_RET_USER_NOTIF`) with the
+//! argument words as they were in the registers. Descriptors are the host's, handed over by the
+//! server, so reading, writing, pipes, forking and waiting have the host's cost.
 //!
-//! Read `policy` (which calls go where), `mounts` and `walk` (what a path means), `exec` (how a program comes in), `server`, `warden` (how it ends).
+//! The folders are layers. Each imports only from itself and from those below it:
 //!
-//! **Invariant:** the server remembers nothing about processes beyond one call. Their directory, their descriptors, their mask are the host's, which
-//! inherits and frees them.
+//! ```text
+//!   life       the processes of an instance: start, watch, end
+//!   calls      the served system calls, a file for each concern
+//!   paths      what a path means: the walk, `/proc`, `/dev`
+//!   server     one instance, and one call of a client
+//!   state      what a server keeps: mounts, objects, limits, names of sockets
+//!   policy     which calls are native, served, refused; the host's filter
+//!   program    program files, and how they come into a client
+//!   clients    client processes, as the host knows them
+//!   options, errors
+//! ```
 //!
-//! **Invariant:** a client has no descriptor but those it began with, those the server gave it, and those made from these.
+//! Read `policy.rs`, `state/mounts.rs`, `paths/walk.rs`, `calls/exec.rs`, `server.rs` and
+//! `life/warden.rs`, in this order.
 //!
-//! **Invariant:** the server trusts nothing that it reads in a client: it copies once, checks the copy, uses the copy.
+//! **Invariant:** the server remembers nothing about processes beyond one call. The host keeps their
+//! directory, their descriptors and their mask, inherits them at `fork` and frees them at the end.
+//!
+//! **Invariant:** a client has no descriptors but those it began with, those the server gave it, and
+//! those made from these.
+//!
+//! **Invariant:** the server trusts nothing that it reads in a client. It copies once, checks the
+//! copy, and uses the copy.
 #![cfg(target_arch = "x86_64")]
 
-mod addresses;
-mod admission;
-mod attributes;
-mod belongings;
-mod client;
-mod cpu;
-mod devices;
-mod directories;
-mod dispatch;
-mod elf;
-mod exec;
-mod extended;
-mod files;
-mod filesystems;
-mod freebsd;
-mod front;
-mod instance;
-mod ipc;
-mod launcher;
+mod calls;
+mod clients;
+mod errors;
+#[cfg(test)]
+mod layers;
 mod life;
-mod memory_files;
-mod messages;
-mod mounts;
-mod names;
-mod naming;
-mod news;
-mod plan;
+mod options;
+mod paths;
 mod policy;
-mod proc;
-mod processes;
-mod running;
+mod program;
 mod server;
-mod shared_memory;
-mod sites;
-mod sockets;
-mod trace;
-mod walk;
-mod warden;
-mod watches;
+mod state;
 
-pub use instance::{MountPoint, Options, Personality, StartError, run};
-pub use server::Network;
-pub use warden::Outcome;
+pub use life::start::run;
+pub use options::{MountPoint, Network, Options, Outcome, Personality, StartError};

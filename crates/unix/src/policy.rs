@@ -14,9 +14,10 @@
 //! **Invariant:** a condition looks at register values alone. What they point to can change after it was looked at.
 
 pub(crate) mod filter;
+pub(crate) mod names;
 mod options;
 
-use crate::launcher::{BASE, GUARD, MARK, MARK_BYTES, PATH_ADDRESS};
+use crate::program::launcher::{BASE, GUARD, MARK, MARK_BYTES, PATH_ADDRESS};
 use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES};
 use libc::c_long;
 use options::{OF_IPV4, OF_IPV6, OF_SOCKET, OF_UDP};

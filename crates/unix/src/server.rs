@@ -8,38 +8,23 @@
 //!
 //! **Invariant:** a request's argument words come from the host and cannot change; memory is copied once, then checked, then used.
 
-use crate::addresses::Names;
-use crate::admission::Admission;
-use crate::client::Client;
-use crate::exec::{Diverted, Program};
-use crate::instance::Personality;
-use crate::ipc::Objects;
-use crate::memory_files::MemoryFiles;
-use crate::mounts::Mounts;
-use crate::names;
-use crate::policy::Limited;
-use crate::running::Running;
-use crate::sites::Sites;
-use crate::trace::Trace;
-use core::panic::AssertUnwindSafe;
+use crate::clients::client::Client;
+use crate::options::{Network, Personality};
+use crate::policy::{Limited, names};
+use crate::program::loading::{Diverted, Program};
+use crate::program::running::Running;
+use crate::program::sites::Sites;
+use crate::state::addresses::Names;
+use crate::state::admission::Admission;
+use crate::state::memory_files::MemoryFiles;
+use crate::state::mounts::Mounts;
+use crate::state::objects::Objects;
+use crate::state::trace::Trace;
 use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::{Inherited, Listener, Notification};
 use std::collections::{BTreeMap, HashMap};
-use std::os::fd::{AsFd, OwnedFd};
-use std::panic::catch_unwind;
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What the network of an instance is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Network {
-    /// There is none but between its own processes.
-    None,
-    /// The host's loopback interface.
-    Loopback,
-    /// The host's.
-    #[default]
-    Host,
-}
 
 /// One instance.
 #[derive(Debug)]
@@ -101,11 +86,6 @@ pub(crate) struct Request<'a> {
     pub(crate) asked: Notification,
 }
 
-/// The host's error as ours.
-pub(crate) fn host(errno: rustix::io::Errno) -> Errno {
-    Errno::new(errno.raw_os_error())
-}
-
 impl Server {
     pub(crate) fn new(
         mounts: Mounts,
@@ -148,29 +128,6 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers one call. A client that is gone by now needs no answer, so errors of answering are none of ours.
-    pub(crate) fn serve(&self, listener: &Listener, asked: Notification) {
-        let client = Client::of(listener, &asked);
-        let request = Request { server: self, listener, client, asked };
-        let answer = contained(|| match &self.trace {
-            None => request.dispatch(),
-            Some(trace) => request.dispatch_shown(trace),
-        });
-        let id = asked.id;
-        let _ = match answer {
-            Ok(Answer::Value(value)) => listener.answer(id, Ok(value)),
-            // Ours is closed before the caller goes on, which wants this core.
-            Ok(Answer::Descriptor(file, inherited)) => {
-                let given = listener.give(id, file.as_fd(), inherited);
-                drop(file);
-                listener.answer(id, given)
-            }
-            Ok(Answer::LetThrough) => listener.let_through(id),
-            Ok(Answer::Given) => Ok(()),
-            Err(errno) => listener.answer(id, Err(errno)),
-        };
-    }
-
     /// The answer to a call that nobody implements; it is counted, and named in the log once.
     pub(crate) fn missing(&self, of: Personality, number: u32) -> Result<Answer, Errno> {
         /// As many as there are calls, and some that there are not.
@@ -201,12 +158,6 @@ impl Server {
     }
 }
 
-/// What `dispatch` answers. Where it panics, which is a defect of this server and was said on standard error by then, its caller gets an error instead
-/// of waiting for ever.
-fn contained(dispatch: impl FnOnce() -> Result<Answer, Errno>) -> Result<Answer, Errno> {
-    catch_unwind(AssertUnwindSafe(dispatch)).unwrap_or(Err(Errno::new(libc::EIO)))
-}
-
 impl Request<'_> {
     /// Argument word `index`.
     pub(crate) fn word(&self, index: usize) -> u64 {
@@ -226,20 +177,6 @@ impl Request<'_> {
     /// The canonical virtual path of directory `number`.
     pub(crate) fn base_of(&self, number: i32) -> Result<Vec<u8>, Errno> {
         let shown = self.client.directory(number)?;
-        self.server.mounts.to_virtual(&shown).ok_or(crate::walk::NOT_FOUND)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Answer, contained};
-    use kyocho_sys::error::Errno;
-
-    #[test]
-    fn a_defect_of_the_server_is_an_error_of_the_call() {
-        let broken = contained(|| std::panic::resume_unwind(Box::new("on purpose")));
-        assert_eq!(broken.unwrap_err(), Errno::new(libc::EIO));
-        assert!(matches!(contained(|| Ok(Answer::Value(7))), Ok(Answer::Value(7))));
-        assert_eq!(contained(|| Err(Errno::PERM)).unwrap_err(), Errno::PERM);
+        self.server.mounts.to_virtual(&shown).ok_or(crate::errors::NOT_FOUND)
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! # Sites
 //!
-//! `mov ecx, ENTRY; call rcx` stands where `mov eax, NUMBER; syscall` stood (`unix/src/sites.rs`), or where any call is made in C's `syscall`. An entry returns as the call would: the
+//! `mov ecx, ENTRY; call rcx` stands where `mov eax, NUMBER; syscall` stood (`unix/src/program/sites.rs`), or where any call is made in C's `syscall`. An entry returns as the call would: the
 //! host changes `rcx` and `r11` too. `clone` and `vfork` return by a register that C lets them change: a child has another stack, or uses up what lies on the parent's.
 //!
 //! What they know stands in one page of the client's own ([`LOCAL`]), which the host empties in a child of `fork`:

@@ -11,8 +11,8 @@
 //! arguments: they cost nothing more.
 
 use super::{Condition, Limited, NATIVE, RULES, Rule, Verdict};
-use crate::instance::Personality;
-use crate::launcher::{BASE, GUARD, PATH_ADDRESS};
+use crate::options::Personality;
+use crate::program::launcher::{BASE, GUARD, PATH_ADDRESS};
 use kyocho_sys::confined::CHANNEL;
 use kyocho_sys::seccomp::Instruction;
 

@@ -4,8 +4,8 @@ use super::filter::{Calls, program};
 use super::{
     Limited, MARKING, NATIVE, READ_WRITE, RULES, Resource, Verdict, decide, shares_unseen,
 };
-use crate::instance::Personality;
-use crate::launcher::MARK;
+use crate::options::Personality;
+use crate::program::launcher::MARK;
 use kyocho_sys::seccomp::Instruction;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
@@ -109,7 +109,7 @@ fn calls_of_freebsd_programs_trap_and_those_of_their_library_do_not() {
 
 #[test]
 fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
-    let launcher = crate::launcher::PATH_ADDRESS as u64;
+    let launcher = crate::program::launcher::PATH_ADDRESS as u64;
     let channel = kyocho_sys::confined::CHANNEL as u64;
     for (number, first) in
         [(libc::SYS_sendto, channel), (libc::SYS_recvfrom, channel), (libc::SYS_execve, launcher)]
@@ -140,7 +140,7 @@ fn no_process_shares_memory_unseen() {
     let (vfork, clone) = (libc::SYS_vfork as u32, libc::SYS_clone as u32);
     let spawning = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) as u64;
     let thread = (libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD) as u64;
-    let (program, launcher) = (1 << 46, crate::launcher::BASE as u64);
+    let (program, launcher) = (1 << 46, crate::program::launcher::BASE as u64);
     for (number, flags, counter, unseen) in [
         (vfork, 0, program, true),
         (vfork, 0, launcher, false),
@@ -198,7 +198,7 @@ fn what_names_things_is_never_native() {
 
 #[test]
 fn the_launcher_cannot_be_unmapped_or_replaced() {
-    let launcher = crate::launcher::BASE as u64;
+    let launcher = crate::program::launcher::BASE as u64;
     let fixed = libc::MAP_FIXED as u64;
     for (number, arguments) in [
         (libc::SYS_munmap, [0, 1 << 47, 0, 0, 0, 0]),

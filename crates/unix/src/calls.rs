@@ -1,0 +1,19 @@
+//! The system calls that are served, a file for each concern. `dispatch` says which function answers which number.
+
+pub(crate) mod attributes;
+pub(crate) mod directories;
+pub(crate) mod dispatch;
+pub(crate) mod exec;
+pub(crate) mod extended;
+pub(crate) mod files;
+pub(crate) mod freebsd;
+pub(crate) mod memory_files;
+pub(crate) mod messages;
+pub(crate) mod naming;
+pub(crate) mod objects;
+pub(crate) mod processes;
+pub(crate) mod shown;
+pub(crate) mod sites;
+pub(crate) mod socket_names;
+pub(crate) mod sockets;
+pub(crate) mod watches;

@@ -1,0 +1,41 @@
+//! What a client is told of call sites that it rewrites by itself.
+
+use crate::program::sites::{Site, is_library};
+use crate::server::Request;
+use kyocho_arch::launcher::{COUNT, LOCAL, SHARERS};
+use kyocho_sys::error::Errno;
+use std::os::fd::OwnedFd;
+
+impl Request<'_> {
+    /// Tells the caller which sites there are in `file`, which it has opened as `path`, where that is the C library. What cannot be told is not rewritten.
+    pub(crate) fn tell_sites(&self, path: &[u8], file: &OwnedFd) {
+        if let Some(sites) = &self.server.sites
+            && is_library(path)
+        {
+            let _ = sites.of_library(file).and_then(|sites| self.write_sites(&sites));
+        }
+    }
+
+    fn write_sites(&self, sites: &[Site]) -> Result<(), Errno> {
+        let at = (LOCAL + COUNT) as u64;
+        let mut count = [0; 4];
+        self.client.read(at, &mut count)?;
+        // Another thread of it maps a library just now.
+        if count != [0; 4] {
+            return Ok(());
+        }
+        let words = sites.iter().flat_map(|site| [site.offset, site.old, site.new]);
+        let mut page = (sites.len() as u32).to_le_bytes().to_vec();
+        page.extend(words.flat_map(u64::to_le_bytes));
+        self.client.write(at, &page)
+    }
+
+    /// Has the caller remember nothing that a process with its memory must not read, for ever: it makes one by a call that is no site.
+    pub(crate) fn forget(&self) -> Result<(), Errno> {
+        let at = (LOCAL + SHARERS) as u64;
+        let mut sharers = [0; 4];
+        self.client.read(at, &mut sharers)?;
+        let more = u32::from_le_bytes(sharers).wrapping_add(1);
+        self.client.write(at, &more.to_le_bytes())
+    }
+}

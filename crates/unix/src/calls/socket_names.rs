@@ -1,0 +1,116 @@
+//! Names of sockets, from inside to the host and back.
+
+use crate::errors::host;
+use crate::paths::walk::Node;
+use crate::server::{Answer, DONE, Request, Server};
+use crate::state::addresses::{
+    ADDRESS_BYTES_MAX, Address, HOMES_MAX, Home, IN_DESCRIPTOR, random_digits,
+};
+use kyocho_sys::error::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix};
+use std::os::fd::AsRawFd;
+
+impl Server {
+    /// The address of a name without a file.
+    ///
+    /// # Errors
+    /// `INVAL`: it is too long.
+    pub(crate) fn without_file(&self, name: &[u8]) -> Result<SocketAddrUnix, Errno> {
+        let hidden = self.state().sockets.hidden(name);
+        SocketAddrUnix::new_abstract_name(&hidden).map_err(|_| Errno::INVAL)
+    }
+
+    /// The path inside of a socket whose path a message brought as the host keeps it.
+    pub(crate) fn socket_path(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.state().sockets.path_inside(path)
+    }
+
+    /// A name for a socket that is bound to none, such as the host would choose.
+    pub(crate) fn any_name(&self) -> Result<SocketAddrUnix, Errno> {
+        const DIGITS: usize = 5;
+        self.without_file(&random_digits::<DIGITS>())
+    }
+
+    /// The address of `name` in `directory`.
+    ///
+    /// # Errors
+    /// `NAMETOOLONG`.
+    pub(crate) fn in_directory(
+        &self,
+        directory: &Node,
+        name: &[u8],
+    ) -> Result<SocketAddrUnix, Errno> {
+        let number = self.home(directory)?;
+        let shown = [IN_DESCRIPTOR, format!("{number}/").as_bytes(), name].concat();
+        SocketAddrUnix::new(shown.as_slice()).map_err(host)
+    }
+
+    /// The number by which `directory` is open for as long as there is a server, or for now where there are too many.
+    fn home(&self, directory: &Node) -> Result<i32, Errno> {
+        let status = rustix::fs::fstat(&directory.file).map_err(host)?;
+        let identity = (status.st_dev, status.st_ino);
+        let mut state = self.state();
+        let homes = &mut state.sockets.homes;
+        let known =
+            homes.iter().find(|(_, home)| home.identity == identity && home.path == directory.path);
+        if let Some((number, _)) = known {
+            return Ok(*number);
+        }
+        if homes.len() >= HOMES_MAX {
+            return Ok(directory.file.as_raw_fd());
+        }
+        let kept = directory.file.try_clone().map_err(|_| Errno::new(libc::ENFILE))?;
+        let number = kept.as_raw_fd();
+        homes.insert(number, Home { _kept: kept, identity, path: directory.path.clone() });
+        Ok(number)
+    }
+}
+
+/// Whose name is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Own,
+    Peer,
+}
+
+impl Request<'_> {
+    /// The address that two arguments describe: where it is, how long.
+    ///
+    /// # Errors
+    /// As for [`Address::read`], and `FAULT`.
+    pub(crate) fn address(&self, place: usize, length: usize) -> Result<Address, Errno> {
+        let bytes_count = self.word(length) as usize & 0xffff_ffff;
+        let mut bytes = [0; ADDRESS_BYTES_MAX];
+        let bytes = bytes.get_mut(..bytes_count).ok_or(Errno::INVAL)?;
+        self.client.read(self.word(place), bytes)?;
+        Address::read(bytes)
+    }
+
+    /// `getsockname`, `getpeername`.
+    pub(crate) fn name_of_socket(&self, end: End) -> Result<Answer, Errno> {
+        let socket = self.client.descriptor(self.int(0))?;
+        let address = match end {
+            End::Own => rustix::net::getsockname(&socket).map(Some),
+            End::Peer => rustix::net::getpeername(&socket),
+        };
+        let address = address.map_err(host)?;
+        let of_path = address.filter(|address| address.address_family() == AddressFamily::UNIX);
+        let of_path = of_path.and_then(|address| SocketAddrUnix::try_from(address).ok());
+        let inside = of_path.and_then(|address| self.server.state().sockets.inside(&address));
+        // What the host says is right: about its own descriptor, which needs no look at memory.
+        let Some(inside) = inside else { return Ok(Answer::LetThrough) };
+        self.put_address(&inside)
+    }
+
+    /// Hands an address of `AF_UNIX` over as the host does: cut to the room that there is, and its whole length.
+    fn put_address(&self, name: &[u8]) -> Result<Answer, Errno> {
+        let (place, length) = (self.word(1), self.word(2));
+        let mut room = [0; 4];
+        self.client.read(length, &mut room)?;
+        let room = usize::try_from(i32::from_le_bytes(room)).map_err(|_| Errno::INVAL)?;
+        let bytes = [&(libc::AF_UNIX as u16).to_le_bytes(), name].concat();
+        self.client.write(place, &bytes[..room.min(bytes.len())])?;
+        self.client.write(length, &(bytes.len() as u32).to_le_bytes())?;
+        DONE
+    }
+}

@@ -1,0 +1,34 @@
+//! What an instance has of the host's that outlives its processes: whoever of it is last removes that.
+
+use crate::life::shared_memory::SharedMemory;
+use crate::options::StartError;
+use crate::state::objects::Left;
+use std::sync::Arc;
+
+/// Known to front, server and warden alike. Removed when dropped, which happens in the front alone; the others do it where that is gone.
+#[derive(Debug)]
+pub(crate) struct Belongings {
+    pub(crate) shared_memory: SharedMemory,
+    pub(crate) objects: Arc<Left>,
+}
+
+impl Belongings {
+    /// # Errors
+    /// The host's.
+    pub(crate) fn new(memory_max_bytes: Option<u64>) -> Result<Self, StartError> {
+        let failed = |errno| StartError::Host("memory files", crate::errors::host(errno));
+        let objects = Arc::new(Left::new().map_err(failed)?);
+        Ok(Self { shared_memory: SharedMemory::new(memory_max_bytes)?, objects })
+    }
+
+    pub(crate) fn remove(&self) {
+        self.shared_memory.remove();
+        self.objects.remove();
+    }
+}
+
+impl Drop for Belongings {
+    fn drop(&mut self) {
+        self.objects.remove();
+    }
+}

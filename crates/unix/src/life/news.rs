@@ -1,0 +1,113 @@
+//! What one process of an instance tells another of the first program: the warden the server, the server the front.
+
+use crate::errors::host;
+use crate::options::Outcome;
+use kyocho_sys::error::Errno;
+use kyocho_sys::passing;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use std::io::Write;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// Two ends of a channel. Not inherited by programs that are executed.
+///
+/// # Errors
+/// `MFILE`: no more descriptors.
+pub(crate) fn channel() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let kind = SocketType::SEQPACKET;
+    rustix::net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(host)
+}
+
+/// What is told of the first program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// It has this number, and the message brings its listener.
+    Started(u32),
+    /// It could not be started.
+    Failed(i32),
+    /// It stopped, as by a key of its terminal.
+    Stopped,
+    /// It ended.
+    Ended(Outcome),
+    /// The warden was killed, and all with it.
+    Lost,
+}
+
+const NEWS_BYTES: usize = 8;
+
+impl News {
+    /// Tells it, with descriptors.
+    ///
+    /// # Errors
+    /// `PIPE`: nobody hears any more.
+    pub(crate) fn tell(
+        self,
+        channel: BorrowedFd<'_>,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), Errno> {
+        passing::send(channel, &self.to_bytes(), descriptors).map(drop)
+    }
+
+    /// The next of a channel; nothing once the other side has ended. Blocks.
+    pub(crate) fn hear(channel: BorrowedFd<'_>) -> Option<(Self, Vec<OwnedFd>)> {
+        let mut bytes = [0; NEWS_BYTES];
+        let (count, descriptors) = passing::receive(channel, &mut bytes).ok()?;
+        Self::from_bytes(bytes).filter(|_| count == NEWS_BYTES).map(|news| (news, descriptors))
+    }
+
+    fn to_bytes(self) -> [u8; NEWS_BYTES] {
+        let (kind, value) = match self {
+            Self::Started(process) => (0_u32, process),
+            Self::Failed(errno) => (1, errno as u32),
+            Self::Stopped => (2, 0),
+            Self::Ended(Outcome::Exited(status)) => (3, u32::from(status)),
+            Self::Ended(Outcome::Signalled(signal)) => (4, signal as u32),
+            Self::Lost => (5, 0),
+        };
+        (u64::from(kind) << 32 | u64::from(value)).to_ne_bytes()
+    }
+
+    fn from_bytes(bytes: [u8; NEWS_BYTES]) -> Option<Self> {
+        let word = u64::from_ne_bytes(bytes);
+        let value = word as u32;
+        Some(match word >> 32 {
+            0 => Self::Started(value),
+            1 => Self::Failed(value as i32),
+            2 => Self::Stopped,
+            3 => Self::Ended(Outcome::Exited(value as u8)),
+            4 => Self::Ended(Outcome::Signalled(value as i32)),
+            5 => Self::Lost,
+            _ => return None,
+        })
+    }
+}
+
+/// Standard error that is closed leaves nobody to tell.
+pub(crate) fn complain(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{News, channel};
+    use crate::options::Outcome;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn news_arrive_as_they_were_sent() {
+        for news in [
+            News::Started(7),
+            News::Failed(38),
+            News::Stopped,
+            News::Lost,
+            News::Ended(Outcome::Exited(255)),
+            News::Ended(Outcome::Signalled(9)),
+        ] {
+            let (from, to) = channel().unwrap();
+            news.tell(from.as_fd(), &[]).unwrap();
+            assert_eq!(News::hear(to.as_fd()).unwrap().0, news);
+            drop(from);
+            assert!(News::hear(to.as_fd()).is_none());
+        }
+        assert_eq!(News::from_bytes([0xff; 8]), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! The life of an instance, in its server: serving, limits, and its end with its first process.
+//!
+//! ```text
+//!   receiver ── a microprocess a call ──►  Server::serve
+//!   front    ── has ended ──► ends the first process
+//!   limit    ── processor time used up ──► ends the first process
+//!   follow   ◄── the warden's news: stopped, ended, all gone ──► the front
+//! ```
+
+use crate::clients::cpu::{Account, LOOK_EVERY};
+use crate::clients::tree;
+use crate::errors::host;
+use crate::life::news::{News, complain};
+use crate::life::warden::{Started, Warden};
+use crate::options::{Options, Outcome};
+use crate::server::Server;
+use crate::state::trace::Trace;
+use core::convert::Infallible;
+use core::time::Duration;
+use kyocho_microprocess::io::descriptor;
+use kyocho_microprocess::{Builder, Reflection, Runtime};
+use kyocho_sys::error::Errno;
+use kyocho_sys::poll::Interest;
+use kyocho_sys::seccomp::Listener;
+use kyocho_sys::signal::{Delivery, Signal, set_delivery};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Leaves the group that a terminal signals, and what keys stop, to the front and the first process.
+///
+/// # Errors
+/// The host's.
+pub(crate) fn step_aside() -> Result<(), Errno> {
+    // Threads that the runtime starts inherit it. From a group in the background, writing to the terminal could stop the server; the others are sent to
+    // every process of a service that is to end, of which the program is to have its time.
+    for signal in [
+        Signal::TTOU,
+        Signal::TERM,
+        Signal::HUP,
+        Signal::INT,
+        Signal::QUIT,
+        Signal::USR1,
+        Signal::USR2,
+    ] {
+        set_delivery(signal, Delivery::Block)?;
+    }
+    rustix::process::setpgid(None, None).map_err(host)
+}
+
+/// Serves until the first process ends, and the others with it; then calls `last` with what the front is to be told, and ends this process. The runtime is
+/// not stopped: the host takes its kernel threads back at once, where each would have to be waited for.
+pub(crate) fn serve(
+    server: Arc<Server>,
+    started: Started,
+    options: &Options,
+    front: &Arc<OwnedFd>,
+    last: impl FnOnce(News) + Send,
+) -> ! {
+    let Started { warden, process, listener } = started;
+    let listener = Arc::new(listener);
+    let front = Arc::clone(front);
+    let (cpu_max, names_missing) = (options.cpu_max, options.name_missing || options.trace);
+    // Nothing here is more urgent than the rest.
+    let runtime = Runtime::builder().reflection(Reflection::Off).build();
+    let never = runtime.run(move || -> Infallible {
+        let (receiving, hearing) = (Arc::clone(&server), Arc::clone(&server));
+        drop(kyocho_microprocess::spawn(move || receive(&receiving, &listener)));
+        let channel = Arc::clone(&front);
+        drop(kyocho_microprocess::spawn(move || end_with(&hearing, channel.as_fd(), process)));
+        if let Some(cpu_max) = cpu_max {
+            let (server, warden) = (Arc::clone(&server), warden.process());
+            drop(kyocho_microprocess::spawn(move || limit(&server, warden, process, cpu_max)));
+        }
+        // From here on there is somebody who passes signals on to it.
+        let _ = News::Started(process).tell(front.as_fd(), &[]);
+        let outcome = follow(&server, &warden, front.as_fd());
+        if outcome.is_none() {
+            tree::end_descendants();
+        }
+        warden.bury();
+        let summary = server.trace.as_ref().map(Trace::summary).unwrap_or_default();
+        let missing = server.missing_line().filter(|_| names_missing);
+        complain(&(summary + &missing.unwrap_or_default()));
+        last(outcome.map_or(News::Lost, News::Ended));
+        std::process::exit(0)
+    });
+    match never.expect("a microprocess that waits for a process is no deadlock") {}
+}
+
+/// Ends the first process, and thus all, when the front has ended.
+fn end_with(server: &Server, front: BorrowedFd<'_>, process: u32) {
+    while descriptor::ready(front, Interest::Read, None).is_err() {}
+    // It never sends: what can be read is its end.
+    server.admission.close();
+    // Where it has ended, the warden is ending the others.
+    let _ = tree::send(process, libc::SIGKILL);
+}
+
+/// Ends the first process, and thus all, once the instance has used up `cpu_max`.
+fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
+    let mut account = Account::default();
+    while account.look(warden) <= cpu_max {
+        kyocho_microprocess::sleep(LOOK_EVERY);
+    }
+    server.admission.close();
+    let seconds = cpu_max.as_secs_f64();
+    complain(&format!(
+        "kyocho unix: {seconds} s of processor time are used up; what ran is ended\n"
+    ));
+    // Where it has ended, the warden is ending the others.
+    let _ = tree::send(process, libc::SIGKILL);
+}
+
+/// Hears of the first process until all have ended: how it ended, unless the warden did before.
+fn follow(server: &Server, warden: &Warden, front: BorrowedFd<'_>) -> Option<Outcome> {
+    let mut outcome = None;
+    while let Some(news) = warden.hear() {
+        match news {
+            // A front that has ended hears nothing.
+            News::Stopped => drop(news.tell(front, &[])),
+            News::Ended(how) => {
+                server.admission.close();
+                outcome = Some(how);
+            }
+            News::Started(_) | News::Failed(_) | News::Lost => {}
+        }
+    }
+    outcome
+}
+
+/// Receives requests, a microprocess each, while there are clients.
+fn receive(server: &Arc<Server>, listener: &Arc<Listener>) {
+    loop {
+        if descriptor::ready(listener.as_fd(), Interest::Read, None).is_err() {
+            continue;
+        }
+        match listener.receive() {
+            Ok(asked) => {
+                let (server, answers) = (Arc::clone(server), Arc::clone(listener));
+                let serving = Builder::new().spawn(move || server.serve(&answers, asked));
+                if serving.is_err() {
+                    // No stack for one more. A caller that is gone by now needs no answer.
+                    let _ = listener.answer(asked.id, Err(Errno::NOMEM));
+                }
+            }
+            Err(_) if listener.is_abandoned() => return,
+            // The caller died between asking and being heard.
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Starting an instance: from the command line's options to its first process.
+
+use crate::clients::client::Client;
+use crate::errors::NOT_FOUND;
+use crate::life::belongings::Belongings;
+use crate::life::news::{News, complain};
+use crate::life::shared_memory::SharedMemory;
+use crate::life::warden::{self, Started};
+use crate::life::{front, serve};
+use crate::options::{Options, Outcome, StartError};
+use crate::paths::walk::Last;
+use crate::policy::filter;
+use crate::program::launcher;
+use crate::program::loading::{Found, Program, Refusal};
+use crate::server::Server;
+use crate::state::admission::Admission;
+use crate::state::filesystems::{open_directory, permitted};
+use crate::state::mounts::{Mount, Mounts, Source};
+use crate::state::objects::Objects;
+use crate::state::trace::Trace;
+use kyocho_sys::confined::Confined;
+use kyocho_sys::error::Errno;
+use rustix::fs::Mode;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Runs `program` with `arguments` (the first is its name) and `environment` as the first process of an instance, until it ends; what it leaves
+/// running is ended. Blocks. The server runs in a child, in front of which this process stands: it stops and is continued with the first process, and
+/// passes `TERM`, `HUP`, `USR1` and `USR2` on to it. Call it while the process has one kernel thread; one instance at a time.
+///
+/// # Errors
+/// What cannot be used, found or executed, or what the host does not permit.
+pub fn run(
+    options: &Options,
+    arguments: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> Result<Outcome, StartError> {
+    let belongings = Belongings::new(options.memory_max_bytes)?;
+    let mounts = mounts_of(options, &belongings.shared_memory)?;
+    let admission = Admission::new(options.tasks_max);
+    let trace = options.trace.then(Trace::default);
+    let objects = Objects::new(Arc::clone(&belongings.objects), options.memory_max_bytes);
+    let memory_files = belongings.shared_memory.memory_files()?;
+    let server = Server::new(
+        mounts,
+        options.network,
+        options.personality,
+        trace,
+        admission,
+        objects,
+        memory_files,
+    );
+    server.note_first_terminals();
+    let base = own_directory(&server);
+    let variable = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
+    let path = variable("PATH").map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str());
+    let (program, rest) =
+        arguments.split_first().ok_or_else(|| StartError::NotFound(OsString::new()))?;
+    let Found { program: found, mut prefix } = find_program(&server, &base, program, path)?;
+    if prefix.is_empty() {
+        prefix.push(program.as_bytes().to_vec());
+    }
+    let words = prefix.into_iter().chain(rest.iter().map(|word| word.as_bytes().to_vec()));
+    let words: Vec<CString> = words.filter_map(|word| CString::new(word).ok()).collect();
+    let pairs =
+        environment.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
+    let pairs: Vec<CString> = pairs.filter_map(|pair| CString::new(pair).ok()).collect();
+    let first = First { server, program: found, base, arguments: words, environment: pairs };
+    first.run(options, &belongings)
+}
+
+/// Where programs are looked for when the environment does not say.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The mounts of an instance: the root, what everybody has, what was asked for.
+fn mounts_of(options: &Options, shared_memory: &SharedMemory) -> Result<Mounts, StartError> {
+    let root = options.root.as_deref().unwrap_or(Path::new("/"));
+    let opened = |path: &str| open_directory(Path::new(path)).map(|(root, _)| root);
+    let mut list = vec![
+        host_mount(b"/".to_vec(), root, true)?,
+        Mount {
+            at: b"/proc".to_vec(),
+            source: Source::Processes(opened("/proc")?),
+            writable: false,
+        },
+        Mount { at: b"/dev".to_vec(), source: Source::Devices(opened("/dev")?), writable: false },
+        Mount {
+            at: b"/dev/shm".to_vec(),
+            source: shared_memory.source()?,
+            writable: shared_memory.is_writable(),
+        },
+    ];
+    for mount in &options.mounts {
+        let at = canonical(&mount.target)
+            .ok_or_else(|| StartError::Mount(mount.target.clone(), Errno::INVAL))?;
+        list.push(host_mount(at, &mount.source, mount.writable)?);
+    }
+    Ok(Mounts::new(list))
+}
+
+/// An absolute path without `.`, `..` and empty components.
+fn canonical(path: &Path) -> Option<Vec<u8>> {
+    use std::path::Component;
+    let mut parts = path.components();
+    if parts.next() != Some(Component::RootDir) {
+        return None;
+    }
+    parts.try_fold(b"/".to_vec(), |at, part| match part {
+        Component::Normal(name) => Some(crate::state::mounts::child(&at, name.as_bytes())),
+        _ => None,
+    })
+}
+
+fn host_mount(at: Vec<u8>, path: &Path, writable: bool) -> Result<Mount, StartError> {
+    let place = path;
+    let (root, path) = open_directory(place)?;
+    permitted(&root).map_err(|errno| StartError::Mount(place.to_path_buf(), errno))?;
+    Ok(Mount { at, source: Source::Host { root, path }, writable })
+}
+
+/// The directory in which an instance begins: the one that we are in, where that can be seen from inside.
+fn own_directory(server: &Server) -> Vec<u8> {
+    let own = std::env::current_dir().ok();
+    let own = own.and_then(|path| server.mounts.to_virtual(path.as_os_str().as_bytes()));
+    own.filter(|path| server.node(&Client::nobody(), path).is_ok()).unwrap_or_else(|| b"/".to_vec())
+}
+
+/// The program called `name`, as a shell finds it.
+fn find_program(
+    server: &Server,
+    base: &[u8],
+    name: &OsStr,
+    path: &OsStr,
+) -> Result<Found, StartError> {
+    let bytes = name.as_bytes();
+    let candidates: Vec<Vec<u8>> = if bytes.contains(&b'/') {
+        vec![bytes.to_vec()]
+    } else {
+        let folders = path.as_bytes().split(|byte| *byte == b':');
+        folders.map(|folder| [folder, b"/", bytes].concat()).collect()
+    };
+    let mut failure = StartError::NotFound(name.to_os_string());
+    for candidate in candidates {
+        let found = server
+            .walk(&Client::nobody(), base, &candidate, Last::Follow)
+            .map_err(Refusal::from)
+            .and_then(|node| server.program(&Client::nobody(), node, &candidate));
+        match found {
+            Ok(found) => return Ok(found),
+            Err(Refusal::Host(NOT_FOUND | crate::errors::NOT_A_DIRECTORY)) => {}
+            Err(refusal) => {
+                failure = StartError::NotExecutable(name.to_os_string(), refusal.to_string());
+            }
+        }
+    }
+    Err(failure)
+}
+
+/// All that the first process begins with.
+struct First {
+    server: Server,
+    program: Program,
+    /// The virtual path of its directory.
+    base: Vec<u8>,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl First {
+    /// Runs it under a server, in front of which this process stands.
+    fn run(self, options: &Options, belongings: &Belongings) -> Result<Outcome, StartError> {
+        let image = launcher::image(options.personality).map_err(|error| {
+            StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
+        })?;
+        let directory = self.server.node(&Client::nobody(), &self.base).map_err(|errno| {
+            StartError::Mount(PathBuf::from(OsString::from_vec(self.base.clone())), errno)
+        })?;
+        let calls = if options.trace { filter::Calls::All } else { filter::Calls::Served };
+        let filter = filter::program(calls, self.server.limited, options.personality);
+        front::stand(|front| {
+            let front = Arc::new(front);
+            let confined = Confined {
+                filter: &filter,
+                image: image.as_fd(),
+                path_address: launcher::PATH_ADDRESS,
+                arguments: &self.arguments,
+                environment: &self.environment,
+                directory: directory.file.as_fd(),
+                limits: &options.limits(),
+            };
+            let tell = |last| tell_last(last, &front, belongings);
+            match begin(&confined, belongings) {
+                Err(errno) => tell(News::Failed(errno.number())),
+                Ok(started) => {
+                    self.server.keep(started.process, self.program);
+                    serve::serve(Arc::new(self.server), started, options, &front, tell)
+                }
+            }
+        })
+    }
+}
+
+/// Tells the front the last news; the user, where the front is gone.
+fn tell_last(last: News, front: &OwnedFd, belongings: &Belongings) {
+    if last.tell(front.as_fd(), &[]).is_err() {
+        complain("kyocho unix: the command was killed; what ran under it is ended\n");
+        belongings.remove();
+    }
+}
+
+/// Starts the first process, on its way to the launcher, and steps aside.
+fn begin(confined: &Confined<'_>, belongings: &Belongings) -> Result<Started, Errno> {
+    front::adopt_orphans()?;
+    let started = warden::start(confined, belongings)?;
+    // Behind the start, since the first client has the user's. Requests bring the permissions that they want, less the client's own mask.
+    rustix::process::umask(Mode::empty());
+    serve::step_aside()?;
+    Ok(started)
+}

@@ -1,0 +1,188 @@
+//! The warden: a process between the server and its clients, so that nobody outlives the instance, however the server ends.
+//!
+//! ```text
+//!   server ◄── channel ──► warden ── first client ── ...          all orphans of clients come to the warden
+//!
+//!   the first client ends  → the warden tells the server how, ends the others, and itself
+//!   the server ends        → its end of the channel is closed: the warden ends all, and itself
+//!   the warden ends        → its end of the channel is closed, orphans come to the server: that one ends all
+//! ```
+//!
+//! It blocks every signal and leads a process group of its own, so what a terminal or `kill` sends to the command's group does not reach it.
+//!
+//! **Invariant:** where tasks have a limit, ending all comes to an end: making one is a served call then, and with the server gone the host answers served
+//! calls with an error. Where they have none, the warden races with programs that fork faster than they can be ended, as any killer does.
+
+use crate::clients::tree::end_descendants;
+use crate::errors::host;
+use crate::life::belongings::Belongings;
+use crate::life::front::adopt_orphans;
+use crate::life::news::{self, News, complain};
+use crate::options::Outcome;
+use core::time::Duration;
+use kyocho_microprocess::io::descriptor;
+use kyocho_sys::arrivals::Arrivals;
+use kyocho_sys::confined::{self, Confined};
+use kyocho_sys::error::Errno;
+use kyocho_sys::poll::{self, Interest};
+use kyocho_sys::process;
+use kyocho_sys::seccomp::Listener;
+use kyocho_sys::signal::{AllBlocked, Signal};
+use rustix::process::{Pid, WaitOptions, WaitStatus};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The server's side.
+#[derive(Debug)]
+pub(crate) struct Warden {
+    process: u32,
+    channel: OwnedFd,
+}
+
+/// A first client that was started.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) warden: Warden,
+    /// The first client's number.
+    pub(crate) process: u32,
+    pub(crate) listener: Listener,
+}
+
+/// Starts a warden, and under it the first client. When the server is killed, the warden also removes `left_behind`. Call it while there is one
+/// kernel thread. Blocks.
+///
+/// # Errors
+/// What [`confined::start`] and [`process::fork`] say.
+pub(crate) fn start(what: &Confined<'_>, left_behind: &Belongings) -> Result<Started, Errno> {
+    let front = rustix::process::getppid();
+    let (warden, (channel, theirs)) = process::fork(news::channel()?, |(ours, channel)| {
+        drop(ours);
+        watch(what, &channel, &Last { left_behind, front })
+    })?;
+    drop(theirs);
+    let warden = Warden { process: warden, channel };
+    let (heard, mut descriptors) = News::hear(warden.channel.as_fd()).ok_or(Errno::SRCH)?;
+    match (heard, descriptors.pop()) {
+        (News::Started(process), Some(listener)) => {
+            Ok(Started { warden, process, listener: Listener::new(listener) })
+        }
+        (News::Failed(errno), _) => Err(Errno::new(errno)),
+        _ => Err(Errno::SRCH),
+    }
+}
+
+impl Warden {
+    /// Its number.
+    pub(crate) fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// What comes next of the first client; nothing once the warden has ended. The microprocess sleeps.
+    pub(crate) fn hear(&self) -> Option<News> {
+        while descriptor::ready(self.channel.as_fd(), Interest::Read, None).is_err() {}
+        News::hear(self.channel.as_fd()).map(|(news, _)| news)
+    }
+
+    /// Takes its status, so that nothing of it is left.
+    pub(crate) fn bury(self) {
+        let process = Pid::from_raw(self.process as i32);
+        // It has ended; whoever else took its status did what was wanted.
+        let _ = rustix::process::waitpid(process, WaitOptions::empty());
+    }
+}
+
+/// What is left to do for the last one of an instance.
+struct Last<'a> {
+    /// What is to be removed.
+    left_behind: &'a Belongings,
+    /// Who tells the user; nobody, where it is gone, too.
+    front: Option<Pid>,
+}
+
+/// The warden's whole life.
+fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &Last<'_>) -> i32 {
+    let server = rustix::process::getppid();
+    match begin(what, channel) {
+        Ok((first, children)) => {
+            let served = follow(first, channel.as_fd(), &children);
+            end_descendants();
+            if served.is_err() {
+                last.clear_up(server);
+            }
+            0
+        }
+        Err(errno) => {
+            tell(channel.as_fd(), News::Failed(errno.number()));
+            1
+        }
+    }
+}
+
+impl Last<'_> {
+    /// Does it, where there is no front. `server` has ended, or is about to.
+    #[expect(clippy::disallowed_methods, reason = "a change of parents is told to nobody")]
+    fn clear_up(&self, server: Option<Pid>) {
+        const LOOK_AGAIN: Duration = Duration::from_millis(1);
+        self.left_behind.remove();
+        // A front that lives becomes the parent, tells the user, and ends this process.
+        while [server, self.front].contains(&rustix::process::getppid()) {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        complain("kyocho unix: command and server were killed; what ran under them is ended\n");
+    }
+}
+
+/// Starts the first client and steps aside: its number, and where news of children come.
+fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, Arrivals), Errno> {
+    adopt_orphans()?;
+    let confined::Started { process, listener } = confined::start(what)?;
+    // For good: nothing but its two descriptors tells the warden what to do.
+    core::mem::forget(AllBlocked::new());
+    let children = Arrivals::of(&[Signal::CHLD])?;
+    // A group of its own. The first client stays in that of the front, which the terminal's foreground is.
+    rustix::process::setpgid(None, None).map_err(host)?;
+    let first = Pid::from_raw(process as i32).ok_or(Errno::SRCH)?;
+    News::Started(process).tell(channel.as_fd(), &[listener.as_fd()])?;
+    Ok((first, children))
+}
+
+/// The server has ended.
+struct Unserved;
+
+/// Takes the statuses of all that end, until it is `first`.
+fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) -> Result<(), Unserved> {
+    loop {
+        while let Ok(Some((process, status))) = wait_for_any() {
+            if process != first {
+                continue;
+            }
+            let Some(outcome) = outcome_of(status) else {
+                tell(channel, News::Stopped);
+                continue;
+            };
+            tell(channel, News::Ended(outcome));
+            return Ok(());
+        }
+        // Nothing blocks between here and the next look, so no news is lost.
+        let _ = poll::wait([(channel, Interest::Read), (children.as_fd(), Interest::Read)], None);
+        while children.next().is_some() {}
+        // The server never sends: what can be read is the end.
+        if kyocho_sys::descriptor::is_readable(channel) != Ok(false) {
+            return Err(Unserved);
+        }
+    }
+}
+
+fn wait_for_any() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
+    rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED)
+}
+
+/// How a process ended; nothing for one that stopped.
+fn outcome_of(status: WaitStatus) -> Option<Outcome> {
+    let exited = status.exit_status().map(|status| Outcome::Exited(status as u8));
+    exited.or_else(|| status.terminating_signal().map(Outcome::Signalled))
+}
+
+/// A server that is gone hears nothing, which the next look finds out.
+fn tell(channel: BorrowedFd<'_>, news: News) {
+    let _ = news.tell(channel, &[]);
+}

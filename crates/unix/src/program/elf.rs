@@ -1,0 +1,222 @@
+//! Reading the headers of ELF programs. Pure; the bytes come from anybody.
+//!
+//! **Invariant:** what [`Elf::read`] accepts has segments within the address space of programs, in rising order, and no address or size in
+//! it overflows when added up.
+
+use crate::options::Personality;
+use crate::program::launcher::GUARD;
+use core::fmt;
+
+/// Bytes at the beginning of a file in which its headers must lie.
+pub(crate) const HEADERS_BYTES_MAX: usize = 4096;
+/// The end of what programs may map.
+const ADDRESS_END: u64 = 0x7fff_ffff_f000;
+const PAGE: u64 = 4096;
+const SEGMENT_BYTES: usize = 56;
+/// Programs of Linux have other numbers here, mostly 0.
+const OF_FREEBSD: u8 = 9;
+
+/// A program's headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Elf {
+    /// Whose system calls it makes.
+    pub(crate) personality: Personality,
+    /// Where it lies as it is, or wherever it is put.
+    pub(crate) position: Position,
+    /// Where it begins.
+    pub(crate) entry: u64,
+    /// Where its program headers are in memory, and how many.
+    pub(crate) headers: Option<u64>,
+    pub(crate) headers_count: u16,
+    /// What is mapped.
+    pub(crate) segments: Vec<Segment>,
+    /// Offset and length of the interpreter's path.
+    pub(crate) interpreter: Option<(u64, usize)>,
+}
+
+/// Whether a program chooses its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Position {
+    Fixed,
+    Anywhere,
+}
+
+/// One `PT_LOAD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) address: u64,
+    pub(crate) offset: u64,
+    pub(crate) in_file: u64,
+    pub(crate) in_memory: u64,
+    pub(crate) flags: u32,
+}
+
+/// Why a file is no program for this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It does not begin as ELF.
+    NoElf,
+    /// It is for another instruction set.
+    Foreign,
+    /// It makes FreeBSD's system calls, and the instance does Linux's.
+    FreeBsd,
+    /// It makes no FreeBSD calls, and the instance does those.
+    NotFreeBsd,
+    /// It is cut off, or its headers contradict themselves.
+    Broken,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoElf => "neither an ELF program nor a script",
+            Self::Foreign => "a program for another kind of processor",
+            Self::FreeBsd => "a FreeBSD program; run it with --personality freebsd",
+            Self::NotFreeBsd => "no FreeBSD program; run it without --personality freebsd",
+            Self::Broken => "an ELF file that is cut off or damaged",
+        })
+    }
+}
+
+/// Little-endian numbers of `bytes`, none behind its end.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&self, at: usize) -> Result<[u8; N], Unfit> {
+        let bytes = at.checked_add(N).and_then(|end| self.0.get(at..end)).ok_or(Unfit::Broken)?;
+        bytes.try_into().map_err(|_| Unfit::Broken)
+    }
+    fn half(&self, at: usize) -> Result<u16, Unfit> {
+        self.take(at).map(u16::from_le_bytes)
+    }
+    fn word(&self, at: usize) -> Result<u32, Unfit> {
+        self.take(at).map(u32::from_le_bytes)
+    }
+    fn long(&self, at: usize) -> Result<u64, Unfit> {
+        self.take(at).map(u64::from_le_bytes)
+    }
+}
+
+impl Elf {
+    /// Reads the headers in `start`, the beginning of a file of `file_bytes`.
+    ///
+    /// # Errors
+    /// What it is instead.
+    pub(crate) fn read(start: &[u8], file_bytes: u64) -> Result<Self, Unfit> {
+        let fields = Fields(start);
+        if !start.starts_with(b"\x7fELF") {
+            return Err(Unfit::NoElf);
+        }
+        let (class, order, machine) =
+            (fields.take::<1>(4)?, fields.take::<1>(5)?, fields.half(18)?);
+        if class != [2] || order != [1] || machine != libc::EM_X86_64 {
+            return Err(Unfit::Foreign);
+        }
+        let position = match fields.half(16)? {
+            libc::ET_EXEC => Position::Fixed,
+            libc::ET_DYN => Position::Anywhere,
+            _ => return Err(Unfit::Broken),
+        };
+        let table = usize::try_from(fields.long(32)?).map_err(|_| Unfit::Broken)?;
+        let count = fields.half(56)?;
+        if usize::from(fields.half(54)?) != SEGMENT_BYTES {
+            return Err(Unfit::Broken);
+        }
+        let [system] = fields.take::<1>(7)?;
+        let mut elf = Self {
+            personality: if system == OF_FREEBSD {
+                Personality::FreeBsd
+            } else {
+                Personality::Linux
+            },
+            position,
+            entry: fields.long(24)?,
+            headers: None,
+            headers_count: count,
+            segments: Vec::new(),
+            interpreter: None,
+        };
+        for index in 0..usize::from(count) {
+            let at = table.checked_add(index * SEGMENT_BYTES).ok_or(Unfit::Broken)?;
+            elf.header(&fields, at, file_bytes)?;
+        }
+        elf.check()?;
+        elf.headers = elf.find_headers(table as u64);
+        Ok(elf)
+    }
+
+    /// # Errors
+    /// It makes the calls of another system.
+    pub(crate) fn must_be_for(&self, personality: Personality) -> Result<(), Unfit> {
+        match personality {
+            _ if personality == self.personality => Ok(()),
+            Personality::Linux => Err(Unfit::FreeBsd),
+            Personality::FreeBsd => Err(Unfit::NotFreeBsd),
+        }
+    }
+
+    /// Takes in the program header at `at`.
+    fn header(&mut self, fields: &Fields<'_>, at: usize, file_bytes: u64) -> Result<(), Unfit> {
+        let segment = Segment {
+            flags: fields.word(at + 4)?,
+            offset: fields.long(at + 8)?,
+            address: fields.long(at + 16)?,
+            in_file: fields.long(at + 32)?,
+            in_memory: fields.long(at + 40)?,
+        };
+        let end_in_file = segment.offset.checked_add(segment.in_file).ok_or(Unfit::Broken)?;
+        match fields.word(at)? {
+            libc::PT_LOAD if segment.in_memory > 0 => {
+                let fits = segment.in_file <= segment.in_memory
+                    && end_in_file <= file_bytes
+                    && segment.address % PAGE == segment.offset % PAGE
+                    && segment.in_memory < ADDRESS_END
+                    && segment.address < ADDRESS_END - segment.in_memory;
+                if !fits {
+                    return Err(Unfit::Broken);
+                }
+                self.segments.push(segment);
+            }
+            libc::PT_INTERP => {
+                let within = (2..=libc::PATH_MAX as u64).contains(&segment.in_file);
+                if !within || end_in_file > file_bytes {
+                    return Err(Unfit::Broken);
+                }
+                self.interpreter = Some((segment.offset, segment.in_file as usize));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Unfit> {
+        let first = self.segments.first().ok_or(Unfit::Broken)?;
+        let rising = self
+            .segments
+            .windows(2)
+            .all(|pair| pair[0].address + pair[0].in_memory <= pair[1].address);
+        let low = self.position == Position::Fixed && first.address < u64::from(GUARD);
+        if !rising || low || self.entry >= ADDRESS_END {
+            return Err(Unfit::Broken);
+        }
+        Ok(())
+    }
+
+    /// Where the program headers, at `offset` of the file, come to lie in memory.
+    fn find_headers(&self, offset: u64) -> Option<u64> {
+        self.segments
+            .iter()
+            .find(|segment| (segment.offset..segment.offset + segment.in_file).contains(&offset))
+            .map(|segment| segment.address + (offset - segment.offset))
+    }
+
+    /// First page and bytes, in whole pages, of all it maps.
+    pub(crate) fn extent(&self) -> (u64, u64) {
+        let start = self.segments.first().map_or(0, |segment| segment.address) & !(PAGE - 1);
+        let end = self.segments.last().map_or(0, |segment| segment.address + segment.in_memory);
+        (start, (end - start).next_multiple_of(PAGE))
+    }
+}
+
+#[cfg(test)]
+mod tests;

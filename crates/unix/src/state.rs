@@ -1,0 +1,9 @@
+//! What a server keeps for its instance, in parts that know nothing of each other, and nothing of calls.
+
+pub(crate) mod addresses;
+pub(crate) mod admission;
+pub(crate) mod filesystems;
+pub(crate) mod memory_files;
+pub(crate) mod mounts;
+pub(crate) mod objects;
+pub(crate) mod trace;

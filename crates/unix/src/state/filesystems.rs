@@ -1,0 +1,106 @@
+//! File systems through which the host's kernel is asked and told: no mount of an instance gives them as they are.
+//!
+//! The server resolves paths by itself, with its own rights. On the host's `/proc` a path leads to the server's memory; on others that kernels are set up by,
+//! writing reaches whatever the user who started the server may reach.
+
+use crate::errors::{NOT_FOUND, host};
+use crate::options::StartError;
+use kyocho_sys::error::Errno;
+use rustix::fs::{Mode, OFlags};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+/// `PROC_SUPER_MAGIC`
+const PROCESSES: u32 = 0x9fa0;
+/// What is for reading alone, whatever its mount says.
+const OF_KERNEL: [u32; 17] = [
+    // sysfs, debugfs, tracefs, securityfs, configfs
+    0x6265_6572,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0x6265_6570,
+    // cgroup, cgroup2, bpf, binfmt_misc, efivarfs, pstore
+    0x0027_e0eb,
+    0x6367_7270,
+    0xcafe_4a11,
+    0x4249_4e4d,
+    0xde5e_81e4,
+    0x6165_676c,
+    // selinuxfs, smackfs, fusectl, nfsd, rpc_pipefs, resctrl
+    0xf97c_ff8c,
+    0x4341_5d53,
+    0x6573_5543,
+    0x6e66_7364,
+    0x6759_6969,
+    0x0765_5821,
+];
+
+/// What a file's file system permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Permitted {
+    /// What its mount does.
+    All,
+    Reading,
+}
+
+/// # Errors
+/// `NOENT`: it is the host's `/proc`, in which nothing is there for an instance.
+pub(crate) fn permitted(file: &OwnedFd) -> Result<Permitted, Errno> {
+    // The low half is the number; what architectures put above it is its sign.
+    match rustix::fs::fstatfs(file).map_err(host)?.f_type as u32 {
+        PROCESSES => Err(NOT_FOUND),
+        kind if OF_KERNEL.contains(&kind) => Ok(Permitted::Reading),
+        _ => Ok(Permitted::All),
+    }
+}
+
+/// A host directory, and its canonical path.
+pub(crate) fn open_directory(path: &Path) -> Result<(OwnedFd, Vec<u8>), StartError> {
+    let failed = |errno| StartError::Mount(path.to_path_buf(), host(errno));
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    let canonical = std::fs::canonicalize(path).map_err(|error| {
+        StartError::Mount(path.to_path_buf(), Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
+    })?;
+    Ok((root, canonical.into_os_string().into_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Permitted, permitted};
+    use crate::errors::NOT_FOUND;
+    use std::os::fd::OwnedFd;
+
+    fn of(path: &str) -> Option<Result<Permitted, kyocho_sys::error::Errno>> {
+        Some(permitted(&OwnedFd::from(std::fs::File::open(path).ok()?)))
+    }
+
+    #[test]
+    fn file_systems_of_the_kernel_are_known() {
+        assert_eq!(of("/proc/self/status"), Some(Err(NOT_FOUND)));
+        assert_eq!(of("/proc"), Some(Err(NOT_FOUND)));
+        assert_eq!(of("/"), Some(Ok(Permitted::All)));
+        let system = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        for (place, kind) in system.lines().filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            Some((words.next()?, words.next()?))
+        }) {
+            let kernel = [
+                "sysfs",
+                "debugfs",
+                "tracefs",
+                "securityfs",
+                "configfs",
+                "cgroup",
+                "cgroup2",
+                "bpf",
+            ];
+            // One that this user may not look at, or that something else hides, tells nothing.
+            if let (true, Some(found)) = (kernel.contains(&kind), of(place)) {
+                assert_eq!(found, Ok(Permitted::Reading), "{place} is {kind}");
+            }
+        }
+    }
+}
