@@ -4,9 +4,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
-use crate::raw::call;
+use crate::raw::{call, owned};
 use crate::signal::Signal;
 
 /// The arrivals of some signals, readable as long as the reader holds these back ([`AllBlocked`](crate::signal::AllBlocked)).
@@ -28,7 +27,7 @@ impl Arrivals {
         // SAFETY: the kernel reads one set of 64 signals.
         let descriptor = unsafe { call(libc::SYS_signalfd4, arguments) }?;
         // SAFETY: the kernel has just made it, for us.
-        let descriptor = unsafe { event::owned(descriptor) };
+        let descriptor = unsafe { owned(descriptor) };
         Ok(Self { descriptor })
     }
 
@@ -55,7 +54,7 @@ mod tests {
     use super::Arrivals;
     use crate::poll::{Interest, wait};
     use crate::signal::{AllBlocked, Signal, send};
-    use crate::task::ThreadId;
+    use crate::thread_id::ThreadId;
     use std::os::fd::AsFd;
 
     #[test]

@@ -22,9 +22,8 @@ use core::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
-use crate::event::owned;
 use crate::fault::{self, Call};
-use crate::raw::call;
+use crate::raw::{call, owned};
 pub use ring::Ring;
 pub use words::Words;
 

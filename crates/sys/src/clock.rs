@@ -1,7 +1,7 @@
 //! Clocks of the host, in nanoseconds.
 #![expect(unsafe_code, reason = "calls the C library, for its vDSO")]
 
-use crate::task::ThreadId;
+use crate::thread_id::ThreadId;
 
 /// Time since some fixed moment, never set back. 20-60 ns; no system call where the host has a vDSO.
 #[must_use]

@@ -9,10 +9,9 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
 use crate::process;
-use crate::raw::call;
+use crate::raw::{call, owned};
 use crate::seccomp::{self, Instruction, Listener};
 use crate::signal::Signal;
 
@@ -87,9 +86,9 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     // SAFETY: the kernel writes two numbers.
     unsafe { call(libc::SYS_socketpair, arguments) }?;
     // SAFETY: the kernel has just made it, for us.
-    let first = unsafe { event::owned(ends[0] as usize) };
+    let first = unsafe { owned(ends[0] as usize) };
     // SAFETY: and this one.
-    let second = unsafe { event::owned(ends[1] as usize) };
+    let second = unsafe { owned(ends[1] as usize) };
     Ok((first, second))
 }
 
@@ -108,7 +107,7 @@ fn listener_of(process: u32, channel: BorrowedFd<'_>) -> Result<Listener, Errno>
     // SAFETY: takes numbers.
     let number = unsafe { call(libc::SYS_pidfd_getfd, arguments) }?;
     // SAFETY: the kernel has just made it, for us.
-    let listener = Listener::new(unsafe { event::owned(number) });
+    let listener = Listener::new(unsafe { owned(number) });
     crate::descriptor::write(channel, &word)?;
     Ok(listener)
 }

@@ -1,11 +1,11 @@
 //! A counter that kernel threads wait for as for any descriptor (`eventfd`).
 #![expect(unsafe_code, reason = "system calls on descriptors")]
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
 use crate::fault::{self, Call};
-use crate::raw::call;
+use crate::raw::{call, owned};
 
 /// An event counter: [`notify`](Event::notify) makes its descriptor readable, [`drain`](Event::drain) makes it unreadable.
 #[derive(Debug)]
@@ -68,15 +68,6 @@ impl AsFd for Event {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-/// A descriptor that a call has returned.
-///
-/// # Safety
-/// It is open and nobody else will close it.
-pub(crate) unsafe fn owned(descriptor: usize) -> OwnedFd {
-    // SAFETY: the caller's promise.
-    unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }
 }
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ pub mod sysv;
 pub mod task;
 #[cfg(not(loom))] // models start threads of their own
 pub mod thread;
+mod thread_id;
 pub mod timer;
 #[cfg(not(loom))] // maps memory that no model sees
 pub mod two_views;

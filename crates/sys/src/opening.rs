@@ -14,12 +14,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::Errno;
-use crate::event::{self, Event};
+use crate::event::Event;
 use crate::fault::{self, Call};
 use crate::prim::thread::Builder;
-use crate::raw::call;
+use crate::raw::{call, owned};
 use crate::signal::{self, Delivery, Info, Manner, Signal};
-use crate::task::ThreadId;
+use crate::thread_id::ThreadId;
 
 /// Room for one system call, and for the library's own.
 const STACK_BYTES: usize = 64 << 10;
@@ -113,7 +113,7 @@ fn open(path: &CString, flags: i32) -> Result<OwnedFd, Errno> {
     let number =
         unsafe { call(libc::SYS_openat, [folder, path.as_ptr().addr(), flags as usize, 0]) }?;
     // SAFETY: the kernel has just made it, for us.
-    Ok(unsafe { event::owned(number) })
+    Ok(unsafe { owned(number) })
 }
 
 /// Handlers are for a whole process: once is enough.

@@ -20,7 +20,7 @@ use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::prim::atomic::{AtomicU32, Ordering};
 use crate::raw::call;
-use crate::task::ThreadId;
+use crate::thread_id::ThreadId;
 
 const NUMBER: u32 = libc::FUTEX_TID_MASK;
 

@@ -6,9 +6,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::panic::catch_unwind;
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
-use crate::raw::call;
+use crate::raw::{call, owned};
 use crate::signal::Signal;
 
 /// A descriptor that is readable once the process `id` has ended. Not inherited by programs that are executed.
@@ -22,7 +21,7 @@ pub fn open(id: u32) -> Result<OwnedFd, Errno> {
     // SAFETY: takes numbers.
     let descriptor = unsafe { call(libc::SYS_pidfd_open, [id as usize, 0]) }?;
     // SAFETY: the kernel has just made it, for us.
-    Ok(unsafe { event::owned(descriptor) })
+    Ok(unsafe { owned(descriptor) })
 }
 
 /// Sends signal `number` to the process; 0 asks only whether it could be.

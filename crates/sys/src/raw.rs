@@ -1,6 +1,8 @@
 //! One system call with its answer sorted into success and failure.
 #![expect(unsafe_code, reason = "raw system calls")]
 
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
 use crate::error::Errno;
 
 /// Largest error number that the kernel returns (`MAX_ERRNO`).
@@ -26,4 +28,13 @@ pub(crate) unsafe fn call<const N: usize>(
     } else {
         Ok(answer as usize)
     }
+}
+
+/// A descriptor that a call has returned.
+///
+/// # Safety
+/// It is open and nobody else will close it.
+pub(crate) unsafe fn owned(descriptor: usize) -> OwnedFd {
+    // SAFETY: the caller's promise.
+    unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }
 }

@@ -21,7 +21,7 @@ use crate::fault::{self, Call};
 use crate::futex::{wait_shared, wake_shared};
 use crate::prim::atomic::{AtomicU32, Ordering};
 use crate::raw::call;
-use crate::task::ThreadId;
+use crate::thread_id::ThreadId;
 
 /// The thread has ended (`FUTEX_OWNER_DIED`).
 const ENDED: u32 = 1 << 30;

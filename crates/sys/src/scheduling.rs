@@ -6,7 +6,7 @@ use core::fmt;
 use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::call;
-use crate::task::ThreadId;
+use crate::thread_id::ThreadId;
 
 /// Most CPUs that a set can name; the largest `NR_CPUS` of common kernels is 8192, of machines we know 1024.
 pub const CPUS_MAX: usize = 4096;

@@ -8,11 +8,10 @@ use core::ptr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
 use crate::memory::copy_shared;
 use crate::prim::atomic::unmodelled::AtomicU32;
-use crate::raw::call;
+use crate::raw::{call, owned};
 
 /// Who may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl SealedMemory {
         let number =
             unsafe { call(libc::SYS_memfd_create, [c"kyocho".as_ptr().addr(), flags as usize]) }?;
         // SAFETY: the kernel has just made it, for us.
-        let file = unsafe { event::owned(number) };
+        let file = unsafe { owned(number) };
         fault::check(Call::Open)?;
         // SAFETY: takes numbers.
         unsafe { call(libc::SYS_ftruncate, [number, bytes]) }?;

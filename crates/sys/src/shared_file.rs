@@ -11,9 +11,8 @@ use core::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
-use crate::raw::call;
+use crate::raw::{call, owned};
 
 /// A mapped file, mapped until dropped. Its addresses are exposed: the owner turns offsets into pointers to atomic words itself.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ impl SharedFile {
         // SAFETY: the kernel reads `path` up to its NUL.
         let number = unsafe { call(libc::SYS_openat, arguments) }?;
         // SAFETY: the kernel has just made it, for us.
-        let file = unsafe { event::owned(number) };
+        let file = unsafe { owned(number) };
         grow(&file, bytes)?;
         fault::check(Call::Mmap)?;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;

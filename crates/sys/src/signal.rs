@@ -13,7 +13,7 @@ use crate::fault::{self, Call};
 use crate::mapping::Mapping;
 use crate::memory::{PAGE_BYTES, guard_page};
 use crate::raw::call;
-use crate::task::ThreadId;
+use crate::thread_id::ThreadId;
 
 /// Number of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

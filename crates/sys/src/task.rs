@@ -4,73 +4,16 @@
 //! stack: no allocation, 1-2 µs a look.
 #![expect(unsafe_code, reason = "system calls on buffers")]
 
-use core::cell::Cell;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
-use crate::raw::call;
+use crate::raw::{call, owned};
 
-/// Number of a kernel thread, in the host's own space of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ThreadId(u32);
-
-impl ThreadId {
-    /// The thread with this number.
-    #[must_use]
-    pub const fn new(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// The calling thread.
-    #[must_use]
-    pub fn current() -> Self {
-        // SAFETY: takes nothing and cannot fail.
-        Self(unsafe { call(libc::SYS_gettid, []) }.unwrap_or(0) as u32)
-    }
-
-    /// The calling thread, asked of the kernel once a thread: 1 ns. A child of `fork` is told its parent's.
-    #[inline]
-    #[must_use]
-    pub fn remembered() -> Self {
-        thread_local! {
-            static NUMBER: Cell<u32> = const { Cell::new(0) };
-        }
-        NUMBER.with(|number| {
-            if number.get() == 0 {
-                number.set(Self::current().0);
-            }
-            Self(number.get())
-        })
-    }
-
-    /// Whether a thread of this process has this number now.
-    #[must_use]
-    pub fn exists(self) -> bool {
-        self.exists_in(std::process::id())
-    }
-
-    /// Whether a thread of `process`, as it is numbered here, has this number now.
-    #[must_use]
-    pub fn exists_in(self, process: u32) -> bool {
-        let no_signal = 0;
-        // SAFETY: takes numbers.
-        let answer =
-            unsafe { call(libc::SYS_tgkill, [process as usize, self.0 as usize, no_signal]) };
-        // Not permitted: it is there, and somebody else's.
-        matches!(answer, Ok(_) | Err(Errno::PERM))
-    }
-
-    /// Its number.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-}
+pub use crate::thread_id::ThreadId;
 
 /// Lets this process have as many descriptors as it may ask for.
 ///
@@ -300,7 +243,7 @@ fn open_task_file(thread: ThreadId, file: &str) -> Result<OwnedFd, Errno> {
     // SAFETY: the path ends in a zero byte and lives during the call.
     let descriptor = unsafe { call(libc::SYS_openat, arguments) }?;
     // SAFETY: the kernel has just made it, for us.
-    Ok(unsafe { event::owned(descriptor) })
+    Ok(unsafe { owned(descriptor) })
 }
 
 /// Room for the path of a thread's file and the zero byte behind it.

@@ -8,7 +8,7 @@ use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::call;
 use crate::signal::Signal;
-use crate::task::ThreadId;
+use crate::thread_id::ThreadId;
 
 /// What a timer measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,10 +17,9 @@ use core::ptr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
 use crate::memory::copy_shared;
-use crate::raw::call;
+use crate::raw::{call, owned};
 
 /// What the program may do with pages in its view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +52,7 @@ impl TwoViews {
         // SAFETY: the kernel reads the name up to its NUL.
         let number = unsafe { call(libc::SYS_memfd_create, [name, libc::MFD_CLOEXEC as usize]) }?;
         // SAFETY: the kernel has just made it, for us.
-        let file = unsafe { event::owned(number) };
+        let file = unsafe { owned(number) };
         fault::check(Call::Open)?;
         // SAFETY: takes numbers.
         unsafe { call(libc::SYS_ftruncate, [number, bytes]) }?;

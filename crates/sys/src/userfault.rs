@@ -12,9 +12,8 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
-use crate::raw::call;
+use crate::raw::{call, owned};
 
 /// What a write to a write-protected page does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +104,7 @@ impl Userfault {
         // SAFETY: takes a number.
         let number = unsafe { call(libc::SYS_userfaultfd, [flags]) }?;
         // SAFETY: the kernel has just made it, for us.
-        let this = Self { descriptor: unsafe { event::owned(number) } };
+        let this = Self { descriptor: unsafe { owned(number) } };
         let asynchronous = match writes {
             Writes::Stop => 0,
             Writes::Pass => FEATURE_WP_ASYNC | FEATURE_WP_UNPOPULATED,

@@ -1,0 +1,64 @@
+//! The numbers by which the host names kernel threads.
+#![expect(unsafe_code, reason = "system calls that take numbers")]
+
+use core::cell::Cell;
+
+use crate::error::Errno;
+use crate::raw::call;
+
+/// Number of a kernel thread, in the host's own space of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ThreadId(u32);
+
+impl ThreadId {
+    /// The thread with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The calling thread.
+    #[must_use]
+    pub fn current() -> Self {
+        // SAFETY: takes nothing and cannot fail.
+        Self(unsafe { call(libc::SYS_gettid, []) }.unwrap_or(0) as u32)
+    }
+
+    /// The calling thread, asked of the kernel once a thread: 1 ns. A child of `fork` is told its parent's.
+    #[inline]
+    #[must_use]
+    pub fn remembered() -> Self {
+        thread_local! {
+            static NUMBER: Cell<u32> = const { Cell::new(0) };
+        }
+        NUMBER.with(|number| {
+            if number.get() == 0 {
+                number.set(Self::current().0);
+            }
+            Self(number.get())
+        })
+    }
+
+    /// Whether a thread of this process has this number now.
+    #[must_use]
+    pub fn exists(self) -> bool {
+        self.exists_in(std::process::id())
+    }
+
+    /// Whether a thread of `process`, as it is numbered here, has this number now.
+    #[must_use]
+    pub fn exists_in(self, process: u32) -> bool {
+        let no_signal = 0;
+        // SAFETY: takes numbers.
+        let answer =
+            unsafe { call(libc::SYS_tgkill, [process as usize, self.0 as usize, no_signal]) };
+        // Not permitted: it is there, and somebody else's.
+        matches!(answer, Ok(_) | Err(Errno::PERM))
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
