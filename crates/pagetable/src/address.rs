@@ -161,3 +161,12 @@ impl BitOr for Rights {
         Self(self.0 | other.0)
     }
 }
+
+/// Where a page is, and what may be done to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Translation {
+    /// The frame.
+    pub frame: FrameNumber,
+    /// What is permitted.
+    pub rights: Rights,
+}

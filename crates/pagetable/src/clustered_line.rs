@@ -11,13 +11,13 @@
 
 use core::ops::RangeInclusive;
 
-use crate::address::{BLOCK_PAGES, BlockNumber, PageNumber};
+use crate::address::{BLOCK_PAGES, BlockNumber, PageNumber, Translation};
 use crate::arena::Arena;
 use crate::block::Block;
 use crate::buckets::bucket_of;
 use crate::lines::{LINE_BYTES, Lines};
 use crate::pte::Pte;
-use crate::table::{MapError, PageTable, Translation, translation};
+use crate::table::{MapError, PageTable};
 
 const BUCKETS: u8 = 0;
 const OVERFLOW: u8 = 1;
@@ -182,7 +182,7 @@ impl ClusteredLine {
     #[cold]
     #[inline(never)]
     fn lookup_further(&self, page: PageNumber) -> Option<Translation> {
-        translation(self.walk(page, &mut ()), page.index_in_block())
+        self.walk(page, &mut ()).translation_at(page.index_in_block())
     }
 
     /// Goes on with a walk behind its bucket.

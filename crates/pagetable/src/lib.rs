@@ -50,7 +50,9 @@ pub mod placement;
 pub mod tlb;
 pub mod trace;
 
-pub use address::{BLOCK_PAGES, BlockNumber, FrameNumber, PAGE_BYTES, PageNumber, Rights};
+pub use address::{
+    BLOCK_PAGES, BlockNumber, FrameNumber, PAGE_BYTES, PageNumber, Rights, Translation,
+};
 pub use block::Block;
 pub use clustered::{Clustered, Hashed};
 pub use clustered_line::ClusteredLine;
@@ -59,4 +61,4 @@ pub use linear::Linear;
 pub use lines::{LINE_BYTES, LineCache, LineSet, Lines};
 pub use pte::Pte;
 pub use radix::Radix;
-pub use table::{MapError, PageTable, Translation};
+pub use table::{MapError, PageTable};

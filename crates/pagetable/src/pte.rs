@@ -8,8 +8,7 @@
 //! Kind: 0 empty, 1 one page, 2 compact (one run of frames for a block; `mask` says which of its pages are there),
 //! 3 a table's own pointer to a node. The mask apart, an entry fits in 48 bits.
 
-use crate::address::{BLOCK_PAGES, FrameNumber, Rights};
-use crate::table::Translation;
+use crate::address::{BLOCK_PAGES, FrameNumber, Rights, Translation};
 
 const KIND_BITS: u64 = 3;
 const PAGE: u64 = 1;
@@ -95,6 +94,13 @@ impl Pte {
     pub(crate) fn of_page(self) -> Option<Translation> {
         let frame = FrameNumber::new(self.payload())?;
         (self.0 & KIND_BITS == PAGE).then(|| Translation { frame, rights: self.rights() })
+    }
+
+    /// The translation of the page at `index` of the block the entry was found in; `None` if the entry
+    /// does not map that page.
+    #[inline]
+    pub(crate) fn translation_at(self, index: usize) -> Option<Translation> {
+        Some(Translation { frame: self.frame_at(index)?, rights: self.rights() })
     }
 
     /// The entry if it maps the page at `index` of its block, else the empty one.

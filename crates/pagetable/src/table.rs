@@ -3,19 +3,10 @@
 use core::fmt;
 use core::ops::RangeInclusive;
 
-use crate::address::{BLOCK_PAGES, BlockNumber, FrameNumber, PageNumber, Rights};
+use crate::address::{BLOCK_PAGES, BlockNumber, FrameNumber, PageNumber, Rights, Translation};
 use crate::block::Block;
 use crate::lines::Lines;
 use crate::pte::Pte;
-
-/// Where a page is, and what may be done to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Translation {
-    /// The frame.
-    pub frame: FrameNumber,
-    /// What is permitted.
-    pub rights: Rights,
-}
 
 /// Why a mapping cannot be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +65,7 @@ pub trait PageTable {
     /// Where a page is; `None` when it is not mapped.
     #[inline(always)]
     fn lookup(&self, page: PageNumber) -> Option<Translation> {
-        translation(self.walk(page, &mut ()), page.index_in_block())
+        self.walk(page, &mut ()).translation_at(page.index_in_block())
     }
 
     /// Maps a page, and returns what it was mapped to before.
@@ -91,7 +82,7 @@ pub trait PageTable {
         let old = block.entry(page.index_in_block());
         block.set(page.index_in_block(), frame, rights);
         self.write(page.block(), &block)?;
-        Ok(translation(old, page.index_in_block()))
+        Ok(old.translation_at(page.index_in_block()))
     }
 
     /// Maps the pages of `mask` of a block to the run of frames that starts at `frame`, in one entry; all 16 are a
@@ -115,8 +106,9 @@ pub trait PageTable {
     /// Unmaps a page, and returns what it was mapped to.
     fn unmap(&mut self, page: PageNumber) -> Option<Translation> {
         let mut block = self.read(page.block());
-        let old = translation(block.entry(page.index_in_block()), page.index_in_block())?;
-        block.clear(page.index_in_block());
+        let index = page.index_in_block();
+        let old = block.entry(index).translation_at(index)?;
+        block.clear(index);
         self.write(page.block(), &block).expect("taking entries away cannot fail");
         Some(old)
     }
@@ -189,15 +181,10 @@ pub trait PageTable {
             let part = part_of_block(number, &range);
             (0..BLOCK_PAGES)
                 .filter(|index| part >> index & 1 == 1)
-                .filter_map(|index| Some((index, translation(block.entry(index), index)?)))
+                .filter_map(|index| Some((index, block.entry(index).translation_at(index)?)))
                 .for_each(|(index, translation)| visit(number.page(index), translation));
         }
     }
-}
-
-#[inline]
-pub(crate) fn translation(entry: Pte, index: usize) -> Option<Translation> {
-    Some(Translation { frame: entry.frame_at(index)?, rights: entry.rights() })
 }
 
 /// Which pages of a block lie in `range`, as a mask.
