@@ -5,7 +5,8 @@ use core::ffi::{CStr, c_char, c_int};
 
 use kyocho_microprocess::{Builder, Priority};
 
-use crate::error::{Code, Result, answer};
+use crate::answer::answer;
+use crate::error::{Code, Result};
 use crate::object::{Kind, Object};
 
 /// The largest stack there is.

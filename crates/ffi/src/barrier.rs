@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_uint};
 
 use kyocho_microprocess::Barrier;
 
-use crate::error::{Code, answer, caller};
+use crate::answer::{answer, caller};
+use crate::error::Code;
 use crate::object::{Kind, Object};
 
 /// What the leader gets: no error number.

@@ -11,7 +11,8 @@ use kyocho_microprocess::channel::{
     self, Receiver, RecvTimeoutError, SendTimeoutError, Sender, TryRecvError, TrySendError,
 };
 
-use crate::error::{Code, Result, answer, caller};
+use crate::answer::{answer, caller};
+use crate::error::{Code, Result};
 use crate::mutex::Patience;
 
 /// The largest item.

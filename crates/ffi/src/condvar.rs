@@ -6,7 +6,8 @@ use core::ffi::c_int;
 use kyocho_microprocess::Condvar;
 use kyocho_microprocess::sync::PoisonError;
 
-use crate::error::{Code, answer};
+use crate::answer::answer;
+use crate::error::Code;
 use crate::mutex::MutexObject;
 use crate::object::{Kind, Object};
 use crate::time::until;

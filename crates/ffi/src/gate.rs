@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use kyocho_gate::{Call, Client, Error, Failure, INLINE_BYTES_MAX, ROOT, Server, Service};
 
-use crate::error::{Code, Result, answer, caller, count};
+use crate::answer::{answer, caller, count};
+use crate::error::{Code, Result};
 use crate::time::until;
 
 /// Error numbers of the C library are below this.

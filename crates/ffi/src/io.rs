@@ -12,7 +12,8 @@ use kyocho_microprocess::io::descriptor::{self, Interest};
 use kyocho_microprocess::net::operation;
 use socket2::SockAddr;
 
-use crate::error::{Code, Result, count};
+use crate::answer::count;
+use crate::error::{Code, Result};
 
 /// The descriptor that C calls `number`.
 ///

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   C caller ──► extern "C" function: checks pointers and caller ──► kyocho-microprocess
-//!                     └── every error a number; a panic is one too (`error::answer`)
+//!                     └── every error a number; a panic is one too (`answer::answer`)
 //! ```
 //!
 //! An object of C (`kyocho_mutex_t`) *is* the Rust object, behind a word that tells its kind (`object`): nothing is
@@ -14,6 +14,7 @@
 //!
 //! **Invariant:** only what `kyocho.h` declares is exported, under the same name (`tests/header.rs`).
 
+mod answer;
 mod attributes;
 mod barrier;
 mod channel;
@@ -25,8 +26,10 @@ mod keys;
 mod mutex;
 mod object;
 mod once;
+mod run;
 mod rwlock;
 mod select;
 mod semaphore;
+mod specific;
 mod threads;
 mod time;

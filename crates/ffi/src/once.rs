@@ -7,7 +7,8 @@ use kyocho_microprocess::sync::PoisonError;
 use kyocho_microprocess::{Mutex, instruments};
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 
-use crate::error::{Code, answer, caller};
+use crate::answer::{answer, caller};
+use crate::error::Code;
 use crate::object::{Kind, Object};
 
 /// What `kyocho_once_t` holds.

@@ -7,7 +7,8 @@ use kyocho_microprocess::RwLock;
 use kyocho_microprocess::sync::TryLockError;
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::error::{Code, Result, answer, caller};
+use crate::answer::{answer, caller};
+use crate::error::{Code, Result};
 use crate::mutex::Patience;
 use crate::object::{Kind, Object};
 

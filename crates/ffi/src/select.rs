@@ -7,8 +7,9 @@ use core::slice;
 use kyocho_microprocess::channel::{RecvArm, SendArm};
 use kyocho_microprocess::select::{self, Select};
 
+use crate::answer::{answer, caller};
 use crate::channel::{Channel, Item, at};
-use crate::error::{Code, Result, answer, caller};
+use crate::error::{Code, Result};
 use crate::mutex::Patience;
 
 /// `KYOCHO_ARMS_MAX`.
