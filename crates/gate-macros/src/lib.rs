@@ -1,6 +1,6 @@
-//! Stubs of typed gates: [`macro@interface`] writes client and server from a trait.
+//! Stubs of typed gates: [`macro@interface`] generates client and server from a trait.
 //!
-//! What it writes is short and plain; everything that can be a function is one, in `kyocho_gate::typed`.
+//! The generated code is short: everything that can be a function is one, in `kyocho_gate::typed`.
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
@@ -11,11 +11,12 @@ use syn::{
     parse_macro_input,
 };
 
-/// Writes, for a trait `Name`, the types `NameClient`, whose methods are calls through a gate, and `NameService`, which serves them by an
-/// implementation of the trait.
+/// Generates client and server of a trait `Name`: `NameClient`, whose methods call through a gate, and
+/// `NameService`, which serves such calls with an implementation of the trait.
 ///
-/// Methods take `&self` and values that can be serialised (`serde`), and return such a value. The client's methods return it in a `Result`
-/// with `kyocho_gate::Error`. Methods are numbered in their order: both sides must be built from the same trait.
+/// Methods take `&self` and values that can be serialised (`serde`), and return such a value. The client's
+/// methods return it in a `Result` with `kyocho_gate::Error`. Methods are numbered in their order, so both
+/// sides must be built from the same trait.
 ///
 /// See `kyocho_gate::typed` for an example.
 #[proc_macro_attribute]
@@ -29,7 +30,7 @@ pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
     written.unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// One method, as the stubs need it.
+/// The parts of a method that the stubs need.
 struct Method<'a> {
     function: &'a TraitItemFn,
     names: Vec<&'a Ident>,
@@ -40,7 +41,7 @@ struct Method<'a> {
 
 fn write(item: &ItemTrait) -> Result<Tokens, Error> {
     if !item.generics.params.is_empty() {
-        return Err(Error::new(item.generics.span(), "an interface has no type parameters"));
+        return Err(Error::new(item.generics.span(), "an interface cannot have type parameters"));
     }
     let methods: Vec<Method<'_>> =
         item.items.iter().enumerate().map(read).collect::<Result<_, _>>()?;
@@ -50,25 +51,33 @@ fn write(item: &ItemTrait) -> Result<Tokens, Error> {
 
 fn read((number, item): (usize, &TraitItem)) -> Result<Method<'_>, Error> {
     let TraitItem::Fn(function) = item else {
-        return Err(Error::new(item.span(), "an interface has methods alone"));
+        return Err(Error::new(item.span(), "an interface can only have methods"));
     };
     let signature = &function.sig;
     if !signature.generics.params.is_empty() || signature.asyncness.is_some() {
-        return Err(Error::new(signature.span(), "a method is neither generic nor async"));
+        return Err(Error::new(signature.span(), "a method cannot be generic or async"));
     }
     let mut inputs = signature.inputs.iter();
     match inputs.next() {
         Some(FnArg::Receiver(own)) if own.reference.is_some() && own.mutability.is_none() => {}
-        _ => return Err(Error::new(signature.span(), "a method takes `&self` first")),
+        _ => {
+            return Err(Error::new(
+                signature.span(),
+                "the first parameter of a method must be `&self`",
+            ));
+        }
     }
     let (mut names, mut types) = (Vec::new(), Vec::new());
     for input in inputs {
         let FnArg::Typed(input) = input else { continue };
         let Pat::Ident(name) = &*input.pat else {
-            return Err(Error::new(input.pat.span(), "an argument is a name"));
+            return Err(Error::new(input.pat.span(), "a parameter must be a name"));
         };
         if matches!(*input.ty, Type::Reference(_)) {
-            return Err(Error::new(input.ty.span(), "an argument is a value, not a reference"));
+            return Err(Error::new(
+                input.ty.span(),
+                "a parameter must be a value, not a reference",
+            ));
         }
         names.push(&name.ident);
         types.push(&*input.ty);
@@ -82,15 +91,15 @@ fn read((number, item): (usize, &TraitItem)) -> Result<Method<'_>, Error> {
 
 fn client(item: &ItemTrait, methods: &[Method<'_>]) -> Tokens {
     let (visibility, name) = (&item.vis, format_ident!("{}Client", item.ident));
-    let title = format!("Calls a [`{}`] of another process.", item.ident);
+    let title = format!("Calls an object with interface [`{}`] in another process.", item.ident);
     let stubs = methods.iter().map(|method| {
         let Method { function, names, types, result, number } = method;
-        let (title, stub) = (format!("`{}` there.", function.sig.ident), &function.sig.ident);
+        let (title, stub) = (format!("Calls `{}` in the other process.", function.sig.ident), &function.sig.ident);
         quote! {
             #[doc = #title]
             ///
             /// # Errors
-            /// The call failed, or its arguments are more than a frame holds.
+            /// The call failed, or its arguments are longer than a frame.
             pub fn #stub(&self, #(#names: #types),*) -> ::core::result::Result<#result, ::kyocho_gate::Error> {
                 ::kyocho_gate::typed::call(&self.target, #number, &(#(#names,)*))
             }
@@ -102,7 +111,7 @@ fn client(item: &ItemTrait, methods: &[Method<'_>]) -> Tokens {
         #visibility struct #name { target: ::kyocho_gate::Target }
 
         impl #name {
-            /// By calls to `target`, which is such an object.
+            /// A client that calls `target`, which must be an object with this interface.
             pub fn new(target: ::kyocho_gate::Target) -> Self { Self { target } }
 
             #(#stubs)*
@@ -113,7 +122,8 @@ fn client(item: &ItemTrait, methods: &[Method<'_>]) -> Tokens {
 fn service(item: &ItemTrait, methods: &[Method<'_>]) -> Tokens {
     let (visibility, interface) = (&item.vis, &item.ident);
     let name = format_ident!("{}Service", interface);
-    let title = format!("Serves a [`{interface}`] to other processes.");
+    let title =
+        format!("Serves calls of other processes with an implementation of [`{interface}`].");
     let arms = methods.iter().map(|method| {
         let Method { function, names, types, number, .. } = method;
         let stub = &function.sig.ident;

@@ -1,62 +1,63 @@
-//! Why a call did not return what was asked for.
+//! The errors of calls and connections.
 
 use core::fmt;
 use std::io;
 
 use kyocho_sys::error::Errno;
 
-/// Why a call, or a connection, failed.
+/// The reason why a call or a connection failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The other side is gone: its process ended, or it closed the connection. The call may or may not have been served.
+    /// The other side is gone: its process ended, or it closed the connection. The call may or may not have
+    /// been served.
     Closed,
-    /// Nobody listens there, or the connection could not be made.
+    /// No server listens on the path, or the host refused the connection.
     Connect(io::ErrorKind),
     /// The server does not serve this user.
     Refused,
-    /// Request or reply is longer than a frame holds: hand a [`Region`](crate::Region) over.
+    /// Request or reply is longer than a frame. Pass a [`Region`](crate::Region) instead.
     TooLong {
-        /// How long.
+        /// The length, in bytes.
         bytes: usize,
-        /// The most that fits.
+        /// The bound, in bytes.
         bytes_max: usize,
     },
-    /// The time was over first. The server may still serve the call; its answer is dropped.
+    /// The time limit passed first. The server may still serve the call; its reply is discarded.
     TimedOut,
     /// The other side broke the protocol; the connection is closed.
     Protocol,
-    /// The server's answer: it could not do it.
+    /// The server answered with a failure.
     Failed(Failure),
-    /// The host gave no memory, descriptor or kernel thread.
+    /// The host refused memory, a descriptor or a kernel thread.
     Host(io::ErrorKind),
 }
 
-/// A server's answer that is no result.
+/// A failure that the server reports in place of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// There is no such method.
+    /// The object has no such method.
     NoMethod,
-    /// The handle names nothing that this client was given.
+    /// The handle names no object that was granted to this client; or the client has all the handles it may have.
     NoHandle,
-    /// The arguments are not what the method takes.
+    /// The arguments cannot be decoded as those of the method.
     BadArguments,
-    /// There is no such region, or it is shorter than what was said.
+    /// The client has no such region, or the slice lies outside of it.
     NoRegion,
-    /// The reply does not fit into a frame.
+    /// The reply is longer than a frame.
     ReplyTooLong,
-    /// The service panicked, or was killed.
+    /// The service panicked, or its microprocess was killed.
     Panicked,
-    /// Said by the service itself.
+    /// A code that the service chose.
     Code(u32),
 }
 
-/// Codes from here on are [`Failure::Code`]'s.
-const OWN_CODES: u32 = 16;
+/// Numbers from here on encode [`Failure::Code`].
+const CODES_MIN: u32 = 16;
 
 impl Failure {
-    /// Its number in a frame; never 0.
+    /// The number that encodes the failure in a frame; never 0.
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::NoMethod => 1,
@@ -65,11 +66,11 @@ impl Failure {
             Self::NoRegion => 4,
             Self::ReplyTooLong => 5,
             Self::Panicked => 6,
-            Self::Code(code) => OWN_CODES.saturating_add(code),
+            Self::Code(code) => CODES_MIN.saturating_add(code),
         }
     }
 
-    /// What a number in a frame says; 0 is no failure.
+    /// The failure that a number in a frame encodes; `None` for 0. An unknown number decodes as `Panicked`.
     pub(crate) fn alleged(number: u32) -> Option<Self> {
         Some(match number {
             0 => return None,
@@ -78,7 +79,7 @@ impl Failure {
             3 => Self::BadArguments,
             4 => Self::NoRegion,
             5 => Self::ReplyTooLong,
-            number if number >= OWN_CODES => Self::Code(number - OWN_CODES),
+            number if number >= CODES_MIN => Self::Code(number - CODES_MIN),
             _ => Self::Panicked,
         })
     }
@@ -87,13 +88,19 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoMethod => f.write_str("there is no such method"),
-            Self::NoHandle => f.write_str("the handle names nothing that this client was given"),
-            Self::BadArguments => f.write_str("the arguments are not what the method takes"),
-            Self::NoRegion => f.write_str("there is no such region, or it is shorter"),
-            Self::ReplyTooLong => f.write_str("the reply does not fit into a frame: use a region"),
-            Self::Panicked => f.write_str("the service panicked, or was killed"),
-            Self::Code(code) => write!(f, "the service answers with code {code}"),
+            Self::NoMethod => f.write_str("the object has no such method"),
+            Self::NoHandle => {
+                f.write_str("the handle names no object that was granted to this client")
+            }
+            Self::BadArguments => {
+                f.write_str("the arguments cannot be decoded as those of the method")
+            }
+            Self::NoRegion => {
+                f.write_str("there is no such region, or it is shorter than the slice")
+            }
+            Self::ReplyTooLong => f.write_str("the reply is longer than a frame: use a region"),
+            Self::Panicked => f.write_str("the service panicked or was killed"),
+            Self::Code(code) => write!(f, "the service failed with code {code}"),
         }
     }
 }
@@ -102,15 +109,15 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("the other side of the gate is gone"),
-            Self::Connect(why) => write!(f, "no connection to the gate: {why}"),
+            Self::Connect(why) => write!(f, "cannot connect to the gate: {why}"),
             Self::Refused => f.write_str("the gate does not serve this user"),
             Self::TooLong { bytes, bytes_max } => {
-                write!(f, "{bytes} bytes, but a frame holds {bytes_max}: hand a region over")
+                write!(f, "{bytes} bytes exceed the bound of {bytes_max}: pass a region")
             }
-            Self::TimedOut => f.write_str("the gate did not answer in time"),
+            Self::TimedOut => f.write_str("the gate did not answer within the time limit"),
             Self::Protocol => f.write_str("the other side of the gate broke the protocol"),
             Self::Failed(failure) => failure.fmt(f),
-            Self::Host(why) => write!(f, "the host gives no resources for a gate: {why}"),
+            Self::Host(why) => write!(f, "the host refused a resource for the gate: {why}"),
         }
     }
 }
@@ -136,7 +143,7 @@ mod tests {
     use super::Failure;
 
     #[test]
-    fn failures_survive_the_frame() {
+    fn decoding_an_encoded_failure_returns_it() {
         let all = [
             Failure::NoMethod,
             Failure::NoHandle,
@@ -151,6 +158,6 @@ mod tests {
             assert_eq!(Failure::alleged(failure.number()), Some(failure));
         }
         assert_eq!(Failure::alleged(0), None);
-        assert_eq!(Failure::alleged(9), Some(Failure::Panicked), "nonsense is a failure");
+        assert_eq!(Failure::alleged(9), Some(Failure::Panicked), "an unknown number is a failure");
     }
 }

@@ -1,14 +1,15 @@
-//! What the two sides say to each other over their socket: before the first call, and when a region is handed over.
+//! Messages over the socket: the handshake before the first call, and attaching and detaching regions.
 //!
 //! ```text
 //!   client                                            server
-//!   HELLO version      + its bells            ──────►
-//!                                             ◄────── WELCOME credits  + its bells, the frames    (or REFUSED)
+//!   HELLO version      + its doorbells        ──────►
+//!                                             ◄────── WELCOME credits  + its doorbells, the frames
+//!                                                     (or REFUSED)
 //!   ATTACH number      + a region's memory    ──────►
 //!   DETACH number                             ──────►
 //! ```
 //!
-//! A message is three numbers; the socket keeps messages apart (`SOCK_SEQPACKET`).
+//! A message is three numbers. The socket preserves message boundaries (`SOCK_SEQPACKET`).
 
 use core::time::Duration;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,14 +25,15 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::error::Error;
 use crate::frame::{CREDITS_MAX, memory_bytes};
 
-/// Changes with the layout of frames and bells.
+/// Version of the protocol; changes with the layout of frames and doorbells.
 const VERSION: u32 = 2;
-/// How long a side waits for the other one's words before the first call.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long each side waits for a message of the handshake.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
+/// Length of a message.
 const BYTES: usize = 12;
 
-/// What is said.
+/// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
     Hello,
@@ -51,13 +53,13 @@ impl Message {
             Self::Detach { number } => (5, number),
         };
         let mut bytes = [0; BYTES];
-        for (place, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([kind, VERSION, number]) {
-            *place = word.to_le_bytes();
+        for (chunk, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([kind, VERSION, number]) {
+            *chunk = word.to_le_bytes();
         }
         bytes
     }
 
-    /// What was said, if it is anything.
+    /// The message that `bytes` encode; `None` if they encode none.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<4>();
         let [kind, version, number] = *words else { return None };
@@ -75,7 +77,7 @@ impl Message {
         })
     }
 
-    /// Says it.
+    /// Sends the message with `descriptors`.
     pub(crate) fn send(
         self,
         socket: BorrowedFd<'_>,
@@ -84,7 +86,7 @@ impl Message {
         passing::send(socket, &self.encode(), descriptors).map(drop)
     }
 
-    /// Hears the next one; `None` at the end, and when it is nothing that anybody says.
+    /// Receives the next message and its descriptors; `None` at the end, or if the bytes are not a message.
     pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<(Self, Vec<OwnedFd>)>, Errno> {
         let mut bytes = [0; BYTES + 1];
         loop {
@@ -99,20 +101,20 @@ impl Message {
     }
 }
 
-/// A socket of the kind that gates use.
+/// A new socket of the kind that gates use.
 pub(crate) fn socket() -> Result<Socket, Error> {
     Ok(Socket::new(Domain::UNIX, Type::from(libc::SOCK_SEQPACKET), None)?)
 }
 
-/// Connects to the server at `path` and learns its bells, the frames, and how many there are.
-pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, usize), Error> {
-    let connect = |error: std::io::Error| Error::Connect(error.kind());
+/// Connects to the server at `path`. Returns the socket, the server's doorbells, the frames, and their number.
+pub(crate) fn connect(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, usize), Error> {
+    let refused = |error: std::io::Error| Error::Connect(error.kind());
     let socket = socket()?;
-    let address = SockAddr::unix(path).map_err(connect)?;
-    socket.connect(&address).map_err(connect)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    let address = SockAddr::unix(path).map_err(refused)?;
+    socket.connect(&address).map_err(refused)?;
+    socket.set_read_timeout(Some(HANDSHAKE_LIMIT))?;
     let (shown, open) = bell::descriptors()?;
-    // A server that refuses us may be gone already: then it has said so.
+    // A server that refuses this client may close before it reads the greeting; its refusal still arrives.
     let greeted = Message::Hello.send(socket.as_fd(), &[shown, open]);
     let answer = Message::receive(socket.as_fd());
     let (credits, descriptors) = match answer {
@@ -136,9 +138,9 @@ pub(crate) fn greet(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, us
     Ok((socket, server, frames, credits))
 }
 
-/// Hears the greeting of a client, which is `process`: its bells.
-pub(crate) fn hear(socket: &Socket, process: u32) -> Result<bell::Peer, Error> {
-    socket.set_read_timeout(Some(PATIENCE))?;
+/// Receives the greeting of a client in `process`. Returns its doorbells.
+pub(crate) fn receive_hello(socket: &Socket, process: u32) -> Result<bell::Peer, Error> {
+    socket.set_read_timeout(Some(HANDSHAKE_LIMIT))?;
     let Some((Message::Hello, descriptors)) = Message::receive(socket.as_fd())? else {
         return Err(Error::Protocol);
     };
@@ -147,7 +149,7 @@ pub(crate) fn hear(socket: &Socket, process: u32) -> Result<bell::Peer, Error> {
     bell::Peer::receive(shown, open, process).map_err(|_| Error::Protocol)
 }
 
-/// Answers it with our bells and the client's `frames`, of which there are `credits`.
+/// Answers a greeting with this process's doorbells and the client's `frames`, of which there are `credits`.
 pub(crate) fn welcome(
     socket: BorrowedFd<'_>,
     frames: &SealedMemory,
@@ -165,14 +167,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_no_message_is_not_taken_for_one(bytes in prop::collection::vec(any::<u8>(), 0..2 * BYTES)) {
+        fn bytes_that_are_not_a_message_are_not_decoded(bytes in prop::collection::vec(any::<u8>(), 0..2 * BYTES)) {
             if let Some(message) = Message::decode(&bytes) {
                 prop_assert_eq!(Message::decode(&message.encode()), Some(message));
             }
         }
 
         #[test]
-        fn messages_survive(number: u32) {
+        fn decoding_an_encoded_message_returns_it(number: u32) {
             for message in [Message::Hello, Message::Refused, Message::Welcome { credits: number },
                 Message::Attach { number }, Message::Detach { number }] {
                 let bytes = message.encode();

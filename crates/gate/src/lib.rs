@@ -1,7 +1,8 @@
 //! Gates: procedure calls between address spaces (Paper 1, §4 and §5).
 //!
-//! A [`Server`] listens on a path; a [`Client`] connects to it once, over a Unix socket that passes shared memory, and then calls
-//! through that memory. The caller is a microprocess and so is whoever serves it, at the caller's priority.
+//! A [`Server`] listens on a path. A [`Client`] connects to it once, over a Unix socket that passes shared
+//! memory, and then calls through that memory. The caller is a microprocess; another microprocess serves the
+//! call at the caller's priority.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,50 +27,54 @@
 //!
 //! # The scheme
 //!
-//! The paper's kernel moves the caller's kernel thread into the server's address space. Linux moves no thread; what is kept is what the paper
-//! gains by it: no scheduler decides anything between the call and its service. The server's virtual processor itself looks at the call frames
-//! ([`bell`](kyocho_microprocess::bell)), so the kernel thread that finds a call is the one that serves it; and where both sides share a
-//! core, the caller's hands the core over and gets it back by the reply.
+//! The paper's kernel moves the caller's kernel thread into the server's address space. Linux cannot move a
+//! thread. What the paper gains by the move is kept: no scheduler decides anything between the call and its
+//! service. The server's virtual processor itself polls the call frames
+//! ([`bell`](kyocho_microprocess::bell)), so the kernel thread that finds a call also serves it. If both
+//! sides share a core, the caller's kernel thread yields the core to the server's, which yields it back with
+//! the reply.
 //!
 //! ```text
 //!   client                                frame (shared)                 server
 //!   takes a frame (a credit)              replied n
 //!   copies the request in, its level      requested n+1  ──── ring ────► worker n wakes at that level
-//!   spins, hands the core over, or parks                                 copies the request out, checks, serves
+//!   polls, yields the core, or parks                                     copies the request out, checks, serves
 //!   copies the reply out, checks          replied n+1    ◄─── ring ───── copies the reply in
 //! ```
 //!
-//! The state word and what may happen to it are [`protocol`], a pure step function; [`frame`] lays frames out in memory; `worker` and
-//! [`Client`] are the two sides; `keeper`, one kernel thread a connection and side, sleeps on the socket and says when the other
-//! side is gone.
+//! [`protocol`] defines the state word and its transitions as pure functions; [`frame`] is the layout of
+//! frames in memory. [`Client`] and `server::worker` are the two sides. `liveness` has a kernel thread for
+//! each side of a connection, which sleeps on the socket and closes the connection when the other side is
+//! gone.
 //!
-//! **Invariant:** what lies in shared memory is an allegation: each side copies, checks once, and keeps its own count of calls. A peer that
-//! breaks the protocol loses its connection, nothing else.
+//! **Invariant:** data in shared memory is unchecked. Each side copies it, checks the copy once, and counts
+//! calls itself. A peer that breaks the protocol loses its connection, and other connections are unaffected.
 //!
-//! **Invariant:** a frame belongs to one caller from the request to the reply, even if the caller gives up: it is free again only when the
-//! server has answered.
+//! **Invariant:** a frame belongs to one call from the request to the reply. If the caller stops waiting, the
+//! frame is free only after the server has answered.
 //!
-//! **Bounds:** [`CREDITS_MAX`] calls of one client at a time, [`INLINE_BYTES_MAX`] bytes inline, [`REGIONS_MAX`] regions of at most
-//! [`REGION_BYTES_MAX`] bytes; further callers of the client wait for a frame.
+//! **Bounds:** [`CREDITS_MAX`] concurrent calls of one client (further callers wait for a frame),
+//! [`INLINE_BYTES_MAX`] bytes inline, [`REGIONS_MAX`] regions of at most [`REGION_BYTES_MAX`] bytes.
 
 mod client;
 mod error;
 pub mod frame;
+mod handle;
 mod handshake;
-mod keeper;
+mod liveness;
 pub mod protocol;
-mod region;
 mod server;
 mod service;
+mod slice;
 mod state;
 pub mod typed;
-mod worker;
 
 pub use kyocho_gate_macros::interface;
 
-pub use client::{Client, Target};
+pub use client::{Client, Region, Target};
 pub use error::{Error, Failure};
 pub use frame::{CREDITS_MAX, INLINE_BYTES_MAX};
-pub use region::{REGION_BYTES_MAX, REGIONS_MAX, Region, Slice};
+pub use handle::{Handle, ROOT};
 pub use server::{Server, ServerBuilder};
-pub use service::{Call, Handle, ROOT, Service};
+pub use service::{Call, Service};
+pub use slice::{REGION_BYTES_MAX, REGIONS_MAX, Slice};

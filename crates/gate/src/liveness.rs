@@ -1,11 +1,13 @@
-//! Whether the other side of a connection is there: kernel threads that sleep until it is gone.
+//! Whether the other side of a connection is alive: kernel threads that sleep until it is gone.
 //!
-//! * A *keeper* on each side sleeps on the socket, which the host closes whatever the other process dies of, once it has taken its memory apart.
-//! * A *mourner* at the client sleeps on the word that names the server's keeper ([`robust`]), which the host marks first of all: callers learn
-//!   of a death in a fraction of a millisecond. A server that does not keep the word is noticed by the socket.
+//! * A *socket thread* on each side sleeps on the socket. The host closes the socket however the other
+//!   process dies, but only after it has freed that process's memory.
+//! * A *death watcher* at the client sleeps on the liveness word, which names the server's socket thread
+//!   (a [`robust`] futex). The host marks that word first when a process dies, so callers learn of a death
+//!   in a fraction of a millisecond. If a server does not maintain the word, the socket still reports its end.
 //!
-//! Either says so and ends all waits. Plain kernel threads and not microprocesses, so that a virtual processor without other work sleeps on its
-//! bell alone.
+//! Either thread closes the connection, which ends all waits. They are plain kernel threads instead of
+//! microprocesses, so that a virtual processor without other work sleeps on its doorbell alone.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -20,59 +22,60 @@ use socket2::Socket;
 
 use crate::frame;
 
-/// Stack of these threads: they call a few functions.
+/// Stack of these threads: their calls nest a few levels deep.
 const STACK_BYTES: usize = 128 << 10;
 
-/// The life of one connection.
+/// The socket of a connection, and whether the connection is closed.
 #[derive(Debug)]
-pub(crate) struct Life {
+pub(crate) struct Liveness {
     socket: Socket,
-    /// 1 once it is over: waits end by it.
-    over: AtomicU32,
+    /// 1 once the connection is closed. Waiters check this word, too.
+    closed: AtomicU32,
 }
 
-impl Life {
+impl Liveness {
     pub(crate) fn new(socket: Socket) -> Self {
-        Self { socket, over: AtomicU32::new(0) }
+        Self { socket, closed: AtomicU32::new(0) }
     }
 
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// The word that is 1 once it is over.
-    pub(crate) fn over(&self) -> &AtomicU32 {
-        &self.over
+    /// The word that is 1 once the connection is closed.
+    pub(crate) fn closed_word(&self) -> &AtomicU32 {
+        &self.closed
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst) != 0
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) != 0
     }
 
-    /// Ends it, for both sides.
-    pub(crate) fn end(&self) {
-        self.over.store(1, Ordering::SeqCst);
+    /// Closes the connection for both sides and wakes all waiters.
+    pub(crate) fn close(&self) {
+        self.closed.store(1, Ordering::SeqCst);
         bell::ring_all();
-        // Closed by the other side already: as well.
-        let _gone = self.socket.shutdown(std::net::Shutdown::Both);
+        // Fails if the other side has closed the socket, which is as good.
+        let _closed = self.socket.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// Starts the kernel thread of a connection, which runs `body`. Detached: it ends with the connection.
-pub(crate) fn keep(body: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
+/// Starts a kernel thread of a connection. It is detached: `body` returns once the connection is closed.
+pub(crate) fn start_thread(body: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
     start("gate", STACK_BYTES, body).map(drop)
 }
 
-/// Starts the mourner of a client's connection: it ends `life` with the server's keeper.
-pub(crate) fn mourn(
-    life: &Arc<Life>,
+/// Starts the death watcher of a client's connection: it closes the connection when the server's socket
+/// thread dies.
+pub(crate) fn watch_server(
+    liveness: &Arc<Liveness>,
     frames: &Arc<SealedMemory>,
     credits: usize,
 ) -> Result<(), Errno> {
-    let (life, frames) = (Arc::clone(life), Arc::clone(frames));
-    keep(move || {
-        if robust::await_end(frame::life(&frames, credits)) {
-            life.end();
+    let (liveness, frames) = (Arc::clone(liveness), Arc::clone(frames));
+    start_thread(move || {
+        if robust::await_end(frame::liveness_word(&frames, credits)) {
+            liveness.close();
         }
     })
 }

@@ -1,54 +1,56 @@
-//! The state word of a call frame, and what may happen to it: pure.
+//! The state word of a call frame and its transitions: pure functions.
 //!
 //! ```text
 //!             client                      server
 //!   replied n ──────► requested n+1 ────────────► replied n+1
-//!                          │ client gives up           ▲
+//!                          │ client cancels            ▲
 //!                          └────► cancelled n+1 ───────┘ server
 //! ```
 //!
-//! The word carries the number of the call, so that nothing left over from an earlier call is taken for this one. Each side keeps its own number
-//! and believes the word only where it is one step ahead: whatever else stands there was written by a broken or hostile peer.
+//! The word contains the number of the call, so a word of an earlier call is never mistaken for one of this
+//! call. Each side counts calls itself and accepts the word only if it is exactly one step ahead. Any other
+//! word was written by a broken or hostile peer.
 //!
-//! **Invariant:** the client writes only while the word is `replied`, or turns its own `requested` into `cancelled`; the server writes only
-//! while it is not `replied`. So at most one side may write at any time, but for that one turn, which is a compare-and-exchange.
+//! **Invariant:** the client writes while the word is `replied`, and may change its own `requested` to
+//! `cancelled`; the server writes while the word is not `replied`. So at most one side may write at any time,
+//! except for the cancellation, which is a compare-and-exchange.
 
-/// What is said of a call.
+/// The phase of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Answered, or never made: the frame is the client's.
+    /// Answered, or never made: the client owns the frame.
     Replied,
-    /// Asked for: the frame is the server's.
+    /// Requested: the server owns the frame.
     Requested,
-    /// Asked for by somebody who no longer waits: the server's.
+    /// Requested by a caller that no longer waits: the server owns the frame.
     Cancelled,
 }
 
-/// A state word: a phase, and the number of the call.
+/// A state word: phase and number of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word(u32);
 
 const PHASE_BITS: u32 = 2;
-/// Numbers wrap here.
+/// Call numbers are below this bound; the next number after the last is 0.
 pub const NUMBERS: u32 = 1 << (32 - PHASE_BITS);
 
 impl Word {
-    /// The word of a frame that was never used.
+    /// The word of an unused frame.
     pub const FRESH: Self = Self::new(Phase::Replied, 0);
 
-    /// Phase and number as one word.
+    /// The word for a phase and a call number.
     #[must_use]
     pub const fn new(phase: Phase, number: u32) -> Self {
         Self(((number % NUMBERS) << PHASE_BITS) | phase as u32)
     }
 
-    /// Any word that another process may have written.
+    /// A word read from shared memory: any bits may be there.
     #[must_use]
     pub const fn alleged(bits: u32) -> Self {
         Self(bits)
     }
 
-    /// Its bits.
+    /// The word as stored in the frame.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
@@ -61,7 +63,7 @@ pub const fn after(number: u32) -> u32 {
     (number + 1) % NUMBERS
 }
 
-/// What a client finds that has made call `number`.
+/// What a state word means to the client that made a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Not answered yet.
@@ -72,7 +74,7 @@ pub enum Answer {
     Broken,
 }
 
-/// What a client concludes from `word` after it made call `number`.
+/// What `word` means to a client that has made call `number`.
 #[must_use]
 pub fn client_sees(number: u32, word: Word) -> Answer {
     if word == Word::new(Phase::Replied, number) {
@@ -86,20 +88,20 @@ pub fn client_sees(number: u32, word: Word) -> Answer {
     }
 }
 
-/// What a server finds that has answered call `number`.
+/// What a state word means to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// Nothing new.
+    /// No new call.
     Nothing,
     /// The next call.
     Call,
-    /// The next call, whose caller no longer waits: answered without being served.
+    /// The next call, whose caller no longer waits. The server answers without serving it.
     Abandoned,
     /// The client broke the protocol.
     Broken,
 }
 
-/// What a server concludes from `word` after it has answered call `number`.
+/// What `word` means to a server that has answered call `number`.
 #[must_use]
 pub fn server_sees(number: u32, word: Word) -> Arrival {
     let next = after(number);
@@ -119,7 +121,7 @@ mod tests {
     use super::{Answer, Arrival, NUMBERS, Phase, Word, after, client_sees, server_sees};
     use proptest::prelude::*;
 
-    /// What one side may do.
+    /// A step of either side.
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Request,
@@ -139,9 +141,10 @@ mod tests {
     }
 
     proptest! {
-        /// Two honest sides in any order: each request is served at most once, each answer belongs to its request, nobody calls the other broken.
+        /// Two honest sides, whose steps interleave in any order. Each request is served at most once, each
+        /// answer belongs to its request, and neither side considers the other broken.
         #[test]
-        fn honest_sides_agree(start in 0..NUMBERS, steps in steps()) {
+        fn honest_sides_serve_each_request_once_in_any_order_of_steps(start in 0..NUMBERS, steps in steps()) {
             let mut word = Word::new(Phase::Replied, start);
             let (mut client, mut server, mut waits, mut served) = (start, start, false, 0_u32);
             let mut requested = 0_u32;
@@ -175,24 +178,24 @@ mod tests {
             }
         }
 
-        /// Whatever a hostile peer writes, only the very next word is believed.
+        /// Of all words that a hostile peer may write, only the next one is accepted.
         #[test]
-        fn only_the_next_word_is_believed(number in 0..NUMBERS, bits: u32) {
+        fn only_the_next_word_is_accepted(number in 0..NUMBERS, bits: u32) {
             let word = Word::alleged(bits);
-            let believed = [Phase::Requested, Phase::Cancelled].map(|phase| Word::new(phase, after(number)));
+            let accepted = [Phase::Requested, Phase::Cancelled].map(|phase| Word::new(phase, after(number)));
             let call = matches!(server_sees(number, word), Arrival::Call | Arrival::Abandoned);
-            prop_assert_eq!(call, believed.contains(&word));
+            prop_assert_eq!(call, accepted.contains(&word));
             let here = client_sees(number, word) == Answer::Here;
             prop_assert_eq!(here, word == Word::new(Phase::Replied, number));
         }
     }
 
     #[test]
-    fn numbers_wrap_and_a_double_reply_changes_nothing() {
+    fn numbers_wrap_and_a_reply_to_another_call_is_refused() {
         let last = NUMBERS - 1;
         assert_eq!(server_sees(last, Word::new(Phase::Requested, 0)), Arrival::Call);
         assert_eq!(server_sees(last, Word::new(Phase::Requested, last)), Arrival::Broken);
-        // The answer to an earlier call, or one ahead of any call.
+        // The reply to an earlier call, and one to a call that was never made.
         assert_eq!(client_sees(7, Word::new(Phase::Replied, 6)), Answer::Broken);
         assert_eq!(client_sees(7, Word::new(Phase::Replied, 8)), Answer::Broken);
     }

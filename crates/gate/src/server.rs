@@ -1,4 +1,4 @@
-//! Listening for clients.
+//! The server: accepting clients, and the socket thread of each connection.
 
 use core::fmt;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,21 +16,26 @@ use socket2::{SockAddr, Socket};
 use crate::error::Error;
 use crate::frame::{CREDITS_MAX, memory_bytes};
 use crate::handshake::{self, Message};
-use crate::keeper::{Life, keep};
-use crate::region::REGION_BYTES_MAX;
+use crate::liveness::{Liveness, start_thread};
 use crate::service::Service;
-use crate::worker::Line;
+use crate::slice::REGION_BYTES_MAX;
 
-/// Most clients of one server at a time; others are refused.
+mod connection;
+mod worker;
+
+use connection::Connection;
+use worker::start_workers;
+
+/// Most clients of one server at a time. Further clients are refused.
 const CLIENTS_MAX: usize = 256;
-/// Clients that wait to be accepted.
+/// Most clients that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-const _: () = assert!(DESCRIPTORS_MAX >= 3, "a welcome carries three");
+const _: () = assert!(DESCRIPTORS_MAX >= 3, "a welcome carries three descriptors");
 
 type Allows = dyn Fn(&Peer) -> bool + Send + Sync;
 
-/// How to listen.
+/// Options of a server.
 pub struct ServerBuilder {
     credits: usize,
     allows: Box<Allows>,
@@ -43,8 +48,8 @@ impl fmt::Debug for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// How many calls a client may have under way at a time: 1 to [`CREDITS_MAX`], which it is when not called. Each costs 8 KiB of memory
-    /// once it is used.
+    /// Sets how many concurrent calls a client may make: 1 to [`CREDITS_MAX`], the default. Each costs 8 KiB
+    /// of memory once it is used.
     ///
     /// # Panics
     /// `credits` is out of range.
@@ -55,20 +60,22 @@ impl ServerBuilder {
         self
     }
 
-    /// Who may connect, as the kernel tells of them; processes of the same user and of the superuser when not called.
+    /// Sets which processes may connect, by what the kernel says of them. By default: processes of the same
+    /// user and of the superuser.
     #[must_use]
     pub fn allow(mut self, allows: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> Self {
         self.allows = Box::new(allows);
         self
     }
 
-    /// Listens on `path`, which must not exist yet, and serves each client with `root`, until the server is dropped.
+    /// Listens on `path`, which must not exist yet. `root` serves the calls of each client until the server is
+    /// dropped. Does not wait for clients.
     ///
     /// # Errors
-    /// [`Error::Connect`]: the path cannot be had. [`Error::Host`].
+    /// [`Error::Connect`]: the socket cannot be bound to `path`. [`Error::Host`].
     ///
     /// # Panics
-    /// The caller is no microprocess.
+    /// The caller is not a microprocess.
     pub fn bind(self, path: impl AsRef<Path>, root: Arc<dyn Service>) -> Result<Server, Error> {
         let listener = handshake::socket()?;
         let path = path.as_ref().to_owned();
@@ -76,36 +83,43 @@ impl ServerBuilder {
         named.map_err(|error| Error::Connect(error.kind()))?;
         listener.listen(BACKLOG)?;
         let Self { credits, allows } = self;
-        let (arrivals, arrived) = channel::unbounded::<Arc<Line>>();
-        let gate =
-            Arc::new(Gate { listener, credits, allows, root, lines: Mutex::default(), arrivals });
-        // Made here, so that it is dropped where accepting ends.
+        let (arrivals, arrived) = channel::unbounded::<Arc<Connection>>();
+        let shared = Arc::new(Shared {
+            listener,
+            credits,
+            allows,
+            root,
+            connections: Mutex::default(),
+            arrivals,
+        });
+        // Lives as long as the accepting thread, so that the runtime expects wakes from it.
         let outside = Outside::expect();
-        let server = Server { gate: Arc::clone(&gate), path };
-        keep(move || {
-            gate.accept();
-            drop((gate, outside));
+        let server = Server { shared: Arc::clone(&shared), path };
+        start_thread(move || {
+            shared.accept();
+            drop((shared, outside));
         })?;
-        let usher = Builder::new().name("gate usher").priority(Priority::HIGHEST);
-        drop(usher.spawn(move || arrived.into_iter().for_each(|line| line.hire(concurrency())))?);
+        let starter = Builder::new().name("gate worker starter").priority(Priority::HIGHEST);
+        let start = |connection| start_workers(&connection, concurrency());
+        drop(starter.spawn(move || arrived.into_iter().for_each(start))?);
         Ok(server)
     }
 }
 
-/// What the threads of a server share.
-struct Gate {
+/// State that the threads of a server share.
+struct Shared {
     listener: Socket,
     credits: usize,
     allows: Box<Allows>,
     root: Arc<dyn Service>,
-    lines: Mutex<Vec<Arc<Line>>>,
-    /// Connections on their way to the runtime, where their workers are hired.
-    arrivals: channel::Sender<Arc<Line>>,
+    connections: Mutex<Vec<Arc<Connection>>>,
+    /// New connections go to a microprocess, because only a microprocess can start workers.
+    arrivals: channel::Sender<Arc<Connection>>,
 }
 
-impl Gate {
-    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Line>>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    fn connections(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Connection>>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Accepts clients until the listener is shut down.
@@ -113,9 +127,9 @@ impl Gate {
         loop {
             match self.listener.accept() {
                 Ok((socket, _)) => self.begin(socket),
-                // Shut down.
+                // The listener was shut down.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
-                // The client has gone already, or descriptors are short for now.
+                // The client has left already, or the process is out of descriptors for now.
                 Err(error) => {
                     tracing::debug!(%error, "a client of a gate was not accepted");
                     yield_to_host();
@@ -125,75 +139,81 @@ impl Gate {
     }
 
     fn begin(self: &Arc<Self>, socket: Socket) {
-        let gate = Arc::clone(self);
-        // Refused: the socket closes, which the client sees.
-        if let Err(errno) = keep(move || gate.keep(socket)) {
+        let shared = Arc::clone(self);
+        // On failure the socket closes, which tells the client.
+        if let Err(errno) = start_thread(move || shared.serve_connection(socket)) {
             tracing::warn!(%errno, "no kernel thread for a client of a gate");
         }
     }
 
-    /// The life of one connection.
-    fn keep(&self, socket: Socket) {
-        let line = match self.admit(socket) {
-            Ok(line) => line,
-            Err(error) => return tracing::debug!(%error, "a client of a gate was turned away"),
+    /// The socket thread of one connection: admits the client, then receives its messages until the end.
+    fn serve_connection(&self, socket: Socket) {
+        let connection = match self.admit(socket) {
+            Ok(connection) => connection,
+            Err(error) => return tracing::debug!(%error, "a client of a gate was not admitted"),
         };
-        // Until this thread is done with the connection, by whatever end.
-        let living = Living::new(line.life_word()).map_err(Error::from);
-        let _living = match living.and_then(|living| self.welcome(&line).map(|()| living)) {
+        // Names this thread in the liveness word until it returns, unwinds or dies.
+        let living = Living::new(connection.liveness_word()).map_err(Error::from);
+        let _living = match living.and_then(|living| self.welcome(&connection).map(|()| living)) {
             Ok(living) => living,
             Err(error) => return tracing::debug!(%error, "a client of a gate was not welcomed"),
         };
-        while let Ok(Some((message, descriptors))) = Message::receive(line.life.socket()) {
-            if !heed(&line, message, descriptors) {
+        while let Ok(Some((message, descriptors))) = Message::receive(connection.liveness.socket())
+        {
+            if !handle_message(&connection, message, descriptors) {
                 break;
             }
         }
-        line.life.end();
-        self.lines().retain(|other| !Arc::ptr_eq(other, &line));
+        connection.liveness.close();
+        self.connections().retain(|other| !Arc::ptr_eq(other, &connection));
     }
 
-    fn admit(&self, socket: Socket) -> Result<Arc<Line>, Error> {
+    /// Receives the greeting of a client that may connect.
+    fn admit(&self, socket: Socket) -> Result<Arc<Connection>, Error> {
         let peer = Peer::of(socket.as_fd())?;
-        // Heard before it is refused: what closes with words unread takes its own last words along.
-        let client = handshake::hear(&socket, peer.process)?;
-        if !(self.allows)(&peer) || self.lines().len() >= CLIENTS_MAX {
+        // Before any refusal: closing a socket with unread data would discard the refusal, too.
+        let client = handshake::receive_hello(&socket, peer.process)?;
+        if !(self.allows)(&peer) || self.connections().len() >= CLIENTS_MAX {
             Message::Refused.send(socket.as_fd(), &[])?;
             return Err(Error::Refused);
         }
         let frames = SealedMemory::new(memory_bytes(self.credits), Writers::All)?;
-        let (life, root) = (Life::new(socket), Arc::clone(&self.root));
-        Ok(Arc::new(Line::new(life, peer, client, frames, self.credits, root)))
+        let (liveness, root) = (Liveness::new(socket), Arc::clone(&self.root));
+        Ok(Arc::new(Connection::new(liveness, peer, client, frames, self.credits, root)))
     }
 
-    /// Lets a client call.
-    fn welcome(&self, line: &Arc<Line>) -> Result<(), Error> {
-        handshake::welcome(line.life.socket(), line.frames(), self.credits)?;
-        self.lines().push(Arc::clone(line));
-        // Nobody ushers any more: the runtime has stopped, and so will the connection.
-        drop(self.arrivals.send(Arc::clone(line)));
+    /// Allows a client to call.
+    fn welcome(&self, connection: &Arc<Connection>) -> Result<(), Error> {
+        handshake::welcome(connection.liveness.socket(), &connection.frames, self.credits)?;
+        self.connections().push(Arc::clone(connection));
+        // Fails only once the runtime has stopped; then the connection is about to close, too.
+        drop(self.arrivals.send(Arc::clone(connection)));
         Ok(())
     }
 }
 
-/// Does what a client says over its socket; whether it may say that.
-fn heed(line: &Line, message: Message, mut descriptors: Vec<OwnedFd>) -> bool {
+/// Handles a message of an admitted client. Returns `false` if it breaks the protocol.
+fn handle_message(
+    connection: &Connection,
+    message: Message,
+    mut descriptors: Vec<OwnedFd>,
+) -> bool {
     match message {
         Message::Attach { number } => descriptors.pop().is_some_and(|memory| {
             let memory = SealedMemory::receive(memory, REGION_BYTES_MAX, Use::ReadWrite);
-            memory.is_ok_and(|memory| line.attach(number, memory))
+            memory.is_ok_and(|memory| connection.regions.attach(number, memory))
         }),
         Message::Detach { number } => {
-            line.detach(number);
+            connection.regions.detach(number);
             true
         }
         Message::Hello | Message::Welcome { .. } | Message::Refused => false,
     }
 }
 
-/// A gate that is served, until dropped.
+/// A server that listens until it is dropped. Dropping it closes all connections and removes the path.
 pub struct Server {
-    gate: Arc<Gate>,
+    shared: Arc<Shared>,
     path: PathBuf,
 }
 
@@ -204,25 +224,25 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// How to listen.
+    /// Default options.
     #[must_use]
     pub fn builder() -> ServerBuilder {
         ServerBuilder { credits: CREDITS_MAX, allows: Box::new(Peer::is_trusted) }
     }
 
-    /// How many clients are connected.
+    /// Number of clients that are connected.
     #[must_use]
     pub fn clients(&self) -> usize {
-        self.gate.lines().len()
+        self.shared.connections().len()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Taken away by somebody else: as well.
+        // Fails if the path was removed already, which is as good.
         let _gone = std::fs::remove_file(&self.path);
-        let _ended = self.gate.listener.shutdown(std::net::Shutdown::Both);
-        let lines: Vec<_> = self.gate.lines().clone();
-        lines.iter().for_each(|line| line.life.end());
+        let _ended = self.shared.listener.shutdown(std::net::Shutdown::Both);
+        let connections: Vec<_> = self.shared.connections().clone();
+        connections.iter().for_each(|connection| connection.liveness.close());
     }
 }

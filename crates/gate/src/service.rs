@@ -1,43 +1,30 @@
-//! What a server does for its clients, and what it learns of a call.
+//! Services: the objects of a server, the calls they serve, and the handles that clients hold to them.
 
 use core::fmt;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kyocho_microprocess::control::GlobalId;
 use kyocho_sys::peer::Peer;
 
 use crate::error::Failure;
 use crate::frame::Head;
-use crate::region::Slice;
-use crate::worker::Line;
+use crate::handle::{Handle, ROOT};
+use crate::slice::Slice;
 
-/// The handle of the object that a client is given with its connection.
-pub const ROOT: Handle = Handle(0);
+mod regions;
 
-/// Names an object of the server for one client: a capability. Another connection's handle names nothing here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub struct Handle(pub(crate) u64);
+pub(crate) use regions::Regions;
 
-impl Handle {
-    /// Its bits, to be sent in a reply.
-    #[must_use]
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
+/// Most handles of one connection at a time.
+const HANDLES_MAX: usize = 1024;
 
-    /// The handle of these bits. One that was never granted is refused by the server.
-    #[must_use]
-    pub const fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-}
-
-/// An object that can be called. Calls come at the same time, each in a microprocess of its own that runs at its caller's priority.
+/// An object that clients can call. Calls run concurrently, each in a microprocess at its caller's priority.
 pub trait Service: Send + Sync {
-    /// Serves one call; returns the reply.
+    /// Serves one call and returns the reply. May block.
     ///
     /// # Errors
-    /// What the client is told instead.
+    /// The failure is sent to the client in place of a reply.
     fn serve(&self, call: &Call<'_>) -> Result<Vec<u8>, Failure>;
 }
 
@@ -50,9 +37,51 @@ where
     }
 }
 
-/// A call being served.
+/// The objects that one client may call, by handle.
+pub(crate) struct Objects(Mutex<Table>);
+
+struct Table {
+    granted: BTreeMap<u64, Arc<dyn Service>>,
+    /// The next handle. No handle is used twice.
+    next: u64,
+}
+
+impl Objects {
+    /// A table with `root` alone.
+    pub(crate) fn new(root: Arc<dyn Service>) -> Self {
+        let granted = BTreeMap::from([(ROOT.0, root)]);
+        Self(Mutex::new(Table { granted, next: ROOT.0 + 1 }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, handle: u64) -> Option<Arc<dyn Service>> {
+        self.lock().granted.get(&handle).cloned()
+    }
+
+    fn grant(&self, object: Arc<dyn Service>) -> Result<Handle, Failure> {
+        let mut table = self.lock();
+        if table.granted.len() >= HANDLES_MAX {
+            return Err(Failure::NoHandle);
+        }
+        let handle = table.next;
+        table.next += 1;
+        table.granted.insert(handle, object);
+        Ok(Handle(handle))
+    }
+
+    fn revoke(&self, handle: Handle) {
+        let _object = self.lock().granted.remove(&handle.0);
+    }
+}
+
+/// A call that is being served.
 pub struct Call<'a> {
-    line: &'a Line,
+    peer: Peer,
+    objects: &'a Objects,
+    regions: &'a Regions,
     head: Head,
     bytes: &'a [u8],
 }
@@ -64,54 +93,60 @@ impl fmt::Debug for Call<'_> {
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(line: &'a Line, head: Head, bytes: &'a [u8]) -> Self {
-        Self { line, head, bytes }
+    pub(crate) fn new(
+        peer: Peer,
+        objects: &'a Objects,
+        regions: &'a Regions,
+        head: Head,
+        bytes: &'a [u8],
+    ) -> Self {
+        Self { peer, objects, regions, head, bytes }
     }
 
-    /// Which method is called.
+    /// The number of the method that is called.
     #[must_use]
     pub fn method(&self) -> u32 {
         self.head.method
     }
 
-    /// The request: a copy, which nobody changes any more.
+    /// The request: a private copy, which the client cannot change.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The process that calls, as the kernel vouched for it when it connected.
+    /// The calling process, as the kernel identified it when it connected.
     #[must_use]
     pub fn peer(&self) -> Peer {
-        self.line.peer()
+        self.peer
     }
 
-    /// The microprocess that calls: its process is vouched for, its number is what it says.
+    /// The calling microprocess. The kernel vouches for its process; its number there is the client's claim.
     #[must_use]
     pub fn caller(&self) -> GlobalId {
-        GlobalId { process: self.peer().process, local: self.head.caller }
+        GlobalId { process: self.peer.process, local: self.head.caller }
     }
 
-    /// The memory that is handed over with the call.
+    /// The slice of a region that the client passed with the call.
     ///
     /// # Errors
-    /// [`Failure::NoRegion`]: none is, or it is not what the client says.
+    /// [`Failure::NoRegion`]: the client passed none, or it lies outside of the client's regions.
     pub fn region(&self) -> Result<Slice, Failure> {
         let (number, offset, bytes) = self.head.region.ok_or(Failure::NoRegion)?;
-        let memory = self.line.region(number).ok_or(Failure::NoRegion)?;
+        let memory = self.regions.get(number).ok_or(Failure::NoRegion)?;
         Slice::new(&memory, offset, bytes).ok_or(Failure::NoRegion)
     }
 
-    /// Lets the client call `object`, by the handle that is returned: to be sent in the reply.
+    /// Grants the client a handle to `object`. The service sends it in a reply.
     ///
     /// # Errors
-    /// [`Failure::NoHandle`]: the client has as many as it may have.
+    /// [`Failure::NoHandle`]: the client has 1,024 handles already.
     pub fn grant(&self, object: Arc<dyn Service>) -> Result<Handle, Failure> {
-        self.line.grant(object)
+        self.objects.grant(object)
     }
 
-    /// Takes the handle that the call came by from the client. Calls that are being served end as they would have.
+    /// Revokes the handle that this call came through. Calls being served through it finish normally.
     pub fn revoke(&self) {
-        self.line.revoke(Handle(self.head.handle));
+        self.objects.revoke(Handle(self.head.handle));
     }
 }

@@ -1,26 +1,26 @@
-//! The steps on the state word of a frame, each of which hands it over or takes it back: see [`protocol`](crate::protocol).
+//! The transitions of a frame's state word, each of which transfers the frame: see [`protocol`](crate::protocol).
 //!
-//! Each is sequentially consistent: what was written to the frame before arrives with it, and who takes it looks afterwards whether the other side
-//! sleeps.
+//! Each is sequentially consistent. So the frame's contents are visible with the word, and the writer reads
+//! afterwards whether the other side sleeps and must be woken.
 
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 use crate::protocol::{Phase, Word};
 
-/// The client makes call `number`: from here on the frame is the server's.
+/// The client makes call `number`: the server owns the frame from here on.
 pub(crate) fn ask(state: &AtomicU32, number: u32) {
     state.swap(Word::new(Phase::Requested, number).bits(), Ordering::SeqCst);
 }
 
-/// The client no longer waits for call `number`; `false`: it was answered meanwhile, and the frame is the client's again. Else somebody has to wait
-/// for the answer all the same.
+/// The client cancels call `number`. Returns `false` if the reply came first: then the client owns the frame
+/// again. After `true`, the client must still wait for the reply before it uses the frame.
 pub(crate) fn give_up(state: &AtomicU32, number: u32) -> bool {
     let [requested, cancelled] =
         [Phase::Requested, Phase::Cancelled].map(|phase| Word::new(phase, number).bits());
     state.compare_exchange(requested, cancelled, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
-/// The server answers call `number`: from here on the frame is the client's.
+/// The server answers call `number`: the client owns the frame from here on.
 pub(crate) fn answer(state: &AtomicU32, number: u32) {
     state.swap(Word::new(Phase::Replied, number).bits(), Ordering::SeqCst);
 }

@@ -1,4 +1,4 @@
-//! Typed interfaces: a trait is the protocol, [`interface`](macro@crate::interface) writes both sides.
+//! Typed interfaces: a trait is the protocol, and [`interface`](macro@crate::interface) generates both sides.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -33,8 +33,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Arguments and results travel as [postcard](https://docs.rs/postcard), in the frame: at most [`INLINE_BYTES_MAX`] bytes. What is decoded is
-//! the copy that nobody changes any more; bytes that are left over are an error.
+//! Arguments and results are encoded as [postcard](https://docs.rs/postcard) in the frame, at most
+//! [`INLINE_BYTES_MAX`] bytes. A private copy is decoded. Bytes left over after decoding are an error.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,19 +43,20 @@ use crate::client::Target;
 use crate::error::{Error, Failure};
 use crate::frame::INLINE_BYTES_MAX;
 
-/// `value` as bytes.
+/// Encodes `value`.
 ///
 /// # Errors
-/// [`Failure::ReplyTooLong`]: they do not fit into a frame. [`Failure::BadArguments`]: it cannot be serialised.
+/// [`Failure::ReplyTooLong`]: the encoding is longer than a frame. [`Failure::BadArguments`]: the value cannot
+/// be serialised.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Failure> {
     let bytes = postcard::to_stdvec(value).map_err(|_| Failure::BadArguments)?;
     if bytes.len() > INLINE_BYTES_MAX { Err(Failure::ReplyTooLong) } else { Ok(bytes) }
 }
 
-/// The value that `bytes` are, all of them.
+/// Decodes a value from all of `bytes`.
 ///
 /// # Errors
-/// [`Failure::BadArguments`]: they are none.
+/// [`Failure::BadArguments`]: the bytes are not the encoding of one value.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Ok(value),
@@ -63,13 +64,13 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     }
 }
 
-/// Calls `method` of `target`.
+/// Calls `method` of `target` with encoded arguments, and decodes the reply. Blocks as [`Target::call`] does.
 ///
 /// # Errors
-/// As for [`Target::call`]; [`Error::Protocol`]: the reply is no such value.
+/// As for [`Target::call`]; [`Error::Protocol`]: the reply cannot be decoded as `R`.
 ///
 /// # Panics
-/// The caller is no microprocess.
+/// The caller is not a microprocess.
 pub fn call<A: Serialize, R: DeserializeOwned>(
     target: &Target,
     method: u32,
@@ -90,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_survive_and_other_bytes_are_refused(
+        fn decoding_an_encoded_value_returns_it_and_longer_bytes_are_refused(
             value: (u64, String, Option<bool>, Vec<i32>),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {
@@ -98,13 +99,13 @@ mod tests {
             prop_assert_eq!(decode(&bytes), Ok(value));
             let longer: Vec<u8> = bytes.iter().copied().chain([0]).collect();
             prop_assert_eq!(decode::<(u64, String, Option<bool>, Vec<i32>)>(&longer), Err(Failure::BadArguments));
-            // Whatever it is, it neither panics nor asks for more memory than there are bytes.
+            // Decoding any bytes neither panics nor allocates more than their length.
             let _any = decode::<(u64, String, Option<bool>, Vec<i32>)>(&noise);
         }
     }
 
     #[test]
-    fn too_long_is_said() {
+    fn encoding_a_value_longer_than_a_frame_fails() {
         assert_eq!(encode(&vec![7_u8; INLINE_BYTES_MAX]), Err(Failure::ReplyTooLong));
     }
 }

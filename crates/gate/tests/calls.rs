@@ -1,6 +1,6 @@
-//! Calls between two runtimes: what goes in comes out, whoever calls, however many, and whoever dies.
+//! Calls between two runtimes: replies, concurrency, priorities, failures, and death of the server.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
-#![expect(clippy::print_stdout, reason = "tells the process that started it")]
+#![expect(clippy::print_stdout, reason = "tells the parent process that this one is ready")]
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -26,7 +26,7 @@ mod watchdog;
 use meeting::{Meeting, role, stay};
 use watchdog::under_watchdog;
 
-/// Methods of the service that tests call.
+/// Methods of the service under test.
 mod method {
     pub(super) const ECHO: u32 = 0;
     pub(super) const LEVEL: u32 = 1;
@@ -39,7 +39,7 @@ mod method {
     pub(super) const PEER: u32 = 8;
     pub(super) const LONG: u32 = 9;
     pub(super) const KILL_ME: u32 = 10;
-    pub(super) const PLACE: u32 = 11;
+    pub(super) const VIRTUAL_PROCESSOR: u32 = 11;
     pub(super) const SLEEP_ALONE: u32 = 12;
     pub(super) const IS_REAL_TIME: u32 = 13;
     pub(super) const IS_REAL_TIME_AFTER_SLEEP: u32 = 14;
@@ -47,9 +47,9 @@ mod method {
     pub(super) const AWAIT_LEVEL_ASLEEP: u32 = 16;
 }
 
-/// How many calls of `SLEEP` were begun.
+/// Number of calls of `SLEEP` that have begun.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
-/// And of `SLEEP_ALONE`, by another test.
+/// The same of `SLEEP_ALONE`, which another test uses.
 static BEGUN_ALONE: AtomicUsize = AtomicUsize::new(0);
 
 fn number(value: u64) -> Result<Vec<u8>, Failure> {
@@ -60,7 +60,7 @@ fn as_number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// An object of its own for each client that asks for one.
+/// An object that clients can ask for.
 struct Counter(AtomicU64);
 
 impl Service for Counter {
@@ -119,12 +119,13 @@ fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
             await_level(as_number(call.bytes()), || sleep(Duration::from_millis(1)));
             Ok(Vec::new())
         }
-        method::PLACE => number(virtual_processor() as u64),
+        method::VIRTUAL_PROCESSOR => number(virtual_processor() as u64),
         _ => Err(Failure::NoMethod),
     }
 }
 
-/// Whether the class of the caller's kernel thread becomes a real-time one soon: it is lent a moment after the call was found.
+/// Whether the caller's kernel thread gets a real-time class soon. It inherits the class shortly after it has
+/// found the call.
 fn becomes_real_time() -> bool {
     let is_real_time = || {
         yield_now();
@@ -133,17 +134,18 @@ fn becomes_real_time() -> bool {
     (0..1000).any(|_| is_real_time())
 }
 
-/// Waits by `pause` until it runs at `level`.
+/// Calls `pause` until the caller runs at `level`.
 fn await_level(level: u64, pause: impl Fn()) {
     while u64::from(Microprocess::current().priority().level()) != level {
         pause();
     }
 }
 
-/// The level at which the host runs the calling kernel thread: below 0 in a real-time class, its own or one that it was lent.
+/// The host's priority of the calling kernel thread: below 0 in a real-time class, its own or an inherited
+/// one.
 fn host_level() -> i64 {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-    // Behind the name in brackets: state, then fields 4 and on; the level is field 18.
+    // After the name in parentheses come field 3 (the state) and the following ones; the priority is field 18.
     stat.rsplit(')').next().unwrap().split_whitespace().nth(15).unwrap().parse().unwrap()
 }
 
@@ -151,27 +153,27 @@ fn bind(path: &Path) -> Server {
     Server::builder().bind(path, Arc::new(serve)).unwrap()
 }
 
-/// The server that runs in another process.
+/// Runs the server if this process was started for that; otherwise it passes at once.
 #[test]
-fn the_other_process() {
-    let Some((role, place)) = role() else { return };
+fn entry_of_the_server_process() {
+    let Some((role, path)) = role() else { return };
     let processors = role.parse().unwrap();
     Runtime::builder()
         .virtual_processors(processors)
         .build()
         .run(|| {
-            let _server = bind(&place);
+            let _server = bind(&path);
             stay();
         })
         .unwrap();
 }
 
-/// Runs `body` with a client of a server in another process, with so many virtual processors on each side.
+/// Runs `body` with a client of a server in another process, each with `processors` virtual processors.
 fn with_client(name: &str, processors: usize, body: impl FnOnce(Client) + Send) {
     let meeting = Meeting::new(&format!("{name}-{processors}"));
-    let _server = meeting.start("the_other_process", &processors.to_string());
-    let place = meeting.place();
-    let run = || body(Client::connect(&place).unwrap());
+    let _server = meeting.start("entry_of_the_server_process", &processors.to_string());
+    let path = meeting.path();
+    let run = || body(Client::connect(&path).unwrap());
     Runtime::builder().virtual_processors(processors).build().run(run).unwrap();
 }
 
@@ -191,8 +193,8 @@ fn echo_numbers(client: &Client, numbers: core::ops::Range<u64>) {
 }
 
 #[test]
-fn what_goes_in_comes_out() {
-    under_watchdog("what_goes_in_comes_out", || {
+fn echo_returns_requests_of_every_length() {
+    under_watchdog("echo_returns_requests_of_every_length", || {
         [1, 2].into_iter().for_each(|processors| with_client("echo", processors, echo));
     });
 }
@@ -209,23 +211,23 @@ fn many_at_a_time(client: Client) {
 }
 
 #[test]
-fn one_to_sixty_four_callers_each_get_their_own_answer() {
-    under_watchdog("one_to_sixty_four_callers_each_get_their_own_answer", || {
+fn one_to_one_hundred_callers_each_get_their_own_reply() {
+    under_watchdog("one_to_one_hundred_callers_each_get_their_own_reply", || {
         [1, 2].into_iter().for_each(|processors| with_client("many", processors, many_at_a_time));
     });
 }
 
 #[test]
-fn sleeping_calls_do_not_queue() {
-    under_watchdog("sleeping_calls_do_not_queue", || {
+fn calls_run_while_other_calls_sleep() {
+    under_watchdog("calls_run_while_other_calls_sleep", || {
         let meeting = Meeting::new("sleep");
-        let place = meeting.place();
+        let path = meeting.path();
         Runtime::builder()
             .virtual_processors(1)
             .build()
             .run(|| {
-                let _server = bind(&place);
-                let client = Client::connect(&place).unwrap();
+                let _server = bind(&path);
+                let client = Client::connect(&path).unwrap();
                 BEGUN.store(0, Ordering::SeqCst);
                 let calls: Vec<_> = (0..64)
                     .map(|_| {
@@ -233,11 +235,11 @@ fn sleeping_calls_do_not_queue() {
                         spawn(move || client.call(method::SLEEP, &200_u64.to_le_bytes()))
                     })
                     .collect();
-                // All are being served before the first one is over.
+                // All calls are being served before the first one ends.
                 while BEGUN.load(Ordering::SeqCst) < 64 {
                     assert!(
                         calls.iter().all(|call| !call.is_finished()),
-                        "calls wait for each other"
+                        "a call ended before the others had begun"
                     );
                     sleep(Duration::from_millis(1));
                 }
@@ -251,7 +253,7 @@ fn sleeping_calls_do_not_queue() {
 fn service_runs_at_the_callers_priority() {
     under_watchdog("service_runs_at_the_callers_priority", || {
         with_client("level", 1, |client| {
-            // Who joins a caller hands its own priority on.
+            // A caller inherits the priority of the microprocess that joins it.
             Microprocess::current().set_priority(Priority::LOWEST);
             for level in [63, 5, 0, 40] {
                 let client = client.clone();
@@ -264,12 +266,12 @@ fn service_runs_at_the_callers_priority() {
     });
 }
 
-/// Calls `method`, which ends only at `level`, and gives that to the caller while it waits.
+/// Calls `method`, which returns only at `level`, and sets the caller to `level` while it waits.
 fn change_level_during(client: &Client, method: u32, level: u8) {
     let (client, caller) = (client.clone(), Builder::new().priority(Priority::new(20).unwrap()));
     let call = move || client.call(method, &u64::from(level).to_le_bytes()).unwrap();
     let call = caller.spawn(call).unwrap();
-    // However far the call is.
+    // Correct for any progress of the call.
     yield_now();
     call.microprocess().set_priority(Priority::new(level).unwrap());
     call.join().unwrap();
@@ -284,34 +286,35 @@ fn change_levels(client: Client) {
 }
 
 #[test]
-fn level_that_changes_during_a_call_is_passed_on() {
-    under_watchdog("level_that_changes_during_a_call_is_passed_on", || {
+fn level_that_changes_during_a_call_reaches_the_worker() {
+    under_watchdog("level_that_changes_during_a_call_reaches_the_worker", || {
         [1, 2].into_iter().for_each(|processors| with_client("rise", processors, change_levels));
     });
 }
 
-/// Calls until the server says that it was lent the class: a service that went on on another kernel thread of its server was not.
-fn call_until_lent(client: &Client, method: u32, request: u64) {
+/// Calls until the server reports that it inherited the class. A service that continues on another kernel
+/// thread of its server does not inherit it.
+fn call_until_inherited(client: &Client, method: u32, request: u64) {
     while as_number(&client.call(method, &request.to_le_bytes()).unwrap()) == 0 {}
 }
 
 #[test]
-fn real_time_caller_lends_its_class_to_the_server() {
-    const NAME: &str = "real_time_caller_lends_its_class_to_the_server";
+fn server_inherits_the_class_of_a_real_time_caller() {
+    const NAME: &str = "server_inherits_the_class_of_a_real_time_caller";
     under_watchdog(NAME, || {
         let meeting = Meeting::new("lend");
-        let _server = meeting.start("the_other_process", "1");
+        let _server = meeting.start("entry_of_the_server_process", "1");
         if let Err(why) = set_class(ThreadId::current(), Class::Fifo(10)) {
             return skip(NAME, &why.to_string());
         }
         let run = || {
-            let client = Client::connect(meeting.place()).unwrap();
-            // From here on the client knows who serves: whom to lend to.
+            let client = Client::connect(meeting.path()).unwrap();
+            // From here on the client knows which kernel thread serves it and inherits the class.
             client.call(method::ECHO, &[]).unwrap();
-            call_until_lent(&client, method::IS_REAL_TIME, 0);
-            // A nap through which it keeps the class, and a sleep after which it gets it again.
+            call_until_inherited(&client, method::IS_REAL_TIME, 0);
+            // During a short sleep the server keeps the class; after a long one it inherits it again.
             for sleep_ms in [2, 100] {
-                call_until_lent(&client, method::IS_REAL_TIME_AFTER_SLEEP, sleep_ms);
+                call_until_inherited(&client, method::IS_REAL_TIME_AFTER_SLEEP, sleep_ms);
             }
         };
         Runtime::builder().virtual_processors(1).build().run(run).unwrap();
@@ -322,18 +325,18 @@ fn real_time_caller_lends_its_class_to_the_server() {
 fn priority_is_inherited_through_a_chain_of_gates() {
     under_watchdog("priority_is_inherited_through_a_chain_of_gates", || {
         let (first, second) = (Meeting::new("chain-1"), Meeting::new("chain-2"));
-        let _last = second.start("the_other_process", "1");
-        let (front, back) = (first.place(), second.place());
+        let _last = second.start("entry_of_the_server_process", "1");
+        let (first_path, second_path) = (first.path(), second.path());
         Runtime::builder()
             .virtual_processors(1)
             .build()
             .run(|| {
-                let behind = Client::connect(&back).unwrap();
+                let next = Client::connect(&second_path).unwrap();
                 let relay = move |call: &Call<'_>| {
-                    behind.call(call.method(), call.bytes()).map_err(|_| Failure::Code(9))
+                    next.call(call.method(), call.bytes()).map_err(|_| Failure::Code(9))
                 };
-                let _middle = Server::builder().bind(&front, Arc::new(relay)).unwrap();
-                let client = Client::connect(&front).unwrap();
+                let _middle = Server::builder().bind(&first_path, Arc::new(relay)).unwrap();
+                let client = Client::connect(&first_path).unwrap();
                 Microprocess::current().set_priority(Priority::LOWEST);
                 for level in [50, 3] {
                     let client = client.clone();
@@ -348,8 +351,8 @@ fn priority_is_inherited_through_a_chain_of_gates() {
 }
 
 #[test]
-fn failures_are_answers_and_the_gate_goes_on() {
-    under_watchdog("failures_are_answers_and_the_gate_goes_on", || {
+fn calls_succeed_after_calls_that_failed() {
+    under_watchdog("calls_succeed_after_calls_that_failed", || {
         with_client("failures", 1, |client| {
             let failure = |method| client.call(method, &[]).unwrap_err();
             for _ in 0..3 {
@@ -358,7 +361,7 @@ fn failures_are_answers_and_the_gate_goes_on() {
                 assert_eq!(failure(method::PANIC), Error::Failed(Failure::Panicked));
                 assert_eq!(failure(method::LONG), Error::Failed(Failure::ReplyTooLong));
                 assert_eq!(failure(method::SUM), Error::Failed(Failure::NoRegion));
-                // Its worker is gone, and another one is at the frame.
+                // The worker is gone; another one serves the frame.
                 assert_eq!(failure(method::KILL_ME), Error::Failed(Failure::Panicked));
             }
             let (bytes, bytes_max) = (INLINE_BYTES_MAX + 1, INLINE_BYTES_MAX);
@@ -370,8 +373,8 @@ fn failures_are_answers_and_the_gate_goes_on() {
 }
 
 #[test]
-fn handles_are_capabilities_of_one_client() {
-    under_watchdog("handles_are_capabilities_of_one_client", || {
+fn handles_are_granted_revoked_and_not_guessable() {
+    under_watchdog("handles_are_granted_revoked_and_not_guessable", || {
         with_client("handles", 1, |client| {
             let granted =
                 || Handle::from_bits(as_number(&client.call(method::NEW_COUNTER, &[]).unwrap()));
@@ -390,8 +393,8 @@ fn handles_are_capabilities_of_one_client() {
 }
 
 #[test]
-fn regions_are_handed_over_without_copying_and_are_bounded() {
-    under_watchdog("regions_are_handed_over_without_copying_and_are_bounded", || {
+fn calls_pass_regions_without_copying_and_regions_are_bounded() {
+    under_watchdog("calls_pass_regions_without_copying_and_regions_are_bounded", || {
         with_client("regions", 1, |client| {
             const BYTES: usize = 1 << 20;
             let region = client.region(BYTES).unwrap();
@@ -414,7 +417,7 @@ fn regions_are_handed_over_without_copying_and_are_bounded() {
     });
 }
 
-fn let_the_server_die(client: Client) {
+fn abort_the_server(client: Client) {
     let begin = |_| {
         let client = client.clone();
         spawn(move || client.call(method::SLEEP, &60_000_u64.to_le_bytes()))
@@ -430,14 +433,14 @@ fn let_the_server_die(client: Client) {
 }
 
 #[test]
-fn dead_server_is_an_error_at_every_caller() {
-    under_watchdog("dead_server_is_an_error_at_every_caller", || {
-        [1, 2].into_iter().for_each(|count| with_client("death", count, let_the_server_die));
+fn every_caller_gets_an_error_when_the_server_dies() {
+    under_watchdog("every_caller_gets_an_error_when_the_server_dies", || {
+        [1, 2].into_iter().for_each(|count| with_client("death", count, abort_the_server));
     });
 }
 
-/// A call that gives up, one that is killed, and each time one more for the only credit.
-fn give_up(client: &Client) {
+/// A call that times out and one that is killed; after each, another call uses the only credit.
+fn abandon_calls(client: &Client) {
     let hasty = client.target(kyocho_gate::ROOT).within(Duration::from_millis(2));
     let late = hasty.call(method::SLEEP, &30_u64.to_le_bytes());
     assert_eq!(late.unwrap_err(), Error::TimedOut);
@@ -454,39 +457,39 @@ fn give_up(client: &Client) {
 }
 
 #[test]
-fn caller_that_gives_up_or_is_killed_gets_its_credit_back_when_the_server_answers() {
-    under_watchdog("caller_that_gives_up_or_is_killed_gets_its_credit_back", || {
+fn credit_of_an_abandoned_call_is_free_after_the_server_answers() {
+    under_watchdog("credit_of_an_abandoned_call_is_free_after_the_server_answers", || {
         let meeting = Meeting::new("give-up");
-        let place = meeting.place();
+        let path = meeting.path();
         let run = || {
-            let _server = Server::builder().credits(1).bind(&place, Arc::new(serve)).unwrap();
-            let client = Client::connect(&place).unwrap();
-            (0..3).for_each(|_| give_up(&client));
+            let _server = Server::builder().credits(1).bind(&path, Arc::new(serve)).unwrap();
+            let client = Client::connect(&path).unwrap();
+            (0..3).for_each(|_| abandon_calls(&client));
         };
         Runtime::builder().virtual_processors(1).build().run(run).unwrap();
     });
 }
 
 #[test]
-fn only_those_who_may_connect() {
-    under_watchdog("only_those_who_may_connect", || {
+fn server_refuses_processes_that_may_not_connect() {
+    under_watchdog("server_refuses_processes_that_may_not_connect", || {
         let meeting = Meeting::new("refused");
-        let place = meeting.place();
+        let path = meeting.path();
         Runtime::builder()
             .virtual_processors(1)
             .build()
             .run(|| {
-                assert!(matches!(Client::connect(&place), Err(Error::Connect(_))));
+                assert!(matches!(Client::connect(&path), Err(Error::Connect(_))));
                 let server =
-                    Server::builder().allow(|_| false).bind(&place, Arc::new(serve)).unwrap();
-                assert_eq!(Client::connect(&place).unwrap_err(), Error::Refused);
+                    Server::builder().allow(|_| false).bind(&path, Arc::new(serve)).unwrap();
+                assert_eq!(Client::connect(&path).unwrap_err(), Error::Refused);
                 drop(server);
-                let _server = bind(&place);
-                let client = Client::connect(&place).unwrap();
+                let _server = bind(&path);
+                let client = Client::connect(&path).unwrap();
                 let process = as_number(&client.call(method::PEER, &[]).unwrap());
                 assert_eq!(process, u64::from(std::process::id()));
                 assert!(matches!(
-                    Server::builder().bind(&place, Arc::new(serve)),
+                    Server::builder().bind(&path, Arc::new(serve)),
                     Err(Error::Connect(std::io::ErrorKind::AddrInUse))
                 ));
             })
@@ -495,13 +498,13 @@ fn only_those_who_may_connect() {
 }
 
 #[test]
-fn calls_spread_over_the_servers_processors() {
-    under_watchdog("calls_spread_over_the_servers_processors", || {
+fn concurrent_calls_run_on_the_servers_virtual_processors() {
+    under_watchdog("concurrent_calls_run_on_the_servers_virtual_processors", || {
         with_client("spread", 2, |client| {
             let calls: Vec<_> = (0..16)
                 .map(|_| {
                     let client = client.clone();
-                    spawn(move || as_number(&client.call(method::PLACE, &[]).unwrap()))
+                    spawn(move || as_number(&client.call(method::VIRTUAL_PROCESSOR, &[]).unwrap()))
                 })
                 .collect();
             assert!(calls.into_iter().all(|call| call.join().unwrap() < 2));

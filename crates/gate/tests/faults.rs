@@ -1,5 +1,5 @@
-//! What the system refuses while a server listens, a client connects and calls: each either works or says so, and nothing hangs. A program of its own:
-//! the fault plane is one per process.
+//! System calls that fail while a server listens and a client connects and calls: each step succeeds or
+//! reports the error, and nothing hangs. A program of its own, because a process has one fault plane.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use kyocho_microprocess::Runtime;
 use kyocho_sys::error::Errno;
 use kyocho_sys::fault::{self, Kinds, sweep};
 
-#[expect(dead_code, clippy::print_stdout, reason = "all in one process here")]
+#[expect(dead_code, clippy::print_stdout, reason = "everything runs in one process here")]
 #[path = "support/meeting.rs"]
 mod meeting;
 #[path = "../../microprocess/tests/support/watchdog.rs"]
@@ -20,7 +20,7 @@ use watchdog::under_watchdog;
 
 const BYTES: usize = 10_000;
 
-/// The request's bytes, or the first ones of a region.
+/// Returns the request, or the first four bytes of a region.
 fn echo(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     match call.method() {
         0 => Ok(call.bytes().to_vec()),
@@ -28,10 +28,11 @@ fn echo(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// A server, a client, a call, and a call with a region: `Err` where one of them was refused something and said so.
-fn scenario(place: &Path) -> Result<(), Error> {
-    let _server = Server::builder().credits(2).bind(place, Arc::new(echo))?;
-    let client = Client::connect(place)?;
+/// Binds a server, connects a client, calls, and calls with a region. Returns the error of the first that
+/// failed.
+fn scenario(path: &Path) -> Result<(), Error> {
+    let _server = Server::builder().credits(2).bind(path, Arc::new(echo))?;
+    let client = Client::connect(path)?;
     assert_eq!(client.call(0, &[1, 2, 3])?, [1, 2, 3]);
     let region = client.region(BYTES)?;
     region.whole().write(&[7; BYTES]).unwrap();
@@ -42,7 +43,7 @@ fn scenario(place: &Path) -> Result<(), Error> {
 }
 
 #[test]
-fn whatever_is_refused_a_call_works_or_says_so() {
+fn calls_succeed_or_report_the_error_whichever_system_call_fails() {
     let calls = [
         fault::Call::Open,
         fault::Call::Mmap,
@@ -56,14 +57,15 @@ fn whatever_is_refused_a_call_works_or_says_so() {
         fault::Call::Affinity,
         fault::Call::Signal,
     ];
-    under_watchdog("whatever_is_refused_a_call_works_or_says_so", || {
+    under_watchdog("calls_succeed_or_report_the_error_whichever_system_call_fails", || {
         let meeting = Meeting::new("faults");
-        let place = meeting.place();
+        let path = meeting.path();
         let run = || {
             for call in calls {
-                // The runtime's own threads meet faults, too, and how many differs: the sweep ends at the first run that met none.
-                sweep(Kinds::Only(call), Errno::NOMEM, 300, |_| drop(scenario(&place)));
-                assert_eq!(scenario(&place), Ok(()), "after faults in {call:?}");
+                // The runtime's own threads meet faults, too, and their number varies. The sweep ends at the first run
+                // that met none.
+                sweep(Kinds::Only(call), Errno::NOMEM, 300, |_| drop(scenario(&path)));
+                assert_eq!(scenario(&path), Ok(()), "after faults in {call:?}");
             }
         };
         Runtime::builder().virtual_processors(1).build().run(run).unwrap();

@@ -1,9 +1,10 @@
-//! Sides that do not keep to the protocol, or end at any step of it: they harm themselves alone.
+//! Clients and servers that break the protocol, or end at any step of it, lose their own connection only.
 //!
-//! The attacker speaks the wire itself, as another program would: the descriptors, the frames and the socket, without this crate's client.
-#![expect(unsafe_code, reason = "an attacker's hands")]
+//! The attacker uses descriptors, frames and the socket directly, as another program could, without this
+//! crate's client.
+#![expect(unsafe_code, reason = "the attacker writes to shared memory")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
-#![expect(clippy::print_stdout, reason = "tells the process that started it")]
+#![expect(clippy::print_stdout, reason = "tells the parent process that this one is ready")]
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
@@ -31,15 +32,15 @@ fn echo(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     Ok(call.bytes().to_vec())
 }
 
-/// Messages of the handshake, as bytes.
+/// Numbers of the protocol, written out independently of the crate.
 mod wire {
     pub(super) const HELLO: u32 = 1;
     pub(super) const WELCOME: u32 = 2;
     pub(super) const ATTACH: u32 = 4;
     pub(super) const VERSION: u32 = 2;
-    /// The method that waits for a region.
+    /// The method that waits until a region is attached.
     pub(super) const AWAIT_REGION: u32 = u32::MAX - 15;
-    /// Words of a frame's head, by their places.
+    /// Indices of words in a frame's head.
     pub(super) const STATE: usize = 0;
     pub(super) const BELL: usize = 1;
     pub(super) const METHOD: usize = 4;
@@ -47,8 +48,8 @@ mod wire {
     pub(super) const STATUS: usize = 6;
     pub(super) const REGION: usize = 7;
     pub(super) const FRAME_BYTES: usize = 8192;
-    /// Behind the frames.
-    pub(super) const LIFE_BYTES: usize = 64;
+    /// The liveness word after the frames.
+    pub(super) const LIVENESS_BYTES: usize = 64;
 }
 
 fn message(words: [u32; 3]) -> Vec<u8> {
@@ -59,7 +60,7 @@ fn socket() -> Socket {
     Socket::new(Domain::UNIX, Type::from(libc::SOCK_SEQPACKET), None).unwrap()
 }
 
-/// A client that does what it likes.
+/// A client that does not follow the protocol.
 struct Attacker {
     socket: Socket,
     frames: SealedMemory,
@@ -79,10 +80,10 @@ impl Attacker {
         Self { socket, frames, server: bell::Peer::receive(shown, open, 0).unwrap() }
     }
 
-    /// A word of a frame.
-    fn word(&self, frame: usize, place: usize) -> &AtomicU32 {
-        let address = self.frames.base() + frame * wire::FRAME_BYTES + place * 4;
-        // SAFETY: inside the mapping, aligned; atomic.
+    /// Word `index` of a frame.
+    fn word(&self, frame: usize, index: usize) -> &AtomicU32 {
+        let address = self.frames.base() + frame * wire::FRAME_BYTES + index * 4;
+        // SAFETY: inside the mapping, which lives as long as `self`; aligned; atomic.
         unsafe { &*core::ptr::with_exposed_provenance(address) }
     }
 
@@ -93,29 +94,30 @@ impl Attacker {
     }
 
     /// Rings until the server has closed the connection.
-    fn await_cut(&self) {
-        while !self.is_cut() {
+    fn await_disconnect(&self) {
+        while !self.is_disconnected() {
             self.ring();
         }
     }
 
-    /// Whether the server closes the connection, which it is given a moment for.
-    fn is_cut(&self) -> bool {
+    /// Whether the server closes the connection within a moment.
+    fn is_disconnected(&self) -> bool {
         self.socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let is_end = matches!(passing::receive(self.socket.as_fd(), &mut [0; 16]), Ok((0, _)));
-        // A message without bytes looks like an end, but leaves the way there open.
+        // An empty message looks like an end, but the socket still accepts messages after it.
         is_end && passing::send(self.socket.as_fd(), &[0], &[]).is_err()
     }
 }
 
-/// Runs `body` beside a server, and makes sure that the server then serves others as before and has let go of the attackers.
-fn beside_a_server(name: &str, body: impl FnOnce(&Path) + Send) {
+/// Runs `body` while a server runs. Then the server must still serve an honest client, and must have closed
+/// all other connections.
+fn with_a_server(name: &str, body: impl FnOnce(&Path) + Send) {
     let meeting = Meeting::new(name);
-    let place = meeting.place();
+    let path = meeting.path();
     let run = || {
-        let server = Server::builder().credits(4).bind(&place, Arc::new(echo)).unwrap();
-        let honest = Client::connect(&place).unwrap();
-        body(&place);
+        let server = Server::builder().credits(4).bind(&path, Arc::new(echo)).unwrap();
+        let honest = Client::connect(&path).unwrap();
+        body(&path);
         assert_eq!(honest.call(0, &[5, 6]).unwrap(), [5, 6]);
         while server.clients() > 1 {
             sleep(Duration::from_millis(1));
@@ -125,27 +127,27 @@ fn beside_a_server(name: &str, body: impl FnOnce(&Path) + Send) {
 }
 
 #[test]
-fn scribbled_states_cut_the_scribbler() {
-    under_watchdog("scribbled_states_cut_the_scribbler", || {
-        beside_a_server("states", |place| {
+fn client_that_writes_an_impossible_state_is_disconnected() {
+    under_watchdog("client_that_writes_an_impossible_state_is_disconnected", || {
+        with_a_server("states", |path| {
             let ahead = Word::new(Phase::Requested, 2).bits();
             let own_answer = Word::new(Phase::Replied, 7).bits();
             for bits in [ahead, own_answer, 3, u32::MAX, u32::MAX - 1] {
-                let attacker = Attacker::connect(place);
+                let attacker = Attacker::connect(path);
                 sleep(Duration::from_millis(2));
                 attacker.word(0, wire::STATE).store(bits, Ordering::SeqCst);
                 attacker.ring();
-                attacker.await_cut();
+                attacker.await_disconnect();
             }
         });
     });
 }
 
 #[test]
-fn lengths_out_of_range_cut_and_unknown_methods_and_bells_do_not() {
-    under_watchdog("lengths_out_of_range", || {
-        beside_a_server("lengths", |place| {
-            let attacker = Attacker::connect(place);
+fn length_out_of_range_disconnects_and_unknown_methods_and_doorbells_do_not() {
+    under_watchdog("length_out_of_range_disconnects", || {
+        with_a_server("lengths", |path| {
+            let attacker = Attacker::connect(path);
             attacker.word(0, wire::BELL).store(u32::MAX, Ordering::SeqCst);
             attacker.word(0, wire::METHOD).store(u32::MAX - 3, Ordering::SeqCst);
             let asked = Word::new(Phase::Requested, 1).bits();
@@ -160,41 +162,41 @@ fn lengths_out_of_range_cut_and_unknown_methods_and_bells_do_not() {
             attacker
                 .word(0, wire::STATE)
                 .store(Word::new(Phase::Requested, 2).bits(), Ordering::SeqCst);
-            attacker.await_cut();
+            attacker.await_disconnect();
         });
     });
 }
 
 #[test]
-fn memory_that_is_not_sealed_or_not_allowed_cuts() {
-    under_watchdog("memory_that_is_not_sealed", || {
-        beside_a_server("unsealed", |place| {
+fn attaching_unsealed_memory_or_a_bad_number_disconnects() {
+    under_watchdog("attaching_unsealed_memory_disconnects", || {
+        with_a_server("unsealed", |path| {
             let sealed = SealedMemory::new(4096, Writers::All).unwrap();
             let file = std::fs::File::open("/dev/null").unwrap();
             for (number, descriptors) in
                 [(0, vec![file.as_fd()]), (64, vec![sealed.as_fd()]), (0, vec![])]
             {
-                let attacker = Attacker::connect(place);
+                let attacker = Attacker::connect(path);
                 let attach = message([wire::ATTACH, wire::VERSION, number]);
                 passing::send(attacker.socket.as_fd(), &attach, &descriptors).unwrap();
-                attacker.await_cut();
+                attacker.await_disconnect();
             }
         });
     });
 }
 
-/// Asks in `frame` for the region with this number to be there.
+/// Calls `AWAIT_REGION` in `frame` for region `number`.
 fn await_region(attacker: &Attacker, frame: usize, number: u32) {
     attacker.word(frame, wire::METHOD).store(wire::AWAIT_REGION, Ordering::SeqCst);
     attacker.word(frame, wire::REGION).store(1 + number, Ordering::SeqCst);
     let asked = Word::new(Phase::Requested, 1).bits();
     attacker.word(frame, wire::STATE).store(asked, Ordering::SeqCst);
     attacker.ring();
-    // Its worker waits by now, or soon: nothing below depends on it.
+    // By now the worker probably waits. Nothing below depends on it.
     sleep(Duration::from_millis(5));
 }
 
-/// Sends a region and waits for the answer in `frame`; its status.
+/// Attaches region `number` and waits for the reply in `frame`. Returns its status.
 fn attach(attacker: &Attacker, frame: usize, number: u32) -> u32 {
     let memory = SealedMemory::new(4096, Writers::All).unwrap();
     let attach = message([wire::ATTACH, wire::VERSION, number]);
@@ -208,13 +210,13 @@ fn attach(attacker: &Attacker, frame: usize, number: u32) -> u32 {
 }
 
 #[test]
-fn who_waits_for_a_region_is_answered_by_that_region_alone() {
-    under_watchdog("who_waits_for_a_region", || {
-        beside_a_server("two_regions", |place| {
-            let client = Attacker::connect(place);
+fn call_that_awaits_a_region_returns_only_when_that_region_is_attached() {
+    under_watchdog("call_that_awaits_a_region", || {
+        with_a_server("two_regions", |path| {
+            let client = Attacker::connect(path);
             await_region(&client, 0, 0);
             await_region(&client, 1, 1);
-            // The region that came first is that of who asked last.
+            // The regions arrive in the opposite order of the calls.
             assert_eq!(attach(&client, 1, 1), 0);
             assert_eq!(attach(&client, 0, 0), 0);
         });
@@ -224,40 +226,40 @@ fn who_waits_for_a_region_is_answered_by_that_region_alone() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Any words in any heads, and any message: the server lives, and serves others.
+    /// Any words in any heads, and any message: the server survives and serves other clients.
     #[test]
-    fn no_scribbling_stops_the_server(
+    fn server_survives_any_words_in_frames_and_any_message(
         words in prop::collection::vec((0..4_usize, 0..16_usize, any::<u32>()), 1..60),
         bytes in prop::collection::vec(any::<u8>(), 0..20),
     ) {
-        under_watchdog("no_scribbling_stops_the_server", || {
-            beside_a_server("fuzz", |place| {
-                let attacker = Attacker::connect(place);
+        under_watchdog("server_survives_any_words_in_frames_and_any_message", || {
+            with_a_server("fuzz", |path| {
+                let attacker = Attacker::connect(path);
                 sleep(Duration::from_millis(1));
-                for (frame, place, bits) in words {
-                    attacker.word(frame, place).store(bits, Ordering::SeqCst);
+                for (frame, index, bits) in words {
+                    attacker.word(frame, index).store(bits, Ordering::SeqCst);
                     attacker.ring();
                 }
-                // It may have been cut already.
-                let _cut = passing::send(attacker.socket.as_fd(), &bytes, &[]);
+                // Fails if the server has disconnected the attacker already.
+                let _disconnected = passing::send(attacker.socket.as_fd(), &bytes, &[]);
                 sleep(Duration::from_millis(1));
             });
         });
     }
 }
 
-/// A client that ends after so many steps.
-fn end_at(step: u32, place: &Path) {
+/// A client that ends after `step` steps.
+fn end_at(step: u32, path: &Path) {
     let socket = socket();
     if step == 0 {
         return;
     }
-    socket.connect(&SockAddr::unix(place).unwrap()).unwrap();
+    socket.connect(&SockAddr::unix(path).unwrap()).unwrap();
     if step == 1 {
         return;
     }
     drop(socket);
-    let attacker = Attacker::connect(place);
+    let attacker = Attacker::connect(path);
     if step == 2 {
         return;
     }
@@ -270,16 +272,16 @@ fn end_at(step: u32, place: &Path) {
 }
 
 #[test]
-fn clients_may_end_at_every_step() {
-    under_watchdog("clients_may_end_at_every_step", || {
-        (0..5).for_each(|step| beside_a_server("steps", |place| end_at(step, place)));
+fn server_survives_clients_that_end_at_every_step() {
+    under_watchdog("server_survives_clients_that_end_at_every_step", || {
+        (0..5).for_each(|step| with_a_server("steps", |path| end_at(step, path)));
     });
 }
 
-/// What a server does that ends, or lies, at a step. Played in another process.
-fn bad_server(step: u32, place: &Path) {
+/// A server that ends at `step`, or sends nonsense there. Runs in another process.
+fn bad_server(step: u32, path: &Path) {
     let listener = socket();
-    listener.bind(&SockAddr::unix(place).unwrap()).unwrap();
+    listener.bind(&SockAddr::unix(path).unwrap()).unwrap();
     listener.listen(1).unwrap();
     println!("\nready");
     let (client, _) = listener.accept().unwrap();
@@ -291,13 +293,13 @@ fn bad_server(step: u32, place: &Path) {
     if step == 1 {
         end();
     }
-    let frames = SealedMemory::new(wire::FRAME_BYTES + wire::LIFE_BYTES, Writers::All).unwrap();
+    let frames = SealedMemory::new(wire::FRAME_BYTES + wire::LIVENESS_BYTES, Writers::All).unwrap();
     let (shown, open) = bell::descriptors().unwrap();
     let credits = if step == 2 { 1000 } else { 1 };
-    // SAFETY: behind the only frame, inside the mapping, which is not unmapped before this process ends; aligned, atomic.
-    let life: &AtomicU32 =
+    // SAFETY: after the only frame, inside the mapping, which stays until this process ends; aligned, atomic.
+    let liveness: &AtomicU32 =
         unsafe { &*core::ptr::with_exposed_provenance(frames.base() + wire::FRAME_BYTES) };
-    let living = (step == 6).then(|| robust::Living::new(life).unwrap());
+    let living = (step == 6).then(|| robust::Living::new(liveness).unwrap());
     let welcome = message([wire::WELCOME, wire::VERSION, credits]);
     passing::send(client.as_fd(), &welcome, &[shown, open, frames.as_fd()]).unwrap();
     let [shown, open] = <[OwnedFd; 2]>::try_from(descriptors).unwrap();
@@ -309,11 +311,11 @@ fn bad_server(step: u32, place: &Path) {
     }
     match step {
         3 => end(),
-        // The keeper ends, the process and its socket do not.
+        // The liveness word is marked, though the process lives and its socket is open.
         6 => drop(living),
-        // An answer to a call that was never made.
+        // A reply to a call that was never made.
         4 => state.store(Word::new(Phase::Replied, 9).bits(), Ordering::SeqCst),
-        // An answer that is longer than a frame.
+        // A reply that is longer than a frame.
         _ => {
             attacker.word(0, wire::BYTES).store(1 << 20, Ordering::SeqCst);
             state.store(Word::new(Phase::Replied, 1).bits(), Ordering::SeqCst);
@@ -324,15 +326,15 @@ fn bad_server(step: u32, place: &Path) {
 }
 
 #[test]
-fn the_bad_server() {
-    if let Some((role, place)) = role() {
-        bad_server(role.parse().unwrap(), &place);
+fn entry_of_the_bad_server() {
+    if let Some((role, path)) = role() {
+        bad_server(role.parse().unwrap(), &path);
     }
 }
 
 #[test]
-fn servers_may_end_or_lie_at_every_step() {
-    under_watchdog("servers_may_end_or_lie_at_every_step", || {
+fn clients_get_an_error_from_servers_that_end_or_break_the_protocol() {
+    under_watchdog("clients_get_an_error_from_servers_that_end_or_break_the_protocol", || {
         let expected = [
             Error::Closed,
             Error::Closed,
@@ -344,14 +346,14 @@ fn servers_may_end_or_lie_at_every_step() {
         ];
         for (step, expected) in expected.into_iter().enumerate() {
             let meeting = Meeting::new(&format!("server-{step}"));
-            let _server = meeting.start("the_bad_server", &step.to_string());
-            let place = meeting.place();
+            let _server = meeting.start("entry_of_the_bad_server", &step.to_string());
+            let path = meeting.path();
             let outcome = Runtime::builder().virtual_processors(1).build().run(|| {
-                let client = Client::connect(&place)?;
+                let client = Client::connect(&path)?;
                 spawn(move || client.call(0, &[1])).join().unwrap()
             });
             let error = outcome.unwrap().unwrap_err();
-            // Cut off while it spoke: the host says which way.
+            // The connection was lost during a system call: the error is the host's.
             let closed =
                 matches!(error, Error::Closed | Error::Host(_)) && expected == Error::Closed;
             assert!(error == expected || closed, "step {step}: {error:?}");

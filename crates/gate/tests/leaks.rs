@@ -1,6 +1,7 @@
-//! What clients that are gone leave behind: nothing, wherever their calls were. Alone in its program: it counts what the process has.
+//! The server frees everything of a client that dies, whatever the progress of its calls. A program of its own,
+//! because it counts the resources of the process.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
-#![expect(clippy::print_stdout, reason = "tells the process that started it")]
+#![expect(clippy::print_stdout, reason = "tells the parent process that this one is ready")]
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
@@ -21,21 +22,21 @@ use watchdog::under_watchdog;
 
 /// Methods of the service.
 const ECHO: u32 = 0;
-/// Is served until it is told to go on.
+/// Does not return before `MAY_END` is set.
 const HOLD: u32 = 1;
-/// Says that a call was given up.
-const GIVEN_UP: u32 = 2;
+/// Reports that the client abandoned a call.
+const ABANDON: u32 = 2;
 
-/// Calls of `HOLD` that were begun and that ended, and whether they may.
+/// Calls of `HOLD` that have begun, those that have ended, and whether they may end.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 static MAY_END: AtomicBool = AtomicBool::new(false);
-/// Calls that were given up.
+/// Calls that the client reported as abandoned.
 static ABANDONED: AtomicUsize = AtomicUsize::new(0);
-/// Objects that were granted and not dropped.
+/// Granted objects that have not been dropped.
 static OBJECTS: AtomicUsize = AtomicUsize::new(0);
 
-/// What a client is granted.
+/// An object that is granted to a client.
 struct Object;
 
 impl Object {
@@ -60,7 +61,7 @@ impl Service for Object {
 fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     match call.method() {
         HOLD => hold(call),
-        GIVEN_UP => {
+        ABANDON => {
             ABANDONED.fetch_add(1, Ordering::SeqCst);
             Ok(Vec::new())
         }
@@ -68,7 +69,8 @@ fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Has an object granted and a region at hand, if there is one, all the time; its client may die meanwhile.
+/// Grants an object and holds the region of the call, if there is one, until the call may end. The client may
+/// die meanwhile.
 fn hold(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     let granted = call.grant(Arc::new(Object::new()));
     let region = call.region().ok();
@@ -80,16 +82,16 @@ fn hold(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
         region.in_place().iter().for_each(|word| word.store(7, Ordering::Relaxed));
         assert!(region.copy().contains(&7));
     }
-    // Of a connection that is over as well: with it, it goes.
+    // Succeeds on a closed connection, too, and is freed together with it.
     let late = call.grant(Arc::new(Object::new()));
     ENDED.fetch_add(1, Ordering::SeqCst);
     granted.and(late).map(|_| Vec::new())
 }
 
-/// What the process has of what serving clients takes.
+/// Resources of the process that serving clients uses.
 #[derive(Debug, PartialEq, Eq)]
-struct Belongings {
-    /// Pieces of shared memory that are mapped.
+struct Resources {
+    /// Mappings of shared memory.
     mapped: usize,
     /// Descriptors of sockets and of shared memory.
     descriptors: usize,
@@ -97,7 +99,7 @@ struct Belongings {
     objects: usize,
 }
 
-impl Belongings {
+impl Resources {
     fn now() -> Self {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let descriptors = fs::read_dir("/proc/self/fd").unwrap();
@@ -105,7 +107,7 @@ impl Belongings {
             let path = path.to_string_lossy();
             path.starts_with("socket:") || path.contains("memfd:kyocho")
         };
-        // Those that are closed meanwhile count no more.
+        // A descriptor that is closed meanwhile is not counted.
         let targets = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
         Self {
             mapped: maps.matches("memfd:kyocho").count(),
@@ -116,44 +118,44 @@ impl Belongings {
     }
 }
 
-/// Where a client's calls are when it dies.
+/// The progress of a client's calls when it dies.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    /// How many are being served.
+    /// Number of calls that are being served.
     calls: usize,
     with_region: bool,
-    /// The client has given them up, and their frames are the server's still.
-    given_up: bool,
-    /// Whether they go on before the client is dead, or only when the server has let go of it.
+    /// The client has abandoned them; the server still owns their frames.
+    abandoned: bool,
+    /// The calls may end before the client dies; otherwise only after the server has closed the connection.
     ends_meanwhile: bool,
 }
 
 const STEPS: [Step; 7] = [
-    Step { calls: 0, with_region: true, given_up: false, ends_meanwhile: false },
-    Step { calls: 1, with_region: false, given_up: false, ends_meanwhile: false },
-    Step { calls: 1, with_region: true, given_up: false, ends_meanwhile: false },
-    Step { calls: 1, with_region: true, given_up: true, ends_meanwhile: false },
-    Step { calls: 20, with_region: true, given_up: false, ends_meanwhile: false },
-    Step { calls: 20, with_region: true, given_up: false, ends_meanwhile: true },
-    Step { calls: 20, with_region: false, given_up: true, ends_meanwhile: true },
+    Step { calls: 0, with_region: true, abandoned: false, ends_meanwhile: false },
+    Step { calls: 1, with_region: false, abandoned: false, ends_meanwhile: false },
+    Step { calls: 1, with_region: true, abandoned: false, ends_meanwhile: false },
+    Step { calls: 1, with_region: true, abandoned: true, ends_meanwhile: false },
+    Step { calls: 20, with_region: true, abandoned: false, ends_meanwhile: false },
+    Step { calls: 20, with_region: true, abandoned: false, ends_meanwhile: true },
+    Step { calls: 20, with_region: false, abandoned: true, ends_meanwhile: true },
 ];
 
-/// One call of a client, which says so if it is given up.
+/// One call of the client, which reports to the server if it was abandoned.
 fn call(step: Step, client: &Client, region: Option<&Region>) {
     let mut target = client.target(ROOT);
-    if step.given_up {
+    if step.abandoned {
         target = target.within(Duration::from_millis(20));
     }
     let whole = region.map(Region::whole);
     if target.call_with(HOLD, &[], region.zip(whole.as_ref()), &mut []).is_err() {
-        client.call(GIVEN_UP, &[]).unwrap();
+        client.call(ABANDON, &[]).unwrap();
     }
 }
 
-/// A client in another process.
-fn be_a_client(step: Step, place: &Path) {
+/// Runs the client, in another process.
+fn run_client(step: Step, path: &Path) {
     let run = || {
-        let client = Client::connect(place).unwrap();
+        let client = Client::connect(path).unwrap();
         let region = Arc::new(step.with_region.then(|| client.region(4096).unwrap()));
         client.call(ECHO, &[1]).unwrap();
         for _ in 0..step.calls {
@@ -167,9 +169,9 @@ fn be_a_client(step: Step, place: &Path) {
 }
 
 #[test]
-fn the_client() {
-    if let Some((step, place)) = role() {
-        be_a_client(STEPS[step.parse::<usize>().unwrap()], &place);
+fn entry_of_the_client() {
+    if let Some((step, path)) = role() {
+        run_client(STEPS[step.parse::<usize>().unwrap()], &path);
     }
 }
 
@@ -179,21 +181,22 @@ fn await_count(counter: &AtomicUsize, count: usize) {
     }
 }
 
-/// A client comes, calls, and dies at `step`; `honest` is served all the time.
-fn come_and_die(index: usize, meeting: &Meeting, server: &Server, honest: &Client) {
+/// A client connects, calls, and dies at `step`. The server serves `honest` all the time, and frees everything
+/// of the dead client.
+fn client_dies_at(index: usize, meeting: &Meeting, server: &Server, honest: &Client) {
     let step = STEPS[index];
     for counter in [&BEGUN, &ENDED, &ABANDONED] {
         counter.store(0, Ordering::SeqCst);
     }
     MAY_END.store(false, Ordering::SeqCst);
-    let before = Belongings::now();
-    let client = meeting.start("the_client", &index.to_string());
+    let before = Resources::now();
+    let client = meeting.start("entry_of_the_client", &index.to_string());
     await_count(&BEGUN, step.calls);
-    if step.given_up {
-        // Said by calls on frames of their own.
+    if step.abandoned {
+        // Reported by further calls, in other frames.
         await_count(&ABANDONED, step.calls);
     }
-    assert!(Belongings::now().mapped > before.mapped);
+    assert!(Resources::now().mapped > before.mapped);
     MAY_END.store(step.ends_meanwhile, Ordering::SeqCst);
     drop(client);
     while server.clients() > 1 {
@@ -201,28 +204,28 @@ fn come_and_die(index: usize, meeting: &Meeting, server: &Server, honest: &Clien
     }
     MAY_END.store(true, Ordering::SeqCst);
     await_count(&ENDED, step.calls);
-    while Belongings::now() != before {
+    while Resources::now() != before {
         assert_eq!(honest.call(ECHO, &[4]).unwrap(), [4]);
         sleep(Duration::from_millis(1));
     }
 }
 
 #[test]
-fn a_client_that_dies_during_its_calls_leaves_nothing_behind_and_others_are_served() {
-    under_watchdog("a_client_that_dies_during_its_calls", || {
+fn server_frees_everything_of_a_client_that_dies_and_serves_others() {
+    under_watchdog("server_frees_everything_of_a_client_that_dies", || {
         let meeting = Meeting::new("leaks");
-        let place = meeting.place();
+        let path = meeting.path();
         let run = || {
-            let server = Server::builder().bind(&place, Arc::new(serve)).unwrap();
-            let honest = Client::connect(&place).unwrap();
-            // As many calls at a time as are ever made: from here on it has all its workers.
+            let server = Server::builder().bind(&path, Arc::new(serve)).unwrap();
+            let honest = Client::connect(&path).unwrap();
+            // As many concurrent calls as are ever made: from here on the connection has all its workers.
             let calls = (0..CREDITS_MAX).map(|_| {
                 let honest = honest.clone();
                 spawn(move || assert_eq!(honest.call(ECHO, &[2]).unwrap(), [2]))
             });
             let calls: Vec<_> = calls.collect();
             calls.into_iter().for_each(|call| call.join().unwrap());
-            (0..STEPS.len()).for_each(|index| come_and_die(index, &meeting, &server, &honest));
+            (0..STEPS.len()).for_each(|index| client_dies_at(index, &meeting, &server, &honest));
         };
         Runtime::builder().virtual_processors(1).build().run(run).unwrap();
     });

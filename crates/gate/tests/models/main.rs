@@ -1,27 +1,28 @@
-//! A frame between two processes, in every order of memory accesses (loom).
+//! Models of a frame shared by two processes, checked in every order of memory accesses (loom).
 //!
-//! What runs is the real code of `src/protocol.rs` and `src/state.rs`, against words behind which loom stands; the bytes of the frame are a cell, which two
-//! may not touch at a time. How the sides wait for each other is modelled apart, with the bells (`crates/microprocess/tests/models`).
+//! The models run the code of `src/protocol.rs` and `src/state.rs` on loom's atomic words. The bytes of the
+//! frame are a cell that two threads may not access concurrently. How the sides wait for each other is
+//! modelled separately (`crates/microprocess/tests/models`).
 //!
 //! | mutant | must be caught because |
 //! |---|---|
-//! | giving up by a store | it takes an answer back that has come already |
-//! | an answer before its bytes | the client reads what the server writes |
-//! | a client that takes its frame back when it gives up | the server writes what is the client's |
-//! | relaxed orderings | bytes do not arrive with the word |
+//! | cancelling by a store | the store overwrites a reply that came first |
+//! | replying before the bytes are written | the client reads while the server writes |
+//! | a client that reuses the frame right after it cancels | the server writes to a frame that the client owns |
+//! | relaxed orderings | bytes are not visible with the word |
 //!
 //! `cargo test -p kyocho-gate --test models`: less than a second.
-#![expect(unsafe_code, reason = "a cell that two threads share, and words that loom shares out")]
-#![expect(unreachable_pub, reason = "the real code is for others than the models")]
+#![expect(unsafe_code, reason = "a cell that two threads share")]
+#![expect(unreachable_pub, reason = "the code under test has other users than the models")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(
     clippy::missing_errors_doc,
     clippy::missing_panics_doc,
     missing_docs,
-    reason = "what stands in is named as what it stands for"
+    reason = "the stand-ins are named as what they replace"
 )]
 
-// So that `kyocho_sys::prim` in the real code means what stands here.
+// `kyocho_sys::prim` in the code under test names the module below.
 extern crate self as kyocho_sys;
 
 #[path = "../../../microprocess/tests/models/futex.rs"]
@@ -39,7 +40,7 @@ use loom::thread::spawn;
 use prim::atomic::{AtomicU32, Ordering, forget_orderings};
 use protocol::{Answer, Arrival, Phase, Word, after, client_sees, server_sees};
 
-/// What the client asks and what the server makes of it.
+/// The request of the client; the server replies with it plus one, or with `ABANDONED`.
 const ASKED: u32 = 10;
 const ABANDONED: u32 = 99;
 
@@ -60,7 +61,7 @@ impl Frame {
     }
 
     fn write(&self, value: u32) {
-        // SAFETY: what the models are to find out.
+        // SAFETY: loom checks that accesses do not overlap: that is what the models test.
         self.bytes.with_mut(|bytes| unsafe { *bytes = value });
     }
 
@@ -73,7 +74,7 @@ impl Frame {
         futex::wake(&self.state, u32::MAX);
     }
 
-    /// Sleeps until the word is another one than `expected`.
+    /// Sleeps until the word differs from `expected`.
     fn await_other(&self, expected: Word) {
         while self.word() == expected {
             futex::wait(&self.state, expected.bits(), None);
@@ -81,29 +82,29 @@ impl Frame {
     }
 }
 
-/// How each side does a step: the real way, or a mutant's.
+/// How each side does a step: as in the real code, or as in a mutant.
 #[derive(Clone, Copy)]
-struct Ways {
+struct Steps {
     give_up: fn(&Frame, u32) -> bool,
     answer: fn(&Frame, u32, u32),
-    /// Waits until the frame of a call that was given up is free.
-    inherit: fn(&Frame, u32),
+    /// Waits until the frame of a cancelled call is free.
+    reclaim: fn(&Frame, u32),
 }
 
-const REAL: Ways = Ways {
+const REAL: Steps = Steps {
     give_up: |frame, number| state::give_up(&frame.state, number),
     answer: |frame, number, value| {
         frame.write(value);
         state::answer(&frame.state, number);
     },
-    inherit: |frame, number| {
+    reclaim: |frame, number| {
         frame.await_other(Word::new(Phase::Cancelled, number));
         assert_eq!(client_sees(number, frame.word()), Answer::Here);
     },
 };
 
-/// Serves so many calls.
-fn serve(frame: &Frame, calls: u32, ways: Ways) {
+/// Serves `calls` calls.
+fn serve(frame: &Frame, calls: u32, steps: Steps) {
     let mut answered = 0;
     for _ in 0..calls {
         frame.await_other(Word::new(Phase::Replied, answered));
@@ -113,7 +114,7 @@ fn serve(frame: &Frame, calls: u32, ways: Ways) {
             other => panic!("the client is honest: {other:?}"),
         };
         answered = after(answered);
-        (ways.answer)(frame, answered, value);
+        (steps.answer)(frame, answered, value);
         frame.wake();
     }
 }
@@ -128,45 +129,45 @@ fn call(frame: &Frame, number: u32) {
     assert_eq!(frame.read(), ASKED + 1);
 }
 
-/// Makes call `number` and gives up at once.
-fn call_hastily(frame: &Frame, number: u32, ways: Ways) {
+/// Makes call `number` and cancels it at once.
+fn call_and_cancel(frame: &Frame, number: u32, steps: Steps) {
     frame.write(ASKED);
     state::ask(&frame.state, number);
     frame.wake();
-    if (ways.give_up)(frame, number) {
-        (ways.inherit)(frame, number);
+    if (steps.give_up)(frame, number) {
+        (steps.reclaim)(frame, number);
         assert!([ABANDONED, ASKED + 1].contains(&frame.read()));
     } else {
         assert_eq!(frame.read(), ASKED + 1);
     }
 }
 
-/// A call that is given up, and one more by the same frame.
-fn two_calls(ways: Ways) {
+/// A call that is cancelled, and another one in the same frame.
+fn two_calls(steps: Steps) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
         let frame = Frame::new();
-        let server = spawn(move || serve(frame, 2, ways));
-        call_hastily(frame, 1, ways);
+        let server = spawn(move || serve(frame, 2, steps));
+        call_and_cancel(frame, 1, steps);
         call(frame, 2);
         server.join().unwrap();
     });
 }
 
-/// Runs a model of something broken.
+/// Runs the model of a mutant, which must fail.
 fn must_fail(model: impl FnOnce()) {
     let outcome = std::panic::catch_unwind(core::panic::AssertUnwindSafe(model));
-    assert!(outcome.is_err(), "no order shows that it is broken");
+    assert!(outcome.is_err(), "no order of accesses makes the mutant fail");
 }
 
 #[test]
-fn a_frame_is_one_sides_at_a_time_and_bytes_arrive() {
+fn only_one_side_accesses_a_frame_and_bytes_are_visible_with_the_word() {
     two_calls(REAL);
 }
 
 #[test]
-fn forgotten_orderings_are_caught() {
+fn relaxed_orderings_are_caught() {
     must_fail(|| {
         forget_orderings();
         two_calls(REAL);
@@ -174,24 +175,24 @@ fn forgotten_orderings_are_caught() {
 }
 
 #[test]
-fn giving_up_by_a_store_is_caught() {
+fn cancelling_by_a_store_is_caught() {
     let give_up = |frame: &Frame, number| {
         frame.state.store(Word::new(Phase::Cancelled, number).bits(), Ordering::SeqCst);
         true
     };
-    must_fail(|| two_calls(Ways { give_up, ..REAL }));
+    must_fail(|| two_calls(Steps { give_up, ..REAL }));
 }
 
 #[test]
-fn an_answer_before_its_bytes_is_caught() {
+fn replying_before_the_bytes_are_written_is_caught() {
     let answer = |frame: &Frame, number, value| {
         state::answer(&frame.state, number);
         frame.write(value);
     };
-    must_fail(|| two_calls(Ways { answer, ..REAL }));
+    must_fail(|| two_calls(Steps { answer, ..REAL }));
 }
 
 #[test]
-fn a_frame_taken_back_before_it_is_answered_is_caught() {
-    must_fail(|| two_calls(Ways { inherit: |_, _| {}, ..REAL }));
+fn reusing_a_frame_before_the_reply_is_caught() {
+    must_fail(|| two_calls(Steps { reclaim: |_, _| {}, ..REAL }));
 }

@@ -1,13 +1,13 @@
-//! Two processes in a test: this program once more, as the other side.
+//! Tests of two processes: the test program starts itself again as the other side.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::{env, fs};
 
-/// Which part the other process plays, and where to meet.
+/// Environment variables that tell the other process its role and the path of the socket.
 pub(crate) const ROLE: &str = "KYOCHO_GATE_ROLE";
-pub(crate) const PLACE: &str = "KYOCHO_GATE_PLACE";
+pub(crate) const SOCKET: &str = "KYOCHO_GATE_SOCKET";
 
 /// A directory for a socket, removed when dropped.
 #[derive(Debug)]
@@ -22,16 +22,16 @@ impl Meeting {
         Self { folder }
     }
 
-    pub(crate) fn place(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.join("gate")
     }
 
-    /// Starts this program's test `entry` in another process, in `role`; returns once it says `ready`.
+    /// Starts this program's test `entry` in another process with `role`. Returns once it prints `ready`.
     pub(crate) fn start(&self, entry: &str, role: &str) -> Other {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", entry, "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
-            .env(PLACE, self.place())
+            .env(SOCKET, self.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -41,9 +41,12 @@ impl Meeting {
         let mut line = String::new();
         while !line.contains("ready") {
             line.clear();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "the other process has ended");
+            assert!(
+                lines.read_line(&mut line).unwrap() > 0,
+                "the other process ended before it was ready"
+            );
         }
-        // Kept open, so that what it prints later goes somewhere.
+        // The pipe stays open, so that later output of the other process does not fail.
         core::mem::forget(lines);
         Other { child, _input: input }
     }
@@ -55,7 +58,7 @@ impl Drop for Meeting {
     }
 }
 
-/// Another process, killed when dropped; it ends by itself once its standard input does.
+/// Another process, killed when dropped. It ends by itself when its standard input is closed.
 #[derive(Debug)]
 pub(crate) struct Other {
     pub(crate) child: Child,
@@ -64,18 +67,18 @@ pub(crate) struct Other {
 
 impl Drop for Other {
     fn drop(&mut self) {
-        // Ended already: as well.
+        // Fails if the process has ended, which is as good.
         let _ended = self.child.kill();
         let _code = self.child.wait();
     }
 }
 
-/// The part this process plays, if it is the other one.
+/// Role and socket path of this process, if another one started it.
 pub(crate) fn role() -> Option<(String, PathBuf)> {
-    Some((env::var(ROLE).ok()?, env::var_os(PLACE)?.into()))
+    Some((env::var(ROLE).ok()?, env::var_os(SOCKET)?.into()))
 }
 
-/// Says that this process is ready, and waits until the one that started it lets go.
+/// Prints `ready` and waits until the parent process closes the standard input.
 pub(crate) fn stay() {
     println!("\nready");
     let mut rest = String::new();
