@@ -1,22 +1,22 @@
 //! The command line of `gates` and of `gates-peers`: each knows systems of its own.
 
 use crate::USAGE;
-use crate::pair;
+use crate::call;
 use crate::systems::{SYSTEMS, System};
 
-/// Serves, or times calls, where that is what the words ask for; whether it is.
+/// Serves, or times calls, if the words ask for that. Returns `false` if they ask for something else.
 pub fn serve_or_call(words: &[&str]) -> bool {
     match *words {
         ["serve", system, path, cpu, size] => {
-            (find(system).serve)(path.as_ref(), number(cpu), number(size))
+            (find(system).serve)(path.as_ref(), number(cpu), number(size));
+            true
         }
-        ["call", system, place, size] => pair::call(find(system), place, number(size), 20_000),
+        ["call", system, place, size] => call::run(find(system), place, number(size), 20_000),
         ["call", system, place, size, calls] => {
-            pair::call(find(system), place, number(size), number(calls))
+            call::run(find(system), place, number(size), number(calls))
         }
-        _ => return false,
+        _ => false,
     }
-    true
 }
 
 pub fn find(name: &str) -> &'static System {

@@ -17,7 +17,7 @@ const ROUNDS: usize = 51;
 /// One death: nanoseconds from the signal to the caller's error.
 fn die() -> f64 {
     let kyocho = SYSTEMS.iter().find(|system| system.name == "kyocho").expect("it is in the table");
-    let mut server = Server::start(kyocho, 0, 0);
+    let mut server = Server::start(kyocho.name, 0, 0);
     let path = server.path();
     let known_ns = Arc::new(AtomicU64::new(0));
     let caller_ns = Arc::clone(&known_ns);

@@ -10,6 +10,7 @@
 //! `bench/run --part gates` sets them beside each other; the baseline is the Unix stream socket. A server is this program again, as `gates serve ...`.
 
 mod arguments;
+mod call;
 mod death;
 mod many;
 mod pair;

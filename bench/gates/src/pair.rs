@@ -4,12 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use kyocho_sys::scheduling::{CpuSet, affinity, set_affinity};
+use kyocho_sys::scheduling::{CpuSet, set_affinity};
 use kyocho_sys::task::ThreadId;
-use serde_json::json;
-
-use crate::systems::System;
-use crate::timing::spread;
 
 /// A server in another process, killed when dropped.
 pub struct Server {
@@ -18,12 +14,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one on `cpu`, and waits until it is ready.
-    pub fn start(system: &System, cpu: usize, size: usize) -> Self {
+    /// Starts a server of `system` on `cpu` for requests of `size` bytes, and waits until it is ready.
+    pub fn start(system: &str, cpu: usize, size: usize) -> Self {
         let folder = std::env::temp_dir().join(format!("kyocho-gates-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a directory to meet in");
         let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
-            .args(["serve", system.name])
+            .args(["serve", system])
             .arg(folder.join("gate"))
             .args([cpu.to_string(), size.to_string()])
             .stdin(Stdio::piped())
@@ -33,7 +29,7 @@ impl Server {
         let mut line = String::new();
         let output = child.stdout.as_mut().expect("it was asked for");
         BufReader::new(output).read_line(&mut line).expect("a line");
-        assert_eq!(line, "ready\n", "{} does not serve", system.name);
+        assert_eq!(line, "ready\n", "{system} does not serve");
         Self { child, folder }
     }
 
@@ -65,22 +61,4 @@ pub fn stay_on(cpu: usize) {
 /// Tells who started this process that it serves.
 pub fn ready() {
     println!("ready");
-}
-
-/// Times calls from one core to the same or another one.
-pub fn call(system: &System, place: &str, size: usize, calls: usize) {
-    let cpus: Vec<usize> = affinity(ThreadId::current()).expect("a set").iter().collect();
-    let here = cpus[0];
-    let there = match place {
-        "same" => here,
-        "other" if cpus.len() > 1 => cpus[1],
-        _ => crate::arguments::usage(),
-    };
-    let server = Server::start(system, there, size);
-    stay_on(here);
-    let ns = (system.call)(&server.path(), size, calls);
-    println!(
-        "{}",
-        json!({ "bench": "call", "system": system.name, "place": place, "bytes": size, "ns": spread(&ns) })
-    );
 }

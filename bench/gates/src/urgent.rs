@@ -30,7 +30,7 @@ impl Drop for Hogs {
 pub fn run(hogs: usize, calls: usize) {
     let cpu = affinity(ThreadId::current()).expect("a set").iter().next().expect("a CPU");
     let kyocho = SYSTEMS.iter().find(|system| system.name == "kyocho").expect("it is in the table");
-    let server = Server::start(kyocho, cpu, 0);
+    let server = Server::start(kyocho.name, cpu, 0);
     stay_on(cpu);
     let spin = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
     let _hogs = Hogs((0..hogs).map(|_| spin()).collect());

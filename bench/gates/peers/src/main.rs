@@ -15,6 +15,8 @@
 
 #[path = "../../src/arguments.rs"]
 mod arguments;
+#[path = "../../src/call.rs"]
+mod call;
 #[path = "../../src/pair.rs"]
 mod pair;
 mod systems;
