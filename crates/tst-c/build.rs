@@ -1,5 +1,5 @@
-//! Keeps the shared library in memory once loaded: the kernel may still hold the address of a sequence's descriptor
-//! that a thread used last.
+//! Keeps the shared library loaded for ever: the kernel may still hold the address of the sequence
+//! descriptor that a thread used last.
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");

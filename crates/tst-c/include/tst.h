@@ -1,13 +1,16 @@
-/* Locks and semaphores for kernel threads, in the shape of POSIX: part of Kyocho.
+/* Locks and semaphores for kernel threads, shaped like those of POSIX. Part of Kyocho.
  *
  * Link with libkyocho_tst_c.so, or with libkyocho_tst_c.a and -lpthread -ldl -lm.
  *
- * Every function returns 0 or an error number (errno is not touched):
- *   EINVAL     a null pointer, or a value out of range        EBUSY      taken (try)
- *   ETIMEDOUT  the deadline has passed (timed)                EPERM      nobody has it, so it cannot be given back
- *   EOVERFLOW  the semaphore counts TST_SEM_VALUE_MAX
- * Deadlines are times of CLOCK_MONOTONIC. Objects are one word each, need no destruction, and may not be moved or copied while in use.
- * They belong to one process.
+ * Every function returns 0 or an error number; errno is not changed:
+ *   EINVAL     a null pointer, or a value out of range
+ *   EBUSY      the object is taken (functions with "try")
+ *   ETIMEDOUT  the deadline has passed (functions with "timed")
+ *   EPERM      the lock is not taken, so it cannot be released
+ *   EOVERFLOW  the semaphore has its largest value, TST_SEM_VALUE_MAX
+ * Deadlines are times of CLOCK_MONOTONIC. Functions without "try" block the kernel thread.
+ * An object is one word and needs no destruction. It must not be moved or copied while in use,
+ * and serves the threads of one process.
  */
 #ifndef TST_H
 #define TST_H
@@ -42,7 +45,7 @@ int tst_sem_timedwait(tst_sem_t *semaphore, const struct timespec *deadline);
 int tst_sem_post(tst_sem_t *semaphore);
 int tst_sem_getvalue(const tst_sem_t *semaphore, unsigned *value);
 
-/* A readers-writer lock: a waiting writer keeps further readers from joining. */
+/* A readers-writer lock: a waiting writer keeps further readers out. */
 typedef struct { uint64_t tst_word; } tst_rwlock_t;
 #define TST_RWLOCK_INITIALIZER { 0 }
 
@@ -55,8 +58,8 @@ int tst_rwlock_trywrlock(tst_rwlock_t *lock);
 int tst_rwlock_timedwrlock(tst_rwlock_t *lock, const struct timespec *deadline);
 int tst_rwlock_unlock(tst_rwlock_t *lock);
 
-/* A counter with a piece on each CPU: adding moves no cache line between CPUs and needs no atomic instruction where
- * the kernel has rseq. It wraps. */
+/* A counter with a piece for each CPU: an addition moves no cache line between CPUs, and needs no
+ * atomic instruction if the kernel has rseq. It wraps. */
 typedef struct tst_counter tst_counter_t;
 
 int tst_counter_create(tst_counter_t **counter);

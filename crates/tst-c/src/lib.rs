@@ -1,7 +1,7 @@
-//! Locks and semaphores of `kyocho-tst` for C: `include/tst.h` says what each function does.
+//! Locks and semaphores of `kyocho-tst` for C. `include/tst.h` documents the functions.
 //!
-//! **Invariant:** an object in C is one word with the layout of its Rust type, and the initialisers of the header are the words of
-//! new objects; assertions below hold both.
+//! **Invariant:** an object in C is one word with the layout of its Rust type, and the header's
+//! initialisers are the words of new objects. Assertions below check both.
 #![expect(unsafe_code, reason = "exports symbols and follows C's pointers")]
 #![expect(
     clippy::missing_safety_doc,
@@ -20,7 +20,7 @@ use libc::{EBUSY, EINVAL, EOVERFLOW, EPERM, ETIMEDOUT, timespec};
 /// The word of a new object.
 macro_rules! word_of {
     ($object:ty, $new:expr) => {{
-        // SAFETY: a `repr(C)` wrapper of one word, checked by its size in the conversion.
+        // SAFETY: a `repr(C)` wrapper of one word; the conversion checks its size.
         unsafe { core::mem::transmute::<$object, u64>($new) }
     }};
 }
@@ -30,12 +30,12 @@ const _: () = assert!(word_of!(Semaphore, Semaphore::new(7)) == 7, "TST_SEM_INIT
 const _: () = assert!(word_of!(RawRwLock, RawRwLock::new()) == 0, "TST_RWLOCK_INITIALIZER");
 const _: () = assert!(align_of::<RawMutex>() == align_of::<u64>());
 
-/// 0 if it holds, the error otherwise.
+/// Returns 0 if `holds`, else `error`.
 fn ok_or(holds: bool, error: c_int) -> c_int {
     if holds { 0 } else { error }
 }
 
-/// Does something with what a pointer of C leads to, if it is not null.
+/// Runs `body` with the object that a pointer of C points to, unless it is null.
 fn with<T>(object: Option<&T>, body: impl FnOnce(&T) -> c_int) -> c_int {
     object.map_or(EINVAL, body)
 }
@@ -56,7 +56,7 @@ fn with_deadline<T>(
     }
 }
 
-/// Writes a new object to where C has room for it.
+/// Writes a new object to memory of C.
 ///
 /// # Safety
 /// `place` is null or writable.
@@ -64,14 +64,14 @@ unsafe fn write<T>(place: *mut T, value: T) -> c_int {
     if place.is_null() {
         return EINVAL;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { place.write(value) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tst_mutex_init(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: C's promise.
+    // SAFETY: the header requires it of the caller.
     unsafe { write(mutex, RawMutex::new()) }
 }
 
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn tst_sem_init(semaphore: *mut Semaphore, value: u32) -> 
     if value > VALUE_MAX {
         return EINVAL;
     }
-    // SAFETY: C's promise.
+    // SAFETY: the header requires it of the caller.
     unsafe { write(semaphore, Semaphore::new(value)) }
 }
 
@@ -144,13 +144,13 @@ pub extern "C" fn tst_sem_post(semaphore: Option<&Semaphore>) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tst_sem_getvalue(semaphore: Option<&Semaphore>, value: *mut u32) -> c_int {
-    // SAFETY: C's promise.
+    // SAFETY: the header requires it of the caller.
     with(semaphore, |semaphore| unsafe { write(value, semaphore.value()) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tst_rwlock_init(lock: *mut RawRwLock) -> c_int {
-    // SAFETY: C's promise.
+    // SAFETY: the header requires it of the caller.
     unsafe { write(lock, RawRwLock::new()) }
 }
 
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn tst_counter_create(counter: *mut *mut PerCpuCounter) ->
     if counter.is_null() {
         return EINVAL;
     }
-    // SAFETY: C's promise.
+    // SAFETY: the header requires it of the caller.
     unsafe { write(counter, Box::into_raw(Box::new(PerCpuCounter::new()))) }
 }
 
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn tst_counter_sum(
     counter: Option<&PerCpuCounter>,
     sum: *mut usize,
 ) -> c_int {
-    // SAFETY: C's promise.
+    // SAFETY: the header requires it of the caller.
     with(counter, |counter| unsafe { write(sum, counter.sum()) })
 }
 
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn tst_counter_destroy(counter: *mut PerCpuCounter) -> c_i
     if counter.is_null() {
         return EINVAL;
     }
-    // SAFETY: made by `tst_counter_create`, and C promises that nobody uses it any more.
+    // SAFETY: made by `tst_counter_create`; the header requires that it is not used any more.
     drop(unsafe { Box::from_raw(counter) });
     0
 }

@@ -1,4 +1,5 @@
-//! The header against the library: a C program that uses all of it, linked with the shared and the static library.
+//! The header and the library agree: a C program that uses every function, linked with the shared
+//! and with the static library.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use std::process::{Command, Output};
 
 use kyocho_tst_c as _; // has the libraries built
 
-/// Where the libraries lie: beside this program.
+/// The folder of the built libraries: the one of this program.
 fn libraries() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }

@@ -1,7 +1,8 @@
-//! The contract kept by atomic instructions: all threads, the honest baseline.
+//! The contract implemented by atomic instructions: for all threads, and the baseline of
+//! comparisons.
 //!
-//! Lists are touched under a lock word. A lock-free list would need either two-word
-//! compare-and-swap or reclamation against ABA; a word that is busy for a few instructions needs neither.
+//! List operations run under a lock word. A lock-free list would need two-word compare-and-swap or
+//! memory reclamation against ABA. A lock word that is set for a few instructions needs neither.
 #![expect(unsafe_code, reason = "follows raw links")]
 
 use kyocho_arch::restartable::{Fifo, Link};
@@ -15,7 +16,7 @@ use crate::plain;
 pub struct Atomics;
 
 impl Atomics {
-    /// Runs `body` while the lock word is ours.
+    /// Runs `body` while the caller holds the lock word; refuses if it is taken.
     #[inline]
     fn locked<T>(self, lock: &AtomicU32, body: impl FnOnce() -> T) -> Result<T, Refusal> {
         if self.test_and_set(lock)? {
@@ -27,7 +28,7 @@ impl Atomics {
     }
 }
 
-// SAFETY: one compare-and-swap decides; acquire here pairs with release in `clear`.
+// SAFETY: one compare-and-swap decides. Its acquire pairs with the release in `clear`.
 unsafe impl TestAndSet for Atomics {
     const NAME: &'static str = "atomics";
 
@@ -53,10 +54,10 @@ unsafe impl TestAndSet for Atomics {
     }
 }
 
-// SAFETY: the processor knows every thread.
+// SAFETY: atomic instructions serve every thread.
 unsafe impl Everywhere for Atomics {}
 
-// SAFETY: the lock word makes the operations on one list serial.
+// SAFETY: the lock word serialises the operations on a list.
 unsafe impl Links for Atomics {
     unsafe fn push(
         &self,
@@ -64,7 +65,8 @@ unsafe impl Links for Atomics {
         head: *mut *mut Link,
         node: *mut Link,
     ) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise, and ours alone while the lock word is set; so below.
+        // SAFETY: the caller guarantees the pointers, and only this thread has the lock word; also
+        // below.
         self.locked(lock, || unsafe { plain::push(head, node) })
     }
 

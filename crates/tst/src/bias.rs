@@ -1,36 +1,39 @@
-//! The protocol between owner and visitor, without the waiting.
+//! The protocol between owner and visitors of a biased lock, without the waiting.
 //!
 //! ```text
 //!   owner                                    visitor, with the plain lock
 //!   inside = 1                               revoked = 1
 //!   (nothing)                                barrier on all processors
 //!   revoked == 0?  ── yes ──► inside         inside == 0?  ── yes ──► inside
-//!   no: inside = 0, takes the plain lock     no: sleeps until the owner has left, which then sees `revoked`
+//!   no: inside = 0, takes the plain lock     no: sleeps until the owner leaves and sees `revoked`
 //! ```
 //!
-//! Dekker's rule needs a barrier on both sides between one's own store and the look at the other's; without it both may see 0. The visitor's
-//! barrier happens on the owner's processor, too, somewhere between two of its instructions. Before it: the owner's store is visible to the visitor, who waits.
-//! After it: the owner's look sees `revoked`. In both cases not both are inside. The same between `inside = 0` and the look whether somebody waits: either the
-//! visitor sees 0, or the owner sees `revoked`, and wakes.
+//! Dekker's algorithm needs a barrier on both sides between a thread's store and its load; without
+//! barriers both threads may read 0. The visitor's barrier also executes on the owner's processor,
+//! between two of the owner's instructions. If it comes after the owner's store, the visitor sees
+//! the store and waits. If it comes before, the owner's load sees `revoked`. So at most one of them
+//! enters. The same argument holds between `inside = 0` and the owner's load of `revoked` when it
+//! leaves: either the visitor reads 0, or the owner sees `revoked` and wakes the visitor.
 
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
 /// The two words of the protocol.
 #[derive(Debug)]
 pub(crate) struct Bias {
-    /// 1: the owner is inside by its fast path, or about to look whether it may.
+    /// 1 while the owner is inside by its fast path, or is about to check whether it may enter.
     inside: AtomicU32,
-    /// 1: the owner must take the plain lock.
+    /// 1 while the owner must take the plain lock.
     revoked: AtomicU32,
 }
 
-/// How the compiler, and nobody else, is kept from moving the owner's look before its store.
+/// Keeps the compiler, and only the compiler, from moving the owner's load before its store.
 pub(crate) trait Fence {
     fn fence();
 }
 
-/// What the owner does: nothing that the processor sees. A model has no `membarrier`, which runs a full barrier at some
-/// point of the owner's code; it puts the barrier at the only point that matters.
+/// The real fence: the processor sees nothing of it. A model cannot run `membarrier`, which
+/// executes a full barrier at some point of the owner's code; it executes the barrier at the only
+/// point that matters.
 #[derive(Debug)]
 pub(crate) struct CompilerOnly;
 
@@ -49,7 +52,8 @@ impl Bias {
         Self { inside: AtomicU32::new(0), revoked: AtomicU32::new(0) }
     }
 
-    /// The owner goes inside, if the bias stands. Otherwise whether a visitor may be asleep is for [`Bias::owner_leaves`] to say.
+    /// The owner enters if the lock is biased. After `false`, [`Bias::owner_leaves`] tells whether
+    /// a visitor may be asleep.
     #[inline(always)]
     pub(crate) fn owner_enters<F: Fence>(&self) -> bool {
         self.inside.store(1, Ordering::Relaxed);
@@ -57,7 +61,7 @@ impl Bias {
         self.revoked.load(Ordering::Relaxed) == 0
     }
 
-    /// The owner goes outside; whether a visitor may be asleep on [`Bias::inside_word`].
+    /// The owner leaves. Returns whether a visitor may be asleep on [`Bias::inside_word`].
     #[inline(always)]
     #[must_use]
     pub(crate) fn owner_leaves<F: Fence>(&self) -> bool {
@@ -66,21 +70,22 @@ impl Bias {
         self.revoked.load(Ordering::Relaxed) != 0
     }
 
-    /// A visitor, with the plain lock, takes the bias away, if it stands; `barrier` is one on all processors.
+    /// A visitor that holds the plain lock revokes the bias, if there is one. `barrier` executes a
+    /// barrier on all processors of the process.
     pub(crate) fn revoke(&self, barrier: impl FnOnce()) {
-        // Only who has the plain lock changes it.
+        // Only the holder of the plain lock changes it.
         if self.revoked.load(Ordering::Relaxed) == 0 {
             self.revoked.store(1, Ordering::Relaxed);
             barrier();
         }
     }
 
-    /// Whether the owner is out, after [`Bias::revoke`].
+    /// Whether the owner is outside; valid after [`Bias::revoke`].
     pub(crate) fn owner_is_out(&self) -> bool {
         self.inside.load(Ordering::Acquire) == 0
     }
 
-    /// The owner, with the plain lock, takes the bias back.
+    /// The owner, which holds the plain lock, restores the bias.
     #[cfg(not(loom))]
     pub(crate) fn restore(&self) {
         self.revoked.store(0, Ordering::Relaxed);

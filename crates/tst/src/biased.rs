@@ -1,22 +1,25 @@
-//! A lock biased towards one owner, who takes it without an atomic instruction and without a barrier.
+//! A lock biased towards one owner, which takes it without atomic instructions and barriers.
 //!
-//! Most locks are taken by one thread nearly always. Here that thread, the *owner*, pays two stores and two loads for a lock and
-//! its release; a *visitor* pays for both: it takes the bias away by a barrier on every processor that runs the process (`membarrier`,
-//! 1 to 20 µs). `bias.rs` says why that is enough.
+//! Most locks are nearly always taken by the same thread. Here that thread, the *owner*, pays two
+//! stores and two loads to take and release the lock. A *visitor* pays for both: it revokes the
+//! bias with a barrier on every processor that runs the process (`membarrier`, 1 to 20 µs).
+//! `bias.rs` proves that this suffices.
 //!
 //! ```text
-//!              owner locks                       visitor comes: revoke, barrier, wait for the owner to leave
+//!              owner locks                       visitor: revoke, barrier, wait for the owner to leave
 //!   BIASED ───────────────► owner inside     BIASED ─────────────────────────────────────────────► UNBIASED
 //!     ▲                                                                                               │
 //!     └───────── the owner has taken the plain lock REBIAS_AFTER times without a visitor ─────────────┘
 //! ```
 //!
-//! While unbiased it is a plain [mutex](crate::blocking::mutex) for all, so that a barrier is paid once in [`REBIAS_AFTER`] turns of the owner at
-//! most. That policy is the whole upkeep: there is no list of locks and no safepoint.
+//! While unbiased, the lock is a plain [mutex](crate::blocking::mutex) for all. The owner restores
+//! the bias after [`REBIAS_AFTER`] acquisitions, so at most one barrier is paid in that many
+//! acquisitions. No list of locks and no safepoint is needed.
 //!
-//! Being the owner is having the one [`Owner`], which the compiler checks: the fast path asks for no thread's identity. The handle may be
-//! sent to another thread. Linux's barrier for rseq (`MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ`) would abort an owner's sequence instead; it costs the
-//! visitor the same, and the owner one store more, so nothing here uses it.
+//! The owner is whatever thread has the one [`Owner`] handle, which the compiler checks; the fast
+//! path does not compare thread identities. The handle may be sent to another thread. Linux also
+//! has a barrier for rseq (`MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ`), which would abort a sequence
+//! of the owner. It costs a visitor the same and the owner one more store, so it is not used here.
 #![expect(unsafe_code, reason = "hands out references to what the lock guards")]
 
 use core::fmt;
@@ -30,33 +33,36 @@ use kyocho_sys::{barrier, futex};
 use crate::bias::{Bias, CompilerOnly};
 use crate::blocking::mutex::RawMutex;
 
-/// Turns by the plain lock, without a visitor in between, after which the owner takes the bias back.
+/// Acquisitions of the plain lock by the owner, without a visitor in between, after which the owner
+/// restores the bias.
 pub const REBIAS_AFTER: u32 = 64;
 
-/// What owner and visitors share.
+/// State shared by owner and visitors.
 struct Shared<T> {
     bias: Bias,
     lock: RawMutex,
-    /// The owner's turns by the plain lock since a visitor was here. Belongs to the plain lock.
+    /// The owner's acquisitions of the plain lock since the last visitor. Guarded by the plain
+    /// lock.
     turns: UnsafeCell<u32>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one thread at a time reach `value`, and `turns` belongs to the plain lock within it.
+// SAFETY: the lock lets one thread at a time access `value`, and the plain lock guards `turns`.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Sets how many turns of the owner the plain lock has seen.
+    /// Sets the owner's count of acquisitions of the plain lock.
     ///
     /// # Safety
-    /// The caller has the plain lock.
+    /// The caller holds the plain lock.
     unsafe fn set_turns(&self, turns: u32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller holds the plain lock.
         unsafe { self.turns.get().write(turns) };
     }
 }
 
-/// A lock around a value: the handle of its owner, and one of a visitor, of which there may be more.
+/// Creates a biased lock around a value. Returns the owner's handle and one visitor's handle, which
+/// can be cloned.
 ///
 /// ```
 /// let (mut owner, visitor) = kyocho_tst::biased::biased(0);
@@ -70,10 +76,10 @@ pub fn biased<T>(value: T) -> (Owner<T>, Visitor<T>) {
     (Owner(Arc::clone(&shared)), Visitor(shared))
 }
 
-/// The one towards whom the lock is biased.
+/// The handle of the thread towards which the lock is biased.
 pub struct Owner<T>(Arc<Shared<T>>);
 
-/// Everybody else.
+/// The handle of any other thread.
 pub struct Visitor<T>(Arc<Shared<T>>);
 
 impl<T> Clone for Visitor<T> {
@@ -83,7 +89,8 @@ impl<T> Clone for Visitor<T> {
 }
 
 impl<T> Owner<T> {
-    /// Takes the lock. Two stores and two loads with its release, while the lock is biased; otherwise a mutex, which blocks.
+    /// Takes the lock and blocks the kernel thread until it is free. While the lock is biased,
+    /// taking and releasing it costs two stores and two loads; otherwise it is a mutex.
     #[inline(always)]
     pub fn lock(&mut self) -> OwnerGuard<'_, T> {
         let shared = &*self.0;
@@ -94,7 +101,7 @@ impl<T> Owner<T> {
         OwnerGuard { shared, is_fast, value: PhantomData }
     }
 
-    /// Whether the next [`Owner::lock`] will find the bias standing, unless a visitor comes.
+    /// Whether the lock is biased: the next [`Owner::lock`] is fast unless a visitor comes first.
     #[must_use]
     pub fn is_biased(&mut self) -> bool {
         self.lock().is_fast
@@ -106,7 +113,7 @@ impl<T> Owner<T> {
 fn lock_slowly<T>(shared: &Shared<T>) {
     owner_leaves(shared);
     shared.lock.lock();
-    // SAFETY: the owner has the plain lock; so below.
+    // SAFETY: the owner holds the plain lock; also below.
     let turns = unsafe { *shared.turns.get() } + 1;
     if turns == REBIAS_AFTER {
         shared.bias.restore();
@@ -124,12 +131,13 @@ fn owner_leaves<T>(shared: &Shared<T>) {
 
 #[cold]
 fn wake_visitor<T>(shared: &Shared<T>) {
-    // One visitor at a time waits for the owner: it has the plain lock.
+    // At most one visitor waits for the owner: the one that holds the plain lock.
     futex::wake(shared.bias.inside_word(), 1);
 }
 
 impl<T> Visitor<T> {
-    /// Takes the lock; blocks the kernel thread. A mutex, and a barrier on all processors when it was biased.
+    /// Takes the lock and blocks the kernel thread until it is free. Costs a mutex, and a barrier
+    /// on all processors if the lock was biased.
     pub fn lock(&self) -> VisitorGuard<'_, T> {
         let shared = &*self.0;
         shared.lock.lock();
@@ -137,18 +145,18 @@ impl<T> Visitor<T> {
         while !shared.bias.owner_is_out() {
             futex::wait(shared.bias.inside_word(), 1, None);
         }
-        // SAFETY: the visitor has the plain lock.
+        // SAFETY: the visitor holds the plain lock.
         unsafe { shared.set_turns(0) };
         VisitorGuard { shared, value: PhantomData }
     }
 }
 
-/// The owner's right to use the value.
+/// Access of the owner to the value.
 #[must_use = "dropping the guard frees the lock"]
 pub struct OwnerGuard<'a, T> {
     shared: &'a Shared<T>,
     is_fast: bool,
-    /// Shared and sent as the reference that it gives; so below.
+    /// Makes the guard `Send` and `Sync` as the reference that it yields; also below.
     value: PhantomData<&'a mut T>,
 }
 
@@ -163,7 +171,7 @@ impl<T> Drop for OwnerGuard<'_, T> {
     }
 }
 
-/// A visitor's right to use the value.
+/// Access of a visitor to the value.
 #[must_use = "dropping the guard frees the lock"]
 pub struct VisitorGuard<'a, T> {
     shared: &'a Shared<T>,
@@ -181,7 +189,8 @@ impl<T> Deref for OwnerGuard<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the owner is inside: no visitor is, and there is one owner. So for the three below.
+        // SAFETY: the owner is inside, so no visitor is, and there is one owner. The same holds for
+        // the three below.
         unsafe { &*self.shared.value.get() }
     }
 }
@@ -198,7 +207,7 @@ impl<T> Deref for VisitorGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: as above, with the plain lock.
+        // SAFETY: as above; the visitor holds the plain lock.
         unsafe { &*self.shared.value.get() }
     }
 }
@@ -210,7 +219,7 @@ impl<T> DerefMut for VisitorGuard<'_, T> {
     }
 }
 
-/// `Debug` that looks at nothing a lock guards.
+/// Implements `Debug` without reading what a lock guards.
 macro_rules! opaque {
     ($($name:ident $(<$life:lifetime>)?),*) => {
         $(impl<T> fmt::Debug for $name<$($life,)? T> {

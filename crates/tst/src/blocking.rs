@@ -1,6 +1,7 @@
-//! Locks and semaphores for kernel threads: who has to wait sleeps in the kernel (futex).
+//! Locks and semaphores for kernel threads: a thread that must wait sleeps in the kernel (futex).
 //!
-//! Each is one word of 64 bits that the mechanism changes, with what a sleeper looks at in the lower half:
+//! Each is one word of 64 bits, which the mechanism changes. The half that the kernel compares is
+//! the lower one:
 //!
 //! ```text
 //!   63           32 31            0
@@ -9,11 +10,13 @@
 //!   └──────────────┴──────────────┘
 //! ```
 //!
-//! One compare-and-swap both takes and learns whether anybody waits, so that no wake is lost and none is sent in vain. A thread
-//! counts itself among the waiting before it sleeps; who finds the count not 0 when it gives something back wakes.
+//! One compare-and-swap both takes the lock and reads whether threads wait. So no wake is lost and
+//! none is sent without need. A thread counts itself as waiting before it sleeps. A thread that
+//! releases wakes a sleeper if the count is not 0.
 //!
-//! Over [`Atomics`](crate::Atomics) they are for use; over [`SystemCall`](crate::SystemCall) or [`Lamport`](crate::Lamport) for comparison (Paper 0,
-//! figures 12 and 13). Microprocesses have locks of their own, which suspend the microprocess and not its kernel thread.
+//! Over [`Atomics`](crate::Atomics) they are meant for use; over [`SystemCall`](crate::SystemCall)
+//! or [`Lamport`](crate::Lamport) for comparison (Paper 0, figures 12 and 13). Microprocesses have
+//! locks of their own, which suspend the microprocess instead of its kernel thread.
 
 pub mod mutex;
 pub mod rwlock;
@@ -27,7 +30,7 @@ use crate::contract::{Refusal, TestAndSet};
 const _: () = assert!(usize::BITS == 64, "state and waiting share a word");
 const _: () = assert!(cfg!(target_endian = "little"), "the lower half comes first");
 
-/// A word changed through a mechanism that serves all who use it.
+/// A word, changed through a mechanism that serves all its users.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Word<M> {
@@ -48,20 +51,21 @@ impl<M: TestAndSet> Word<M> {
     /// Replaces `expected` by `new`.
     ///
     /// # Errors
-    /// What it is instead.
+    /// The value of the word, if it is not `expected`.
     #[inline]
     fn compare_and_swap(&self, expected: usize, new: usize) -> Result<(), usize> {
         let old = served(self.mechanism.compare_and_swap(&self.word, expected, new));
         if old == expected { Ok(()) } else { Err(old) }
     }
 
-    /// Adds, wrapping; what it was.
+    /// Adds, wrapping; returns the previous value.
     #[inline]
     fn add(&self, addend: usize) -> usize {
         served(self.mechanism.fetch_add(&self.word, addend))
     }
 
-    /// Sleeps while the state is `state`, until woken or the monotonic clock reads `deadline_ns`.
+    /// Sleeps while the state is `state`, until a wake or until the monotonic clock reads
+    /// `deadline_ns`.
     fn sleep(&self, state: u32, deadline_ns: Option<u64>) -> futex::Wait {
         futex::wait(self.state_word(), state, deadline_ns)
     }
@@ -71,7 +75,7 @@ impl<M: TestAndSet> Word<M> {
         futex::wake(self.state_word(), count);
     }
 
-    /// The lower half, for the kernel alone to look at.
+    /// The lower half, for the kernel alone to compare.
     #[expect(unsafe_code, reason = "names half of a word")]
     fn state_word(&self) -> &AtomicU32 {
         let half = self.word.as_ptr().cast::<u32>();
@@ -80,8 +84,10 @@ impl<M: TestAndSet> Word<M> {
     }
 }
 
-/// The answer of a mechanism that refuses none of the threads that it is used by.
+/// Unwraps the answer of a mechanism that must not refuse any of its users.
 #[inline]
 fn served<T>(answer: Result<T, Refusal>) -> T {
-    answer.unwrap_or_else(|why| panic!("the mechanism of a lock does not serve this thread: {why}"))
+    answer.unwrap_or_else(|why| {
+        panic!("the mechanism of this lock refused the calling thread: {why}")
+    })
 }

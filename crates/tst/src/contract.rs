@@ -1,4 +1,4 @@
-//! What every mechanism promises.
+//! The contract that every mechanism implements.
 #![expect(unsafe_code, reason = "traits whose implementers promise exclusion")]
 
 use core::fmt;
@@ -6,13 +6,14 @@ use core::fmt;
 use kyocho_arch::restartable::{Fifo, Link, NotHeld};
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Why an operation was not done. It left everything as it was.
+/// The reason why an operation was not done. A refused operation has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// This kernel thread does not hold the virtual processor, or does not run on the CPU, that the words belong to.
+    /// The words belong to a virtual processor that this kernel thread does not hold, or to a CPU
+    /// that it does not run on.
     NotHeld,
-    /// Somebody else is at it.
+    /// Another thread is using the word.
     Busy,
     /// More threads take part than the mechanism has room for.
     Full,
@@ -21,9 +22,11 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotHeld => "this kernel thread is not where the words belong",
-            Self::Busy => "somebody else is at it",
-            Self::Full => "more threads take part than there is room for: make it larger",
+            Self::NotHeld => {
+                "this kernel thread does not hold the virtual processor or CPU of the words"
+            }
+            Self::Busy => "another thread is using the word",
+            Self::Full => "more threads take part than the mechanism was made for: raise its bound",
         })
     }
 }
@@ -36,28 +39,28 @@ impl From<NotHeld> for Refusal {
     }
 }
 
-/// Test-and-set of one word, as in Paper 0, figure 1.
+/// Test-and-set of one word (Paper 0, figure 1). No method blocks.
 ///
 /// # Safety
-/// Of all threads and microprocesses that find the word clear, `test_and_set` lets exactly one set it, as long as
-/// the word is touched by one mechanism only. What happened before `clear` has happened for whoever
-/// sets the word next.
+/// Of all threads and microprocesses that find the word clear, `test_and_set` lets exactly one set
+/// it, if all of them use one mechanism. Everything that happened before `clear` is visible to the
+/// next one that sets the word.
 pub unsafe trait TestAndSet {
-    /// Its name in reports.
+    /// Name of the mechanism in reports.
     const NAME: &'static str;
 
-    /// Sets the word; whether it was set before.
+    /// Sets the word. Returns whether it was set before.
     ///
     /// # Errors
     /// [`Refusal::NotHeld`].
     fn test_and_set(&self, word: &AtomicU32) -> Result<bool, Refusal>;
 
-    /// Clears the word. The caller has set it, and may have moved to another kernel thread since.
+    /// Clears the word. The caller has set it, possibly on another kernel thread.
     fn clear(&self, word: &AtomicU32) {
         word.store(0, Ordering::Release);
     }
 
-    /// Replaces the word by `new` if it is `expected`; what it was.
+    /// Replaces the word by `new` if it is `expected`. Returns the previous value.
     ///
     /// # Errors
     /// [`Refusal::NotHeld`].
@@ -68,32 +71,34 @@ pub unsafe trait TestAndSet {
         new: usize,
     ) -> Result<usize, Refusal>;
 
-    /// Adds to the word, wrapping; what it was.
+    /// Adds to the word, wrapping. Returns the previous value.
     ///
     /// # Errors
     /// [`Refusal::NotHeld`].
     fn fetch_add(&self, word: &AtomicUsize, addend: usize) -> Result<usize, Refusal>;
 }
 
-/// A mechanism that serves every thread of the address space: what a lock that blocks may be built on.
+/// A mechanism that serves every thread of the address space: the basis of blocking locks.
 ///
 /// # Safety
-/// It excludes all threads that use it from each other, and `test_and_set`, `compare_and_swap` and `fetch_add` refuse none of them.
+/// The mechanism excludes all its users from each other. `test_and_set`, `compare_and_swap` and
+/// `fetch_add` refuse none of them.
 pub unsafe trait Everywhere: TestAndSet {}
 
-/// Intrusive lists and queues: each operation happens as a whole or not at all.
+/// Operations on intrusive lists and queues. Each takes effect completely or not at all.
 ///
 /// # Safety
-/// As for [`TestAndSet`]: operations through one mechanism look as if done one after the other.
+/// As for [`TestAndSet`]: operations through one mechanism are serialised.
 pub unsafe trait Links: TestAndSet {
-    /// Puts a link in front.
+    /// Inserts a link at the front.
     ///
     /// # Errors
-    /// A [`Refusal`]; so for all operations below.
+    /// A [`Refusal`]: nothing has changed.
     ///
     /// # Safety
-    /// `head` and the links that it leads to are valid, cannot fault, and touched with this `lock`
-    /// through one mechanism only; `node` is in no list, and stays valid until it leaves. So below.
+    /// `head` and the links that it leads to are valid and cannot fault. They are accessed with
+    /// this `lock` through one mechanism only. `node` is in no list, and stays valid until it is
+    /// removed.
     unsafe fn push(
         &self,
         lock: &AtomicU32,
@@ -101,7 +106,7 @@ pub unsafe trait Links: TestAndSet {
         node: *mut Link,
     ) -> Result<(), Refusal>;
 
-    /// Takes the link in front; null if there is none.
+    /// Removes the first link; null if there is none.
     ///
     /// # Errors
     /// A [`Refusal`].
@@ -110,7 +115,7 @@ pub unsafe trait Links: TestAndSet {
     /// As for [`Links::push`].
     unsafe fn pop(&self, lock: &AtomicU32, head: *mut *mut Link) -> Result<*mut Link, Refusal>;
 
-    /// Puts a link at the end.
+    /// Inserts a link at the end of a queue.
     ///
     /// # Errors
     /// A [`Refusal`].
@@ -124,7 +129,7 @@ pub unsafe trait Links: TestAndSet {
         node: *mut Link,
     ) -> Result<(), Refusal>;
 
-    /// Takes the link that came first; null if there is none.
+    /// Removes the oldest link of a queue; null if there is none.
     ///
     /// # Errors
     /// A [`Refusal`].

@@ -1,4 +1,4 @@
-//! A counter that loses nothing.
+//! A counter that loses no addition.
 
 use core::fmt;
 
@@ -6,19 +6,19 @@ use kyocho_sys::prim::atomic::{AtomicUsize, Ordering};
 
 use crate::contract::{Refusal, TestAndSet};
 
-/// A number that many add to; it wraps.
+/// A number that many threads add to. It wraps.
 pub struct Counter<M> {
     mechanism: M,
     value: AtomicUsize,
 }
 
 impl<M: TestAndSet> Counter<M> {
-    /// Zero.
+    /// A counter at zero.
     pub fn new(mechanism: M) -> Self {
         Self { mechanism, value: AtomicUsize::new(0) }
     }
 
-    /// Adds; what it was before.
+    /// Adds `addend`. Returns the previous value.
     ///
     /// # Errors
     /// [`Refusal::NotHeld`].
@@ -27,7 +27,7 @@ impl<M: TestAndSet> Counter<M> {
         self.mechanism.fetch_add(&self.value, addend)
     }
 
-    /// Its value now, for any thread.
+    /// The current value. Any thread may call this.
     #[must_use]
     pub fn get(&self) -> usize {
         self.value.load(Ordering::Acquire)

@@ -1,28 +1,35 @@
-//! A critical section by loads and stores alone: Lamport's fast mutual exclusion (Paper 0, figure 7).
+//! A critical section with loads and stores alone: Lamport's fast mutual exclusion (Paper 0, figure
+//! 7).
 //!
 //! ```text
 //!   enter:  wants[i] = true;  x = i;  ‖
 //!           y != 0?  ── wants[i] = false, wait for y == 0, enter again
 //!           y = i;  ‖
-//!           x == i?  ── inside: nobody came in between
-//!           wants[i] = false; wait until nobody wants;  y == i?  ── inside;  else wait for y == 0, enter again
-//!   leave:  y = 0;  wants[i] = false                          ‖: a full barrier, which one processor alone does not need
+//!           x == i?  ── inside: no other thread came in between
+//!           wants[i] = false; wait until no thread wants;  y == i?  ── inside;  else wait for y == 0, enter again
+//!   leave:  y = 0;  wants[i] = false                          ‖: a full barrier, unnecessary on one processor
 //! ```
 //!
 //! # Participants
-//! A kernel thread takes a place among the participants when it first enters, by a compare-and-swap on the place's owner, and keeps it.
+//! A kernel thread takes a slot when it first enters, by a compare-and-swap on the slot's owner
+//! word, and keeps it.
 //!
-//! # The dead
-//! A thread that ends inside, or on its way, would stop everybody else for ever; the paper keeps a daemon to clean up. Here whoever
-//! waits for it does. It cannot know where the dead thread stopped, and need not: a dead participant is a very slow one, so the waiter
-//! **takes over its place and finishes the algorithm in its name**, by steps that are legal from wherever it stopped:
+//! # Dead participants
+//! A thread that ends inside, or while it enters, would block all others for ever; the paper uses a
+//! daemon to clean up. Here the thread that waits for it does so. It cannot know where the dead
+//! thread stopped, and need not: a dead participant is a very slow one. So the waiter **takes over
+//! its slot and finishes the algorithm on its behalf**, with steps that are legal wherever it
+//! stopped:
 //!
-//! - `y` is not the dead one: it had not come far, or somebody has overwritten it. `wants = false` is what it would do next, or would
-//!   do when it leaves.
-//! - `y` is the dead one: it may be inside, or before the test of `x`. Going the slow way is always allowed, and leads inside:
-//!   `wants = false`, wait until nobody wants, `y` still the dead one?, then leave at once: `y = 0`.
+//! - `y` is not the dead participant: it had not set `y` yet, or another one has overwritten it.
+//!   `wants = false` is its next step, or its last one when it leaves.
+//! - `y` is the dead participant: it may be inside, or before the test of `x`. The slow path is
+//!   always allowed and leads inside: `wants = false`, wait until no thread wants; if `y` is still
+//!   the dead participant, leave at once: `y = 0`.
 //!
-//! `tests/lamport_model.rs` visits every order of three participants in which one dies. One waiter does this, whoever wins the place's owner word; if it dies, too, the place has a dead owner again.
+//! `tests/lamport_model.rs` visits every order of three participants of which one dies. One waiter
+//! finishes a dead participant: the one that wins the slot's owner word. If it dies, too, the slot
+//! has a dead owner again.
 #![expect(unsafe_code, reason = "promises exclusion")]
 
 use core::fmt;
@@ -34,56 +41,58 @@ use kyocho_sys::task::ThreadId;
 use crate::contract::{Everywhere, Refusal};
 use crate::section::Section;
 
-/// Turns of waiting before the waiter looks whether the other one still lives: a system call.
-const TURNS_PER_LOOK: u32 = 100;
+/// Rounds of waiting before the waiter checks whether the other thread is alive, which costs a
+/// system call.
+const ROUNDS_PER_CHECK: u32 = 100;
 
-/// A place among the participants.
+/// A participant's slot.
 #[derive(Default)]
-struct Place {
-    /// Number of the thread whose place it is; 0: free.
+struct Slot {
+    /// Number of the thread that owns the slot; 0 if it is free.
     owner: AtomicU32,
-    /// Set from entering until leaving: the thread is somewhere in the algorithm.
+    /// Set from entering until leaving: the thread is at some step of the algorithm.
     engaged: AtomicBool,
     /// Lamport's `b[i]`.
     wants: AtomicBool,
 }
 
-/// Exclusion between as many threads as it has room for; a thread that has ended leaves its place to the next.
+/// Exclusion between a bounded number of threads. The slot of a thread that has ended is reused.
 ///
-/// Entering without contention costs two full barriers; with contention a look at every place.
+/// Entering without contention costs two full barriers; with contention also a read of every slot.
 pub struct Lamport {
-    /// The last that announced itself, and the one that got further; 1 + index of its place.
+    /// The last participant that announced itself, and the one that got furthest: 1 + index of its
+    /// slot.
     x: AtomicUsize,
     y: AtomicUsize,
-    places: Box<[Place]>,
+    slots: Box<[Slot]>,
     adopted: AtomicUsize,
 }
 
 impl Lamport {
-    /// A section for at most `participants_max` threads that live at a time.
+    /// A section for at most `participants_max` living threads.
     ///
     /// # Panics
-    /// When that is 0.
+    /// `participants_max` is 0.
     #[must_use]
     pub fn new(participants_max: usize) -> Self {
-        assert!(participants_max > 0, "somebody takes part");
-        let places = (0..participants_max).map(|_| Place::default()).collect();
+        assert!(participants_max > 0, "at least one participant");
+        let slots = (0..participants_max).map(|_| Slot::default()).collect();
         let (x, y) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { x, y, places, adopted: AtomicUsize::new(0) }
+        Self { x, y, slots, adopted: AtomicUsize::new(0) }
     }
 
-    /// How many threads ended inside or on their way, and were finished by others. What they were changing inside may be
-    /// half done.
+    /// Number of threads that ended inside or while entering and were finished by others. Data that
+    /// they were changing inside may be inconsistent.
     #[must_use]
     pub fn adopted(&self) -> usize {
         self.adopted.load(Ordering::Relaxed)
     }
 
-    /// The place of the calling thread, 1 + its index.
-    fn place(&self) -> Result<usize, Refusal> {
+    /// The slot of the calling thread, as 1 + its index.
+    fn slot(&self) -> Result<usize, Refusal> {
         let me = ThreadId::remembered().number();
-        let first = me as usize % self.places.len();
-        if self.places[first].owner.load(Ordering::Relaxed) == me {
+        let first = me as usize % self.slots.len();
+        if self.slots[first].owner.load(Ordering::Relaxed) == me {
             return Ok(first + 1);
         }
         self.find_or_take(me, first)
@@ -91,15 +100,15 @@ impl Lamport {
 
     #[cold]
     fn find_or_take(&self, me: u32, first: usize) -> Result<usize, Refusal> {
-        let in_order = || (first..self.places.len()).chain(0..first);
-        let owner = |&index: &usize| self.places[index].owner.load(Ordering::Relaxed);
+        let in_order = || (first..self.slots.len()).chain(0..first);
+        let owner = |&index: &usize| self.slots[index].owner.load(Ordering::Relaxed);
         if let Some(index) = in_order().find(|index| owner(index) == me) {
             return Ok(index + 1);
         }
         if let Some(index) = in_order().find(|&index| self.change_owner(index, 0, me)) {
             return Ok(index + 1);
         }
-        // No room: perhaps somebody has ended.
+        // All slots are taken: frees one whose thread has ended.
         for index in in_order() {
             if self.finish_if_dead(index + 1) && self.change_owner(index, 0, me) {
                 return Ok(index + 1);
@@ -109,19 +118,19 @@ impl Lamport {
     }
 
     fn change_owner(&self, index: usize, from: u32, to: u32) -> bool {
-        let owner = &self.places[index].owner;
+        let owner = &self.slots[index].owner;
         owner.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Waits until `done`, finishing the participant that `whom` names if it is dead. 0 names nobody.
+    /// Waits until `done`. If the participant that `whom` names is dead, finishes it; 0 names none.
     fn wait(&self, done: impl Fn() -> bool, whom: impl Fn() -> usize) {
-        let mut turns = 0_u32;
+        let mut rounds = 0_u32;
         while !done() {
             yield_to_host();
-            turns += 1;
-            let place = whom();
-            if turns.is_multiple_of(TURNS_PER_LOOK) && place != 0 {
-                self.finish_if_dead(place);
+            rounds += 1;
+            let slot = whom();
+            if rounds.is_multiple_of(ROUNDS_PER_CHECK) && slot != 0 {
+                self.finish_if_dead(slot);
             }
         }
     }
@@ -131,26 +140,27 @@ impl Lamport {
         self.wait(|| y() == 0, y);
     }
 
-    /// Waits until each place but one has been seen not to want.
-    fn wait_for_the_others(&self, place: usize) {
-        for other in (1..=self.places.len()).filter(|&other| other != place) {
-            let wants = &self.places[other - 1].wants;
+    /// Waits until each slot but one has been seen not to want.
+    fn wait_for_the_others(&self, slot: usize) {
+        for other in (1..=self.slots.len()).filter(|&other| other != slot) {
+            let wants = &self.slots[other - 1].wants;
             self.wait(|| !wants.load(Ordering::Acquire), || other);
         }
     }
 
-    /// Finishes a participant in its name if its thread has ended, and frees the place. Whether it is free now.
-    fn finish_if_dead(&self, place: usize) -> bool {
-        let Place { owner, engaged, wants } = &self.places[place - 1];
+    /// Finishes a participant on its behalf if its thread has ended, and frees the slot. Returns
+    /// whether the slot is free now.
+    fn finish_if_dead(&self, slot: usize) -> bool {
+        let Slot { owner, engaged, wants } = &self.slots[slot - 1];
         let (me, dead) = (ThreadId::remembered().number(), owner.load(Ordering::Acquire));
-        if dead == 0 || ThreadId::new(dead).exists() || !self.change_owner(place - 1, dead, me) {
+        if dead == 0 || ThreadId::new(dead).exists() || !self.change_owner(slot - 1, dead, me) {
             return false;
         }
         wants.store(false, Ordering::Release);
         fence(Ordering::SeqCst);
-        if self.y.load(Ordering::Acquire) == place {
-            self.wait_for_the_others(place);
-            if self.y.load(Ordering::Acquire) == place {
+        if self.y.load(Ordering::Acquire) == slot {
+            self.wait_for_the_others(slot);
+            if self.y.load(Ordering::Acquire) == slot {
                 self.y.store(0, Ordering::Release);
             }
         }
@@ -161,25 +171,25 @@ impl Lamport {
         true
     }
 
-    /// One round of the algorithm; whether it led inside.
-    fn try_to_enter(&self, place: usize) -> bool {
-        let wants = &self.places[place - 1].wants;
+    /// One round of the algorithm. Returns whether the caller is inside.
+    fn try_to_enter(&self, slot: usize) -> bool {
+        let wants = &self.slots[slot - 1].wants;
         wants.store(true, Ordering::Relaxed);
-        self.x.store(place, Ordering::Release);
+        self.x.store(slot, Ordering::Release);
         fence(Ordering::SeqCst);
         if self.y.load(Ordering::Acquire) != 0 {
             wants.store(false, Ordering::Release);
             self.wait_for_y();
             return false;
         }
-        self.y.store(place, Ordering::Release);
+        self.y.store(slot, Ordering::Release);
         fence(Ordering::SeqCst);
-        if self.x.load(Ordering::Acquire) == place {
+        if self.x.load(Ordering::Acquire) == slot {
             return true;
         }
         wants.store(false, Ordering::Release);
-        self.wait_for_the_others(place);
-        if self.y.load(Ordering::Acquire) == place {
+        self.wait_for_the_others(slot);
+        if self.y.load(Ordering::Acquire) == slot {
             return true;
         }
         self.wait_for_y();
@@ -187,41 +197,41 @@ impl Lamport {
     }
 }
 
-// SAFETY: Lamport's proof; the dead are finished by steps of the algorithm. A signal handler that finds its own thread engaged
-// is refused.
+// SAFETY: Lamport's proof; dead participants are finished with steps of the algorithm. A signal
+// handler whose own thread is engaged is refused.
 unsafe impl Section for Lamport {
     const NAME: &'static str = "lamport";
-    /// Which place.
+    /// The slot.
     type Ticket = usize;
 
     #[inline]
     fn enter(&self) -> Result<usize, Refusal> {
-        let place = self.place()?;
-        let engaged = &self.places[place - 1].engaged;
+        let slot = self.slot()?;
+        let engaged = &self.slots[slot - 1].engaged;
         if engaged.load(Ordering::Relaxed) {
             return Err(Refusal::Busy);
         }
         engaged.store(true, Ordering::Relaxed);
-        while !self.try_to_enter(place) {}
-        Ok(place)
+        while !self.try_to_enter(slot) {}
+        Ok(slot)
     }
 
     #[inline]
-    fn leave(&self, place: usize) {
-        let Place { engaged, wants, .. } = &self.places[place - 1];
+    fn leave(&self, slot: usize) {
+        let Slot { engaged, wants, .. } = &self.slots[slot - 1];
         self.y.store(0, Ordering::Release);
         wants.store(false, Ordering::Release);
         engaged.store(false, Ordering::Relaxed);
     }
 }
 
-// SAFETY: every thread takes part, up to the number the section was made for; who makes it sees to the number.
+// SAFETY: the section serves every thread, up to the number that its creator chose.
 unsafe impl Everywhere for Lamport {}
 
 impl fmt::Debug for Lamport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lamport")
-            .field("participants_max", &self.places.len())
+            .field("participants_max", &self.slots.len())
             .finish_non_exhaustive()
     }
 }

@@ -1,26 +1,30 @@
-//! Test-and-set without an atomic instruction, and what is built on it (Paper 0).
+//! Test-and-set without an atomic instruction, and locks, lists and counters built on it (Paper 0).
 //!
-//! The paper's point is *nullify and restart*: it is not enough to notice a preemption, the store must not
-//! happen. It has the kernel poison the address of the store on every return to user mode. Here our own preemption
-//! handler restarts a sequence, which serves the microprocesses of one virtual processor, or Linux does (rseq), which serves the kernel
-//! threads on one CPU; for everybody there are atomic instructions. All keep one contract ([`TestAndSet`], [`Links`]):
+//! The paper's method is *nullify and restart*: noticing a preemption is not enough; the store of
+//! an interrupted operation must not take effect. The paper's kernel invalidates the address of the
+//! store on every return to user mode. Here an operation is a restartable sequence. Kyocho's
+//! preemption handler restarts sequences of microprocesses on one virtual processor; Linux (rseq)
+//! restarts sequences of kernel threads on one CPU. For all threads there are atomic instructions.
+//! All three implement one contract ([`TestAndSet`], [`Links`]):
 //!
 //! | | [`Restartable`] | `Rseq` | [`Atomics`] |
 //! |---|---|---|---|
 //! | excludes | microprocesses of one virtual processor | kernel threads on one CPU | all threads |
-//! | elsewhere | refuses ([`Refusal::NotHeld`]) | refuses | - |
-//! | when preempted | starts again | starts again | goes on |
-//! | lists and queues | one sequence an operation | the same | under a lock word, or [`Refusal::Busy`] |
+//! | words of another place | refuses ([`Refusal::NotHeld`]) | refuses | - |
+//! | when preempted | starts again | starts again | continues |
+//! | lists and queues | one sequence for each operation | the same | under a lock word, or [`Refusal::Busy`] |
 //!
-//! and so do the methods that the paper compares its own with, each a [`Section`] around the plain operation:
-//! [`SystemCall`], [`Lamport`] (its figure 7) and [`SignalsBlocked`] (for `di` and `ei`).
+//! The methods that the paper compares with its own implement the contract, too. Each is a
+//! [`Section`] around the plain operation: [`SystemCall`], [`Lamport`] (the paper's figure 7) and
+//! [`SignalsBlocked`] (for `di` and `ei`).
 //!
-//! On top, for whatever mechanism: [`TryLock`], [`FreeList`], [`Queue`], [`Counter`]; none of them ever spins or blocks: whoever meets
-//! a taken lock decides for himself what to do meanwhile. For kernel threads that shall block: [`blocking`], and
-//! [`biased`], whose owner needs no atomic instruction. Of data that every CPU has a piece of: [`PerCpuCounter`], [`PerCpuList`].
+//! [`TryLock`], [`FreeList`], [`Queue`] and [`Counter`] work on every mechanism. None of them spins
+//! or blocks: a caller that finds a lock taken decides what to do meanwhile. [`blocking`] has locks
+//! that block kernel threads. [`biased`] has a lock whose owner needs no atomic instruction.
+//! [`PerCpuCounter`] and [`PerCpuList`] keep a piece of their data on each CPU.
 //!
-//! **Invariant:** no operation on words of `Restartable`, `Rseq` or `Atomics` allocates or calls the kernel, except that a thread's first on rseq may
-//! register it.
+//! **Invariant:** no operation on words of `Restartable`, `Rseq` or `Atomics` allocates or calls
+//! the kernel. One exception: the first operation of a thread on rseq may register the thread.
 
 mod atomics;
 mod bias;
@@ -59,7 +63,7 @@ pub use lock::{TryLock, TryLockGuard};
 #[cfg(not(loom))]
 pub use method::Method;
 #[cfg(not(loom))]
-pub use per_cpu::{Kept, PerCpu, PerCpuCounter, PerCpuList};
+pub use per_cpu::{Mechanism, PerCpu, PerCpuCounter, PerCpuList};
 pub use queue::Queue;
 pub use section::Section;
 #[cfg(all(target_arch = "x86_64", not(loom)))]

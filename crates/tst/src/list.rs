@@ -10,14 +10,14 @@ use kyocho_sys::prim::cell::UnsafeCell;
 
 use crate::contract::{Links, Refusal};
 
-/// The words of a list, without the mechanism that keeps them.
+/// The words of a list, without the mechanism that changes them.
 pub(crate) struct Head {
     lock: AtomicU32,
     first: UnsafeCell<*mut Link>,
 }
 
-// SAFETY: the mechanism makes the operations serial; who pops a link owns what it is part of, and
-// `push` asks that this may be another thread.
+// SAFETY: the mechanism serialises the operations. A thread that pops a link owns the object it is
+// part of, and `push` requires that this may be another thread.
 unsafe impl Send for Head {}
 // SAFETY: as above.
 unsafe impl Sync for Head {}
@@ -29,30 +29,31 @@ impl Head {
     }
 
     /// # Safety
-    /// As for [`FreeList::push`], and one mechanism keeps the list.
+    /// As for [`FreeList::push`], and the list is used through one mechanism.
     #[inline]
     pub(crate) unsafe fn push(
         &self,
         mechanism: &impl Links,
         node: NonNull<Link>,
     ) -> Result<(), Refusal> {
-        // SAFETY: the words are private, and the mechanism alone is the caller's promise.
+        // SAFETY: the words are private to the list; the caller guarantees one mechanism.
         unsafe { mechanism.push(&self.lock, self.first.get(), node.as_ptr()) }
     }
 
     /// # Safety
-    /// One mechanism keeps the list.
+    /// The list is used through one mechanism.
     #[inline]
     pub(crate) unsafe fn pop(
         &self,
         mechanism: &impl Links,
     ) -> Result<Option<NonNull<Link>>, Refusal> {
-        // SAFETY: as above; whoever pushed a link promised that it is valid.
+        // SAFETY: as above; `push` required that each link is valid.
         unsafe { mechanism.pop(&self.lock, self.first.get()) }.map(NonNull::new)
     }
 }
 
-/// An intrusive list of what may be used again. The first field of what is listed is its [`Link`].
+/// An intrusive list of objects that can be reused. The first field of such an object is its
+/// [`Link`].
 pub struct FreeList<M> {
     mechanism: M,
     head: Head,
@@ -64,20 +65,20 @@ impl<M: Links> FreeList<M> {
         Self { mechanism, head: Head::new() }
     }
 
-    /// Puts a link in front.
+    /// Inserts a link at the front.
     ///
     /// # Errors
-    /// A [`Refusal`]: the link is still the caller's.
+    /// A [`Refusal`]: the link still belongs to the caller.
     ///
     /// # Safety
-    /// The link is valid until it is popped, by whatever thread, and in no list.
+    /// The link is in no list, and is valid until it is popped, which any thread may do.
     #[inline]
     pub unsafe fn push(&self, node: NonNull<Link>) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise; the head goes through this mechanism alone.
+        // SAFETY: the caller guarantees the link; the head is used through this mechanism alone.
         unsafe { self.head.push(&self.mechanism, node) }
     }
 
-    /// Takes the link in front; `None` if there is none.
+    /// Removes the first link; `None` if the list is empty.
     ///
     /// # Errors
     /// A [`Refusal`].

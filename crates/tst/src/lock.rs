@@ -12,16 +12,16 @@ use crate::contract::{Refusal, TestAndSet};
 
 /// A value that one thread at a time may use.
 ///
-/// No waiting: who finds it taken does something else, or yields to the scheduler and tries again.
+/// It has no waiting: a caller that finds it taken does something else, or yields and tries again.
 pub struct TryLock<M, T> {
     mechanism: M,
     word: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock word lets one user at a time reach the value, from whatever thread it is.
+// SAFETY: the lock word lets one user at a time access the value, on whatever thread.
 unsafe impl<M: Send, T: Send> Send for TryLock<M, T> {}
-// SAFETY: as above: a shared lock hands the value from thread to thread, so `T: Send` is enough.
+// SAFETY: as above: a shared lock transfers the value between threads, so `T: Send` is enough.
 unsafe impl<M: Sync, T: Send> Sync for TryLock<M, T> {}
 
 impl<M: TestAndSet, T> TryLock<M, T> {
@@ -33,7 +33,8 @@ impl<M: TestAndSet, T> TryLock<M, T> {
     /// Takes the lock. 1-2 ns with restartable sequences.
     ///
     /// # Errors
-    /// [`Refusal::Busy`]: somebody has it. [`Refusal::NotHeld`]: wrong virtual processor.
+    /// [`Refusal::Busy`]: the lock is taken. [`Refusal::NotHeld`]: the calling thread does not hold
+    /// the mechanism's virtual processor or CPU.
     #[inline]
     pub fn try_lock(&self) -> Result<TryLockGuard<'_, M, T>, Refusal> {
         if self.mechanism.test_and_set(&self.word)? {
@@ -42,7 +43,7 @@ impl<M: TestAndSet, T> TryLock<M, T> {
         Ok(TryLockGuard { lock: self, value: PhantomData })
     }
 
-    /// The value, which nobody else can be using.
+    /// The value. The unique reference proves that no other thread uses it.
     pub fn get_mut(&mut self) -> &mut T {
         // SAFETY: a unique reference to the lock: no guard exists.
         unsafe { &mut *self.value.get() }
@@ -55,12 +56,12 @@ impl<M: fmt::Debug, T> fmt::Debug for TryLock<M, T> {
     }
 }
 
-/// The right to use the value; given back when dropped, on whatever kernel thread that is.
+/// Access to the value. Dropping it releases the lock, on any kernel thread.
 #[derive(Debug)]
 #[must_use = "dropping the guard frees the lock"]
 pub struct TryLockGuard<'a, M: TestAndSet, T> {
     lock: &'a TryLock<M, T>,
-    /// Shared and sent as the reference that it gives.
+    /// Makes the guard `Send` and `Sync` as the reference that it yields.
     value: PhantomData<&'a mut T>,
 }
 
@@ -68,7 +69,7 @@ impl<M: TestAndSet, T> Deref for TryLockGuard<'_, M, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this guard set the lock word, so no other one exists.
+        // SAFETY: this guard set the lock word, so there is no other guard.
         unsafe { &*self.lock.value.get() }
     }
 }

@@ -1,4 +1,4 @@
-//! A mechanism that is chosen while the program runs.
+//! A mechanism that is chosen at run time.
 #![expect(unsafe_code, reason = "hands raw words on")]
 
 use kyocho_arch::restartable::{Fifo, Link};
@@ -9,20 +9,20 @@ use crate::Rseq;
 use crate::contract::{Links, Refusal, TestAndSet};
 use crate::{Atomics, Restartable};
 
-/// One of the mechanisms. A word is kept by one of them for good: none excludes another.
+/// One of the mechanisms. A word must be used through one of them always: none excludes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Words of a virtual processor.
+    /// For words of a virtual processor.
     Restartable(Restartable),
-    /// Words of a CPU.
+    /// For words of a CPU.
     #[cfg(target_arch = "x86_64")]
     Rseq(Rseq),
-    /// Words of everybody.
+    /// For words of all threads.
     Atomics(Atomics),
 }
 
 impl Method {
-    /// Its name in reports.
+    /// Name of the mechanism in reports.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Method {
     }
 }
 
-/// The same call on whichever it is.
+/// The same call on the chosen mechanism.
 macro_rules! on_each {
     ($method:expr, $it:ident => $call:expr) => {
         match $method {
@@ -46,7 +46,7 @@ macro_rules! on_each {
     };
 }
 
-// SAFETY: each of them keeps the promise.
+// SAFETY: each mechanism implements the contract.
 unsafe impl TestAndSet for Method {
     const NAME: &'static str = "chosen at start";
 
@@ -71,7 +71,7 @@ unsafe impl TestAndSet for Method {
     }
 }
 
-// SAFETY: each of them keeps the promise.
+// SAFETY: each mechanism implements the contract.
 unsafe impl Links for Method {
     #[inline]
     unsafe fn push(
@@ -80,7 +80,7 @@ unsafe impl Links for Method {
         head: *mut *mut Link,
         node: *mut Link,
     ) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise; so below.
+        // SAFETY: the caller guarantees what the mechanism requires; also below.
         on_each!(self, it => unsafe { it.push(lock, head, node) })
     }
 

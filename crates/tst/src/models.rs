@@ -1,4 +1,6 @@
-//! Every order of two threads at a lock word, and of owner and visitor of a biased lock, by loom: `RUSTFLAGS="--cfg loom" cargo test -p kyocho-tst --release`.
+//! Models, checked by loom in every order of memory accesses: two threads at a lock word, and owner
+//! and visitor of a biased lock. Run with `RUSTFLAGS="--cfg loom" cargo test -p kyocho-tst
+//! --release`.
 #![expect(unsafe_code, reason = "a mechanism that breaks its promise, to see the model fail")]
 
 use loom::model;
@@ -11,10 +13,10 @@ use crate::bias::{Bias, CompilerOnly, Fence};
 use crate::contract::{Refusal, TestAndSet};
 use crate::{Atomics, TryLock};
 
-/// Frees the lock without publishing what was written under it.
+/// A mutant: clears the lock word without publishing what was written under it.
 struct ForgetsToRelease;
 
-// SAFETY: none: this mechanism breaks the promise, on purpose.
+// SAFETY: none. This mechanism breaks the contract on purpose.
 unsafe impl TestAndSet for ForgetsToRelease {
     const NAME: &'static str = "forgets to release";
 
@@ -40,7 +42,8 @@ unsafe impl TestAndSet for ForgetsToRelease {
     }
 }
 
-/// Two threads each try once to add one, by a load and a store that only the lock makes one step.
+/// Two threads each try once to add one. The addition is a load and a store, which only the lock
+/// makes atomic.
 fn two_threads_add<M: TestAndSet + Send + Sync + 'static>(mechanism: fn() -> M) {
     model(move || {
         let lock = Arc::new(TryLock::new(mechanism(), ()));
@@ -58,7 +61,7 @@ fn two_threads_add<M: TestAndSet + Send + Sync + 'static>(mechanism: fn() -> M) 
             spawn(move || add(lock, count))
         };
         let added = add(lock, count.clone()) + other.join().unwrap();
-        assert!(added >= 1, "somebody gets a free lock");
+        assert!(added >= 1, "no thread got the free lock");
         assert_eq!(count.load(Ordering::Relaxed), added);
     });
 }
@@ -70,19 +73,20 @@ fn no_order_loses_an_addition_under_the_lock() {
 
 #[test]
 #[should_panic(expected = "assertion")]
-fn a_lock_that_forgets_to_release_is_caught() {
+fn lock_cleared_without_release_ordering_is_caught() {
     two_threads_add(|| ForgetsToRelease);
 }
 
-/// An owner that leaves the order of its store and its look to the processor, and a visitor without a barrier on it.
+/// A mutant: the processor may reorder the owner's store and load, because the visitor's barrier is
+/// missing.
 struct NoFence;
 
 impl Fence for NoFence {
     fn fence() {}
 }
 
-/// The owner enters once, a visitor comes once and does not wait; both add one by a load and a store that only the
-/// protocol makes one step.
+/// The owner enters once; a visitor comes once and does not wait. Both add one with a load and a
+/// store, which only the protocol makes atomic.
 fn owner_and_visitor_add<F: Fence>() {
     model(|| {
         let shared = Arc::new((Bias::new(), AtomicUsize::new(0)));

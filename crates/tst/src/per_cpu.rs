@@ -1,13 +1,14 @@
-//! Data of which every CPU has a piece: threads on different CPUs never meet.
+//! Data with a piece for each CPU: threads on different CPUs share no cache line.
 //!
 //! ```text
-//!   slots   ┌ CPU 0 ┬ CPU 1 ┬ ... ┬ strangers ┐      each on cache lines of its own
-//!           └───────┴───────┴─────┴───────────┘
+//!   slots   ┌ CPU 0 ┬ CPU 1 ┬ ... ┬ threads without rseq ┐      each on cache lines of its own
+//!           └───────┴───────┴─────┴──────────────────────┘
 //! ```
 //!
-//! Chosen at start: where there is rseq, a CPU's slot is changed by sequences for that CPU, and a thread that is moved in the middle
-//! tries again where it is; a thread that has no rseq (another library took its place) uses the last slot, by atomic instructions.
-//! Elsewhere all slots are changed by atomic instructions, and the CPU is no more than a hint.
+//! The mechanism is chosen at start. With rseq, restartable sequences for a CPU change its slot; a
+//! thread that is migrated during one retries on its new CPU. A thread without rseq (another
+//! library uses its registration) uses the last slot, with atomic instructions. Without rseq, all
+//! slots are changed with atomic instructions, and the CPU number is only a hint.
 //!
 //! **Invariant:** a slot is changed by one mechanism only.
 
@@ -26,82 +27,82 @@ use crate::Rseq;
 use crate::contract::Refusal;
 use crate::{Atomics, Method};
 
-/// How per-CPU data is kept.
+/// The mechanism that changes per-CPU data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kept {
-    /// By rseq: no atomic instruction.
-    ByRseq,
-    /// By atomic instructions.
-    ByAtomics,
+pub enum Mechanism {
+    /// Rseq: without atomic instructions.
+    Rseq,
+    /// Atomic instructions.
+    Atomics,
 }
 
-impl Kept {
-    /// The best way in this process, and what stands in the way of a better one.
+impl Mechanism {
+    /// The best mechanism in this process, and what prevents a better one.
     #[must_use]
     pub fn best() -> (Self, Option<String>) {
-        match Self::ByRseq.possible() {
-            Ok(()) => (Self::ByRseq, None),
-            Err(why) => (Self::ByAtomics, Some(why)),
+        match Self::Rseq.possible() {
+            Ok(()) => (Self::Rseq, None),
+            Err(why) => (Self::Atomics, Some(why)),
         }
     }
 
-    /// Whether this process can keep data so, or why not.
+    /// Checks that this process can use the mechanism.
     ///
     /// # Errors
-    /// What stands in the way, in words.
+    /// The obstacle, as text.
     pub fn possible(self) -> Result<(), String> {
         match self {
-            Self::ByAtomics => Ok(()),
+            Self::Atomics => Ok(()),
             #[cfg(target_arch = "x86_64")]
-            Self::ByRseq => {
-                kyocho_sys::rseq::registrar().map(|_| ()).map_err(|why| why.to_string())
-            }
+            Self::Rseq => kyocho_sys::rseq::registrar().map(|_| ()).map_err(|why| why.to_string()),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::ByRseq => Err("no rseq sequences for this instruction set yet".into()),
+            Self::Rseq => Err("no rseq sequences for this instruction set yet".into()),
         }
     }
 }
 
-/// On cache lines of its own; two, because processors fetch them in pairs.
+/// A slot on cache lines of its own: two, because processors fetch lines in pairs.
 #[repr(align(128))]
 struct Slot<T>(T);
 
-/// A `T` for every CPU, and one for strangers.
+/// A `T` for each CPU, and one for threads without rseq.
 pub struct PerCpu<T> {
-    kept: Kept,
+    mechanism: Mechanism,
     slots: Box<[Slot<T>]>,
 }
 
 impl<T> PerCpu<T> {
-    /// Slots filled by `piece`, kept in the best way.
+    /// Slots filled by `piece`, with the best mechanism.
     pub fn new(piece: impl FnMut() -> T) -> Self {
-        Self::filled(Kept::best().0, piece)
+        Self::filled(Mechanism::best().0, piece)
     }
 
-    /// Slots filled by `piece`, kept as asked.
+    /// Slots filled by `piece`, with the given mechanism.
     ///
     /// # Errors
-    /// Why this process cannot, in words.
-    pub fn kept(kept: Kept, piece: impl FnMut() -> T) -> Result<Self, String> {
-        kept.possible()?;
-        Ok(Self::filled(kept, piece))
+    /// The obstacle in this process, as text.
+    pub fn with_mechanism(mechanism: Mechanism, piece: impl FnMut() -> T) -> Result<Self, String> {
+        mechanism.possible()?;
+        Ok(Self::filled(mechanism, piece))
     }
 
-    fn filled(kept: Kept, mut piece: impl FnMut() -> T) -> Self {
+    fn filled(mechanism: Mechanism, mut piece: impl FnMut() -> T) -> Self {
         let slots = (0..=cpus_possible()).map(|_| Slot(piece())).collect();
-        Self { kept, slots }
+        Self { mechanism, slots }
     }
 
-    /// How it is kept.
+    /// The mechanism.
     #[must_use]
-    pub fn way(&self) -> Kept {
-        self.kept
+    pub fn mechanism(&self) -> Mechanism {
+        self.mechanism
     }
 
-    /// Does `operation` on the slot of this CPU, once: it is tried again only after a refusal, which changes nothing.
+    /// Runs `operation` on the slot of this CPU, and again after each refusal. A refused operation
+    /// has changed nothing.
     ///
-    /// A refusal means that the thread was moved meanwhile, or that another thread is at the slot's list.
+    /// A refusal means that the thread was migrated, or that another thread is using the slot's
+    /// list.
     pub fn with<R>(&self, operation: impl Fn(Method, &T) -> Result<R, Refusal>) -> R {
         loop {
             let (method, slot) = self.here();
@@ -113,24 +114,24 @@ impl<T> PerCpu<T> {
         }
     }
 
-    /// All slots, whoever changes them meanwhile.
+    /// All slots. Other threads may change them meanwhile.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().map(|slot| &slot.0)
     }
 
-    /// The slot of this CPU and what keeps it.
+    /// The slot of this CPU and its mechanism.
     #[inline]
     fn here(&self) -> (Method, &T) {
-        let strangers = self.slots.len() - 1;
-        match self.kept {
+        let fallback = self.slots.len() - 1;
+        match self.mechanism {
             #[cfg(target_arch = "x86_64")]
-            Kept::ByRseq => match Rseq::current() {
-                Ok(rseq) if (rseq.cpu() as usize) < strangers => {
+            Mechanism::Rseq => match Rseq::current() {
+                Ok(rseq) if (rseq.cpu() as usize) < fallback => {
                     (Method::Rseq(rseq), &self.slots[rseq.cpu() as usize].0)
                 }
-                _ => (Method::Atomics(Atomics), &self.slots[strangers].0),
+                _ => (Method::Atomics(Atomics), &self.slots[fallback].0),
             },
-            _ => (Method::Atomics(Atomics), &self.slots[current_cpu() % strangers].0),
+            _ => (Method::Atomics(Atomics), &self.slots[current_cpu() % fallback].0),
         }
     }
 }
@@ -138,6 +139,6 @@ impl<T> PerCpu<T> {
 impl<T> fmt::Debug for PerCpu<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = self.slots.len();
-        f.debug_struct("PerCpu").field("kept", &self.kept).field("slots", &slots).finish()
+        f.debug_struct("PerCpu").field("mechanism", &self.mechanism).field("slots", &slots).finish()
     }
 }

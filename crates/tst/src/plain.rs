@@ -1,7 +1,7 @@
-//! The operations as anybody would write them, for one thread at a time. Who calls them excludes the others.
+//! The plain operations, for one thread at a time: the caller excludes others.
 //!
-//! **Invariant:** each takes effect by its last store, as a restartable sequence does: who dies in the middle leaves the words
-//! as they were.
+//! **Invariant:** each takes effect with its last store, as a restartable sequence does. A thread
+//! that dies earlier leaves the words unchanged.
 #![expect(unsafe_code, reason = "follows raw links")]
 
 use core::ptr;
@@ -10,7 +10,7 @@ use kyocho_arch::restartable::{Fifo, Link};
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 pub(crate) fn test_and_set(word: &AtomicU32) -> bool {
-    // Acquire: the word is cleared outside of the exclusion that this runs under.
+    // Acquire: the word is cleared outside of the exclusion under which this runs.
     let old = word.load(Ordering::Acquire);
     if old == 0 {
         word.store(1, Ordering::Relaxed);
@@ -33,9 +33,10 @@ pub(crate) fn fetch_add(word: &AtomicUsize, addend: usize) -> usize {
 }
 
 /// # Safety
-/// As for [`Links::push`](crate::Links::push), and nobody else touches the list now. So below.
+/// As for [`Links::push`](crate::Links::push), and no other thread accesses the list now. Also
+/// below.
 pub(crate) unsafe fn push(head: *mut *mut Link, node: *mut Link) {
-    // SAFETY: valid, and ours alone now; so below.
+    // SAFETY: valid, and accessed by this thread alone; also below.
     let first = unsafe { head.read() };
     // SAFETY: as above.
     unsafe { node.write(Link { next: first }) };
@@ -46,7 +47,7 @@ pub(crate) unsafe fn push(head: *mut *mut Link, node: *mut Link) {
 /// # Safety
 /// As for [`push`].
 pub(crate) unsafe fn pop(head: *mut *mut Link) -> *mut Link {
-    // SAFETY: valid, and ours alone now; so below.
+    // SAFETY: valid, and accessed by this thread alone; also below.
     let first = unsafe { head.read() };
     if !first.is_null() {
         // SAFETY: a link of the list is valid.
@@ -60,7 +61,7 @@ pub(crate) unsafe fn pop(head: *mut *mut Link) -> *mut Link {
 /// # Safety
 /// As for [`push`].
 pub(crate) unsafe fn enqueue(queue: *mut Fifo, node: *mut Link) {
-    // SAFETY: valid, and ours alone now.
+    // SAFETY: valid, and accessed by this thread alone.
     let queue = unsafe { &mut *queue };
     match ptr::NonNull::new(queue.tail) {
         None => queue.head = node,
@@ -73,7 +74,7 @@ pub(crate) unsafe fn enqueue(queue: *mut Fifo, node: *mut Link) {
 /// # Safety
 /// As for [`push`].
 pub(crate) unsafe fn dequeue(queue: *mut Fifo) -> *mut Link {
-    // SAFETY: valid, and ours alone now.
+    // SAFETY: valid, and accessed by this thread alone.
     let queue = unsafe { &mut *queue };
     if queue.tail.is_null() {
         return ptr::null_mut();
@@ -82,7 +83,7 @@ pub(crate) unsafe fn dequeue(queue: *mut Fifo) -> *mut Link {
     if first == queue.tail {
         queue.tail = ptr::null_mut();
     } else {
-        // SAFETY: a link of the queue is valid, and not the last one, so its `next` means something.
+        // SAFETY: the link is valid, and not the last one, so its `next` is valid, too.
         queue.head = unsafe { (*first).next };
     }
     first

@@ -10,7 +10,7 @@ use kyocho_sys::prim::cell::UnsafeCell;
 
 use crate::contract::{Links, Refusal};
 
-/// An intrusive queue. The first field of what is queued is its [`Link`].
+/// An intrusive queue. The first field of a queued object is its [`Link`].
 pub struct Queue<M> {
     mechanism: M,
     lock: AtomicU32,
@@ -28,26 +28,26 @@ impl<M: Links> Queue<M> {
         Self { mechanism, lock: AtomicU32::new(0), ends: UnsafeCell::new(Fifo::new()) }
     }
 
-    /// Puts a link at the end.
+    /// Inserts a link at the end.
     ///
     /// # Errors
-    /// A [`Refusal`]: the link is still the caller's.
+    /// A [`Refusal`]: the link still belongs to the caller.
     ///
     /// # Safety
-    /// The link is valid until it is popped, by whatever thread, and in no list.
+    /// The link is in no list, and is valid until it is popped, which any thread may do.
     #[inline]
     pub unsafe fn push(&self, node: NonNull<Link>) -> Result<(), Refusal> {
-        // SAFETY: the words are private to this queue and go through its mechanism alone.
+        // SAFETY: the words are private to this queue and used through its mechanism alone.
         unsafe { self.mechanism.enqueue(&self.lock, self.ends.get(), node.as_ptr()) }
     }
 
-    /// Takes the link that came first; `None` if there is none.
+    /// Removes the oldest link; `None` if the queue is empty.
     ///
     /// # Errors
     /// A [`Refusal`].
     #[inline]
     pub fn pop(&self) -> Result<Option<NonNull<Link>>, Refusal> {
-        // SAFETY: as above; whoever pushed a link promised that it is valid.
+        // SAFETY: as above; `push` required that each link is valid.
         unsafe { self.mechanism.dequeue(&self.lock, self.ends.get()) }.map(NonNull::new)
     }
 }

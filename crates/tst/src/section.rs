@@ -1,6 +1,5 @@
-//! The contract kept by a critical section around each operation: what Paper 0 compares its method with.
-//!
-//! A mechanism says how to enter and how to leave; the operation in between is the one that anybody would write.
+//! The contract implemented by a critical section around each plain operation: the methods that
+//! Paper 0 compares with its own.
 #![expect(unsafe_code, reason = "follows raw links inside the section")]
 
 use kyocho_arch::restartable::{Fifo, Link};
@@ -12,26 +11,26 @@ use crate::plain;
 /// A critical section.
 ///
 /// # Safety
-/// Between `enter` and `leave` nobody else is inside, of those whom the mechanism excludes; what was done inside has happened for
-/// whoever enters next.
+/// Between `enter` and `leave` no other thread is inside, among those that the mechanism excludes.
+/// Everything done inside is visible to the next thread that enters.
 pub unsafe trait Section {
-    /// Its name in reports.
+    /// Name of the mechanism in reports.
     const NAME: &'static str;
 
-    /// What `enter` gives and `leave` takes.
+    /// Passed from `enter` to `leave`.
     type Ticket;
 
-    /// Goes inside; waits for others to leave.
+    /// Enters; waits until other threads have left.
     ///
     /// # Errors
     /// A [`Refusal`].
     fn enter(&self) -> Result<Self::Ticket, Refusal>;
 
-    /// Goes outside. The calling thread is the one that entered.
+    /// Leaves. The calling thread is the one that entered.
     fn leave(&self, ticket: Self::Ticket);
 }
 
-/// Runs `body` inside.
+/// Runs `body` inside the section.
 #[inline]
 fn inside<S: Section, T>(section: &S, body: impl FnOnce() -> T) -> Result<T, Refusal> {
     let ticket = section.enter()?;
@@ -40,7 +39,8 @@ fn inside<S: Section, T>(section: &S, body: impl FnOnce() -> T) -> Result<T, Ref
     Ok(value)
 }
 
-// SAFETY: the section makes the operations serial; `clear` changes a word only while it is set, when nobody else does.
+// SAFETY: the section serialises the operations. `clear` changes a word only while it is set, when
+// no other thread does.
 unsafe impl<S: Section> TestAndSet for S {
     const NAME: &'static str = <S as Section>::NAME;
 
@@ -73,7 +73,7 @@ unsafe impl<S: Section> Links for S {
         head: *mut *mut Link,
         node: *mut Link,
     ) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise, and nobody else is inside; so below.
+        // SAFETY: the caller guarantees the pointers, and no other thread is inside; also below.
         inside(self, || unsafe { plain::push(head, node) })
     }
 

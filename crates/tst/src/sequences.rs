@@ -1,4 +1,5 @@
-//! The contract kept by restartable sequences: no atomic instruction, for words that belong to one place.
+//! The contract implemented by restartable sequences: without atomic instructions, for words of one
+//! virtual processor or CPU.
 #![expect(unsafe_code, reason = "calls sequences on raw words")]
 
 use core::ptr::NonNull;
@@ -12,36 +13,39 @@ use kyocho_sys::rseq::{Unavailable, register_thread, registrar};
 
 use crate::contract::{Links, Refusal, TestAndSet};
 
-/// Exclusion between those who take turns at one holder: [`Restartable`] or `Rseq`.
+/// Exclusion between the users of one holder: [`Restartable`] or `Rseq`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sequences<H> {
     holder: H,
 }
 
-/// Exclusion between the microprocesses of one virtual processor; our preemption handler restarts.
+/// Exclusion between the microprocesses of one virtual processor. Kyocho's preemption handler
+/// restarts sequences.
 ///
-/// The words should lie in memory that cannot fault: a page fault inside a sequence may give the
-/// virtual processor away without anybody restarting the sequence.
+/// The words should lie in memory that cannot fault. A page fault inside a sequence may pass the
+/// virtual processor to another kernel thread without a restart of the sequence.
 pub type Restartable = Sequences<NonNull<()>>;
 
-/// Exclusion between the kernel threads on one CPU; Linux restarts, page faults included.
+/// Exclusion between the kernel threads on one CPU. Linux restarts sequences, also after page
+/// faults.
 #[cfg(target_arch = "x86_64")]
 pub type Rseq = Sequences<Cpu>;
 
-// SAFETY: a holder serves as a name; nobody follows it.
+// SAFETY: the holder is only a name and never dereferenced.
 unsafe impl<H> Send for Sequences<H> {}
 // SAFETY: as above.
 unsafe impl<H> Sync for Sequences<H> {}
 
 impl Restartable {
-    /// For words of the virtual processor that [`kyocho_arch::current_vp`] names so.
+    /// Exclusion for words of the virtual processor that [`kyocho_arch::current_vp`] names `vp`.
     #[must_use]
     pub const fn new(vp: NonNull<()>) -> Self {
         Self { holder: vp }
     }
 
-    /// For words of the virtual processor that the calling kernel thread holds; `None` if it holds none, or while somebody
-    /// looks whether to take it, which refuses sequences too: who knows that he holds one tries again.
+    /// Exclusion for words of the virtual processor that the calling kernel thread holds. `None` if
+    /// it holds none, or while another thread examines whether to claim it. Sequences are refused
+    /// in that time, too; a caller that knows that it holds one retries.
     #[must_use]
     pub fn current() -> Option<Self> {
         NonNull::new(kyocho_arch::current_vp()).map(Self::new)
@@ -50,8 +54,8 @@ impl Restartable {
 
 #[cfg(target_arch = "x86_64")]
 impl Rseq {
-    /// For words of the CPU with this number. Threads that run elsewhere, or never asked for [`Rseq::current`] where
-    /// the C library does not register them, are refused.
+    /// Exclusion for words of the CPU with this number. Threads that run elsewhere are refused. So
+    /// are threads that never called [`Rseq::current`], if the C library does not register them.
     ///
     /// # Errors
     /// [`Unavailable`]: this process has no rseq.
@@ -60,7 +64,8 @@ impl Rseq {
         Ok(Self { holder: Cpu::new(cpu) })
     }
 
-    /// For words of the CPU that the calling thread runs on now; it may be moved at any time, and is refused then. 1 ns.
+    /// Exclusion for words of the CPU that the calling thread runs on now. After a migration the
+    /// thread is refused. Takes 1 ns.
     ///
     /// # Errors
     /// [`Unavailable`]: this process or this thread has no rseq.
@@ -78,21 +83,22 @@ impl Rseq {
         Cpu::current().map(|cpu| Self { holder: cpu }).ok_or(Unavailable::NoCall)
     }
 
-    /// The number of the CPU that the words belong to.
+    /// Number of the CPU that the words belong to.
     #[must_use]
     pub const fn cpu(self) -> u32 {
         self.holder.number()
     }
 }
 
-// SAFETY: a sequence commits by its last store while its thread holds the holder. Of a virtual processor, `set_current_vp`
-// asks that one thread at most holds it and is rewound before others run on it; of a CPU, the kernel sees to both.
+// SAFETY: a sequence commits with its last store while its thread holds the holder. For a virtual
+// processor, `set_current_vp` requires that at most one thread holds it, and that the thread is
+// rewound before others run on it. For a CPU, the kernel ensures both.
 unsafe impl<H: Holder> TestAndSet for Sequences<H> {
     const NAME: &'static str = H::NAME;
 
     #[inline(always)]
     fn test_and_set(&self, word: &AtomicU32) -> Result<bool, Refusal> {
-        // SAFETY: a valid word; that sequences alone touch it while clear is the trait's condition.
+        // SAFETY: a valid word. The trait requires that only sequences change it while it is clear.
         Ok(unsafe { sequence::test_and_set(self.holder, word.as_ptr()) }?)
     }
 
@@ -114,7 +120,7 @@ unsafe impl<H: Holder> TestAndSet for Sequences<H> {
     }
 }
 
-// SAFETY: as above: each operation is one sequence.
+// SAFETY: as above; each operation is one sequence.
 unsafe impl<H: Holder> Links for Sequences<H> {
     #[inline(always)]
     unsafe fn push(
@@ -123,7 +129,7 @@ unsafe impl<H: Holder> Links for Sequences<H> {
         head: *mut *mut Link,
         node: *mut Link,
     ) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise is the sequence's; so below.
+        // SAFETY: the caller guarantees what the sequence requires; also below.
         Ok(unsafe { sequence::push(self.holder, head, node) }?)
     }
 

@@ -1,17 +1,18 @@
-//! A biased lock under stress: owner and visitors add by a load and a store.
+//! A biased lock under stress. Owner and visitors add with a load and a store.
 
 use kyocho_sys::clock::monotonic_ns;
 use kyocho_sys::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kyocho_sys::prim::thread::{scope, yield_now};
 use kyocho_tst::biased::{Owner, REBIAS_AFTER, Visitor, biased};
 
-/// Runs in which the control was caught.
+/// Number of runs in which the control must be caught.
 const RUNS: usize = 10;
 const TRIES_MAX: usize = 200;
-/// Visits of one run; each may be a revocation.
+/// Visits in one run. Each may revoke the bias.
 const VISITS: usize = 50;
 
-/// A load and a store, which only a lock makes one step; now and then others run in between.
+/// Adds one with a load and a store, which only a lock makes atomic. Now and then it yields between
+/// the two.
 fn bump(word: &AtomicUsize) {
     let before = word.load(Ordering::Relaxed);
     if before.is_multiple_of(64) {
@@ -20,7 +21,7 @@ fn bump(word: &AtomicUsize) {
     word.store(before + 1, Ordering::Relaxed);
 }
 
-/// The owner adds until two visitors have done with theirs; how many additions are lost.
+/// The owner adds until two visitors have added. Returns the number of lost additions.
 fn lost(
     by_owner: &mut (dyn FnMut(&AtomicUsize) + Send),
     by_visitor: &(dyn Fn(&AtomicUsize) + Sync),
@@ -48,12 +49,13 @@ fn lost(
     owned.into_inner() + 2 * VISITS - word.into_inner()
 }
 
-/// Lets the owner have enough turns to take the bias back, so that the next visit revokes it again.
+/// Waits until the owner has taken the lock often enough to restore the bias, so that the next
+/// visit revokes it again.
 fn wait_for_turns(owned: &AtomicUsize) {
     let enough = owned.load(Ordering::Relaxed) + 2 * REBIAS_AFTER as usize;
     let watchdog_ns = monotonic_ns() + 60_000_000_000;
     while owned.load(Ordering::Relaxed) < enough {
-        assert!(monotonic_ns() < watchdog_ns, "the owner stands still");
+        assert!(monotonic_ns() < watchdog_ns, "the owner makes no progress");
         yield_now();
     }
 }

@@ -1,4 +1,7 @@
-//! Mutex, semaphore and readers-writer lock: one suite over every mechanism that serves all threads.
+//! Mutex, semaphore and readers-writer lock: one suite for every mechanism that serves all threads.
+//!
+//! A stress run counts only if its control lost additions in that run. The control makes the same
+//! additions without a lock.
 //!
 //! A run of the stress counts only if its control, the same additions without a lock, was caught losing some in that run.
 #![expect(clippy::unwrap_used, reason = "a test")]
@@ -14,32 +17,33 @@ use kyocho_tst::blocking::rwlock::{RawRwLock, RwLock};
 use kyocho_tst::blocking::semaphore::{Overflow, Semaphore, VALUE_MAX};
 use kyocho_tst::{Atomics, Everywhere, Lamport, Restartable, SystemCall};
 
-/// Runs that must count.
+/// Number of runs that must count.
 const RUNS: usize = 10;
-/// Tries for one run that counts.
+/// Most attempts to get one run that counts.
 const TRIES_MAX: usize = 200;
 const THREADS: usize = 4;
 const ROUNDS: usize = 5000;
 
-/// A deadline that has passed, and one that a test which works never sees.
+/// A deadline that has passed, and one that a working test never reaches.
 const PASSED_NS: u64 = 1;
 fn far_ns() -> u64 {
     monotonic_ns() + 60_000_000_000
 }
 
-/// Waits for a condition, under a watchdog.
+/// Waits until `holds`, under a watchdog.
 fn until(what: &str, holds: impl Fn() -> bool) {
     let watchdog_ns = far_ns();
     while !holds() {
-        assert!(monotonic_ns() < watchdog_ns, "never: {what}");
+        assert!(monotonic_ns() < watchdog_ns, "did not happen: {what}");
         yield_now();
     }
 }
 
-/// Adds one to a word, each in its own way.
+/// A way to add one to a word.
 type Add<'a> = &'a (dyn Fn(&AtomicUsize) + Sync);
 
-/// A load and a store, which a lock must make one step; now and then others run in between.
+/// Adds one with a load and a store, which a lock must make atomic. Now and then it yields between
+/// the two.
 fn bump(word: &AtomicUsize) {
     let before = word.load(Ordering::Relaxed);
     if before.is_multiple_of(64) {
@@ -48,7 +52,7 @@ fn bump(word: &AtomicUsize) {
     word.store(before + 1, Ordering::Relaxed);
 }
 
-/// How many additions of several threads are lost.
+/// Number of additions that are lost when several threads add.
 fn lost(add: Add<'_>) -> usize {
     let word = AtomicUsize::new(0);
     scope(|threads| {
@@ -59,7 +63,7 @@ fn lost(add: Add<'_>) -> usize {
     THREADS * ROUNDS - word.load(Ordering::Relaxed)
 }
 
-/// Asserts that `add` loses nothing in ten runs in which the control did.
+/// Asserts that `add` loses nothing in ten runs in which the control lost additions.
 fn nothing_is_lost(add: Add<'_>) {
     let mut runs = 0;
     for _ in 0..TRIES_MAX {
@@ -73,7 +77,7 @@ fn nothing_is_lost(add: Add<'_>) {
     panic!("the control was caught in {runs} of {TRIES_MAX} runs only");
 }
 
-/// What locks are made of.
+/// Checks the operations that locks are built on.
 fn operations_are_one_step<M: Everywhere + Send + Sync>(mechanism: fn() -> M) {
     let method = mechanism();
     nothing_is_lost(&|word| {
@@ -122,7 +126,11 @@ fn a_semaphore_counts<M: Everywhere + Send + Sync>(mechanism: fn() -> M) {
     assert!(semaphore.try_acquire() && !semaphore.try_acquire());
     assert!(!semaphore.acquire_until(PASSED_NS));
     assert!(!semaphore.acquire_until(monotonic_ns() + 1_000_000));
-    assert_eq!((semaphore.value(), semaphore.waiting()), (0, 0), "who gave up waits no more");
+    assert_eq!(
+        (semaphore.value(), semaphore.waiting()),
+        (0, 0),
+        "a thread that gave up is still counted as waiting"
+    );
     scope(|threads| {
         let waiters: Vec<_> = (0..3)
             .map(|n| {
@@ -161,7 +169,7 @@ fn nothing_is_lost_between_producers_and_consumers<M: Everywhere + Send + Sync>(
     };
     let consume = || {
         full.acquire();
-        let item = buffer.lock().pop_front().expect("the semaphore counted it");
+        let item = buffer.lock().pop_front().expect("the semaphore counted an item");
         free.release().unwrap();
         sum.fetch_add(item, Ordering::Relaxed);
     };
@@ -180,7 +188,7 @@ fn a_readers_writer_lock_excludes_writers<M: Everywhere + Send + Sync>(mechanism
     nothing_is_lost(&|word| {
         if word.load(Ordering::Relaxed).is_multiple_of(3) {
             let pair = *lock.read();
-            assert_eq!(pair[0], pair[1], "a reader saw half of a change");
+            assert_eq!(pair[0], pair[1], "a reader saw an incomplete change");
         }
         let mut pair = lock.write();
         pair[0] += 1;
@@ -196,7 +204,7 @@ fn a_readers_writer_lock_excludes_writers<M: Everywhere + Send + Sync>(mechanism
     let _reader = lock.try_read().unwrap();
 }
 
-fn a_waiting_writer_holds_readers_up_and_lets_them_go<M: Everywhere + Send + Sync>(
+fn waiting_writer_keeps_readers_out_until_it_gives_up<M: Everywhere + Send + Sync>(
     mechanism: fn() -> M,
 ) {
     let lock = RawRwLock::over(mechanism());
@@ -212,22 +220,23 @@ fn a_waiting_writer_holds_readers_up_and_lets_them_go<M: Everywhere + Send + Syn
             assert!(lock.read_until(None));
             assert!(lock.leave());
         });
-        assert!(!lock.read_until(Some(PASSED_NS)), "this reader gives up");
-        assert!(lock.leave(), "now the writer may");
+        assert!(!lock.read_until(Some(PASSED_NS)), "the reader must give up");
+        assert!(lock.leave(), "the reader inside was not counted");
         until("a writer is in, or was", || writer.is_finished());
-        // The reader may have been quicker than the writer, but is out then.
+        // The reader may have been faster than the writer, but has left by now.
         assert!(lock.leave());
         reader.join().unwrap();
     });
-    assert!(!lock.leave(), "nobody is inside");
-    // A writer that gives up holds nobody up.
+    assert!(!lock.leave(), "no thread is inside");
+    // A writer that gives up keeps no reader out.
     assert!(lock.try_read());
     assert!(!lock.write_until(Some(PASSED_NS)));
     assert!(lock.try_read());
     assert!(lock.leave() && lock.leave() && lock.try_write());
 }
 
-/// A writer gives up while a reader is on its way to sleep because of it: the reader joins those inside, who stay.
+/// A writer gives up while a reader is about to sleep because of it. The reader must join the
+/// readers inside, who stay.
 fn a_writer_that_gives_up_leaves_no_reader_asleep<M: Everywhere + Send + Sync>(
     mechanism: fn() -> M,
 ) {
@@ -239,7 +248,7 @@ fn a_writer_that_gives_up_leaves_no_reader_asleep<M: Everywhere + Send + Sync>(
         threads.spawn(|| {
             for time in 1..=TIMES {
                 until("the reader is there", || begun.load(Ordering::Acquire) == time);
-                assert!(!lock.write_until(Some(PASSED_NS)), "a reader is inside");
+                assert!(!lock.write_until(Some(PASSED_NS)), "a writer entered beside a reader");
                 given_up.store(time, Ordering::Release);
             }
         });
@@ -249,10 +258,10 @@ fn a_writer_that_gives_up_leaves_no_reader_asleep<M: Everywhere + Send + Sync>(
             while !over() && lock.try_read() {
                 assert!(lock.leave());
             }
-            // Mostly the writer waits now, and not for long.
+            // Usually the writer waits now, for a short time.
             let deadline_ns = far_ns();
-            assert!(lock.read_until(Some(deadline_ns)), "nobody but readers is inside");
-            assert!(monotonic_ns() < deadline_ns, "nobody woke it");
+            assert!(lock.read_until(Some(deadline_ns)), "the reader did not enter beside readers");
+            assert!(monotonic_ns() < deadline_ns, "the reader was not woken");
             assert!(lock.leave());
             until("the writer has given up", over);
         }
@@ -260,34 +269,34 @@ fn a_writer_that_gives_up_leaves_no_reader_asleep<M: Everywhere + Send + Sync>(
     assert!(lock.leave() && lock.try_write());
 }
 
-/// The whole suite.
+/// Runs the whole suite over a mechanism.
 fn serves<M: Everywhere + Send + Sync>(mechanism: fn() -> M) {
     operations_are_one_step(mechanism);
     a_mutex_excludes(mechanism);
     a_semaphore_counts(mechanism);
     nothing_is_lost_between_producers_and_consumers(mechanism);
     a_readers_writer_lock_excludes_writers(mechanism);
-    a_waiting_writer_holds_readers_up_and_lets_them_go(mechanism);
+    waiting_writer_keeps_readers_out_until_it_gives_up(mechanism);
     a_writer_that_gives_up_leaves_no_reader_asleep(mechanism);
 }
 
 #[test]
-fn atomics_serve() {
+fn locks_over_atomics_pass_the_suite() {
     serves(|| Atomics);
 }
 
 #[test]
-fn system_calls_serve() {
+fn locks_over_system_calls_pass_the_suite() {
     serves(SystemCall::new);
 }
 
 #[test]
-fn lamports_algorithm_serves() {
+fn locks_over_lamports_algorithm_pass_the_suite() {
     serves(|| Lamport::new(64));
 }
 
 #[test]
-fn locks_begin_free_and_semaphores_as_made() {
+fn new_locks_are_free_and_new_semaphores_have_their_value() {
     let mutex = RawMutex::new();
     assert!(!mutex.is_locked() && mutex.try_lock() && mutex.is_locked());
     mutex.unlock();
@@ -300,17 +309,15 @@ fn locks_begin_free_and_semaphores_as_made() {
     assert!(RawRwLock::new().try_write());
 }
 
-/// Of a virtual processor that no thread holds.
-#[expect(unsafe_code, reason = "makes the promise that nobody else uses it")]
-fn semaphore_of_nobody() -> Semaphore<Restartable> {
+/// A semaphore for a virtual processor that no thread holds.
+#[expect(unsafe_code, reason = "guarantees that no other thread uses it")]
+fn semaphore_of_an_unheld_virtual_processor() -> Semaphore<Restartable> {
     // SAFETY: one thread uses it.
     unsafe { Semaphore::confined(Restartable::new(NonNull::dangling()), 1) }
 }
 
 #[test]
-#[should_panic(
-    expected = "does not serve this thread: this kernel thread is not where the words belong"
-)]
-fn a_confined_semaphore_says_who_is_not_served() {
-    semaphore_of_nobody().acquire();
+#[should_panic(expected = "refused the calling thread: this kernel thread does not hold")]
+fn confined_semaphore_panics_in_a_thread_that_its_mechanism_refuses() {
+    semaphore_of_an_unheld_virtual_processor().acquire();
 }

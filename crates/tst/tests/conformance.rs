@@ -1,4 +1,4 @@
-//! One suite for every mechanism.
+//! One conformance suite for every mechanism.
 #![expect(
     unsafe_code,
     reason = "pretends to hold a virtual processor; links raw nodes; installs a handler"
@@ -17,12 +17,12 @@ use kyocho_tst::{
     SignalsBlocked, SystemCall, TryLock,
 };
 
-/// Names of virtual processors; nobody follows them.
+/// A name of a virtual processor. It is never dereferenced.
 fn vp(number: usize) -> NonNull<()> {
     NonNull::new(core::ptr::without_provenance_mut(number * 64)).unwrap()
 }
 
-/// Runs `body` with a virtual processor in this thread's word.
+/// Runs `body` while this thread's word names the virtual processor.
 fn holding<T>(vp: NonNull<()>, body: impl FnOnce() -> T) -> T {
     // SAFETY: no other thread of these tests uses words of the same virtual processor.
     unsafe { set_current_vp(vp.as_ptr()) };
@@ -33,7 +33,7 @@ fn holding<T>(vp: NonNull<()>, body: impl FnOnce() -> T) -> T {
 }
 
 fn links(count: usize) -> Vec<Link> {
-    // The first `next` is garbage: no operation may follow it.
+    // The first `next` is garbage: no operation may dereference it.
     (0..count).map(|_| Link { next: core::ptr::dangling_mut() }).collect()
 }
 
@@ -62,7 +62,8 @@ fn a_counter_counts_and_wraps<M: Links>(mechanism: M) {
     assert_eq!(counter.get(), 2);
 }
 
-/// Drives list and queue by a seed beside `Vec` and `VecDeque`.
+/// Applies random operations of a seed to list and queue, and to `Vec` and `VecDeque`, which must
+/// agree.
 fn lists_agree_with_the_standard_library<M: Links>([first, second]: [M; 2], seed: u64) {
     let mut nodes = links(8);
     let mut idle: Vec<NonNull<Link>> = nodes.iter_mut().map(NonNull::from).collect();
@@ -74,7 +75,8 @@ fn lists_agree_with_the_standard_library<M: Links>([first, second]: [M; 2], seed
         let choice = random >> 61;
         match (choice % 4, idle.pop()) {
             (0, Some(node)) => {
-                // SAFETY: the nodes outlive the test and `idle` ones are in no list; so below.
+                // SAFETY: the nodes outlive the test, and those in `idle` are in no list; also
+                // below.
                 unsafe { list.push(node) }.unwrap();
                 stack.push(node);
             }
@@ -95,7 +97,7 @@ fn lists_agree_with_the_standard_library<M: Links>([first, second]: [M; 2], seed
     }
 }
 
-/// The whole suite.
+/// Runs the whole suite over a mechanism.
 fn conforms<M: Links>(mechanism: impl Fn() -> M) {
     a_lock_is_taken_once_until_it_is_free(mechanism());
     a_word_is_swapped_when_it_is_as_expected(mechanism());
@@ -127,7 +129,7 @@ fn critical_sections_conform() {
     conforms(|| Lamport::new(3));
 }
 
-/// Every operation of a mechanism whose virtual processor this thread does not hold.
+/// Tries every operation of a mechanism whose virtual processor this thread does not hold.
 fn assert_refuses<M: Links + Copy>(mechanism: M) {
     let lock = TryLock::new(mechanism, ());
     let counter = Counter::new(mechanism);
@@ -139,7 +141,7 @@ fn assert_refuses<M: Links + Copy>(mechanism: M) {
     let word = AtomicUsize::new(5);
     assert_eq!(mechanism.compare_and_swap(&word, 5, 9), Err(Refusal::NotHeld));
     assert_eq!(word.load(Ordering::Relaxed), 5);
-    // SAFETY: the node outlives both, and is refused anyway.
+    // SAFETY: the node outlives both, and the operation is refused.
     assert_eq!(unsafe { list.push(node) }, Err(Refusal::NotHeld));
     // SAFETY: as above.
     assert_eq!(unsafe { queue.push(node) }, Err(Refusal::NotHeld));
@@ -173,7 +175,7 @@ fn a_guard_may_be_dropped_on_another_kernel_thread() {
 const THREADS: usize = 4;
 const ROUNDS: usize = 20_000;
 
-/// Retries what may find somebody else at it.
+/// Retries an operation while another thread uses its word.
 fn until_free<T>(mut operation: impl FnMut() -> Result<T, Refusal>) -> T {
     loop {
         match operation() {
@@ -184,7 +186,8 @@ fn until_free<T>(mut operation: impl FnMut() -> Result<T, Refusal>) -> T {
     }
 }
 
-/// Kernel threads use one lock, counter, list and queue at once, each after `prepare`; then nothing is missing.
+/// Kernel threads use one lock, counter, list and queue concurrently, each thread after `prepare`.
+/// Nothing may be lost.
 fn nothing_is_lost_between_kernel_threads<M: Links + Sync + Send>(
     mechanism: impl Fn() -> M,
     prepare: impl Fn() + Sync,
@@ -243,14 +246,14 @@ fn lamports_algorithm_loses_nothing_between_kernel_threads() {
 }
 
 #[test]
-fn lamports_algorithm_refuses_one_thread_too_many_until_another_has_ended() {
+fn lamports_algorithm_refuses_a_thread_beyond_its_bound_until_another_has_ended() {
     let counter = Counter::new(Lamport::new(1));
     scope(|threads| {
         threads.spawn(|| assert_eq!(counter.add(1), Ok(0))).join().unwrap();
         threads
             .spawn(|| {
                 let added = until(|| counter.add(1).ok());
-                assert_eq!(added, 1, "the place of the first is free once it is gone");
+                assert_eq!(added, 1, "the slot of a thread that ended was not reused");
             })
             .join()
             .unwrap();
@@ -275,10 +278,10 @@ fn until<T>(mut answer: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn a_participant_that_dies_inside_is_finished_by_who_waits_for_it() {
+fn participant_that_dies_inside_is_finished_by_the_waiting_thread() {
     let section = Lamport::new(4);
     scope(|threads| {
-        // Ends inside; the ticket is not given back.
+        // Ends inside the section: the ticket is not given back.
         threads.spawn(|| section.enter().unwrap());
     });
     let visit = || {
@@ -298,8 +301,12 @@ fn a_handler_inside_its_own_threads_section_is_refused() {
     let counter = Counter::new(Lamport::new(1));
     let section = Lamport::new(1);
     let ticket = section.enter().unwrap();
-    assert_eq!(section.enter(), Err(Refusal::Busy), "as in a signal handler");
-    assert_eq!(counter.add(1), Ok(0), "another section is another matter");
+    assert_eq!(
+        section.enter(),
+        Err(Refusal::Busy),
+        "a signal handler of the thread must be refused"
+    );
+    assert_eq!(counter.add(1), Ok(0), "another section must not refuse");
     section.leave(ticket);
     assert!(section.enter().is_ok());
 }
@@ -311,7 +318,7 @@ fn no_handler_of_the_thread_runs_while_its_signals_are_blocked() {
         HANDLED.fetch_add(1, Ordering::SeqCst);
     }
     let signal = Signal::realtime(3);
-    // SAFETY: the handler adds to a word, no more.
+    // SAFETY: the handler only adds to a word.
     unsafe { install(signal, handle, Manner::default()) }.unwrap();
     let ticket = SignalsBlocked.enter().unwrap();
     send(ThreadId::current(), signal).unwrap();
@@ -329,7 +336,8 @@ mod on_a_cpu {
 
     use super::{assert_refuses, conforms, nothing_is_lost_between_kernel_threads};
 
-    /// Confines the calling thread to the first CPU, or the last, that it may use, and lets it have rseq.
+    /// Confines the calling thread to the first or last CPU that it may use, and returns rseq for
+    /// it.
     fn confine(first: bool) -> Result<Rseq, String> {
         let allowed = affinity(ThreadId::current()).unwrap();
         let mut cpus = allowed.iter();
@@ -360,7 +368,7 @@ mod on_a_cpu {
 
     #[test]
     fn rseq_loses_nothing_between_kernel_threads_of_one_cpu() {
-        // The last CPU: other tests crowd the first.
+        // The last CPU, because other tests use the first.
         let here = || {
             if let Ok(rseq) = Rseq::current() {
                 let cpu = CpuSet::single(rseq.cpu() as usize);

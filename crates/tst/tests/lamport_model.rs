@@ -1,10 +1,12 @@
-//! Every order of three participants in Lamport's algorithm, one of whom dies at any of its steps: nobody meets another inside, and
-//! nobody waits for ever. The rule that finishes the dead is that of `src/lamport.rs`; a rule that does not wait for the others must fail.
+//! Model of Lamport's algorithm: every order of three participants, one of which dies at any of its
+//! steps. No two participants are inside together, and none waits for ever. The rule that finishes
+//! the dead participant is the one of `src/lamport.rs`. A rule that does not wait for the others
+//! must fail.
 
 use std::collections::HashSet;
 
 const N: usize = 3;
-/// Nobody, in `x` and `y`; participants are 1 to [`N`].
+/// No participant, as a value of `x` and `y`. Participants are 1 to [`N`].
 const NOBODY: usize = 0;
 
 /// The next step of a participant, in the order of figure 7.
@@ -18,7 +20,7 @@ enum Step {
     SetY,
     TestX,
     Retreat,
-    /// Waits for participant `.0` and all after it.
+    /// Waits for participant `.0` and all that follow it.
     AwaitOthers(usize),
     TestYAgain,
     Inside,
@@ -27,7 +29,7 @@ enum Step {
     Done,
 }
 
-/// The next step of finishing a dead one.
+/// The next step of finishing a dead participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Finish {
     ClearWant,
@@ -43,14 +45,14 @@ struct State {
     y: usize,
     wants: [bool; N + 1],
     steps: [Step; N + 1],
-    /// Who has died and holds a place still.
+    /// The dead participant that still owns a slot.
     dead: usize,
     has_anybody_died: bool,
-    /// Who finishes the dead one, and how far.
+    /// The participant that finishes the dead one, and its next step of that.
     finisher: Option<(usize, Finish)>,
 }
 
-/// How the dead are finished.
+/// How dead participants are finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     AsInTheCode,
@@ -69,7 +71,7 @@ impl State {
         self.dead != who && self.steps[who] != Step::Done
     }
 
-    /// The others whom `who` waits for from `from` on: the first that wants, or nobody.
+    /// Among the participants from `from` on, the first other than `who` that wants to enter.
     fn wanting(&self, who: usize, from: usize) -> Option<usize> {
         (from..=N).find(|&other| other != who && self.wants[other])
     }
@@ -123,7 +125,7 @@ impl State {
         Some(next)
     }
 
-    /// Whether `who` waits for the dead one.
+    /// Whether `who` waits for the dead participant.
     fn waits_for_the_dead(&self, who: usize) -> bool {
         self.dead != NOBODY
             && match self.steps[who] {
@@ -133,7 +135,8 @@ impl State {
             }
     }
 
-    /// The state after the next step of finishing the dead one; `None` while that waits.
+    /// The state after the next step of finishing the dead participant; `None` while that step
+    /// waits.
     fn after_finish(&self, who: usize, finish: Finish, rule: Rule) -> Option<Self> {
         let mut next = self.clone();
         let then = match finish {
@@ -166,7 +169,7 @@ impl State {
         Some(next)
     }
 
-    /// What the living may do next.
+    /// All states that one step of a living participant leads to.
     fn moves(&self, rule: Rule) -> Vec<Self> {
         let mut moves = Vec::new();
         for who in (1..=N).filter(|&who| self.is_alive(who)) {
@@ -186,7 +189,7 @@ impl State {
         moves
     }
 
-    /// The states in which somebody has just died; one does in all.
+    /// All states in which one participant has just died. At most one dies.
     fn deaths(&self) -> Vec<Self> {
         if self.has_anybody_died {
             return Vec::new();
@@ -195,7 +198,7 @@ impl State {
         (1..=N).filter(|&who| self.is_alive(who)).map(dies).collect()
     }
 
-    /// What is wrong with the state.
+    /// The property that the state violates, if it violates one.
     fn fault(&self, moves: &[Self]) -> Option<String> {
         let alive = |who: &usize| self.is_alive(*who);
         let inside = (1..=N).filter(alive).filter(|&who| self.steps[who] == Step::Inside).count();
@@ -207,10 +210,10 @@ impl State {
     }
 }
 
-/// Visits every state that can be reached; how many there are.
+/// Visits every reachable state. Returns their number.
 ///
 /// # Errors
-/// The first state with a fault.
+/// The first state that violates a property.
 fn explore(rule: Rule) -> Result<usize, String> {
     let mut seen = HashSet::from([State::start()]);
     let mut left = vec![State::start()];
@@ -226,9 +229,9 @@ fn explore(rule: Rule) -> Result<usize, String> {
 }
 
 #[test]
-fn who_dies_anywhere_is_finished_and_nobody_meets_another_inside() {
+fn participant_dead_at_any_step_is_finished_and_two_are_never_inside() {
     let states = explore(Rule::AsInTheCode).unwrap_or_else(|fault| panic!("{fault}"));
-    assert!(states > 50_000, "only {states} states: the model does not move");
+    assert!(states > 50_000, "only {states} states: the model makes no progress");
 }
 
 #[test]
@@ -238,7 +241,7 @@ fn a_rule_that_does_not_wait_for_the_others_is_caught() {
 }
 
 #[test]
-fn without_a_rule_the_dead_stop_everybody() {
+fn without_a_rule_a_dead_participant_blocks_the_others() {
     let fault = explore(Rule::NotAtAll).expect_err("somebody waits for a dead one");
     assert!(fault.contains("wait for ever"), "{fault}");
 }

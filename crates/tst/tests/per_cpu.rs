@@ -1,4 +1,4 @@
-//! Per-CPU data under every way to keep it, by threads that the host moves from CPU to CPU.
+//! Per-CPU data with every mechanism, used by threads that migrate between CPUs.
 #![expect(unsafe_code, reason = "links raw nodes")]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -10,65 +10,65 @@ use kyocho_sys::prim::thread::scope;
 use kyocho_sys::scheduling::{CpuSet, affinity, set_affinity};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
-use kyocho_tst::{Kept, Link, PerCpu, PerCpuCounter, PerCpuList};
+use kyocho_tst::{Link, Mechanism, PerCpu, PerCpuCounter, PerCpuList};
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 20_000;
 
-/// Every way that this process has.
-fn ways(name: &str) -> Vec<Kept> {
-    let mut ways = vec![Kept::ByAtomics];
-    match Kept::ByRseq.possible() {
-        Ok(()) => ways.push(Kept::ByRseq),
+/// Every mechanism that this process can use.
+fn mechanisms(name: &str) -> Vec<Mechanism> {
+    let mut mechanisms = vec![Mechanism::Atomics];
+    match Mechanism::Rseq.possible() {
+        Ok(()) => mechanisms.push(Mechanism::Rseq),
         Err(why) => skip(name, &why),
     }
-    ways
+    mechanisms
 }
 
-/// Sends the calling thread to another of its CPUs, one after the other.
-fn wander(step: usize) {
+/// Migrates the calling thread to another CPU, each in turn.
+fn migrate(step: usize) {
     let allowed = affinity(ThreadId::current()).unwrap();
     let cpu = allowed.iter().nth(step % allowed.count()).unwrap();
     set_affinity(ThreadId::current(), &CpuSet::single(cpu)).unwrap();
     set_affinity(ThreadId::current(), &allowed).unwrap();
 }
 
-/// Runs `round` in several threads that wander.
-fn crowd(round: impl Fn(usize) + Sync) {
-    let wandering = |thread: usize, n: usize| {
+/// Runs `round` in several threads that migrate.
+fn run_in_migrating_threads(round: impl Fn(usize) + Sync) {
+    let migrating = |thread: usize, n: usize| {
         round(n);
         if n.is_multiple_of(100) {
-            wander(thread + n / 100);
+            migrate(thread + n / 100);
         }
     };
     scope(|threads| {
         for thread in 0..THREADS {
-            let wandering = &wandering;
-            threads.spawn(move || (0..ROUNDS).for_each(|n| wandering(thread, n)));
+            let migrating = &migrating;
+            threads.spawn(move || (0..ROUNDS).for_each(|n| migrating(thread, n)));
         }
     });
 }
 
 #[test]
-fn a_counter_loses_nothing() {
-    for kept in ways("a_counter_loses_nothing") {
-        let counter = PerCpuCounter::kept(kept).unwrap();
-        crowd(|n| counter.add(n));
-        assert_eq!(counter.sum(), THREADS * ROUNDS * (ROUNDS - 1) / 2, "{kept:?}");
+fn counter_loses_no_addition_when_threads_migrate() {
+    for mechanism in mechanisms("counter_loses_no_addition_when_threads_migrate") {
+        let counter = PerCpuCounter::with_mechanism(mechanism).unwrap();
+        run_in_migrating_threads(|n| counter.add(n));
+        assert_eq!(counter.sum(), THREADS * ROUNDS * (ROUNDS - 1) / 2, "{mechanism:?}");
     }
 }
 
 #[test]
-fn a_list_loses_nothing() {
-    for kept in ways("a_list_loses_nothing") {
+fn list_loses_no_node_when_threads_migrate() {
+    for mechanism in mechanisms("list_loses_no_node_when_threads_migrate") {
         let mut nodes: Vec<Link> =
             (0..4 * THREADS).map(|_| Link { next: core::ptr::dangling_mut() }).collect();
-        let mut list = PerCpuList::kept(kept).unwrap();
+        let mut list = PerCpuList::with_mechanism(mechanism).unwrap();
         for node in &mut nodes {
-            // SAFETY: the nodes outlive the list; so below.
+            // SAFETY: the nodes outlive the list; also below.
             unsafe { list.push(NonNull::from(node)) };
         }
-        crowd(|_| {
+        run_in_migrating_threads(|_| {
             let taken = [list.pop(), list.pop()];
             for node in taken.into_iter().flatten() {
                 // SAFETY: popped, so in no list.
@@ -78,25 +78,25 @@ fn a_list_loses_nothing() {
         let mut left: Vec<_> = list.drain().collect();
         left.sort();
         left.dedup();
-        assert_eq!(left.len(), nodes.len(), "{kept:?}: a node was lost or listed twice");
+        assert_eq!(left.len(), nodes.len(), "{mechanism:?}: a node was lost or listed twice");
         assert_eq!(list.pop(), None);
     }
 }
 
 #[test]
-fn the_best_way_is_a_possible_one_or_says_why_not() {
-    let (kept, why) = Kept::best();
-    assert_eq!(kept.possible(), Ok(()));
-    assert_eq!(kept == Kept::ByRseq, why.is_none());
+fn best_mechanism_is_possible_and_the_obstacle_to_a_better_one_is_named() {
+    let (mechanism, why) = Mechanism::best();
+    assert_eq!(mechanism.possible(), Ok(()));
+    assert_eq!(mechanism == Mechanism::Rseq, why.is_none());
     let data = PerCpu::new(|| 7);
-    assert_eq!(data.way(), kept);
+    assert_eq!(data.mechanism(), mechanism);
     assert_eq!(data.with(|_, piece| Ok(*piece)), 7);
 }
 
-/// The same tests where glibc leaves rseq alone, so that each thread registers itself.
+/// Runs these tests again without rseq registration by glibc, so that each thread registers itself.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn all_of_it_without_the_c_librarys_registration() {
+fn tests_pass_without_rseq_registration_by_glibc() {
     const CHILD: &str = "KYOCHO_PER_CPU_CHILD";
     if std::env::var_os(CHILD).is_some() {
         return;

@@ -1,4 +1,4 @@
-//! Which types may be sent to another thread, and which may be shared, by what they guard.
+//! Which types are `Send` and `Sync`, depending on the value that they guard.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -14,7 +14,7 @@ use kyocho_tst::{
     TryLock, TryLockGuard,
 };
 
-/// A type of which the two constants below say whether it may be sent and shared.
+/// A type whose two constants below say whether the inner type is `Send` and `Sync`.
 struct Probe<T>(PhantomData<T>);
 
 trait Neither {
@@ -24,7 +24,7 @@ trait Neither {
 
 impl<T> Neither for Probe<T> {}
 
-// Constants of the type come before those of a trait, where the bound holds.
+// Constants of the type take precedence over those of a trait, if the bound holds.
 impl<T: Send> Probe<T> {
     const SEND: bool = true;
 }
@@ -40,13 +40,13 @@ macro_rules! traits {
     };
 }
 
-/// May be sent and shared.
+/// `Send` and `Sync`.
 type Both = u32;
-/// May be sent, not shared.
+/// `Send`, not `Sync`.
 type SendOnly = Cell<u32>;
-/// May be shared, not sent.
+/// `Sync`, not `Send`.
 type SyncOnly = sync::MutexGuard<'static, u32>;
-/// May be neither sent nor shared.
+/// Neither `Send` nor `Sync`.
 type Nothing = Rc<u32>;
 
 /// The traits of `$type` around each of the four kinds of value, in the order above.
@@ -61,20 +61,20 @@ macro_rules! around {
     };
 }
 
-/// `TryLock` and its guard name the mechanism first.
+/// `TryLock` and its guard have the mechanism as their first parameter.
 type Try<T, M> = TryLock<M, T>;
 type TryGuard<'a, T, M> = TryLockGuard<'a, M, T>;
 
 #[test]
-fn probe_sees_what_is_sent_and_shared() {
+fn probe_detects_send_and_sync() {
     let kinds = [traits!(Both), traits!(SendOnly), traits!(SyncOnly), traits!(Nothing)];
     assert_eq!(kinds, [(true, true), (true, false), (false, true), (false, false)]);
 }
 
 #[test]
 fn guard_of_one_user_is_sent_and_shared_as_its_value_is() {
-    // A guard can be dropped on any thread. It gives `&T` to each thread that shares it. Around a value that cannot be
-    // sent the lock itself is not shared, so its guard stays where it is.
+    // A guard can be dropped on any thread. It yields `&T` on each thread that shares it. Around a
+    // value that is not `Send` the lock is not `Sync`, so its guard cannot reach another thread.
     let as_the_value = [(true, true), (true, false), (false, false), (false, false)];
     assert_eq!(around!(MutexGuard<'static, _, Atomics>), as_the_value);
     assert_eq!(around!(OwnerGuard<'static, _>), as_the_value);
@@ -86,7 +86,7 @@ fn guard_of_one_user_is_sent_and_shared_as_its_value_is() {
 
 #[test]
 fn guard_of_a_lock_for_readers_moves_where_its_lock_may_be_shared() {
-    // A writer may take the value out, and readers share it.
+    // A writer may move the value out, and readers share it.
     let sent_and_shared = [(true, true), (false, false), (false, false), (false, false)];
     assert_eq!(around!(ReadGuard<'static, _, Atomics>), sent_and_shared);
     assert_eq!(around!(WriteGuard<'static, _, Atomics>), sent_and_shared);
@@ -105,13 +105,13 @@ fn lock_of_one_user_is_shared_where_its_value_may_be_sent() {
 fn lock_of_many_readers_is_shared_where_its_value_is_sent_and_shared() {
     let shared = [(true, true), (true, false), (false, false), (false, false)];
     assert_eq!(around!(RwLock<_, Atomics>), shared);
-    // Of whatever CPU, a slot is seen by all threads.
+    // All threads can reach the slot of any CPU.
     let as_the_value = [(true, true), (true, false), (false, true), (false, false)];
     assert_eq!(around!(PerCpu<_>), as_the_value);
 }
 
 #[test]
-fn what_guards_no_value_is_sent_and_shared() {
+fn locks_without_a_value_are_send_and_sync() {
     assert_eq!(traits!(Semaphore), (true, true));
     assert_eq!(traits!(Counter<Atomics>), (true, true));
     assert_eq!(traits!(FreeList<Atomics>), (true, true));

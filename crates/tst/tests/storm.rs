@@ -1,6 +1,7 @@
-//! A storm of timer signals whose handler restarts the sequence, or finds it aborted by Linux, and then does the same
-//! operation itself: nothing is lost. The same storm on a sequence that nobody restarts loses something, in the same run.
-//! Where signals do not hit such a sequence to begin with, nothing is tried.
+//! A storm of timer signals. Its handler restarts an interrupted sequence (or finds it aborted by
+//! Linux) and then does the same operation itself. Nothing may be lost. In the same run, the storm
+//! must make a sequence that is not restarted lose something. If signals do not hit such a sequence
+//! on this machine, the test is skipped.
 #![expect(unsafe_code, reason = "installs a handler; operates on raw words")]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -17,17 +18,19 @@ use kyocho_sys::task::ThreadId;
 use kyocho_sys::timer::{Measure, Timer};
 
 const VP: NonNull<()> = NonNull::dangling();
-/// Time between two signals: short enough that many hit, long enough that the main line gets on.
+/// Time between two signals: short enough that many hit, long enough that the main code makes
+/// progress.
 const PERIOD_NS: u64 = 30_000;
-/// Restarts to wait for; each proves a hit inside a sequence.
+/// Restarts to wait for. Each proves that a signal hit a sequence.
 const RESTARTS: usize = 100;
-/// Runs in which the control must be caught and the sequence must lose nothing.
+/// Number of runs in which the control must lose something and the sequence nothing.
 const RUNS: usize = 10;
-/// Why a machine is of no use here.
+/// The reason why a machine cannot run these tests.
 const NO_HITS: &str = "timer signals hardly ever hit between load and store here";
-/// Operations of the main line between two looks at the counts.
+/// Operations of the main code between two checks of the counts.
 const BATCH: usize = 100_000;
-/// Batches after which a machine that delivers no hits is given up: some seconds; in an emulator, which may never deliver one, too.
+/// Batches after which a machine that delivers no hits is given up. They take some seconds; fewer
+/// in an emulator, which may never deliver a hit.
 const BATCHES_MAX: usize = if cfg!(target_arch = "x86_64") { 3000 } else { 100 };
 
 /// What the handler does besides restarting: one operation of `job`.
@@ -41,7 +44,7 @@ unsafe extern "C" fn on_timer(_: i32, _: *mut Info, context: *mut c_void) {
     // SAFETY: the context of this handler.
     let pc = unsafe { pc_of(context) };
     if let Some(start) = rewind(pc) {
-        // SAFETY: a sequence finds its inputs at its start.
+        // SAFETY: a sequence can start again from its inputs.
         unsafe { set_pc(context, start) };
         RESTARTED.fetch_add(1, Ordering::Relaxed);
     } else if was_aborted(pc) {
@@ -49,28 +52,28 @@ unsafe extern "C" fn on_timer(_: i32, _: *mut Info, context: *mut c_void) {
     }
     let job = JOB.load(Ordering::Acquire);
     if !job.is_null() {
-        // SAFETY: points to the variable of `storm`, which waits on this very thread.
+        // SAFETY: points to the variable of `storm`, which waits on this thread.
         let job = unsafe { *job };
-        // SAFETY: what `storm` was given, borrowed until it returns.
+        // SAFETY: the closure that `storm` was given, borrowed until it returns.
         let job = unsafe { &*job };
         job();
     }
 }
 
-/// Whether the kernel has sent the interrupted thread to the abort address of a sequence.
+/// Whether the kernel has moved the interrupted thread to the abort address of a sequence.
 #[cfg(target_arch = "x86_64")]
 fn was_aborted(pc: usize) -> bool {
     kyocho_arch::rseq::sequences().iter().any(|sequence| sequence.abort == pc)
 }
 
-/// No sequences of Linux's kind here.
+/// Linux's sequences do not exist for this instruction set.
 #[cfg(not(target_arch = "x86_64"))]
 fn was_aborted(_: usize) -> bool {
     false
 }
 
-/// Runs batches of `main_line` in a storm of signals that do `in_handler`, until `enough(batches so far)` or
-/// [`BATCHES_MAX`]; how many batches it took, and how many restarts there were.
+/// Runs batches of `main_line` in a storm of signals that run `in_handler`, until `enough(batches
+/// so far)` or [`BATCHES_MAX`]. Returns the number of batches and of restarts.
 fn storm(
     in_handler: &(dyn Fn() + Sync),
     mut main_line: impl FnMut(),
@@ -80,10 +83,10 @@ fn storm(
     // SAFETY: only this thread works on the words of this storm.
     unsafe { set_current_vp(VP.as_ptr()) };
     let signal = Signal::realtime(5);
-    // SAFETY: the handler does atomics and sequences only.
+    // SAFETY: the handler uses atomics and sequences only.
     unsafe { install(signal, on_timer, Manner { restart_calls: true, ..Manner::default() }) }
         .unwrap();
-    // SAFETY: only lifetimes change: the pointer is taken back below.
+    // SAFETY: only the lifetime changes; the pointer is removed below.
     let mut job: Job =
         unsafe { core::mem::transmute::<*const (dyn Fn() + Sync + '_), Job>(in_handler) };
     RESTARTED.store(0, Ordering::Relaxed);
@@ -107,10 +110,11 @@ fn restarted_enough(_: usize) -> bool {
     RESTARTED.load(Ordering::Relaxed) >= RESTARTS
 }
 
-/// Adds one to a word.
+/// A way to add one to a word.
 type Add<'a> = &'a (dyn Fn(&AtomicUsize) + Sync);
 
-/// How many additions are missing after (or, if `enough` says so, during) a storm on one word, and how many restarts there were.
+/// Number of additions that are missing after a storm on one word (or during it, if `enough` says
+/// so), and number of restarts.
 fn lost_in_storm(add: Add<'_>, enough: impl Fn(usize) -> bool) -> (usize, usize) {
     let (word, by_handler) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let in_handler = || {
@@ -118,7 +122,8 @@ fn lost_in_storm(add: Add<'_>, enough: impl Fn(usize) -> bool) -> (usize, usize)
         by_handler.fetch_add(1, Ordering::Relaxed);
     };
     let lost = |batches: usize| {
-        // The handler may run between the loads: count its part first, so that what it adds is not taken for a loss.
+        // The handler may run between the loads. Its part is read first, so that a later addition
+        // is not mistaken for a loss.
         let expected = by_handler.load(Ordering::Relaxed) + batches * BATCH;
         expected.saturating_sub(word.load(Ordering::Relaxed))
     };
@@ -128,34 +133,40 @@ fn lost_in_storm(add: Add<'_>, enough: impl Fn(usize) -> bool) -> (usize, usize)
     (lost(batches), restarts)
 }
 
-/// Whether signals hit between load and store of the `control` here, as often as runs need. Looked at before anything is
-/// tried: who finds it out from what is tried would skip a sequence that nobody restarts.
-fn are_hits_had(control: Add<'_>) -> bool {
-    // An emulator, for one, delivers signals between its translated blocks only.
+/// Whether signals hit between load and store of the `control` as often as runs need. Checked with
+/// the control, before the sequence is tested: otherwise a sequence that is never restarted would
+/// be skipped, not caught.
+fn signals_hit_often_enough(control: Add<'_>) -> bool {
+    // For example, an emulator delivers signals only between its translated blocks.
     lost_in_storm(control, |lost| lost >= RESTARTS).0 >= RESTARTS
 }
 
 /// Asserts that `add` loses nothing in ten runs in which the `control` loses something.
 fn no_addition_is_lost(name: &str, add: Add<'_>, control: Add<'_>) {
-    if !are_hits_had(control) {
+    if !signals_hit_often_enough(control) {
         return skip(name, NO_HITS);
     }
     for _ in 0..RUNS {
-        assert_ne!(lost_in_storm(control, |lost| lost > 0).0, 0, "hit, and nothing was lost");
+        assert_ne!(
+            lost_in_storm(control, |lost| lost > 0).0,
+            0,
+            "signals hit the control, and it lost nothing"
+        );
         let (lost, restarts) = lost_in_storm(add, |_| restarted_enough(0));
         assert_eq!(lost, 0);
-        assert!(restarts >= RESTARTS, "signals hit, and restarted {restarts} times");
+        assert!(restarts >= RESTARTS, "signals hit, but restarted only {restarts} times");
     }
 }
 
-/// Adds without anybody who restarts it.
+/// Adds with a sequence that is not registered, so it is not restarted.
 fn add_unregistered(word: &AtomicUsize) {
-    // SAFETY: the words of a storm belong to its thread. What the control loses is what the test wants to see.
+    // SAFETY: the words of a storm belong to its thread. The test expects the control to lose
+    // additions.
     drop_value(unsafe { mutant::fetch_add_unregistered(VP, word.as_ptr(), 1) }.unwrap());
 }
 
 #[test]
-fn no_addition_is_lost_and_without_restarts_some_are() {
+fn restarts_lose_no_addition_and_without_them_some_are_lost() {
     let add = |word: &AtomicUsize| {
         // SAFETY: the words of a storm belong to its thread.
         drop_value(unsafe { restartable::fetch_add(VP, word.as_ptr(), 1) }.unwrap());
@@ -165,7 +176,7 @@ fn no_addition_is_lost_and_without_restarts_some_are() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn no_addition_is_lost_by_linux_and_unwatched_some_are() {
+fn linux_restarts_lose_no_addition_and_without_them_some_are_lost() {
     use kyocho_arch::rseq::Cpu;
     use kyocho_sys::scheduling::{CpuSet, set_affinity};
 
@@ -177,7 +188,7 @@ fn no_addition_is_lost_by_linux_and_unwatched_some_are() {
     set_affinity(ThreadId::current(), &CpuSet::single(cpu.number() as usize)).unwrap();
     let cpu = Cpu::current().unwrap();
     let add = |word: &AtomicUsize| {
-        // SAFETY: the words of a storm belong to its thread; so below.
+        // SAFETY: the words of a storm belong to its thread; also below.
         drop_value(unsafe { restartable::fetch_add(cpu, word.as_ptr(), 1) }.unwrap());
     };
     let control = |word: &AtomicUsize| {
@@ -191,15 +202,16 @@ fn drop_value(value: usize) {
     core::hint::black_box(value);
 }
 
-/// Links, and how to take one out and put one in.
+/// Links, and the operations that remove and insert one.
 struct Linked<'a> {
     take: &'a (dyn Fn() -> *mut Link + Sync),
     put: &'a (dyn Fn(*mut Link) + Sync),
 }
 
-/// Moves nodes out and in on both sides of the storm; then every node must be there exactly once.
+/// Removes and inserts nodes in the main code and in the handler. Afterwards every node must be
+/// there exactly once.
 fn no_node_is_lost(name: &str, linked: &Linked<'_>, nodes: &mut [Link]) {
-    if !are_hits_had(&add_unregistered) {
+    if !signals_hit_often_enough(&add_unregistered) {
         return skip(name, NO_HITS);
     }
     for node in nodes.iter_mut() {
@@ -210,24 +222,24 @@ fn no_node_is_lost(name: &str, linked: &Linked<'_>, nodes: &mut [Link]) {
             (linked.put)(node);
         }
     };
-    // The handler leaves another order behind than it found: a stale look at the first two then shows.
+    // The handler changes the order, so that a stale read of the first two links is noticed.
     let swap_first_two = || {
         let (first, second) = ((linked.take)(), (linked.take)());
         put_back(first);
         put_back(second);
     };
     let (_, restarts) = storm(&swap_first_two, || put_back((linked.take)()), restarted_enough);
-    assert!(restarts >= RESTARTS, "signals hit, and restarted {restarts} times");
+    assert!(restarts >= RESTARTS, "signals hit, but restarted only {restarts} times");
     let take = || Some(holding(linked.take)).filter(|node| !node.is_null());
     let mut left: Vec<*mut Link> = core::iter::from_fn(take).take(2 * nodes.len()).collect();
     assert_eq!(left.len(), nodes.len());
     left.sort();
     left.dedup();
-    assert_eq!(left.len(), nodes.len(), "a node came twice");
+    assert_eq!(left.len(), nodes.len(), "a node is listed twice or lost");
 }
 
 fn holding<T>(body: impl FnOnce() -> T) -> T {
-    // SAFETY: the test's thread alone works on the words.
+    // SAFETY: the test's thread alone uses the words.
     unsafe { set_current_vp(VP.as_ptr()) };
     let value = body();
     // SAFETY: as above.
@@ -242,7 +254,7 @@ fn links() -> Vec<Link> {
 #[test]
 fn no_node_of_a_list_is_lost() {
     let head = AtomicPtr::new(ptr::null_mut());
-    // SAFETY: head and nodes belong to this test's thread and outlive it; so below.
+    // SAFETY: head and nodes belong to this test's thread and outlive it; also below.
     let take = || unsafe { restartable::pop(VP, head.as_ptr()) }.unwrap();
     // SAFETY: as above.
     let put = |node| unsafe { restartable::push(VP, head.as_ptr(), node) }.unwrap();

@@ -1,4 +1,4 @@
-//! A mutex: a semaphore of one, and what it guards.
+//! A mutex: a semaphore of one, and the value it guards.
 #![expect(
     unsafe_code,
     reason = "hands out references to what the lock guards; a constructor asks for a promise"
@@ -15,10 +15,12 @@ use super::semaphore::Semaphore;
 use crate::Atomics;
 use crate::contract::{Everywhere, TestAndSet};
 
-/// Looks at a taken lock before sleeping: some 2 µs, less than a sleep costs, in which a short section elsewhere ends.
+/// Reads of a taken lock before sleeping: about 2 µs, less than the cost of a sleep, in which a
+/// short critical section on another CPU ends.
 const LOOKS_MAX: u32 = 100;
 
-/// A lock without what it guards: for those who keep that themselves, the C interface among them.
+/// A lock without the value it guards, for users such as the C interface that keep the value
+/// themselves.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct RawMutex<M = Atomics>(Semaphore<M>);
@@ -38,7 +40,7 @@ impl Default for RawMutex {
 }
 
 impl<M: Everywhere> RawMutex<M> {
-    /// A free lock, over a mechanism.
+    /// A free lock over `mechanism`.
     #[must_use]
     pub const fn over(mechanism: M) -> Self {
         Self(Semaphore::over(mechanism, 1))
@@ -46,25 +48,25 @@ impl<M: Everywhere> RawMutex<M> {
 }
 
 impl<M: TestAndSet> RawMutex<M> {
-    /// A free lock for the threads of one place, over the mechanism of that place. Every method of it panics in a thread that the mechanism
-    /// refuses.
+    /// A free lock for the threads of one place, over the mechanism of that place. Every method
+    /// panics in a thread that the mechanism refuses.
     ///
     /// # Safety
     /// As for [`Semaphore::confined`].
     #[must_use]
     pub const unsafe fn confined(mechanism: M) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         Self(unsafe { Semaphore::confined(mechanism, 1) })
     }
 
-    /// Takes the lock, if it is free.
+    /// Takes the lock if it is free. Returns whether it did.
     #[inline]
     #[must_use]
     pub fn try_lock(&self) -> bool {
         self.0.try_acquire_the_one()
     }
 
-    /// Takes the lock; blocks the kernel thread until it is free.
+    /// Takes the lock. Blocks the kernel thread until it is free.
     #[inline]
     pub fn lock(&self) {
         if !self.try_lock() && !self.look() {
@@ -72,26 +74,28 @@ impl<M: TestAndSet> RawMutex<M> {
         }
     }
 
-    /// Takes the lock; whether it was free before the monotonic clock read `deadline_ns`.
+    /// Takes the lock, or gives up when the monotonic clock reads `deadline_ns`. Returns whether it
+    /// took the lock. Blocks the kernel thread.
     #[inline]
     #[must_use]
     pub fn lock_until(&self, deadline_ns: u64) -> bool {
         self.try_lock() || self.0.acquire_until(deadline_ns)
     }
 
-    /// Frees the lock, which the caller, or somebody on its behalf, has taken.
+    /// Releases the lock. It must be taken; any thread may release it.
     #[inline]
     pub fn unlock(&self) {
         self.0.give_back();
     }
 
-    /// Whether somebody has it now.
+    /// Whether the lock is taken now.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.0.value() == 0
     }
 
-    /// Waits a little, as long as nobody sleeps: who does was first.
+    /// Spins a little while no thread sleeps on the lock. A sleeper was first, so it ends the
+    /// spinning.
     #[cold]
     fn look(&self) -> bool {
         for _ in 0..LOOKS_MAX {
@@ -109,7 +113,8 @@ impl<M: TestAndSet> RawMutex<M> {
 
 /// A value that one thread at a time may use.
 ///
-/// Without contention a compare-and-swap to lock, an addition to unlock. A panic under the lock frees it: there is no poison.
+/// Without contention, locking is a compare-and-swap and unlocking an addition. A panic under the
+/// lock releases it: locks are not poisoned.
 ///
 /// ```
 /// # use kyocho_tst::blocking::mutex::Mutex;
@@ -126,9 +131,9 @@ pub struct Mutex<T, M = Atomics> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one thread at a time reach the value.
+// SAFETY: the lock lets one thread at a time access the value.
 unsafe impl<T: Send, M: Send> Send for Mutex<T, M> {}
-// SAFETY: as above: a shared lock hands the value from thread to thread, so `T: Send` is enough.
+// SAFETY: as above: a shared lock transfers the value between threads, so `T: Send` is enough.
 unsafe impl<T: Send, M: Sync> Sync for Mutex<T, M> {}
 
 impl<T> Mutex<T> {
@@ -139,33 +144,34 @@ impl<T> Mutex<T> {
 }
 
 impl<T, M: Everywhere> Mutex<T, M> {
-    /// A free lock around a value, over a mechanism.
+    /// A free lock around a value, over `mechanism`.
     pub const fn over(mechanism: M, value: T) -> Self {
         Self { lock: RawMutex::over(mechanism), value: UnsafeCell::new(value) }
     }
 
-    /// Takes the lock; blocks the kernel thread until it is free.
+    /// Takes the lock. Blocks the kernel thread until it is free.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T, M> {
         self.lock.lock();
         MutexGuard::new(self)
     }
 
-    /// Takes the lock, if it is free.
+    /// Takes the lock if it is free.
     #[inline]
     #[must_use]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T, M>> {
         self.lock.try_lock().then(|| MutexGuard::new(self))
     }
 
-    /// Takes the lock, if it is free before the monotonic clock reads `deadline_ns`.
+    /// Takes the lock, or returns `None` when the monotonic clock reads `deadline_ns`. Blocks the
+    /// kernel thread.
     #[inline]
     #[must_use]
     pub fn lock_until(&self, deadline_ns: u64) -> Option<MutexGuard<'_, T, M>> {
         self.lock.lock_until(deadline_ns).then(|| MutexGuard::new(self))
     }
 
-    /// The value, which nobody else can be using.
+    /// The value. The unique reference proves that no other thread uses it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -177,7 +183,7 @@ impl<T, M> fmt::Debug for Mutex<T, M> {
     }
 }
 
-/// The right to use the value; given back when dropped.
+/// Access to the value. Dropping it releases the lock.
 ///
 /// Threads may share a guard if they may share its value:
 ///
@@ -199,12 +205,12 @@ impl<T, M> fmt::Debug for Mutex<T, M> {
 #[must_use = "dropping the guard frees the lock"]
 pub struct MutexGuard<'a, T, M: Everywhere> {
     mutex: &'a Mutex<T, M>,
-    /// Shared and sent as the reference that it gives.
+    /// Makes the guard `Send` and `Sync` as the reference that it yields.
     value: PhantomData<&'a mut T>,
 }
 
 impl<'a, T, M: Everywhere> MutexGuard<'a, T, M> {
-    /// Of the caller, who has the lock.
+    /// The guard of a caller that has taken the lock.
     #[inline]
     fn new(mutex: &'a Mutex<T, M>) -> Self {
         Self { mutex, value: PhantomData }
@@ -215,7 +221,7 @@ impl<T, M: Everywhere> Deref for MutexGuard<'_, T, M> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this guard has the lock, so no other one exists.
+        // SAFETY: this guard holds the lock, so there is no other guard.
         unsafe { &*self.mutex.value.get() }
     }
 }

@@ -8,13 +8,14 @@
 //!   └───────────┴────────────┴────┴────┴─────────────┘
 //! ```
 //!
-//! A waiting writer keeps further readers from joining those inside, so it gets in when the last of them leaves. Then all that wait
-//! are woken, and who is quickest gets in.
+//! A waiting writer keeps further readers out, so it can enter once the readers inside have left.
+//! Then all waiting threads are woken, and the fastest enters.
 //!
-//! **Invariant:** the lower half alone says who may go in. It is what the kernel compares when a thread goes to sleep: whoever changes
-//! the answer wakes those that sleep, and those that are about to find it changed.
+//! **Invariant:** the lower half alone decides who may enter. The kernel compares it when a thread
+//! goes to sleep: a thread that changes the decision wakes the sleepers, and a thread about to
+//! sleep finds the half changed.
 //!
-//! **Invariant:** P is set if and only if the writers waiting are not 0.
+//! **Invariant:** P is set exactly if the count of waiting writers is not 0.
 #![expect(unsafe_code, reason = "hands out references to what the lock guards")]
 
 use core::fmt;
@@ -36,10 +37,10 @@ const WRITER: usize = 1 << 31;
 const WRITER_WAITS: usize = 1 << 30;
 const READERS: usize = WRITER_WAITS - 1;
 const INSIDE: usize = WRITER | READERS;
-/// The part of the word that a sleeper compares.
+/// The half of the word that the kernel compares.
 const LOWER: usize = (1 << 32) - 1;
 
-/// How a thread uses what is guarded.
+/// The kind of access that a thread wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Read,
@@ -47,7 +48,7 @@ enum Use {
 }
 
 impl Use {
-    /// One that waits for it, in the word.
+    /// One waiting thread of this kind, in the word.
     const fn waiter(self) -> usize {
         match self {
             Self::Write => 1 << 32,
@@ -55,12 +56,12 @@ impl Use {
         }
     }
 
-    /// All that wait for it, in a word.
+    /// All waiting threads of this kind, in a word.
     const fn waiting(self, state: usize) -> usize {
         state / self.waiter() % (1 << 16)
     }
 
-    /// What the word becomes when one more goes in; `None`: it has to wait.
+    /// The word after one more thread has entered; `None` if it must wait.
     const fn enter(self, state: usize) -> Option<usize> {
         match self {
             Self::Write if state & INSIDE == 0 => Some(state | WRITER),
@@ -72,7 +73,7 @@ impl Use {
         }
     }
 
-    /// What the word becomes when one more waits; `None`: as many as can be counted do.
+    /// The word after one more thread waits; `None` if the count is at its maximum.
     const fn wait(self, state: usize) -> Option<usize> {
         if self.waiting(state) == SLEEPERS_MAX {
             return None;
@@ -80,21 +81,22 @@ impl Use {
         Some(mark_writers(state + self.waiter()))
     }
 
-    /// What the word becomes when one waits no longer.
+    /// The word after one thread has stopped waiting.
     const fn wait_no_more(self, state: usize) -> usize {
         mark_writers(state - self.waiter())
     }
 }
 
-/// The word with P as the count of waiting writers says.
+/// The word with P set as the count of waiting writers requires.
 const fn mark_writers(state: usize) -> usize {
     if Use::Write.waiting(state) == 0 { state & !WRITER_WAITS } else { state | WRITER_WAITS }
 }
 
-/// Most threads that can wait for the same use asleep; more of them wait by yielding to the host.
+/// Most sleeping threads of one kind. Further threads wait by yielding to the host.
 const SLEEPERS_MAX: usize = u16::MAX as usize;
 
-/// A readers-writer lock without what it guards. At most 2³⁰ - 1 readers; more of them wait.
+/// A readers-writer lock without the value it guards. It admits at most 2³⁰ - 1 readers at a time;
+/// further readers wait.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct RawRwLock<M = Atomics>(Word<M>);
@@ -114,48 +116,50 @@ impl Default for RawRwLock {
 }
 
 impl<M: Everywhere> RawRwLock<M> {
-    /// A free lock, over a mechanism.
+    /// A free lock over `mechanism`.
     #[must_use]
     pub const fn over(mechanism: M) -> Self {
         Self(Word::new(mechanism, 0))
     }
 
-    /// Joins the readers, if no writer is inside or waits for them to leave.
+    /// Enters as a reader if no writer is inside or waits. Returns whether it did.
     #[inline]
     #[must_use]
     pub fn try_read(&self) -> bool {
         self.change(|state| Use::Read.enter(state))
     }
 
-    /// Joins the readers; blocks the kernel thread until it may, or until the monotonic clock reads `deadline_ns`. Whether it has.
+    /// Enters as a reader, or gives up when the monotonic clock reads `deadline_ns`. Returns
+    /// whether it entered. Blocks the kernel thread.
     #[inline]
     #[must_use]
     pub fn read_until(&self, deadline_ns: Option<u64>) -> bool {
         self.try_read() || self.wait(Use::Read, deadline_ns)
     }
 
-    /// Becomes the writer, if nobody is inside.
+    /// Enters as the writer if the lock is free. Returns whether it did.
     #[inline]
     #[must_use]
     pub fn try_write(&self) -> bool {
         self.change(|state| Use::Write.enter(state))
     }
 
-    /// Becomes the writer; blocks as [`RawRwLock::read_until`] does.
+    /// Enters as the writer; blocks and gives up as [`RawRwLock::read_until`] does.
     #[inline]
     #[must_use]
     pub fn write_until(&self, deadline_ns: Option<u64>) -> bool {
         self.try_write() || self.wait(Use::Write, deadline_ns)
     }
 
-    /// Leaves, as what the caller is. Whether anybody was inside to leave.
+    /// Leaves, as a reader or as the writer. Returns `false` if no thread was inside.
     #[inline]
     pub fn leave(&self) -> bool {
         let state = self.0.load();
         if state & INSIDE == 0 {
             return false;
         }
-        // Nobody else changes this: a writer is alone, and readers leave one each.
+        // No other thread changes this: a writer is alone inside, and each reader removes itself
+        // only.
         let leaving = if state & WRITER == 0 { 1 } else { WRITER };
         let before = self.0.add(leaving.wrapping_neg());
         if before & INSIDE == leaving && before > LOWER {
@@ -164,8 +168,8 @@ impl<M: Everywhere> RawRwLock<M> {
         true
     }
 
-    /// Changes the word as `next` says; `false` when it says that this cannot be done. Each turn after the first means that another
-    /// thread got on.
+    /// Changes the word as `next` requires; returns `false` if `next` returns `None`. Each retry
+    /// means that another thread made progress.
     #[inline]
     fn change(&self, next: impl Fn(usize) -> Option<usize>) -> bool {
         let mut state = self.0.load();
@@ -192,7 +196,7 @@ impl<M: Everywhere> RawRwLock<M> {
                 return true;
             }
             let state = self.0.load();
-            // Between the look above and this one the lock may have become free.
+            // The lock may have become free between the read above and this one.
             if as_what.enter(state).is_some() {
                 continue;
             }
@@ -207,7 +211,8 @@ impl<M: Everywhere> RawRwLock<M> {
         false
     }
 
-    /// Waits no longer. The readers that the last waiting writer held up may join those inside.
+    /// Stops waiting. If the caller was the last waiting writer, readers that it kept out may
+    /// enter.
     fn give_up(&self, as_what: Use) {
         self.change(|state| Some(as_what.wait_no_more(state)));
         if as_what == Use::Write && self.0.load() & WRITER_WAITS == 0 {
@@ -230,7 +235,7 @@ pub struct RwLock<T, M = Atomics> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one writer or many readers reach the value.
+// SAFETY: the lock lets one writer or many readers access the value.
 unsafe impl<T: Send, M: Send> Send for RwLock<T, M> {}
 // SAFETY: as above: readers on several threads share the value.
 unsafe impl<T: Send + Sync, M: Sync> Sync for RwLock<T, M> {}
@@ -243,33 +248,33 @@ impl<T> RwLock<T> {
 }
 
 impl<T, M: Everywhere> RwLock<T, M> {
-    /// A free lock around a value, over a mechanism.
+    /// A free lock around a value, over `mechanism`.
     pub const fn over(mechanism: M, value: T) -> Self {
         Self { lock: RawRwLock::over(mechanism), value: UnsafeCell::new(value) }
     }
 
-    /// Joins the readers; blocks the kernel thread until it may.
+    /// Enters as a reader. Blocks the kernel thread until that is possible.
     #[inline]
     pub fn read(&self) -> ReadGuard<'_, T, M> {
         let _inside = self.lock.read_until(None);
         ReadGuard { lock: self, value: PhantomData }
     }
 
-    /// Becomes the writer; blocks the kernel thread until it may.
+    /// Enters as the writer. Blocks the kernel thread until that is possible.
     #[inline]
     pub fn write(&self) -> WriteGuard<'_, T, M> {
         let _inside = self.lock.write_until(None);
         WriteGuard { lock: self, value: PhantomData }
     }
 
-    /// Joins the readers, if it may at once.
+    /// Enters as a reader if that is possible at once.
     #[inline]
     #[must_use]
     pub fn try_read(&self) -> Option<ReadGuard<'_, T, M>> {
         self.lock.try_read().then(|| ReadGuard { lock: self, value: PhantomData })
     }
 
-    /// Becomes the writer, if it may at once.
+    /// Enters as the writer if that is possible at once.
     #[inline]
     #[must_use]
     pub fn try_write(&self) -> Option<WriteGuard<'_, T, M>> {
@@ -283,11 +288,11 @@ impl<T, M> fmt::Debug for RwLock<T, M> {
     }
 }
 
-/// The right to read the value.
+/// Access of a reader to the value.
 #[must_use = "dropping the guard leaves the lock"]
 pub struct ReadGuard<'a, T, M: Everywhere> {
     lock: &'a RwLock<T, M>,
-    /// Shared and sent as the reference that it gives.
+    /// Makes the guard `Send` and `Sync` as the reference that it yields.
     value: PhantomData<&'a T>,
 }
 
@@ -307,11 +312,11 @@ impl<T, M: Everywhere> Drop for ReadGuard<'_, T, M> {
     }
 }
 
-/// The right to change the value.
+/// Access of the writer to the value.
 #[must_use = "dropping the guard leaves the lock"]
 pub struct WriteGuard<'a, T, M: Everywhere> {
     lock: &'a RwLock<T, M>,
-    /// Shared and sent as the reference that it gives.
+    /// Makes the guard `Send` and `Sync` as the reference that it yields.
     value: PhantomData<&'a mut T>,
 }
 
@@ -319,7 +324,7 @@ impl<T, M: Everywhere> Deref for WriteGuard<'_, T, M> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this guard is inside as the writer, so nobody else is.
+        // SAFETY: this guard is inside as the writer, so no other thread is.
         unsafe { &*self.lock.value.get() }
     }
 }

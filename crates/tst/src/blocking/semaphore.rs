@@ -9,29 +9,30 @@ use super::Word;
 use crate::Atomics;
 use crate::contract::{Everywhere, TestAndSet};
 
-/// One more thread waits.
+/// One more waiting thread.
 const WAITER: usize = 1 << 32;
-/// The part of the word that counts.
+/// The bits of the word that hold the value.
 const VALUE: usize = WAITER - 1;
 
 /// Largest value, as POSIX has it.
 pub const VALUE_MAX: u32 = i32::MAX as u32;
 
-/// It counts [`VALUE_MAX`] already.
+/// The semaphore has its largest value, [`VALUE_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow;
 
 impl fmt::Display for Overflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the semaphore counts {VALUE_MAX} already")
+        write!(f, "the semaphore has its largest value, {VALUE_MAX}")
     }
 }
 
 impl core::error::Error for Overflow {}
 
-/// A count of what may be had; who finds none waits. Without contention one compare-and-swap each way.
+/// A counting semaphore: a thread that finds the value 0 waits. Without contention each operation
+/// is one compare-and-swap.
 ///
-/// Whoever comes may be quicker than who was woken: no order is promised.
+/// No order is guaranteed: a new thread may be faster than one that was woken.
 ///
 /// ```
 /// # use kyocho_tst::blocking::semaphore::Semaphore;
@@ -45,10 +46,10 @@ impl core::error::Error for Overflow {}
 pub struct Semaphore<M = Atomics>(Word<M>);
 
 impl Semaphore {
-    /// A semaphore of `value`.
+    /// A semaphore with `value`.
     ///
     /// # Panics
-    /// When that is more than [`VALUE_MAX`].
+    /// `value` exceeds [`VALUE_MAX`].
     #[must_use]
     pub const fn new(value: u32) -> Self {
         Self::over(Atomics, value)
@@ -56,39 +57,39 @@ impl Semaphore {
 }
 
 impl<M: Everywhere> Semaphore<M> {
-    /// A semaphore of `value`, over a mechanism.
+    /// A semaphore with `value`, over `mechanism`.
     ///
     /// # Panics
-    /// When that is more than [`VALUE_MAX`].
+    /// `value` exceeds [`VALUE_MAX`].
     #[must_use]
     pub const fn over(mechanism: M, value: u32) -> Self {
-        // SAFETY: the mechanism refuses nobody.
+        // SAFETY: the mechanism refuses no thread.
         unsafe { Self::confined(mechanism, value) }
     }
 }
 
 impl<M: TestAndSet> Semaphore<M> {
-    /// A semaphore of `value` for the threads of one place, over the mechanism of that place.
+    /// A semaphore with `value` for the threads of one place, over the mechanism of that place.
     ///
     /// # Panics
-    /// When that is more than [`VALUE_MAX`]. So does every method of it in a thread that the mechanism refuses.
+    /// `value` exceeds [`VALUE_MAX`]. Every method panics in a thread that the mechanism refuses.
     ///
     /// # Safety
     /// The mechanism excludes all threads that ever use the semaphore from each other.
     #[must_use]
     pub const unsafe fn confined(mechanism: M, value: u32) -> Self {
-        assert!(value <= VALUE_MAX, "more than a semaphore counts");
+        assert!(value <= VALUE_MAX, "the value exceeds VALUE_MAX");
         Self(Word::new(mechanism, value as usize))
     }
 
-    /// Takes one, if there is one.
+    /// Decrements the value if it is not 0. Returns whether it did.
     #[inline]
     #[must_use]
     pub fn try_acquire(&self) -> bool {
         self.try_take(self.0.load(), 0)
     }
 
-    /// Takes one; blocks the kernel thread until there is one.
+    /// Decrements the value. Blocks the kernel thread while it is 0.
     #[inline]
     pub fn acquire(&self) {
         if !self.try_acquire() {
@@ -96,14 +97,15 @@ impl<M: TestAndSet> Semaphore<M> {
         }
     }
 
-    /// Takes one; whether there was one before the monotonic clock read `deadline_ns`.
+    /// Decrements the value, or gives up when the monotonic clock reads `deadline_ns`. Returns
+    /// whether it did. Blocks the kernel thread.
     #[inline]
     #[must_use]
     pub fn acquire_until(&self, deadline_ns: u64) -> bool {
         self.try_acquire() || self.wait(Some(deadline_ns))
     }
 
-    /// Gives one back, and wakes one that waits.
+    /// Increments the value and wakes one waiting thread.
     ///
     /// # Errors
     /// [`Overflow`]: nothing has changed.
@@ -122,33 +124,33 @@ impl<M: TestAndSet> Semaphore<M> {
         Err(Overflow)
     }
 
-    /// Gives one back to a semaphore that cannot overflow, because it was taken from it.
+    /// Increments the value after a decrement, so it cannot overflow.
     #[inline]
     pub(super) fn give_back(&self) {
         let state = self.0.add(1);
         self.wake_one(state);
     }
 
-    /// Takes one from a semaphore that is likely to count one and to be waited for by nobody.
+    /// Decrements a value that is probably 1 and that probably no thread waits for.
     #[inline]
     pub(super) fn try_acquire_the_one(&self) -> bool {
         self.try_take(1, 0)
     }
 
-    /// How many there are now.
+    /// The value now.
     #[must_use]
     pub fn value(&self) -> u32 {
         (self.0.load() & VALUE) as u32
     }
 
-    /// How many threads wait now.
+    /// Number of threads that wait now.
     #[must_use]
     pub fn waiting(&self) -> u32 {
         (self.0.load() / WAITER) as u32
     }
 
-    /// Takes one and adds `change` to the word, from what the word is believed to be. Each turn after the first means that
-    /// another thread got on.
+    /// Decrements the value and adds `change` to the word; `state` is the caller's guess of the
+    /// word. Each retry means that another thread made progress.
     #[inline]
     fn try_take(&self, mut state: usize, change: usize) -> bool {
         while state & VALUE != 0 {

@@ -1,46 +1,48 @@
-//! A free list that threads on different CPUs never share.
+//! A free list without a cache line that threads on different CPUs share.
 #![expect(unsafe_code, reason = "follows raw links")]
 
 use core::ptr::NonNull;
 
 use kyocho_arch::restartable::Link;
 
-use super::{Kept, PerCpu};
+use super::{Mechanism, PerCpu};
 use crate::list::Head;
 
-/// Intrusive lists of what may be used again, one a CPU: what is pushed on a CPU is popped there, most recent first.
+/// Intrusive lists of reusable objects, one for each CPU. An object pushed on a CPU is popped
+/// there, last in first out.
 ///
-/// There is no way into another CPU's list: who finds this one's empty makes a new node. What flows from CPU to CPU all the time belongs
-/// into a [`FreeList`](crate::FreeList).
+/// A CPU's list cannot be reached from another CPU: a caller that finds its CPU's list empty
+/// creates a new object. If objects constantly flow from one CPU to another, use a
+/// [`FreeList`](crate::FreeList).
 #[derive(Debug)]
 pub struct PerCpuList(PerCpu<Head>);
 
 impl PerCpuList {
-    /// Empty lists, kept in the best way.
+    /// Empty lists, with the best mechanism.
     #[must_use]
     pub fn new() -> Self {
         Self(PerCpu::new(Head::new))
     }
 
-    /// Empty lists, kept as asked.
+    /// Empty lists, with the given mechanism.
     ///
     /// # Errors
-    /// Why this process cannot, in words.
-    pub fn kept(kept: Kept) -> Result<Self, String> {
-        PerCpu::kept(kept, Head::new).map(Self)
+    /// The obstacle in this process, as text.
+    pub fn with_mechanism(mechanism: Mechanism) -> Result<Self, String> {
+        PerCpu::with_mechanism(mechanism, Head::new).map(Self)
     }
 
-    /// Puts a link in front of this CPU's list.
+    /// Inserts a link at the front of this CPU's list.
     ///
     /// # Safety
-    /// The link is valid until it is popped, by whatever thread, and in no list.
+    /// The link is in no list, and is valid until it is popped, which any thread may do.
     #[inline]
     pub unsafe fn push(&self, node: NonNull<Link>) {
-        // SAFETY: the caller's promise; a slot is kept by one method.
+        // SAFETY: the caller guarantees the link; a slot is used through one mechanism.
         self.0.with(|method, head| unsafe { head.push(&method, node) });
     }
 
-    /// Takes the link in front of this CPU's list; `None` if there is none.
+    /// Removes the first link of this CPU's list; `None` if that list is empty.
     #[inline]
     #[must_use]
     pub fn pop(&self) -> Option<NonNull<Link>> {
@@ -48,10 +50,11 @@ impl PerCpuList {
         self.0.with(|method, head| unsafe { head.pop(&method) })
     }
 
-    /// Takes all links of all CPUs, in no order: for whoever ends the use of the lists.
+    /// Removes all links of all CPUs, in no particular order.
     pub fn drain(&mut self) -> impl Iterator<Item = NonNull<Link>> {
         self.0.iter().flat_map(|head| {
-            // SAFETY: a unique reference: nobody else is at any slot, whatever keeps it.
+            // SAFETY: the unique reference proves that no other thread uses any slot, so any
+            // mechanism will do.
             core::iter::from_fn(|| unsafe { head.pop(&crate::Atomics) }.ok().flatten())
         })
     }

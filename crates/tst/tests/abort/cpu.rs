@@ -1,4 +1,4 @@
-//! A CPU as the place: Linux restarts.
+//! A CPU as the holder of the words: Linux restarts sequences.
 
 use core::cell::Cell;
 
@@ -9,14 +9,14 @@ use kyocho_arch::rseq::{Cpu, SIGNATURE, Sequence, sequences};
 use kyocho_sys::scheduling::{CpuSet, affinity, set_affinity};
 use kyocho_sys::task::ThreadId;
 
-use crate::harness::{Code, Function, Place};
+use crate::harness::{Code, Function, TestHolder};
 use crate::world::{Operation, Party, World, flag, number_of};
 
 /// Bytes before an abort address: three of an instruction that traps, and the signature.
 const BEFORE_ABORT: usize = 3 + size_of_val(&SIGNATURE);
 
 thread_local! {
-    /// Where this thread may run when no test confines it.
+    /// The CPUs that this thread may use when no test confines it.
     static ALLOWED: Cell<Option<CpuSet>> = const { Cell::new(None) };
 }
 
@@ -38,19 +38,20 @@ fn rows(of: Code) -> &'static [Sequence] {
     }
 }
 
-impl Place for Cpu {
+impl TestHolder for Cpu {
     fn take(self) {
         assert!(allowed().contains(self.number() as usize));
         confine(&CpuSet::single(self.number() as usize));
         assert_eq!(Self::current(), Some(self));
     }
 
-    fn give_back(self) {
+    fn release(self) {
         confine(&allowed());
     }
 
-    fn thief(self) -> Option<fn()> {
-        // Moves the thread from the first CPU that it may use, where these tests are, to the last.
+    fn loss(self) -> Option<fn()> {
+        // Migrates the thread from the first CPU that it may use, where these tests run, to the
+        // last.
         (allowed().count() > 1).then_some(|| {
             let last = allowed().iter().last().unwrap();
             confine(&CpuSet::single(last));
@@ -58,7 +59,7 @@ impl Place for Cpu {
     }
 
     fn code(of: Code) -> Vec<Function> {
-        // The whole function: also what lies before `start` and behind the commit.
+        // The whole function, including the instructions before `start` and after the commit.
         let function = |row: &Sequence| Function {
             range: Range { start: row.entry, end: row.abort - BEFORE_ABORT },
             post_commit: row.post_commit,
@@ -70,7 +71,7 @@ impl Place for Cpu {
         if rows(of).iter().any(|row| row.abort == pc) {
             return pc;
         }
-        assert_eq!(trap_of(pc), site, "neither aborted nor a trap of ours");
+        assert_eq!(trap_of(pc), site, "neither an abort nor this test's trap");
         site
     }
 
@@ -78,13 +79,13 @@ impl Place for Cpu {
         let (word, number) = world.words();
         let add = match operation {
             Operation::TestAndSetTwice => {
-                // SAFETY: words of this world, on the one thread of this test; so below.
+                // SAFETY: words of this world, on the only thread of this test; also below.
                 return flag(unsafe { mutant::test_and_set_twice(self, word) });
             }
             Operation::FetchAddUnwatched => mutant::fetch_add_unwatched,
             Operation::FetchAddEndsEarly => mutant::fetch_add_ends_early,
             Operation::FetchAddEndsLate => mutant::fetch_add_ends_late,
-            other => panic!("{other:?} is no mutant of this place"),
+            other => panic!("{other:?} is not a mutant of this holder"),
         };
         // SAFETY: as above.
         number_of(unsafe { add(self, number, party.addend()) })

@@ -1,4 +1,4 @@
-//! Finding the instructions of a sequence, and interrupting it at each.
+//! Finds the instructions of a sequence, and interrupts it at each.
 
 use core::ffi::c_void;
 use core::fmt::Debug;
@@ -14,30 +14,31 @@ use kyocho_sys::signal::{Info, Manner, Signal, install};
 
 use crate::world::{Operation, Party, REFUSED, Start, World};
 
-/// A holder of words, as the tests take and lose it.
-pub(crate) trait Place: Holder + Debug {
+/// A holder of words that tests can acquire and lose.
+pub(crate) trait TestHolder: Holder + Debug {
     /// Makes the calling thread hold it.
     fn take(self);
-    /// Makes the calling thread what it was before `take`.
-    fn give_back(self);
-    /// What takes it away in the middle of a sequence; `None` where this machine cannot.
-    fn thief(self) -> Option<fn()>;
+    /// Undoes `take`.
+    fn release(self);
+    /// Takes the holder away in the middle of a sequence; `None` if this machine cannot.
+    fn loss(self) -> Option<fn()>;
     /// Its sequences.
     fn code(of: Code) -> Vec<Function>;
-    /// Where to go on after a trap at `site`, with the program counter that the kernel gave the handler.
+    /// The address to continue at after a trap at `site`; `pc` is the program counter that the
+    /// kernel passed to the handler.
     fn resume(of: Code, site: usize, pc: usize) -> usize;
-    /// Does a faulty operation; its answer as a number.
+    /// Runs a faulty operation. Returns its answer as a number.
     fn mutant(self, operation: Operation, world: &World, party: Party) -> usize;
 }
 
-/// Where a sequence lies, and the address after its commit.
+/// Address range of a sequence, and the address after its commit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Function {
     pub(crate) range: Range,
     pub(crate) post_commit: usize,
 }
 
-/// An instruction of a sequence, and whether the commit is still to come.
+/// An instruction of a sequence, and whether the commit comes after it.
 #[derive(Debug, Clone, Copy)]
 struct Site {
     address: usize,
@@ -55,43 +56,44 @@ pub(crate) enum Code {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     Nothing,
-    /// The virtual processor, or the CPU, is taken away.
+    /// The virtual processor or CPU is lost.
     Lost,
-    /// Another party of the same place did an operation.
+    /// Another party on the same holder does an operation.
     Interloper(Operation),
 }
 
-/// What the trap handler does now.
+/// What the trap handler does next.
 struct Plan<'a> {
-    /// Where the trap lies and what it hides.
+    /// The address of the trap and the instruction that it replaced.
     trap: (usize, Hidden),
     resume: &'a dyn Fn(usize, usize) -> usize,
-    /// The event. Allocates nothing.
+    /// The event. Must not allocate.
     happen: &'a mut dyn FnMut(),
     traps: usize,
 }
 
 static PLAN: AtomicPtr<Plan<'static>> = AtomicPtr::new(ptr::null_mut());
 static INSTALLED: AtomicUsize = AtomicUsize::new(0);
-/// One test at a time: instructions belong to the whole process.
+/// Tests run one at a time, because patched instructions are shared by the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 unsafe extern "C" fn on_trap(_: i32, _: *mut Info, context: *mut c_void) {
-    // SAFETY: `run_trapped` published it and waits on this very thread.
+    // SAFETY: `run_trapped` published it and waits on this thread.
     let plan = unsafe { &mut *PLAN.load(Ordering::Acquire) };
     // SAFETY: the context of this handler.
     let pc = unsafe { pc_of(context) };
     plan.traps += 1;
     let (site, hidden) = plan.trap;
-    // SAFETY: laid there by this test.
+    // SAFETY: this test put the trap there.
     unsafe { mutant::lift_trap(site, hidden) };
     (plan.happen)();
     let resume = (plan.resume)(site, pc);
-    // SAFETY: the start of the sequence finds its inputs, the instruction itself finds everything.
+    // SAFETY: the sequence can start again from its inputs; the instruction itself can execute,
+    // too.
     unsafe { set_pc(context, resume) };
 }
 
-/// Runs `body` with a trap at `site`, at which `happen` happens; how often the trap was met.
+/// Runs `body` with a trap at `site`, where `happen` runs. Returns how often the trap was met.
 fn run_trapped<T>(
     site: usize,
     resume: &dyn Fn(usize, usize) -> usize,
@@ -99,7 +101,8 @@ fn run_trapped<T>(
     body: impl FnOnce() -> T,
 ) -> (T, usize) {
     if INSTALLED.swap(1, Ordering::AcqRel) == 0 {
-        // SAFETY: the handler touches the plan and the world only; traps come from patched instructions.
+        // SAFETY: the handler accesses the plan and the world only; traps come from patched
+        // instructions.
         unsafe { install(Signal::TRAP, on_trap, Manner::default()) }.unwrap();
     }
     let mut plan = Plan { trap: lay_trap(site), resume, happen, traps: 0 };
@@ -107,55 +110,57 @@ fn run_trapped<T>(
     let value = body();
     PLAN.store(ptr::null_mut(), Ordering::Release);
     if plan.traps == 0 {
-        // SAFETY: laid above.
+        // SAFETY: put there above.
         unsafe { mutant::lift_trap(plan.trap.0, plan.trap.1) };
     }
     (value, plan.traps)
 }
 
-/// Lays a trap over the instruction at `site`; what it hides.
+/// Puts a trap over the instruction at `site`. Returns the instruction that it replaced.
 fn lay_trap(site: usize) -> (usize, Hidden) {
     let page = site & !(PAGE_BYTES - 1);
     let everything = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-    // SAFETY: the page of an instruction of ours stays executable; no trap crosses into the next one.
+    // SAFETY: the page of this program's instruction stays executable; no trap crosses into the
+    // next page.
     let answer =
         unsafe { libc::mprotect(ptr::with_exposed_provenance_mut(page), PAGE_BYTES, everything) };
-    assert_eq!(answer, 0, "the text may not be made writable");
-    // SAFETY: an instruction of ours, writable since just now; one test at a time.
+    assert_eq!(answer, 0, "the program text cannot be made writable");
+    // SAFETY: an instruction of this program, writable since the call above; tests run one at a
+    // time.
     (site, unsafe { mutant::lay_trap(site) })
 }
 
-/// Addresses of the instructions between two.
+/// Addresses of the instructions in a range.
 #[cfg(target_arch = "x86_64")]
 fn instructions_of(range: Range) -> Vec<usize> {
     let code = ptr::with_exposed_provenance::<u8>(range.start);
-    // SAFETY: code of ours, which no trap hides now.
+    // SAFETY: code of this program, without a trap at present.
     let bytes = unsafe { core::slice::from_raw_parts(code, range.end - range.start) };
     let decoder =
         iced_x86::Decoder::with_ip(64, bytes, range.start as u64, iced_x86::DecoderOptions::NONE);
     decoder.into_iter().map(|instruction| instruction.ip() as usize).collect()
 }
 
-/// Addresses of the instructions between two.
+/// Addresses of the instructions in a range.
 #[cfg(target_arch = "aarch64")]
 fn instructions_of(range: Range) -> Vec<usize> {
     (range.start..range.end).step_by(4).collect()
 }
 
-/// Holds the place around `body`.
-fn holding<P: Place, T>(place: P, body: impl FnOnce() -> T) -> T {
-    place.take();
+/// Runs `body` while the thread holds `holder`.
+fn holding<P: TestHolder, T>(holder: P, body: impl FnOnce() -> T) -> T {
+    holder.take();
     let value = body();
-    place.give_back();
+    holder.release();
     value
 }
 
-/// The instructions that an undisturbed operation executes: those over which a trap is met.
-fn executed<P: Place>(place: P, of: Code, start: Start, operation: Operation) -> Vec<Site> {
+/// The instructions that an uninterrupted operation executes: those whose trap is met.
+fn executed<P: TestHolder>(holder: P, of: Code, start: Start, operation: Operation) -> Vec<Site> {
     let is_met = |site: &Site| {
-        let world = World::new(place, start);
+        let world = World::new(holder, start);
         let resume = |site, pc| P::resume(of, site, pc);
-        let operate = || world.operate(place, operation, Party::Interrupted);
+        let operate = || world.operate(holder, operation, Party::Interrupted);
         run_trapped(site.address, &resume, &mut || {}, operate).1 > 0
     };
     let sites = |function: Function| {
@@ -166,26 +171,32 @@ fn executed<P: Place>(place: P, of: Code, start: Start, operation: Operation) ->
     P::code(of).into_iter().flat_map(sites).filter(is_met).collect()
 }
 
-/// Answers of the interrupted party and of the interloper, and what is in memory afterwards.
+/// Answers of the interrupted party and of the interloper, and the memory afterwards.
 type Outcome = (usize, Option<usize>, Vec<Vec<usize>>);
 
-/// What an undisturbed run of one operation after the other leaves behind.
-fn serial<P: Place>(place: P, start: Start, operation: Operation, event: Event) -> Vec<Outcome> {
-    let world = World::new(place, start);
-    let answer = || world.operate(place, operation, Party::Interrupted);
+/// The outcomes of uninterrupted runs of one operation after the other.
+fn serial<P: TestHolder>(
+    holder: P,
+    start: Start,
+    operation: Operation,
+    event: Event,
+) -> Vec<Outcome> {
+    let world = World::new(holder, start);
+    let answer = || world.operate(holder, operation, Party::Interrupted);
     match event {
         Event::Nothing => vec![(answer(), None, world.snapshot())],
         Event::Lost => {
-            // Lost before the commit: refused; lost after it: done.
-            let untouched = (REFUSED, None, World::new(place, start).snapshot());
+            // If the holder is lost before the commit, the operation is refused; if after it, it is
+            // done.
+            let untouched = (REFUSED, None, World::new(holder, start).snapshot());
             vec![untouched, (answer(), None, world.snapshot())]
         }
         Event::Interloper(other) => {
-            let theirs_first = World::new(place, start);
-            let theirs = theirs_first.operate(place, other, Party::Interloper);
-            let ours = theirs_first.operate(place, operation, Party::Interrupted);
+            let theirs_first = World::new(holder, start);
+            let theirs = theirs_first.operate(holder, other, Party::Interloper);
+            let ours = theirs_first.operate(holder, operation, Party::Interrupted);
             let first = answer();
-            let second = world.operate(place, other, Party::Interloper);
+            let second = world.operate(holder, other, Party::Interloper);
             vec![
                 (ours, Some(theirs), theirs_first.snapshot()),
                 (first, Some(second), world.snapshot()),
@@ -194,20 +205,20 @@ fn serial<P: Place>(place: P, start: Start, operation: Operation, event: Event) 
     }
 }
 
-/// Aborts `operation` at each of its instructions, once each; how many there were.
+/// Aborts `operation` once at each of its instructions. Returns the number of instructions.
 ///
 /// # Errors
 /// The first abort whose outcome no serial order explains.
-pub(crate) fn abort_everywhere<P: Place>(
-    place: P,
+pub(crate) fn abort_everywhere<P: TestHolder>(
+    holder: P,
     of: Code,
     start: Start,
     operation: Operation,
     event: Event,
 ) -> Result<usize, String> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let (sites, allowed) = holding(place, || {
-        (executed(place, of, start, operation), serial(place, start, operation, event))
+    let (sites, allowed) = holding(holder, || {
+        (executed(holder, of, start, operation), serial(holder, start, operation, event))
     });
     for (index, site) in sites.iter().enumerate() {
         let allowed = match event {
@@ -216,8 +227,8 @@ pub(crate) fn abort_everywhere<P: Place>(
             _ => &allowed,
         };
         let (outcome, traps) =
-            holding(place, || abort_at(site.address, place, of, start, operation, event));
-        assert_eq!(traps, 1, "{operation:?} did not pass instruction {index}");
+            holding(holder, || abort_at(site.address, holder, of, start, operation, event));
+        assert_eq!(traps, 1, "{operation:?} did not execute instruction {index}");
         if !allowed.contains(&outcome) {
             return Err(format!(
                 "{operation:?} from {start:?}, aborted at instruction {index} with {event:?}: \
@@ -228,27 +239,27 @@ pub(crate) fn abort_everywhere<P: Place>(
     Ok(sites.len())
 }
 
-/// Aborts `operation` at one instruction; the outcome, and how often the trap was met.
-fn abort_at<P: Place>(
+/// Aborts `operation` at one instruction. Returns the outcome, and how often the trap was met.
+fn abort_at<P: TestHolder>(
     site: usize,
-    place: P,
+    holder: P,
     of: Code,
     start: Start,
     operation: Operation,
     event: Event,
 ) -> (Outcome, usize) {
-    let world = World::new(place, start);
+    let world = World::new(holder, start);
     let mut interloper_answer = None;
-    let thief = place.thief();
+    let loss = holder.loss();
     let mut happen = || match event {
         Event::Nothing => {}
-        Event::Lost => thief.expect("asked before")(),
+        Event::Lost => loss.expect("the caller checked that there is one")(),
         Event::Interloper(other) => {
-            interloper_answer = Some(world.operate(place, other, Party::Interloper));
+            interloper_answer = Some(world.operate(holder, other, Party::Interloper));
         }
     };
     let resume = |site, pc| P::resume(of, site, pc);
-    let operate = || world.operate(place, operation, Party::Interrupted);
+    let operate = || world.operate(holder, operation, Party::Interrupted);
     let (answer, traps) = run_trapped(site, &resume, &mut happen, operate);
     ((answer, interloper_answer, world.snapshot()), traps)
 }

@@ -1,8 +1,9 @@
 //! Every restartable sequence, aborted at every instruction.
 //!
-//! A trap is laid over instruction k, so that the sequence is interrupted exactly there. The handler takes the trap
-//! away, lets an interloper do an operation of its own (the preemption that matters) and restarts the sequence as
-//! the preemption handler does; a sequence of Linux's kind has been aborted by the kernel before the handler runs. Oracle: results and memory are as if the two operations had been done
+//! A trap replaces instruction k, so that the sequence is interrupted exactly there. The handler
+//! removes the trap, lets an interloper do an operation (as after a preemption) and restarts the
+//! sequence as the preemption handler does. A sequence of Linux's kind has been aborted by the
+//! kernel before the handler runs. Oracle: results and memory are as if the two operations had run
 //! one after the other. Sequences that break a rule must fail the same oracle.
 #![expect(unsafe_code, reason = "patches instructions and operates on raw words")]
 #![expect(clippy::unwrap_used, reason = "a test")]
@@ -13,81 +14,82 @@ mod harness;
 mod vp;
 mod world;
 
-use harness::{Code, Event, Place, abort_everywhere};
+use harness::{Code, Event, TestHolder, abort_everywhere};
 use vp::VP;
 use world::{Operation, Start};
 
-/// Words and lists at the start of a scenario: empty, of one node, of three.
+/// Words and lists at the start of a scenario: empty, with one node, with three.
 const STARTS: [Start; 3] = [
     Start { word: 0, number: 5, nodes: 0 },
     Start { word: 1, number: 6, nodes: 1 },
     Start { word: 0, number: 7, nodes: 3 },
 ];
 
-/// All that may happen between an abort and the restart: nothing, the place is lost, or one of `operations`.
-fn events(place: impl Place, operations: &[Operation]) -> Vec<Event> {
+/// Everything that may happen between an abort and the restart: nothing, the loss of the holder, or
+/// one of `operations`.
+fn events(holder: impl TestHolder, operations: &[Operation]) -> Vec<Event> {
     let mut events = vec![Event::Nothing];
-    events.extend(place.thief().map(|_| Event::Lost));
+    events.extend(holder.loss().map(|_| Event::Lost));
     events.extend(operations.iter().copied().map(Event::Interloper));
     events
 }
 
-/// Aborts one operation in every start, everywhere, with every event.
+/// Aborts one operation from every start, at every instruction, with every event.
 fn sweep(
-    place: impl Place,
+    holder: impl TestHolder,
     operation: Operation,
     interlopers: &[Operation],
 ) -> Result<usize, String> {
     let mut aborts = 0;
     for start in STARTS {
-        for event in events(place, interlopers) {
-            aborts += abort_everywhere(place, Code::Real, start, operation, event)?;
+        for event in events(holder, interlopers) {
+            aborts += abort_everywhere(holder, Code::Real, start, operation, event)?;
         }
     }
     Ok(aborts)
 }
 
-/// Asserts that an operation survives all of it, and that the sweep reached all its instructions: `shortest` at least
-/// each time.
+/// Asserts that an operation survives all aborts, and that the sweep reached all its instructions:
+/// at least `shortest` in each scenario.
 fn assert_survives(
-    place: impl Place,
+    holder: impl TestHolder,
     operation: Operation,
     interlopers: &[Operation],
     shortest: usize,
 ) {
-    let aborts = sweep(place, operation, interlopers).unwrap_or_else(|what| panic!("{what}"));
-    let aborts_min = STARTS.len() * events(place, interlopers).len() * shortest;
+    let aborts = sweep(holder, operation, interlopers).unwrap_or_else(|what| panic!("{what}"));
+    let aborts_min = STARTS.len() * events(holder, interlopers).len() * shortest;
     assert!(aborts >= aborts_min, "{operation:?}: only {aborts} aborts");
 }
 
-fn words_survive(place: impl Place) {
+fn words_survive(holder: impl TestHolder) {
     use Operation::{CompareAndSwap, FetchAdd, TestAndSet};
-    assert_survives(place, TestAndSet, &[TestAndSet], 6);
+    assert_survives(holder, TestAndSet, &[TestAndSet], 6);
     for operation in [CompareAndSwap, FetchAdd] {
-        assert_survives(place, operation, &[CompareAndSwap, FetchAdd], 5);
+        assert_survives(holder, operation, &[CompareAndSwap, FetchAdd], 5);
     }
 }
 
-fn lists_survive(place: impl Place) {
+fn lists_survive(holder: impl TestHolder) {
     use Operation::{Pop, PopTwicePushFirst, Push};
     for operation in [Push, Pop] {
-        assert_survives(place, operation, &[Push, Pop, PopTwicePushFirst], 5);
+        assert_survives(holder, operation, &[Push, Pop, PopTwicePushFirst], 5);
     }
 }
 
-fn queues_survive(place: impl Place) {
+fn queues_survive(holder: impl TestHolder) {
     use Operation::{Dequeue, DequeueEnqueue, Enqueue};
     for operation in [Enqueue, Dequeue] {
-        assert_survives(place, operation, &[Enqueue, Dequeue, DequeueEnqueue], 6);
+        assert_survives(holder, operation, &[Enqueue, Dequeue, DequeueEnqueue], 6);
     }
 }
 
-/// Asserts that the oracle sees a breach with this event.
-fn assert_caught(place: impl Place, mutant: Operation, event: Event) {
+/// Asserts that the oracle catches a mutant with this event.
+fn assert_caught(holder: impl TestHolder, mutant: Operation, event: Event) {
     let caught = STARTS
         .iter()
-        .any(|&start| abort_everywhere(place, Code::Mutants, start, mutant, event).is_err());
-    assert!(caught, "{mutant:?} passed with {event:?}: the oracle is blind");
+        .any(|&start| abort_everywhere(holder, Code::Mutants, start, mutant, event).is_err());
+    assert!(caught, "{mutant:?} passed with {event:?}: the oracle missed it");
 }
 
 mod restarted_by_our_handler {
@@ -117,7 +119,7 @@ mod restarted_by_our_handler {
     }
 
     #[test]
-    fn a_sequence_that_nobody_restarts_is_caught() {
+    fn sequence_that_is_not_restarted_is_caught() {
         use Operation::{FetchAddUnregistered, TestAndSetUnregistered};
         for mutant in [TestAndSetUnregistered, FetchAddUnregistered] {
             assert_caught(VP, mutant, Event::Interloper(mutant));
@@ -136,7 +138,7 @@ mod restarted_by_linux {
         Event, Operation, assert_caught, cpu, lists_survive, queues_survive, words_survive,
     };
 
-    /// Runs a test at the first CPU that it may use.
+    /// Runs a test on the first CPU that this thread may use.
     fn on_a_cpu(name: &str, test: impl FnOnce(Cpu)) {
         match register_thread() {
             Ok(()) => test(Cpu::new(cpu::allowed().iter().next().unwrap() as u32)),

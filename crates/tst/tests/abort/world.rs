@@ -5,14 +5,14 @@ use core::ptr;
 
 use kyocho_arch::restartable::{self, Fifo, Link, NotHeld};
 
-use crate::harness::Place;
+use crate::harness::TestHolder;
 
-/// Answer of an operation that was refused.
+/// Answer of a refused operation.
 pub(crate) const REFUSED: usize = usize::MAX;
-/// Stands for a null link, or one that is no node of the world.
+/// Stands for a null link, or one that is not a node of the world.
 const NO_NODE: usize = 99;
 
-/// How a world begins: its words, and how many nodes are in its list and in its queue.
+/// The start of a world: its words, and the number of nodes in its list and in its queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start {
     pub(crate) word: u32,
@@ -30,11 +30,12 @@ pub(crate) enum Operation {
     Pop,
     Enqueue,
     Dequeue,
-    /// What makes a compare-and-swap on the head err (ABA): the head is the same, its `next` is not in the list.
+    /// Provokes the ABA problem of a compare-and-swap on the head: the head is the same, but its
+    /// `next` is no longer in the list.
     PopTwicePushFirst,
-    /// Takes a node out and puts it back at the end.
+    /// Removes the oldest node and inserts it at the end.
     DequeueEnqueue,
-    // Faulty ones: `kyocho_arch::mutant`.
+    // Mutants: see `kyocho_arch::mutant`.
     TestAndSetTwice,
     EnqueueTailFirst,
     TestAndSetUnregistered,
@@ -47,7 +48,7 @@ pub(crate) enum Operation {
     FetchAddEndsLate,
 }
 
-/// Who operates: each party has a node and numbers of its own.
+/// The parties. Each has a node and numbers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Party {
     Interrupted = 0,
@@ -55,7 +56,7 @@ pub(crate) enum Party {
 }
 
 impl Party {
-    /// What it adds.
+    /// The number that it adds.
     pub(crate) fn addend(self) -> usize {
         10 + self as usize
     }
@@ -64,7 +65,7 @@ impl Party {
 /// Nodes: one for each party, three for the list, three for the queue.
 const NODES: usize = 8;
 
-/// Words, list and queue, all in one place that does not move.
+/// Words, list and queue, at addresses that do not change.
 pub(crate) struct World {
     word: Cell<u32>,
     number: Cell<usize>,
@@ -74,7 +75,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(place: impl Place, start: Start) -> Box<Self> {
+    pub(crate) fn new(holder: impl TestHolder, start: Start) -> Box<Self> {
         let node = || Cell::new(Link { next: ptr::dangling_mut() });
         let world = Box::new(Self {
             word: Cell::new(start.word),
@@ -84,46 +85,53 @@ impl World {
             nodes: [(); NODES].map(|()| node()),
         });
         for n in 0..start.nodes {
-            // SAFETY: the world is ours, the nodes are in no list; so below.
-            unsafe { restartable::push(place, world.head.as_ptr(), world.nodes[2 + n].as_ptr()) }
+            // SAFETY: the world is accessed by this thread alone, and the nodes are in no list;
+            // also below.
+            unsafe { restartable::push(holder, world.head.as_ptr(), world.nodes[2 + n].as_ptr()) }
                 .unwrap();
             let queue = world.queue.as_ptr();
             // SAFETY: as above.
-            unsafe { restartable::enqueue(place, queue, world.nodes[5 + n].as_ptr()) }.unwrap();
+            unsafe { restartable::enqueue(holder, queue, world.nodes[5 + n].as_ptr()) }.unwrap();
         }
         world
     }
 
-    /// Does an operation; its answer as a number. Allocates nothing: it also runs in a signal handler.
-    pub(crate) fn operate(&self, place: impl Place, operation: Operation, party: Party) -> usize {
+    /// Does an operation. Returns its answer as a number. Must not allocate, because it also runs
+    /// in a signal handler.
+    pub(crate) fn operate(
+        &self,
+        holder: impl TestHolder,
+        operation: Operation,
+        party: Party,
+    ) -> usize {
         let own = party as usize;
         let node = self.node_of(party);
         let (word, number) = self.words();
         let (head, queue) = (self.head.as_ptr(), self.queue());
-        // SAFETY (all): words and nodes of this world, on the one thread of this test; a party's own
-        // node is in no list before its one operation.
+        // SAFETY (all): words and nodes of this world, on the only thread of this test. A party's
+        // own node is in no list before its one operation.
         match operation {
             // SAFETY: above.
-            Operation::TestAndSet => flag(unsafe { restartable::test_and_set(place, word) }),
+            Operation::TestAndSet => flag(unsafe { restartable::test_and_set(holder, word) }),
             Operation::CompareAndSwap => {
                 // SAFETY: above.
-                number_of(unsafe { restartable::compare_and_swap(place, number, 5, 50 + own) })
+                number_of(unsafe { restartable::compare_and_swap(holder, number, 5, 50 + own) })
             }
             Operation::FetchAdd => {
                 // SAFETY: above.
-                number_of(unsafe { restartable::fetch_add(place, number, party.addend()) })
+                number_of(unsafe { restartable::fetch_add(holder, number, party.addend()) })
             }
             // SAFETY: above.
-            Operation::Push => done(unsafe { restartable::push(place, head, node) }),
+            Operation::Push => done(unsafe { restartable::push(holder, head, node) }),
             // SAFETY: above.
-            Operation::Pop => self.node(unsafe { restartable::pop(place, head) }),
+            Operation::Pop => self.node(unsafe { restartable::pop(holder, head) }),
             // SAFETY: above.
-            Operation::Enqueue => done(unsafe { restartable::enqueue(place, queue, node) }),
+            Operation::Enqueue => done(unsafe { restartable::enqueue(holder, queue, node) }),
             // SAFETY: above.
-            Operation::Dequeue => self.node(unsafe { restartable::dequeue(place, queue) }),
-            Operation::PopTwicePushFirst => self.pop_twice_push_first(place),
-            Operation::DequeueEnqueue => self.dequeue_enqueue(place),
-            mutant => place.mutant(mutant, self, party),
+            Operation::Dequeue => self.node(unsafe { restartable::dequeue(holder, queue) }),
+            Operation::PopTwicePushFirst => self.pop_twice_push_first(holder),
+            Operation::DequeueEnqueue => self.dequeue_enqueue(holder),
+            mutant => holder.mutant(mutant, self, party),
         }
     }
 
@@ -141,30 +149,30 @@ impl World {
         self.nodes[party as usize].as_ptr()
     }
 
-    fn pop_twice_push_first(&self, place: impl Place) -> usize {
+    fn pop_twice_push_first(&self, holder: impl TestHolder) -> usize {
         let head = self.head.as_ptr();
-        // SAFETY: as in `operate`; so below.
-        let first = unsafe { restartable::pop(place, head) };
+        // SAFETY: as in `operate`; also below.
+        let first = unsafe { restartable::pop(holder, head) };
         // SAFETY: as above.
-        let second = unsafe { restartable::pop(place, head) };
+        let second = unsafe { restartable::pop(holder, head) };
         if let Ok(node) = first
             && !node.is_null()
         {
             // SAFETY: popped above.
-            let _held = unsafe { restartable::push(place, head, node) };
+            let _held = unsafe { restartable::push(holder, head, node) };
         }
         self.node(first) * 100 + self.node(second)
     }
 
-    fn dequeue_enqueue(&self, place: impl Place) -> usize {
+    fn dequeue_enqueue(&self, holder: impl TestHolder) -> usize {
         let queue = self.queue();
-        // SAFETY: as in `operate`; so below.
-        let first = unsafe { restartable::dequeue(place, queue) };
+        // SAFETY: as in `operate`; also below.
+        let first = unsafe { restartable::dequeue(holder, queue) };
         if let Ok(node) = first
             && !node.is_null()
         {
-            // SAFETY: taken out above.
-            let _held = unsafe { restartable::enqueue(place, queue, node) };
+            // SAFETY: removed above.
+            let _held = unsafe { restartable::enqueue(holder, queue, node) };
         }
         self.node(first)
     }
@@ -178,7 +186,7 @@ impl World {
         answer.map_or(REFUSED, |link| self.index(link))
     }
 
-    /// Words, list and queue as numbers. Bounded, whatever a mutant has done to the links.
+    /// Words, list and queue as numbers. Bounded, even if a mutant has corrupted the links.
     pub(crate) fn snapshot(&self) -> Vec<Vec<usize>> {
         let queue = self.queue.replace(Fifo::new());
         let (last, first) = (queue.tail, queue.head);
@@ -188,7 +196,7 @@ impl World {
         vec![words, self.walk(self.head.get(), ptr::null_mut()), in_queue]
     }
 
-    /// Indices from a link to `last`, or to the first thing that is no node.
+    /// Indices from a link to `last`, or to the first link that is not a node.
     fn walk(&self, mut link: *mut Link, last: *mut Link) -> Vec<usize> {
         let mut indices = Vec::new();
         while indices.len() <= NODES {

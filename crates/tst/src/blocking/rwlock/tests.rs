@@ -1,14 +1,14 @@
-//! The word by itself: every state that few threads can bring it into.
+//! The state word alone, in every state that few threads can reach.
 
 use std::collections::HashSet;
 
 use super::{LOWER, READERS, Use, WRITER, WRITER_WAITS};
 
-/// Threads of each use that wait, and readers inside, at most.
+/// Most waiting threads of each kind, and most readers inside.
 const FEW: usize = 3;
 const BOTH: [Use; 2] = [Use::Read, Use::Write];
 
-/// What any thread may make of a state.
+/// All states that one step of any thread leads to.
 fn successors(state: usize) -> Vec<usize> {
     let mut next = Vec::new();
     for as_what in BOTH {
@@ -40,7 +40,7 @@ fn states() -> HashSet<usize> {
 }
 
 #[test]
-fn what_a_sleeper_compares_says_who_may_go_in() {
+fn lower_half_of_the_word_decides_which_threads_may_enter() {
     let states = states();
     assert!(states.len() > 2 * FEW * FEW, "{} states", states.len());
     for state in states {
@@ -52,7 +52,7 @@ fn what_a_sleeper_compares_says_who_may_go_in() {
 }
 
 #[test]
-fn a_writer_is_alone_and_is_marked_while_it_waits() {
+fn writer_is_alone_inside_and_marked_while_it_waits() {
     for state in states() {
         assert!(state & WRITER == 0 || state & READERS == 0, "{state:#x}");
         assert_eq!(state & WRITER_WAITS != 0, Use::Write.waiting(state) > 0, "{state:#x}");
