@@ -1,4 +1,4 @@
-//! Numbers of pages, blocks and frames, and rights: what a translation is from and to.
+//! Numbers of pages, blocks and frames, rights, and translations.
 
 use core::fmt;
 use core::ops::BitOr;
@@ -11,7 +11,7 @@ pub const BLOCK_PAGES: usize = 16;
 const PAGE_BITS: u32 = 52;
 const FRAME_BITS: u32 = 43;
 
-/// The number of a virtual page: an address without its lowest 12 bits. 52 bits, all of a 64-bit space.
+/// The number of a virtual page: a 64-bit address without its lowest 12 bits, so 52 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageNumber(u64);
 
@@ -21,13 +21,13 @@ impl PageNumber {
     /// The last page of a 64-bit space.
     pub const LAST: Self = Self((1 << PAGE_BITS) - 1);
 
-    /// The page of that number; `None` beyond 52 bits.
+    /// The page with this number; `None` beyond 52 bits.
     #[must_use]
     pub const fn new(number: u64) -> Option<Self> {
         if number <= Self::LAST.0 { Some(Self(number)) } else { None }
     }
 
-    /// The page that an address lies in.
+    /// The page that contains an address.
     #[must_use]
     pub const fn of_address(address: u64) -> Self {
         Self(address / PAGE_BYTES)
@@ -39,13 +39,13 @@ impl PageNumber {
         self.0
     }
 
-    /// The block that the page lies in.
+    /// The block that contains the page.
     #[must_use]
     pub const fn block(self) -> BlockNumber {
         BlockNumber(self.0 / BLOCK_PAGES as u64)
     }
 
-    /// Which page of its block it is, below [`BLOCK_PAGES`].
+    /// The index of the page in its block, below [`BLOCK_PAGES`].
     #[must_use]
     pub const fn index_in_block(self) -> usize {
         (self.0 % BLOCK_PAGES as u64) as usize
@@ -63,7 +63,7 @@ impl fmt::Display for PageNumber {
 pub struct BlockNumber(u64);
 
 impl BlockNumber {
-    /// The block of that number; `None` beyond 48 bits.
+    /// The block with this number; `None` beyond 48 bits.
     #[must_use]
     pub const fn new(number: u64) -> Option<Self> {
         if number <= PageNumber::LAST.block().0 { Some(Self(number)) } else { None }
@@ -75,7 +75,7 @@ impl BlockNumber {
         self.0
     }
 
-    /// A page of the block.
+    /// The page at `index` of the block.
     ///
     /// # Panics
     /// `index` is not below [`BLOCK_PAGES`].
@@ -86,15 +86,15 @@ impl BlockNumber {
     }
 }
 
-/// The number of a frame of physical memory, or whatever a page is translated to. 43 bits.
+/// The number of a frame of physical memory, or of whatever else pages are translated to. 43 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameNumber(u64);
 
 impl FrameNumber {
-    /// The last frame that an entry can name.
+    /// The last frame that an entry can hold.
     pub const LAST: Self = Self((1 << FRAME_BITS) - 1);
 
-    /// The frame of that number; `None` beyond 43 bits.
+    /// The frame with this number; `None` beyond 43 bits.
     #[must_use]
     pub const fn new(number: u64) -> Option<Self> {
         if number <= Self::LAST.0 { Some(Self(number)) } else { None }
@@ -106,30 +106,30 @@ impl FrameNumber {
         self.0
     }
 
-    /// The first frame of the aligned run of 16 that this one lies in.
+    /// The first frame of the aligned run of 16 that contains this one.
     #[must_use]
     pub const fn run_start(self) -> Self {
         Self(self.0 & !(BLOCK_PAGES as u64 - 1))
     }
 
-    /// Where it lies in its run, below [`BLOCK_PAGES`].
+    /// The index of the frame in its run, below [`BLOCK_PAGES`].
     #[must_use]
     pub const fn index_in_run(self) -> usize {
         (self.0 % BLOCK_PAGES as u64) as usize
     }
 
-    /// The frame at `index` of a run that starts here.
+    /// The frame at `index` of the run that starts here.
     pub(crate) const fn in_run(self, index: usize) -> Self {
         Self(self.0 | index as u64)
     }
 }
 
-/// What may be done to a page: any of read, write, execute.
+/// Access rights of a page: any of read, write, execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rights(u8);
 
 impl Rights {
-    /// Mapped, and nothing is permitted.
+    /// Mapped, without any right.
     pub const NONE: Self = Self(0);
     /// Loads.
     pub const READ: Self = Self(1);
@@ -138,7 +138,7 @@ impl Rights {
     /// Instruction fetches.
     pub const EXECUTE: Self = Self(4);
 
-    /// Whether all of `wanted` is permitted.
+    /// Whether all rights in `wanted` are granted.
     #[must_use]
     pub const fn permits(self, wanted: Self) -> bool {
         self.0 & wanted.0 == wanted.0
@@ -148,7 +148,7 @@ impl Rights {
         self.0 as u64
     }
 
-    /// The lowest three bits of `bits`.
+    /// The rights in the lowest three bits of `bits`.
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self((bits & 7) as u8)
     }
@@ -162,11 +162,11 @@ impl BitOr for Rights {
     }
 }
 
-/// Where a page is, and what may be done to it.
+/// The frame of a page, and its rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Translation {
     /// The frame.
     pub frame: FrameNumber,
-    /// What is permitted.
+    /// The rights.
     pub rights: Rights,
 }

@@ -1,11 +1,11 @@
-//! Nodes of one size in one array, named by their place in it.
+//! Nodes of one size in one array, named by their index.
 
-/// Why nothing can be added: every place that a link can name is taken.
+/// Nothing can be added: every index that a link can name is used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// An array that takes nodes in and gives their places out again. It grows by an eighth, so that little of it is spare, and
-/// gives its memory back when the last node goes.
+/// An array whose slots are reused. It grows by an eighth, so that few slots are spare, and frees
+/// its memory when the last node is removed.
 #[derive(Debug, Clone)]
 pub(crate) struct Arena<T> {
     nodes: Vec<T>,
@@ -14,26 +14,26 @@ pub(crate) struct Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// An empty one for at most `nodes_max` nodes.
+    /// An empty arena for at most `nodes_max` nodes.
     pub(crate) const fn new(nodes_max: u32) -> Self {
         Self { nodes: Vec::new(), free: Vec::new(), nodes_max }
     }
 
-    /// Whether `count` nodes more can be named.
+    /// Checks that `count` more nodes can be added.
     pub(crate) fn has_room_for(&self, count: usize) -> Result<(), Full> {
         let unused = self.nodes_max as usize - self.nodes.len();
         if count <= self.free.len() + unused { Ok(()) } else { Err(Full) }
     }
 
-    /// Takes a node in and names it.
+    /// Adds a node and returns its index.
     ///
-    /// The caller has asked [`Self::has_room_for`] first.
+    /// The caller has called [`Self::has_room_for`] first.
     pub(crate) fn insert(&mut self, node: T) -> u32 {
         if let Some(index) = self.free.pop() {
             self.nodes[index as usize] = node;
             return index;
         }
-        assert!(self.has_room_for(1).is_ok(), "no name left for a node");
+        assert!(self.has_room_for(1).is_ok(), "no index left for a node");
         if self.nodes.len() == self.nodes.capacity() {
             self.nodes.reserve_exact((self.nodes.len() / 8).max(4));
         }
@@ -41,7 +41,7 @@ impl<T> Arena<T> {
         self.nodes.len() as u32 - 1
     }
 
-    /// Gives a node's place out again; the node stays as it is until then.
+    /// Frees a node's slot. The node keeps its contents until the slot is reused.
     pub(crate) fn remove(&mut self, index: u32) {
         self.free.push(index);
         if self.free.len() == self.nodes.len() {
@@ -59,12 +59,12 @@ impl<T> Arena<T> {
         &mut self.nodes[index as usize]
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len() - self.free.len()
     }
 
-    /// Memory, spare places and all.
+    /// Memory in bytes, including spare slots.
     pub(crate) fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<T>() + self.free.capacity() * size_of::<u32>()
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::{Arena, Full};
 
     #[test]
-    fn the_last_name_is_the_last() {
+    fn arena_is_full_after_its_last_index() {
         let mut arena = Arena::new(2);
         let first = arena.insert('a');
         arena.insert('b');
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_takes_no_memory() {
+    fn empty_arena_takes_no_memory() {
         let mut arena = Arena::new(100);
         let names: Vec<_> = (0..50).map(|node| arena.insert(node)).collect();
         assert!(arena.bytes() >= 50 * size_of::<i32>());

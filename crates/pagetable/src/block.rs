@@ -1,29 +1,29 @@
-//! What a table holds of one block of 16 pages.
+//! The entries of one block of 16 pages.
 //!
-//! **Invariant:** either no entry is compact, or all that are not empty are the same compact entry, standing at the places of
-//! its mask.
+//! **Invariant:** either no entry is compact, or all non-empty entries are the same compact entry,
+//! at the pages of its mask.
 
 use crate::address::{BLOCK_PAGES, FrameNumber, Rights};
 use crate::pte::Pte;
 
-/// The entries of one block, by the place of their page in it.
+/// The entries of one block, indexed by page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     entries: [Pte; BLOCK_PAGES],
 }
 
 impl Block {
-    /// A block with nothing in it.
+    /// A block without mapped pages.
     pub const EMPTY: Self = Self { entries: [Pte::EMPTY; BLOCK_PAGES] };
 
-    /// What one entry says of a whole block.
+    /// The block that a compact entry stands for.
     #[must_use]
     pub fn of_compact(entry: Pte) -> Self {
         debug_assert!(entry.is_compact() || entry.is_empty(), "an entry of one page: {entry:?}");
         Self { entries: core::array::from_fn(|index| entry.if_it_maps(index)) }
     }
 
-    /// The entry of a page, by its place in the block.
+    /// The entry of the page at `index`.
     #[must_use]
     pub fn entry(&self, index: usize) -> Pte {
         self.entries[index]
@@ -35,7 +35,7 @@ impl Block {
         &self.entries
     }
 
-    /// All entries, for a table that fills in what it holds.
+    /// All entries, for a table that fills them in.
     pub(crate) fn entries_mut(&mut self) -> &mut [Pte; BLOCK_PAGES] {
         &mut self.entries
     }
@@ -46,7 +46,7 @@ impl Block {
         self.entries.iter().all(|entry| entry.is_empty())
     }
 
-    /// The one entry that speaks for the block, if it has one.
+    /// The compact entry of the block, if it has one.
     #[must_use]
     pub fn as_compact(&self) -> Option<Pte> {
         let first = self.entries.iter().find(|entry| !entry.is_empty())?;
@@ -60,7 +60,8 @@ impl Block {
         mapped.fold(0, |mask, (index, _)| mask | 1 << index)
     }
 
-    /// Maps one page. The block stays compact when the page fits in: its place in the same run of frames, the same rights.
+    /// Maps one page. A compact block stays compact if the page fits: same run of frames, its own
+    /// place there, same rights.
     pub fn set(&mut self, index: usize, frame: FrameNumber, rights: Rights) {
         match self.as_compact() {
             Some(entry)
@@ -75,7 +76,7 @@ impl Block {
         }
     }
 
-    /// Unmaps one page; a compact block stays compact.
+    /// Unmaps one page. A compact block stays compact.
     pub fn clear(&mut self, index: usize) {
         match self.as_compact() {
             Some(entry) => {
@@ -85,7 +86,8 @@ impl Block {
         }
     }
 
-    /// Gives the mapped pages of `mask` other rights; a compact block stays compact when all its pages are among them.
+    /// Sets the rights of the mapped pages of `mask`. A compact block stays compact if all its
+    /// pages are in `mask`.
     pub fn protect(&mut self, mask: u16, rights: Rights) {
         if self.mask() & !mask != 0 {
             self.demote();
@@ -97,8 +99,8 @@ impl Block {
         }
     }
 
-    /// Makes the block one compact entry if its pages lie at their places in one run of frames, with equal rights. Says
-    /// whether it is compact now.
+    /// Makes the block one compact entry if its pages lie at their places in one run of frames and
+    /// have equal rights. Returns whether the block is compact now.
     pub fn promote(&mut self) -> bool {
         let mut mapped = self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_empty());
         let Some((first, entry)) = mapped.next() else { return false };
@@ -131,7 +133,7 @@ impl Block {
     }
 }
 
-/// The run in which `frame` has the place that its page has in the block.
+/// The run of `frame`, if the frame has the index in it that its page has in the block.
 fn placed_run(index: usize, frame: FrameNumber) -> Option<FrameNumber> {
     (frame.index_in_run() == index).then(|| frame.run_start())
 }

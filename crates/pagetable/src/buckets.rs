@@ -1,15 +1,16 @@
-//! Where a number hashes to: the place in an array of 2^k buckets.
+//! The hash function: maps a number to one of 2^k buckets.
 //!
-//! Neighbours go to neighbouring buckets, as long as they differ in the lowest k bits alone; the bits above shift them by a
-//! random distance. So a dense space fills the buckets without a collision, and its look-ups stay close together, while
-//! islands far apart fall as at random.
+//! Numbers that differ in their lowest k bits only go to different buckets, neighbours to
+//! neighbours. The bits above shift them by a pseudo-random distance. So a dense address space
+//! fills the buckets without collisions, and its look-ups stay close together; distant islands are
+//! spread as at random.
 
 /// The bucket of `number` among `buckets`, a power of two.
 #[inline]
 pub(crate) fn bucket_of(number: u64, buckets: usize) -> usize {
     debug_assert!(buckets.is_power_of_two(), "{buckets} buckets");
     let bits = buckets.trailing_zeros();
-    // Fibonacci hashing: each bit of the factor reaches the product's uppermost 24.
+    // Fibonacci hashing: each bit of the factor influences the uppermost 24 bits of the product.
     let mixed = (number >> bits).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (number.wrapping_add(mixed >> 40) as usize) & (buckets - 1)
 }
@@ -18,7 +19,7 @@ pub(crate) fn bucket_of(number: u64, buckets: usize) -> usize {
 mod tests {
     use super::bucket_of;
 
-    /// The longest chain of `count` numbers, a `stride` apart, in as many buckets.
+    /// Length of the longest chain if `count` numbers, `stride` apart, hash to `count` buckets.
     fn longest(count: u64, stride: u64) -> usize {
         let mut chains = vec![0; count as usize];
         (0..count).for_each(|i| chains[bucket_of(i * stride, count as usize)] += 1);

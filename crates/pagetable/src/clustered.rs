@@ -1,13 +1,14 @@
 //! The clustered table: a hash table whose nodes hold N neighbouring pages under one tag.
 //!
 //! ```text
-//! heads: [link][link] ...          a power of two, no fewer than there are nodes
+//! heads: [link][link] ...          a power of two, at least as many as nodes
 //!          │
 //!          └─> {tag, next, pte x N} ─> {tag, next, pte} ─> ...
-//!                full, 16 + 8N bytes     short, 24 bytes: the part of a compact block that lies in one cluster
+//!        full, 16 + 8N bytes     short, 24 bytes: the part of a compact block that lies in one cluster
 //! ```
 //!
-//! With one page a node it is the plain hashed table, whose entry takes 24 bytes (Talluri, Hill and Khalidi, SOSP 1995).
+//! With one page for each node it is the plain hashed table, whose node takes 24 bytes (Talluri,
+//! Hill and Khalidi, SOSP 1995).
 
 use core::ops::RangeInclusive;
 
@@ -22,29 +23,29 @@ use crate::table::{MapError, PageTable};
 const HEADS: u8 = 0;
 const FULL: u8 = 1;
 const SHORT: u8 = 2;
-/// Tag and link.
+/// Tag and link of a node.
 const HEADER_BYTES: usize = 16;
 const HEADS_MIN: usize = 16;
-/// A link names a place in one of two arenas, or none.
+/// A link names a slot of one of two arenas, or none.
 const SHORT_BIT: u32 = 1 << 31;
 const END: u32 = u32::MAX;
 const NODES_MAX: u32 = SHORT_BIT - 1;
 
-/// The plain hashed table: a node a page.
+/// The plain hashed table: a node for each page.
 pub type Hashed = Clustered<1>;
 
 /// A node with `N` entries of consecutive pages.
 #[derive(Debug, Clone, Copy)]
 struct Node<const N: usize> {
-    /// Page number over N.
+    /// Page number divided by N.
     tag: u64,
     next: u32,
     entries: [Pte; N],
 }
 
-/// Clusters of `N` pages: 1, 2, 4, 8 or 16.
+/// A hash table of clusters of `N` pages: 1, 2, 4, 8 or 16.
 ///
-/// Memory comes back as nodes are reused, and altogether when the last mapping goes.
+/// Nodes are reused. All memory is freed when the last mapping is removed.
 #[derive(Debug, Clone)]
 pub struct Clustered<const N: usize> {
     heads: Vec<u32>,
@@ -79,7 +80,7 @@ impl<const N: usize> Clustered<N> {
         }
     }
 
-    /// The entry of a page if a node is that of its cluster, and the next one in the chain.
+    /// The entry of a page if a full node has its cluster, and the next link of the chain.
     #[inline]
     fn look_at_full<L: Lines>(
         &self,
@@ -93,12 +94,12 @@ impl<const N: usize> Clustered<N> {
         if node.tag != page.get() / N as u64 {
             return (None, node.next);
         }
-        let place = page.get() as usize % N;
-        lines.touch(FULL, start + HEADER_BYTES + place * size_of::<Pte>());
-        (Some(node.entries[place]), END)
+        let slot = page.get() as usize % N;
+        lines.touch(FULL, start + HEADER_BYTES + slot * size_of::<Pte>());
+        (Some(node.entries[slot]), END)
     }
 
-    /// The same of a short node.
+    /// The same for a short node.
     #[inline]
     fn look_at_short<L: Lines>(
         &self,
@@ -128,7 +129,7 @@ impl<const N: usize> Clustered<N> {
         None
     }
 
-    /// Puts a node that has no place in a chain in front of its bucket's.
+    /// Inserts a node at the front of its bucket's chain.
     fn link(&mut self, link: u32, tag: u64) {
         let bucket = bucket_of(tag, self.heads.len());
         let next = core::mem::replace(&mut self.heads[bucket], link);
@@ -143,7 +144,7 @@ impl<const N: usize> Clustered<N> {
         }
     }
 
-    /// Takes a node out of its chain and frees it.
+    /// Removes a node from its chain and frees it.
     fn remove(&mut self, link: u32) {
         let (tag, next) = self.tag_and_next(link);
         let bucket = bucket_of(tag, self.heads.len());
@@ -170,7 +171,7 @@ impl<const N: usize> Clustered<N> {
         self.full.len() + self.short.len()
     }
 
-    /// Makes the heads twice as many when nodes outnumber them.
+    /// Doubles the heads when there are more nodes than heads.
     fn grow(&mut self) {
         if self.nodes() < self.heads.len() {
             return;
@@ -197,14 +198,14 @@ impl<const N: usize> Clustered<N> {
         self.link(link, tag);
     }
 
-    /// Writes one cluster; the caller has made sure that there is room.
+    /// Writes one cluster. The caller has checked that there is room.
     fn write_cluster(&mut self, tag: u64, entries: [Pte; N]) {
         let found = self.find(tag);
         let Some(&first) = entries.iter().find(|entry| !entry.is_empty()) else {
             found.into_iter().for_each(|link| self.remove(link));
             return;
         };
-        // With one page a node both kinds are of one size.
+        // With one page for each node, both kinds of node have the same size.
         let compact = N > 1 && first.is_compact();
         match found {
             Some(link) if link & SHORT_BIT == 0 && !compact => {

@@ -1,4 +1,5 @@
-//! The clustered table whose bucket is itself a node: eight pages, their tag and a link in one cache line.
+//! The clustered table whose buckets are nodes: eight pages, their tag and a link in one cache
+//! line.
 //!
 //! ```text
 //!  0      8     12     14                  30         32                     64
@@ -6,8 +7,9 @@
 //!                         of an entry's 48 without its mask
 //! ```
 //!
-//! Most look-ups end in the first line they look at; in a dense space all do, since neighbours never collide
-//! (`buckets`). The mask belongs to the compact entry of the block, of which a line holds a half.
+//! Most look-ups end in the first line they read. In a dense space all do, since neighbours never
+//! collide (`buckets`). The mask belongs to the compact entry of the block, of which a line holds
+//! one half.
 
 use core::ops::RangeInclusive;
 
@@ -24,16 +26,16 @@ const OVERFLOW: u8 = 1;
 const PAGES: usize = 8;
 const LINES_A_BLOCK: usize = BLOCK_PAGES / PAGES;
 const BUCKETS_MIN: usize = 4;
-/// The tag of a bucket that holds nothing; page numbers end far below.
+/// The tag of an empty bucket. Page numbers are far smaller.
 const UNUSED: u64 = u64::MAX;
 const END: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Line {
-    /// Page number over 8.
+    /// Page number divided by 8.
     tag: u64,
-    /// Its place in the overflow.
+    /// Index of the next line in the overflow.
     next: u32,
     mask: u16,
     high: [u16; PAGES],
@@ -58,7 +60,7 @@ impl Line {
         self.low = core::array::from_fn(|index| entries[index].to_halves().0);
     }
 
-    /// What a page with an entry of its own is mapped to.
+    /// The translation of a page with an entry of its own.
     #[inline(always)]
     fn page(&self, index: usize) -> Option<Translation> {
         Pte::from_halves(self.low[index], self.high[index], 0).of_page()
@@ -70,9 +72,11 @@ impl Line {
     }
 }
 
-/// Clusters of eight pages, each in one cache line, the first of a bucket in the bucket.
+/// Clusters of eight pages, each in one cache line. The first line of a bucket is the bucket
+/// itself.
 ///
-/// Buckets double when lines outnumber them; memory comes back when the last mapping goes.
+/// Buckets double when there are more lines than buckets. All memory is freed when the last mapping
+/// is removed.
 #[derive(Debug, Clone)]
 pub struct ClusteredLine {
     buckets: Vec<Line>,
@@ -110,17 +114,17 @@ impl ClusteredLine {
         if self.buckets[bucket].tag == tag {
             return Some(&mut self.buckets[bucket]);
         }
-        let mut place = self.buckets[bucket].next;
-        while place != END && self.overflow.get(place).tag != tag {
-            place = self.overflow.get(place).next;
+        let mut at = self.buckets[bucket].next;
+        while at != END && self.overflow.get(at).tag != tag {
+            at = self.overflow.get(at).next;
         }
-        (place != END).then(|| self.overflow.get_mut(place))
+        (at != END).then(|| self.overflow.get_mut(at))
     }
 
-    /// Puts a line where its tag belongs: into the bucket, or behind it.
+    /// Inserts a line into its bucket, or into the bucket's chain.
     fn insert(&mut self, line: Line) {
-        let place = bucket_of(line.tag, self.buckets.len());
-        let bucket = &mut self.buckets[place];
+        let at = bucket_of(line.tag, self.buckets.len());
+        let bucket = &mut self.buckets[at];
         if bucket.tag == UNUSED {
             *bucket = Line { next: END, ..line };
         } else {
@@ -140,17 +144,17 @@ impl ClusteredLine {
                 self.overflow.remove(first.next);
             }
         } else {
-            let (mut before, mut place) = (None, first.next);
-            while self.overflow.get(place).tag != tag {
-                before = Some(place);
-                place = self.overflow.get(place).next;
+            let (mut before, mut at) = (None, first.next);
+            while self.overflow.get(at).tag != tag {
+                before = Some(at);
+                at = self.overflow.get(at).next;
             }
-            let next = self.overflow.get(place).next;
+            let next = self.overflow.get(at).next;
             match before {
                 None => self.buckets[bucket].next = next,
                 Some(before) => self.overflow.get_mut(before).next = next,
             }
-            self.overflow.remove(place);
+            self.overflow.remove(at);
         }
         self.lines -= 1;
         if self.lines == 0 {
@@ -178,14 +182,14 @@ impl ClusteredLine {
         }
     }
 
-    /// A look-up of anything else than a page with an entry of its own in the bucket.
+    /// Looks up any page other than one with its own entry in the bucket.
     #[cold]
     #[inline(never)]
     fn lookup_further(&self, page: PageNumber) -> Option<Translation> {
         self.walk(page, &mut ()).translation_at(page.index_in_block())
     }
 
-    /// Goes on with a walk behind its bucket.
+    /// Continues a walk after the bucket.
     #[inline(never)]
     fn walk_overflow<L: Lines>(&self, mut next: u32, page: PageNumber, lines: &mut L) -> Pte {
         while next != END {
@@ -214,7 +218,8 @@ impl ClusteredLine {
 }
 
 impl PageTable for ClusteredLine {
-    /// A page with an entry of its own in the first line, at best: few instructions, so that a processor has the misses of many look-ups under way.
+    /// The common case is a page with its own entry in the first line. It takes few instructions,
+    /// so that a processor can overlap the cache misses of many look-ups.
     #[inline(always)]
     fn lookup(&self, page: PageNumber) -> Option<Translation> {
         let tag = page.get() / PAGES as u64;

@@ -1,12 +1,14 @@
-//! The guarded table: a 16-ary tree whose edges skip the digits that decide nothing (Liedtke, OSR 29(1), 1995).
+//! The guarded table: a 16-ary tree whose edges skip levels without a branch (Liedtke, OSR 29(1),
+//! 1995).
 //!
-//! A page number is 13 digits of 4 bits. An edge carries the digits that lead to its end, its *guard*; a node stands only
-//! where two ways part. A compact entry ends one digit early, at the block, so a superpage is a leaf nearer to the root.
+//! A page number is 13 digits of 4 bits. An edge carries the digits on the path to its end, its
+//! *guard*; a node exists only where paths branch. A compact entry ends one digit earlier, at the
+//! block, so a superpage is a leaf nearer to the root.
 //!
-//! Deviation: the paper's guard holds the skipped digits alone; ours holds all digits from the root. It takes the same 16
-//! bytes, and cutting or joining an edge changes no guard.
+//! Deviation: the paper's guard holds the skipped digits alone; here it holds all digits from the
+//! root. It takes the same 16 bytes, and splitting or joining an edge changes no guard.
 //!
-//! **Invariant:** every node but the root has two edges or more.
+//! **Invariant:** every node except the root has at least two edges.
 
 use core::ops::RangeInclusive;
 
@@ -23,20 +25,20 @@ const PAGE_DIGITS: u32 = 13;
 const BLOCK_DIGITS: u32 = 12;
 const ROOT: u32 = 0;
 
-/// Digits from the left of a word.
+/// Digits, left-aligned in a word.
 type Key = u64;
 
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     guard: Key,
-    /// An entry, or a node with the number of digits that lead to it.
+    /// An entry, or a node with the number of digits on the path to it.
     end: Pte,
 }
 
 impl Edge {
     const NONE: Self = Self { guard: 0, end: Pte::EMPTY };
 
-    /// How many digits of the guard count.
+    /// Number of significant digits of the guard.
     #[inline]
     fn digits(&self) -> u32 {
         if self.end.is_node() {
@@ -60,11 +62,12 @@ fn key_of(page: PageNumber) -> Key {
 }
 
 #[inline]
-fn digit(key: Key, place: u32) -> usize {
-    (key >> (u64::BITS - DIGIT_BITS * (place + 1))) as usize % EDGES
+fn digit(key: Key, level: u32) -> usize {
+    (key >> (u64::BITS - DIGIT_BITS * (level + 1))) as usize % EDGES
 }
 
-/// A tree of 16-ary nodes with guards. Nodes are reused; memory comes back when the root is the last.
+/// A tree of 16-ary nodes with guards. Nodes are reused; all memory is freed when only the root is
+/// left.
 #[derive(Debug, Clone)]
 pub struct Guarded {
     nodes: Arena<[Edge; EDGES]>,
@@ -85,8 +88,8 @@ impl Guarded {
         Self { nodes }
     }
 
-    /// The edge on which the way to `key` ends: the node that it leaves, and the digits up to there. The ways of edges
-    /// before it all lead to `key`.
+    /// The last edge on the path to `key`: the node that it starts from, and the number of digits
+    /// up to there. All edges before it match `key`.
     fn last_edge(&self, key: Key) -> (u32, u32) {
         let (mut node, mut depth) = (ROOT, 0);
         loop {
@@ -98,7 +101,8 @@ impl Guarded {
         }
     }
 
-    /// Adds an entry, or replaces the one with the same digits. The caller has made sure that there is room for a node.
+    /// Inserts an entry, or replaces the one with the same digits. The caller has checked that
+    /// there is room for a node.
     fn insert(&mut self, new: Edge) {
         let (node, depth) = self.last_edge(new.guard);
         let place = digit(new.guard, depth);
@@ -116,7 +120,7 @@ impl Guarded {
             Edge { guard: new.guard, end: Pte::node(fork, parting as u16) };
     }
 
-    /// Takes the entry that `key` leads to away, and the node above it if a single edge is left there.
+    /// Removes the entry of `key`, and the node above it if that has a single edge left.
     fn remove(&mut self, key: Key) {
         let (node, depth) = self.last_edge(key);
         self.nodes.get_mut(node)[digit(key, depth)] = Edge::NONE;
@@ -134,7 +138,7 @@ impl Guarded {
         }
     }
 
-    /// The node above `child` on the way to `key`, and the digits up to there.
+    /// The parent of `child` on the path to `key`, and the number of digits up to there.
     fn parent(&self, key: Key, child: u32) -> (u32, u32) {
         let (mut node, mut depth) = (ROOT, 0);
         loop {
@@ -146,7 +150,7 @@ impl Guarded {
         }
     }
 
-    /// Adds the blocks of `range` that hold anything below a node.
+    /// Adds the blocks of `range` that have mapped pages below a node.
     fn collect(&self, node: u32, range: &RangeInclusive<BlockNumber>, into: &mut Vec<BlockNumber>) {
         for edge in self.nodes.get(node).iter().filter(|edge| !edge.end.is_empty()) {
             let unknown = u64::BITS - DIGIT_BITS * edge.digits();

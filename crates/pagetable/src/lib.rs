@@ -1,24 +1,27 @@
-//! Page tables for 64-bit address spaces behind one trait, and TLBs to try them with (Paper 2, §2).
+//! Page tables for 64-bit address spaces behind one trait, and TLBs to evaluate them with (Paper 2,
+//! §2).
 //!
-//! The paper names what a sparse 64-bit space asks for: more hits in the TLB (superpages, sub-blocks), a short search on a
-//! miss, and little memory; and it names the structures to compare (clustered: Talluri, Hill and Khalidi, SOSP 1995;
-//! guarded: Liedtke, OSR 29(1), 1995). Here they stand side by side:
+//! The paper states what a sparse 64-bit space needs: more hits in the TLB (superpages,
+//! sub-blocks), a short search on a miss, and little memory. It names structures to compare
+//! (clustered: Talluri, Hill and Khalidi, SOSP 1995; guarded: Liedtke, OSR 29(1), 1995). This crate
+//! implements them:
 //!
 //! ```text
 //! page number   |<------------- block number ------------->|< 4 >|      52 bits
 //!
 //! Linear           [pte][pte][pte] ...                               one array over a window
-//! Radix<L>         512 ─> 512 ─> ... ─> 512 ptes                     L levels; 4 reach 48 bits of address, 6 all
+//! Radix<L>         512 ─> 512 ─> ... ─> 512 ptes                     L levels; 4 cover 48 bits of address, 6 all
 //! Hashed           bucket ─> {tag next pte} ─> ...                   Clustered<1>
-//! Clustered<N>     bucket ─> {tag next pte x N} ─> {tag next pte}    a block in one entry needs one word
-//! ClusteredLine    bucket = {tag next pte x 8} ─> ...                the first node lies in the bucket: one cache line
-//! Guarded          16 ─(guard)─> 16 ─(guard)─> pte                   a tree without the nodes that decide nothing
+//! Clustered<N>     bucket ─> {tag next pte x N} ─> {tag next pte}    a compact block takes one word
+//! ClusteredLine    bucket = {tag next pte x 8} ─> ...                the bucket is the first node: one cache line
+//! Guarded          16 ─(guard)─> 16 ─(guard)─> pte                   a tree without nodes that have one child
 //! ```
 //!
-//! A **block** is 16 pages, aligned. What a table holds of it ([`Block`]) is one entry for each page, or a single *compact*
-//! entry: one run of 16 frames, one set of rights, and a mask of the pages that are there. With all 16 it is a superpage,
-//! with fewer a partial sub-block. A table implements five things: how far it reaches, a walk, reading and writing a
-//! block, and a list of blocks that hold anything. Everything else is written once ([`PageTable`]).
+//! A **block** is 16 pages, aligned. A table holds it ([`Block`]) as one entry for each page, or as
+//! a single *compact* entry: one run of 16 frames, one set of rights, and a mask of the mapped
+//! pages. With all 16 pages it is a superpage, with fewer a partial sub-block. A table implements
+//! six methods: its range, a walk, reading and writing a block, the list of blocks with mapped
+//! pages, and its size. All other operations are implemented once ([`PageTable`]).
 //!
 //! ```
 //! use kyocho_pagetable::{ClusteredLine, FrameNumber, PageNumber, PageTable, Rights};
@@ -30,8 +33,10 @@
 //! # Ok::<(), kyocho_pagetable::MapError>(())
 //! ```
 //!
-//! **Invariant:** a failed operation has changed nothing.
-//! **Absent on purpose:** locks (who shares a table guards it), clocks, threads, system calls, unsafe code.
+//! **Invariant:** a failed operation has changed nothing, except [`PageTable::protect_range`],
+//! which works block by block.
+//! **Absent on purpose:** locks (threads that share a table must guard it), clocks, threads, system
+//! calls, unsafe code.
 
 mod address;
 mod arena;

@@ -1,7 +1,7 @@
-//! The linear table: one array of entries over a window of the space.
+//! The linear table: one array of entries for a window of the address space.
 //!
-//! The array lies in virtual memory and the host backs what is written; that is the linear table of the literature, whose
-//! nested translations are the host's.
+//! The array lies in virtual memory, and the host backs the pages of it that are written. This is
+//! the linear table of the literature, with the host's page table in place of nested translations.
 
 use core::ops::RangeInclusive;
 
@@ -14,24 +14,26 @@ use crate::table::{MapError, PageTable};
 /// Entries in one page of the array.
 const ENTRIES_A_PAGE: usize = 512;
 const PAGE_WORDS_BYTES: usize = ENTRIES_A_PAGE * size_of::<u64>();
-/// The largest window: its array takes 1 GiB of address space.
+/// The largest window. Its array takes 1 GiB of address space.
 const PAGES_MAX: u64 = 1 << 27;
 
-/// One array over a window.
+/// One array for a window of the address space.
 ///
-/// Memory is counted in pages of the array that were ever written: they come back when the table is dropped.
+/// Its size counts the pages of the array that were ever written. They are freed when the table is
+/// dropped.
 #[derive(Debug, Clone)]
 pub struct Linear {
     first: BlockNumber,
     last: BlockNumber,
-    /// Entries as plain words: zeroed memory of that type comes from the host untouched.
+    /// Entries as plain words: zeroed memory of this type comes from the host without being
+    /// written.
     words: Vec<u64>,
-    /// One for each page of `words` that was written.
+    /// For each page of `words`, whether it was written.
     written: Vec<bool>,
 }
 
 impl Linear {
-    /// An empty table over the blocks that `window` lies in.
+    /// An empty table for all blocks that contain pages of `window`.
     ///
     /// # Panics
     /// The window has more than 2^27 pages (512 GiB).
@@ -39,15 +41,18 @@ impl Linear {
     pub fn new(window: &RangeInclusive<PageNumber>) -> Self {
         let (first, last) = (window.start().block(), window.end().block());
         let pages = (last.get() + 1).saturating_sub(first.get()) * BLOCK_PAGES as u64;
-        assert!(pages <= PAGES_MAX, "a window of {pages} pages: at most {PAGES_MAX}");
+        assert!(
+            pages <= PAGES_MAX,
+            "a window of {pages} pages, but at most {PAGES_MAX} are possible"
+        );
         let words = vec![0; pages as usize];
         let written = vec![false; words.len().div_ceil(ENTRIES_A_PAGE)];
         Self { first, last, words, written }
     }
 
-    /// Where the entries of a block start.
+    /// Index of the first entry of a block; `None` outside of the window.
     #[inline]
-    fn place(&self, block: BlockNumber) -> Option<usize> {
+    fn first_entry(&self, block: BlockNumber) -> Option<usize> {
         let inside = (self.first..=self.last).contains(&block);
         inside.then(|| (block.get() - self.first.get()) as usize * BLOCK_PAGES)
     }
@@ -68,7 +73,7 @@ impl PageTable for Linear {
 
     fn read(&self, block: BlockNumber) -> Block {
         let mut contents = Block::EMPTY;
-        if let Some(place) = self.place(block) {
+        if let Some(place) = self.first_entry(block) {
             let words = &self.words[place..place + BLOCK_PAGES];
             for (entry, &word) in contents.entries_mut().iter_mut().zip(words) {
                 *entry = Pte::from_bits(word);
@@ -78,7 +83,7 @@ impl PageTable for Linear {
     }
 
     fn write(&mut self, block: BlockNumber, contents: &Block) -> Result<(), MapError> {
-        let place = self.place(block).ok_or(MapError::OutOfReach(block.page(0)))?;
+        let place = self.first_entry(block).ok_or(MapError::OutOfReach(block.page(0)))?;
         let words = &mut self.words[place..place + BLOCK_PAGES];
         for (word, entry) in words.iter_mut().zip(contents.entries()) {
             *word = entry.to_bits();
@@ -92,7 +97,7 @@ impl PageTable for Linear {
         let last = self.last.min(*range.end());
         let numbers = (first.get()..=last.get()).filter_map(BlockNumber::new);
         let in_use = |block: &BlockNumber| {
-            self.place(*block).is_some_and(|place| {
+            self.first_entry(*block).is_some_and(|place| {
                 self.written[place / ENTRIES_A_PAGE]
                     && self.words[place..place + BLOCK_PAGES].iter().any(|&word| word != 0)
             })

@@ -1,13 +1,14 @@
-//! Cache lines that a walk looks at: what a TLB miss costs a processor, whatever its clock.
+//! The cache lines that a walk reads: the cost of a TLB miss, independent of the processor's clock.
 
 /// Bytes of a cache line.
 pub const LINE_BYTES: usize = 64;
 
-/// Is told of each look at a table's memory.
+/// Receives each access to a table's memory.
 ///
-/// `()` listens to nothing and costs nothing: a plain look-up.
+/// `()` ignores them and costs nothing: for a plain look-up.
 pub trait Lines {
-    /// A look at the byte `offset` of one of the table's arrays; each array is taken to start on a line.
+    /// Records an access to the byte at `offset` of one of the table's arrays. Each array is
+    /// assumed to start at a cache line.
     fn touch(&mut self, array: u8, offset: usize);
 }
 
@@ -16,25 +17,25 @@ impl Lines for () {
     fn touch(&mut self, _array: u8, _offset: usize) {}
 }
 
-/// The different lines of one walk.
+/// The distinct lines of one walk.
 #[derive(Debug, Clone, Default)]
 pub struct LineSet {
     lines: Vec<u64>,
 }
 
 impl LineSet {
-    /// How many different lines there were since the last [`Self::clear`].
+    /// Number of distinct lines since the last [`Self::clear`].
     #[must_use]
     pub fn count(&self) -> usize {
         self.lines.len()
     }
 
-    /// Forgets them all.
+    /// Removes all lines.
     pub fn clear(&mut self) {
         self.lines.clear();
     }
 
-    /// The lines, in the order of the first look at each.
+    /// The lines, in the order of the first access to each.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.lines.iter().copied()
     }
@@ -52,10 +53,11 @@ impl Lines for LineSet {
 const SETS: usize = 64;
 const WAYS: usize = 8;
 
-/// A cache of 32 KiB, eight ways, least recently used out first: which lines of many walks it would miss.
+/// A cache of 32 KiB, eight ways, with least-recently-used replacement. It counts the lines of many
+/// walks that it misses.
 #[derive(Debug, Clone)]
 pub struct LineCache {
-    /// The lines of each set, the most recently used first.
+    /// The lines of each set, most recently used first.
     sets: Vec<Vec<u64>>,
     misses: u64,
 }
@@ -67,9 +69,9 @@ impl Default for LineCache {
 }
 
 impl LineCache {
-    /// Looks at a line.
+    /// Accesses a line.
     pub fn access(&mut self, line: u64) {
-        // Lines of different arrays that start alike must not share a set.
+        // Mixes in the array's number: equal offsets in different arrays must not map to one set.
         let set = (line ^ line >> 56 ^ line >> 6) as usize % SETS;
         let ways = &mut self.sets[set];
         if let Some(place) = ways.iter().position(|&held| held == line) {
@@ -81,7 +83,7 @@ impl LineCache {
         ways.insert(0, line);
     }
 
-    /// Looks that found their line absent.
+    /// Number of accesses that missed.
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.misses

@@ -1,35 +1,37 @@
-//! Which frames an operating system gives to the pages of a program, and when it makes a block one entry.
+//! Policies of an operating system: which frames it gives to the pages of a program, and when it
+//! makes a block compact.
 //!
-//! Superpages and sub-blocks work only for pages that lie at their places in a run of 16 frames. So the first touch of a
-//! block reserves a run for it (Talluri and Hill, ASPLOS 1994), where the policy finds one free.
+//! Superpages and sub-blocks only work for pages that lie at their places in a run of 16 frames. So
+//! the first touch of a block reserves a run for it (Talluri and Hill, ASPLOS 1994), if the policy
+//! finds a free one.
 
 use crate::address::{BLOCK_PAGES, BlockNumber, FrameNumber, PageNumber, Rights};
 use crate::table::{MapError, PageTable};
 
-/// Frames for pages that have no run, of which no two neighbours stay neighbours.
+/// Frames for pages without a run start here. No two of them are neighbours.
 const SCATTERED_FROM: u64 = 1 << 40;
 const SCATTER_STRIDE: u64 = 5;
 
 /// How pages are placed and entries made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// A page wherever a frame is free; an entry each.
+    /// Any free frame for each page, and an entry for each page.
     Scattered,
-    /// Pages at their places, an entry each, until `promote_at` pages (1 to 16) of a block were touched; then the whole
-    /// block is mapped, by one entry.
+    /// Each page at its place in a run, and an entry for each page, until `promote_at` pages (1 to
+    /// 16) of a block were touched. Then one entry maps the whole block.
     Superpages {
-        /// Touched pages that make a superpage.
+        /// Number of touched pages that make a superpage.
         promote_at: u32,
     },
-    /// One entry for a block from its first page on, with the pages that were touched. `placed_percent` of the blocks find a
-    /// run; the pages of the others are scattered.
+    /// One entry for each block from its first page on, with the touched pages. `placed_percent` of
+    /// the blocks get a run; the pages of the others are scattered.
     Subblocks {
         /// 0 to 100.
         placed_percent: u64,
     },
 }
 
-/// An address space whose pages are mapped when they are first touched.
+/// An address space whose pages are mapped on their first touch.
 #[derive(Debug)]
 pub struct AddressSpace<T> {
     table: T,
@@ -40,12 +42,12 @@ pub struct AddressSpace<T> {
 }
 
 impl<T: PageTable> AddressSpace<T> {
-    /// One with nothing mapped.
+    /// An address space without mapped pages.
     pub fn new(table: T, policy: Policy) -> Self {
         Self { table, policy, runs: 0, scattered: 0, touched: 0 }
     }
 
-    /// Makes sure that a page is mapped.
+    /// Maps a page unless it is mapped.
     ///
     /// # Errors
     /// As [`PageTable::map`].
@@ -77,7 +79,7 @@ impl<T: PageTable> AddressSpace<T> {
         Ok(())
     }
 
-    /// The frame at the page's place in the run of its block, which is reserved where there is none yet.
+    /// The frame of a page in the run of its block; reserves a run on the block's first touch.
     fn placed_frame(&mut self, page: PageNumber) -> FrameNumber {
         let block = self.table.read(page.block());
         let neighbour = (0..BLOCK_PAGES).find_map(|index| block.entry(index).frame_at(index));
@@ -98,7 +100,7 @@ impl<T: PageTable> AddressSpace<T> {
         &self.table
     }
 
-    /// Pages that were touched; a superpage may map more.
+    /// Number of pages that were touched. A superpage may map more.
     pub fn touched(&self) -> usize {
         self.touched
     }
@@ -108,7 +110,7 @@ fn frame(number: u64) -> FrameNumber {
     FrameNumber::new(number).expect("a program does not touch 2^40 pages")
 }
 
-/// Whether a block is one of the per cent that find a run: always the same ones.
+/// Whether a block belongs to the given percentage that gets a run. Deterministic.
 fn is_placed(block: BlockNumber, percent: u64) -> bool {
     (block.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 100 < percent
 }

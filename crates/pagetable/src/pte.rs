@@ -5,8 +5,9 @@
 //! |  mask    |   frame (compact: of run)   | XWR | kind |
 //! ```
 //!
-//! Kind: 0 empty, 1 one page, 2 compact (one run of frames for a block; `mask` says which of its pages are there),
-//! 3 a table's own pointer to a node. The mask apart, an entry fits in 48 bits.
+//! Kind: 0 empty; 1 one page; 2 compact (one run of frames for a block, where `mask` says which
+//! pages are mapped); 3 a table's own pointer to a node. Without the mask, an entry fits in 48
+//! bits.
 
 use crate::address::{BLOCK_PAGES, FrameNumber, Rights, Translation};
 
@@ -18,7 +19,7 @@ const RIGHTS_SHIFT: u32 = 2;
 const FRAME_SHIFT: u32 = 5;
 const MASK_SHIFT: u32 = 48;
 
-/// A page table entry; what a walk finds.
+/// A page table entry, as a walk returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(transparent)]
 pub struct Pte(u64);
@@ -33,7 +34,8 @@ impl Pte {
         Self(PAGE | rights.bits() << RIGHTS_SHIFT | frame.get() << FRAME_SHIFT)
     }
 
-    /// The entry of a block whose pages, those of `mask`, lie in the run of frames of `frame` at their own places.
+    /// The compact entry of a block: the pages of `mask` are mapped to the run of frames that
+    /// contains `frame`, page i to frame i of the run.
     #[must_use]
     pub const fn compact(frame: FrameNumber, rights: Rights, mask: u16) -> Self {
         if mask == 0 {
@@ -49,31 +51,32 @@ impl Pte {
         self.0 == 0
     }
 
-    /// Whether it speaks for a whole block.
+    /// Whether the entry maps pages of a whole block.
     #[must_use]
     pub const fn is_compact(self) -> bool {
         self.0 & KIND_BITS == COMPACT
     }
 
-    /// Whether it is a compact entry with every page of its block: a superpage.
+    /// Whether the entry is a superpage: compact, with every page of the block.
     #[must_use]
     pub const fn is_superpage(self) -> bool {
         self.is_compact() && self.mask() == u16::MAX
     }
 
-    /// The pages of its block that a compact entry maps; 0 of other entries.
+    /// The pages of the block that a compact entry maps; 0 for other entries.
     #[must_use]
     pub const fn mask(self) -> u16 {
         (self.0 >> MASK_SHIFT) as u16
     }
 
-    /// What may be done to what it maps.
+    /// The rights of the mapped pages.
     #[must_use]
     pub const fn rights(self) -> Rights {
         Rights::from_bits(self.0 >> RIGHTS_SHIFT)
     }
 
-    /// The frame of the page at `index` of the block it was found in; `None` if that page is not mapped by it.
+    /// The frame of the page at `index` of the block that the entry was found in; `None` if the
+    /// entry does not map that page.
     #[must_use]
     pub const fn frame_at(self, index: usize) -> Option<FrameNumber> {
         let frame = self.payload();
@@ -89,7 +92,7 @@ impl Pte {
         }
     }
 
-    /// What the page is mapped to whose own entry this is.
+    /// The translation of an entry of one page; `None` for other entries.
     #[inline(always)]
     pub(crate) fn of_page(self) -> Option<Translation> {
         let frame = FrameNumber::new(self.payload())?;
@@ -103,7 +106,7 @@ impl Pte {
         Some(Translation { frame: self.frame_at(index)?, rights: self.rights() })
     }
 
-    /// The entry if it maps the page at `index` of its block, else the empty one.
+    /// The entry if it maps the page at `index` of its block, else the empty entry.
     pub(crate) const fn if_it_maps(self, index: usize) -> Self {
         if self.is_compact() && self.mask() >> index & 1 == 0 { Self::EMPTY } else { self }
     }
@@ -114,12 +117,12 @@ impl Pte {
         if left.mask() == 0 { Self::EMPTY } else { left }
     }
 
-    /// The same with other rights.
+    /// The same entry with other rights.
     pub(crate) const fn with_rights(self, rights: Rights) -> Self {
         Self(self.0 & !(7 << RIGHTS_SHIFT) | rights.bits() << RIGHTS_SHIFT)
     }
 
-    /// A table's pointer to its node `index`, with a number of its own.
+    /// A table's pointer to its node `index`, with 16 bits for the table's own use.
     pub(crate) const fn node(index: u32, note: u16) -> Self {
         Self(NODE | (index as u64) << FRAME_SHIFT | (note as u64) << MASK_SHIFT)
     }
@@ -132,7 +135,7 @@ impl Pte {
         self.payload() as u32
     }
 
-    /// The number given with [`Self::node`].
+    /// The 16 bits passed to [`Self::node`].
     pub(crate) const fn node_note(self) -> u16 {
         self.mask()
     }
@@ -145,17 +148,17 @@ impl Pte {
         self.0
     }
 
-    /// From what [`Self::to_bits`] gave.
+    /// The entry that [`Self::to_bits`] returned `bits` for.
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// All but the mask: the lowest 32 bits, and the next 16.
+    /// The entry without its mask: the lowest 32 bits, and the next 16.
     pub(crate) const fn to_halves(self) -> (u32, u16) {
         (self.0 as u32, (self.0 >> 32) as u16)
     }
 
-    /// From what [`Self::to_halves`] gave, with the mask of its block.
+    /// The entry that [`Self::to_halves`] returned the halves of, with the mask of its block.
     pub(crate) const fn from_halves(low: u32, high: u16, mask: u16) -> Self {
         let entry = Self(low as u64 | (high as u64) << 32);
         if entry.is_compact() { Self(entry.0 | (mask as u64) << MASK_SHIFT) } else { entry }

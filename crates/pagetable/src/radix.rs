@@ -1,7 +1,7 @@
 //! The radix tree: levels of nodes with 512 entries of 8 bytes, as the hardware of x86-64 walks it.
 //!
-//! A compact entry is repeated for each of its pages, as the contiguous hint of other architectures is: a walk finds it
-//! where it would find a page's own.
+//! A compact entry is repeated for each of its pages, like the contiguous hint of other
+//! architectures. So a walk finds it at the slot of the page.
 
 use core::ops::RangeInclusive;
 
@@ -18,13 +18,14 @@ const ROOT: u32 = 0;
 
 type Node = [Pte; SLOTS];
 
-/// A tree of `LEVELS` levels: 4 reach 48 bits of address, 6 reach all 64.
+/// A tree of `LEVELS` levels: 4 cover 48 bits of address, 6 all 64.
 ///
-/// A node is reused when its last entry has gone; memory comes back when the last mapping goes.
+/// A node is reused when its last entry has been removed. All memory is freed when the last mapping
+/// is removed.
 #[derive(Debug, Clone)]
 pub struct Radix<const LEVELS: u32 = 4> {
     nodes: Arena<Node>,
-    /// Used entries of each node, by its index.
+    /// Number of used entries of each node, by index.
     used: Vec<u16>,
 }
 
@@ -49,7 +50,7 @@ impl<const LEVELS: u32> Radix<LEVELS> {
         Self { nodes, used: vec![0] }
     }
 
-    /// The slot of a page in a node that lies `level` levels above the entries.
+    /// Index of a page's entry in a node that lies `level` levels above the leaves.
     #[inline]
     fn slot(page: PageNumber, level: u32) -> usize {
         (page.get() >> (SLOT_BITS * level)) as usize % SLOTS
@@ -60,7 +61,7 @@ impl<const LEVELS: u32> Radix<LEVELS> {
         page.get() >> Self::PAGE_BITS == 0
     }
 
-    /// The node with the entries of a page.
+    /// The leaf node of a page, if it exists.
     fn leaf(&self, page: PageNumber) -> Option<u32> {
         let mut node = ROOT;
         for level in (1..LEVELS).rev() {
@@ -73,7 +74,7 @@ impl<const LEVELS: u32> Radix<LEVELS> {
         Some(node)
     }
 
-    /// The same, made where it is not there. The caller has made sure that there is room.
+    /// The leaf node of a page, created if necessary. The caller has checked that there is room.
     fn make_leaf(&mut self, page: PageNumber) -> u32 {
         let mut node = ROOT;
         for level in (1..LEVELS).rev() {
@@ -93,7 +94,7 @@ impl<const LEVELS: u32> Radix<LEVELS> {
         node
     }
 
-    /// Frees the node with the entries of a page, and those above it that held nothing else.
+    /// Frees the leaf node of a page, and the nodes above it that have no other child.
     fn free_leaf(&mut self, page: PageNumber) {
         for level in 1..LEVELS {
             let (parent, child) = self.link_above(page, level);
@@ -109,7 +110,7 @@ impl<const LEVELS: u32> Radix<LEVELS> {
         }
     }
 
-    /// The node at `level` on the way to a page, and the one below it.
+    /// The node at `level` on the path to a page, and its child on that path.
     fn link_above(&self, page: PageNumber, level: u32) -> (u32, u32) {
         let mut node = ROOT;
         for above in (level + 1..LEVELS).rev() {
@@ -118,7 +119,7 @@ impl<const LEVELS: u32> Radix<LEVELS> {
         (node, self.nodes.get(node)[Self::slot(page, level)].node_index())
     }
 
-    /// Adds the blocks of `range` that hold anything below a node whose first page is `start`.
+    /// Adds the blocks of `range` that have mapped pages below a node whose first page is `start`.
     fn collect(
         &self,
         node: u32,

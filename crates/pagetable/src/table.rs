@@ -1,4 +1,4 @@
-//! The one trait, and what is written once for all tables.
+//! The trait of all page tables, with the operations that are implemented once for all of them.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -8,15 +8,16 @@ use crate::block::Block;
 use crate::lines::Lines;
 use crate::pte::Pte;
 
-/// Why a mapping cannot be made.
+/// The reason why a mapping cannot be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MapError {
-    /// The page lies outside of what this table reaches ([`PageTable::reach`]).
+    /// The page lies outside of the table's range ([`PageTable::reach`]).
     OutOfReach(PageNumber),
-    /// A block must lie on a run of 16 frames whose first is a multiple of 16; this one is not.
+    /// The frame does not start a run. A block must be mapped to a run of 16 frames that starts at
+    /// a multiple of 16.
     Misaligned(FrameNumber),
-    /// The table has all the nodes that it can name.
+    /// The table has as many nodes as its links can name.
     Full,
 }
 
@@ -29,7 +30,7 @@ impl fmt::Display for MapError {
                 "frame {:#x} does not start a run: use a multiple of {BLOCK_PAGES}",
                 frame.get()
             ),
-            Self::Full => write!(f, "the table has no more nodes: unmap something"),
+            Self::Full => write!(f, "the table has all the nodes it can have: unmap something"),
         }
     }
 }
@@ -38,37 +39,41 @@ impl core::error::Error for MapError {}
 
 /// A map from pages to frames.
 ///
-/// The required methods are for who writes a table; callers want the provided ones. None blocks. Changes cost a walk for
-/// each block they touch, and now and then a table grows, which costs as much as its whole contents.
+/// An implementer writes the required methods; callers use the provided ones. No method blocks. A
+/// change costs a walk for each block that it affects. Sometimes a table grows, which costs time in
+/// proportion to its contents.
 pub trait PageTable {
-    /// The pages that can be mapped.
+    /// The range of pages that can be mapped.
     fn reach(&self) -> RangeInclusive<PageNumber>;
 
-    /// The entry that maps `page`, or the empty one, as a TLB would load it; names the cache lines that it looks at.
+    /// The entry that maps `page`, as a TLB would load it, or the empty entry. Reports each cache
+    /// line it reads to `lines`.
     fn walk<L: Lines>(&self, page: PageNumber, lines: &mut L) -> Pte;
 
-    /// What is held of a block.
+    /// The entries of a block.
     fn read(&self, block: BlockNumber) -> Block;
 
-    /// Replaces what is held of a block.
+    /// Replaces the entries of a block.
     ///
     /// # Errors
-    /// [`MapError::OutOfReach`] or [`MapError::Full`]; nothing has changed then. What takes entries away cannot fail.
+    /// [`MapError::OutOfReach`] or [`MapError::Full`]: nothing has changed. Removing entries cannot
+    /// fail.
     fn write(&mut self, block: BlockNumber, contents: &Block) -> Result<(), MapError>;
 
-    /// The blocks of `range` that hold anything, in order. Costs no more than the whole table.
+    /// The blocks of `range` that have mapped pages, in order. Costs at most a traversal of the
+    /// whole table.
     fn blocks(&self, range: RangeInclusive<BlockNumber>) -> Vec<BlockNumber>;
 
-    /// The memory that the table takes now, in bytes, spare nodes and all.
+    /// The memory of the table in bytes, including spare nodes.
     fn bytes(&self) -> usize;
 
-    /// Where a page is; `None` when it is not mapped.
+    /// The translation of a page; `None` if it is not mapped.
     #[inline(always)]
     fn lookup(&self, page: PageNumber) -> Option<Translation> {
         self.walk(page, &mut ()).translation_at(page.index_in_block())
     }
 
-    /// Maps a page, and returns what it was mapped to before.
+    /// Maps a page. Returns its previous translation.
     ///
     /// # Errors
     /// [`MapError::OutOfReach`], [`MapError::Full`].
@@ -85,8 +90,9 @@ pub trait PageTable {
         Ok(old.translation_at(page.index_in_block()))
     }
 
-    /// Maps the pages of `mask` of a block to the run of frames that starts at `frame`, in one entry; all 16 are a
-    /// superpage, fewer a partial sub-block. Replaces all that was mapped in the block.
+    /// Maps the pages of `mask` of a block to the run of frames that starts at `frame`, with one
+    /// entry. All 16 pages make a superpage, fewer a partial sub-block. Replaces all previous
+    /// mappings of the block.
     ///
     /// # Errors
     /// [`MapError::Misaligned`], [`MapError::OutOfReach`], [`MapError::Full`].
@@ -103,17 +109,17 @@ pub trait PageTable {
         self.write(block, &Block::of_compact(Pte::compact(frame, rights, mask)))
     }
 
-    /// Unmaps a page, and returns what it was mapped to.
+    /// Unmaps a page. Returns its translation, if it was mapped.
     fn unmap(&mut self, page: PageNumber) -> Option<Translation> {
         let mut block = self.read(page.block());
         let index = page.index_in_block();
         let old = block.entry(index).translation_at(index)?;
         block.clear(index);
-        self.write(page.block(), &block).expect("taking entries away cannot fail");
+        self.write(page.block(), &block).expect("removing entries cannot fail");
         Some(old)
     }
 
-    /// Unmaps all pages of `range`, and returns how many were mapped.
+    /// Unmaps all pages of `range`. Returns how many were mapped.
     fn unmap_range(&mut self, range: RangeInclusive<PageNumber>) -> usize {
         let mut unmapped = 0;
         for number in self.blocks(range.start().block()..=range.end().block()) {
@@ -121,16 +127,17 @@ pub trait PageTable {
             let doomed = block.mask() & part_of_block(number, &range);
             unmapped += doomed.count_ones() as usize;
             (0..BLOCK_PAGES).filter(|index| doomed >> index & 1 == 1).for_each(|i| block.clear(i));
-            self.write(number, &block).expect("taking entries away cannot fail");
+            self.write(number, &block).expect("removing entries cannot fail");
         }
         unmapped
     }
 
-    /// Gives all mapped pages of `range` these rights, and returns how many there are. A block of which `range` has a part
-    /// only is demoted.
+    /// Sets the rights of all mapped pages of `range`. Returns their number. Demotes a block that
+    /// lies only partly in `range`.
     ///
     /// # Errors
-    /// [`MapError::Full`]: the pages before some block have changed, that block and the ones behind it have not.
+    /// [`MapError::Full`]: the pages of earlier blocks have changed, those of the failing block and
+    /// later ones have not.
     fn protect_range(
         &mut self,
         range: RangeInclusive<PageNumber>,
@@ -150,8 +157,8 @@ pub trait PageTable {
         Ok(protected)
     }
 
-    /// Makes a block one entry, where its pages lie at their places in one run of frames with equal rights; says whether it
-    /// is one now.
+    /// Makes a block one compact entry if its pages lie at their places in one run of frames and
+    /// have equal rights. Returns whether the block is compact now.
     fn promote(&mut self, block: BlockNumber) -> bool {
         let mut contents = self.read(block);
         contents.promote() && self.write(block, &contents).is_ok()
@@ -170,7 +177,7 @@ pub trait PageTable {
         self.write(block, &contents)
     }
 
-    /// Calls `visit` with each mapped page of `range`, in order.
+    /// Calls `visit` for each mapped page of `range`, in order.
     fn for_each(
         &self,
         range: RangeInclusive<PageNumber>,
@@ -187,7 +194,7 @@ pub trait PageTable {
     }
 }
 
-/// Which pages of a block lie in `range`, as a mask.
+/// The pages of a block that lie in `range`, as a mask.
 fn part_of_block(block: BlockNumber, range: &RangeInclusive<PageNumber>) -> u16 {
     (0..BLOCK_PAGES)
         .filter(|&index| range.contains(&block.page(index)))

@@ -1,15 +1,15 @@
-//! Translation look-aside buffers, fully associative, the least recently used entry out first.
+//! Translation look-aside buffers: fully associative, with least-recently-used replacement.
 //!
 //! | organisation | an entry holds | a miss loads |
 //! |---|---|---|
 //! | pages | one page | its entry |
-//! | pairs (R4400) | an even page and the odd one behind it | both |
-//! | superpages | one page, or a superpage | what the table has |
+//! | pairs (R4400) | an even page and the odd page after it | both |
+//! | superpages | one page, or a superpage | the table's entry |
 //! | complete sub-blocks | 16 frames of a block under one tag | one of them, or all |
-//! | partial sub-blocks | one page, or a run of frames with a mask | what the table has |
+//! | partial sub-blocks | one page, or a run of frames with a mask | the table's entry |
 //!
-//! Paper 2, §2; Talluri, Hill and Khalidi, SOSP 1995, §4. Entries are ordered by their last use, so a hit costs as many
-//! compares as entries were used since.
+//! Paper 2, §2; Talluri, Hill and Khalidi, SOSP 1995, §4. Entries are ordered by last use, so a hit
+//! costs one comparison for each entry that was used since.
 
 use crate::address::{BLOCK_PAGES, PageNumber};
 use crate::lines::Lines;
@@ -20,32 +20,32 @@ use crate::table::PageTable;
 pub enum Organisation {
     /// One page.
     Pages,
-    /// Two neighbours, as in the R4400.
+    /// Two neighbouring pages, as in the R4400.
     Pairs,
     /// A page, or a superpage of 16.
     Superpages,
-    /// The frames of a block, loaded one by one.
+    /// The frames of a block, loaded one at a time.
     CompleteSubblocks,
-    /// The frames of a block, all that are mapped at once.
+    /// The frames of a block, all loaded at once.
     CompleteSubblocksPrefetched,
     /// A page, or the pages of a block that lie in one run of frames.
     PartialSubblocks,
 }
 
-/// How an access ended.
+/// The result of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The translation was there.
+    /// The TLB had the translation.
     Hit,
-    /// There was an entry for its block, without this page.
+    /// The TLB had an entry for the block, without this page.
     SubblockMiss,
-    /// There was nothing.
+    /// The TLB had no entry.
     Miss,
-    /// The table does not map the page; nothing was loaded.
+    /// The table does not map the page. Nothing was loaded.
     Unmapped,
 }
 
-/// The pages of `key` that `mask` names.
+/// An entry: the pages of `key` that `mask` names.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     key: Key,
@@ -59,27 +59,28 @@ enum Key {
     Block(u64),
 }
 
-/// A TLB.
+/// A simulated TLB.
 #[derive(Debug, Clone)]
 pub struct Tlb {
     organisation: Organisation,
     entries_max: usize,
-    /// The most recently used first.
+    /// Most recently used first.
     entries: Vec<Entry>,
 }
 
 impl Tlb {
-    /// An empty one for so many entries.
+    /// An empty TLB with `entries_max` entries.
     ///
     /// # Panics
     /// `entries_max` is 0.
     #[must_use]
     pub fn new(organisation: Organisation, entries_max: usize) -> Self {
-        assert!(entries_max > 0, "a TLB has an entry at least");
+        assert!(entries_max > 0, "a TLB has at least one entry");
         Self { organisation, entries_max, entries: Vec::with_capacity(entries_max) }
     }
 
-    /// Looks a page up, and loads it from the table when it is not there; `lines` is told what the table looks at.
+    /// Looks a page up and loads it from the table on a miss. `lines` receives the table's memory
+    /// accesses.
     pub fn access<T: PageTable, L: Lines>(
         &mut self,
         page: PageNumber,
@@ -106,7 +107,7 @@ impl Tlb {
         outcome
     }
 
-    /// The key of an entry that holds more than this page, and the page's bit in it.
+    /// The key of an entry that holds more pages than this one, and the page's bit in it.
     fn wide_key(&self, page: PageNumber) -> (Key, usize) {
         match self.organisation {
             Organisation::Pages => (Key::Page(page.get()), 0),

@@ -1,12 +1,13 @@
-//! Which pages a program touches: read from valgrind, and kept small enough to keep.
+//! Page traces of programs: read from valgrind, and recorded in a compact form.
 //!
-//! valgrind's lackey (`--trace-mem=yes`) prints a line for each instruction and each load and store. Of two touches of one
-//! page with nothing in between, the second is a hit in every TLB and changes no order of use, so a recording leaves it out.
+//! valgrind's lackey (`--trace-mem=yes`) prints a line for each instruction, load and store. If a
+//! program touches a page twice with no other page in between, the second touch hits in every TLB
+//! and does not change the order of use. So a recording leaves it out.
 //!
 //! ```text
-//! "kyotrac1"  references: u64  then bytes:      0  varint: a page not among the last 64, by its (zigzag) distance
-//!   (8 bytes)   (little endian)             1..63  the page that so many others were used after
-//!                                         64..255  so many and 62 less: turns of depth 1, two pages in alternation
+//! "kyotrac1"  references: u64  then bytes:      0  varint: a page not among the last 64, as a zigzag distance
+//!   (8 bytes)   (little endian)             1..63  the page after whose last use this many others were used
+//!                                         64..255  this many minus 62 steps of depth 1: two pages alternate
 //! ```
 
 use core::fmt;
@@ -21,7 +22,7 @@ const RUN: u8 = 64;
 const RUN_MIN: u8 = 2;
 const RUN_MAX: u8 = u8::MAX - RUN + RUN_MIN;
 
-/// The page that a line of lackey's output touches; `None` of other lines.
+/// The page that a line of lackey's output touches; `None` for other lines.
 #[must_use]
 pub fn page_of_lackey_line(line: &[u8]) -> Option<PageNumber> {
     let (b"I  " | b" L " | b" S " | b" M ", address) = line.split_at_checked(3)? else {
@@ -38,7 +39,7 @@ pub fn page_of_lackey_line(line: &[u8]) -> Option<PageNumber> {
     Some(PageNumber::of_address(value))
 }
 
-/// The last pages, the most recently used first.
+/// The last pages, most recently used first.
 #[derive(Debug, Clone, Default)]
 struct Recent {
     pages: Vec<PageNumber>,
@@ -65,18 +66,18 @@ impl Recent {
     }
 }
 
-/// Makes a recording.
+/// Records a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     recent: Recent,
     bytes: Vec<u8>,
     references: u64,
-    /// Turns of depth 1 that are not written yet.
+    /// Steps of depth 1 that have not been written yet.
     run: u8,
 }
 
 impl Recorder {
-    /// Notes a touch. Memory grows by a byte for most touches of another page than the last.
+    /// Records a touch. Usually needs one byte if the page differs from the last one.
     pub fn touch(&mut self, page: PageNumber) {
         self.references += 1;
         let depth = self.recent.depth(page);
@@ -101,7 +102,7 @@ impl Recorder {
         }
     }
 
-    /// The recording's size as yet, in bytes.
+    /// Current size of the recording in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         HEADER_BYTES + self.bytes.len() + 1
@@ -135,31 +136,31 @@ fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Why a recording cannot be read.
+/// The reason why a recording cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// It does not begin as a recording does.
+    /// It does not start with the magic number.
     NotATrace,
-    /// It ends within a number.
+    /// It ends inside a number.
     Truncated,
-    /// The byte at this place means nothing there.
+    /// The byte at this offset is invalid.
     Malformed(usize),
 }
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotATrace => write!(f, "not a page trace: it does not begin with kyotrac1"),
-            Self::Truncated => write!(f, "the page trace is cut off: record it again"),
-            Self::Malformed(place) => write!(f, "the page trace is damaged at byte {place}"),
+            Self::NotATrace => write!(f, "not a page trace: it does not start with kyotrac1"),
+            Self::Truncated => write!(f, "the page trace is truncated: record it again"),
+            Self::Malformed(offset) => write!(f, "the page trace is damaged at byte {offset}"),
         }
     }
 }
 
 impl core::error::Error for TraceError {}
 
-/// A recording, read as the sequence of pages; it ends with the first error.
+/// Iterates over the pages of a recording. Ends at the first error.
 #[derive(Debug, Clone)]
 pub struct Trace<'a> {
     bytes: &'a [u8],
@@ -170,7 +171,7 @@ pub struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    /// The recording in `bytes`.
+    /// Reads the recording in `bytes`.
     ///
     /// # Errors
     /// [`TraceError::NotATrace`].
@@ -184,7 +185,7 @@ impl<'a> Trace<'a> {
         Ok(Self { bytes, at: HEADER_BYTES, recent: Recent::default(), run: 0, references })
     }
 
-    /// Touches that the program made, those left out counted.
+    /// Number of touches of the program, including those left out.
     #[must_use]
     pub fn references(&self) -> u64 {
         self.references

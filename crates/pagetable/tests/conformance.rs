@@ -1,5 +1,5 @@
-//! Every table beside an ordered map: the same operations, the same answers, in dense and sparse spaces and at the ends of
-//! the 64-bit range.
+//! Conformance of every table with an ordered map: the same operations give the same answers, in
+//! dense and sparse spaces and at both ends of the 64-bit range.
 
 use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
@@ -29,7 +29,8 @@ fn frame(number: u64) -> FrameNumber {
     FrameNumber::new(number).expect("43 bits")
 }
 
-/// Pages that meet often: few blocks, near each other, far apart, and at both ends of what the table reaches.
+/// Pages that often collide: few blocks, near each other, far apart, and at both ends of the
+/// table's range.
 fn pages(reach: RangeInclusive<PageNumber>) -> impl Strategy<Value = PageNumber> {
     let (first, last) = (reach.start().get(), reach.end().get());
     let spread = ((last - first) / 8) & !0xF;
@@ -47,7 +48,7 @@ fn rights() -> impl Strategy<Value = Rights> {
 
 fn operations(reach: RangeInclusive<PageNumber>) -> impl Strategy<Value = Operation> {
     let near = || pages(reach.clone());
-    // Placed pages make promotion possible: few runs, at the page's own place.
+    // Frames that make promotion possible: few runs, at the index of the page.
     let placed = (near(), 0..2_u64, rights())
         .prop_map(|(page, run, rights)| (page, frame(run * 16 + page.get() % 16), rights));
     let any_frame = prop_oneof![Just(FrameNumber::LAST), (0..1000_u64).prop_map(frame)];
@@ -67,7 +68,7 @@ fn operations(reach: RangeInclusive<PageNumber>) -> impl Strategy<Value = Operat
 
 type Model = BTreeMap<PageNumber, Translation>;
 
-/// Whether the pages of a block can be one entry, by the definition.
+/// Whether the pages of a block can be compact, by the definition.
 fn can_be_compact(model: &Model, block: BlockNumber) -> bool {
     let all: Vec<_> = model.range(block.page(0)..=block.page(BLOCK_PAGES - 1)).collect();
     let Some((_, first)) = all.first() else { return false };
@@ -78,7 +79,7 @@ fn can_be_compact(model: &Model, block: BlockNumber) -> bool {
     })
 }
 
-/// Does one operation on both and compares what they answer.
+/// Does one operation on table and model, and compares their answers.
 fn apply<T: PageTable>(table: &mut T, model: &mut Model, operation: &Operation) {
     match *operation {
         Operation::Map(page, frame, rights) => {
@@ -127,7 +128,7 @@ fn check_all<T: PageTable>(table: &T, model: &Model) {
         let mut lines = LineSet::default();
         let entry = table.walk(page, &mut lines);
         assert_eq!(entry.frame_at(page.index_in_block()), Some(translation.frame));
-        assert!(lines.count() > 0, "a walk that looks at nothing");
+        assert!(lines.count() > 0, "a walk must read a cache line");
         if entry.is_compact() {
             let block = table.read(page.block());
             assert_eq!(entry.mask(), block.mask(), "the mask of {page}");
@@ -152,9 +153,9 @@ fn conforms<T: PageTable>(new: impl Fn() -> T) {
         }
         assert_eq!(table.unmap_range(reach.clone()), model.len());
         check_all(&table, &Model::new());
-        // The array of a linear table stays backed.
+        // The array of a linear table stays backed by memory.
         if core::any::type_name::<T>() != core::any::type_name::<Linear>() {
-            assert_eq!(table.bytes(), bytes_at_first, "memory does not come back");
+            assert_eq!(table.bytes(), bytes_at_first, "memory is not freed");
         }
     });
 }
@@ -196,12 +197,12 @@ fn guarded_table_conforms() {
     conforms(Guarded::new);
 }
 
-/// Thousands of mappings at once, so that tables grow many times.
+/// Makes thousands of mappings, so that the table grows many times.
 fn grows<T: PageTable>(mut table: T) {
     let mut model = Model::new();
     let mut number = 1_u64;
     for count in 0..20_000 {
-        // Islands of some pages each, anywhere.
+        // Islands of a few pages each, anywhere.
         if count % 23 == 0 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
         }
@@ -230,7 +231,7 @@ fn tables_grow() {
 }
 
 #[test]
-fn what_lies_out_of_reach_is_refused_and_named() {
+fn pages_out_of_reach_are_refused_and_named() {
     let beyond = page(1 << 36);
     let mut radix = Radix::<4>::new();
     assert_eq!(radix.map(beyond, frame(1), Rights::READ), Err(MapError::OutOfReach(beyond)));
@@ -244,7 +245,7 @@ fn what_lies_out_of_reach_is_refused_and_named() {
 }
 
 #[test]
-fn a_block_lies_on_a_run() {
+fn block_is_refused_unless_its_frame_starts_a_run() {
     let mut table = ClusteredLine::new();
     let refused = table.map_block(page(0).block(), frame(8), Rights::READ, u16::MAX);
     assert_eq!(refused, Err(MapError::Misaligned(frame(8))));

@@ -1,4 +1,4 @@
-//! Memory and lines, exactly: what each structure is known for.
+//! Exact memory and cache lines of each structure, as published.
 
 use kyocho_pagetable::{
     Clustered, ClusteredLine, FrameNumber, Guarded, Hashed, LineSet, Linear, PageNumber, PageTable,
@@ -21,7 +21,7 @@ fn lines<T: PageTable>(table: &T, number: u64) -> usize {
 }
 
 #[test]
-fn a_radix_walk_looks_at_a_line_a_level() {
+fn radix_walk_reads_one_cache_line_for_each_level() {
     let mut four = Radix::<4>::new();
     let mut six = Radix::<6>::new();
     map(&mut four, 0x1234_5678);
@@ -31,7 +31,7 @@ fn a_radix_walk_looks_at_a_line_a_level() {
 }
 
 #[test]
-fn a_dense_space_costs_a_table_of_lines_eight_bytes_a_page_and_one_line_a_walk() {
+fn dense_space_costs_eight_bytes_a_page_and_one_line_a_walk_in_a_table_of_lines() {
     let mut table = ClusteredLine::new();
     (0..1 << 12).for_each(|number| map(&mut table, number));
     assert_eq!(table.bytes(), 8 << 12);
@@ -52,8 +52,9 @@ fn a_linear_table_takes_the_pages_that_were_written() {
 
 #[test]
 fn nodes_have_the_published_sizes() {
-    // Talluri, Hill and Khalidi: 24 bytes a hashed entry, 8 s + 16 a cluster of s, and links to the first of a chain.
-    // Ours are of 4 bytes, and an arena keeps an eighth in reserve.
+    // Talluri, Hill and Khalidi: 24 bytes for a hashed node, 8 s + 16 for a cluster of s pages,
+    // plus the heads of the chains. The heads here take 4 bytes each, and an arena keeps an eighth
+    // in reserve.
     let blocks = 512;
     let heads = |nodes: usize| 4 * nodes.next_power_of_two();
     let expect = |bytes: usize, nodes: usize, node_bytes: usize| {
@@ -79,7 +80,7 @@ fn a_superpage_is_a_single_word_in_a_cluster_and_a_leaf_in_a_guarded_tree() {
     let mut clustered = Clustered::<16>::new();
     let empty = clustered.bytes();
     clustered.map_block(block, run, Rights::READ, u16::MAX).unwrap();
-    assert_eq!(clustered.bytes() - empty, 4 * 24, "the arena's first step");
+    assert_eq!(clustered.bytes() - empty, 4 * 24, "the arena's first growth");
     assert_eq!(lines(&clustered, 0x7_0005), 2);
     let mut guarded = Guarded::new();
     let root = guarded.bytes();
@@ -97,14 +98,14 @@ fn a_partial_sub_block_maps_the_pages_of_its_mask() {
     let frames: Vec<_> =
         (0..4).map(|index| table.lookup(page(index)).map(|found| found.frame.get())).collect();
     assert_eq!(frames, [None, Some(17), None, Some(19)]);
-    // A page in its place joins the entry, another breaks it up.
+    // A page at its place joins the compact entry; another one demotes the block.
     table.map(page(0), FrameNumber::new(16).unwrap(), Rights::READ).unwrap();
     assert_eq!(table.read(block).as_compact().map(|entry| entry.mask()), Some(0b1011));
     table.map(page(2), FrameNumber::new(99).unwrap(), Rights::READ).unwrap();
     assert_eq!((table.read(block).as_compact(), table.read(block).mask()), (None, 0b1111));
 }
 
-/// Nodes of what was unmapped serve what is mapped next, while something else stays mapped.
+/// Nodes of unmapped pages are reused for new mappings while another page stays mapped.
 fn reuses<T: PageTable>(mut table: T) {
     map(&mut table, 1 << 30);
     let mut bytes = Vec::new();
@@ -119,7 +120,7 @@ fn reuses<T: PageTable>(mut table: T) {
 }
 
 #[test]
-fn memory_of_what_was_unmapped_is_used_again() {
+fn memory_of_unmapped_pages_is_reused() {
     reuses(Radix::<4>::new());
     reuses(Radix::<6>::new());
     reuses(Hashed::new());

@@ -1,4 +1,4 @@
-//! TLBs: what each organisation holds, by small cases.
+//! What each organisation of a TLB holds, in small cases.
 
 use kyocho_pagetable::placement::{AddressSpace, Policy};
 use kyocho_pagetable::tlb::{Organisation, Outcome, Tlb};
@@ -9,7 +9,7 @@ fn page(number: u64) -> PageNumber {
     PageNumber::new(number).expect("52 bits")
 }
 
-/// Touches pages one after the other and says how each access ended.
+/// Touches the pages in order and returns the result of each access.
 fn outcomes(
     organisation: Organisation,
     entries: usize,
@@ -28,7 +28,7 @@ fn outcomes(
 use Outcome::{Hit, Miss, SubblockMiss, Unmapped};
 
 #[test]
-fn the_least_recently_used_goes_first() {
+fn least_recently_used_entry_is_replaced_first() {
     let found = outcomes(Organisation::Pages, 2, Policy::Scattered, &[1, 2, 1, 3, 1, 2]);
     assert_eq!(found, [Miss, Miss, Hit, Miss, Hit, Miss]);
 }
@@ -36,19 +36,19 @@ fn the_least_recently_used_goes_first() {
 #[test]
 fn a_pair_holds_both_neighbours() {
     let found = outcomes(Organisation::Pairs, 1, Policy::Scattered, &[4, 5, 4, 6, 4, 5, 4]);
-    // 5 was not mapped when 4 was loaded; later both are.
+    // Page 5 was not mapped when 4 was loaded; later both are.
     assert_eq!(found, [Miss, SubblockMiss, Hit, Miss, Miss, Hit, Hit]);
 }
 
 #[test]
-fn a_superpage_is_loaded_once_it_is_one() {
+fn superpage_is_loaded_as_one_entry_after_promotion() {
     let policy = Policy::Superpages { promote_at: 3 };
     let found = outcomes(Organisation::Superpages, 4, policy, &[0, 1, 2, 3, 15, 0, 16]);
     assert_eq!(found, [Miss, Miss, Miss, Hit, Hit, Hit, Miss]);
 }
 
 #[test]
-fn a_complete_sub_block_loads_page_by_page_or_all() {
+fn complete_sub_block_loads_one_page_or_all_mapped_pages() {
     let pages = [0, 1, 0, 1, 32, 1, 0];
     let one_by_one = outcomes(Organisation::CompleteSubblocks, 1, Policy::Scattered, &pages);
     assert_eq!(one_by_one, [Miss, SubblockMiss, Hit, Hit, Miss, Miss, SubblockMiss]);
@@ -68,7 +68,7 @@ fn a_partial_sub_block_needs_a_run_of_frames() {
 }
 
 #[test]
-fn what_is_not_mapped_is_not_loaded() {
+fn unmapped_pages_are_not_loaded() {
     let mut tlb = Tlb::new(Organisation::Pages, 4);
     let table = Clustered::<16>::new();
     assert_eq!(tlb.access(page(7), &table, &mut ()), Unmapped);
@@ -76,7 +76,8 @@ fn what_is_not_mapped_is_not_loaded() {
     assert_eq!(table.lookup(page(7)), None);
 }
 
-/// A real program, `ls -l /` under lackey: 1,166,498 touches of 319 pages, recorded by `bench/pagetable`.
+/// A trace of a real program, `ls -l /` under lackey: 1,166,498 touches of 319 pages, recorded by
+/// `bench/pagetable`.
 #[test]
 fn a_real_program_ranks_the_organisations_as_published() {
     let bytes = include_bytes!("traces/ls.trace");

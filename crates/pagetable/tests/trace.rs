@@ -1,4 +1,4 @@
-//! Recordings read back as they were taken, and hostile bytes end in an error.
+//! Recordings are read back as they were made, and invalid bytes end in an error.
 
 use kyocho_pagetable::PageNumber;
 use kyocho_pagetable::trace::{Recorder, Trace, TraceError, page_of_lackey_line};
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_end(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn invalid_bytes_end_in_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let whole = [b"kyotrac1".as_slice(), &[0; 8], &bytes].concat();
         let steps = Trace::new(&whole).unwrap().count();
         prop_assert!(steps <= bytes.len() * 193);
@@ -36,7 +36,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_name_what_is_wrong_with_a_recording() {
     assert_eq!(Trace::new(b"kyotrac2\0\0\0\0\0\0\0\0").unwrap_err(), TraceError::NotATrace);
     assert_eq!(Trace::new(b"kyo").unwrap_err(), TraceError::NotATrace);
     let read = |bytes: &[u8]| {
@@ -45,12 +45,12 @@ fn what_is_wrong_is_said() {
     };
     assert_eq!(read(&[0, 0x80]), Err(TraceError::Truncated));
     assert_eq!(read(&[5]), Err(TraceError::Malformed(16)));
-    assert_eq!(read(&[0, 1]), Err(TraceError::Malformed(16)), "the page before the first");
+    assert_eq!(read(&[0, 1]), Err(TraceError::Malformed(16)), "a page before the first one");
     assert_eq!(read(&[0, 2, 0, 2]), Ok(vec![page(1), page(2)]));
 }
 
 #[test]
-fn lines_of_lackey_are_read_and_others_passed_over() {
+fn lines_of_lackey_are_read_and_other_lines_ignored() {
     let read = |line: &str| page_of_lackey_line(line.as_bytes()).map(PageNumber::get);
     assert_eq!(read("I  04025310,3"), Some(0x4025));
     assert_eq!(read(" L 1ffefffe68,8"), Some(0x1ffefff));
