@@ -1,4 +1,4 @@
-//! Names the shared library: programs linked to it look for this.
+//! Sets the name of the shared library: programs that are linked to it look for this name.
 
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libkyocho.so.0");

@@ -1,8 +1,8 @@
 /* kyocho.h: microprocesses for C and C++.
  *
- * A microprocess is a thread that a user-level runtime schedules together with the kernel: created, switched, joined and
- * synchronised in tens of nanoseconds. A raw sleep in the kernel (usleep, a blocking library call, a page fault) holds up
- * nobody else; code that never calls the runtime is preempted.
+ * A microprocess is a thread that a user-level runtime schedules in cooperation with the kernel. Creating,
+ * switching, joining and synchronising take tens of nanoseconds. If a microprocess blocks in the kernel (usleep,
+ * a blocking library call, a page fault), the others go on running. Code that never calls the runtime is preempted.
  *
  *     #include <kyocho.h>
  *     #include <stdio.h>
@@ -27,19 +27,20 @@
  *
  *     cc hello.c $(pkg-config --cflags --libs kyocho)
  *
- * The names, arguments and errors are those of pthreads where pthreads have them.
+ * Names, arguments and errors are those of pthreads, if pthreads have them.
  *
- * Errors. Functions that return `int` return 0 or an error number (EINVAL, EBUSY, ...), as pthreads do; those that return
- * `int64_t` a count, or a negated error number. None uses `errno`: that belongs to a kernel thread, a microprocess may go on
- * on another one after any call that waits, and compilers keep the address of `errno` within a function. For the same reason
- * keep nothing in `__thread` variables across calls that wait: use keys.
+ * Errors. Functions that return `int` return 0 or an error number (EINVAL, EBUSY, ...), as pthreads do. Functions
+ * that return `int64_t` return a count, or a negated error number. No function uses `errno`: it belongs to a kernel
+ * thread, but a microprocess may continue on another kernel thread after any call that waits, and compilers keep
+ * the address of `errno` within a function. For the same reason, keep no data in `__thread` variables across calls
+ * that wait: use keys.
  *
- * EINVAL: a null pointer, or an object that was not initialised or was destroyed.
- * EPERM: the caller is no microprocess (it is a kernel thread that called neither kyocho_run nor was spawned) and the
- * function needs one. Kernel threads may call what is marked "from anywhere".
- * ENOTRECOVERABLE: a bug in this library; a message is on standard error.
+ * EINVAL: a null pointer, or an object that is not initialised or was destroyed.
+ * EPERM: the function needs a microprocess, and the caller is a plain kernel thread. Kernel threads may call the
+ * functions marked "from anywhere".
+ * ENOTRECOVERABLE: a bug in this library. A message is on standard error.
  *
- * Objects must not be moved or copied while in use. All functions may be called from signal handlers: none.
+ * Objects must not be moved or copied while in use. No function may be called from a signal handler.
  */
 #ifndef KYOCHO_H
 #define KYOCHO_H
@@ -60,39 +61,40 @@ extern "C" {
 #define KYOCHO_NORETURN
 #endif
 
-/* From <time.h>, <sys/socket.h> and <poll.h>, which who passes one includes. */
+/* From <time.h>, <sys/socket.h> and <poll.h>: include these to pass such a structure. */
 struct timespec;
 struct sockaddr;
 struct pollfd;
 
 /* ---- The runtime ------------------------------------------------------------------------------------------------------ */
 
-/* Names a microprocess; never 0. Another one gets the same name only in a later run. */
+/* Number of a microprocess; never 0. It is not reused during a run. */
 typedef uint64_t kyocho_t;
 
-/* How a microprocess is created. */
+/* Attributes of a new microprocess. */
 typedef struct {
     uint32_t magic;
     uint32_t detached;
     uint64_t state[7];
 } kyocho_attr_t;
 
-/* Runs start(argument) as the first microprocess, on `virtual_processors` virtual processors (0: as many as the process has
- * CPUs), with `attributes` (NULL: 8 MiB of stack). Returns when it has ended; others that have not are abandoned.
- * *result (unless `result` is NULL) is what it returned or passed to kyocho_exit.
- * EBUSY: a run is under way in this process. EDEADLK: nothing was runnable and nothing pending; who waited for what is told
- * on standard error. EAGAIN: no memory or no kernel threads to start with. */
+/* Runs start(argument) as the first microprocess, on `virtual_processors` virtual processors (0: as many as the process
+ * has CPUs), with `attributes` (NULL: 8 MiB of stack). Returns when the first microprocess has ended; others that still
+ * run are abandoned. *result (unless `result` is NULL) is what it returned or passed to kyocho_exit.
+ * EBUSY: a run is under way in this process. EDEADLK: no microprocess was runnable and no event pending; standard error
+ * says which microprocess waited for what. EAGAIN: no memory or no kernel threads to start with. */
 int kyocho_run(unsigned virtual_processors, const kyocho_attr_t *attributes,
                void *(*start)(void *), void *argument, void **result);
 
-/* Says that a kernel thread outside will wake somebody (post, signal, send ...): waiting for that is no deadlock until as many
- * calls of kyocho_outside_forget, from anywhere. EPERM: no run is under way; more forgotten than expected. */
+/* Announces that a kernel thread outside of the runtime will wake a microprocess (post, signal, send ...). A wait for that is
+ * not a deadlock until kyocho_outside_forget was called as often, from anywhere. EPERM: no run is under way, or forget was
+ * called more often than expect. */
 int kyocho_outside_expect(void);
 int kyocho_outside_forget(void);
 
 /* ---- Microprocesses --------------------------------------------------------------------------------------------------- */
 
-/* Priorities, 0 to 63: who is more urgent always runs first. */
+/* Priorities, 0 to 63: the microprocess with the highest priority always runs first. */
 #define KYOCHO_PRIORITY_LOWEST 0
 #define KYOCHO_PRIORITY_NORMAL 31
 #define KYOCHO_PRIORITY_HIGHEST 63
@@ -114,35 +116,35 @@ int kyocho_attr_setpriority(kyocho_attr_t *attributes, int priority);
 /* KYOCHO_CREATE_JOINABLE or KYOCHO_CREATE_DETACHED. */
 int kyocho_attr_setdetachstate(kyocho_attr_t *attributes, int state);
 int kyocho_attr_getdetachstate(const kyocho_attr_t *attributes, int *state);
-/* For reports and tools; the first 39 bytes are kept. EINVAL: not UTF-8. */
+/* A name for reports and tools; the first 39 bytes are used. EINVAL: not UTF-8. */
 int kyocho_attr_setname(kyocho_attr_t *attributes, const char *name);
 
 /* Creates a microprocess that runs start(argument). `attributes` may be NULL. EAGAIN: no memory for a stack. */
 int kyocho_spawn(kyocho_t *microprocess, const kyocho_attr_t *attributes,
                  void *(*start)(void *), void *argument);
-/* Waits for its end. `result` may be NULL. ESRCH: there is none of this name (any more). EINVAL: it is detached, or somebody
- * else joins it. EDEADLK: it is the caller. */
+/* Waits until the microprocess has ended. `result` may be NULL. ESRCH: there is none with this number (any more).
+ * EINVAL: it is detached, or another microprocess joins it. EDEADLK: it is the caller. */
 int kyocho_join(kyocho_t microprocess, void **result);
-/* Nobody will join it. Errors as for kyocho_join, except EDEADLK. From anywhere. */
+/* Declares that it will not be joined. Errors as for kyocho_join, except EDEADLK. From anywhere. */
 int kyocho_detach(kyocho_t microprocess);
-/* The caller; 0 if it is no microprocess. From anywhere. */
+/* The number of the caller; 0 if it is not a microprocess. From anywhere. */
 kyocho_t kyocho_self(void);
-/* Ends the caller; frames of C++ and Rust on its stack are not unwound, so not from what kyocho_once or a destructor calls.
- * Aborts when the caller is no microprocess of kyocho_run or kyocho_spawn. */
+/* Ends the caller. Frames of C++ and Rust on its stack are not unwound, so do not call it in a function that kyocho_once
+ * or a destructor calls. Aborts if the caller was not made by kyocho_run or kyocho_spawn. */
 KYOCHO_NORETURN void kyocho_exit(void *result);
-/* Lets others of the caller's priority, and above, run first. */
+/* Lets other microprocesses of the caller's priority or a higher one run first. */
 int kyocho_yield(void);
-/* Others run meanwhile. (A raw usleep holds up nobody either, but costs a kernel thread for as long.) */
+/* Sleeps while other microprocesses run. (They also run during a raw usleep, which occupies a kernel thread meanwhile.) */
 int kyocho_nanosleep(uint64_t nanoseconds);
 int kyocho_usleep(uint64_t microseconds);
-/* Ends it, whatever it is doing: asleep, waiting, running. It is gone when it next calls a function that may wait, or is in one;
- * a raw sleep in the kernel is interrupted. Its values are destroyed, its mutexes stay locked, its result is KYOCHO_CANCELED.
- * Returns before it has ended. ESRCH. From anywhere. */
+/* Ends the microprocess in any state: asleep, waiting, running. It ends at its next call of a function that may wait, or
+ * at once if it is in one; a raw sleep in the kernel is interrupted. Its specific values are destroyed, its mutexes stay
+ * locked, its result is KYOCHO_CANCELED. Returns without waiting for the end. ESRCH. From anywhere. */
 int kyocho_kill(kyocho_t microprocess);
-/* It stands still from now on, or when it comes back from the kernel; and goes on. ESRCH. From anywhere. */
+/* Suspends it now, or when it returns from the kernel; lets it run again. ESRCH. From anywhere. */
 int kyocho_suspend(kyocho_t microprocess);
 int kyocho_resume(kyocho_t microprocess);
-/* From the next time it becomes runnable. EINVAL: not 0 to 63. ESRCH. From anywhere. */
+/* Takes effect when it next becomes runnable. EINVAL: not 0 to 63. ESRCH. From anywhere. */
 int kyocho_setpriority(kyocho_t microprocess, int priority);
 int kyocho_getpriority(kyocho_t microprocess, int *priority);
 
@@ -154,7 +156,7 @@ typedef struct {
     uint64_t state[14];
 } kyocho_mutex_t;
 
-/* Locking one again that one holds waits for ever, counts, or is the error EDEADLK. */
+/* If the holder locks it again: waits for ever, counts, or fails with EDEADLK. */
 #define KYOCHO_MUTEX_NORMAL 0
 #define KYOCHO_MUTEX_RECURSIVE 1
 #define KYOCHO_MUTEX_ERRORCHECK 2
@@ -165,15 +167,15 @@ typedef struct {
 
 /* EINVAL: no such kind. */
 int kyocho_mutex_init(kyocho_mutex_t *mutex, int kind);
-/* EBUSY: somebody holds it. From anywhere. */
+/* EBUSY: it is locked. From anywhere. */
 int kyocho_mutex_destroy(kyocho_mutex_t *mutex);
-/* Released, it goes to the first waiter: highest priority first, first come first served among equals. */
+/* Waits in order of priority; among equal priorities, in order of arrival. An unlock passes the mutex to the first waiter. */
 int kyocho_mutex_lock(kyocho_mutex_t *mutex);
-/* EBUSY: somebody holds it. EAGAIN: locked too often. */
+/* EBUSY: it is locked. EAGAIN: locked recursively too often. */
 int kyocho_mutex_trylock(kyocho_mutex_t *mutex);
-/* Until CLOCK_REALTIME reads *deadline. ETIMEDOUT. EINVAL: no such time. */
+/* Waits until CLOCK_REALTIME reads *deadline: ETIMEDOUT. EINVAL: not a valid time. */
 int kyocho_mutex_timedlock(kyocho_mutex_t *mutex, const struct timespec *deadline);
-/* EPERM: the caller does not hold it; so it is for every kind. */
+/* EPERM: the caller does not hold it. This holds for every kind. */
 int kyocho_mutex_unlock(kyocho_mutex_t *mutex);
 
 /* ---- Condition variables ---------------------------------------------------------------------------------------------- */
@@ -188,9 +190,9 @@ typedef struct {
 
 int kyocho_cond_init(kyocho_cond_t *condition);
 int kyocho_cond_destroy(kyocho_cond_t *condition);
-/* Unlocks, waits for a signal and locks again, the first two in one step. EPERM: the caller does not hold the mutex. */
+/* Unlocks the mutex and waits for a signal, atomically; then locks the mutex again. EPERM: the caller does not hold it. */
 int kyocho_cond_wait(kyocho_cond_t *condition, kyocho_mutex_t *mutex);
-/* Until CLOCK_REALTIME reads *deadline. ETIMEDOUT: the mutex is locked again then, too. */
+/* Waits until CLOCK_REALTIME reads *deadline: ETIMEDOUT, with the mutex locked again. */
 int kyocho_cond_timedwait(kyocho_cond_t *condition, kyocho_mutex_t *mutex, const struct timespec *deadline);
 /* From anywhere. */
 int kyocho_cond_signal(kyocho_cond_t *condition);
@@ -207,18 +209,18 @@ typedef struct {
 #define KYOCHO_RWLOCK_INITIALIZER {0x6b797277u, 0, {0}}
 
 int kyocho_rwlock_init(kyocho_rwlock_t *lock);
-/* EBUSY: somebody is inside. From anywhere. */
+/* EBUSY: it is locked. From anywhere. */
 int kyocho_rwlock_destroy(kyocho_rwlock_t *lock);
-/* A writer that waits holds back later readers. EDEADLK: the caller is inside for writing. */
+/* A waiting writer keeps later readers out. EDEADLK: the caller holds it for writing. */
 int kyocho_rwlock_rdlock(kyocho_rwlock_t *lock);
 int kyocho_rwlock_wrlock(kyocho_rwlock_t *lock);
-/* EBUSY: it would have to wait. */
+/* EBUSY: the call would wait. */
 int kyocho_rwlock_tryrdlock(kyocho_rwlock_t *lock);
 int kyocho_rwlock_trywrlock(kyocho_rwlock_t *lock);
-/* Until CLOCK_REALTIME reads *deadline. ETIMEDOUT. */
+/* Waits until CLOCK_REALTIME reads *deadline: ETIMEDOUT. */
 int kyocho_rwlock_timedrdlock(kyocho_rwlock_t *lock, const struct timespec *deadline);
 int kyocho_rwlock_timedwrlock(kyocho_rwlock_t *lock, const struct timespec *deadline);
-/* EPERM: nobody is inside for reading, nor the caller for writing. */
+/* EPERM: it is not locked for reading, and the caller does not hold it for writing. */
 int kyocho_rwlock_unlock(kyocho_rwlock_t *lock);
 
 /* ---- Semaphores ------------------------------------------------------------------------------------------------------- */
@@ -232,9 +234,9 @@ typedef struct {
 int kyocho_sem_init(kyocho_sem_t *semaphore, unsigned permits);
 int kyocho_sem_destroy(kyocho_sem_t *semaphore);
 int kyocho_sem_wait(kyocho_sem_t *semaphore);
-/* EAGAIN: there is no permit. From anywhere. */
+/* EAGAIN: no permit is left. From anywhere. */
 int kyocho_sem_trywait(kyocho_sem_t *semaphore);
-/* Until CLOCK_REALTIME reads *deadline. ETIMEDOUT. */
+/* Waits until CLOCK_REALTIME reads *deadline: ETIMEDOUT. */
 int kyocho_sem_timedwait(kyocho_sem_t *semaphore, const struct timespec *deadline);
 /* From anywhere. EOVERFLOW: there are INT_MAX permits. */
 int kyocho_sem_post(kyocho_sem_t *semaphore);
@@ -249,10 +251,10 @@ typedef struct {
     uint64_t state[7];
 } kyocho_barrier_t;
 
-/* What one of the parties gets from kyocho_barrier_wait; the others get 0. */
+/* Returned by kyocho_barrier_wait to one of the parties; the others get 0. */
 #define KYOCHO_BARRIER_SERIAL (-1)
 
-/* EINVAL: no parties. */
+/* EINVAL: `parties` is 0. */
 int kyocho_barrier_init(kyocho_barrier_t *barrier, unsigned parties);
 int kyocho_barrier_destroy(kyocho_barrier_t *barrier);
 int kyocho_barrier_wait(kyocho_barrier_t *barrier);
@@ -267,46 +269,47 @@ typedef struct {
 
 #define KYOCHO_ONCE_INIT {0x6b796f6eu, 0, {0}}
 
-/* Calls initialise() unless that was done before; returns when it has been. Who is killed in it leaves others waiting. */
+/* Calls initialise() unless it was called before; returns once it has returned. If the microprocess that calls it is killed
+ * meanwhile, the others wait for ever. */
 int kyocho_once(kyocho_once_t *once, void (*initialise)(void));
 
-/* ---- Values of a microprocess's own ----------------------------------------------------------------------------------- */
+/* ---- Microprocess-specific values ------------------------------------------------------------------------------------- */
 
 typedef uint32_t kyocho_key_t;
 
-/* At the end of a microprocess that kyocho_spawn or kyocho_run made, `destructor` (which may be NULL) gets each value that is
- * not NULL, in up to four rounds. EAGAIN: there are 1,024 keys. From anywhere. */
+/* When a microprocess made by kyocho_spawn or kyocho_run ends, `destructor` (unless it is NULL) is called with each value
+ * that is not NULL, in up to four rounds. EAGAIN: there are 1,024 keys. From anywhere. */
 int kyocho_key_create(kyocho_key_t *key, void (*destructor)(void *));
 /* No destructor is called. EINVAL: no such key. From anywhere. */
 int kyocho_key_delete(kyocho_key_t key);
 /* EINVAL: no such key. */
 int kyocho_setspecific(kyocho_key_t key, const void *value);
-/* NULL: never set, no such key, or no microprocess. */
+/* NULL: never set, no such key, or the caller is not a microprocess. */
 void *kyocho_getspecific(kyocho_key_t key);
 
 /* ---- Channels --------------------------------------------------------------------------------------------------------- */
 
 typedef struct kyocho_channel kyocho_channel_t;
 
-/* Larger items go as pointers. */
+/* Send larger items as pointers. */
 #define KYOCHO_CHANNEL_ITEM_MAX 64
 #define KYOCHO_CHANNEL_UNBOUNDED SIZE_MAX
 
-/* A channel of items of `item_bytes` (1 to KYOCHO_CHANNEL_ITEM_MAX), which are copied. It holds up to `items_max`; with 0 a send
- * waits until its item is received. EINVAL: other sizes, or more than 16,777,216 items. From anywhere. */
+/* A channel of items of `item_bytes` (1 to KYOCHO_CHANNEL_ITEM_MAX), which are copied. It buffers up to `items_max` items; if
+ * that is 0, a send waits until its item is received. EINVAL: other sizes, or more than 16,777,216 items. From anywhere. */
 int kyocho_channel_create(kyocho_channel_t **channel, size_t item_bytes, size_t items_max);
-/* Nobody uses it any more. From anywhere. */
+/* The channel must not be in use. From anywhere. */
 int kyocho_channel_destroy(kyocho_channel_t *channel);
-/* Nothing goes in any more; what was sent can be received. Who waits is told. From anywhere. */
+/* Sends fail from now on; items that were sent can still be received. Waiting senders and receivers return. From anywhere. */
 int kyocho_channel_close(kyocho_channel_t *channel);
 /* EPIPE: it is closed. */
 int kyocho_channel_send(kyocho_channel_t *channel, const void *item);
-/* EPIPE: it is closed, and nothing is left. */
+/* EPIPE: it is closed, and no item is left. */
 int kyocho_channel_recv(kyocho_channel_t *channel, void *item);
-/* EAGAIN: it would have to wait. From anywhere. */
+/* EAGAIN: the call would wait. From anywhere. */
 int kyocho_channel_trysend(kyocho_channel_t *channel, const void *item);
 int kyocho_channel_tryrecv(kyocho_channel_t *channel, void *item);
-/* Until CLOCK_REALTIME reads *deadline. ETIMEDOUT. */
+/* Waits until CLOCK_REALTIME reads *deadline: ETIMEDOUT. */
 int kyocho_channel_timedsend(kyocho_channel_t *channel, const void *item, const struct timespec *deadline);
 int kyocho_channel_timedrecv(kyocho_channel_t *channel, void *item, const struct timespec *deadline);
 
@@ -320,58 +323,62 @@ typedef struct kyocho_arm {
 #define KYOCHO_ARM_RECV 2
 #define KYOCHO_ARMS_MAX 64
 
-/* Waits for the first of 1 to KYOCHO_ARMS_MAX operations that can be done, and does that one alone; *selected is its index. Of several
- * that can be done at once each gets its turn. EPIPE: the channel of the selected one is closed, and nothing is left to receive.
- * EINVAL: another number, operation, or a null pointer. */
+/* Waits until one of 1 to KYOCHO_ARMS_MAX operations can be done, and does that one alone; *selected is its index. If several
+ * are repeatedly possible at once, none is starved. EPIPE: the channel of the selected one is closed, and no item is left to
+ * receive. EINVAL: another count or operation, or a null pointer. */
 int kyocho_select(const kyocho_arm_t *arms, size_t count, size_t *selected);
-/* EAGAIN: all would have to wait. From anywhere. */
+/* EAGAIN: every operation would wait. From anywhere. */
 int kyocho_tryselect(const kyocho_arm_t *arms, size_t count, size_t *selected);
-/* Until CLOCK_REALTIME reads *deadline. ETIMEDOUT. */
+/* Waits until CLOCK_REALTIME reads *deadline: ETIMEDOUT. */
 int kyocho_timedselect(const kyocho_arm_t *arms, size_t count, size_t *selected, const struct timespec *deadline);
 
 /* ---- Gates ------------------------------------------------------------------------------------------------------------ */
 
-/* Calls between programs of this machine, through shared memory; a caller's microprocess waits, and the service runs at its priority.
- * Requests and replies are bytes. */
+/* Calls between programs on this machine, through shared memory. The calling microprocess waits; the service runs at its
+ * priority. Requests and replies are bytes. */
 typedef struct kyocho_gate kyocho_gate_t;
 typedef struct kyocho_gate_server kyocho_gate_server_t;
-/* The longest request and reply. */
+/* Largest length of a request and of a reply. */
 #define KYOCHO_GATE_BYTES_MAX 8064
 
-/* Serves one call, in a microprocess of its own: reads the request, writes the reply, for which there are KYOCHO_GATE_BYTES_MAX bytes, and
- * returns its length; or a negated error number, which the caller gets. Calls come at the same time. */
-typedef int64_t (*kyocho_gate_service_t)(void *argument, uint32_t method, const void *request, size_t request_bytes, void *reply);
+/* Serves one call, in a microprocess. Reads the request, writes the reply (at most KYOCHO_GATE_BYTES_MAX bytes) and returns
+ * its length, or returns a negated error number, which the caller gets. Runs concurrently for several calls. */
+typedef int64_t (*kyocho_gate_service_t)(void *argument, uint32_t method, const void *request, size_t request_bytes,
+                                         void *reply);
 
-/* Serves at `path`, which must not exist (EADDRINUSE), until destroyed; processes of the same user may connect. */
+/* Serves at `path`, which must not exist (EADDRINUSE), until destroyed. Processes of the same user may connect. */
 int kyocho_gate_serve(kyocho_gate_server_t **server, const char *path, kyocho_gate_service_t service, void *argument);
-/* Clients are told that it is gone. Services that run end as they would have: what they use must stay. */
+/* Closes all connections. Calls being served still finish: what the service uses must stay valid. */
 int kyocho_gate_server_destroy(kyocho_gate_server_t *server);
 
-/* ENOENT, ECONNREFUSED: nobody serves there. EACCES: not for this user. EPROTO: it is no gate, or of another version. */
+/* ENOENT, ECONNREFUSED: no server at `path`. EACCES: not for this user. EPROTO: not a gate, or of another version. */
 int kyocho_gate_connect(kyocho_gate_t **gate, const char *path);
-/* No call may be under way. */
+/* No call may be in progress. */
 int kyocho_gate_destroy(kyocho_gate_t *gate);
-/* The length of the reply, or a negated error number: -EPIPE the server is gone (the call may have been served), -EMSGSIZE request or reply is
- * too long, -EREMOTEIO the service failed, or what the service said. Several microprocesses may call at the same time. */
-int64_t kyocho_gate_call(kyocho_gate_t *gate, uint32_t method, const void *request, size_t request_bytes, void *reply, size_t reply_bytes_max);
-/* Until CLOCK_REALTIME reads *deadline. -ETIMEDOUT: the call may still be served. */
+/* The length of the reply, or a negated error number. -EPIPE: the server is gone; it may have served the call. -EMSGSIZE:
+ * request or reply is too long. -EREMOTEIO: the service failed. Other numbers are the service's own. Several microprocesses
+ * may call concurrently. */
+int64_t kyocho_gate_call(kyocho_gate_t *gate, uint32_t method, const void *request, size_t request_bytes, void *reply,
+                         size_t reply_bytes_max);
+/* Waits until CLOCK_REALTIME reads *deadline: -ETIMEDOUT; the call may still be served. */
 int64_t kyocho_gate_timedcall(kyocho_gate_t *gate, uint32_t method, const void *request, size_t request_bytes, void *reply,
                               size_t reply_bytes_max, const struct timespec *deadline);
 
 /* ---- Input and output ------------------------------------------------------------------------------------------------- */
 
-/* As the system calls of these names, on descriptors in blocking mode, but holding no kernel thread while they wait (io_uring,
- * where the host has it, which waits on non-blocking ones all the same). The count, or a negated error number: -EBADF, -EPIPE,
- * ... From anywhere: there they are the plain calls. kyocho_send never raises SIGPIPE. */
+/* The system calls of these names, on descriptors in blocking mode, but without occupying a kernel thread while they wait
+ * (with io_uring, if the host has it, which also waits on non-blocking descriptors). They return the count, or a negated
+ * error number: -EBADF, -EPIPE, ... From anywhere: on a kernel thread they are the plain calls. kyocho_send never raises
+ * SIGPIPE. */
 int64_t kyocho_read(int descriptor, void *buffer, size_t bytes);
 int64_t kyocho_write(int descriptor, const void *buffer, size_t bytes);
 int64_t kyocho_recv(int socket, void *buffer, size_t bytes, int flags);
 int64_t kyocho_send(int socket, const void *buffer, size_t bytes, int flags);
-/* The new descriptor, which programs that the process executes do not inherit. `address` and `address_bytes` may be NULL. */
+/* The new descriptor, which is closed on exec. `address` and `address_bytes` may be NULL. */
 int64_t kyocho_accept(int socket, struct sockaddr *address, uint32_t *address_bytes);
 /* 0, or a negated error number. */
 int64_t kyocho_connect(int socket, const struct sockaddr *address, uint32_t address_bytes);
-/* How many of `count` descriptors are ready, after at most `timeout_ms`, for ever with a negative one. */
+/* The number of ready descriptors among `count`. Waits at most `timeout_ms`, or without limit if it is negative. */
 int64_t kyocho_poll(struct pollfd *descriptors, size_t count, int timeout_ms);
 
 #ifdef __cplusplus

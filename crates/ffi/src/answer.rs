@@ -1,4 +1,4 @@
-//! What every exported function does around its work: results become numbers, panics are caught.
+//! The wrapper of every exported function: converts results to numbers and catches panics.
 
 use core::ffi::c_int;
 use core::panic::AssertUnwindSafe;
@@ -9,7 +9,8 @@ use kyocho_microprocess::{Killed, Microprocess};
 use crate::error::{Code, Result};
 use crate::run;
 
-/// Runs `body` for C: 0 or the number of its error; a panic, whose message is on standard error by then, is a number as well.
+/// Runs `body` for C. Returns 0 or an error number. A panic becomes an error number, too; its
+/// message is on standard error.
 pub(crate) fn answer(body: impl FnOnce() -> Result<()>) -> c_int {
     match caught(body) {
         Ok(()) => 0,
@@ -17,17 +18,17 @@ pub(crate) fn answer(body: impl FnOnce() -> Result<()>) -> c_int {
     }
 }
 
-/// As [`answer`], for what has a count to tell: that, or the negated number.
+/// Runs `body` for C. Returns its count, or a negated error number.
 pub(crate) fn count(body: impl FnOnce() -> Result<usize>) -> i64 {
     match caught(body) {
-        // No buffer is larger than half of the address space.
+        // A count of bytes is below half of the address space.
         Ok(count) => count as i64,
         Err(Code(number)) => -i64::from(number),
     }
 }
 
-/// Runs `body`; a panic is an error. A caller that was killed in it has unwound this far: it ends here, since frames of C
-/// cannot be unwound.
+/// Runs `body`; a panic becomes an error. If the caller was killed in `body`, its frames of Rust
+/// have been unwound. It ends here, since frames of C cannot be unwound.
 pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => result,
@@ -39,7 +40,7 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
-/// The microprocess that calls.
+/// The calling microprocess.
 pub(crate) fn caller() -> Result<Microprocess> {
     Microprocess::try_current().ok_or(Code::NOT_PERMITTED)
 }

@@ -1,5 +1,5 @@
-//! How microprocesses are created: `kyocho_attr_*`.
-#![expect(unsafe_code, reason = "the border to C")]
+//! Attributes of new microprocesses: `kyocho_attr_*`.
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -9,21 +9,21 @@ use crate::answer::answer;
 use crate::error::{Code, Result};
 use crate::object::{Kind, Object};
 
-/// The largest stack there is.
+/// The largest stack.
 const STACK_BYTES_MAX: usize = 8 << 20;
-/// What a microprocess gets when nobody says otherwise.
+/// The default stack of a microprocess.
 const STACK_BYTES_DEFAULT: usize = 64 << 10;
-/// What the first one gets.
+/// The default stack of the first microprocess.
 const FIRST_STACK_BYTES: usize = STACK_BYTES_MAX;
-/// Room for a name and its end.
+/// Length of a name with its final zero byte.
 const NAME_BYTES: usize = 40;
-/// Stands for the spawner's priority.
+/// Stands for the priority of the spawning microprocess.
 const INHERITED: u8 = u8::MAX;
 
 const JOINABLE: u32 = 0;
 const DETACHED: u32 = 1;
 
-/// What `kyocho_attr_t` holds; `detail` is whether it is detached.
+/// The contents of `kyocho_attr_t`; the object's `detail` is the detach state.
 #[derive(Debug, Clone)]
 pub(crate) struct Attributes {
     stack_bytes: u32,
@@ -60,60 +60,60 @@ impl Attributes {
     }
 }
 
-/// How a microprocess is to be created.
-pub(crate) struct Wanted {
+/// Settings of a new microprocess.
+pub(crate) struct Settings {
     pub(crate) builder: Builder,
     pub(crate) detached: bool,
 }
 
-/// What `attributes` ask for; null stands for the defaults.
+/// The settings that `attributes` contain; null stands for the defaults.
 ///
 /// # Safety
 /// `attributes` is null or memory for attributes.
-pub(crate) unsafe fn wanted(attributes: *const Attr) -> Result<Wanted> {
+pub(crate) unsafe fn wanted(attributes: *const Attr) -> Result<Settings> {
     if attributes.is_null() {
-        return Ok(Wanted { builder: Builder::new(), detached: false });
+        return Ok(Settings { builder: Builder::new(), detached: false });
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let attributes = unsafe { Attr::at(attributes) }?;
     let detached = attributes.detail == DETACHED;
-    Ok(Wanted { builder: attributes.value.builder(), detached })
+    Ok(Settings { builder: attributes.value.builder(), detached })
 }
 
-/// As [`wanted`], for the first microprocess.
+/// The same for the first microprocess.
 ///
 /// # Safety
-/// As there.
+/// As for [`wanted`].
 pub(crate) unsafe fn wanted_first(attributes: *const Attr) -> Result<Builder> {
     if attributes.is_null() {
         return Ok(Builder::new().stack_bytes(FIRST_STACK_BYTES).name("main"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { wanted(attributes) }.map(|wanted| wanted.builder)
 }
 
 /// Changes the attributes at `place`.
 ///
 /// # Safety
-/// `place` is null or memory for attributes that nobody else uses now.
+/// `place` is null or memory for attributes, which no other thread uses now.
 unsafe fn change(place: *mut Attr, change: impl FnOnce(&mut Attr) -> Result<()>) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { Attr::at(place) }?;
-        // SAFETY: there is an object, and nobody else uses it now.
+        // SAFETY: there is an object, and no other thread uses it now.
         change(unsafe { &mut *place })
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_attr_init(attributes: *mut Attr) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe { Attr::create(attributes, JOINABLE, Attributes::DEFAULT) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_attr_destroy(attributes: *mut Attr) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe { Attr::at(attributes) }.map(Attr::destroy))
 }
 
@@ -126,14 +126,14 @@ unsafe extern "C" fn kyocho_attr_setstacksize(attributes: *mut Attr, bytes: usiz
         attributes.value.stack_bytes = bytes as u32;
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { change(attributes, set) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_attr_getstacksize(attributes: *const Attr, bytes: *mut usize) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let attributes = unsafe { Attr::at(attributes) }?;
         // SAFETY: as above.
         let place = unsafe { bytes.as_mut() }.ok_or(Code::INVALID)?;
@@ -148,11 +148,11 @@ unsafe extern "C" fn kyocho_attr_setpriority(attributes: *mut Attr, priority: c_
         attributes.value.priority = level(priority)?.level();
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { change(attributes, set) }
 }
 
-/// The priority that C calls `number`.
+/// The priority with this number.
 pub(crate) fn level(number: c_int) -> Result<Priority> {
     u8::try_from(number).ok().and_then(Priority::new).ok_or(Code::INVALID)
 }
@@ -166,7 +166,7 @@ unsafe extern "C" fn kyocho_attr_setdetachstate(attributes: *mut Attr, state: c_
         }
         _ => Err(Code::INVALID),
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { change(attributes, set) }
 }
 
@@ -176,7 +176,7 @@ unsafe extern "C" fn kyocho_attr_getdetachstate(
     state: *mut c_int,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let attributes = unsafe { Attr::at(attributes) }?;
         // SAFETY: as above.
         *unsafe { state.as_mut() }.ok_or(Code::INVALID)? = attributes.detail as c_int;
@@ -190,7 +190,7 @@ unsafe extern "C" fn kyocho_attr_setname(attributes: *mut Attr, name: *const c_c
         if name.is_null() {
             return Err(Code::INVALID);
         }
-        // SAFETY: the caller's promise: a string that ends with a zero.
+        // SAFETY: guaranteed by the caller: a string that ends with a zero byte.
         let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Code::INVALID)?;
         let fits = |&bytes: &usize| name.is_char_boundary(bytes);
         let bytes = (0..=name.len().min(NAME_BYTES - 1)).rev().find(fits).unwrap_or(0);
@@ -198,6 +198,6 @@ unsafe extern "C" fn kyocho_attr_setname(attributes: *mut Attr, name: *const c_c
         attributes.value.name_bytes = bytes as u8;
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { change(attributes, set) }
 }

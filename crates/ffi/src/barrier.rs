@@ -1,5 +1,5 @@
 //! Barriers: `kyocho_barrier_*`.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{c_int, c_uint};
 
@@ -9,7 +9,7 @@ use crate::answer::{answer, caller};
 use crate::error::Code;
 use crate::object::{Kind, Object};
 
-/// What the leader gets: no error number.
+/// Returned to one of the parties. Not an error number.
 const SERIAL: c_int = -1;
 
 // SAFETY: the size is that of `kyocho_barrier_t`; there is no static initialiser.
@@ -26,21 +26,21 @@ unsafe extern "C" fn kyocho_barrier_init(barrier: *mut BarrierObject, parties: c
         if parties == 0 {
             return Err(Code::INVALID);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { BarrierObject::create(barrier, 0, Barrier::new(parties as usize)) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_barrier_destroy(barrier: *mut BarrierObject) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe { BarrierObject::at(barrier) }.map(BarrierObject::destroy))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_barrier_wait(barrier: *mut BarrierObject) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let barrier = unsafe { BarrierObject::at(barrier) }?;
         caller()?;
         if barrier.value.wait().is_leader() { Err(Code(SERIAL)) } else { Ok(()) }

@@ -1,7 +1,8 @@
 //! Channels: `kyocho_channel_*`.
 //!
-//! Items are copied through one block of [`ITEM_BYTES_MAX`] bytes each: a copy of a cache line costs less than an allocation.
-#![expect(unsafe_code, reason = "the border to C")]
+//! Every item is copied through a block of [`ITEM_BYTES_MAX`] bytes: copying a cache line costs
+//! less than an allocation.
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -13,31 +14,31 @@ use kyocho_microprocess::channel::{
 
 use crate::answer::{answer, caller};
 use crate::error::{Code, Result};
-use crate::mutex::Patience;
+use crate::mutex::Timeout;
 
 /// The largest item.
 const ITEM_BYTES_MAX: usize = 64;
-/// Stands for "no bound".
+/// Stands for an unbounded channel.
 const UNBOUNDED: usize = usize::MAX;
-/// The largest bound: its room, which is allocated at once, takes a gigabyte.
+/// The largest bound. Its buffer is allocated at once and takes a gigabyte.
 const ITEMS_MAX: usize = 1 << 24;
 
 /// A block with an item at its start.
 pub(crate) type Item = [MaybeUninit<u8>; ITEM_BYTES_MAX];
 
-/// What `kyocho_channel_t` stands for; on the heap.
+/// The object behind a `kyocho_channel_t *`, on the heap.
 pub(crate) struct Channel {
     item_bytes: usize,
     sender: Sender<Item>,
     receiver: Receiver<Item>,
 }
 
-/// The channel that C passes.
+/// The channel behind a pointer of C.
 ///
 /// # Safety
-/// `channel` is null or one that `kyocho_channel_create` made and nobody has destroyed.
+/// `channel` is null, or was made by `kyocho_channel_create` and has not been destroyed.
 pub(crate) unsafe fn at<'a>(channel: *const Channel) -> Result<&'a Channel> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { channel.as_ref() }.ok_or(Code::INVALID)
 }
 
@@ -56,7 +57,7 @@ impl Channel {
     /// `item` points to an item of the channel.
     pub(crate) unsafe fn read(&self, item: *const c_void) -> Item {
         let mut block: Item = [MaybeUninit::uninit(); ITEM_BYTES_MAX];
-        // SAFETY: an item of this size, at most that of the block, says the caller.
+        // SAFETY: the caller guarantees an item of this size, which is at most that of the block.
         unsafe { block.as_mut_ptr().copy_from_nonoverlapping(item.cast(), self.item_bytes) };
         block
     }
@@ -64,30 +65,30 @@ impl Channel {
     /// Copies the item of `block` to `item`.
     ///
     /// # Safety
-    /// `item` is a place for an item of the channel.
+    /// `item` is memory for an item of the channel.
     pub(crate) unsafe fn write(&self, block: &Item, item: *mut c_void) {
-        // SAFETY: a place for this size, at most that of the block, says the caller.
+        // SAFETY: the caller guarantees memory of this size, which is at most that of the block.
         unsafe { item.copy_from_nonoverlapping(block.as_ptr().cast(), self.item_bytes) };
     }
 
     /// # Safety
     /// `item` is null or points to an item of the channel.
-    unsafe fn send(&self, item: *const c_void, patience: Patience) -> Result<()> {
+    unsafe fn send(&self, item: *const c_void, timeout: Timeout) -> Result<()> {
         if item.is_null() {
             return Err(Code::INVALID);
         }
-        // SAFETY: an item of the channel, says the caller.
+        // SAFETY: guaranteed by the caller: an item of the channel.
         let block = unsafe { self.read(item) };
-        match patience {
-            Patience::None => self.sender.try_send(block).map_err(|error| match error {
+        match timeout {
+            Timeout::Immediate => self.sender.try_send(block).map_err(|error| match error {
                 TrySendError::Full(_) => Code::AGAIN,
                 TrySendError::Disconnected(_) => Code::CLOSED,
             }),
-            Patience::Endless => {
+            Timeout::Never => {
                 caller()?;
                 self.sender.send(block).map_err(|_| Code::CLOSED)
             }
-            Patience::For(limit) => {
+            Timeout::After(limit) => {
                 caller()?;
                 self.sender.send_timeout(block, limit).map_err(|error| match error {
                     SendTimeoutError::Timeout(_) => Code::TIMED_OUT,
@@ -98,23 +99,23 @@ impl Channel {
     }
 
     /// # Safety
-    /// `item` is null or a place for an item of the channel.
-    unsafe fn receive(&self, item: *mut c_void, patience: Patience) -> Result<()> {
+    /// `item` is null or memory for an item of the channel.
+    unsafe fn receive(&self, item: *mut c_void, timeout: Timeout) -> Result<()> {
         if item.is_null() {
             return Err(Code::INVALID);
         }
-        let block = match patience {
-            Patience::None => self.receiver.try_recv().map_err(|error| match error {
+        let block = match timeout {
+            Timeout::Immediate => self.receiver.try_recv().map_err(|error| match error {
                 TryRecvError::Empty => Code::AGAIN,
                 TryRecvError::Disconnected => Code::CLOSED,
             }),
-            Patience::Endless => {
+            Timeout::Never => {
                 caller()?;
                 self.receiver.recv().map_err(|_| Code::CLOSED)
             }
-            Patience::For(limit) => self.receive_within(limit),
+            Timeout::After(limit) => self.receive_within(limit),
         }?;
-        // SAFETY: a place for an item of the channel, says the caller.
+        // SAFETY: guaranteed by the caller: memory for an item of the channel.
         unsafe { self.write(&block, item) };
         Ok(())
     }
@@ -135,7 +136,7 @@ unsafe extern "C" fn kyocho_channel_create(
     items_max: usize,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise: null or a place for a pointer.
+        // SAFETY: guaranteed by the caller: null or memory for a pointer.
         let place = unsafe { channel.as_mut() }.ok_or(Code::INVALID)?;
         let room = matches!(items_max, UNBOUNDED | 0..=ITEMS_MAX);
         if !matches!(item_bytes, 1..=ITEM_BYTES_MAX) || !room {
@@ -153,9 +154,9 @@ unsafe extern "C" fn kyocho_channel_create(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_channel_destroy(channel: *mut Channel) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { at(channel) }?;
-        // SAFETY: made by `into_raw`, and nobody uses it any more, says the caller.
+        // SAFETY: made by `into_raw`; the caller guarantees that the channel is not used any more.
         drop(unsafe { Box::from_raw(channel) });
         Ok(())
     })
@@ -163,27 +164,27 @@ unsafe extern "C" fn kyocho_channel_destroy(channel: *mut Channel) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_channel_close(channel: *mut Channel) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe { at(channel) }.map(|channel| channel.sender.close()))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_channel_send(channel: *mut Channel, item: *const c_void) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let channel = unsafe { at(channel) }?;
-        // SAFETY: the caller's promise.
-        unsafe { channel.send(item, Patience::Endless) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { channel.send(item, Timeout::Never) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_channel_trysend(channel: *mut Channel, item: *const c_void) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let channel = unsafe { at(channel) }?;
-        // SAFETY: the caller's promise.
-        unsafe { channel.send(item, Patience::None) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { channel.send(item, Timeout::Immediate) }
     })
 }
 
@@ -194,32 +195,32 @@ unsafe extern "C" fn kyocho_channel_timedsend(
     deadline: *const libc::timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
-        let patience = unsafe { Patience::until(deadline) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
+        let timeout = unsafe { Timeout::until(deadline) }?;
+        // SAFETY: guaranteed by the caller.
         let channel = unsafe { at(channel) }?;
-        // SAFETY: the caller's promise.
-        unsafe { channel.send(item, patience) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { channel.send(item, timeout) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_channel_recv(channel: *mut Channel, item: *mut c_void) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let channel = unsafe { at(channel) }?;
-        // SAFETY: the caller's promise.
-        unsafe { channel.receive(item, Patience::Endless) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { channel.receive(item, Timeout::Never) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_channel_tryrecv(channel: *mut Channel, item: *mut c_void) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let channel = unsafe { at(channel) }?;
-        // SAFETY: the caller's promise.
-        unsafe { channel.receive(item, Patience::None) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { channel.receive(item, Timeout::Immediate) }
     })
 }
 
@@ -230,11 +231,11 @@ unsafe extern "C" fn kyocho_channel_timedrecv(
     deadline: *const libc::timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
-        let patience = unsafe { Patience::until(deadline) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
+        let timeout = unsafe { Timeout::until(deadline) }?;
+        // SAFETY: guaranteed by the caller.
         let channel = unsafe { at(channel) }?;
-        // SAFETY: the caller's promise.
-        unsafe { channel.receive(item, patience) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { channel.receive(item, timeout) }
     })
 }

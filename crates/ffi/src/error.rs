@@ -1,4 +1,4 @@
-//! Errors as C sees them: numbers.
+//! Error numbers, by which C learns of errors.
 
 use core::ffi::c_int;
 use std::io::{Error, ErrorKind};

@@ -1,5 +1,5 @@
 //! Gates: `kyocho_gate_*`.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
@@ -16,7 +16,7 @@ use crate::answer::{answer, caller, count};
 use crate::error::{Code, Result};
 use crate::time::until;
 
-/// Error numbers of the C library are below this.
+/// Error numbers of the C library are below this bound.
 const NUMBERS: u32 = 4096;
 
 impl From<Error> for Code {
@@ -45,13 +45,14 @@ impl From<Error> for Code {
 
 type Serve = extern "C" fn(*mut c_void, u32, *const c_void, usize, *mut c_void) -> i64;
 
-/// A function of C, and what it is called with.
+/// A function of C with its argument.
 struct Function {
     serve: Serve,
     argument: *mut c_void,
 }
 
-// SAFETY: the header asks that the function may be called with the argument by several microprocesses at a time.
+// SAFETY: the header requires that several microprocesses may call the function with the argument
+// concurrently.
 unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
@@ -73,7 +74,7 @@ impl Service for Function {
     }
 }
 
-/// The path of C.
+/// The path in a string of C.
 ///
 /// # Safety
 /// `path` is null or ends with a zero byte.
@@ -81,35 +82,35 @@ unsafe fn path_at<'a>(path: *const c_char) -> Result<&'a Path> {
     if path.is_null() {
         return Err(Code::INVALID);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
-/// Hands an object to C.
+/// Transfers ownership of an object to C.
 ///
 /// # Safety
-/// `place` is null or a place for a pointer.
-unsafe fn hand_over<T>(place: *mut *mut T, object: impl FnOnce() -> Result<T>) -> Result<()> {
+/// `place` is null or memory for a pointer.
+unsafe fn give_to_c<T>(place: *mut *mut T, object: impl FnOnce() -> Result<T>) -> Result<()> {
     if place.is_null() {
         return Err(Code::INVALID);
     }
     let object = Box::into_raw(Box::new(object()?));
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { place.write(object) };
     Ok(())
 }
 
-/// Takes an object back from C, and drops it.
+/// Takes ownership of an object back from C and drops it.
 ///
 /// # Safety
-/// `object` is null or was handed over, and nobody uses it any more.
-unsafe fn take_back<T>(object: *mut T) -> c_int {
+/// `object` is null, or was transferred to C and is not used any more.
+unsafe fn drop_from_c<T>(object: *mut T) -> c_int {
     answer(|| {
         if object.is_null() {
             return Err(Code::INVALID);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         drop(unsafe { Box::from_raw(object) });
         Ok(())
     })
@@ -123,37 +124,37 @@ unsafe extern "C" fn kyocho_gate_serve(
     argument: *mut c_void,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let path = unsafe { path_at(path) }?;
         let serve = serve.ok_or(Code::INVALID)?;
         caller()?;
         let service = Arc::new(Function { serve, argument });
-        // SAFETY: the caller's promise.
-        unsafe { hand_over(server, || Ok(Server::builder().bind(path, service)?)) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { give_to_c(server, || Ok(Server::builder().bind(path, service)?)) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_gate_server_destroy(server: *mut Server) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { take_back(server) }
+    // SAFETY: guaranteed by the caller.
+    unsafe { drop_from_c(server) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_gate_connect(gate: *mut *mut Client, path: *const c_char) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let path = unsafe { path_at(path) }?;
         caller()?;
-        // SAFETY: the caller's promise.
-        unsafe { hand_over(gate, || Ok(Client::connect(path)?)) }
+        // SAFETY: guaranteed by the caller.
+        unsafe { give_to_c(gate, || Ok(Client::connect(path)?)) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_gate_destroy(gate: *mut Client) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { take_back(gate) }
+    // SAFETY: guaranteed by the caller.
+    unsafe { drop_from_c(gate) }
 }
 
 #[unsafe(no_mangle)]
@@ -165,7 +166,7 @@ unsafe extern "C" fn kyocho_gate_call(
     reply: *mut c_void,
     reply_bytes_max: usize,
 ) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     count(|| unsafe {
         call(gate, method, (request, request_bytes), (reply, reply_bytes_max), None)
     })
@@ -182,19 +183,20 @@ unsafe extern "C" fn kyocho_gate_timedcall(
     deadline: *const libc::timespec,
 ) -> i64 {
     count(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let limit = unsafe { until(deadline) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             call(gate, method, (request, request_bytes), (reply, reply_bytes_max), Some(limit))
         }
     })
 }
 
-/// Calls, and copies the reply to where C wants it; its length.
+/// Calls, and copies the reply to `reply`. Returns its length.
 ///
 /// # Safety
-/// `gate` is null or was handed over; `request` and `reply` are null, or so many bytes that C may read and write.
+/// `gate` is null or was transferred to C. `request` and `reply` are null, or memory of the given
+/// lengths that C may read and write.
 unsafe fn call(
     gate: *const Client,
     method: u32,
@@ -202,7 +204,7 @@ unsafe fn call(
     (reply, reply_bytes_max): (*mut c_void, usize),
     limit: Option<Duration>,
 ) -> Result<usize> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let gate = unsafe { gate.as_ref() }.ok_or(Code::INVALID)?;
     if request_bytes > INLINE_BYTES_MAX {
         return Err(Code(libc::EMSGSIZE));
@@ -214,7 +216,7 @@ unsafe fn call(
     let request: &[u8] = if request_bytes == 0 {
         &[]
     } else {
-        // SAFETY: not null, and as long as C says.
+        // SAFETY: not null; the caller guarantees the length.
         unsafe { slice::from_raw_parts(request.cast(), request_bytes) }
     };
     let target = gate.target(ROOT);
@@ -227,7 +229,7 @@ unsafe fn call(
         return Err(Code(libc::EMSGSIZE));
     }
     if !bytes.is_empty() {
-        // SAFETY: not null, since that much fits, and it is C's own memory.
+        // SAFETY: not null, since the reply fits; the memory belongs to C.
         unsafe { reply.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
     Ok(bytes.len())

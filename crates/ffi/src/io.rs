@@ -1,5 +1,5 @@
-//! Input and output on descriptors: `kyocho_read`, `kyocho_write` and their like.
-#![expect(unsafe_code, reason = "the border to C")]
+//! Input and output on descriptors: `kyocho_read`, `kyocho_write` and similar functions.
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{c_int, c_void};
 use core::slice;
@@ -15,53 +15,55 @@ use socket2::SockAddr;
 use crate::answer::count;
 use crate::error::{Code, Result};
 
-/// The descriptor that C calls `number`.
+/// The descriptor with this number.
 ///
 /// # Safety
-/// It stays open during the call, or is not open at all: then the kernel says so.
+/// The descriptor stays open during the call, or is not open at all; then the kernel reports an
+/// error.
 unsafe fn borrowed<'a>(number: c_int) -> Result<BorrowedFd<'a>> {
     if number < 0 {
         return Err(Code(libc::EBADF));
     }
-    // SAFETY: not negative; otherwise the caller's promise.
+    // SAFETY: not negative; the rest is guaranteed by the caller.
     Ok(unsafe { BorrowedFd::borrow_raw(number) })
 }
 
-/// A buffer of C to write to.
+/// A buffer of C, to be written.
 ///
 /// # Safety
-/// `buffer` is null or `bytes` bytes that nobody else touches during the call.
-unsafe fn room<'a>(buffer: *mut c_void, bytes: usize) -> Result<&'a mut [u8]> {
+/// `buffer` is null, or has `bytes` bytes that no other thread accesses during the call.
+unsafe fn buffer_mut<'a>(buffer: *mut c_void, bytes: usize) -> Result<&'a mut [u8]> {
     if bytes == 0 {
         return Ok(&mut []);
     }
     if buffer.is_null() || bytes > isize::MAX as usize {
         return Err(Code(libc::EFAULT));
     }
-    // SAFETY: the caller's promise. Bytes that C has not initialised are only ever written.
+    // SAFETY: guaranteed by the caller. Bytes that C has not initialised are only written.
     Ok(unsafe { slice::from_raw_parts_mut(buffer.cast(), bytes) })
 }
 
-/// A buffer of C to read from.
+/// A buffer of C, to be read.
 ///
 /// # Safety
-/// `buffer` is null or `bytes` bytes that nobody changes during the call.
-unsafe fn contents<'a>(buffer: *const c_void, bytes: usize) -> Result<&'a [u8]> {
+/// `buffer` is null, or has `bytes` bytes that no thread changes during the call.
+unsafe fn buffer_of<'a>(buffer: *const c_void, bytes: usize) -> Result<&'a [u8]> {
     if bytes == 0 {
         return Ok(&[]);
     }
     if buffer.is_null() || bytes > isize::MAX as usize {
         return Err(Code(libc::EFAULT));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { slice::from_raw_parts(buffer.cast(), bytes) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_read(number: c_int, buffer: *mut c_void, bytes: usize) -> i64 {
     count(|| {
-        // SAFETY: the caller's promise.
-        let (number, buffer) = (unsafe { borrowed(number) }?, unsafe { room(buffer, bytes) }?);
+        // SAFETY: guaranteed by the caller.
+        let (number, buffer) =
+            (unsafe { borrowed(number) }?, unsafe { buffer_mut(buffer, bytes) }?);
         Ok(descriptor::read(number, buffer)?)
     })
 }
@@ -69,8 +71,8 @@ unsafe extern "C" fn kyocho_read(number: c_int, buffer: *mut c_void, bytes: usiz
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_write(number: c_int, buffer: *const c_void, bytes: usize) -> i64 {
     count(|| {
-        // SAFETY: the caller's promise.
-        let (number, buffer) = (unsafe { borrowed(number) }?, unsafe { contents(buffer, bytes) }?);
+        // SAFETY: guaranteed by the caller.
+        let (number, buffer) = (unsafe { borrowed(number) }?, unsafe { buffer_of(buffer, bytes) }?);
         Ok(descriptor::write(number, buffer)?)
     })
 }
@@ -83,8 +85,9 @@ unsafe extern "C" fn kyocho_recv(
     flags: c_int,
 ) -> i64 {
     count(|| {
-        // SAFETY: the caller's promise.
-        let (socket, buffer) = (unsafe { borrowed(socket) }?, unsafe { room(buffer, bytes) }?);
+        // SAFETY: guaranteed by the caller.
+        let (socket, buffer) =
+            (unsafe { borrowed(socket) }?, unsafe { buffer_mut(buffer, bytes) }?);
         Ok(operation::receive(socket, buffer, flags, None)?)
     })
 }
@@ -97,8 +100,8 @@ unsafe extern "C" fn kyocho_send(
     flags: c_int,
 ) -> i64 {
     count(|| {
-        // SAFETY: the caller's promise.
-        let (socket, buffer) = (unsafe { borrowed(socket) }?, unsafe { contents(buffer, bytes) }?);
+        // SAFETY: guaranteed by the caller.
+        let (socket, buffer) = (unsafe { borrowed(socket) }?, unsafe { buffer_of(buffer, bytes) }?);
         Ok(operation::send(socket, buffer, flags, None)?)
     })
 }
@@ -110,10 +113,10 @@ unsafe extern "C" fn kyocho_accept(
     address_bytes: *mut libc::socklen_t,
 ) -> i64 {
     count(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let accepted = operation::accept(unsafe { borrowed(socket) }?, None)?;
         if !address.is_null() {
-            // SAFETY: the caller's promise: places for an address of the length that is told.
+            // SAFETY: guaranteed by the caller: memory for an address of the given length.
             let answer = unsafe { libc::getpeername(accepted.as_raw_fd(), address, address_bytes) };
             check(answer)?;
         }
@@ -121,7 +124,7 @@ unsafe extern "C" fn kyocho_accept(
     })
 }
 
-/// The error of a call of the C library, taken from its kernel thread at once.
+/// The result of a call of the C library. Reads `errno` at once, on the kernel thread of the call.
 fn check(answer: c_int) -> Result<usize> {
     usize::try_from(answer).map_err(|_| Error::last_os_error().into())
 }
@@ -137,12 +140,12 @@ unsafe extern "C" fn kyocho_connect(
             return Err(Code(libc::EFAULT));
         }
         let copy = |storage: *mut socket2::SockAddrStorage, bytes: *mut libc::socklen_t| {
-            // SAFETY: the place for the length of the address; it holds how much there is room for.
+            // SAFETY: memory for the length of the address, which holds the capacity.
             let room = unsafe { bytes.replace(address_bytes) };
             if address_bytes > room {
                 return Err(Error::from_raw_os_error(libc::EINVAL));
             }
-            // SAFETY: the caller's promise; there is room for it.
+            // SAFETY: guaranteed by the caller; there is room for the address.
             unsafe {
                 storage.cast::<u8>().copy_from(address.cast::<u8>(), address_bytes as usize);
             };
@@ -150,7 +153,7 @@ unsafe extern "C" fn kyocho_connect(
         };
         // SAFETY: `copy` fills in the address and its length.
         let ((), address) = unsafe { SockAddr::try_init(copy) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         operation::connect(unsafe { borrowed(socket) }?, &address, None)?;
         Ok(0)
     })
@@ -169,10 +172,10 @@ unsafe extern "C" fn kyocho_poll(
         let wanted = if number == 0 {
             &mut []
         } else {
-            // SAFETY: the caller's promise: that many entries.
+            // SAFETY: guaranteed by the caller: that many entries.
             unsafe { slice::from_raw_parts_mut(descriptors, number) }
         };
-        let ready = look(wanted)?;
+        let ready = ready_now(wanted)?;
         if ready > 0 || timeout_ms == 0 {
             return Ok(ready);
         }
@@ -181,39 +184,41 @@ unsafe extern "C" fn kyocho_poll(
     })
 }
 
-/// Waits until some of `wanted` are ready, at most until `deadline`; how many are.
+/// Waits until some of `wanted` are ready, at most until `deadline`. Returns their number.
 fn wait(wanted: &mut [libc::pollfd], deadline: Option<Deadline>) -> Result<usize> {
-    let gathered = gather(wanted)?;
+    let epoll = epoll_of(wanted)?;
     loop {
         let left = deadline.map(|deadline| {
             Duration::from_nanos(deadline.ns().saturating_sub(Deadline::now().ns()))
         });
-        match descriptor::ready(gathered.as_fd(), Interest::Read, left).map_err(Code::from) {
+        match descriptor::ready(epoll.as_fd(), Interest::Read, left).map_err(Code::from) {
             Err(Code::TIMED_OUT) => return Ok(0),
             answer => answer?,
         }
-        // Nothing: another thread was faster.
-        let ready = look(wanted)?;
+        // May be none, if another thread was faster.
+        let ready = ready_now(wanted)?;
         if ready > 0 {
             return Ok(ready);
         }
     }
 }
 
-/// How many of `wanted` are ready now.
-fn look(wanted: &mut [libc::pollfd]) -> Result<usize> {
+/// The number of `wanted` descriptors that are ready now.
+fn ready_now(wanted: &mut [libc::pollfd]) -> Result<usize> {
     // SAFETY: that many entries.
     check(unsafe { libc::poll(wanted.as_mut_ptr(), wanted.len() as libc::nfds_t, 0) })
 }
 
-/// One descriptor that is readable when one of `wanted` is ready. What cannot be waited for was ready at the first look.
-fn gather(wanted: &[libc::pollfd]) -> Result<OwnedFd> {
+/// A descriptor that is readable when one of `wanted` is ready. Descriptors that cannot be polled
+/// were ready at the first check.
+fn epoll_of(wanted: &[libc::pollfd]) -> Result<OwnedFd> {
     // SAFETY: takes a number.
-    let gathered = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-    // SAFETY: just made, for us.
-    let gathered = unsafe { OwnedFd::from_raw_fd(gathered as c_int) };
+    let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+    // SAFETY: just created, and owned by nothing else.
+    let epoll = unsafe { OwnedFd::from_raw_fd(epoll as c_int) };
     for (index, entry) in wanted.iter().enumerate().filter(|(_, entry)| entry.fd >= 0) {
-        // One descriptor may stand in several entries: each is watched once, for what all of them want.
+        // One descriptor may be in several entries: it is watched once, for the events of all of
+        // them.
         if wanted[..index].iter().any(|earlier| earlier.fd == entry.fd) {
             continue;
         }
@@ -221,10 +226,10 @@ fn gather(wanted: &[libc::pollfd]) -> Result<OwnedFd> {
         // The events of the two calls have the same numbers.
         let events = all.fold(0, |events, other| events | other.events as u16);
         let mut event = libc::epoll_event { events: u32::from(events), u64: 0 };
-        // SAFETY: both descriptors are numbers, the event is ours.
+        // SAFETY: both descriptors are numbers; the event is a local variable.
         check(unsafe {
-            libc::epoll_ctl(gathered.as_raw_fd(), libc::EPOLL_CTL_ADD, entry.fd, &raw mut event)
+            libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, entry.fd, &raw mut event)
         })?;
     }
-    Ok(gathered)
+    Ok(epoll)
 }

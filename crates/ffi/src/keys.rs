@@ -1,5 +1,5 @@
 //! `kyocho_key_*`, `kyocho_getspecific`, `kyocho_setspecific`: values of each microprocess's own.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -13,7 +13,7 @@ use crate::specific::{self, Destructor};
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_key_create(key: *mut u32, destructor: Option<Destructor>) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise: null or memory for a key.
+        // SAFETY: guaranteed by the caller: null or memory for a key.
         let key = unsafe { key.as_mut() }.ok_or(Code::INVALID)?;
         *key = specific::create(destructor)?;
         Ok(())

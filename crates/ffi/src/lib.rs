@@ -1,18 +1,20 @@
-//! `libkyocho`: microprocesses for C and C++, in the shape of pthreads. What each function promises is said once, in
-//! `include/kyocho.h`.
+//! `libkyocho`: microprocesses for C and C++, shaped like pthreads. `include/kyocho.h` documents
+//! each function.
 //!
 //! ```text
 //!   C caller ──► extern "C" function: checks pointers and caller ──► kyocho-microprocess
-//!                     └── every error a number; a panic is one too (`answer::answer`)
+//!                     └── every error becomes a number, a panic, too (`answer::answer`)
 //! ```
 //!
-//! An object of C (`kyocho_mutex_t`) *is* the Rust object, behind a word that tells its kind (`object`): nothing is
-//! allocated for it, and what was not initialised, or was destroyed, is told from what was. Microprocesses are known to C by
-//! number; a table keeps the handles (`threads`).
+//! An object of C (`kyocho_mutex_t`) *is* the Rust object, after a word that marks its kind
+//! (`object`). So nothing is allocated for it, and an object that was not initialised or was
+//! destroyed is recognised. C names microprocesses by number; a table maps numbers to handles
+//! (`run`).
 //!
-//! **Invariant:** no panic and no `errno` crosses the border.
+//! **Invariant:** no panic and no `errno` crosses the boundary to C.
 //!
-//! **Invariant:** only what `kyocho.h` declares is exported, under the same name (`tests/header.rs`).
+//! **Invariant:** exactly the functions that `kyocho.h` declares are exported, under the same names
+//! (`tests/header.rs`).
 
 mod answer;
 mod attributes;

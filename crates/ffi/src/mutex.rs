@@ -1,5 +1,5 @@
 //! Mutexes: `kyocho_mutex_*`.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::c_int;
 use core::mem;
@@ -18,16 +18,16 @@ const NORMAL: u32 = 0;
 const RECURSIVE: u32 = 1;
 const ERRORCHECK: u32 = 2;
 
-/// What `kyocho_mutex_t` holds; `detail` is its kind.
+/// The contents of `kyocho_mutex_t`; the object's `detail` is its kind.
 pub(crate) struct Raw {
     lock: Mutex<()>,
-    /// The id of its holder, 0 for nobody. Written by the holder.
+    /// Number of the holder, written by the holder; 0 if the mutex is free.
     holder: AtomicU64,
-    /// How often its holder has locked it beyond the first time.
+    /// How often the holder has locked it beyond the first time.
     again: AtomicU32,
 }
 
-// SAFETY: the size is that of `kyocho_mutex_t`; zeros are an unlocked mutex that nobody holds.
+// SAFETY: the size is that of `kyocho_mutex_t`; zeros are an unlocked mutex.
 unsafe impl Kind for Raw {
     const MAGIC: u32 = 0x6b79_6d75;
     const C_BYTES: usize = 120;
@@ -37,42 +37,42 @@ pub(crate) type MutexObject = Object<Raw>;
 
 /// How long to wait for a lock.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Patience {
-    /// Not at all.
-    None,
-    /// As long as it takes.
-    Endless,
-    /// This long.
-    For(Duration),
+pub(crate) enum Timeout {
+    /// Does not wait.
+    Immediate,
+    /// Waits without limit.
+    Never,
+    /// Waits at most this long.
+    After(Duration),
 }
 
-impl Patience {
-    /// Until `deadline`.
+impl Timeout {
+    /// Waits until `deadline`.
     ///
     /// # Safety
     /// `deadline` is null or points to a time.
     pub(crate) unsafe fn until(deadline: *const libc::timespec) -> Result<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { until(deadline) }.map(Self::For)
+        // SAFETY: guaranteed by the caller.
+        unsafe { until(deadline) }.map(Self::After)
     }
 
-    /// What it means that the lock was not got.
+    /// The error if the lock was not obtained.
     pub(crate) const fn failure(self) -> Code {
         match self {
-            Self::None | Self::Endless => Code::BUSY,
-            Self::For(_) => Code::TIMED_OUT,
+            Self::Immediate | Self::Never => Code::BUSY,
+            Self::After(_) => Code::TIMED_OUT,
         }
     }
 }
 
-/// Keeps a guard that C cannot carry; [`MutexObject::unlock`] makes it again.
-fn keep<G, E>(
+/// Forgets a guard, which C cannot hold. [`MutexObject::unlock`] makes it again.
+fn forget_guard<G, E>(
     locked: core::result::Result<G, TryLockError<G>>,
     otherwise: E,
 ) -> core::result::Result<(), E> {
     match locked {
         Ok(guard) => mem::forget(guard),
-        // Poison is Rust's: a panic, which does not come this far.
+        // Poison comes from a panic of Rust, which does not get this far.
         Err(TryLockError::Poisoned(guard)) => mem::forget(guard.into_inner()),
         Err(TryLockError::WouldBlock) => return Err(otherwise),
     }
@@ -80,30 +80,30 @@ fn keep<G, E>(
 }
 
 impl MutexObject {
-    /// Locks for the caller.
-    fn lock(&self, patience: Patience) -> Result<()> {
+    /// Locks the mutex for the caller.
+    fn lock(&self, timeout: Timeout) -> Result<()> {
         let me = caller()?.id();
         if self.value.holder.load(Ordering::Relaxed) == me && self.detail != NORMAL {
-            return self.lock_again(patience);
+            return self.lock_again(timeout);
         }
         let lock = &self.value.lock;
-        match patience {
-            Patience::None => keep(lock.try_lock(), patience.failure())?,
-            Patience::Endless => keep(lock.lock().map_err(Into::into), patience.failure())?,
-            Patience::For(limit) => keep(lock.lock_timeout(limit), patience.failure())?,
+        match timeout {
+            Timeout::Immediate => forget_guard(lock.try_lock(), timeout.failure())?,
+            Timeout::Never => forget_guard(lock.lock().map_err(Into::into), timeout.failure())?,
+            Timeout::After(limit) => forget_guard(lock.lock_timeout(limit), timeout.failure())?,
         }
         self.value.holder.store(me, Ordering::Relaxed);
         Ok(())
     }
 
-    fn lock_again(&self, patience: Patience) -> Result<()> {
+    fn lock_again(&self, timeout: Timeout) -> Result<()> {
         if self.detail == RECURSIVE {
             let again = self.value.again.load(Ordering::Relaxed);
             let more = again.checked_add(1).ok_or(Code::AGAIN)?;
             self.value.again.store(more, Ordering::Relaxed);
             return Ok(());
         }
-        Err(if matches!(patience, Patience::None) { Code::BUSY } else { Code::DEADLOCK })
+        Err(if matches!(timeout, Timeout::Immediate) { Code::BUSY } else { Code::DEADLOCK })
     }
 
     fn unlock(&self) -> Result<()> {
@@ -112,32 +112,33 @@ impl MutexObject {
         if again > 0 {
             self.value.again.store(again - 1, Ordering::Relaxed);
         } else {
-            drop(self.give_up());
+            drop(self.take_guard());
         }
         Ok(())
     }
 
-    /// The caller holds it.
+    /// Checks that the caller holds the mutex.
     pub(crate) fn check_held(&self) -> Result<()> {
         let held = self.value.holder.load(Ordering::Relaxed) == caller()?.id();
         if held { Ok(()) } else { Err(Code::NOT_PERMITTED) }
     }
 
-    /// The guard of the caller, which holds the mutex, for good or to wait for a condition.
-    fn give_up(&self) -> MutexGuard<'_, ()> {
+    /// Makes the guard of the caller again, which must hold the mutex.
+    fn take_guard(&self) -> MutexGuard<'_, ()> {
         self.value.holder.store(0, Ordering::Relaxed);
-        // SAFETY: the caller is the holder, whose guard `keep` has forgotten.
+        // SAFETY: the caller is the holder, and its guard was forgotten.
         unsafe { self.value.lock.make_guard() }
     }
 
-    /// Passes the guard of the caller, which holds the mutex, to `wait`, and takes what it returns as the caller's.
-    pub(crate) fn lend<'a>(
+    /// Passes the guard of the caller, which must hold the mutex, to `wait`. The caller holds the
+    /// guard that `wait` returns.
+    pub(crate) fn with_guard<'a>(
         &'a self,
         wait: impl FnOnce(MutexGuard<'a, ()>) -> (MutexGuard<'a, ()>, Result<()>),
     ) -> Result<()> {
         let me = self.value.holder.load(Ordering::Relaxed);
         let again = self.value.again.swap(0, Ordering::Relaxed);
-        let (guard, result) = wait(self.give_up());
+        let (guard, result) = wait(self.take_guard());
         mem::forget(guard);
         self.value.again.store(again, Ordering::Relaxed);
         self.value.holder.store(me, Ordering::Relaxed);
@@ -154,7 +155,7 @@ unsafe extern "C" fn kyocho_mutex_init(mutex: *mut MutexObject, kind: c_int) -> 
         }
         let fresh =
             Raw { lock: Mutex::new(()), holder: AtomicU64::new(0), again: AtomicU32::new(0) };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { MutexObject::create(mutex, kind, fresh) }
     })
 }
@@ -162,7 +163,7 @@ unsafe extern "C" fn kyocho_mutex_init(mutex: *mut MutexObject, kind: c_int) -> 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_mutex_destroy(mutex: *mut MutexObject) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let mutex = unsafe { MutexObject::at(mutex) }?;
         if mutex.value.lock.try_lock().is_err() {
             return Err(Code::BUSY);
@@ -174,14 +175,14 @@ unsafe extern "C" fn kyocho_mutex_destroy(mutex: *mut MutexObject) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_mutex_lock(mutex: *mut MutexObject) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { MutexObject::at(mutex) }?.lock(Patience::Endless))
+    // SAFETY: guaranteed by the caller.
+    answer(|| unsafe { MutexObject::at(mutex) }?.lock(Timeout::Never))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_mutex_trylock(mutex: *mut MutexObject) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { MutexObject::at(mutex) }?.lock(Patience::None))
+    // SAFETY: guaranteed by the caller.
+    answer(|| unsafe { MutexObject::at(mutex) }?.lock(Timeout::Immediate))
 }
 
 #[unsafe(no_mangle)]
@@ -190,15 +191,15 @@ unsafe extern "C" fn kyocho_mutex_timedlock(
     deadline: *const libc::timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
-        let patience = unsafe { Patience::until(deadline) }?;
-        // SAFETY: the caller's promise.
-        unsafe { MutexObject::at(mutex) }?.lock(patience)
+        // SAFETY: guaranteed by the caller.
+        let timeout = unsafe { Timeout::until(deadline) }?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { MutexObject::at(mutex) }?.lock(timeout)
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_mutex_unlock(mutex: *mut MutexObject) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe { MutexObject::at(mutex) }?.unlock())
 }

@@ -1,5 +1,5 @@
-//! What is done once: `kyocho_once`.
-#![expect(unsafe_code, reason = "the border to C")]
+//! One-time initialisation: `kyocho_once`.
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::c_int;
 
@@ -11,13 +11,13 @@ use crate::answer::{answer, caller};
 use crate::error::Code;
 use crate::object::{Kind, Object};
 
-/// What `kyocho_once_t` holds.
+/// The contents of `kyocho_once_t`.
 pub(crate) struct Raw {
     lock: Mutex<()>,
     done: AtomicBool,
 }
 
-// SAFETY: the size is that of `kyocho_once_t`; zeros say that it was not done.
+// SAFETY: the size is that of `kyocho_once_t`; zeros mean that it has not run.
 unsafe impl Kind for Raw {
     const MAGIC: u32 = 0x6b79_6f6e;
     const C_BYTES: usize = 120;
@@ -30,7 +30,7 @@ unsafe extern "C" fn kyocho_once(
 ) -> c_int {
     answer(|| {
         let initialise = initialise.ok_or(Code::INVALID)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let once = &unsafe { Object::at(once) }?.value;
         if once.done.load(Ordering::Acquire) {
             instruments::acquire(&once.done);

@@ -3,7 +3,7 @@
 //! A number that C passes may be stale or made up; a `JoinHandle` cannot be. So a table maps numbers to
 //! handles. The table belongs to one run, because a microprocess that its run abandons may be in the
 //! middle of changing it.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::c_void;
 use core::ptr;

@@ -1,5 +1,5 @@
 //! Reader-writer locks: `kyocho_rwlock_*`.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::c_int;
 
@@ -9,19 +9,19 @@ use kyocho_sys::prim::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::answer::{answer, caller};
 use crate::error::{Code, Result};
-use crate::mutex::Patience;
+use crate::mutex::Timeout;
 use crate::object::{Kind, Object};
 
-/// What `kyocho_rwlock_t` holds.
+/// The contents of `kyocho_rwlock_t`.
 pub(crate) struct Raw {
     lock: RwLock<()>,
-    /// The id of who is inside for writing, 0 for nobody. Written by the writer.
+    /// Number of the writer inside, written by the writer; 0 if there is none.
     writer: AtomicU64,
-    /// How many are inside for reading and have not left.
+    /// Number of readers inside.
     readers: AtomicU32,
 }
 
-// SAFETY: the size is that of `kyocho_rwlock_t`; zeros are a lock that nobody is inside.
+// SAFETY: the size is that of `kyocho_rwlock_t`; zeros are a free lock.
 unsafe impl Kind for Raw {
     const MAGIC: u32 = 0x6b79_7277;
     const C_BYTES: usize = 128;
@@ -29,45 +29,48 @@ unsafe impl Kind for Raw {
 
 type RwLockObject = Object<Raw>;
 
-/// Forgets the guard that C cannot carry.
-fn keep<G>(locked: core::result::Result<G, TryLockError<G>>, patience: Patience) -> Result<()> {
+/// Forgets a guard, which C cannot hold.
+fn forget_guard<G>(
+    locked: core::result::Result<G, TryLockError<G>>,
+    timeout: Timeout,
+) -> Result<()> {
     match locked {
         Ok(guard) => core::mem::forget(guard),
-        // Poison is Rust's: a panic, which does not come this far.
+        // Poison comes from a panic of Rust, which does not get this far.
         Err(TryLockError::Poisoned(guard)) => core::mem::forget(guard.into_inner()),
-        Err(TryLockError::WouldBlock) => return Err(patience.failure()),
+        Err(TryLockError::WouldBlock) => return Err(timeout.failure()),
     }
     Ok(())
 }
 
 impl RwLockObject {
-    fn caller_outside(&self, patience: Patience) -> Result<u64> {
+    fn caller_outside(&self, timeout: Timeout) -> Result<u64> {
         let me = caller()?.id();
         if self.value.writer.load(Ordering::Relaxed) != me {
             return Ok(me);
         }
-        Err(if matches!(patience, Patience::None) { Code::BUSY } else { Code::DEADLOCK })
+        Err(if matches!(timeout, Timeout::Immediate) { Code::BUSY } else { Code::DEADLOCK })
     }
 
-    fn read(&self, patience: Patience) -> Result<()> {
-        self.caller_outside(patience)?;
+    fn read(&self, timeout: Timeout) -> Result<()> {
+        self.caller_outside(timeout)?;
         let lock = &self.value.lock;
-        match patience {
-            Patience::None => keep(lock.try_read(), patience)?,
-            Patience::Endless => keep(lock.read().map_err(Into::into), patience)?,
-            Patience::For(limit) => keep(lock.read_timeout(limit), patience)?,
+        match timeout {
+            Timeout::Immediate => forget_guard(lock.try_read(), timeout)?,
+            Timeout::Never => forget_guard(lock.read().map_err(Into::into), timeout)?,
+            Timeout::After(limit) => forget_guard(lock.read_timeout(limit), timeout)?,
         }
         self.value.readers.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    fn write(&self, patience: Patience) -> Result<()> {
-        let me = self.caller_outside(patience)?;
+    fn write(&self, timeout: Timeout) -> Result<()> {
+        let me = self.caller_outside(timeout)?;
         let lock = &self.value.lock;
-        match patience {
-            Patience::None => keep(lock.try_write(), patience)?,
-            Patience::Endless => keep(lock.write().map_err(Into::into), patience)?,
-            Patience::For(limit) => keep(lock.write_timeout(limit), patience)?,
+        match timeout {
+            Timeout::Immediate => forget_guard(lock.try_write(), timeout)?,
+            Timeout::Never => forget_guard(lock.write().map_err(Into::into), timeout)?,
+            Timeout::After(limit) => forget_guard(lock.write_timeout(limit), timeout)?,
         }
         self.value.writer.store(me, Ordering::Relaxed);
         Ok(())
@@ -85,7 +88,7 @@ impl RwLockObject {
             .readers
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
             .map_err(|_| Code::NOT_PERMITTED)?;
-        // SAFETY: somebody was inside for reading and no longer counts, so this entry's guard was forgotten.
+        // SAFETY: a reader was inside and is no longer counted, so its guard was forgotten.
         drop(unsafe { self.value.lock.make_read_guard() });
         Ok(())
     }
@@ -95,14 +98,14 @@ impl RwLockObject {
 unsafe extern "C" fn kyocho_rwlock_init(lock: *mut RwLockObject) -> c_int {
     let fresh =
         Raw { lock: RwLock::new(()), writer: AtomicU64::new(0), readers: AtomicU32::new(0) };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe { RwLockObject::create(lock, 0, fresh) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_rwlock_destroy(lock: *mut RwLockObject) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let lock = unsafe { RwLockObject::at(lock) }?;
         if lock.value.lock.try_write().is_err() {
             return Err(Code::BUSY);
@@ -114,26 +117,26 @@ unsafe extern "C" fn kyocho_rwlock_destroy(lock: *mut RwLockObject) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_rwlock_rdlock(lock: *mut RwLockObject) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { RwLockObject::at(lock) }?.read(Patience::Endless))
+    // SAFETY: guaranteed by the caller.
+    answer(|| unsafe { RwLockObject::at(lock) }?.read(Timeout::Never))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_rwlock_wrlock(lock: *mut RwLockObject) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { RwLockObject::at(lock) }?.write(Patience::Endless))
+    // SAFETY: guaranteed by the caller.
+    answer(|| unsafe { RwLockObject::at(lock) }?.write(Timeout::Never))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_rwlock_tryrdlock(lock: *mut RwLockObject) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { RwLockObject::at(lock) }?.read(Patience::None))
+    // SAFETY: guaranteed by the caller.
+    answer(|| unsafe { RwLockObject::at(lock) }?.read(Timeout::Immediate))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_rwlock_trywrlock(lock: *mut RwLockObject) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { RwLockObject::at(lock) }?.write(Patience::None))
+    // SAFETY: guaranteed by the caller.
+    answer(|| unsafe { RwLockObject::at(lock) }?.write(Timeout::Immediate))
 }
 
 #[unsafe(no_mangle)]
@@ -142,10 +145,10 @@ unsafe extern "C" fn kyocho_rwlock_timedrdlock(
     deadline: *const libc::timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
-        let patience = unsafe { Patience::until(deadline) }?;
-        // SAFETY: the caller's promise.
-        unsafe { RwLockObject::at(lock) }?.read(patience)
+        // SAFETY: guaranteed by the caller.
+        let timeout = unsafe { Timeout::until(deadline) }?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { RwLockObject::at(lock) }?.read(timeout)
     })
 }
 
@@ -155,15 +158,15 @@ unsafe extern "C" fn kyocho_rwlock_timedwrlock(
     deadline: *const libc::timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
-        let patience = unsafe { Patience::until(deadline) }?;
-        // SAFETY: the caller's promise.
-        unsafe { RwLockObject::at(lock) }?.write(patience)
+        // SAFETY: guaranteed by the caller.
+        let timeout = unsafe { Timeout::until(deadline) }?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { RwLockObject::at(lock) }?.write(timeout)
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_rwlock_unlock(lock: *mut RwLockObject) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe { RwLockObject::at(lock) }?.unlock())
 }

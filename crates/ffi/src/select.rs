@@ -1,5 +1,5 @@
 //! Waiting for the first of several channel operations: `kyocho_select`.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{c_int, c_void};
 use core::slice;
@@ -10,7 +10,7 @@ use kyocho_microprocess::select::{self, Select};
 use crate::answer::{answer, caller};
 use crate::channel::{Channel, Item, at};
 use crate::error::{Code, Result};
-use crate::mutex::Patience;
+use crate::mutex::Timeout;
 
 /// `KYOCHO_ARMS_MAX`.
 const ARMS_MAX: usize = 64;
@@ -27,7 +27,7 @@ struct ArmOfC {
     operation: c_int,
 }
 
-/// An operation that waits for its turn.
+/// An operation that waits to be selected.
 enum Arm<'a> {
     Send(SendArm<'a, Item>),
     Receive(RecvArm<'a, Item>, &'a Channel, *mut c_void),
@@ -35,16 +35,17 @@ enum Arm<'a> {
 
 impl<'a> Arm<'a> {
     /// # Safety
-    /// The channel is null or alive; the item is null or, for the operation, one of the channel's.
+    /// The channel is null or alive. The item is null, or an item of the channel, or memory for
+    /// one, as the operation needs.
     unsafe fn new(arm: &ArmOfC) -> Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let channel = unsafe { at(arm.channel) }?;
         if arm.item.is_null() {
             return Err(Code::INVALID);
         }
         match arm.operation {
             SEND => {
-                // SAFETY: an item of the channel, says the caller.
+                // SAFETY: guaranteed by the caller: an item of the channel.
                 let block = unsafe { channel.read(arm.item) };
                 Ok(Self::Send(select::send(channel.sender(), block)))
             }
@@ -60,7 +61,7 @@ impl<'a> Arm<'a> {
         }
     }
 
-    /// What came of the operation, which was selected; what it received goes to its place.
+    /// Finishes the operation, which was selected: copies a received item to its destination.
     ///
     /// # Safety
     /// As for [`new`](Self::new).
@@ -71,7 +72,7 @@ impl<'a> Arm<'a> {
             }
             Self::Receive(arm, channel, item) => {
                 let block = arm.finish().ok_or(Code::INVALID)?.map_err(|_| Code::CLOSED)?;
-                // SAFETY: a place for an item of the channel, says the caller.
+                // SAFETY: guaranteed by the caller: memory for an item of the channel.
                 unsafe { channel.write(&block, item) };
                 Ok(())
             }
@@ -80,35 +81,36 @@ impl<'a> Arm<'a> {
 }
 
 /// # Safety
-/// `arms` is null or points to `count` arms, each as for [`Arm::new`]; `selected` is null or a place for a number.
+/// `arms` is null or points to `count` arms, each as for [`Arm::new`]. `selected` is null or memory
+/// for a number.
 unsafe fn select(
     arms: *const ArmOfC,
     count: usize,
     selected: *mut usize,
-    patience: Patience,
+    timeout: Timeout,
 ) -> Result<()> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let place = unsafe { selected.as_mut() }.ok_or(Code::INVALID)?;
     if arms.is_null() || !matches!(count, 1..=ARMS_MAX) {
         return Err(Code::INVALID);
     }
-    // SAFETY: so many, says the caller.
+    // SAFETY: guaranteed by the caller: that many arms.
     let given = unsafe { slice::from_raw_parts(arms, count) };
-    // SAFETY: the caller's promise, for each.
+    // SAFETY: guaranteed by the caller for each arm.
     let made = given.iter().map(|arm| unsafe { Arm::new(arm) });
     let mut arms = made.collect::<Result<Vec<_>>>()?;
     let list: Vec<_> = arms.iter().map(Arm::as_dyn).collect();
     let select = Select::new(&list);
-    let index = match patience {
-        Patience::None => select.try_now().ok_or(Code::AGAIN),
-        Patience::Endless => caller().map(|_| select.wait()),
-        Patience::For(limit) => {
+    let index = match timeout {
+        Timeout::Immediate => select.try_now().ok_or(Code::AGAIN),
+        Timeout::Never => caller().map(|_| select.wait()),
+        Timeout::After(limit) => {
             caller().and_then(|_| select.wait_timeout(limit).ok_or(Code::TIMED_OUT))
         }
     }?;
     drop(list);
     *place = index;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { arms.swap_remove(index).finish() }
 }
 
@@ -118,8 +120,8 @@ unsafe extern "C" fn kyocho_select(
     count: usize,
     selected: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { select(arms, count, selected, Patience::Endless) })
+    // SAFETY: guaranteed by the caller.
+    answer(|| unsafe { select(arms, count, selected, Timeout::Never) })
 }
 
 #[unsafe(no_mangle)]
@@ -128,8 +130,8 @@ unsafe extern "C" fn kyocho_tryselect(
     count: usize,
     selected: *mut usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    answer(|| unsafe { select(arms, count, selected, Patience::None) })
+    // SAFETY: guaranteed by the caller.
+    answer(|| unsafe { select(arms, count, selected, Timeout::Immediate) })
 }
 
 #[unsafe(no_mangle)]
@@ -140,9 +142,9 @@ unsafe extern "C" fn kyocho_timedselect(
     deadline: *const libc::timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
-        let patience = unsafe { Patience::until(deadline) }?;
-        // SAFETY: the caller's promise.
-        unsafe { select(arms, count, selected, patience) }
+        // SAFETY: guaranteed by the caller.
+        let timeout = unsafe { Timeout::until(deadline) }?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { select(arms, count, selected, timeout) }
     })
 }

@@ -1,5 +1,5 @@
 //! Semaphores: `kyocho_sem_*`.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{c_int, c_uint};
 
@@ -10,7 +10,7 @@ use crate::error::Code;
 use crate::object::{Kind, Object};
 use crate::time::until;
 
-/// The most permits there may be: what `kyocho_sem_getvalue` can tell.
+/// Largest number of permits: what `kyocho_sem_getvalue` can return.
 const PERMITS_MAX: usize = c_int::MAX as usize;
 
 // SAFETY: the size is that of `kyocho_sem_t`; there is no static initialiser.
@@ -28,21 +28,21 @@ unsafe extern "C" fn kyocho_sem_init(semaphore: *mut SemaphoreObject, permits: c
         if permits > PERMITS_MAX {
             return Err(Code::INVALID);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { SemaphoreObject::create(semaphore, 0, Semaphore::new(permits)) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_sem_destroy(semaphore: *mut SemaphoreObject) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe { SemaphoreObject::at(semaphore) }.map(SemaphoreObject::destroy))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_sem_wait(semaphore: *mut SemaphoreObject) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let semaphore = unsafe { SemaphoreObject::at(semaphore) }?;
         caller()?;
         semaphore.value.acquire();
@@ -53,7 +53,7 @@ unsafe extern "C" fn kyocho_sem_wait(semaphore: *mut SemaphoreObject) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_sem_trywait(semaphore: *mut SemaphoreObject) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let semaphore = unsafe { SemaphoreObject::at(semaphore) }?;
         if semaphore.value.try_acquire() { Ok(()) } else { Err(Code::AGAIN) }
     })
@@ -65,9 +65,9 @@ unsafe extern "C" fn kyocho_sem_timedwait(
     deadline: *const libc::timespec,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let limit = unsafe { until(deadline) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let semaphore = unsafe { SemaphoreObject::at(semaphore) }?;
         caller()?;
         if semaphore.value.acquire_timeout(limit) { Ok(()) } else { Err(Code::TIMED_OUT) }
@@ -77,7 +77,7 @@ unsafe extern "C" fn kyocho_sem_timedwait(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_sem_post(semaphore: *mut SemaphoreObject) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let semaphore = unsafe { SemaphoreObject::at(semaphore) }?;
         if semaphore.value.permits() >= PERMITS_MAX {
             return Err(Code::OVERFLOW);
@@ -93,9 +93,9 @@ unsafe extern "C" fn kyocho_sem_getvalue(
     permits: *mut c_int,
 ) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let semaphore = unsafe { SemaphoreObject::at(semaphore) }?;
-        // SAFETY: the caller's promise: null or a place for a number.
+        // SAFETY: guaranteed by the caller: null or memory for a number.
         let place = unsafe { permits.as_mut() }.ok_or(Code::INVALID)?;
         *place = semaphore.value.permits().min(PERMITS_MAX) as c_int;
         Ok(())

@@ -13,9 +13,9 @@ use kyocho_sys::prim::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::error::{Code, Result};
 
-/// As many as glibc has.
+/// As many keys as glibc has.
 const KEYS_MAX: usize = 1024;
-/// As often as POSIX wants it at least.
+/// The minimum that POSIX requires.
 const ROUNDS_MAX: u32 = 4;
 
 pub(crate) type Destructor = unsafe extern "C" fn(*mut c_void);
@@ -30,7 +30,7 @@ static KEYS: [Key; KEYS_MAX] =
     [const { Key { generation: AtomicU32::new(0), destructor: AtomicPtr::new(ptr::null_mut()) } };
         KEYS_MAX];
 
-/// A value, and the generation of its key; generation 0 is in no use.
+/// A value, and the generation of its key. Generation 0 is never in use.
 #[derive(Debug, Clone, Copy)]
 struct Value {
     generation: u32,
@@ -106,7 +106,7 @@ pub(crate) fn get(key: u32, generation: u32) -> *mut c_void {
     }
 }
 
-/// Calls the destructors for the caller's values, again for values that those have set.
+/// Calls the destructors of the caller's values. Repeats this for values that destructors have set.
 pub(crate) fn run_destructors() {
     for _ in 0..ROUNDS_MAX {
         let mut called = false;
@@ -122,7 +122,8 @@ pub(crate) fn run_destructors() {
     }
 }
 
-/// Takes the next value of the caller, from `key` on, that is to be destroyed; `key` is the one behind it then.
+/// Takes the caller's next value to be destroyed, searching from `key` on. Sets `key` to the key
+/// after it.
 fn next_to_destroy(key: &mut usize) -> Option<(Destructor, *mut c_void)> {
     VALUES.with_borrow_mut(|values| {
         while let Some(place) = values.get_mut(*key) {

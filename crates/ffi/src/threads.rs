@@ -1,6 +1,6 @@
 //! Creation, joining and control of microprocesses by number: `kyocho_run`, `kyocho_spawn` and the functions
 //! that take the number of a microprocess.
-#![expect(unsafe_code, reason = "the border to C")]
+#![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::time::Duration;
@@ -27,7 +27,7 @@ unsafe extern "C" fn kyocho_run(
 ) -> c_int {
     answer(|| {
         let start = start.ok_or(Code::INVALID)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let builder = unsafe { attributes::wanted_first(attributes) }?;
         let argument = Pointer(argument);
         if Microprocess::try_current().is_some() {
@@ -54,7 +54,7 @@ unsafe extern "C" fn kyocho_run(
             let _closed = writeln!(std::io::stderr(), "kyocho: {deadlock}");
             Code::DEADLOCK
         })??;
-        // SAFETY: the caller's promise: null or memory for a pointer.
+        // SAFETY: guaranteed by the caller: null or memory for a pointer.
         if let Some(result) = unsafe { result.as_mut() } {
             *result = value;
         }
@@ -88,9 +88,9 @@ unsafe extern "C" fn kyocho_spawn(
 ) -> c_int {
     answer(|| {
         let start = start.ok_or(Code::INVALID)?;
-        // SAFETY: the caller's promise: null or memory for a number.
+        // SAFETY: guaranteed by the caller: null or memory for a number.
         let number = unsafe { microprocess.as_mut() }.ok_or(Code::INVALID)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let wanted = unsafe { attributes::wanted(attributes) }?;
         let argument = Pointer(argument);
         caller()?;
@@ -122,7 +122,7 @@ unsafe extern "C" fn kyocho_join(microprocess: u64, result: *mut *mut c_void) ->
         let Pointer(value) = handle.join().unwrap_or(CANCELED);
         run.table().remove(&microprocess);
         drop(joined);
-        // SAFETY: the caller's promise: null or memory for a pointer.
+        // SAFETY: guaranteed by the caller: null or memory for a pointer.
         if let Some(result) = unsafe { result.as_mut() } {
             *result = value;
         }
@@ -245,7 +245,7 @@ extern "C" fn kyocho_setpriority(microprocess: u64, priority: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn kyocho_getpriority(microprocess: u64, priority: *mut c_int) -> c_int {
     answer(|| {
-        // SAFETY: the caller's promise: null or memory for a number.
+        // SAFETY: guaranteed by the caller: null or memory for a number.
         let priority = unsafe { priority.as_mut() }.ok_or(Code::INVALID)?;
         *priority = c_int::from(named(microprocess)?.priority().level());
         Ok(())

@@ -1,4 +1,4 @@
-//! Points in time as pthreads give them: on the clock of the calendar.
+//! Deadlines as pthreads take them: times of the calendar clock.
 #![expect(unsafe_code, reason = "reads times of C")]
 
 use core::time::Duration;
@@ -10,12 +10,12 @@ use crate::error::{Code, Result};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// How long it is until `deadline`; zero once it has passed.
+/// The time until `deadline`; zero once it has passed.
 ///
 /// # Safety
 /// `deadline` is null or points to a time.
 pub(crate) unsafe fn until(deadline: *const libc::timespec) -> Result<Duration> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let deadline = unsafe { deadline.as_ref() }.ok_or(Code::INVALID)?;
     if !(0..NS_PER_S).contains(&deadline.tv_nsec) {
         return Err(Code::INVALID);

@@ -1,5 +1,6 @@
-//! Programs in C and C++, compiled against the header as strictly as compilers go, linked statically and dynamically from an
-//! installed tree, and run. The tests in `tests/c` check themselves; the examples are judged by what they print.
+//! Programs in C and C++, compiled against the header with strict warnings, linked statically and
+//! dynamically with an installed tree, and run. The programs in `tests/c` check themselves; the
+//! output of the examples is checked here.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::fs;
@@ -12,7 +13,7 @@ use kyocho_sys::skip::skip;
 mod installed;
 use installed::{Linkage, STRICT, Scratch, compile, have, install, output_of, root, run};
 
-/// Compiles `source` with `compiler`, runs the program, and returns what it printed.
+/// Compiles `source` with `compiler`, runs the program, and returns its output.
 fn compile_and_run(compiler: &[&str], source: &Path, prefix: &Path, linkage: Linkage) -> String {
     let program = compile(compiler, source, prefix, linkage);
     let output = output_of(&mut Command::new(&program), prefix);
@@ -47,8 +48,8 @@ fn programs_in_c_get_what_the_header_promises() {
 }
 
 #[test]
-fn programs_that_load_nothing_are_linked_as_pkg_config_says() {
-    let name = "programs_that_load_nothing_are_linked_as_pkg_config_says";
+fn static_programs_link_with_the_flags_of_pkg_config() {
+    let name = "static_programs_link_with_the_flags_of_pkg_config";
     if !have("gcc") || !have("pkg-config") {
         return skip(name, "gcc or pkg-config is not installed");
     }
@@ -66,10 +67,10 @@ fn programs_that_load_nothing_are_linked_as_pkg_config_says() {
 }
 
 #[test]
-fn header_compiles_alone_in_every_language_it_is_for() {
+fn header_compiles_alone_in_c_and_cpp() {
     if !have("gcc") || !have("g++") {
         return skip(
-            "header_compiles_alone_in_every_language_it_is_for",
+            "header_compiles_alone_in_c_and_cpp",
             "gcc or g++ is not installed",
         );
     }

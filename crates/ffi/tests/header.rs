@@ -1,4 +1,4 @@
-//! The header and the library name the same functions.
+//! The header declares exactly the functions that the library exports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ fn folder(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// The names that follow `before` in `text`, up to an opening parenthesis.
+/// The names after `before` in `text`, up to an opening parenthesis.
 fn names(text: &str, before: &str) -> BTreeSet<String> {
     text.split(before)
         .skip(1)
@@ -22,7 +22,7 @@ fn names(text: &str, before: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// `text` of C without its comments.
+/// C source `text` without comments.
 fn without_comments(text: &str) -> String {
     let mut parts = text.split("/*");
     let first = parts.next().unwrap_or("").to_owned();
@@ -40,5 +40,5 @@ fn header_and_library_name_the_same_functions() {
     assert!(declared.len() > 60, "found only {declared:?}");
     assert_eq!(declared, exported);
     let marks = code.matches("#[unsafe(no_mangle)]").count();
-    assert_eq!(marks, exported.len(), "each is exported by its name");
+    assert_eq!(marks, exported.len(), "every function must be exported under its name");
 }

@@ -1,4 +1,5 @@
-//! Programs in C that a tool watches: it says nothing of a correct one, and sees what is wrong with a wrong one.
+//! C programs under analysis tools: the tools report nothing for correct programs, and find the
+//! error in a wrong one.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::path::Path;
@@ -10,7 +11,7 @@ use kyocho_sys::skip::skip;
 mod installed;
 use installed::{Linkage, Scratch, compile, have, install, output_of, root};
 
-/// Programs of this folder and of the examples, and what they print.
+/// Programs of this folder and of the examples, with their output.
 const CORRECT: [(&str, &str); 5] = [
     ("crates/ffi/tests/c/race.c", "added up\n"),
     ("examples/c/producer_consumer.c", "100 items, sum 950\n"),
@@ -19,8 +20,9 @@ const CORRECT: [(&str, &str); 5] = [
     ("crates/ffi/tests/c/channels.c", "channels: as promised\n"),
 ];
 
-/// Compiles each of `programs` by `compiler`, runs it by `run`, and asserts that nothing is said of it.
-fn assert_silence(
+/// Compiles each of `programs` with `compiler`, runs it with `run`, and asserts that the tool
+/// reports nothing.
+fn assert_no_reports(
     programs: &[(&str, &str)],
     compiler: &[&str],
     prefix: &Path,
@@ -40,7 +42,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether `gcc` makes programs with `option` that run here.
+/// Whether programs that `gcc` compiles with `option` run here.
 fn has_sanitizer(scratch: &Path, option: &str) -> bool {
     let source = scratch.join("empty.c");
     std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
@@ -52,15 +54,15 @@ fn has_sanitizer(scratch: &Path, option: &str) -> bool {
 }
 
 #[test]
-fn thread_sanitizer_sees_races_and_no_others() {
-    let name = "thread_sanitizer_sees_races_and_no_others";
+fn thread_sanitizer_finds_the_race_and_no_false_one() {
+    let name = "thread_sanitizer_finds_the_race_and_no_false_one";
     let scratch = Scratch::new("tsan");
     if !has_sanitizer(&scratch.0, "-fsanitize=thread") {
         return skip(name, "gcc makes no programs with ThreadSanitizer that run here");
     }
     install(&scratch.0);
     let compiler = ["gcc", "-std=c99", "-g", "-fsanitize=thread"];
-    assert_silence(&CORRECT, &compiler, &scratch.0, |program| Command::new(program));
+    assert_no_reports(&CORRECT, &compiler, &scratch.0, |program| Command::new(program));
     let source = root().join("crates/ffi/tests/c/race.c");
     let program = compile(&compiler, &source, &scratch.0, Linkage::Dynamic);
     let output = output_of(Command::new(program).arg("without a lock"), &scratch.0);
@@ -70,16 +72,17 @@ fn thread_sanitizer_sees_races_and_no_others() {
 }
 
 #[test]
-fn address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
-    let name = "address_sanitizer_finds_nothing_wrong_and_nothing_lost";
+fn address_sanitizer_finds_no_error_and_no_leak() {
+    let name = "address_sanitizer_finds_no_error_and_no_leak";
     let scratch = Scratch::new("asan");
     if !has_sanitizer(&scratch.0, "-fsanitize=address") {
         return skip(name, "gcc makes no programs with AddressSanitizer that run here");
     }
     install(&scratch.0);
     let compiler = ["gcc", "-std=c99", "-g", "-fsanitize=address"];
-    // Of those that leave no microprocess behind: its stack is not searched for what it refers to.
-    assert_silence(&CORRECT[..3], &compiler, &scratch.0, |program| {
+    // Only programs that leave no microprocess behind: the tool does not search the stack of one
+    // for references.
+    assert_no_reports(&CORRECT[..3], &compiler, &scratch.0, |program| {
         let mut command = Command::new(program);
         command.env("ASAN_OPTIONS", "detect_stack_use_after_return=0:detect_leaks=1");
         command
@@ -87,9 +90,9 @@ fn address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
 }
 
 #[test]
-fn valgrind_finds_nothing_wrong() {
+fn valgrind_finds_no_error() {
     if !have("valgrind") || !have("gcc") {
-        return skip("valgrind_finds_nothing_wrong", "valgrind or gcc is not installed");
+        return skip("valgrind_finds_no_error", "valgrind or gcc is not installed");
     }
     let scratch = Scratch::new("valgrind");
     install(&scratch.0);
@@ -99,7 +102,7 @@ fn valgrind_finds_nothing_wrong() {
     command.args(["--quiet", "--error-exitcode=9"]).arg(program).arg("100");
     let output = output_of(&mut command, &scratch.0);
     let said = said(&output);
-    // Valgrind's own word for a call that tries whether it is there.
+    // Valgrind reports a system call that it does not know in this form.
     let errors = said.lines().filter(|line| line.starts_with("==")).count();
     assert_eq!(errors, 0, "{said}");
     assert!(output.status.success(), "{}: {said}", output.status);

@@ -140,7 +140,7 @@ static void *connects(void *argument) {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0);
     CHECK(getsockname(listener, (struct sockaddr *)&address, &bytes) == 0);
-    /* Nobody listens yet. */
+    /* No socket listens yet. */
     CHECK(kyocho_connect(client, (struct sockaddr *)&address, bytes) == -ECONNREFUSED);
     CHECK(kyocho_connect(client, NULL, bytes) == -EFAULT);
     CHECK(kyocho_connect(client, (struct sockaddr *)&address, 100000) == -EINVAL);
@@ -205,7 +205,7 @@ int main(void) {
     on_processors(selects);
     on_processors(connects);
     on_processors(pipes);
-    /* From a kernel thread of no runtime: the plain calls. */
+    /* From a plain kernel thread, where they are the plain system calls. */
     CHECK(pipe(ends) == 0 && kyocho_write(ends[1], "p", 1) == 1);
     CHECK(kyocho_read(ends[0], &byte, 1) == 1 && byte == 'p');
     puts("channels: as promised");

@@ -1,4 +1,4 @@
-/* What the tests in C have in common. */
+/* Helpers of the tests in C. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Ends the program with the place, unless `condition` holds. */
+/* Ends the program with file and line, unless `condition` holds. */
 #define CHECK(condition)                                                                  \
     do {                                                                                  \
         if (!(condition)) {                                                               \
@@ -20,7 +20,7 @@
         }                                                                                 \
     } while (0)
 
-/* A point in time `ms` milliseconds from now, on the clock of the calendar. */
+/* The time `ms` milliseconds from now, by the calendar clock. */
 static inline struct timespec after_ms(long ms) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -33,7 +33,7 @@ static inline struct timespec after_ms(long ms) {
     return now;
 }
 
-/* Runs start() on one and on two virtual processors. */
+/* Runs start() on one virtual processor, then on two. */
 static inline void on_processors(void *(*start)(void *)) {
     unsigned count;
     for (count = 1; count <= 2; count += 1) {

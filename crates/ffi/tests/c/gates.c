@@ -1,4 +1,4 @@
-/* Gates: a server and its client, here in one process. */
+/* Gates: a server and its client, in one process. */
 #include "check.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// From C++: a lambda is a start routine, a static object is initialised as in C.
+// C++: a lambda as the start function, and a statically initialised object.
 #include <cstdio>
 #include <kyocho.h>
 

@@ -1,4 +1,4 @@
-/* What microprocesses wait for one another with, from static and from initialised objects. */
+/* Synchronisation objects, statically and dynamically initialised. */
 #include "check.h"
 
 #include <limits.h>
@@ -225,7 +225,7 @@ static void *does_once(void *argument) {
     return NULL;
 }
 
-/* A kernel thread that is no microprocess: may release, may not wait. */
+/* A plain kernel thread may release, but must not wait. */
 static void *from_outside(void *argument) {
     int value;
     (void)argument;

@@ -1,4 +1,4 @@
-/* Two microprocesses add to one number, with a lock around it, or, if there is an argument, without. */
+/* Two microprocesses add to one number: with a lock, or without one if there is an argument. */
 #include "check.h"
 
 static int number;
@@ -28,7 +28,7 @@ static void *add_twice(void *argument) {
 int main(int count, char **arguments) {
     (void)arguments;
     is_locked = count < 2;
-    /* On one virtual processor they never run at a time, and race all the same. */
+    /* On one virtual processor they never run at the same time; it is still a data race. */
     CHECK(kyocho_run(1, NULL, add_twice, NULL, NULL) == 0);
     CHECK(kyocho_run(2, NULL, add_twice, NULL, NULL) == 0);
     printf("added %s\n", number > 0 ? "up" : "nothing");

@@ -1,4 +1,4 @@
-/* The life of microprocesses: attributes, results, names, priorities, values of their own. */
+/* Microprocesses: attributes, results, names, priorities, specific values. */
 #include "check.h"
 
 #include <unistd.h>
@@ -214,7 +214,7 @@ static void *kills(void *argument) {
     CHECK(kyocho_spawn(&other, NULL, joins, &one) == 0);
     for (i = 0; i < 10; i += 1) kyocho_yield();
     CHECK(kyocho_suspend(one) == 0);
-    /* Its joiner is killed: nobody joins it any more. */
+    /* Its joiner is killed, which detaches it. */
     CHECK(kyocho_kill(other) == 0);
     CHECK(kyocho_join(other, &result) == 0 && result == KYOCHO_CANCELED);
     CHECK(kyocho_join(one, NULL) == EINVAL);

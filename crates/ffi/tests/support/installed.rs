@@ -1,5 +1,5 @@
-//! The libraries as installed, and programs compiled against them.
-#![allow(dead_code, reason = "each test uses what it needs")]
+//! The installed libraries, and programs compiled against them.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use core::time::Duration;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::{env, fs, thread};
 
-// Cargo builds the libraries only for who uses the crate.
+// Cargo builds the libraries only if the crate is used.
 use kyocho_ffi as _;
 
 /// Longer than any program here takes on a loaded machine.
@@ -31,7 +31,7 @@ pub(crate) fn have(command: &str) -> bool {
     found.is_ok_and(|status| status.success())
 }
 
-/// A folder of this test's own, removed at the end.
+/// A folder for this test, removed at the end.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
@@ -56,17 +56,17 @@ pub(crate) fn install(prefix: &Path) {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linkage {
-    /// The archive, in a program that loads the C library.
+    /// The static archive, in a program that loads the C library.
     Archive,
-    /// A program that loads nothing.
+    /// A fully static program.
     Static,
-    /// The same, wherever it lies in memory.
+    /// The same, position-independent.
     StaticPie,
     Dynamic,
 }
 
 impl Linkage {
-    /// What the compiler is told beside the libraries.
+    /// Compiler options besides the libraries.
     fn options(self) -> &'static [&'static str] {
         match self {
             Self::Archive | Self::Dynamic => &[],
@@ -75,7 +75,7 @@ impl Linkage {
         }
     }
 
-    /// Whether programs can be linked so here: C libraries need not come as archives.
+    /// Whether programs can be linked in this way here: C libraries need not exist as archives.
     pub(crate) fn is_possible(self, scratch: &Path) -> bool {
         let source = scratch.join("empty.c");
         fs::write(&source, "int main(void) { return 0; }\n").unwrap();
@@ -85,7 +85,7 @@ impl Linkage {
     }
 }
 
-/// What the compiler is to be told, from pkg-config where it is installed.
+/// Compiler flags, from pkg-config if it is installed.
 fn flags(prefix: &Path, linkage: Linkage) -> Vec<String> {
     if have("pkg-config") && linkage != Linkage::Archive {
         let mut ask = Command::new("pkg-config");
@@ -106,7 +106,7 @@ fn flags(prefix: &Path, linkage: Linkage) -> Vec<String> {
     [include].into_iter().chain(library).chain(system).collect()
 }
 
-/// Compiles `source` with `compiler`; where the program is.
+/// Compiles `source` with `compiler`. Returns the path of the program.
 pub(crate) fn compile(
     compiler: &[&str],
     source: &Path,
@@ -121,7 +121,7 @@ pub(crate) fn compile(
     program
 }
 
-/// What `command`, with the libraries under `prefix`, did; killed where it takes too long.
+/// Output of `command` with the libraries under `prefix`. Kills it if it takes too long.
 pub(crate) fn output_of(command: &mut Command, prefix: &Path) -> Output {
     let child = command
         .env("LD_LIBRARY_PATH", prefix.join("lib"))
