@@ -282,16 +282,16 @@ impl Watch {
         self.regions[place].fault(page)
     }
 
-    /// The pages written to since they were shown, or told of, ascending. A write from now on is told of by the next call: what is
-    /// read of a page after this call is at least as new as what was told of.
+    /// The pages written to since they were shown, or reported, ascending. A write from now on is
+    /// reported by the next call: what is read of a page after this call is at least as new as what
+    /// was reported.
     ///
     /// # Errors
-    /// The host's.
+    /// The host's. The next call reports what this one found.
     pub fn take_written(&mut self) -> Result<Vec<PageId>, Errno> {
+        self.regions.iter_mut().try_for_each(Watched::find_written)?;
         let mut written = Vec::new();
-        for region in &mut self.regions {
-            region.take_written(&mut written)?;
-        }
+        self.regions.iter_mut().for_each(|region| region.report(&mut written));
         Ok(written)
     }
 }

@@ -21,9 +21,10 @@ pub(super) struct Watched {
     access: Vec<Access>,
     /// Pages whose write was a fault.
     faulted: Vec<usize>,
-    /// Watched pages that the host took out of the page table after they were written: the page
-    /// table no longer says so once they are back in it.
-    reclaimed: BTreeSet<usize>,
+    /// Pages that are known to be written, or may be, and that no call has reported yet. Among them
+    /// are pages which the host reclaimed after they were written: the page table no longer says so
+    /// once they are back in it.
+    unreported: BTreeSet<usize>,
     /// Where the kernel is asked for written pages, as long as no page's rights change: a lock is taken more often than that, and memory may be
     /// thousands of pages.
     asked: Option<Vec<Span>>,
@@ -51,7 +52,7 @@ impl Watched {
             detector,
             access,
             faulted: Vec::new(),
-            reclaimed: BTreeSet::new(),
+            unreported: BTreeSet::new(),
             asked: None,
             balance: Balance::default(),
         }
@@ -92,7 +93,16 @@ impl Watched {
         self.access.iter().filter(|access| **access != Access::Hidden).count()
     }
 
+    /// Gives pages other rights. What was known of writes to them is forgotten.
     pub(super) fn set(&mut self, pages: &[PageId], access: Access) -> Result<(), Errno> {
+        self.change(pages, access)?;
+        if !self.unreported.is_empty() {
+            pages.iter().for_each(|page| _ = self.unreported.remove(&self.place(*page)));
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, pages: &[PageId], access: Access) -> Result<(), Errno> {
         let now = |page: &PageId| self.access[self.place(*page)];
         let alike = |one: &PageId, next: &PageId| one.0 + 1 == next.0 && now(one) == now(next);
         let runs: Vec<_> = pages.chunk_by(alike).map(|run| (run, now(&run[0]))).collect();
@@ -101,9 +111,6 @@ impl Watched {
             let start = self.place(run[0]);
             let range = start..start + run.len();
             self.admit(range.clone(), before, access)?;
-            if !self.reclaimed.is_empty() {
-                self.reclaimed.retain(|place| !range.contains(place));
-            }
             self.access[range].fill(access);
         }
         Ok(())
@@ -146,7 +153,7 @@ impl Watched {
     fn readmit(&mut self, place: usize, access: Access) -> Result<(), Errno> {
         let Entry::Absent(reclaimed) = self.detector.entry(place, access)? else { return Ok(()) };
         if access == Access::Watched && reclaimed.written {
-            self.reclaimed.insert(place);
+            self.unreported.insert(place);
         }
         match self.detector.readmit(&reclaimed, access) {
             Err(Errno::NOMEM) if self.detector.end_traps(&self.watched())? => {
@@ -156,77 +163,95 @@ impl Watched {
         }
     }
 
-    /// Adds the pages written to, ascending; a write from now on is told of by the next call.
-    pub(super) fn take_written(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
-        let mut here = Vec::new();
-        self.take_faulted(&mut here)?;
-        let reclaimed = core::mem::take(&mut self.reclaimed);
-        here.extend(reclaimed.into_iter().map(|place| self.page(place)));
-        if !self.detector.traps() {
-            self.ask(&mut here)?;
+    /// Finds the pages written to. They stay unreported until [`Self::report`], so an error on the
+    /// way, here or in another region, loses none of them.
+    pub(super) fn find_written(&mut self) -> Result<(), Errno> {
+        self.find_faulted()?;
+        let unreported = self.unreported.len();
+        let found = if self.detector.traps() { 0 } else { self.ask()? };
+        let written = unreported + found;
+        if self.balance.is_over(self.detector.traps(), written, self.access.len()) {
+            self.change_way()?;
         }
-        if self.balance.is_over(self.detector.traps(), here.len(), self.access.len()) {
-            self.change_way(&mut here)?;
-        }
-        here.sort_unstable();
-        here.dedup();
-        written.append(&mut here);
         Ok(())
     }
 
+    /// Adds the pages that were found, ascending. A write after [`Self::find_written`] is found by
+    /// its next call.
+    pub(super) fn report(&mut self, written: &mut Vec<PageId>) {
+        let unreported = core::mem::take(&mut self.unreported);
+        written.extend(unreported.into_iter().map(|place| self.page(place)));
+    }
+
     /// Lets writes be traps where the kernel was asked for them, or the other way round.
-    fn change_way(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
+    fn change_way(&mut self) -> Result<(), Errno> {
         let watched = self.watched();
         if self.detector.traps() {
             self.detector.end_traps(&watched)?;
             return Ok(());
         }
         match self.detector.begin_traps(&watched) {
-            // What was written before the first trap and not told of.
-            Ok(()) => self.ask(written),
+            // Finds what was written before the first trap, and after the last question.
+            Ok(()) => self.ask().map(drop),
             // Too many mappings.
             Err(Errno::NOMEM) => Ok(()),
             Err(errno) => Err(errno),
         }
     }
 
+    /// Asks the kernel for written pages; how many there are.
+    ///
+    /// A question that fails may have had a part of its effect: pages are watched anew, and were not
+    /// named. All watched pages count as written then.
+    fn ask(&mut self) -> Result<usize, Errno> {
+        let mut found = Vec::new();
+        let asked = self.ask_spans(&mut found);
+        self.unreported.extend(&found);
+        if let Err(errno) = asked {
+            let watched = self.watched();
+            self.unreported.extend(watched.into_iter().flatten());
+            return Err(errno);
+        }
+        Ok(found.len())
+    }
+
     /// Adds the pages written to, of which the kernel knows.
-    fn ask(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
+    fn ask_spans(&mut self, written: &mut Vec<usize>) -> Result<(), Errno> {
         let asked = self.asked.take().unwrap_or_else(|| self.spans());
         for span in &asked {
             if !span.has_gaps {
-                self.take_noted(span.pages.clone(), written)?;
+                written.extend(self.detector.written(span.pages.clone(), Then::WatchAnew)?);
                 continue;
             }
             // What lies in a gap must not be watched: the kernel says first where to look closer, which is mostly nowhere.
             let mut found = self.detector.written(span.pages.clone(), Then::Leave)?;
             found.retain(|place| self.access[*place] == Access::Watched);
             for run in found.chunk_by(|one, next| one + 1 == *next) {
-                self.take_noted(run[0]..run[0] + run.len(), written)?;
+                let run = run[0]..run[0] + run.len();
+                written.extend(self.detector.written(run, Then::WatchAnew)?);
             }
         }
         self.asked = Some(asked);
         Ok(())
     }
 
-    fn take_noted(&mut self, watched: Range<usize>, found: &mut Vec<PageId>) -> Result<(), Errno> {
-        let written = self.detector.written(watched, Then::WatchAnew)?;
-        found.extend(written.into_iter().map(|place| self.page(place)));
-        Ok(())
-    }
-
-    /// Adds the pages whose write was a fault, which are watched again.
-    fn take_faulted(&mut self, written: &mut Vec<PageId>) -> Result<(), Errno> {
+    /// Finds the pages whose write was a fault, which are watched again.
+    fn find_faulted(&mut self) -> Result<(), Errno> {
         let mut faulted = core::mem::take(&mut self.faulted);
         // A page that was hidden or shown meanwhile has nothing to tell.
         faulted.retain(|&place| self.access[place] == Access::Written);
         faulted.sort_unstable();
         faulted.dedup();
-        let found: Vec<_> = faulted.into_iter().map(|place| self.page(place)).collect();
-        if !found.is_empty() {
-            self.set(&found, Access::Watched)?;
+        if faulted.is_empty() {
+            return Ok(());
         }
-        written.extend(found);
+        let found: Vec<_> = faulted.iter().map(|place| self.page(*place)).collect();
+        self.unreported.extend(&faulted);
+        if let Err(errno) = self.change(&found, Access::Watched) {
+            // Those that are not watched again are written to without another fault.
+            self.faulted = faulted;
+            return Err(errno);
+        }
         Ok(())
     }
 

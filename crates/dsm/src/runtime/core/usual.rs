@@ -37,12 +37,13 @@ impl Usual {
         Self { intervals: 0, histories: Directory::new(), pages: Vec::new() }
     }
 
-    /// Begins another interval; the pages that are to be compared now, and those of them that are to be watched again first.
+    /// Begins another interval; the pages that are to be compared now, and those of them that are to
+    /// be watched again first, and then removed.
     pub(super) fn begin(&mut self) -> (Vec<PageId>, Vec<PageId>) {
         self.intervals = self.intervals.wrapping_add(1);
         let pages = self.pages.iter().map(|(page, _)| *page).collect();
-        let idle = self.pages.extract_if(.., |(_, idle)| *idle >= IDLE_MAX);
-        (pages, idle.map(|(page, _)| page).collect())
+        let idle = self.pages.iter().filter(|(_, idle)| *idle >= IDLE_MAX);
+        (pages, idle.map(|(page, _)| *page).collect())
     }
 
     /// These pages were written to, or brought into sight; those that need not be watched any more.
@@ -68,7 +69,7 @@ impl Usual {
     /// Whether one of them was written to in the interval that has ended.
     pub(super) fn compared(&mut self, page: PageId, is_written: bool) {
         if let Some((_, idle)) = self.pages.iter_mut().find(|(other, _)| *other == page) {
-            *idle = if is_written { 0 } else { *idle + 1 };
+            *idle = if is_written { 0 } else { idle.saturating_add(1) };
         }
     }
 
@@ -114,6 +115,9 @@ mod tests {
             usual.compared(page, interval < 2 * IDLE_MAX);
         }
         assert_eq!(usual.begin(), (vec![page], vec![page]));
+        usual.compared(page, false);
+        assert_eq!(usual.begin(), (vec![page], vec![page]), "the host did not let it be watched");
+        usual.remove(page);
         assert_eq!(usual.begin(), (vec![], vec![]));
     }
 

@@ -14,6 +14,7 @@ impl Core {
     pub(super) fn collect(&self, state: &mut State) -> Result<(), Errno> {
         let began = Instant::now();
         let (written, usual) = Self::written(state)?;
+        let new = state.usual.note(&written);
         let mut words = Vec::new();
         for &page in written.iter().chain(&usual) {
             let copy = state.node.copy(page).expect("what the program can write to is here");
@@ -41,7 +42,9 @@ impl Core {
         }
         state.statistics.pages_compared += (written.len() + usual.len()) as u64;
         state.statistics.comparing += began.elapsed();
-        Ok(())
+        // The node knows all that was written by now, so an error here loses nothing: pages that are
+        // still watched are compared as well.
+        state.watch.open(&new)
     }
 
     /// Pages that were written to, and others that may have been. What is read of a page now is at least as new as what the next call will not tell of: it
@@ -50,8 +53,8 @@ impl Core {
         let (usual, idle) = state.usual.begin();
         state.watch.show(&idle)?;
         let written = state.watch.take_written()?;
-        let new = state.usual.note(&written);
-        state.watch.open(&new)?;
+        // They are watched, and compared once more now.
+        idle.into_iter().for_each(|page| state.usual.remove(page));
         Ok((written, usual))
     }
 
@@ -63,6 +66,7 @@ impl Core {
             let pages = state.watch.at(page);
             pages.put(page, state.node.copy(page).expect("what the program can write to is here"));
         }
-        Ok(())
+        let new = state.usual.note(&written);
+        state.watch.open(&new)
     }
 }

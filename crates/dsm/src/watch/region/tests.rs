@@ -2,7 +2,7 @@
 //! write is lost in any order of these.
 
 use core::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::memory::PAGE_BYTES;
@@ -10,7 +10,7 @@ use kyocho_sys::two_views::TwoViews;
 
 use super::Watched;
 use crate::address::PageId;
-use crate::watch::{Access, Detector, Entry, Reclaimed, Then};
+use crate::watch::{Access, Detection, Detector, Entry, Fault, Reclaimed, Then, Watch};
 
 /// The entry of the only page, as Linux keeps it for a shared mapping with `WP_ASYNC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +156,8 @@ fn is_told(begin: Pte, meanwhile: &[Meanwhile]) -> (bool, bool) {
         host.is_untold
     });
     let mut told = Vec::new();
-    region.take_written(&mut told).expect("the host permits it");
+    region.find_written().expect("the host permits it");
+    region.report(&mut told);
     (was_written, told == [PageId(0)])
 }
 
@@ -169,5 +170,163 @@ fn no_write_is_lost_whatever_the_host_reclaims_during_a_fault() {
     for (meanwhile, begin) in orders.flat_map(|order| begins.map(|begin| (order, begin))) {
         let (was_written, is_told) = is_told(begin, &meanwhile);
         assert_eq!(is_told, was_written, "{begin:?}, the last first: {meanwhile:?}");
+    }
+}
+
+const REGION_PAGES: usize = 4;
+
+/// The memory of one region, on a host that fails at one of the calls, half-way through it.
+#[derive(Debug)]
+struct Failing {
+    written: Vec<bool>,
+    /// Whether a write is a fault, by page.
+    protected: Vec<bool>,
+    traps: bool,
+    /// Calls until one fails, of all regions.
+    fails_in: Arc<Mutex<Option<usize>>>,
+}
+
+impl Failing {
+    fn host_fails(&self) -> bool {
+        let mut fails_in = self.fails_in.lock().expect("no call panics");
+        *fails_in = fails_in.and_then(|calls| calls.checked_sub(1));
+        *fails_in == Some(0)
+    }
+}
+
+/// The error of a host that fails.
+const EIO: Errno = Errno::new(5);
+
+/// A [`Failing`] that the test reaches as well.
+#[derive(Debug, Clone)]
+struct Shared(Arc<Mutex<Failing>>);
+
+impl Shared {
+    fn host(&self) -> MutexGuard<'_, Failing> {
+        self.0.lock().expect("no call panics")
+    }
+}
+
+impl Detector for Shared {
+    fn beside(&self, _views: Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn entry(&self, _page: usize, _access: Access) -> Result<Entry, Errno> {
+        Ok(Entry::Present)
+    }
+
+    fn readmit(&mut self, _reclaimed: &Reclaimed, _access: Access) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn admit(&mut self, pages: Range<usize>, _from: Access, to: Access) -> Result<(), Errno> {
+        let mut host = self.host();
+        if host.host_fails() {
+            return Err(EIO);
+        }
+        for page in pages {
+            host.protected[page] = to == Access::Watched;
+            host.written[page] &= to != Access::Watched || host.traps;
+        }
+        Ok(())
+    }
+
+    fn traps(&self) -> bool {
+        self.host().traps
+    }
+
+    fn begin_traps(&mut self, _watched: &[Range<usize>]) -> Result<(), Errno> {
+        let mut host = self.host();
+        if host.host_fails() {
+            return Err(EIO);
+        }
+        host.traps = true;
+        Ok(())
+    }
+
+    fn end_traps(&mut self, watched: &[Range<usize>]) -> Result<bool, Errno> {
+        let mut host = self.host();
+        if host.host_fails() {
+            return Err(EIO);
+        }
+        host.traps = false;
+        watched.iter().cloned().flatten().for_each(|page| host.written[page] = false);
+        Ok(true)
+    }
+
+    fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno> {
+        let mut host = self.host();
+        let fails = host.host_fails();
+        let reached = if fails { pages.start..pages.start + pages.len() / 2 } else { pages };
+        let found: Vec<_> = reached.filter(|page| host.written[*page]).collect();
+        if matches!(then, Then::WatchAnew) {
+            found.iter().for_each(|page| host.written[*page] = false);
+        }
+        if fails { Err(EIO) } else { Ok(found) }
+    }
+}
+
+/// Two regions of four pages each, all watched, on one host.
+fn two_regions(traps: bool) -> (Watch, [Shared; 2], Arc<Mutex<Option<usize>>>) {
+    let fails_in = Arc::new(Mutex::new(None));
+    let host = || {
+        let (written, protected) = (vec![false; REGION_PAGES], vec![true; REGION_PAGES]);
+        let fails_in = Arc::clone(&fails_in);
+        Shared(Arc::new(Mutex::new(Failing { written, protected, traps, fails_in })))
+    };
+    let hosts = [host(), host()];
+    let region = |(host, first): (&Shared, u64)| {
+        let views = TwoViews::new(REGION_PAGES * PAGE_BYTES, None).expect("there is memory");
+        Watched::new(PageId(first), Arc::new(views), Box::new(host.clone()))
+    };
+    let regions = hosts.iter().zip([0, 100]).map(region).collect();
+    let mut watch = Watch { detection: Detection::Scan, regions };
+    let pages: Vec<_> = (0..4).chain(100..104).map(PageId).collect();
+    watch.show(&pages).expect("the host permits it");
+    (watch, hosts, fails_in)
+}
+
+/// A program writes to a page.
+fn write(watch: &mut Watch, hosts: &[Shared; 2], page: u64) {
+    let (host, place) = (&hosts[(page / 100) as usize], (page % 100) as usize);
+    let faults = host.traps() && host.host().protected[place];
+    if faults {
+        assert_eq!(watch.fault(PageId(page)), Ok(Fault::Noted));
+    }
+    host.host().written[place] = true;
+}
+
+/// Writes pages and asks for them, `intervals` times; the host fails at its call number `fails_in`
+/// of the last one. Whether it did.
+fn a_failure_loses_nothing(traps: bool, intervals: usize, fails_in: usize) -> bool {
+    const PAGES: [u64; 4] = [1, 3, 100, 103];
+    let (mut watch, hosts, fails) = two_regions(traps);
+    for _ in 1..intervals {
+        PAGES.iter().for_each(|page| write(&mut watch, &hosts, *page));
+        assert_eq!(watch.take_written(), Ok(PAGES.map(PageId).to_vec()));
+    }
+    PAGES.iter().for_each(|page| write(&mut watch, &hosts, *page));
+    *fails.lock().expect("no call panics") = Some(fails_in);
+    let first = watch.take_written();
+    *fails.lock().expect("no call panics") = None;
+    // What is written behind the failure is reported as well.
+    write(&mut watch, &hosts, 2);
+    let told = [first.clone().unwrap_or_default(), watch.take_written().expect("it works again")];
+    let told = told.concat();
+    for page in PAGES.into_iter().chain([2]).map(PageId) {
+        assert!(told.contains(&page), "{page:?} of {told:?}, {traps}, {intervals}, {fails_in}");
+    }
+    assert_eq!(watch.take_written(), Ok(Vec::new()), "nothing was written since");
+    PAGES.iter().for_each(|page| write(&mut watch, &hosts, *page));
+    assert_eq!(watch.take_written(), Ok(PAGES.map(PageId).to_vec()), "all are watched again");
+    first.is_err()
+}
+
+#[test]
+fn a_host_that_fails_while_it_is_asked_loses_no_written_page() {
+    for (traps, intervals) in [(false, 1), (true, 1), (true, 40), (true, 200)] {
+        let failures = (1..).take_while(|nth| a_failure_loses_nothing(traps, intervals, *nth));
+        assert!(failures.count() >= 2, "each region asks at least once");
     }
 }
