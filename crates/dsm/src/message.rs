@@ -207,6 +207,26 @@ impl Message {
         }
     }
 
+    /// The memory that it takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let behind = match self {
+            Self::Grant { updates, .. } | Self::Release { updates, .. } | Self::Flush(updates) => {
+                size_of_val(&updates[..])
+            }
+            Self::Arrive { written, held, moves, .. } => {
+                size_of_val(&written[..]) + size_of_val(&held[..]) + size_of_val(&moves[..])
+            }
+            Self::Go { written, held, moves, .. } => {
+                let writers = written.iter().map(|(_, writers)| size_of_val(&writers[..]));
+                let pages = size_of_val(&written[..]) + writers.sum::<usize>();
+                pages + size_of_val(&held[..]) + size_of_val(&moves[..])
+            }
+            Self::Master(_, contents) | Self::Page(_, contents) => size_of_val(&contents[..]),
+            _ => 0,
+        };
+        size_of::<Self>() + behind
+    }
+
     /// Its name, for errors.
     pub(crate) fn name(&self) -> &'static str {
         match self {

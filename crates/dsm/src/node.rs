@@ -7,6 +7,7 @@
 //! what is granted to a second one waits. At a barrier one of them stands for all, and the others make no call.
 
 mod due;
+mod early;
 mod leaving;
 mod locks;
 mod loss;
@@ -25,6 +26,7 @@ use crate::memory::{Absent, Contents, Memory};
 use crate::message::{BarrierKind, Message, Move, Update};
 use crate::region::discord::Discord;
 use crate::region::{Placement, RegionPlan};
+use early::Early;
 use loss::{End, Loss};
 use pages::Used;
 
@@ -110,8 +112,9 @@ pub struct Node {
     refused: Option<Discord>,
     /// Writers whose updates, and pages whose masters, must come before the epoch ends; after [`Message::Go`].
     ending: Option<Ending>,
-    /// Messages of the next epoch, and those that waited for this one.
-    early: VecDeque<(NodeId, Message)>,
+    /// Messages of the next epoch.
+    early: Early,
+    /// Messages that waited for this epoch.
     begun: VecDeque<(NodeId, Message)>,
     /// The program crosses one barrier more, or none.
     is_last: bool,
@@ -179,7 +182,7 @@ impl Node {
             founding: None,
             refused: None,
             ending: None,
-            early: VecDeque::new(),
+            early: Early::default(),
             begun: VecDeque::new(),
             is_last: false,
             ended: false,
@@ -459,8 +462,7 @@ impl Node {
         for held in self.held.values_mut() {
             held.writes.clear();
         }
-        let exclusive = self.held.iter().filter(|(_, held)| held.mode == Mode::Exclusive);
-        let held = exclusive.map(|(lock, _)| *lock).collect();
+        let held = self.exclusive().into_iter().collect();
         let moves = core::mem::take(&mut self.moves);
         let arrive = Message::Arrive {
             time: self.time,
@@ -470,6 +472,12 @@ impl Node {
             kind,
         };
         self.send(BARRIER_MANAGER, arrive);
+    }
+
+    /// The locks that threads of the program hold exclusively.
+    fn exclusive(&self) -> BTreeSet<LockId> {
+        let exclusive = self.held.iter().filter(|(_, held)| held.mode == Mode::Exclusive);
+        exclusive.map(|(lock, _)| *lock).collect()
     }
 
     fn others(&self) -> impl Iterator<Item = NodeId> + use<> {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use kyocho_dsm::{
-    Action, Address, BarrierKind, Breach, Call, ConditionId, Discord, DsmError, Event, Instead,
-    Layout, LockId, Message, Mode, Move, Node, NodeId, PageId, Patience, Placement, RegionPlan,
-    Scheme, Subject, ThreadId, Update, Who, wire,
+    Action, Address, BarrierKind, Breach, Call, ConditionId, Discord, DsmError, Event, Hindrance,
+    Instead, Layout, LockId, Message, Mode, Move, Node, NodeId, PageId, Patience, Placement,
+    RegionPlan, Scheme, Subject, ThreadId, Update, Who, wire,
 };
 use proptest::prelude::*;
 
@@ -79,6 +79,18 @@ fn arrive() -> Message {
         moves: Vec::new(),
         kind: BarrierKind::Ordinary,
     }
+}
+
+/// All are at the barrier, and hold these locks.
+fn go_holding(held: Vec<(LockId, NodeId)>) -> Message {
+    let kind = BarrierKind::Ordinary;
+    Message::Go { time: 1, written: Vec::new(), held, moves: Vec::new(), kind }
+}
+
+/// A node is at the barrier, and says that it holds these locks.
+fn arrive_holding(held: Vec<LockId>) -> Message {
+    let kind = BarrierKind::Ordinary;
+    Message::Arrive { time: 1, written: Vec::new(), held, moves: Vec::new(), kind }
 }
 
 fn go(moves: Vec<Move>) -> Message {
@@ -206,6 +218,94 @@ fn nobody_fills_the_memory_with_messages_of_the_next_epoch() {
         assert!(sent <= 1 << 16, "there is no bound");
     }
     assert_eq!(sent, 1 << 16);
+}
+
+#[test]
+fn nobody_fills_the_memory_with_bytes_of_the_next_epoch() {
+    const MANY: usize = 1 << 16;
+    /// What may wait at most: twice that is enough to be sure of a bound.
+    const BYTES_MAX: usize = 1 << 25;
+    let flush = Message::Flush(vec![update(0); MANY]);
+    let flushes_max = BYTES_MAX / (MANY * size_of::<Update>());
+    let mut node = node(0, Scheme::LogAtManager);
+    let waits = |_: &usize| step(&mut node, Event::Message(NodeId(1), 1, flush.clone())).is_empty();
+    let flushes = (0..2 * flushes_max).take_while(waits).count();
+    assert!((1..=flushes_max).contains(&flushes), "{flushes} wait, of {flushes_max} at most");
+}
+
+#[test]
+fn what_one_peer_sends_too_early_leaves_room_for_another() {
+    let mut node = node(0, Scheme::LogAtManager);
+    let signal = Message::Signal { lock: LockId(0), condition: ConditionId(0), all: false };
+    for _ in 0..1 << 16 {
+        assert!(step(&mut node, Event::Message(NodeId(1), 1, signal.clone())).is_empty());
+    }
+    assert!(step(&mut node, Event::Message(NodeId(2), 1, signal)).is_empty(), "its first one");
+}
+
+/// What the program at node `me`, which waits at a barrier, is told when this comes from a peer.
+fn told_at_barrier(me: u16, from: u16, message: Message) -> Vec<Action> {
+    let mut node = node(me, Scheme::LogAtManager);
+    step(&mut node, Event::Call(ThreadId::FIRST, CROSS));
+    step(&mut node, Event::Message(NodeId(from), 0, message))
+}
+
+#[test]
+fn a_lock_that_a_peer_cannot_hold_at_a_barrier_is_a_breach_of_that_peer() {
+    let cases = [
+        // Lock 0, which node 0 has granted to nobody.
+        (0, 1, arrive_holding(vec![LockId(0)]), 1, "Arrive"),
+        (0, 1, arrive_holding(vec![LockId(1), LockId(1)]), 1, "Arrive"),
+        // Node 0 passes on what node 2 says of lock 1, which node 1 has granted to nobody.
+        (1, 0, go_holding(vec![(LockId(1), NodeId(2))]), 2, "Arrive"),
+        // Node 1 has said nothing of it.
+        (1, 0, go_holding(vec![(LockId(0), NodeId(1))]), 0, "Go"),
+    ];
+    for (me, from, message, broke, name) in cases {
+        let breach = Breach::IllTimed(name);
+        let error = DsmError::PeerBroke(NodeId(broke), breach, Subject::Barrier);
+        let told = told_at_barrier(me, from, message.clone());
+        let returned = Action::Return(ThreadId::FIRST, Err(error));
+        assert!(told.contains(&returned), "{message:?}: {told:?}");
+    }
+}
+
+#[test]
+fn a_region_that_this_node_cannot_make_is_refused_before_the_barrier_ends() {
+    let mut node = node(1, Scheme::LogAtManager);
+    let plan = RegionPlan { first: PageId(FAR), pages: 1, placement: Placement::Cyclic };
+    let make = Call::Region(plan, Some(Hindrance::Threads));
+    step(&mut node, Event::Call(ThreadId::FIRST, make));
+    let told = step(&mut node, Event::Message(NodeId(0), 0, go(Vec::new())));
+    let breach = Breach::IllTimed("Go");
+    let error = DsmError::PeerBroke(NodeId(0), breach, Subject::Barrier);
+    assert!(told.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{told:?}");
+}
+
+#[test]
+fn a_lock_that_this_node_holds_is_not_forgotten_at_a_barrier() {
+    let mut node = node(1, Scheme::LogAtManager);
+    let take = Call::Acquire(LockId(1), Mode::Exclusive, Patience::Wait);
+    step(&mut node, Event::Call(ThreadId::FIRST, take));
+    step(&mut node, Event::Call(ThreadId::FIRST, CROSS));
+    let told = step(&mut node, Event::Message(NodeId(0), 0, go(Vec::new())));
+    let breach = Breach::IllTimed("Go");
+    let error = DsmError::PeerBroke(NodeId(0), breach, Subject::Barrier);
+    assert!(told.contains(&Action::Return(ThreadId::FIRST, Err(error))), "{told:?}");
+}
+
+#[test]
+fn a_lock_that_a_peer_holds_at_a_barrier_is_its_own_behind_it() {
+    let mut node = node(0, Scheme::LogAtManager);
+    step(&mut node, Event::Message(NodeId(1), 0, acquire(0)));
+    step(&mut node, Event::Call(ThreadId::FIRST, CROSS));
+    for (peer, held) in [(1, vec![LockId(0)]), (2, Vec::new())] {
+        step(&mut node, Event::Message(NodeId(peer), 0, arrive_holding(held)));
+    }
+    assert_eq!(node.epoch(), 1, "the barrier is crossed");
+    step(&mut node, Event::Message(NodeId(1), 1, release(0)));
+    let taken = step(&mut node, Event::Call(ThreadId::FIRST, TAKE));
+    assert!(taken.iter().any(|action| matches!(action, Action::Return(_, Ok(_)))), "{taken:?}");
 }
 
 fn mode() -> impl Strategy<Value = Mode> {

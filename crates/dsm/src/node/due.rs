@@ -11,10 +11,6 @@ use crate::interface::{Call, Scheme};
 use crate::lock::{Lock, Mode};
 use crate::message::{Message, Move, Update};
 
-/// Messages that wait for their epoch at most. A peer that is ahead waits for an answer after most of what it sends; only signals and
-/// what a barrier brings come without.
-const EARLY_MAX: usize = 1 << 16;
-
 impl Node {
     /// Whether `from` could send this, in an epoch that is not over.
     pub(super) fn is_due(&self, from: NodeId, epoch: u64, message: &Message) -> bool {
@@ -22,9 +18,14 @@ impl Node {
             // Whoever thinks that this node is dead tells everybody else.
             Message::Lost(peer) => *peer != self.me,
             // Nobody is two barriers ahead of who has not crossed the first.
-            _ if epoch > self.epoch => epoch == self.epoch + 1 && self.early.len() < EARLY_MAX,
+            _ if epoch > self.epoch => epoch == self.epoch + 1 && self.has_room(from, message),
             _ => self.is_due_now(from, message),
         }
+    }
+
+    fn has_room(&self, from: NodeId, message: &Message) -> bool {
+        let words = self.layout.regions.pages().saturating_mul(self.layout.words_a_page as usize);
+        self.early.has_room(from, message, words)
     }
 
     fn is_due_now(&self, from: NodeId, message: &Message) -> bool {
@@ -55,12 +56,18 @@ impl Node {
             Message::Flush(updates) => {
                 !self.flushed.contains_key(&from) && self.manages_all(updates)
             }
-            Message::Arrive { .. } => self.me == BARRIER_MANAGER && !self.gathering.has(from),
+            Message::Arrive { held, .. } => {
+                let is_first = self.me == BARRIER_MANAGER && !self.gathering.has(from);
+                is_first && each_once(held) && held.iter().all(|lock| self.may_hold(from, *lock))
+            }
             Message::Region(..) => {
                 let is_first = !self.gathering.has(from) && !self.gathering.makes(from);
                 self.me == BARRIER_MANAGER && is_first
             }
-            Message::Go { moves, .. } => self.may_end(from) && each_moves_once(moves),
+            Message::Go { held, moves, .. } => {
+                let is_well_formed = each_moves_once(moves) && self.is_what_is_held(held);
+                self.may_end(from) && is_well_formed && !self.lacks_refusal()
+            }
             Message::Refuse(_) => self.may_end(from) && self.refused.is_none(),
             Message::Master(page, _) => self.is_before_barrier() && self.is_manager(from, *page),
             Message::Fetch(page, _) => self.memory.master(*page).is_some(),
@@ -75,6 +82,20 @@ impl Node {
 
     fn manages(&self, lock: LockId) -> bool {
         self.lock_manager(lock) == self.me
+    }
+
+    /// Whether a node can hold this lock exclusively, as far as it is known here. Its manager has
+    /// granted it, and a release would have come before the message that says so.
+    pub(super) fn may_hold(&self, node: NodeId, lock: LockId) -> bool {
+        let held = || self.locks.get(&lock).is_some_and(|state| state.is_held_by(node));
+        !self.manages(lock) || held()
+    }
+
+    /// Whether these are the locks that this node holds exclusively, as far as they name it.
+    fn is_what_is_held(&self, held: &[(LockId, NodeId)]) -> bool {
+        let said = held.iter().filter(|(_, node)| *node == self.me).map(|(lock, _)| *lock);
+        let said: Vec<_> = said.collect();
+        each_once(&said) && said.iter().copied().collect::<BTreeSet<_>>() == self.exclusive()
     }
 
     /// Whether a lock can come from this node: from its manager, or from its last holder, once the manager has granted it.
@@ -102,7 +123,7 @@ impl Node {
     }
 
     /// Whether the program is at a barrier, and so writes nothing.
-    pub(super) fn is_at_barrier(&self) -> bool {
+    pub(crate) fn is_at_barrier(&self) -> bool {
         self.waiting.values().any(|waiting| waiting.call.is_barrier())
     }
 
@@ -116,6 +137,13 @@ impl Node {
         from == BARRIER_MANAGER && self.is_before_barrier() && self.ending.is_none()
     }
 
+    /// Whether this node has said that it cannot make a region, and nobody was told so.
+    fn lacks_refusal(&self) -> bool {
+        let mut waiting = self.waiting.values();
+        let is_hindered = waiting.any(|waiting| matches!(waiting.call, Call::Region(_, Some(_))));
+        is_hindered && self.refused.is_none()
+    }
+
     fn is_manager(&self, node: NodeId, page: PageId) -> bool {
         self.layout.regions.manager(page) == Some(node)
     }
@@ -123,6 +151,12 @@ impl Node {
     fn manages_all(&self, updates: &[Update]) -> bool {
         updates.iter().all(|update| self.is_manager(self.me, update.address.page))
     }
+}
+
+/// Whether no lock is named twice.
+fn each_once(locks: &[LockId]) -> bool {
+    let mut named = BTreeSet::new();
+    locks.iter().all(|lock| named.insert(*lock))
 }
 
 /// Whether no lock and no page has two new managers.

@@ -28,8 +28,11 @@ impl Node {
 
     /// A peer's connection ended in good order; so must its program have.
     pub(super) fn said_goodbye(&mut self, peer: NodeId) {
-        let mut later = self.early.iter().chain(&self.begun);
-        let is_early = later.any(|(from, message)| *from == peer && *message == Message::Left);
+        let is_early = self
+            .early
+            .iter()
+            .chain(&self.begun)
+            .any(|(from, message)| *from == peer && *message == Message::Left);
         if !is_early && !self.left.contains(&peer) {
             self.lose(Loss { peer, end: End::Dead });
         }

@@ -46,7 +46,7 @@ impl Node {
         }
         self.lost = Some(loss);
         // Nothing is taken from anybody since.
-        self.early.clear();
+        drop(self.early.take());
         self.begun.clear();
         let told = match loss.end {
             End::Left => Message::Stranded(loss.peer),

@@ -23,7 +23,7 @@ impl Node {
             return self.lose(Loss { peer: from, end });
         }
         if epoch > self.epoch && !matches!(message, Message::Lost(_)) {
-            self.early.push_back((from, message));
+            self.early.push(from, message);
         } else {
             self.handle(from, message);
         }
@@ -163,6 +163,13 @@ impl Node {
 
     /// Begins to end the epoch: what must come before is known now.
     fn go(&mut self, mut ending: Ending) {
+        // The manager of barriers passes on what each node says of itself. What is said of a lock
+        // that is managed here is known here.
+        let mut held = ending.held.iter();
+        if let Some((_, peer)) = held.find(|(lock, node)| !self.may_hold(*node, *lock)) {
+            let end = End::Broke(Breach::IllTimed("Arrive"));
+            return self.lose(Loss { peer: *peer, end });
+        }
         let manager = |page: &PageId| self.page_manager(*page);
         let here = ending.written.iter().filter(|(page, _)| manager(page) == self.me);
         ending.writers = here.flat_map(|(_, writers)| writers.clone()).collect();
@@ -248,7 +255,7 @@ impl Node {
             }
         }
         self.epoch += 1;
-        self.begun.append(&mut self.early);
+        self.begun.append(&mut self.early.take());
         ending.written.iter().for_each(|(page, writers)| self.send_to_followers(*page, writers));
         self.ask_ahead(&dropped);
         self.settle();
