@@ -6,7 +6,7 @@ use std::sync::MutexGuard;
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::clock::Instant;
 
-use super::{Core, LOOK_EVERY, State};
+use super::{Core, EPROTO, LOOK_EVERY, State};
 use crate::address::ThreadId;
 use crate::interface::{Call, Event, Subject};
 use crate::message::BarrierKind;
@@ -186,11 +186,9 @@ impl Core {
             }
             if let Some(agreed) = state.meeting.begin() {
                 drop(state);
-                let came = cross(agreed);
-                let mut state = self.lock()?;
-                state.meeting.end(came);
-                self.wake(&state);
-                return came;
+                let mut crossing = Crossing { core: self, came: Err(Errno::new(EPROTO)) };
+                crossing.came = cross(agreed);
+                return crossing.came;
             }
             if let Some(why) = state.node.lost(Subject::Barrier) {
                 self.step(&mut state, Event::Stranded);
@@ -208,3 +206,28 @@ impl Core {
         self.step_and_wait(state, thread, Call::Barrier(BarrierKind::Ordinary), Limit::None)
     }
 }
+
+/// One thread crosses a barrier for all of its node. However that ends, the others are told.
+struct Crossing<'a> {
+    core: &'a Core,
+    came: Came,
+}
+
+impl Drop for Crossing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.core.lock_to_end();
+        state.meeting.end(self.came);
+        if kyocho_sys::prim::thread::panicking() {
+            // The other nodes wait for this one, which does not come.
+            state.refused = Some(Errno::new(EPROTO));
+            self.core.tell(&state);
+            drop(state);
+            self.core.transport.close();
+        } else {
+            self.core.wake(&state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

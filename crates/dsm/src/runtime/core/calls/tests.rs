@@ -1,0 +1,58 @@
+//! Threads of one node that meet at a barrier, and one of them fails.
+
+use core::panic::AssertUnwindSafe;
+use core::time::Duration;
+use std::panic::catch_unwind;
+use std::sync::{Arc, mpsc};
+
+use kyocho_sys::memory::PAGE_BYTES;
+use kyocho_sys::prim::thread;
+use kyocho_sys::two_views::TwoViews;
+
+use super::Core;
+use crate::address::NodeId;
+use crate::interface::{Layout, Scheme};
+use crate::message::BarrierKind;
+use crate::node::Node;
+use crate::runtime::meeting::Wish;
+use crate::transport::{Local, Transport};
+use crate::watch::{Detection, WORDS_A_PAGE, Watch};
+
+/// Longer than any test may take.
+const WATCHDOG: Duration = Duration::from_secs(60);
+const CROSS: Wish = Wish::Barrier(BarrierKind::Ordinary);
+
+/// A node whose two threads meet at its barriers, of a cluster of two.
+fn core_of_two(network: Local) -> Core {
+    let (nodes, words_a_page, scheme) = (2, WORDS_A_PAGE as u32, Scheme::LogAtManager);
+    let regions = vec![NodeId(0)].into();
+    let layout = Layout { nodes, regions, words_a_page, locks: 1, scheme };
+    let views = Arc::new(TwoViews::new(PAGE_BYTES, None).expect("there is memory for a page"));
+    let watch = Watch::new(&views, Detection::Protect).expect("every host permits it");
+    let core = Core::new(Node::new(NodeId(0), layout), watch, Box::new(network));
+    core.expect(2);
+    core
+}
+
+#[test]
+fn who_waits_for_a_thread_that_panics_at_a_barrier_is_told() {
+    let mut mesh = Local::mesh(2);
+    let (peer, network) = (mesh.pop().expect("two"), mesh.pop().expect("two"));
+    let core = Arc::new(core_of_two(network));
+    let (told, heard) = mpsc::channel();
+    for _ in 0..2 {
+        let (core, told) = (core.clone(), told.clone());
+        let meet = move || {
+            let met = catch_unwind(AssertUnwindSafe(|| {
+                core.meet(CROSS, |_| panic!("the one that crosses for both"))
+            }));
+            told.send(met.ok()).expect("the test waits");
+        };
+        drop(thread::spawn(meet));
+    }
+    let mut came: Vec<_> = (0..2).map(|_| heard.recv_timeout(WATCHDOG)).collect();
+    came.sort_by_key(|came| matches!(came, Ok(None)));
+    assert!(matches!(came[..], [Ok(Some(Err(_))), Ok(None)]), "{came:?}");
+    let arrivals = peer.receive(WATCHDOG);
+    assert_eq!(arrivals.len(), 1, "the other node is told as well: {arrivals:?}");
+}
