@@ -264,6 +264,10 @@ impl Core {
         }
         let (in_sight, shown): (Vec<_>, Vec<_>) =
             brought.into_iter().partition(|page| state.watch.is_shown(*page));
+        // Contents replace what a thread might be writing just then, so they come only while all
+        // threads stand at a barrier. A hidden page cannot be written before it is watched.
+        let none_writes = state.node.is_at_barrier() || !returned.is_empty();
+        assert!(in_sight.is_empty() || none_writes, "a page in use is replaced at barriers alone");
         // What is brought into the program's sight is watched or compared already, and not worth watching if it happens again and again.
         let usual = state.usual.note(&in_sight);
         state.watch.show(&shown)?;
