@@ -127,6 +127,15 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// Takes what has come. Never blocks. Who calls this has waited before, or will look again: what a wait found is found once.
     fn take(&self) -> Vec<Arrival>;
 
+    /// Sends a heartbeat to each peer that was sent nothing for a while. Waits for no other thread,
+    /// so that a node that is busy is not taken for dead.
+    ///
+    /// Returns after how long it is to be called again; `None`: this transport needs no heartbeats
+    /// of a thread of their own.
+    fn send_heartbeats(&self) -> Option<Duration> {
+        None
+    }
+
     /// Ends the wait of the thread that calls, or its next one.
     fn rouse(&self);
 

@@ -13,6 +13,8 @@ use kyocho_sys::memory::PAGE_BYTES;
 
 #[path = "programs/backpressure.rs"]
 mod backpressure;
+#[path = "programs/heartbeats.rs"]
+mod heartbeats;
 #[path = "support/nodes.rs"]
 mod nodes;
 #[path = "support/permitted.rs"]

@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 use core::time::Duration;
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
@@ -26,6 +27,7 @@ use crate::transport::Transport;
 use crate::watch::{Detection, Guarded, Watch};
 
 const SERVICE_STACK_BYTES: usize = 1024 * 1024;
+const HEARTBEAT_STACK_BYTES: usize = 256 * 1024;
 
 /// A node at work.
 #[derive(Debug)]
@@ -41,6 +43,34 @@ pub(super) struct Running {
     /// Shared memory of all regions, at most.
     memory_bytes_max: usize,
     service: Option<JoinHandle<()>>,
+    heartbeats: Option<Heartbeats>,
+}
+
+/// The thread that sends heartbeats, where the transport needs them.
+#[derive(Debug)]
+struct Heartbeats {
+    thread: JoinHandle<()>,
+    /// Dropped, it ends the thread.
+    running: Sender<()>,
+}
+
+impl Heartbeats {
+    fn start(core: &Arc<Core>) -> Result<Option<Self>, Errno> {
+        if !core.needs_heartbeats() {
+            return Ok(None);
+        }
+        let (running, stopped) = mpsc::channel();
+        let core = core.clone();
+        let send = move || core.send_heartbeats(&stopped);
+        let thread = thread::start("dsm-heartbeat", HEARTBEAT_STACK_BYTES, send)?;
+        Ok(Some(Self { thread, running }))
+    }
+
+    fn stop(self) {
+        drop(self.running);
+        // It ends by a panic only where an assertion broke, which has been printed.
+        let _ended = self.thread.join();
+    }
 }
 
 impl Running {
@@ -64,8 +94,20 @@ impl Running {
         let serving = core.clone();
         let service =
             thread::start("dsm-service", SERVICE_STACK_BYTES, move || serving.serve(me, outside))?;
-        let (service, giving) = (Some(service), Mutex::new(()));
-        Ok(Self { me, nodes, detection, core, places, giving, deadline, memory_bytes_max, service })
+        let mut running = Self {
+            me,
+            nodes,
+            detection,
+            core,
+            places,
+            giving: Mutex::new(()),
+            deadline,
+            memory_bytes_max,
+            service: Some(service),
+            heartbeats: None,
+        };
+        running.heartbeats = Heartbeats::start(&running.core)?;
+        Ok(running)
     }
 
     fn give(&self) -> MutexGuard<'_, ()> {
@@ -218,13 +260,17 @@ fn guarded(core: &Arc<Core>, first: PageId, views: Arc<TwoViews>) -> Result<Plac
 impl Drop for Running {
     fn drop(&mut self) {
         self.core.end();
-        let service = self.service.take();
+        let threads = (self.service.take(), self.heartbeats.take());
         if self.core.is_copy() {
-            // The thread is the original's.
-            core::mem::forget(service);
-        } else if let Some(service) = service {
+            // The threads are the original's.
+            return core::mem::forget(threads);
+        }
+        if let Some(service) = threads.0 {
             // It ends by a panic only where an assertion of the protocol broke, which it has told.
             let _ended = service.join();
+        }
+        if let Some(heartbeats) = threads.1 {
+            heartbeats.stop();
         }
     }
 }

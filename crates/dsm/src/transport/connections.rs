@@ -28,6 +28,10 @@ use peer::Peer;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
+/// Reads from one peer in a row, at most. A peer that sends without end keeps this node neither from
+/// the other peers nor from its clock.
+const READS_MAX: usize = 64;
+
 /// Who closes reads so long at most what is still sent to it.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -75,8 +79,39 @@ pub(super) trait Medium: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 struct Hearing {
     input: Incoming,
-    heard: Instant,
+    silence: Silence,
     over: bool,
+}
+
+/// How long nothing came from a peer while this node listened.
+#[derive(Debug, Default)]
+struct Silence {
+    lasted: Duration,
+    is_broken: bool,
+}
+
+impl Silence {
+    /// Something has come.
+    fn break_off(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// Counts the time since the last call, and returns how long the silence has lasted.
+    ///
+    /// No more than `most` is counted: calls that lie farther apart mean that this node did not run
+    /// or was busy, which says nothing of the peer.
+    fn lasts(&mut self, passed: Duration, most: Duration) -> Duration {
+        let is_broken = core::mem::take(&mut self.is_broken);
+        self.lasted = if is_broken { Duration::ZERO } else { self.lasted + passed.min(most) };
+        self.lasted
+    }
+}
+
+/// Whether a peer may have sent more than was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unread {
+    Nothing,
+    Perhaps,
 }
 
 #[derive(Debug)]
@@ -84,7 +119,8 @@ struct Receiver {
     hearing: Vec<Hearing>,
     /// At these something happened.
     ready: BTreeSet<usize>,
-    look_next: Instant,
+    /// When the clock was looked at.
+    looked: Instant,
     buffer: Vec<u8>,
 }
 
@@ -99,6 +135,8 @@ pub(super) struct Connections<M> {
     settings: TcpSettings,
     medium: M,
     receiver: Mutex<Receiver>,
+    /// Some peers were not read to the end.
+    is_behind: AtomicBool,
     /// There is a peer whose death was noticed in sending.
     congested: AtomicBool,
     closed: AtomicBool,
@@ -119,13 +157,13 @@ impl<M: Medium> Connections<M> {
         };
         let hearing = peers.iter().map(|_| Hearing {
             input: Incoming::new(settings.message_bytes_max),
-            heard: now,
+            silence: Silence::default(),
             over: false,
         });
         let hearing = hearing.collect();
         // What came before anybody waited.
         let ready = (0..peers.len()).collect();
-        let receiver = Receiver { hearing, ready, look_next: now, buffer: vec![0; READ_BYTES] };
+        let receiver = Receiver { hearing, ready, looked: now, buffer: vec![0; READ_BYTES] };
         Self {
             peers: peers.iter().enumerate().map(peer).collect(),
             full,
@@ -133,6 +171,7 @@ impl<M: Medium> Connections<M> {
             settings,
             medium,
             receiver: Mutex::new(receiver),
+            is_behind: AtomicBool::new(false),
             congested: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             traffic: Default::default(),
@@ -161,24 +200,45 @@ impl<M: Medium> Connections<M> {
         self.traffic[which].fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Reads all that a peer has sent.
-    fn hear(&self, receiver: &mut Receiver, place: usize, arrivals: &mut Vec<Arrival>) {
+    /// Reads what a peer has sent, as much as [`READS_MAX`] allows.
+    fn hear(&self, receiver: &mut Receiver, place: usize, arrivals: &mut Vec<Arrival>) -> Unread {
         let Receiver { hearing, buffer, .. } = receiver;
         let (peer, hearing) = (&self.peers[place], &mut hearing[place]);
-        while !hearing.over {
+        for _ in 0..READS_MAX {
+            if hearing.over {
+                return Unread::Nothing;
+            }
             match self.medium.read(place, buffer) {
                 Ok(0) => self.lose(peer, hearing, Cause::Closed, arrivals),
                 Ok(bytes) => {
-                    hearing.heard = Instant::now();
+                    hearing.silence.break_off();
                     self.take(peer, hearing, &buffer[..bytes], arrivals);
                 }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Unread::Nothing,
                 Err(why) if why.kind() == io::ErrorKind::InvalidData => {
                     self.lose(peer, hearing, Cause::Nonsense, arrivals);
                 }
                 Err(_) => self.lose(peer, hearing, Cause::Closed, arrivals),
             }
+        }
+        Unread::Perhaps
+    }
+
+    /// Reads what the peers at which something happened have sent. Those that were not read to the
+    /// end are read again by the next call, and the service thread is woken to make one.
+    fn hear_ready(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
+        for place in core::mem::take(&mut receiver.ready) {
+            if self.hear(receiver, place, arrivals) == Unread::Perhaps {
+                receiver.ready.insert(place);
+            }
+            let peer = &self.peers[place];
+            peer.push(&self.medium, &mut peer.queue(), Urgency::Now);
+        }
+        let is_behind = !receiver.ready.is_empty();
+        self.is_behind.store(is_behind, Ordering::Release);
+        if is_behind {
+            self.medium.rouse(Waiter::Service);
         }
     }
 
@@ -228,7 +288,10 @@ impl<M: Medium> Connections<M> {
         let mut unheeded = Vec::new();
         self.medium.begin_call();
         while receiver.hearing.iter().any(|hearing| !hearing.over) && Instant::now() < until {
-            (0..self.peers.len()).for_each(|place| self.hear(&mut receiver, place, &mut unheeded));
+            (0..self.peers.len()).for_each(|place| {
+                // What is left is read in the next turn.
+                let _unread = self.hear(&mut receiver, place, &mut unheeded);
+            });
             unheeded.clear();
             let left = until.saturating_duration_since(Instant::now());
             // All are looked at, whatever it tells.
@@ -237,22 +300,24 @@ impl<M: Medium> Connections<M> {
         self.medium.end_call(|_| {});
     }
 
-    /// Gives signs of life, and notices where there are none.
+    /// Sends heartbeats, and notices where none come.
     fn look_at_clock(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
-        let now = Instant::now();
-        if now < receiver.look_next && !self.congested.swap(false, Ordering::AcqRel) {
+        let (now, every) = (Instant::now(), self.look_every());
+        let passed = now.saturating_duration_since(receiver.looked);
+        if passed < every && !self.congested.swap(false, Ordering::AcqRel) {
             return;
         }
-        receiver.look_next = now + self.look_every();
+        receiver.looked = now;
         let deadline = self.settings.deadline;
         for (peer, hearing) in self.peers.iter().zip(&mut receiver.hearing) {
-            let untold = peer.breathe(&self.medium, now, deadline / 4);
+            let untold = peer.send_heartbeat(&self.medium, now, deadline / 4);
             if hearing.over {
                 continue;
             }
+            let silence = hearing.silence.lasts(passed, 2 * every);
             if untold {
                 self.lose(peer, hearing, Cause::Congested, arrivals);
-            } else if now.saturating_duration_since(hearing.heard) > deadline {
+            } else if silence > deadline {
                 self.lose(peer, hearing, Cause::Silent, arrivals);
             }
         }
@@ -308,7 +373,8 @@ impl<M: Medium> Transport for Connections<M> {
             Waiter::Service => timeout.min(self.look_every()),
         };
         let mut ready = BTreeSet::new();
-        if !self.closed.load(Ordering::Acquire) {
+        let has_something = self.is_behind.load(Ordering::Acquire);
+        if !has_something && !self.closed.load(Ordering::Acquire) {
             self.medium.wait(waiter, timeout, |place| ready.extend([place]));
         }
         if !ready.is_empty() {
@@ -320,14 +386,19 @@ impl<M: Medium> Transport for Connections<M> {
     fn take(&self) -> Vec<Arrival> {
         let mut receiver = self.receiver();
         let mut arrivals = Vec::new();
-        for place in core::mem::take(&mut receiver.ready) {
-            self.hear(&mut receiver, place, &mut arrivals);
-            let peer = &self.peers[place];
-            peer.push(&self.medium, &mut peer.queue(), Urgency::Now);
-        }
+        self.hear_ready(&mut receiver, &mut arrivals);
         self.look_at_clock(&mut receiver, &mut arrivals);
         // What this node ended itself is no news.
         if self.closed.load(Ordering::Acquire) { Vec::new() } else { arrivals }
+    }
+
+    fn send_heartbeats(&self) -> Option<Duration> {
+        let now = Instant::now();
+        for peer in &self.peers {
+            // Whoever receives reports a death that is known here.
+            let _untold = peer.send_heartbeat(&self.medium, now, self.settings.deadline / 4);
+        }
+        Some(self.look_every())
     }
 
     fn rouse(&self) {
@@ -416,6 +487,10 @@ macro_rules! transport_by_connections {
                 self.0.take()
             }
 
+            fn send_heartbeats(&self) -> Option<core::time::Duration> {
+                self.0.send_heartbeats()
+            }
+
             fn rouse(&self) {
                 $crate::transport::Transport::rouse(&self.0);
             }
@@ -439,3 +514,6 @@ macro_rules! transport_by_connections {
     };
 }
 pub(super) use transport_by_connections;
+
+#[cfg(test)]
+mod tests;

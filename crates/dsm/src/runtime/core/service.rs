@@ -2,6 +2,7 @@
 //! notices the end of the launcher.
 
 use core::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::clock::Instant;
@@ -47,6 +48,21 @@ impl Core {
                 outside.counters = None;
             }
         }
+    }
+
+    /// Sends heartbeats until the other end of `stopped` is dropped: the heartbeat thread's work. It
+    /// takes no lock of the node, so a step that takes long holds up none.
+    pub(in crate::runtime) fn send_heartbeats(&self, stopped: &Receiver<()>) {
+        while let Some(every) = self.transport.send_heartbeats() {
+            if stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the other nodes wait for heartbeats.
+    pub(in crate::runtime) fn needs_heartbeats(&self) -> bool {
+        self.transport.send_heartbeats().is_some()
     }
 
     fn show_counters(&self, counters: &mut Counters) -> std::io::Result<()> {

@@ -93,8 +93,14 @@ impl Peer {
         }
     }
 
-    /// Gives a sign of life when nothing was said for so long; whether its death is known here, and not told.
-    pub(super) fn breathe(&self, medium: &impl Medium, now: Instant, every: Duration) -> bool {
+    /// Sends a heartbeat when nothing was sent for so long; whether the peer's death is known here,
+    /// and not reported.
+    pub(super) fn send_heartbeat(
+        &self,
+        medium: &impl Medium,
+        now: Instant,
+        every: Duration,
+    ) -> bool {
         let mut queue = self.queue();
         if !queue.over && now.saturating_duration_since(queue.spoke) >= every {
             queue.out.alive();
