@@ -6,8 +6,9 @@
 use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::io::Write;
 use std::panic::catch_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use kyocho_dsm::transport::{Arrival, Local, Traffic, Transport, Waiter};
@@ -54,6 +55,32 @@ impl Transport for Panicking {
     }
 }
 
+/// Longer than any test may take.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// Ends the process of a test that hangs, until this is dropped.
+struct Watchdog(Option<mpsc::Sender<()>>);
+
+impl Watchdog {
+    fn start(test: &'static str) -> Self {
+        let (running, ended) = mpsc::channel();
+        thread::spawn(move || {
+            if ended.recv_timeout(WATCHDOG) == Err(mpsc::RecvTimeoutError::Timeout) {
+                // Not by `eprintln`, whose output tests keep to themselves.
+                let _told = std::io::stderr().write_all(format!("{test}: it hangs\n").as_bytes());
+                std::process::exit(1);
+            }
+        });
+        Self(Some(running))
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.0.take());
+    }
+}
+
 /// Two nodes in this process; locks go round, so node 0 manages 0 and 2, node 1 manages 1 and 3.
 fn nodes(next: &Arc<AtomicBool>, program: impl Fn(Dsm) + Sync) {
     let regions = (0..4).map(|page| NodeId(page % 2)).collect::<Vec<_>>().into();
@@ -73,6 +100,7 @@ fn nodes(next: &Arc<AtomicBool>, program: impl Fn(Dsm) + Sync) {
 
 #[test]
 fn a_panic_in_the_middle_of_a_step_ends_the_node_for_all() {
+    let _watchdog = Watchdog::start("a_panic_in_the_middle_of_a_step_ends_the_node_for_all");
     let (next, held) = (Arc::new(AtomicBool::new(false)), &AtomicBool::new(false));
     let wait_until_held = || {
         while !held.load(Ordering::Acquire) {
@@ -122,6 +150,8 @@ fn in_copy(act: impl FnOnce() -> i32) -> i32 {
     // as a node refuses a copy before it takes one.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        // SAFETY: takes a number. The signal ends a copy that hangs.
+        unsafe { libc::alarm(WATCHDOG.as_secs() as libc::c_uint) };
         let code = act();
         // SAFETY: ends the child.
         unsafe { libc::_exit(code) };

@@ -5,7 +5,12 @@ use std::path::Path;
 
 /// The share of one of so many nodes on this host, in bytes.
 pub(super) fn share(nodes: usize) -> usize {
-    available(|path| std::fs::read_to_string(path).ok()) / 2 / nodes.max(1)
+    part(available(|path| std::fs::read_to_string(path).ok()), nodes)
+}
+
+/// The share of one of so many nodes where so many bytes are available.
+fn part(available: usize, nodes: usize) -> usize {
+    available / 2 / nodes.max(1)
 }
 
 /// Memory that this process may have, as the files say that `read` reads; where they do not say, as
@@ -47,7 +52,7 @@ fn limits_of(line: &str, read: &impl Fn(&Path) -> Option<String>) -> Vec<usize> 
 mod tests {
     use std::path::Path;
 
-    use super::available;
+    use super::{available, part};
 
     /// What is available where these files say so.
     fn found(files: &[(&str, &str)]) -> usize {
@@ -58,6 +63,11 @@ mod tests {
     }
 
     const HOST: (&str, &str) = ("/proc/meminfo", "MemFree: 1 kB\nMemTotal:    4096 kB\n");
+
+    #[test]
+    fn half_of_the_memory_is_parted_among_the_nodes_of_a_host() {
+        assert_eq!([0, 1, 4].map(|nodes| part(4 << 20, nodes)), [2 << 20, 2 << 20, 1 << 19]);
+    }
 
     #[test]
     fn the_least_of_host_and_groups_is_available() {
