@@ -30,7 +30,7 @@ use kyocho_sys::descriptor;
 
 use crate::address::NodeId;
 use crate::counters;
-use crate::interface::Scheme;
+use crate::layout::Scheme;
 use crate::transport::{Cluster, Secret, Shared};
 use crate::watch::Detection;
 
@@ -263,7 +263,7 @@ fn inherited(number: u32) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::{BadVariable, Place, Way, variable};
-    use crate::interface::Scheme;
+    use crate::layout::Scheme;
     use crate::watch::Detection;
 
     fn read(variables: &[(&str, &str)]) -> Result<Place, BadVariable> {

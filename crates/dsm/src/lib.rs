@@ -36,33 +36,38 @@ mod address;
 mod barrier;
 pub mod counters;
 mod directory;
+mod encoding;
 mod interface;
 pub mod launch;
+mod layout;
 mod link;
 mod lock;
 mod log;
 mod memory;
 mod message;
 mod node;
+mod page;
 mod region;
 mod runtime;
 pub mod transport;
+mod update;
 pub mod watch;
 pub mod wire;
 mod words;
 
 pub use address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
-pub use interface::{
-    Action, Breach, Call, DsmError, Event, Layout, Outcome, Patience, Scheme, Subject, Who,
-};
+pub use interface::{Action, Breach, Call, DsmError, Event, Outcome, Patience, Subject, Who};
+pub use layout::{Layout, Scheme};
 pub use link::{Frame, Link, LinkSettings, Lost};
 pub use lock::Mode;
-pub use memory::{Absent, Contents};
-pub use message::{BarrierKind, Message, Move, Update};
+pub use memory::Absent;
+pub use message::{BarrierKind, Message, Move};
 pub use node::Node;
+pub use page::Contents;
 pub use region::discord::{Discord, Hindrance, Instead};
 pub use region::{Misplaced, PAGES_MAX, Placement, REGIONS_MAX, RegionPlan, Regions};
 pub use runtime::{
     Aside, Checked, Dsm, Error, Hand, Region, RegionSettings, Seat, Settings, SharedArray,
     SharedCell, Statistics,
 };
+pub use update::Update;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use crate::address::{ConditionId, NodeId, ThreadId};
 use crate::log::Log;
-use crate::message::Update;
+use crate::update::Update;
 
 /// How a lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::message::Update;
+use crate::update::Update;
 
 /// Updates in the order they were made, each with the stamp of the release that brought it. Of each word the last one counts.
 ///
@@ -91,7 +91,7 @@ impl History {
 mod tests {
     use super::{FEW, History, Log};
     use crate::address::{Address, PageId};
-    use crate::message::Update;
+    use crate::update::Update;
 
     fn update(word: u32, time: u64) -> Update {
         Update { address: Address { page: PageId(0), word }, time, value: time as u32 }

@@ -13,12 +13,10 @@ use std::sync::Arc;
 use crate::address::{Address, NodeId, PageId};
 use crate::directory::Directory;
 use crate::interface::Action;
-use crate::message::Update;
+use crate::page::Contents;
 use crate::region::RegionPlan;
+use crate::update::Update;
 use crate::words::Words;
-
-/// The words of a page.
-pub type Contents = Arc<[u32]>;
 
 /// There is no copy of this page here: fetch it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

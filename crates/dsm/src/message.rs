@@ -20,23 +20,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Address, ConditionId, LockId, NodeId, PageId, ThreadId};
+use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
+use crate::encoding;
 use crate::lock::Mode;
-use crate::memory::Contents;
+use crate::page::Contents;
 use crate::region::RegionPlan;
 use crate::region::discord::{Discord, Hindrance};
-use crate::wire;
-
-/// A write: the value of a word, and when it was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Update {
-    /// The word.
-    pub address: Address,
-    /// The Lamport time of the interval in which it was written.
-    pub time: u64,
-    /// Its value.
-    pub value: u32,
-}
+use crate::update::Update;
 
 /// Another manager from the next barrier on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +91,7 @@ pub enum Message {
         /// Lamport time of the last release.
         time: u64,
         /// What the receiver has not seen.
-        #[serde(with = "wire::updates")]
+        #[serde(with = "encoding::updates")]
         updates: Vec<Update>,
     },
     /// The manager tells the last holder to grant the lock.
@@ -124,7 +114,7 @@ pub enum Message {
         /// Lamport time of the release.
         time: u64,
         /// What was written under it; empty where the last holder keeps the log.
-        #[serde(with = "wire::updates")]
+        #[serde(with = "encoding::updates")]
         updates: Vec<Update>,
         /// The condition variable to wait on, if any, and the thread that does.
         then_wait: Option<(ConditionId, ThreadId)>,
@@ -141,7 +131,7 @@ pub enum Message {
         all: bool,
     },
     /// Updates for a page's manager; one message for each manager.
-    Flush(#[serde(with = "wire::updates")] Vec<Update>),
+    Flush(#[serde(with = "encoding::updates")] Vec<Update>),
     /// A node is at the barrier.
     Arrive {
         /// Its time.
@@ -169,11 +159,11 @@ pub enum Message {
         kind: BarrierKind,
     },
     /// The master of a page for its new manager.
-    Master(PageId, #[serde(with = "wire::contents")] Contents),
+    Master(PageId, #[serde(with = "encoding::contents")] Contents),
     /// Asks for a page, and to have it again, unasked, behind each of the next so many barriers that change it.
     Fetch(PageId, u8),
     /// The page.
-    Page(PageId, #[serde(with = "wire::contents")] Contents),
+    Page(PageId, #[serde(with = "encoding::contents")] Contents),
     /// A node is dead.
     Lost(NodeId),
     /// The sender has crossed its last barrier, and needs nobody any more; nobody gets anything from it.

@@ -29,13 +29,15 @@ use self::core::{Limit, Outside, bounds};
 use self::running::Running;
 use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::counters::Counters;
-use crate::interface::{Call, Layout, Outcome, Patience, Who};
+use crate::interface::{Call, Outcome, Patience, Who};
 use crate::launch::{Launcher, News, Place, Way};
+use crate::layout::{Layout, Scheme};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
+use crate::page::WORDS_A_PAGE;
 use crate::region::Placement;
 use crate::transport::{JoinError, Local, Shm, Tcp, TcpSettings, Transport};
-use crate::watch::{Detection, WORDS_A_PAGE};
+use crate::watch::Detection;
 use crew::handler_stack;
 use lock_calls::lock_calls;
 
@@ -421,7 +423,7 @@ fn connect(
 }
 
 /// The layout of `pages` pages that nobody placed yet: they go round, as locks do.
-fn layout(nodes: u16, pages: usize, locks: u32, scheme: crate::Scheme) -> Layout {
+fn layout(nodes: u16, pages: usize, locks: u32, scheme: Scheme) -> Layout {
     let managers = (0..pages).map(|page| Placement::Cyclic.manager(page, pages, nodes));
     let words_a_page = WORDS_A_PAGE as u32;
     let regions = managers.collect::<Vec<_>>().into();

@@ -26,7 +26,7 @@ pub use local::Local;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use shm::{SHM_NODES_MAX, Shared, Shm};
-pub use tcp::{Tcp, TcpSettings};
+pub use tcp::Tcp;
 
 /// What a transport brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +76,17 @@ pub struct Traffic {
     pub messages_received: u64,
     /// Their bytes.
     pub bytes_received: u64,
+}
+
+/// Bounds.
+#[derive(Debug, Clone, Copy)]
+pub struct TcpSettings {
+    /// Silence of a peer that means death. A living one speaks four times as often.
+    pub deadline: Duration,
+    /// Bytes of one message at most; a peer that sends more is lost.
+    pub message_bytes_max: usize,
+    /// Bytes that may wait for one peer; when it takes less, it is lost.
+    pub queue_bytes_max: usize,
 }
 
 /// Bytes that wait for one peer when the program is held back. What the node answers to others is

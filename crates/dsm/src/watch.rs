@@ -36,7 +36,8 @@ use protect::Protect;
 use region::Watched;
 use userfault::Faults;
 
-pub use diff::{Pages, WORDS_A_PAGE};
+pub use crate::page::WORDS_A_PAGE;
+pub use diff::Pages;
 pub use faults::{Answer, Faulting, Guarded};
 
 /// A way to learn of writes.

@@ -5,7 +5,7 @@
 
 use crate::address::{Address, PageId};
 use crate::directory::Directory;
-use crate::message::Update;
+use crate::update::Update;
 
 #[derive(Debug)]
 struct PageWords {

@@ -7,9 +7,11 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::{BARRIER_MANAGER, Granted, Node};
 use crate::address::{LockId, NodeId, PageId, ThreadId};
-use crate::interface::{Call, Scheme};
+use crate::interface::Call;
+use crate::layout::Scheme;
 use crate::lock::{Lock, Mode};
-use crate::message::{Message, Move, Update};
+use crate::message::{Message, Move};
+use crate::update::Update;
 
 impl Node {
     /// Whether `from` could send this, in an epoch that is not over.

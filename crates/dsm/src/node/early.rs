@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::address::NodeId;
-use crate::message::{Message, Update};
+use crate::message::Message;
+use crate::update::Update;
 
 /// Messages of one peer that wait, at most. A peer that is ahead waits for an answer after most of
 /// what it sends; only signals and what a barrier brings come without.

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 
 use super::{Granted, Held, NEXT, Node};
 use crate::address::{ConditionId, LockId, ThreadId};
-use crate::interface::{Call, Outcome, Patience, Scheme};
+use crate::interface::{Call, Outcome, Patience};
+use crate::layout::Scheme;
 use crate::lock::Mode;
 use crate::log::Log;
-use crate::message::{Message, Update};
+use crate::message::Message;
+use crate::update::Update;
 
 impl Node {
     /// The locks that a thread holds.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::Node;
 use crate::address::{NodeId, PageId};
 use crate::interface::{Action, Call, Outcome};
-use crate::memory::Contents;
 use crate::message::Message;
+use crate::page::Contents;
 
 /// Pages asked for at a barrier at most: what credit lets a manager send at once.
 const AHEAD_MAX: usize = 256;

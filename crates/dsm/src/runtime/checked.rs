@@ -13,6 +13,7 @@ use crate::address::{ConditionId, LockId, NodeId, PageId, ThreadId};
 use crate::interface::{Call, Outcome, Patience, Who};
 use crate::lock::Mode;
 use crate::message::{BarrierKind, Move};
+use crate::page::WORDS_A_PAGE;
 use crate::region::Placement;
 use crate::runtime::array::SharedArray;
 use crate::runtime::core::Limit;
@@ -20,7 +21,6 @@ use crate::runtime::error::Error;
 use crate::runtime::places::{Region, RegionSettings};
 use crate::runtime::running::Running;
 use crate::runtime::statistics::Statistics;
-use crate::watch::WORDS_A_PAGE;
 
 /// A node of a program that is interpreted. Dropped without leaving, it counts as dead.
 #[derive(Debug)]

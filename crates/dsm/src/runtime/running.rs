@@ -13,7 +13,8 @@ use kyocho_sys::thread;
 use kyocho_sys::two_views::TwoViews;
 
 use crate::address::{NodeId, PageId, ThreadId};
-use crate::interface::{Call, DsmError, Layout, Subject};
+use crate::interface::{Call, DsmError, Subject};
+use crate::layout::Layout;
 use crate::message::{BarrierKind, Move};
 use crate::node::Node;
 use crate::region::discord::Hindrance;

@@ -9,18 +9,7 @@ use crate::address::NodeId;
 use crate::transport::connections::{Connections, Medium, transport_by_connections};
 use crate::transport::handshake::News;
 use crate::transport::readiness::Readiness;
-use crate::transport::{Cluster, JoinError, Urgency, Waiter};
-
-/// Bounds.
-#[derive(Debug, Clone, Copy)]
-pub struct TcpSettings {
-    /// Silence of a peer that means death. A living one speaks four times as often.
-    pub deadline: Duration,
-    /// Bytes of one message at most; a peer that sends more is lost.
-    pub message_bytes_max: usize,
-    /// Bytes that may wait for one peer; when it takes less, it is lost.
-    pub queue_bytes_max: usize,
-}
+use crate::transport::{Cluster, JoinError, TcpSettings, Urgency, Waiter};
 
 /// Connections to all other nodes.
 #[derive(Debug)]

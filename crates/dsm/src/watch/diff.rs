@@ -10,10 +10,8 @@ use kyocho_sys::prim::atomic::unmodelled::{AtomicU32, Ordering};
 use kyocho_sys::two_views::TwoViews;
 
 use crate::address::PageId;
-use crate::memory::Contents;
+use crate::page::{Contents, WORDS_A_PAGE};
 
-/// Words of a page.
-pub const WORDS_A_PAGE: usize = PAGE_BYTES / size_of::<u32>();
 /// Words compared at a time: 128 bytes.
 const WIDE: usize = 32;
 

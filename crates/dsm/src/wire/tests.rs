@@ -1,11 +1,13 @@
 use super::{Nonsense, decode, encode};
 use crate::address::{Address, LockId, NodeId, PageId, ThreadId};
-use crate::interface::{Layout, Scheme};
+use crate::layout::Layout;
+use crate::layout::Scheme;
 use crate::lock::Mode;
-use crate::message::{BarrierKind, Message, Move, Update};
+use crate::message::{BarrierKind, Message, Move};
+use crate::page::WORDS_A_PAGE;
 use crate::region::discord::{Discord, Hindrance, Instead};
 use crate::region::{PAGES_MAX, Placement, RegionPlan};
-use crate::watch::WORDS_A_PAGE;
+use crate::update::Update;
 use proptest::prelude::*;
 
 fn layout() -> Layout {

@@ -9,13 +9,16 @@ use kyocho_sys::two_views::TwoViews;
 
 use super::Running;
 use crate::address::{NodeId, ThreadId};
-use crate::interface::{DsmError, Layout, Scheme};
+use crate::interface::DsmError;
+use crate::layout::Layout;
+use crate::layout::Scheme;
+use crate::page::WORDS_A_PAGE;
 use crate::region::discord::{Hindrance, Instead};
 use crate::runtime::core::Outside;
 use crate::runtime::error::Error;
 use crate::runtime::places::RegionSettings;
 use crate::transport::Local;
-use crate::watch::{Detection, WORDS_A_PAGE};
+use crate::watch::Detection;
 
 /// A cluster of one node, with one page of shared memory, and so many at most.
 fn alone(pages_max: usize) -> Running {

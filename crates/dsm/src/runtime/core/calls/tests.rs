@@ -11,12 +11,14 @@ use kyocho_sys::two_views::TwoViews;
 
 use super::Core;
 use crate::address::NodeId;
-use crate::interface::{Layout, Scheme};
+use crate::layout::Layout;
+use crate::layout::Scheme;
 use crate::message::BarrierKind;
 use crate::node::Node;
+use crate::page::WORDS_A_PAGE;
 use crate::runtime::meeting::Wish;
 use crate::transport::{Local, Transport};
-use crate::watch::{Detection, WORDS_A_PAGE, Watch};
+use crate::watch::{Detection, Watch};
 
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
