@@ -30,6 +30,7 @@
 use kyocho_sys::skip::skip;
 use page::{Block, Kind, Page};
 use session::Outcome;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -232,4 +233,15 @@ fn the_summary_lists_every_page() {
         .filter(|page| !listed.contains(page))
         .collect();
     assert!(missing.is_empty(), "docs/SUMMARY.md does not list {missing:?}");
+}
+
+#[test]
+fn the_glossary_has_each_term_once() {
+    let text = fs::read_to_string(root().join("docs/GLOSSARY.md")).expect("the glossary");
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let terms = rows.filter(|cell| *cell != "term").flat_map(|cell| cell.split([',', ';', ':']));
+    let mut seen = BTreeSet::new();
+    let twice: Vec<&str> = terms.map(str::trim).filter(|term| !seen.insert(*term)).collect();
+    assert!(twice.is_empty(), "more than once: {twice:?}");
+    assert!(seen.len() > 100, "{} terms were found", seen.len());
 }
