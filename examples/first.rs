@@ -16,5 +16,5 @@ fn main() {
         drop(sender);
         squares.into_iter().sum::<u32>()
     });
-    println!("the sum of ten squares is {}", sum.expect("somebody can always run"));
+    println!("the sum of ten squares is {}", sum.expect("no deadlock"));
 }

@@ -74,5 +74,5 @@ fn clients(address: SocketAddr) -> Result<()> {
 
 fn main() -> Result<()> {
     let runtime = Runtime::builder().virtual_processors(1).build();
-    runtime.run(|| clients(listen()?)).expect("somebody can always run")
+    runtime.run(|| clients(listen()?)).expect("no deadlock")
 }
