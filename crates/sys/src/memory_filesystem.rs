@@ -81,8 +81,10 @@ fn set(context: BorrowedFd<'_>, key: &CStr, value: String) -> Result<(), Errno> 
 /// namespaces, or no more of them. Injected ones.
 pub fn enter_namespaces() -> Result<(), Errno> {
     fault::check(Call::Open)?;
-    // SAFETY: both take nothing and cannot fail.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    // SAFETY: takes nothing.
+    let user = unsafe { libc::geteuid() };
+    // SAFETY: takes nothing.
+    let group = unsafe { libc::getegid() };
     let flags = (libc::CLONE_NEWUSER | libc::CLONE_NEWNS) as usize;
     // SAFETY: takes numbers.
     unsafe { call(libc::SYS_unshare, [flags]) }?;
