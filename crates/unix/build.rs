@@ -1,7 +1,9 @@
-//! Builds the image of the FreeBSD personality: a program without an operating system under it, for which cargo has no kind of target.
+//! Builds the image of the FreeBSD personality. It is a program without an operating system below
+//! it, for which cargo has no kind of target.
 //!
 //! ```text
-//!   arch/image.rs ─► library ─► freebsd/src ─► library ─► freebsd/image.rs, image.ld ─► OUT_DIR/freebsd-image
+//!   arch/image.rs ─► library ─► freebsd/src ─► library ─► freebsd/image.rs, image.ld
+//!     ─► OUT_DIR/freebsd-image
 //! ```
 
 use std::env::var_os;
@@ -41,7 +43,7 @@ fn main() {
     ] {
         image.arg(format!("-Clink-arg={argument}"));
     }
-    // The launcher is entered by its address alone.
+    // Nothing refers to the launcher but its address.
     image.arg("-Clink-arg=-Wl,--undefined=kyocho_launcher");
     image.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
     run(&mut image);
@@ -58,7 +60,7 @@ fn compiler(source: &Path, name: &str, kind: &str, out: &Path) -> Command {
     let mut command = Command::new(var_os("RUSTC").expect("cargo says so"));
     command.arg(source).args(["--edition=2024", "--crate-name", name, "--crate-type", kind]);
     command.arg("--target").arg(var_os("TARGET").expect("cargo says so"));
-    // What lints say of these crates is said when cargo builds them.
+    // Lints run on these crates when cargo builds them.
     command.args(["-Copt-level=2", "-Cpanic=abort", "-Ccodegen-units=1", "--cap-lints=allow"]);
     command.args(["-Crelocation-model=static", "-L"]).arg(out);
     command

@@ -1,4 +1,4 @@
-//! The system calls that are served, a file for each concern. `dispatch` says which function answers which number.
+//! The served system calls, a file for each concern. `dispatch` maps numbers to functions.
 
 pub(crate) mod attributes;
 pub(crate) mod directories;

@@ -1,4 +1,4 @@
-//! Client processes as the host knows them: how to find them, to look into them, to signal and to end them.
+//! Client processes, as the host knows them: finding, reading, signalling and ending them.
 
 pub(crate) mod client;
 pub(crate) mod cpu;

@@ -1,5 +1,5 @@
-//! The UNIX server: runs unmodified Linux programs under a server of its own, at user level
-//! (Paper 2).
+//! The UNIX server: runs unmodified Linux programs under a server of its own, at user level (Paper
+//! 2).
 //!
 //! ```text
 //!   client process                              server (microprocesses)            host
@@ -34,11 +34,12 @@
 //! Read `policy.rs`, `state/mounts.rs`, `paths/walk.rs`, `calls/exec.rs`, `server.rs` and
 //! `life/warden.rs`, in this order.
 //!
-//! **Invariant:** the server remembers nothing about processes beyond one call. The host keeps their
-//! directory, their descriptors and their mask, inherits them at `fork` and frees them at the end.
+//! **Invariant:** the server remembers nothing about processes beyond one call. The host keeps
+//! their directory, their descriptors and their mask, inherits them at `fork` and frees them at the
+//! end.
 //!
-//! **Invariant:** a client has no descriptors but those it began with, those the server gave it, and
-//! those made from these.
+//! **Invariant:** a client has no descriptors but those it began with, those the server gave it,
+//! and those made from these.
 //!
 //! **Invariant:** the server trusts nothing that it reads in a client. It copies once, checks the
 //! copy, and uses the copy.

@@ -1,4 +1,4 @@
-//! The processes of an instance: how they start, watch each other and end.
+//! The processes of an instance: their start, how they watch each other, and their end.
 
 pub(crate) mod belongings;
 pub(crate) mod front;

@@ -1,4 +1,4 @@
-//! What is asked of an instance, and what is said when it has ended, or could not be.
+//! What a user asks of an instance, and how it ended or why there was none.
 
 use core::fmt;
 use core::time::Duration;
@@ -6,7 +6,7 @@ use kyocho_sys::error::Errno;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Whose system calls programs make.
+/// The system whose calls programs make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Personality {
     /// Linux on x86-64.
@@ -16,49 +16,50 @@ pub enum Personality {
     FreeBsd,
 }
 
-/// What the network of an instance is.
+/// The network that an instance has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Network {
-    /// There is none but between its own processes.
+    /// None, except between its own processes.
     None,
     /// The host's loopback interface.
     Loopback,
-    /// The host's.
+    /// All of the host's interfaces.
     #[default]
     Host,
 }
 
-/// What an instance shall be.
+/// The properties of an instance.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The host directory that is its root; the host's own root otherwise.
+    /// The host directory that becomes its root; `None`: the host's root.
     pub root: Option<PathBuf>,
-    /// What else is mounted in it.
+    /// The other directories that are mounted in it.
     pub mounts: Vec<MountPoint>,
     /// Its network.
     pub network: Network,
-    /// Whose programs it runs.
+    /// The system whose programs it runs.
     pub personality: Personality,
-    /// Most bytes of address space of each of its processes; of its segments of shared memory together; and of
-    /// its memory files and the files of `/dev/shm` together.
+    /// Most bytes of address space of each process. Also the most bytes of all segments of shared
+    /// memory together, and of all memory files and files in `/dev/shm` together.
     pub memory_max_bytes: Option<u64>,
-    /// Most descriptors of each of its processes.
+    /// Most descriptors of each process.
     pub descriptors_max: Option<u64>,
-    /// Most processes and threads, together.
+    /// Most processes and threads together.
     pub tasks_max: Option<usize>,
-    /// Most processor time of all of them, together.
+    /// Most processor time of all processes together.
     pub cpu_max: Option<Duration>,
     /// Whether each system call is shown on standard error.
     pub trace: bool,
-    /// Whether calls that are not there are named on standard error, at the end.
+    /// Whether calls that are not implemented are listed on standard error at the end.
     pub name_missing: bool,
 }
 
 impl Options {
     /// The limits that the host keeps.
     pub(crate) fn limits(&self) -> Vec<(u32, u64)> {
-        /// Too little for a file, which the host would write wherever the process stands, in a mount for reading, too; and the one limit at which it
-        /// starts no program for it either.
+        /// The least limit that prevents core files. The host would write one into the current
+        /// directory of the process, even on a mount for reading. At a limit of exactly 1 it also
+        /// starts no program for them.
         const NO_CORE: Option<u64> = Some(1);
         let limits = [
             (libc::RLIMIT_AS, self.memory_max_bytes),
@@ -74,25 +75,25 @@ impl Options {
 pub struct MountPoint {
     /// The host directory.
     pub source: PathBuf,
-    /// Where it is seen: an absolute path.
+    /// The absolute path at which it is visible.
     pub target: PathBuf,
     /// Whether its files can be changed.
     pub writable: bool,
 }
 
-/// Why there is no instance, or none any more.
+/// Why an instance could not be started, or was lost.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A root or a mount cannot be used.
+    /// The root or a mount cannot be used.
     Mount(PathBuf, Errno),
     /// There is no such program.
     NotFound(OsString),
-    /// It cannot be executed: why.
+    /// The program cannot be executed, and why.
     NotExecutable(OsString, String),
-    /// The host does not permit what is needed: what.
+    /// The host does not permit something that is needed, and what.
     Host(&'static str, Errno),
-    /// One of its own processes was killed, and all that ran with it: which.
+    /// A process of the server's own was killed, and everything that ran with it was ended.
     Lost(&'static str),
 }
 
@@ -117,8 +118,8 @@ impl core::error::Error for StartError {}
 /// How the first program of an instance ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// By itself, with this status.
+    /// It exited with this status.
     Exited(u8),
-    /// By this signal.
+    /// This signal ended it.
     Signalled(i32),
 }

@@ -1,17 +1,23 @@
-//! Which system calls of a client go straight to the host, which are served, which are refused.
+//! Which system calls of a client go to the host, which are served, and which are refused.
 //!
-//! Pure: a table, and two readings of it: [`decide`], and the filter that `policy/filter.rs` writes for the host. *Native* is what
-//! harms nobody when a hostile client makes it: calls on descriptors that the server has given it, on its own memory, signals,
-//! threads and children. Whatever names something (a path, a process, an address) is served; and what takes some of a resource of which the
-//! instance has a limit: tasks, memory files.
+//! Pure: a table, and two ways to evaluate it. One is [`decide`]; the other is the filter for the
+//! host, written by `policy/filter.rs`.
 //!
-//! Not always: a served call that a signal interrupts before the server has heard of it fails with `EINTR` if the handler says so, and no program expects
-//! that of `fork`.
+//! A call is *native* if it harms nobody when a hostile client makes it: calls on descriptors that
+//! the server has handed over, on the client's own memory, signals, threads and children. A call is
+//! *served* if it names something: a path, a process, an address. It is also served if it takes
+//! some of a resource that the instance has a limit of.
 //!
-//! **Invariant:** no native call opens, connects, names a process that is not the caller, or changes the pages from [`BASE`] to [`GUARD`],
-//! where the launcher stands, but that the client's own page there is emptied in children, and its mark is mapped, as its launcher asks.
+//! Serving has a price: a signal can interrupt a served call before the server has received it. The
+//! call then fails with `EINTR` if the handler was installed without `SA_RESTART`. Programs do not
+//! expect that of `fork`, so `fork` is served only where tasks have a limit.
 //!
-//! **Invariant:** a condition looks at register values alone. What they point to can change after it was looked at.
+//! **Invariant:** no native call opens, connects, or names another process. None changes the pages
+//! from [`BASE`] to [`GUARD`], where the launcher is, with two exceptions that the launcher asks
+//! for: the client's own page there is cleared in children, and the mark of the program is mapped.
+//!
+//! **Invariant:** a condition looks at register values alone. Memory that they point to can change
+//! after it was checked.
 
 pub(crate) mod filter;
 pub(crate) mod names;
@@ -22,29 +28,31 @@ use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES};
 use libc::c_long;
 use options::{OF_IPV4, OF_IPV6, OF_SOCKET, OF_UDP};
 
-/// What becomes of a call.
+/// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The host does it.
     Native,
-    /// It takes some of this: the host does it, unless the instance has a limit of that, which its server keeps.
+    /// It takes some of this resource. It is served if the instance has a limit of the resource;
+    /// otherwise the host does it.
     Counted(Resource),
-    /// The server is asked.
+    /// The server answers it.
     Served,
     /// It fails with this error number.
     Refused(i32),
 }
 
-/// What an instance can have a limit of that its server keeps. The host keeps the others, of each process.
+/// A resource of which an instance can have a limit that its server keeps. The host keeps the
+/// limits of each process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resource {
     /// Processes and threads.
     Tasks,
-    /// Memory that is in no process's address space: memory files.
+    /// Memory that belongs to no address space: memory files.
     Memory,
 }
 
-/// Which of them have a limit.
+/// The resources that have a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Limited {
     pub(crate) tasks: bool,
@@ -52,7 +60,7 @@ pub(crate) struct Limited {
 }
 
 impl Limited {
-    /// Whether `resource` has one.
+    /// Whether `resource` has a limit.
     pub(crate) fn has(self, resource: Resource) -> bool {
         match resource {
             Resource::Tasks => self.tasks,
@@ -61,24 +69,25 @@ impl Limited {
     }
 }
 
-/// What is asked of one argument word.
+/// A condition on an argument word, or on where the call comes from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Condition {
-    /// The word is this.
+    /// The word has this value.
     Is(usize, u64),
-    /// It is no less than this.
+    /// The word is at least this.
     AtLeast(usize, u32),
     /// Its low half has none of these bits.
     NoBits(usize, u32),
     /// Its low half has this bit.
     Bit(usize, u32),
-    /// Its low half, all that the host reads, is one of these.
+    /// The low half, which is all that the host reads, is one of these.
     OneOf(usize, &'static [u32]),
     /// The call is made by the launcher: from [`BASE`] to [`GUARD`].
     FromLauncher,
 }
 
-/// The first rule for a number whose conditions all hold gives the verdict; none: the call is served.
+/// The first rule for a number whose conditions all hold decides. If there is none, the call is
+/// served.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     pub(crate) number: c_long,
@@ -90,7 +99,7 @@ const fn native(number: c_long, conditions: &'static [Condition]) -> Rule {
     Rule { number, conditions, verdict: Verdict::Native }
 }
 
-/// For what is refused with other arguments.
+/// Used for calls that are refused with other arguments.
 const fn served(number: c_long, conditions: &'static [Condition]) -> Rule {
     Rule { number, conditions, verdict: Verdict::Served }
 }
@@ -103,7 +112,7 @@ const fn refused(number: c_long, errno: i32) -> Rule {
     Rule { number, conditions: &[], verdict: Verdict::Refused(errno) }
 }
 
-/// What becomes of call `number` with these arguments, made at `counter`.
+/// The verdict on call `number` with these arguments, made at address `counter`.
 pub(crate) fn decide(number: u32, arguments: &[u64; 6], counter: u64) -> Verdict {
     let number = c_long::from(number);
     if NATIVE.contains(&number) {
@@ -131,7 +140,7 @@ impl Condition {
 
 use Condition::{AtLeast, Bit, FromLauncher, Is, NoBits, OneOf};
 
-/// Namespaces, and being traced: nothing a thread or a child of a client may begin with.
+/// Namespaces and tracing: a thread or a child of a client may not start with them.
 const CLONE_FORBIDDEN: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -142,10 +151,11 @@ const CLONE_FORBIDDEN: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_PTRACE
     | libc::CLONE_UNTRACED) as u32;
 
-/// The child has its parent's memory.
+/// The child shares its parent's memory.
 const CLONE_VM: u32 = libc::CLONE_VM as u32;
 
-/// Whether a call makes a process that has its parent's memory, where neither the parent nor the launcher knows of it.
+/// Whether a call makes a process that shares its parent's memory, without the launcher's
+/// knowledge.
 pub(crate) fn shares_unseen(number: u32, arguments: &[u64; 6], counter: u64) -> bool {
     let shares = match c_long::from(number) {
         libc::SYS_vfork => true,
@@ -155,17 +165,17 @@ pub(crate) fn shares_unseen(number: u32, arguments: &[u64; 6], counter: u64) -> 
     shares && !FromLauncher.holds(arguments, counter)
 }
 
-/// How a plan maps the mark of a program (`running.rs`).
+/// How a plan maps the mark of a program (`program/running.rs`).
 pub(crate) const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 pub(crate) const MARKING: u64 = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as u64;
 
 const MAP_AT: u32 = (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) as u32;
 
-/// Which moves have a fifth word: the second takes it for a hint.
+/// The flags with which `mremap` reads a fifth word. With the second of them the word is a hint.
 const MOVE_AT: u32 = (libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP) as u32;
 
-/// Requests on terminals, pipes and files that change nothing beyond the descriptor or its terminal. `TIOCSTI` is not among them: it
-/// would type into the shell that started us.
+/// Requests on terminals, pipes and files that change nothing but the descriptor or its terminal.
+/// `TIOCSTI` is not among them: it would type into the shell that started the server.
 const REQUESTS: &[u32] = &[
     libc::TCGETS as u32,
     libc::TIOCGWINSZ as u32,
@@ -196,7 +206,7 @@ const REQUESTS: &[u32] = &[
     libc::TIOCGETD as u32,
 ];
 
-/// Requests on sockets that only tell what network interfaces there are.
+/// Requests on sockets that only describe network interfaces.
 const INTERFACE_REQUESTS: &[u32] = &[
     libc::SIOCGIFNAME as u32,
     libc::SIOCGIFCONF as u32,
@@ -209,8 +219,13 @@ const INTERFACE_REQUESTS: &[u32] = &[
     libc::SIOCGIFINDEX as u32,
 ];
 
-/// What `fcntl` may do: not `F_SETFL` with `O_ASYNC`, which on a terminal sends signals to whoever is in front of it; not `F_SETOWN_EX`, `F_SETSIG`, `F_NOTIFY`, which send signals to processes named in memory, or signals that are not for this.
-/// `F_SETOWN` is served.
+/// Commands of `fcntl` that are native. Not among them:
+///
+/// - `F_SETFL` with `O_ASYNC`: on a terminal it sends signals to the foreground group, whatever
+///   that is.
+/// - `F_SETOWN`, which is served.
+/// - `F_SETOWN_EX`, `F_SETSIG`, `F_NOTIFY`: they send signals to processes named in memory, or
+///   signals that are meant for something else.
 const COMMANDS: &[u32] = &[
     libc::F_GETFD as u32,
     libc::F_SETFD as u32,
@@ -228,12 +243,12 @@ const COMMANDS: &[u32] = &[
     libc::F_ADD_SEALS as u32,
     libc::F_GET_SEALS as u32,
     libc::F_GETOWN as u32,
-    // `F_GETOWN_EX`, by which C asks the same.
+    // `F_GETOWN_EX`: the C library uses it for `F_GETOWN`.
     16,
 ];
 
-/// What a thread may say about itself. Not `PR_SET_DUMPABLE`: the server could not read its arguments. Not `PR_SET_MM`: the launcher
-/// trusts `/proc/self/exe`.
+/// What a thread may change or ask about itself. Not `PR_SET_DUMPABLE`: the server could no longer
+/// read the client's arguments. Not `PR_SET_MM`: the launcher trusts `/proc/self/exe`.
 const SELF_DESCRIPTION: &[u32] = &[
     libc::PR_SET_NAME as u32,
     libc::PR_GET_NAME as u32,
@@ -251,17 +266,19 @@ const SELF_DESCRIPTION: &[u32] = &[
     libc::PR_GET_KEEPCAPS as u32,
 ];
 
-/// The bit of a clock's number that says that it is a process's, a thread's, or a descriptor's: which one is said by the others.
+/// The bit of a clock's number that is set if the clock belongs to a process, a thread or a
+/// descriptor. The other bits say which.
 const CLOCK_OF_PROCESS: u32 = 1 << 31;
 
-/// Thread pointers. Not mapping another vDSO somewhere.
+/// Setting and reading the thread pointers. Not mapping another vDSO.
 const ARCH_REQUESTS: &[u32] = &[0x1001, 0x1002, 0x1003, 0x1004];
 
-/// Calls that are native under conditions. Those made most come first: the host walks this list.
+/// Calls that are native under conditions. The most frequent come first: the host walks this list.
 pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_mmap, &[NoBits(3, MAP_AT)]),
     native(libc::SYS_mmap, &[AtLeast(0, GUARD)]),
-    // Of a page for no code, and where nothing is yet: behind the plan, something always is.
+    // A page without code, at a place where nothing is mapped. Once a plan is done, something
+    // always is.
     native(
         libc::SYS_mmap,
         &[Is(0, MARK as u64), Is(1, MARK_BYTES as u64), Is(2, READ_WRITE), Is(3, MARKING)],
@@ -280,14 +297,15 @@ pub(crate) const RULES: &[Rule] = &[
     served(libc::SYS_ioctl, &[OneOf(1, &[libc::FIOASYNC as u32])]),
     refused(libc::SYS_ioctl, libc::ENOTTY),
     counted(libc::SYS_fork, &[]),
-    // Two processes with one memory: the launcher sees to it that neither takes the other's number for its own, or the server does.
+    // These make two processes with one memory. The launcher, or else the server, makes sure that
+    // neither takes the other's number for its own.
     counted(libc::SYS_vfork, &[FromLauncher]),
     counted(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN | CLONE_VM)]),
     counted(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN), Bit(0, libc::CLONE_THREAD as u32)]),
     counted(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN), FromLauncher]),
     served(libc::SYS_clone, &[NoBits(0, CLONE_FORBIDDEN)]),
     refused(libc::SYS_clone, libc::EPERM),
-    // Its flags lie in memory. Every library falls back to `clone`.
+    // Its flags are in memory, where no filter sees them. All libraries fall back to `clone`.
     refused(libc::SYS_clone3, libc::ENOSYS),
     Rule {
         number: libc::SYS_memfd_create,
@@ -308,7 +326,8 @@ pub(crate) const RULES: &[Rule] = &[
     native(libc::SYS_pkey_mprotect, &[AtLeast(0, GUARD)]),
     refused(libc::SYS_pkey_mprotect, libc::EPERM),
     native(libc::SYS_sendto, &[Is(4, 0), NoBits(3, libc::MSG_FASTOPEN as u32)]),
-    // Others send packets by themselves, choose an interface, or let pass what the socket gets.
+    // Other options send packets by themselves, choose an interface, or change what the socket
+    // receives.
     native(libc::SYS_setsockopt, &[OneOf(1, &[libc::IPPROTO_TCP as u32])]),
     native(libc::SYS_setsockopt, &[OneOf(1, &[libc::SOL_SOCKET as u32]), OneOf(2, OF_SOCKET)]),
     native(libc::SYS_setsockopt, &[OneOf(1, &[libc::IPPROTO_IP as u32]), OneOf(2, OF_IPV4)]),
@@ -354,13 +373,13 @@ pub(crate) const NATIVE: &[c_long] = &[
     libc::SYS_getdents, libc::SYS_getdents64, libc::SYS_sendfile, libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice,
     libc::SYS_copy_file_range, libc::SYS_close_range, libc::SYS_fstatfs, libc::SYS_readahead,
     libc::SYS_fchdir, libc::SYS_inotify_init, libc::SYS_inotify_init1, libc::SYS_inotify_rm_watch, libc::SYS_syncfs,
-    // Sockets that exist.
+    // Sockets that exist already.
     libc::SYS_accept, libc::SYS_accept4, libc::SYS_listen, libc::SYS_shutdown, libc::SYS_getsockopt, libc::SYS_recvfrom, libc::SYS_recvmsg,
     libc::SYS_recvmmsg,
     // Memory.
     libc::SYS_brk, libc::SYS_mincore, libc::SYS_msync, libc::SYS_mlock, libc::SYS_mlock2, libc::SYS_munlock,
     libc::SYS_mlockall, libc::SYS_munlockall, libc::SYS_membarrier, libc::SYS_pkey_alloc, libc::SYS_pkey_free,
-    // Undoes a mapping of `shmat`; nothing else.
+    // Undoes a mapping of `shmat` and nothing else.
     libc::SYS_shmdt,
     // Processes and threads of its own.
     libc::SYS_exit, libc::SYS_exit_group, libc::SYS_wait4, libc::SYS_waitid,
@@ -372,13 +391,13 @@ pub(crate) const NATIVE: &[c_long] = &[
     libc::SYS_set_tid_address, libc::SYS_set_robust_list, libc::SYS_rseq, libc::SYS_futex, libc::SYS_futex_waitv,
     libc::SYS_getrlimit, libc::SYS_setrlimit, libc::SYS_getrusage, libc::SYS_times,
     libc::SYS_sched_yield, libc::SYS_sched_get_priority_max, libc::SYS_sched_get_priority_min, libc::SYS_getcpu,
-    // Signals to itself, and time.
+    // Signals to the caller itself, and time.
     libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_rt_sigpending,
     libc::SYS_rt_sigtimedwait, libc::SYS_rt_sigsuspend, libc::SYS_sigaltstack, libc::SYS_pause,
     libc::SYS_restart_syscall, libc::SYS_alarm, libc::SYS_getitimer, libc::SYS_setitimer,
     libc::SYS_timer_settime, libc::SYS_timer_gettime, libc::SYS_timer_getoverrun, libc::SYS_timer_delete,
     libc::SYS_nanosleep, libc::SYS_gettimeofday, libc::SYS_time,
-    // What the host is.
+    // Descriptions of the host.
     libc::SYS_uname, libc::SYS_sysinfo, libc::SYS_getrandom,
 ];
 

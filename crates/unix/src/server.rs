@@ -1,12 +1,16 @@
-//! The server: receives what clients ask, has it answered by a microprocess each, and holds what an instance consists of.
+//! The server: one instance, and one call of a client.
 //!
 //! ```text
-//!   client thread ── call ──► host's filter ──► listener ──► receiver ──► microprocess: `Server::serve` ──► answer
+//!   client thread ── call ──► host's filter ──► listener ──► receiver
+//!                                                               │ a microprocess for each call
+//!                                          answer ◄── `Server::serve` (`calls/dispatch.rs`)
 //! ```
 //!
-//! A request that sleeps in the host (opening a named pipe, a slow disk) costs a stack: the runtime hands its virtual processor on.
+//! A request that sleeps in the host (opening a named pipe, a slow disk) keeps only a stack: the
+//! runtime passes its virtual processor on.
 //!
-//! **Invariant:** a request's argument words come from the host and cannot change; memory is copied once, then checked, then used.
+//! **Invariant:** the argument words of a request come from the host and cannot change. Memory is
+//! copied once, then checked, then used.
 
 use crate::clients::client::Client;
 use crate::options::{Network, Personality};
@@ -33,48 +37,49 @@ pub(crate) struct Server {
     pub(crate) network: Network,
     pub(crate) personality: Personality,
     pub(crate) trace: Option<Trace>,
-    /// What has a limit that this server keeps.
+    /// The resources that this server limits.
     pub(crate) limited: Limited,
     pub(crate) admission: Admission,
     pub(crate) objects: Objects,
     pub(crate) memory_files: MemoryFiles,
     pub(crate) running: Running,
-    /// Held while a socket is bound to its interface again.
+    /// Locked while a socket is bound to its interface again.
     pub(crate) rebinding: kyocho_microprocess::sync::Mutex<()>,
-    /// Which calls of clients are rewritten, where any are.
+    /// The call sites that are rewritten in clients; `None` if none are.
     pub(crate) sites: Option<Sites>,
     state: Mutex<State>,
 }
 
-/// What changes.
+/// The part that changes.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Programs that processes are about to become, by process.
+    /// The programs that processes are about to become, by process.
     pub(crate) loading: HashMap<u32, Program>,
-    /// Threads that are diverted, by number.
+    /// Diverted threads, by number.
     pub(crate) diverted: HashMap<u32, Diverted>,
-    /// Pseudo-terminals that clients made, and those the instance began with, by number: their nodes.
+    /// The nodes of pseudo-terminals, by number: those that clients opened, and those that the
+    /// instance began with.
     pub(crate) terminals: HashMap<u32, OwnedFd>,
-    /// What its sockets are called.
+    /// The names of its sockets.
     pub(crate) sockets: Names,
-    /// Numbers that were asked for and are not there, and of whose: how often.
+    /// How often each call that is not implemented was made, by system and number.
     missing: BTreeMap<(Personality, u32), u64>,
 }
 
-/// How a request ends.
+/// How a request is answered.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// With a value.
     Value(i64),
-    /// With a descriptor of the client's.
+    /// With the number of this descriptor in the client.
     Descriptor(OwnedFd, Inherited),
-    /// The host does it after all: its argument words alone say that it is harmless.
+    /// The host does the call after all. Its argument words alone show that it is harmless.
     LetThrough,
-    /// It was ended already.
+    /// It has been answered already.
     Given,
 }
 
-/// What a call ends with when it has nothing to say.
+/// The answer of a call that returns nothing.
 pub(crate) const DONE: Result<Answer, Errno> = Ok(Answer::Value(0));
 
 /// One call of a client.
@@ -104,7 +109,7 @@ impl Server {
             sockets: Names::new(),
             missing: BTreeMap::new(),
         };
-        // Programs of FreeBSD trap into their library; their calls look different.
+        // Programs of FreeBSD trap into their library; their call sites look different.
         let sites = (personality == Personality::Linux).then(|| Sites::new(trace.is_some()));
         let state = Mutex::new(state);
         Self {
@@ -123,14 +128,15 @@ impl Server {
         }
     }
 
-    /// The state. Held for a few instructions, never across a call that sleeps or suspends.
+    /// The state. The lock is held for a few instructions, never across a call that sleeps or
+    /// suspends.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a call that nobody implements; it is counted, and named in the log once.
+    /// Answers a call that is not implemented. Counts it, and writes it to the log the first time.
     pub(crate) fn missing(&self, of: Personality, number: u32) -> Result<Answer, Errno> {
-        /// As many as there are calls, and some that there are not.
+        /// All numbers that exist, and some that do not.
         const NAMED_MAX: usize = 1024;
         let mut state = self.state();
         if state.missing.len() < NAMED_MAX || state.missing.contains_key(&(of, number)) {
@@ -144,7 +150,8 @@ impl Server {
         Err(Errno::NOSYS)
     }
 
-    /// The calls that were asked for and are not there, and how often, where there are any: a line.
+    /// One line that lists the calls that are not implemented and how often each was made; `None`
+    /// if there were none.
     pub(crate) fn missing_line(&self) -> Option<String> {
         let state = self.state();
         let calls =

@@ -1,4 +1,4 @@
-//! What a server keeps for its instance, in parts that know nothing of each other, and nothing of calls.
+//! What a server keeps for its instance. The parts do not depend on calls.
 
 pub(crate) mod addresses;
 pub(crate) mod admission;

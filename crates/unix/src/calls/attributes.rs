@@ -7,7 +7,7 @@ use kyocho_sys::error::Errno;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 
 impl Request<'_> {
-    /// The file whose attributes change: named by a path, or an open one.
+    /// The file whose attributes change: the one at a path, or an open one.
     fn changed(&self, directory: i32, path: Option<usize>, flags: i32) -> Result<Node, Errno> {
         let node = match path {
             Some(path) => self.find(directory, path, flags)?,
@@ -59,7 +59,7 @@ impl Request<'_> {
             },
         };
         if node.kind == FileType::Symlink {
-            // A link's descriptor leads through it: its directory and name do not.
+            // A link's descriptor leads through the link; its directory and name do not.
             let above = self.server.node(&self.client, crate::state::mounts::parent(&node.path))?;
             let name = node.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -92,5 +92,5 @@ impl Request<'_> {
     }
 }
 
-/// The present time, as the host reads it in place of nanoseconds.
+/// The present time, in place of nanoseconds, as the host reads it.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
 pub(crate) type At = (i32, usize);
 
 impl Request<'_> {
-    /// The place that directory and path name, which something will be changed at.
+    /// The place that directory and path name, where an entry will change.
     fn place(&self, (directory, path): At) -> Result<Slot, Errno> {
         let path = self.path(path)?;
         let base = if path.starts_with(b"/") { Vec::new() } else { self.base_of(directory)? };
@@ -19,14 +19,14 @@ impl Request<'_> {
         Ok(slot)
     }
 
-    /// A place whose directory may be written.
+    /// A place in a directory that may be written.
     fn writable(&self, at: At) -> Result<Slot, Errno> {
         let slot = self.place(at)?;
         slot.directory.must_be_writable()?;
         Ok(slot)
     }
 
-    /// A writable place where an entry will go away: not one that something is mounted at.
+    /// A place whose entry may be removed: writable, and no mount is at it.
     fn removable(&self, at: At) -> Result<Slot, Errno> {
         let slot = self.writable(at)?;
         if self.server.mounts.holds_mount(&slot.path()) {
@@ -51,7 +51,7 @@ impl Request<'_> {
         DONE
     }
 
-    /// Files, named pipes and sockets; devices would be the host's.
+    /// Files, named pipes and sockets. Devices would be the host's.
     pub(crate) fn make_node(&self, directory: i32, path: usize) -> Result<Answer, Errno> {
         let word = self.word(path + 1);
         let kind = match FileType::from_raw_mode(word as u32) {
@@ -94,7 +94,7 @@ impl Request<'_> {
         let name = slot.name.as_slice();
         let target = &slot.directory.file;
         if node.kind == FileType::Symlink {
-            // The link itself: by its name, since its descriptor leads through it.
+            // The link itself, by its name: its descriptor leads through it.
             let place = self.server.walk(
                 &self.client,
                 b"/",

@@ -1,4 +1,5 @@
-//! Which function answers which number: the personality "Linux x86-64", as a table (Paper 2: personalities are tables).
+//! The function for each call number: the personality "Linux x86-64" as a table (Paper 2:
+//! personalities are tables).
 
 use crate::calls::extended::Named;
 use crate::calls::freebsd::REPORT;
@@ -18,7 +19,7 @@ use std::os::fd::AsFd;
 use std::panic::catch_unwind;
 
 impl Server {
-    /// Answers one call. A client that is gone by now needs no answer, so errors of answering are none of ours.
+    /// Answers one call. If the client is gone, answering fails, and the error is ignored.
     pub(crate) fn serve(&self, listener: &Listener, asked: Notification) {
         let client = Client::of(listener, &asked);
         let request = Request { server: self, listener, client, asked };
@@ -29,7 +30,8 @@ impl Server {
         let id = asked.id;
         let _ = match answer {
             Ok(Answer::Value(value)) => listener.answer(id, Ok(value)),
-            // Ours is closed before the caller goes on, which wants this core.
+            // The server's copy is closed before the caller continues, because the caller wants
+            // this core.
             Ok(Answer::Descriptor(file, inherited)) => {
                 let given = listener.give(id, file.as_fd(), inherited);
                 drop(file);
@@ -42,8 +44,8 @@ impl Server {
     }
 }
 
-/// What `dispatch` answers. Where it panics, which is a defect of this server and was said on standard error by then, its caller gets an error instead
-/// of waiting for ever.
+/// The result of `dispatch`. If it panics, which is a defect of this server and has been reported
+/// on standard error, the caller gets an error instead of waiting for ever.
 fn contained(dispatch: impl FnOnce() -> Result<Answer, Errno>) -> Result<Answer, Errno> {
     catch_unwind(AssertUnwindSafe(dispatch)).unwrap_or(Err(Errno::new(libc::EIO)))
 }
@@ -52,7 +54,7 @@ impl Request<'_> {
     /// Answers the call.
     ///
     /// # Errors
-    /// What the client gets.
+    /// The client's.
     pub(crate) fn dispatch(&self) -> Result<Answer, Errno> {
         match u64::from(self.asked.number) {
             LOAD => return self.load(),
@@ -70,10 +72,11 @@ impl Request<'_> {
             .unwrap_or_else(|| self.server.missing(Personality::Linux, self.asked.number))
     }
 
-    /// Answers the call and shows it. The host's filter, told to ask about all calls, asks about native ones, too.
+    /// Answers the call and shows it. For `--trace`, the host's filter sends native calls to the
+    /// server too.
     ///
     /// # Errors
-    /// What the client gets.
+    /// The client's.
     pub(crate) fn dispatch_shown(&self, trace: &Trace) -> Result<Answer, Errno> {
         let asked = &self.asked;
         let native = match policy::decide(asked.number, &asked.arguments, asked.program_counter) {

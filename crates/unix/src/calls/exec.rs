@@ -1,13 +1,19 @@
-//! Becoming another program.
+//! Executing programs.
 //!
 //! ```text
-//!   client: execve("/bin/x") ─► server: finds, opens, reads headers ─► diverts the thread: execve("/proc/self/exe"), which is the launcher
-//!   host: new address space with the launcher; threads, handlers, descriptors as after any execve
-//!   launcher: LOAD ─► server: hands over the files, writes the plan ─► launcher: maps, enters the program
+//!   client:   execve("/bin/x")
+//!   server:   finds, opens, reads headers; diverts the thread to execve("/proc/self/exe"),
+//!             which is the launcher
+//!   host:     new address space with the launcher;
+//!             threads, handlers, descriptors as after any execve
+//!   launcher: LOAD
+//!   server:   hands over the files, writes the plan
+//!   launcher: maps, enters the program
 //! ```
 //!
-//! The host itself thus does all of `execve` that concerns the process, and learns nothing of the program's path.
-//! Paper 2's emulation library loads programs in the client, too. The client cannot execute anything else: the filter knows one address.
+//! So the host itself does everything in `execve` that concerns the process, and never sees the
+//! program's path. The client can execute nothing else, because the filter permits one address as a
+//! path. Paper 2's emulation library loads programs in the client, too.
 
 use crate::calls::naming;
 use crate::clients::client::Client;
@@ -35,13 +41,13 @@ const SCRIPTS_MAX: usize = 5;
 const LINE_BYTES_MAX: usize = 255;
 /// Most arguments that are moved for a script.
 const ARGUMENTS_MAX: usize = 128 * 1024;
-/// Where programs go that lie anywhere, and their interpreters; a random distance is added.
+/// The addresses of programs and of interpreters that are not fixed. A random distance is added.
 const PROGRAM_AT: u64 = 0x5555_0000_0000;
 const INTERPRETER_AT: u64 = 0x7000_0000_0000;
-/// Most programs that are being entered at a time before those whose process died are forgotten.
+/// Most programs that are being entered before those of dead processes are removed.
 const LOADING_MAX: usize = 64;
 
-/// Most threads that are diverted at a time before those that died are forgotten.
+/// Most diverted threads before dead ones are removed.
 const DIVERTED_MAX: usize = 1024;
 
 /// Whether there is a process or thread of this number.
@@ -50,7 +56,7 @@ fn is_there(number: u32) -> bool {
 }
 
 impl Server {
-    /// The program that a node holds, or the one that its script names.
+    /// The program in a node, or the interpreter that its script names.
     pub(crate) fn program(
         &self,
         client: &Client<'_>,
@@ -64,7 +70,7 @@ impl Server {
             if let Some((interpreter, argument)) = script(&start)? {
                 let mut words = vec![interpreter.clone()];
                 words.extend(argument);
-                // The script's own path follows, and behind it what its caller put in front of it.
+                // The path of the script follows, and then what the caller put before it.
                 words.push(path);
                 words.extend(prefix.into_iter().skip(1));
                 prefix = words;
@@ -78,7 +84,8 @@ impl Server {
                 Some((offset, bytes)) => Some(self.interpreter(client, &file, offset, bytes)?),
                 None => None,
             };
-            // The mark first: who opens it for writing from here on finds it, who did before is found.
+            // The mark comes first. A process that opens the file for writing from now on finds the
+            // mark. One that opened it before is found by the host.
             let mark = self.running.mark(&file)?;
             process::may_execute(file.as_fd())?;
             let program = Program { file, elf, interpreter, name, mark, thread: client.thread() };
@@ -113,7 +120,7 @@ impl Server {
         state.loading.insert(process, program);
     }
 
-    /// Keeps what `thread` gets back at the end of its call.
+    /// Keeps the registers that `thread` gets back at the end of its call.
     fn keep_diverted(&self, thread: u32, diverted: Diverted) {
         let mut state = self.state();
         if state.diverted.len() >= DIVERTED_MAX {
@@ -145,7 +152,7 @@ fn read_elf(file: &OwnedFd, start: &[u8]) -> Result<Elf, Refusal> {
     Elf::read(start, bytes as u64).map_err(Refusal::Unfit)
 }
 
-/// Interpreter and argument, where a file begins as a script.
+/// Interpreter and argument, if a file begins as a script.
 type Script = Option<(Vec<u8>, Option<Vec<u8>>)>;
 
 fn script(start: &[u8]) -> Result<Script, Errno> {
@@ -193,7 +200,7 @@ impl Request<'_> {
         diverted
     }
 
-    /// A script's arguments: its prefix, and all but the first of the caller's.
+    /// The arguments of a script's interpreter: the prefix, and all but the first of the caller's.
     fn moved(&self, prefix: &[Vec<u8>], arguments: u64) -> Result<Moved, Errno> {
         let mut rest = Vec::new();
         let mut at = arguments;
@@ -211,14 +218,15 @@ impl Request<'_> {
         Ok(Moved { prefix: prefix.to_vec(), rest: rest.split_off(rest.len().min(1)) })
     }
 
-    /// Lets the calling thread return from its call with other registers, and keeps those it has. `change` failing, the call fails.
+    /// Lets the calling thread return from its call with other registers, and keeps its own. If
+    /// `change` fails, the call fails.
     pub(crate) fn divert(
         &self,
         change: impl FnOnce(&Client<'_>, &mut Registers) -> Result<Then, Errno>,
     ) -> Result<Answer, Errno> {
         let (thread, id) = (self.asked.thread, self.asked.id);
         self.client.must_wait()?;
-        // Where this succeeds, the thread that was attached before is the caller.
+        // If this succeeds, the thread that was attached before is the caller.
         let release = || self.listener.answer(id, Ok(0));
         remote::divert(thread, release, |registers| {
             let saved = *registers;
@@ -260,7 +268,7 @@ impl Request<'_> {
         Ok(Answer::Given)
     }
 
-    /// What a diverted call whose own answer is `answer` ends with.
+    /// The result of a diverted call whose own result is `answer`.
     fn end_of(&self, then: Then, answer: u64) -> i64 {
         let answer = answer as i64;
         match then {
@@ -273,7 +281,7 @@ impl Request<'_> {
         }
     }
 
-    /// A fresh launcher asks what to do.
+    /// Answers a new launcher that asks for its plan.
     pub(crate) fn load(&self) -> Result<Answer, Errno> {
         let process = self.client.process()?;
         let Some(program) = self.server.state().loading.remove(&process) else {
@@ -313,7 +321,7 @@ impl Request<'_> {
         Ok(Answer::Value(first as i64))
     }
 
-    /// Has every process that will have this memory show which program it runs.
+    /// Makes all processes that will share this memory show which program they run.
     fn put_mark(&self, plan: &mut Plan, mark: &Mark) -> Result<(), Errno> {
         let number = self.listener.give(self.asked.id, mark.as_fd(), Inherited::No)? as u64;
         let (at, bytes) = (launcher::MARK as u64, launcher::MARK_BYTES as u64);
@@ -322,7 +330,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Hands over `file` and plans its mapping; what is added to its addresses.
+    /// Hands over `file` and plans its mapping. Returns what must be added to its addresses.
     fn map(&self, plan: &mut Plan, file: &OwnedFd, elf: &Elf, near: u64) -> Result<u64, Errno> {
         let number = self.listener.give(self.asked.id, file.as_fd(), Inherited::No)? as u64;
         let sites = match &self.server.sites {
@@ -334,7 +342,8 @@ impl Request<'_> {
         Ok(bias)
     }
 
-    /// Changes entries of the auxiliary vector at `address`. Later changes of the same entry win.
+    /// Changes entries of the auxiliary vector at `address`. Of several changes to an entry the
+    /// last one counts.
     fn change_vector(&self, address: u64, changes: &[(u64, u64)]) -> Result<(), Errno> {
         const ENTRY_BYTES: usize = 16;
         const ENTRIES_MAX: usize = 64;
@@ -350,19 +359,20 @@ impl Request<'_> {
                 break;
             }
         }
-        // What stands behind its end is written back as it was: the one thread there is waits.
+        // The bytes after its end are written back unchanged: the process has one thread, which
+        // waits.
         self.client.write(address, &vector[..read])
     }
 }
 
-/// Arguments that will lie below the stack of the program that goes away.
+/// Arguments that are written below the stack of the program that is replaced.
 struct Moved {
     prefix: Vec<Vec<u8>>,
     rest: Vec<u64>,
 }
 
 impl Moved {
-    /// Writes them below `stack`; where their list begins.
+    /// Writes them below `stack`. Returns the address of their list.
     fn place(&self, client: &Client<'_>, stack: u64) -> Result<u64, Errno> {
         let list_bytes = 8 * (self.prefix.len() + self.rest.len() + 1);
         let text_bytes: usize = self.prefix.iter().map(|word| word.len() + 1).sum();
@@ -383,7 +393,7 @@ impl Moved {
     }
 }
 
-/// Whole pages, up to a terabyte.
+/// A whole number of pages, up to a terabyte.
 fn random_distance() -> Result<u64, Errno> {
     const PAGES: u64 = 1 << 28;
     let mut bytes = [0; 8];

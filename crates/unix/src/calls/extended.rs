@@ -1,7 +1,8 @@
 //! Extended attributes of files: named values beside the contents.
 //!
-//! The host decides about them by what the *server* may do, so two kinds are kept from clients: `security.`, of which one gives a program capabilities,
-//! can be read alone; `trusted.` is not there.
+//! The host decides about them by the rights of the *server*. So two kinds are kept from clients.
+//! Attributes of `security.` can only be read, because one of them gives a program capabilities.
+//! Those of `trusted.` do not exist.
 
 use crate::errors::host;
 use crate::paths::walk::Node;
@@ -19,13 +20,13 @@ const NO_ATTRIBUTE: Errno = Errno::new(libc::ENODATA);
 pub(crate) enum Named {
     /// A path, whose last link is followed.
     Path,
-    /// A path, whose last link is meant itself.
+    /// A path, whose last link is not followed.
     Link,
     /// A descriptor.
     Open,
 }
 
-/// Whether a client may make, change and remove attributes of this name.
+/// Whether a client may make, change and remove attributes with this name.
 fn is_changeable(name: &[u8]) -> bool {
     name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_")
 }
@@ -43,7 +44,7 @@ impl Request<'_> {
         }
     }
 
-    /// A file whose attribute `name` will change. Links have none that may.
+    /// A file whose attribute `name` will change. Links have no changeable attributes.
     fn changeable(&self, named: Named, name: &[u8]) -> Result<Node, Errno> {
         let node = self.attributed(named)?;
         node.must_be_own()?;
@@ -62,7 +63,7 @@ impl Request<'_> {
         }
     }
 
-    /// `getxattr` and its kin.
+    /// `getxattr`, `lgetxattr`, `fgetxattr`.
     pub(crate) fn get_attribute(&self, named: Named) -> Result<Answer, Errno> {
         let name = self.attribute_name()?;
         let node = self.attributed(named)?;
@@ -74,7 +75,7 @@ impl Request<'_> {
         self.hand_over(2, &value[..bytes])
     }
 
-    /// `listxattr` and its kin.
+    /// `listxattr`, `llistxattr`, `flistxattr`.
     pub(crate) fn list_attributes(&self, named: Named) -> Result<Answer, Errno> {
         let node = self.attributed(named)?;
         let mut names = vec![0; VALUE_BYTES_MAX];
@@ -87,7 +88,8 @@ impl Request<'_> {
         self.hand_over(1, &seen)
     }
 
-    /// Writes `bytes` where argument `place` points to; the next one says how much room is there, none being a question for how much is needed.
+    /// Writes `bytes` to the address in argument `place`. The next argument is the room there; 0
+    /// asks how much is needed.
     fn hand_over(&self, place: usize, bytes: &[u8]) -> Result<Answer, Errno> {
         let room = self.word(place + 1);
         if room != 0 && room < bytes.len() as u64 {
@@ -99,7 +101,7 @@ impl Request<'_> {
         Ok(Answer::Value(bytes.len() as i64))
     }
 
-    /// `setxattr` and its kin.
+    /// `setxattr`, `lsetxattr`, `fsetxattr`.
     pub(crate) fn set_attribute(&self, named: Named) -> Result<Answer, Errno> {
         let name = self.attribute_name()?;
         let flags = XattrFlags::from_bits(self.word(4) as u32).ok_or(Errno::INVAL)?;
@@ -114,7 +116,7 @@ impl Request<'_> {
         DONE
     }
 
-    /// `removexattr` and its kin.
+    /// `removexattr`, `lremovexattr`, `fremovexattr`.
     pub(crate) fn remove_attribute(&self, named: Named) -> Result<Answer, Errno> {
         let name = self.attribute_name()?;
         let node = self.changeable(named, &name)?;

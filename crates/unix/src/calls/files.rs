@@ -1,4 +1,4 @@
-//! Opening files, and asking about them.
+//! Opening files, and describing them.
 
 use crate::errors::{NOT_A_DIRECTORY, host};
 use crate::paths::walk::{Last, Node, Origin};
@@ -14,9 +14,9 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What `creat` opens with.
+/// The flags of `creat`.
 pub(crate) const CREAT_FLAGS: u64 = (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u64;
-/// How often making a file is tried again when another process makes or removes it meanwhile.
+/// How often making a file is retried if another process makes or removes it meanwhile.
 const RACES_MAX: usize = 16;
 const EXISTS: Errno = Errno::new(libc::EEXIST);
 
@@ -25,7 +25,8 @@ fn wants_to_write(flags: OFlags) -> bool {
 }
 
 impl Request<'_> {
-    /// `open`: the directory, which argument is the path, flags, permissions of a new file.
+    /// `open`. The arguments are the directory, the index of the path, flags, and the permissions
+    /// of a new file.
     pub(crate) fn open(
         &self,
         directory: i32,
@@ -46,7 +47,7 @@ impl Request<'_> {
         Ok(Answer::Descriptor(file, inherited))
     }
 
-    /// `open` with `O_PATH`, of which two other flags mean something.
+    /// `open` with `O_PATH`. Two other flags have an effect with it.
     fn open_naming(
         &self,
         base: &[u8],
@@ -59,7 +60,7 @@ impl Request<'_> {
         if flags.contains(OFlags::DIRECTORY) && node.kind != FileType::Directory {
             return Err(NOT_A_DIRECTORY);
         }
-        // Those of `/proc` are links of the host's, whose text is not what it says here.
+        // Links in `/proc` are the host's, with another text than inside.
         if node.kind == FileType::Symlink && self.server.is_synthetic(&node.path) {
             return Err(Errno::new(libc::ELOOP));
         }
@@ -92,7 +93,7 @@ impl Request<'_> {
         Err(Errno::BUSY)
     }
 
-    /// Opens what is there.
+    /// Opens a node that exists.
     fn open_node(&self, node: &Node, flags: OFlags, mode: u32) -> Result<OwnedFd, Errno> {
         if flags & OFlags::RWMODE != OFlags::WRONLY {
             node.must_be_readable()?;
@@ -106,7 +107,7 @@ impl Request<'_> {
             FileType::RegularFile | FileType::Directory if wants_to_write(flags) => {
                 node.must_be_writable()?;
             }
-            // Only those under `/dev` are harmless.
+            // Only devices below `/dev` are harmless.
             FileType::CharacterDevice | FileType::BlockDevice => self.server.check_device(node)?,
             _ if node.origin != Origin::Path && wants_to_write(flags) => node.must_be_writable()?,
             _ => {}
@@ -128,10 +129,11 @@ impl Request<'_> {
         Ok(file)
     }
 
-    /// Opens a file that may be a program. Nothing of it is gone before that is known: a process that begins to run it meanwhile finds it open.
+    /// Opens a file that may be a program. It is truncated only when no process is known to run it.
+    /// A process that begins to run it meanwhile finds it open for writing.
     fn open_to_write(&self, node: &Node, flags: OFlags) -> Result<OwnedFd, Errno> {
         let for_reading = !flags.intersects(OFlags::WRONLY | OFlags::RDWR);
-        // Who may not write does not truncate.
+        // Truncating requires permission to write.
         let access = if for_reading { OFlags::RDWR } else { OFlags::empty() };
         let opened = flags.difference(OFlags::TRUNC) | access;
         let shown = node.shown();
@@ -147,11 +149,11 @@ impl Request<'_> {
         Ok(file)
     }
 
-    /// Opens a named pipe, which may wait for its other end. Nobody waits for a client that has died.
+    /// Opens a named pipe, which may wait for its other end. The wait ends if the client dies.
     fn open_pipe(&self, node: &Node, flags: OFlags) -> Result<OwnedFd, Errno> {
-        /// How often a client that waits is looked after.
+        /// How often the server checks that a waiting client is alive.
         const LOOK_EVERY: Duration = Duration::from_millis(100);
-        /// How often its opening is interrupted again.
+        /// How often the wait for a dead client is interrupted again.
         const AGAIN: Duration = Duration::from_millis(1);
         if flags.intersects(OFlags::NONBLOCK | OFlags::RDWR) {
             return rustix::fs::open(node.shown(), flags, Mode::empty()).map_err(host);
@@ -160,7 +162,7 @@ impl Request<'_> {
         let opening = Opening::start(path, flags.bits() as i32)?;
         let mut pause = LOOK_EVERY;
         while !opening.is_over() {
-            // Over or not, it is looked at again.
+            // Ready or not, the state is checked again.
             let _ = descriptor::ready(opening.as_fd(), Interest::Read, Some(pause));
             if self.client.must_wait().is_err() {
                 opening.interrupt();
@@ -170,7 +172,8 @@ impl Request<'_> {
         opening.finish()
     }
 
-    /// Makes a file where none is; at the end of dangling links, too. `EXISTS` where there is one by now.
+    /// Makes a file where there is none, also at the end of dangling links. `EXISTS` if another
+    /// process made it meanwhile.
     fn make_file(
         &self,
         base: &[u8],
@@ -192,7 +195,7 @@ impl Request<'_> {
                 Err(rustix::io::Errno::EXIST) if !flags.contains(OFlags::EXCL) => {}
                 other => return other.map_err(host),
             }
-            // A file that was made meanwhile, or a link whose end is missing.
+            // It is a file that was made meanwhile, or a dangling link.
             let there = self.server.walk(&self.client, &slot.directory.path, name, Last::Stay)?;
             if there.kind != FileType::Symlink {
                 return Err(EXISTS);
@@ -203,7 +206,7 @@ impl Request<'_> {
         Err(Errno::new(libc::ELOOP))
     }
 
-    /// A directory node as what names are resolved at.
+    /// A directory node at which names can be resolved.
     pub(crate) fn open_directory<'a>(&self, node: &'a Node) -> Result<&'a OwnedFd, Errno> {
         if self.server.is_synthetic(&node.path) {
             return Err(Errno::new(libc::EACCES));
@@ -211,12 +214,13 @@ impl Request<'_> {
         Ok(&node.file)
     }
 
-    /// What directory and path name together, where an empty path may mean the descriptor itself.
+    /// The node that directory and path name together. An empty path may mean the descriptor
+    /// itself.
     pub(crate) fn find(&self, directory: i32, path: usize, flags: i32) -> Result<Node, Errno> {
         self.find_at(directory, &self.text(path, flags)?, flags)
     }
 
-    /// The path that argument `path` points to, which may be nowhere where it may be empty.
+    /// The path that argument `path` points to. The argument may be null if the path may be empty.
     fn text(&self, path: usize, flags: i32) -> Result<Vec<u8>, Errno> {
         if self.word(path) == 0 && flags & libc::AT_EMPTY_PATH != 0 {
             return Ok(Vec::new());
@@ -239,7 +243,8 @@ impl Request<'_> {
         self.server.walk(&self.client, &base, path, last)
     }
 
-    /// What is asked about: a descriptor's object, of which no path need be known (libraries ask so for `fstat`), or what a path names.
+    /// The file that is asked about. It may be an open one to which no path leads: libraries ask
+    /// this way for `fstat`.
     fn asked_about(&self, directory: i32, path: usize, flags: i32) -> Result<OwnedFd, Errno> {
         let text = self.text(path, flags)?;
         if text.is_empty() && flags & libc::AT_EMPTY_PATH != 0 && directory != libc::AT_FDCWD {

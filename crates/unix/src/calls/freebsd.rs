@@ -1,4 +1,5 @@
-//! What the server hears of the FreeBSD personality, which stands in the clients (`kyocho-freebsd`): no call needs it, it only counts and shows.
+//! Reports of the FreeBSD personality, which runs in the clients (`kyocho-freebsd`). They are only
+//! counted and shown; no call depends on them.
 
 use crate::options::Personality;
 use crate::server::{Answer, DONE, Request};
@@ -9,7 +10,8 @@ use kyocho_sys::error::Errno;
 pub(crate) const REPORT: u64 = report::REPORT as u64;
 
 impl Request<'_> {
-    /// A report of the emulation library, or of a program that pretends to be one: it changes nothing but what is shown.
+    /// A report of the emulation library, or of a program that imitates it. It changes nothing but
+    /// the output.
     pub(crate) fn report(&self) -> Result<Answer, Errno> {
         let number = self.word(1) as u32;
         match (self.word(0), &self.server.trace) {

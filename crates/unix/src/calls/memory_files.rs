@@ -6,10 +6,10 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::seccomp::Inherited;
 
 impl Request<'_> {
-    /// `memfd_create`, where memory has a limit.
+    /// `memfd_create`, if memory has a limit.
     ///
     /// # Errors
-    /// `INVAL`: it shall be sealed, or have huge pages.
+    /// `INVAL`: the file is to be sealed, or to have huge pages.
     pub(crate) fn memory_file(&self) -> Result<Answer, Errno> {
         const KNOWN: u32 = libc::MFD_CLOEXEC | libc::MFD_EXEC;
         let name = self.client.string(self.word(0), NAME_BYTES_MAX + 1).map_err(|errno| {

@@ -1,9 +1,11 @@
-//! Sending what may carry an address or descriptors: `sendto`, `sendmsg`, `sendmmsg`.
+//! Sending with an address or descriptors: `sendto`, `sendmsg`, `sendmmsg`.
 //!
-//! The address of a message stands in the client's memory, and a datagram socket of `AF_UNIX` would send to any of the host's. So messages are copied, and sent here, by
-//! a descriptor that is the same socket. `write` and `send`, which name nothing, are the host's.
+//! The address of a message is in the client's memory, and a datagram socket of `AF_UNIX` could
+//! send to any socket of the host. So the server copies messages and sends them through a
+//! descriptor of the same socket. `write` and `send` name nothing and are native.
 //!
-//! A client that waits for room is waited for in steps, so that a socket is not kept by one that was killed.
+//! A client may wait for room. The server waits in steps, so that a client that was killed does not
+//! keep the socket.
 
 use crate::clients::tree;
 use crate::errors::{NO_FAMILY, host};
@@ -20,29 +22,29 @@ use rustix::fs::OFlags;
 use rustix::net::{AddressFamily, SocketType};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Longest message of a socket that keeps their borders; more than hosts let one have.
+/// Longest message of a socket that keeps message boundaries. Hosts permit less.
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
-/// As much of a stream is copied at a time.
+/// How much of a stream is copied at a time.
 const CHUNK_BYTES: u64 = 256 << 10;
 /// Most parts of a message, as on Linux.
 const PARTS_MAX: usize = 1024;
-/// Most bytes of control messages; 253 descriptors need a quarter.
+/// Most bytes of control messages. 253 descriptors need a quarter of it.
 const CONTROL_BYTES_MAX: usize = 4096;
-/// How often a sender that waits is looked after.
+/// How often the server checks that a waiting sender is alive.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A datagram's way may be full where its sender is not: no event tells of that.
+/// The receiver of a datagram may be full while its sender is not. No event reports that.
 const PAUSE: Duration = Duration::from_millis(1);
 const HEADER_BYTES: usize = size_of::<libc::cmsghdr>();
 const NETLINK_HEADER_BYTES: usize = 16;
-/// Words of a `struct msghdr`; of a `struct mmsghdr` in bytes.
+/// Words of a `struct msghdr`, and bytes of a `struct mmsghdr`.
 const MESSAGE_WORDS: usize = 7;
 const COUNTED_MESSAGE_BYTES: u64 = 64;
 
-/// Where a message goes, as the host reads it.
+/// The destination of a message, as the host reads it.
 #[derive(Debug, Default)]
 struct Destination {
     name: Vec<u8>,
-    /// What the name leads through.
+    /// The node that the name leads through.
     _node: Option<Node>,
 }
 
@@ -50,11 +52,11 @@ struct Destination {
 #[derive(Debug, Default)]
 struct Control {
     bytes: Vec<u8>,
-    /// What they carry, until they are sent.
+    /// The descriptors that they carry, open until they are sent.
     carried: Vec<OwnedFd>,
 }
 
-/// A message, and where in the client its bytes are.
+/// A message, and the addresses of its bytes in the client.
 #[derive(Debug, Default)]
 struct Message {
     destination: Destination,
@@ -89,7 +91,7 @@ impl Request<'_> {
         self.send(&socket, &message, self.int(2)).map(Answer::Value)
     }
 
-    /// `sendmmsg`: as many as can be sent, of which the first alone can fail.
+    /// `sendmmsg`. Sends as many as possible; only an error of the first is returned.
     pub(crate) fn send_messages(&self) -> Result<Answer, Errno> {
         const LENGTH_AT: u64 = COUNTED_MESSAGE_BYTES - 8;
         let socket = self.client.descriptor(self.int(0))?;
@@ -161,7 +163,7 @@ impl Request<'_> {
         })
     }
 
-    /// The socket that a path names, which may be one that a message brought.
+    /// The socket at a path. The path may have come in a message.
     pub(crate) fn socket_at(&self, path: &[u8]) -> Result<Node, Errno> {
         let base = self.base_for(path)?;
         let walked = self.server.walk(&self.client, &base, path, Last::Follow);
@@ -176,7 +178,7 @@ impl Request<'_> {
         }
     }
 
-    /// Control messages, with descriptors of this process for those of the client.
+    /// Control messages in which descriptors of this process replace those of the client.
     fn control(&self, place: u64, count: u64) -> Result<Control, Errno> {
         let count = usize::try_from(count).ok().filter(|count| *count <= CONTROL_BYTES_MAX);
         let mut given = vec![0; count.ok_or(Errno::new(libc::ENOBUFS))?];
@@ -209,7 +211,8 @@ impl Request<'_> {
                 own
             }
             (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => {
-                // The host says who sends to those who ask: this server.
+                // For receivers that ask for credentials, the host reports this server as the
+                // sender.
                 let own = self.client.process()? as i32;
                 let said = numbers.clone().next();
                 return if said == Some(own) { Ok(()) } else { Err(Errno::PERM) };
@@ -223,7 +226,8 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Whether a control message asks for nothing but how a packet of the client's is sent. One that names an interface could leave the loopback network.
+    /// Whether a control message only says how a packet is sent. One that names an interface could
+    /// leave the loopback network.
     fn is_harmless(&self, level: i32, kind: i32) -> bool {
         match (level, kind) {
             (libc::IPPROTO_IP, libc::IP_PKTINFO) | (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
@@ -236,7 +240,8 @@ impl Request<'_> {
         }
     }
 
-    /// Sends a message: of a stream all, as long as nothing goes wrong. How many bytes.
+    /// Sends a message. Of a stream, sends everything unless an error occurs. Returns how many
+    /// bytes.
     fn send(&self, socket: &OwnedFd, message: &Message, flags: i32) -> Result<i64, Errno> {
         if flags & libc::MSG_FASTOPEN != 0 {
             return Err(Errno::new(libc::EOPNOTSUPP));
@@ -256,7 +261,7 @@ impl Request<'_> {
         let mut sent = 0;
         loop {
             let bytes = self.gather(&message.parts, sent, CHUNK_BYTES.min(total - sent))?;
-            // Descriptors go with the first byte.
+            // Descriptors are sent with the first byte.
             let control = if sent == 0 { message.control.bytes.as_slice() } else { &[] };
             match self.send_bytes(socket, message, &bytes, control, flags) {
                 Err(_) if sent > 0 => return Ok(sent as i64),
@@ -272,7 +277,7 @@ impl Request<'_> {
         }
     }
 
-    /// Bytes of a message from `from` on.
+    /// Bytes of a message, starting at `from`.
     fn gather(&self, parts: &[(u64, u64)], from: u64, count: u64) -> Result<Vec<u8>, Errno> {
         let mut bytes = vec![0; count as usize];
         let (mut before, mut filled) = (from, 0);
@@ -289,7 +294,7 @@ impl Request<'_> {
         Ok(bytes)
     }
 
-    /// Sends once, when there is room, unless the client would not wait for that.
+    /// Sends once there is room, unless the client does not want to wait.
     fn send_bytes(
         &self,
         socket: &OwnedFd,
@@ -302,7 +307,7 @@ impl Request<'_> {
         loop {
             match passing::send_as(socket.as_fd(), name, bytes, control, flags) {
                 Err(Errno::AGAIN) if self.would_wait(socket, flags)? => {
-                    // Ready or not, it is tried again.
+                    // Ready or not, sending is tried again.
                     let _ = descriptor::ready(socket.as_fd(), Interest::Write, Some(LOOK_EVERY));
                     kyocho_microprocess::sleep(PAUSE);
                 }
@@ -319,19 +324,19 @@ impl Request<'_> {
         Ok(flags & libc::MSG_DONTWAIT == 0 && !modes.contains(OFlags::NONBLOCK))
     }
 
-    /// The signal that comes with `PIPE`.
+    /// Sends the signal that accompanies `PIPE`.
     fn tell_of_broken_pipe(&self, errno: Errno, flags: i32) {
         if errno.number() == libc::EPIPE && flags & libc::MSG_NOSIGNAL == 0 {
-            // One that is gone needs none.
+            // A process that is gone needs no signal.
             let _ = self.client.process().and_then(|process| tree::send(process, libc::SIGPIPE));
         }
     }
 }
 
 /// # Errors
-/// `PERM`: one of the messages to the host's network would change it. This server may be permitted to.
+/// `PERM`: one of the messages would change the host's network. This server may have the right to.
 fn must_only_ask(bytes: &[u8]) -> Result<(), Errno> {
-    /// The low bits of those that get (`RTM_GETLINK`, ...).
+    /// The low bits of requests that only read (`RTM_GETLINK`, ...).
     const GET: u16 = 2;
     let mut rest = bytes;
     while !rest.is_empty() {

@@ -1,13 +1,16 @@
-//! Descriptors that are for naming alone (`O_PATH`).
+//! Descriptors for naming alone (`O_PATH`).
 //!
-//! The host's listener hands over none of them, but a message does. So the client gets a socket that such a message waits in, and is diverted to take it:
+//! The host's listener cannot hand them over, but a message can. So the client gets a socket in
+//! which such a message waits, and is diverted to receive it:
 //!
 //! ```text
-//!   open(O_PATH) ─► server: a message with the descriptor, its socket to the client ─► client, in the launcher's page: recvmsg, close, RETURN
+//!   open(O_PATH) ─► server: a message with the descriptor; its socket goes to the client
+//!                ─► client, in the launcher's page: recvmsg, close, RETURN
 //!   chdir        ─► the same, and then: fchdir, close, RETURN
 //! ```
 //!
-//! The message's description lies below the client's stack. Whatever a hostile client has it say, the host answers to that client.
+//! The `struct msghdr` is below the client's stack. If a hostile client changes it, the host's
+//! answer concerns that client alone.
 
 use crate::errors::host;
 use crate::program::launcher::{self, RED_ZONE};
@@ -20,7 +23,8 @@ use kyocho_sys::seccomp::Inherited;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A `struct msghdr`, a `struct iovec`, its one byte in a word, and a control message with one number.
+/// A `struct msghdr`, a `struct iovec`, its one byte in a word, and a control message with one
+/// number.
 const HEADER_WORDS: u64 = 7;
 const PART_AT: u64 = 8 * HEADER_WORDS;
 const BYTE_AT: u64 = PART_AT + 16;
@@ -28,7 +32,8 @@ const CONTROL_AT: u64 = BYTE_AT + 8;
 const NUMBER_AT: u64 = CONTROL_AT + 16;
 const BLOCK_BYTES: u64 = NUMBER_AT + 8;
 
-/// What the host reads at `start`. In place of the number stands the error that there is if it writes none: there is no room for one more.
+/// The bytes that the host reads at `start`. The place of the number contains the error that holds
+/// if the host writes none: there is no room for another descriptor.
 fn block(start: u64) -> Vec<u8> {
     let header = [0, 0, start + PART_AT, 1, start + CONTROL_AT, BLOCK_BYTES - CONTROL_AT, 0];
     let part = [start + BYTE_AT, 1];
@@ -38,7 +43,7 @@ fn block(start: u64) -> Vec<u8> {
 }
 
 impl Request<'_> {
-    /// Hands over `file`, whose number is what the client's call ends with.
+    /// Hands over `file`. The client's call returns its number.
     pub(crate) fn give_naming(
         &self,
         file: BorrowedFd<'_>,
@@ -47,7 +52,7 @@ impl Request<'_> {
         self.give_and(file, inherited, Then::Number)
     }
 
-    /// Lets the client enter the directory `file`.
+    /// Makes the client enter the directory `file`.
     pub(crate) fn enter(&self, file: BorrowedFd<'_>) -> Result<Answer, Errno> {
         self.give_and(file, Inherited::No, Then::Enter)
     }
@@ -69,7 +74,7 @@ impl Request<'_> {
             let start =
                 registers.rsp.checked_sub(RED_ZONE + BLOCK_BYTES).ok_or(Errno::FAULT)? & !15;
             client.write(start, &block(start))?;
-            // Handlers that run before it is back begin below.
+            // Handlers that run before the call ends use the stack below this.
             registers.rsp = start;
             call(registers, libc::SYS_recvmsg, [number as u64, start, flags as u64]);
             Ok(then(start + NUMBER_AT))
@@ -77,7 +82,7 @@ impl Request<'_> {
     }
 }
 
-/// Has a diverted client make a call whose first word is a descriptor, and close that.
+/// Makes a diverted client call the host with a descriptor as first word, and close the descriptor.
 pub(crate) fn call(registers: &mut Registers, number: libc::c_long, words: [u64; 3]) {
     registers.rip = launcher::address(|launcher| launcher.chdir);
     registers.rax = number as u64;

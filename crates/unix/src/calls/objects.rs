@@ -1,7 +1,8 @@
 //! Calls on objects of System V.
 //!
-//! Using an object names a number that stands in a register. The server checks that it is one of the instance's, and the
-//! host does the rest, so that waiting for a semaphore is interrupted as it is outside.
+//! A call that uses an object names it by a number in a register. The server checks that the
+//! instance has this object. The host does the rest, so that waiting for a semaphore is interrupted
+//! as outside.
 
 use crate::program::launcher::GUARD;
 use crate::server::{Answer, DONE, Request};
@@ -22,13 +23,13 @@ impl Request<'_> {
         Ok(Answer::Value(i64::from(number)))
     }
 
-    /// Calls that use an object of the instance, whose number is their first argument.
+    /// A call whose first argument is the number of an object of the instance.
     pub(crate) fn use_object(&self, kind: Kind) -> Result<Answer, Errno> {
         self.server.objects.must_have(kind, self.int(0))?;
         Ok(Answer::LetThrough)
     }
 
-    /// `shmat`. Not where the launcher stands.
+    /// `shmat`. Refused at the launcher's addresses.
     pub(crate) fn attach(&self) -> Result<Answer, Errno> {
         let address = self.word(1);
         if address != 0 && address < u64::from(GUARD) {

@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 impl Request<'_> {
-    /// `fork`, `vfork`, `clone`: the host does it, if there is room for one more.
+    /// `fork`, `vfork`, `clone`: the host does it, if another task is admitted.
     pub(crate) fn make_task(&self) -> Result<Answer, Errno> {
         let asked = &self.asked;
         if self.server.personality == Personality::Linux
@@ -29,7 +29,8 @@ impl Request<'_> {
         self.server.admission.admit().map(|()| Answer::LetThrough)
     }
 
-    /// `chdir`: the directory is found here and entered there, by descriptor. Thus the host keeps it, for threads and children, too.
+    /// `chdir`. The server finds the directory; the client enters it by descriptor. So the host
+    /// keeps it, for threads and children, too.
     pub(crate) fn change_directory(&self) -> Result<Answer, Errno> {
         let path = self.path(0)?;
         let base = if path.starts_with(b"/") { Vec::new() } else { self.base_of(libc::AT_FDCWD)? };
@@ -40,7 +41,7 @@ impl Request<'_> {
         let shown = node.shown();
         rustix::fs::accessat(rustix::fs::CWD, shown.as_str(), Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(host)?;
-        // Most can be read, and need no message.
+        // Most directories can be read, and then no message is needed.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = match rustix::fs::open(shown.as_str(), flags, Mode::empty()) {
             Err(rustix::io::Errno::ACCESS) => return self.enter(node.file.as_fd()),
@@ -53,7 +54,8 @@ impl Request<'_> {
         })
     }
 
-    /// `kill`. To itself the host delivers, at once; to others this server does, by descriptor, so that no stranger is hit who got the number.
+    /// `kill`. The host delivers a signal to the caller itself. The server delivers it to other
+    /// processes, by descriptor, so that it cannot reach a process outside that got the number.
     pub(crate) fn kill(&self) -> Result<Answer, Errno> {
         let (target, signal) = (self.int(0), self.int(1));
         let own = self.client.process()?;
@@ -75,7 +77,7 @@ impl Request<'_> {
                 Some(group) => group_of(process) == Some(group),
             };
             if meant && is_client(process) {
-                // One that ended meanwhile is no failure.
+                // That a process ended meanwhile is not a failure.
                 sent = send(process, signal).or(sent);
             }
         }
@@ -91,11 +93,12 @@ impl Request<'_> {
     ) -> Result<Answer, Errno> {
         let own = self.client.process()?;
         let named = if process == 0 { own } else { process as u32 };
-        // The host looks whether the thread is in the process, where a process is named.
+        // If a process is named, the host checks that the thread belongs to it.
         if named == own && (process != 0 || thread == self.client.thread() as i32) {
             return Ok(Answer::LetThrough);
         }
-        // It may end before the host looks, and a stranger have its number by then: the caller asks again, and names its process.
+        // The thread may end before the host looks, and a thread outside may get its number. So the
+        // caller makes the call again, with the number of its process.
         if named == own {
             return self.divert(|_, registers| {
                 registers.rip = launcher::address(|launcher| launcher.exec);
@@ -105,11 +108,12 @@ impl Request<'_> {
                 Ok(Then::Answer)
             });
         }
-        // Another process of the instance: to its leader, which is who is named nearly always.
+        // Another process of the instance. The signal goes to its leader, which is nearly always
+        // meant.
         if named == thread as u32 { send(named, signal).and(DONE) } else { Err(Errno::PERM) }
     }
 
-    /// `rt_sigqueueinfo`: a signal that brings a word.
+    /// `rt_sigqueueinfo`: a signal with a word.
     pub(crate) fn queue_signal(&self) -> Result<Answer, Errno> {
         let (target, signal) = (self.int(0), self.int(1));
         if target == self.client.process()? as i32 {
@@ -134,7 +138,7 @@ impl Request<'_> {
         }
     }
 
-    /// What a signal brings: as its sender wrote it, which the host checks.
+    /// The information of a signal, as the sender wrote it. The host checks it.
     fn information(&self, place: usize) -> Result<[u8; INFORMATION_BYTES], Errno> {
         let mut bytes = [0; INFORMATION_BYTES];
         self.client.read(self.word(place), &mut bytes)?;
@@ -153,7 +157,8 @@ impl Request<'_> {
         Ok(Answer::Descriptor(handle, Inherited::No))
     }
 
-    /// `pidfd_send_signal`. A descriptor may come from elsewhere, as that of a socket's other end: it must name a process of the instance.
+    /// `pidfd_send_signal`. The descriptor may come from outside, for example through a socket. It
+    /// must refer to a process of the instance.
     pub(crate) fn signal_by_descriptor(&self) -> Result<Answer, Errno> {
         if self.word(3) != 0 {
             return Err(Errno::INVAL);
@@ -174,7 +179,8 @@ impl Request<'_> {
         kyocho_sys::process::signal_with(handle.as_fd(), self.int(1), &information).and(DONE)
     }
 
-    /// `F_SETOWN` of `fcntl`: who gets `SIGIO` about a descriptor. Nobody but the caller.
+    /// `F_SETOWN` of `fcntl`: the process that gets `SIGIO` for a descriptor. Only the caller
+    /// itself.
     pub(crate) fn own_descriptor(&self) -> Result<Answer, Errno> {
         if self.int(2) == self.client.process()? as i32 {
             Ok(Answer::LetThrough)
@@ -188,7 +194,7 @@ impl Request<'_> {
         self.send_arrivals(&self.client.descriptor(self.int(0))?, self.word(2) as u32)
     }
 
-    /// `FIOASYNC`: the same by another name.
+    /// `FIOASYNC`: the same as `F_SETFL` with `O_ASYNC`.
     pub(crate) fn set_async(&self) -> Result<Answer, Errno> {
         let file = self.client.descriptor(self.int(0))?;
         let mut on = [0; 4];
@@ -198,8 +204,8 @@ impl Request<'_> {
         self.send_arrivals(&file, modes | wanted)
     }
 
-    /// Gives a descriptor its modes. A terminal that shall send signals when something arrives sends them to the caller: where nobody was named, the host would
-    /// name the group in front of it, which may be outside.
+    /// Sets the modes of a descriptor. A terminal with `O_ASYNC` signals the caller. Otherwise the
+    /// host would choose the foreground group of the terminal, which may be outside.
     fn send_arrivals(&self, file: &OwnedFd, modes: u32) -> Result<Answer, Errno> {
         if rustix::termios::isatty(file) && modes & libc::O_ASYNC as u32 != 0 {
             descriptor::tell(file.as_fd(), self.client.process()?)?;
@@ -222,15 +228,16 @@ impl Request<'_> {
         }
     }
 
-    /// Calls that tell of a process or thread without changing anything. One that ends meanwhile leaves its number to a newborn at most.
+    /// Calls that describe a process or thread and change nothing. If it ends meanwhile, its number
+    /// can belong to another one.
     ///
     /// # Errors
-    /// `SRCH`: the instance has no such.
+    /// `SRCH`: the instance has no such process or thread.
     pub(crate) fn ask_about(&self, number: i32) -> Result<Answer, Errno> {
         if self.has(number)? { Ok(Answer::LetThrough) } else { Err(Errno::SRCH) }
     }
 
-    /// Whether the instance has a process or thread of this number.
+    /// Whether the instance has a process or thread with this number.
     fn has(&self, number: i32) -> Result<bool, Errno> {
         let own = self.client.process()?;
         let process = u32::try_from(number).ok().filter(|number| *number != 0);
@@ -238,7 +245,7 @@ impl Request<'_> {
         Ok(process.is_some_and(|process| process == own || is_client(process)))
     }
 
-    /// `getpriority` of a process or thread; groups and users have members outside.
+    /// `getpriority` of a process or thread. Groups and users have members outside.
     pub(crate) fn priority(&self) -> Result<Answer, Errno> {
         if self.word(0) == u64::from(libc::PRIO_PROCESS) {
             self.ask_about(self.int(1))
@@ -247,15 +254,16 @@ impl Request<'_> {
         }
     }
 
-    /// Calls on the processor clock of a process or thread, which is named in the clock's number: `!id << 3`, a bit for threads, and which clock of it.
+    /// Calls on the processor clock of a process or thread. The clock's number contains the
+    /// process: `!id << 3`, a bit for threads, and which of its clocks.
     ///
     /// # Errors
-    /// `INVAL`: of none in the instance, or a descriptor's.
+    /// `INVAL`: it belongs to no process of the instance, or to a descriptor.
     pub(crate) fn clock(&self) -> Result<Answer, Errno> {
         const OF_DESCRIPTOR: i32 = 3;
         let clock = self.int(0);
         let of = !(clock >> 3);
-        // The caller's own.
+        // 0 is the caller itself.
         if clock & OF_DESCRIPTOR != OF_DESCRIPTOR && (of == 0 || self.has(of)?) {
             Ok(Answer::LetThrough)
         } else {
@@ -272,7 +280,7 @@ impl Request<'_> {
         }
     }
 
-    /// Ends a process that made a call which only the launcher makes.
+    /// Ends a process that made a call reserved for the launcher.
     pub(crate) fn end_hostile(&self) -> Result<Answer, Errno> {
         let process = self.client.process()?;
         tracing::warn!(process, "a client made a call of the launcher's: it is ended");

@@ -1,11 +1,11 @@
-//! Calls as `--trace` shows them.
+//! Calls in the output of `--trace`.
 
 use crate::server::{Answer, Request};
 use crate::state::trace::{By, Trace};
 use kyocho_sys::error::Errno;
 
 impl Request<'_> {
-    /// Shows the call, which is about to be answered so.
+    /// Shows the call with the answer that it is about to get.
     pub(crate) fn show(&self, trace: &Trace, by: By, answer: &Result<Answer, Errno>) {
         let result = match answer {
             Ok(Answer::Value(value)) => format!(" = {value}"),
@@ -18,7 +18,7 @@ impl Request<'_> {
     }
 }
 
-/// The argument words; paths as text.
+/// The argument words, with paths as text.
 fn arguments(request: &Request<'_>) -> String {
     const SHOWN_BYTES_MAX: usize = 128;
     let path = match i64::from(request.asked.number) {

@@ -1,4 +1,4 @@
-//! What a client is told of call sites that it rewrites by itself.
+//! The call sites that a client rewrites by itself.
 
 use crate::program::sites::{Site, is_library};
 use crate::server::Request;
@@ -7,7 +7,8 @@ use kyocho_sys::error::Errno;
 use std::os::fd::OwnedFd;
 
 impl Request<'_> {
-    /// Tells the caller which sites there are in `file`, which it has opened as `path`, where that is the C library. What cannot be told is not rewritten.
+    /// Writes the sites of `file`, which the caller has opened as `path`, to the caller's page if
+    /// the file is the C library. If that fails, nothing is rewritten.
     pub(crate) fn tell_sites(&self, path: &[u8], file: &OwnedFd) {
         if let Some(sites) = &self.server.sites
             && is_library(path)
@@ -20,7 +21,7 @@ impl Request<'_> {
         let at = (LOCAL + COUNT) as u64;
         let mut count = [0; 4];
         self.client.read(at, &mut count)?;
-        // Another thread of it maps a library just now.
+        // Another thread of the caller is mapping a library.
         if count != [0; 4] {
             return Ok(());
         }
@@ -30,7 +31,8 @@ impl Request<'_> {
         self.client.write(at, &page)
     }
 
-    /// Has the caller remember nothing that a process with its memory must not read, for ever: it makes one by a call that is no site.
+    /// Makes the caller's page forget the process's number for good, because a process with the
+    /// same memory must not read it. The caller makes one by a call that is not a site.
     pub(crate) fn forget(&self) -> Result<(), Errno> {
         let at = (LOCAL + SHARERS) as u64;
         let mut sharers = [0; 4];

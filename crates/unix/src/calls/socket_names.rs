@@ -1,4 +1,4 @@
-//! Names of sockets, from inside to the host and back.
+//! Names of sockets: translation between the instance's and the host's.
 
 use crate::errors::host;
 use crate::paths::walk::Node;
@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix};
 use std::os::fd::AsRawFd;
 
 impl Server {
-    /// The address of a name without a file.
+    /// The host's address for an abstract name.
     ///
     /// # Errors
     /// `INVAL`: it is too long.
@@ -20,18 +20,18 @@ impl Server {
         SocketAddrUnix::new_abstract_name(&hidden).map_err(|_| Errno::INVAL)
     }
 
-    /// The path inside of a socket whose path a message brought as the host keeps it.
+    /// The path inside for a host path that came in a message.
     pub(crate) fn socket_path(&self, path: &[u8]) -> Option<Vec<u8>> {
         self.state().sockets.path_inside(path)
     }
 
-    /// A name for a socket that is bound to none, such as the host would choose.
+    /// A name for an unnamed socket, like those that the host chooses.
     pub(crate) fn any_name(&self) -> Result<SocketAddrUnix, Errno> {
         const DIGITS: usize = 5;
         self.without_file(&random_digits::<DIGITS>())
     }
 
-    /// The address of `name` in `directory`.
+    /// The host's address for `name` in `directory`.
     ///
     /// # Errors
     /// `NAMETOOLONG`.
@@ -45,7 +45,8 @@ impl Server {
         SocketAddrUnix::new(shown.as_slice()).map_err(host)
     }
 
-    /// The number by which `directory` is open for as long as there is a server, or for now where there are too many.
+    /// The number of a descriptor of `directory` that stays open as long as the server runs. If too
+    /// many are open, the number of the node's own.
     fn home(&self, directory: &Node) -> Result<i32, Errno> {
         let status = rustix::fs::fstat(&directory.file).map_err(host)?;
         let identity = (status.st_dev, status.st_ino);
@@ -66,7 +67,7 @@ impl Server {
     }
 }
 
-/// Whose name is asked for.
+/// The end whose name is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Own,
@@ -74,7 +75,7 @@ pub(crate) enum End {
 }
 
 impl Request<'_> {
-    /// The address that two arguments describe: where it is, how long.
+    /// The address that two arguments describe: a pointer and a length.
     ///
     /// # Errors
     /// As for [`Address::read`], and `FAULT`.
@@ -97,12 +98,14 @@ impl Request<'_> {
         let of_path = address.filter(|address| address.address_family() == AddressFamily::UNIX);
         let of_path = of_path.and_then(|address| SocketAddrUnix::try_from(address).ok());
         let inside = of_path.and_then(|address| self.server.state().sockets.inside(&address));
-        // What the host says is right: about its own descriptor, which needs no look at memory.
+        // The host's own answer is right. It concerns a descriptor of the caller's and needs no
+        // memory checks.
         let Some(inside) = inside else { return Ok(Answer::LetThrough) };
         self.put_address(&inside)
     }
 
-    /// Hands an address of `AF_UNIX` over as the host does: cut to the room that there is, and its whole length.
+    /// Writes an address of `AF_UNIX` as the host does: cut to the room there is, with its whole
+    /// length.
     fn put_address(&self, name: &[u8]) -> Result<Answer, Errno> {
         let (place, length) = (self.word(1), self.word(2));
         let mut room = [0; 4];

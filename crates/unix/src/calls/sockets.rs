@@ -1,9 +1,11 @@
-//! Sockets: made and addressed here, used by clients without us.
+//! Sockets: made and addressed by the server, used by clients without it.
 //!
-//! A message may name where it goes: those are sent by `messages`.
-//! On the loopback network a socket is bound to the interface before a client has it, and has no address and no peer but the host's own. Undoing a connection
-//! would undo the first: the server binds it again before the socket gets anything (`disconnect`). What else chooses an interface, options and control
-//! messages, is not there.
+//! Messages with an address are sent by `messages`.
+//!
+//! On the loopback network, a socket is bound to the interface before a client gets it. Its address
+//! and its peers can only be the host's own. Undoing a connection would also undo that binding, so
+//! the server binds the socket again before it can receive anything (`disconnect`). Other ways to
+//! choose an interface, by options or control messages, are refused.
 
 use crate::errors::{NO_FAMILY, NOT_FOUND, host};
 use crate::options::Network;
@@ -22,7 +24,7 @@ use std::sync::PoisonError;
 
 /// The interface of the loopback network.
 const LOOPBACK: &[u8] = b"lo";
-/// How often a name that somebody has by chance is chosen again.
+/// How often another name is chosen if one is taken already.
 const CHOICES_MAX: usize = 16;
 
 impl Request<'_> {
@@ -35,7 +37,8 @@ impl Request<'_> {
                 return Err(NO_FAMILY);
             }
             libc::AF_INET | libc::AF_INET6 => self.must_be_internet(kind, self.int(2))?,
-            // Asking about the network that is shared with the host; changing it is refused in `messages`, and by the host to a client that sends by itself.
+            // Questions about the network that is shared with the host. Requests to change it are
+            // refused in `messages`, or by the host if the client sends them itself.
             libc::AF_NETLINK if self.is_about_routes() => {}
             _ => return Err(NO_FAMILY),
         }
@@ -60,8 +63,9 @@ impl Request<'_> {
     }
 
     /// # Errors
-    /// `PERM`: it would see packets of others (`SOCK_PACKET` of `AF_INET` is another family in disguise). `SOCKTNOSUPPORT`, `PROTONOSUPPORT`: nothing like it is
-    /// there; on the loopback network all that has interfaces or peers of its own.
+    /// `PERM`: it would receive packets of others (`SOCK_PACKET` of `AF_INET` is another family in
+    /// disguise). `SOCKTNOSUPPORT`, `PROTONOSUPPORT`: not supported; on the loopback network this
+    /// includes everything with interfaces or peers of its own.
     fn must_be_internet(&self, kind: i32, protocol: i32) -> Result<(), Errno> {
         const PACKET: i32 = 10;
         match (kind, protocol) {
@@ -77,7 +81,8 @@ impl Request<'_> {
     }
 
     /// # Errors
-    /// `NETUNREACH`: what is at `address` lies outside the instance's network. A scope cannot make it lie elsewhere: addresses of the loopback network have none.
+    /// `NETUNREACH`: `address` is outside the instance's network. A scope changes nothing:
+    /// addresses of the loopback network have none.
     pub(crate) fn must_be_reachable(&self, address: &SocketAddr) -> Result<(), Errno> {
         let address = address.ip().to_canonical();
         match self.server.network {
@@ -87,34 +92,36 @@ impl Request<'_> {
         }
     }
 
-    /// Undoes a connection. The host undoes that a datagram socket is bound to an interface, too: nothing may reach the socket before it is bound again.
+    /// Undoes a connection. The host then also unbinds a datagram socket from its interface. The
+    /// socket must receive nothing before it is bound again.
     fn disconnect(&self, socket: &OwnedFd) -> Result<(), Errno> {
-        /// Keeps no byte of any packet.
+        /// A filter that drops all packets.
         const NOTHING: [socket2::SockFilter; 1] = [socket2::SockFilter::new(RETURN, 0, 0, 0)];
         const RETURN: u16 = 0x06;
         let lost = |error: std::io::Error| Errno::new(error.raw_os_error().unwrap_or(libc::EIO));
         let domain = rustix::net::sockopt::socket_domain(socket).map_err(host)?;
         let internet = matches!(domain, AddressFamily::INET | AddressFamily::INET6);
-        // One of streams stays bound, and the host attaches no filter to it for an ordinary user.
+        // A stream socket stays bound. For it, the host permits ordinary users no filter.
         let kind = rustix::net::sockopt::socket_type(socket).map_err(host)?;
         let stays = !internet || kind == SocketType::STREAM;
         if stays || self.server.network == Network::Host {
             return rustix::net::connect_unspec(socket).map_err(host);
         }
-        // Another call that has done the same would let packets in to this one.
+        // A concurrent call on the same socket would remove the filter too early.
         let _alone = self.server.rebinding.lock().unwrap_or_else(PoisonError::into_inner);
         let options = SockRef::from(socket);
         options.attach_filter(&NOTHING).map_err(lost)?;
         let undone = rustix::net::connect_unspec(socket).map_err(host);
         if options.device().map_err(lost)?.is_none() {
-            // Left deaf where it cannot be bound.
+            // If it cannot be bound, the filter stays.
             options.bind_device(Some(LOOPBACK)).map_err(lost)?;
         }
         options.detach_filter().map_err(lost)?;
         undone
     }
 
-    /// `setsockopt` with an option that chooses interfaces, joins groups, or attaches something: there where the network is the host's.
+    /// `setsockopt` with an option that chooses interfaces, joins groups, or attaches something.
+    /// Permitted on the host's network alone.
     pub(crate) fn set_option(&self) -> Result<Answer, Errno> {
         match self.server.network {
             Network::Host => Ok(Answer::LetThrough),
@@ -122,7 +129,8 @@ impl Request<'_> {
         }
     }
 
-    /// Whether a socket of `AF_NETLINK` is wanted that only tells of interfaces and routes, which the instance shares.
+    /// Whether the call asks for a socket of `AF_NETLINK` that describes interfaces and routes, and
+    /// the instance shares the host's.
     fn is_about_routes(&self) -> bool {
         self.server.network == Network::Host && self.int(2) == libc::NETLINK_ROUTE
     }
@@ -184,7 +192,8 @@ impl Request<'_> {
         DONE
     }
 
-    /// Binds a socket to a path. The file gets the socket's own permissions, less this server's mask, which is none: the client's is taken from them before.
+    /// Binds a socket to a path. The file gets the socket's permissions. The server's mask is
+    /// empty, so the client's mask is applied to the socket first.
     fn bind_to_path(&self, socket: &OwnedFd, address: &SocketAddrUnix) -> Result<(), Errno> {
         let mode = rustix::fs::fstat(socket).map_err(host)?.st_mode & 0o777;
         let masked = Mode::from_raw_mode(mode & !self.client.umask()?);
@@ -197,7 +206,7 @@ impl Request<'_> {
         })
     }
 
-    /// Binds a socket to a name that is free.
+    /// Binds a socket to an unused name.
     fn bind_anywhere(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let mut bound = Err(rustix::io::Errno::ADDRINUSE);
         for _ in 0..CHOICES_MAX {
@@ -209,7 +218,8 @@ impl Request<'_> {
         bound.map_err(host)
     }
 
-    /// `ioctl` that asks for the host's network interfaces: they are its own business where its network is not the instance's.
+    /// `ioctl` that describes the host's network interfaces. Permitted if the instance's network is
+    /// the host's.
     pub(crate) fn interfaces(&self) -> Result<Answer, Errno> {
         match self.server.network {
             Network::Host => Ok(Answer::LetThrough),

@@ -1,4 +1,5 @@
-//! Watching files and directories (`inotify`). What to watch is named here; reading what happened, and giving up a watch, are the host's.
+//! Watching files and directories (`inotify`). The server adds watches, because they name files.
+//! Reading events and removing watches are native.
 
 use crate::errors::host;
 use crate::paths::walk::Node;
@@ -8,7 +9,7 @@ use rustix::fs::FileType;
 use rustix::fs::inotify::{WatchFlags, add_watch};
 
 impl Request<'_> {
-    /// `inotify_add_watch`: the client's queue, and the file that its path names here.
+    /// `inotify_add_watch`: adds the file at a path to the client's queue.
     pub(crate) fn watch(&self) -> Result<Answer, Errno> {
         let asked = WatchFlags::from_bits_retain(self.word(2) as u32);
         let stay = asked.contains(WatchFlags::DONT_FOLLOW);
@@ -16,7 +17,7 @@ impl Request<'_> {
         let links = if stay { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
         let node = self.find(libc::AT_FDCWD, 1, links)?;
         self.must_be_watchable(&node, asked)?;
-        // The path below is a link of the host's, which leads to the very node.
+        // The path below is a link of the host's that leads to this very node.
         let watched = asked.difference(WatchFlags::DONT_FOLLOW);
         let number = add_watch(&queue, node.shown(), watched).map_err(host)?;
         Ok(Answer::Value(i64::from(number)))
@@ -26,7 +27,7 @@ impl Request<'_> {
         if asked.contains(WatchFlags::ONLYDIR) && node.kind != FileType::Directory {
             return Err(crate::errors::NOT_A_DIRECTORY);
         }
-        // The names that come and go in the host's own `/dev` and `/proc` are nobody's business inside.
+        // Names that appear in the host's own `/dev` and `/proc` are hidden from clients.
         if self.server.is_synthetic(&node.path) {
             return Err(Errno::new(libc::EACCES));
         }

@@ -1,11 +1,17 @@
-//! One caller, as the host knows it. The server remembers nothing of processes: what it needs, the host keeps, and inherits at `fork`.
+//! One caller, as the host knows it. The server remembers nothing of processes: the host keeps what
+//! is needed, and inherits it at `fork`.
 //!
-//! The host names a caller by its thread's number, which is another's once the caller has died. So nothing that was learned by the number counts before the call is
-//! known to wait still: then the caller lives, and the number was its own all the time.
+//! The host names a caller by the number of its thread. Once the caller has died, another thread
+//! may get that number. So what was learned by the number counts only if the call is seen to wait
+//! afterwards: then the caller lives, and the number was its own all the time.
 //!
-//! **Invariant:** no method of [`Client`] returns what it learned of a caller that does not wait any more (`SRCH`), and none writes before it has looked. Between that
-//! look and the write a caller can die, and somebody outside get its number: the host has no call that writes to a process which it knows by other than its
-//! number, and checks the permissions of its memory. It gives numbers out in turn, so all of them would have to be used up between two system calls.
+//! **Invariant:** no method of [`Client`] returns what it learned of a caller that no longer waits
+//! (`SRCH`), and none writes before it has checked that the caller waits.
+//!
+//! One gap remains. Between that check and the write, the caller can die and a process outside can
+//! get its number. The host has no call that writes to a process known by a descriptor and checks
+//! the permissions of its memory. It gives numbers out in turn, so all of them would have to be
+//! used up between two system calls.
 
 use crate::clients::tree::{is_client, status_field};
 use crate::errors::host;
@@ -15,11 +21,11 @@ use kyocho_sys::seccomp::{Listener, Notification};
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::OwnedFd;
 
-/// A thread of a client process, asleep in the call that it made.
+/// A thread of a client process, which sleeps in the call that it made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client<'a> {
     thread: u32,
-    /// By which it is known that it waits; nothing where its number is its own anyway.
+    /// The call that must still wait; `None` if the number cannot become another thread's.
     call: Option<(&'a Listener, u64)>,
 }
 
@@ -27,25 +33,26 @@ pub(crate) struct Client<'a> {
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
 
 impl<'a> Client<'a> {
-    /// Who made the call `asked`.
+    /// The caller of `asked`.
     pub(crate) fn of(listener: &'a Listener, asked: &Notification) -> Self {
         Self { thread: asked.thread, call: Some((listener, asked.id)) }
     }
 
-    /// Who asks before there is a client.
+    /// The caller of code that runs before there is a client.
     pub(crate) fn nobody() -> Self {
         Self { thread: std::process::id(), call: None }
     }
 
-    /// A thread that stands still because this server traces it: nobody else gets its number before that ends.
+    /// A thread that is stopped because this server traces it. Its number stays its own until that
+    /// ends.
     pub(crate) fn traced(thread: u32) -> Self {
         Self { thread, call: None }
     }
 
-    /// What `look` learns by the number of the thread, if that is about the caller.
+    /// Returns what `look` learns by the thread's number, if that is about the caller.
     ///
     /// # Errors
-    /// What `look` says. `SRCH`: the caller does not wait any more.
+    /// Those of `look`. `SRCH`: the caller no longer waits.
     fn learn<T>(&self, look: impl FnOnce(u32) -> Result<T, Errno>) -> Result<T, Errno> {
         let learned = look(self.thread);
         self.must_wait()?;
@@ -53,7 +60,7 @@ impl<'a> Client<'a> {
     }
 
     /// # Errors
-    /// `SRCH`: the caller does not wait any more.
+    /// `SRCH`: the caller no longer waits.
     pub(crate) fn must_wait(&self) -> Result<(), Errno> {
         match self.call {
             Some((listener, id)) if !listener.waits(id) => Err(Errno::SRCH),
@@ -66,7 +73,7 @@ impl<'a> Client<'a> {
         self.thread
     }
 
-    /// Bytes of its memory.
+    /// Reads its memory into `buffer`.
     ///
     /// # Errors
     /// `FAULT`: not all of it can be read.
@@ -77,15 +84,15 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Bytes of its memory, up to where it cannot be read any more: how many.
+    /// Reads its memory up to the first byte that cannot be read. Returns how many bytes were read.
     ///
     /// # Errors
-    /// `FAULT`: not one of them can be read.
+    /// `FAULT`: not even the first byte can be read.
     pub(crate) fn read_some(&self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         self.learn(|thread| remote::read(thread, address, buffer))
     }
 
-    /// Puts bytes into its memory.
+    /// Writes `bytes` to its memory.
     ///
     /// # Errors
     /// `FAULT`: not all of it can be written.
@@ -110,7 +117,8 @@ impl<'a> Client<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// A string of its memory, without its NUL: copied once, so that what was checked is what is used.
+    /// A string in its memory, without the NUL. It is copied once, so that the bytes that were
+    /// checked are the bytes that are used.
     ///
     /// # Errors
     /// `FAULT`. `NAMETOOLONG`: no NUL within `bytes_max`.
@@ -121,7 +129,7 @@ impl<'a> Client<'a> {
         let mut step = FIRST;
         while text.len() < bytes_max {
             let at = address.checked_add(text.len() as u64).ok_or(Errno::FAULT)?;
-            // Never over the end of a page, behind which there may be nothing.
+            // Never across the end of a page: the next page may not be mapped.
             let mut chunk = [0; PAGE as usize];
             let bytes = step.min(PAGE - at % PAGE).min((bytes_max - text.len()) as u64) as usize;
             self.read(at, &mut chunk[..bytes])?;
@@ -151,7 +159,7 @@ impl<'a> Client<'a> {
         self.learn(|thread| status_field(thread, "Tgid:", 10))
     }
 
-    /// The permissions that files it makes do not get.
+    /// The permission bits that are cleared in files it makes.
     ///
     /// # Errors
     /// `SRCH`: it is gone.
@@ -159,10 +167,10 @@ impl<'a> Client<'a> {
         self.learn(|thread| status_field(thread, "Umask:", 8))
     }
 
-    /// A copy of one of its descriptors that is for more than naming.
+    /// A copy of one of its descriptors, if that is for more than naming (`O_PATH`).
     ///
     /// # Errors
-    /// `BADF`: it has no such.
+    /// `BADF`: it has no such descriptor.
     pub(crate) fn descriptor(&self, number: i32) -> Result<OwnedFd, Errno> {
         let copy = self.any_descriptor(number)?;
         if rustix::fs::fcntl_getfl(&copy).map_err(host)?.contains(OFlags::PATH) {
@@ -174,21 +182,21 @@ impl<'a> Client<'a> {
     /// A copy of one of its descriptors.
     ///
     /// # Errors
-    /// `BADF`: it has no such.
+    /// `BADF`: it has no such descriptor.
     pub(crate) fn any_descriptor(&self, number: i32) -> Result<OwnedFd, Errno> {
         let bad = Errno::new(libc::EBADF);
         if number < 0 {
             return Err(bad);
         }
-        // The table belongs to the process; a thread's own is only reachable through its leader's, which nobody unshares here.
+        // The host finds the table through the leader of the process. Threads of a client share it.
         let process = self.process()?;
         self.learn(|_| descriptor_of(process, number))
     }
 
-    /// The object behind one of its descriptors, as a descriptor that permits nothing but naming it (`O_PATH`).
+    /// The object behind one of its descriptors, as a descriptor for naming alone (`O_PATH`).
     ///
     /// # Errors
-    /// `BADF`: it has no such.
+    /// `BADF`: it has no such descriptor.
     pub(crate) fn object(&self, number: i32) -> Result<OwnedFd, Errno> {
         let bad = Errno::new(libc::EBADF);
         if number < 0 {
@@ -224,7 +232,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Fields of its `/proc/ID/stat` behind the name, which may hold anything.
+    /// The fields of its `/proc/ID/stat` that follow the name. The name may contain anything.
     ///
     /// # Errors
     /// `SRCH`: it is gone.
@@ -249,13 +257,14 @@ fn copy_of(process: &OwnedFd, number: i32) -> Result<OwnedFd, Errno> {
     rustix::process::pidfd_getfd(process, number, flags).map_err(host)
 }
 
-/// A copy of descriptor `number` of process `id` of the instance, or of the process that its thread `id` belongs to.
+/// A copy of descriptor `number` of a process of the instance. `id` is the number of the process,
+/// or of one of its threads.
 ///
 /// # Errors
-/// `SRCH`: the instance has no such. `BADF`: it has no such descriptor.
+/// `SRCH`: the instance has no such process. `BADF`: the process has no such descriptor.
 pub(crate) fn descriptor_in(id: u32, number: i32) -> Result<OwnedFd, Errno> {
     let process = status_field(id, "Tgid:", 10)?;
-    // The descriptor first: what is learned behind it is about the process that it names.
+    // The descriptor first: what is learned after it is about the process that it names.
     let handle = kyocho_sys::process::open(process)?;
     if is_client(process) { copy_of(&handle, number) } else { Err(Errno::SRCH) }
 }

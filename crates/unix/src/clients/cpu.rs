@@ -1,18 +1,20 @@
 //! Processor time of an instance, and its limit.
 //!
-//! The host keeps no account for a tree of processes that anybody may have, so the server looks at all of them now and then. Two sums are made, both too
-//! small by what the other one sees, and the greater counts:
+//! The host keeps no account of a tree of processes that an ordinary user could have. So the server
+//! looks at all processes from time to time and makes two sums. Each misses something that the
+//! other includes, and the greater of the two counts:
 //!
-//! - *billed*: what live processes have used, and the children whose statuses were taken, which the host adds up at the parent (at the warden for orphans);
-//! - *seen*: what each process had used when it was last looked at.
+//! - *billed*: the time of live processes, and of children whose statuses were taken. The host adds
+//!   the latter up at the parent, or at the warden for orphans.
+//! - *seen*: the time of each process when it was last looked at.
 //!
-//! What neither sees is a process that lives shorter than [`LOOK_EVERY`] and whose parent ignores its end.
+//! Neither includes a process that lives less than [`LOOK_EVERY`] and whose parent ignores its end.
 
 use crate::clients::tree::{is_client, processes};
 use core::time::Duration;
 use std::collections::HashMap;
 
-/// How long an instance can exceed its limit before it is noticed.
+/// How long an instance can exceed its limit before that is noticed.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Ticks of the host's clock (`USER_HZ`).
@@ -21,10 +23,10 @@ type Ticks = u64;
 /// One process, as `/proc/ID/stat` describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bill {
-    /// Tells it from a later process with its number.
+    /// Distinguishes it from a later process with the same number.
     born: Ticks,
     own: Ticks,
-    /// Of children whose statuses were taken.
+    /// The time of its children whose statuses were taken.
     children: Ticks,
 }
 
@@ -34,7 +36,7 @@ impl Bill {
     }
 
     fn read(stat: &str) -> Option<Self> {
-        // Behind the name, which may hold anything: fields 3 to 52 of proc(5).
+        // The fields after the name, which may contain anything: 3 to 52 of proc(5).
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let ticks = |field: usize| fields.get(field - 3)?.parse::<Ticks>().ok();
         let [user, system, users, systems] = [ticks(14)?, ticks(15)?, ticks(16)?, ticks(17)?];
@@ -50,7 +52,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Looks at all processes: what the instance has used.
+    /// Looks at all processes. Returns the time that the instance has used.
     pub(crate) fn look(&mut self, warden: u32) -> Duration {
         let clients = processes().filter(|process| is_client(*process));
         let bills: HashMap<u32, Bill> =
@@ -60,7 +62,7 @@ impl Account {
         Duration::from_secs_f64(used as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Takes in what a look found: the ticks used.
+    /// Adds the result of one look. Returns the ticks used.
     fn take(&mut self, bills: HashMap<u32, Bill>, orphans: Ticks) -> Ticks {
         let before = core::mem::replace(&mut self.live, bills);
         let is_same =
@@ -100,7 +102,7 @@ mod tests {
     fn what_nobody_waited_for_counts_as_it_was_last_seen() {
         let mut account = Account::default();
         assert_eq!(account.take([(1, bill(0, 0)), (2, bill(10, 0))].into(), 0), 10);
-        // Another process with its number.
+        // Another process with the same number.
         let later = Bill { born: 2, own: 4, children: 0 };
         assert_eq!(account.take([(1, bill(0, 0)), (2, later)].into(), 0), 14);
         assert_eq!(account.take([(1, bill(0, 0))].into(), 0), 14);

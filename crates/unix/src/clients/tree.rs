@@ -1,4 +1,5 @@
-//! The host's processes: which of them belong to the instance, and what is done to them.
+//! The tree of the host's processes: which of them belong to the instance, and how to signal and
+//! end them.
 
 use crate::errors::NOT_FOUND;
 use core::time::Duration;
@@ -10,12 +11,13 @@ use std::os::fd::AsFd;
 /// Longest chain of parents that is followed.
 const ANCESTORS_MAX: usize = 4096;
 
-/// Whether process `id` belongs to the instance of this server: it is a child of the warden, which is a child of the server, or descends from such.
+/// Whether process `id` belongs to the instance of this server: whether it descends from the
+/// warden, which is a child of the server.
 pub(crate) fn is_client(id: u32) -> bool {
     generation(id).is_some_and(|generation| generation >= 2)
 }
 
-/// How many steps of parenthood process `id` stands below this one.
+/// How many generations process `id` is below this one; `None` if it does not descend from it.
 pub(crate) fn generation(id: u32) -> Option<usize> {
     let own = std::process::id();
     let mut at = id;
@@ -29,9 +31,9 @@ pub(crate) fn generation(id: u32) -> Option<usize> {
     None
 }
 
-/// A number of `/proc/ID/status`. Looked up for most calls, so with one read.
+/// A number in `/proc/ID/status`. Most calls need one, so the file is read in one piece.
 pub(crate) fn status_field(id: u32, field: &str, radix: u32) -> Result<u32, Errno> {
-    /// Longer than what stands in front of any field that is asked for.
+    /// More than what precedes any of the fields that are asked for.
     const START_BYTES: usize = 2048;
     let gone = |_| Errno::SRCH;
     let path = format!("/proc/{id}/status");
@@ -48,7 +50,7 @@ pub(crate) fn status_field(id: u32, field: &str, radix: u32) -> Result<u32, Errn
 
 /// Sends `signal` to a process of the instance.
 pub(crate) fn send(process: u32, signal: i32) -> Result<(), Errno> {
-    // The descriptor first: what is learned behind it is about the process that it names.
+    // The descriptor first: what is learned after it is about the process that it names.
     let handle = kyocho_sys::process::open(process)?;
     if !is_client(process) {
         return Err(Errno::SRCH);
@@ -59,37 +61,38 @@ pub(crate) fn send(process: u32, signal: i32) -> Result<(), Errno> {
 /// The process group of `process`.
 pub(crate) fn group_of(process: u32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // Behind the name, which may hold anything: state, parent, group.
+    // After the name, which may contain anything: state, parent, group.
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
-/// All processes of the host that can be seen.
+/// All processes of the host that this user can see.
 pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Threads of all processes of the instance.
+/// How many threads all processes of the instance have together.
 pub(crate) fn tasks() -> usize {
     let threads = |process| status_field(process, "Threads:", 10).unwrap_or(0) as usize;
     processes().filter(|process| is_client(*process)).map(threads).sum()
 }
 
-/// Whether `process` stands still by a signal.
+/// Whether `process` is stopped by a signal.
 pub(crate) fn is_stopped(process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     status.lines().any(|line| line.starts_with("State:\tT"))
 }
 
-/// Ends every descendant of this process and takes its status, until there is none: its children, and then those that come to it as orphans, in turn, as
-/// fast as they come. Blocks the kernel thread.
+/// Kills all descendants of this process and takes their statuses, until there are none left.
+/// Orphans become its children as their parents end, and are killed in turn. Blocks the kernel
+/// thread.
 #[expect(clippy::disallowed_methods, reason = "an orphan's arrival is told to nobody")]
 pub(crate) fn end_descendants() {
-    /// How long those that were told to end have before they are looked for again.
+    /// How long killed processes have to end before the next look.
     const LOOK_AGAIN: Duration = Duration::from_micros(200);
     loop {
         for child in children() {
-            // Nobody else can have its number before its status is taken, here.
+            // A child's number stays its own until this process takes its status.
             let _ = rustix::process::kill_process(child, rustix::process::Signal::KILL);
         }
         let ended = loop {
@@ -113,7 +116,7 @@ fn children() -> Vec<Pid> {
             Ok(list) => {
                 list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
             }
-            // A host built without it.
+            // The host was built without that file.
             Err(_) => processes().filter(|process| generation(*process) == Some(1)).collect(),
         };
     numbers.iter().filter_map(|child| Pid::from_raw(*child as i32)).collect()

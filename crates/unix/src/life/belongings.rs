@@ -1,11 +1,13 @@
-//! What an instance has of the host's that outlives its processes: whoever of it is last removes that.
+//! Resources of the host that would outlive an instance's processes. The last process of the
+//! instance removes them.
 
 use crate::life::shared_memory::SharedMemory;
 use crate::options::StartError;
 use crate::state::objects::Left;
 use std::sync::Arc;
 
-/// Known to front, server and warden alike. Removed when dropped, which happens in the front alone; the others do it where that is gone.
+/// Shared by front, server and warden. Dropping it, which only the front does, removes them. The
+/// other processes remove them if the front is gone.
 #[derive(Debug)]
 pub(crate) struct Belongings {
     pub(crate) shared_memory: SharedMemory,

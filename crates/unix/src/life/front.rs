@@ -1,17 +1,21 @@
-//! The front: the process that was asked for an instance, which a shell outside knows as its job. It runs nothing itself; the server is its child.
+//! The front: the process that was asked for an instance, and that a shell outside knows as its
+//! job. It runs no program; the server is its child.
 //!
 //! ```text
 //!   front ◄── channel ──► server ◄── channel ──► warden ── first client ── ...
 //!
-//!   the first client stops → the front stops; continued, it continues the first client. The server never stops, and answers whoever runs on
-//!   the first client ends  → the warden ends the others; the server tells the front how; all go
-//!   the server ends        → orphans come to the front: that one ends all
-//!   the front ends         → its end of the channel is closed: the server ends the first client, and thus all
+//!   first client stops  the front stops; continued, it continues the first client.
+//!                       The server never stops, and serves clients that run on
+//!   first client ends   the warden ends the others; the server tells the front how; all exit
+//!   server ends         orphans become children of the front, which ends all
+//!   front ends          its channel is closed: the server ends the first client, thus all
 //! ```
 //!
-//! Front and first client share the process group of the job, which a terminal sends signals to. The server and the warden have groups of their own.
+//! Front and first client share the process group of the job, which a terminal sends signals to.
+//! The server and the warden each have a group of their own.
 //!
-//! **Invariant:** whichever two of front, server and warden are killed, the third ends all that ran.
+//! **Invariant:** if any two of front, server and warden are killed, the third ends everything that
+//! ran.
 
 use crate::clients::tree;
 use crate::errors::host;
@@ -26,7 +30,8 @@ use kyocho_sys::task::ThreadId;
 use rustix::process::{Pid, WaitOptions};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What may be sent to the front. What a terminal sends goes to its whole foreground group: the program has it already, and the front outlives it.
+/// The signals that the front handles. What a terminal sends goes to its whole foreground group, so
+/// the program has received it already, and the front only survives it.
 const HEARD: [Signal; 9] = [
     Signal::INT,
     Signal::QUIT,
@@ -38,14 +43,14 @@ const HEARD: [Signal; 9] = [
     Signal::USR1,
     Signal::USR2,
 ];
-/// What is meant for the program.
+/// The signals that are passed to the program.
 const PASSED_ON: [Signal; 4] = [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2];
 
-/// Has `serve` run in a child, which tells of the first program on the channel that it gets; stands for the instance until all of it has ended.
-/// Blocks. Call it while there is one kernel thread.
+/// Runs `serve` in a child, with the channel on which it reports about the first program. Returns
+/// when all of the instance has ended. Blocks. Call it while there is one kernel thread.
 ///
 /// # Errors
-/// What the host does not permit; what was lost.
+/// What the host does not permit, or which process was lost.
 pub(crate) fn stand(serve: impl FnOnce(OwnedFd)) -> Result<Outcome, StartError> {
     let failed = |errno| StartError::Host("a process for the server", errno);
     adopt_orphans().map_err(failed)?;
@@ -63,23 +68,23 @@ pub(crate) fn stand(serve: impl FnOnce(OwnedFd)) -> Result<Outcome, StartError> 
         .map_err(failed)
         .and_then(|(arrivals, end)| {
             let outcome = follow(ours.as_fd(), end.as_fd(), &arrivals);
-            // Delivered, they would end this process, or stop it.
+            // If they were delivered, they would end or stop this process.
             while arrivals.next().is_some() {}
             outcome
         });
-    // A server that is there still hears it.
+    // If the server still runs, it sees the end of the channel.
     drop(ours);
     if matches!(outcome, Err(StartError::Lost(_))) {
         tree::end_descendants();
     } else {
-        // It has told all. Whoever else took its status did what was wanted.
+        // It has reported everything. If its status has been taken already, there is nothing to do.
         let _ = rustix::process::waitpid(Pid::from_raw(server as i32), WaitOptions::empty());
     }
     drop(blocked);
     outcome
 }
 
-/// Orphans among the descendants of this process are its children from now on.
+/// From now on, orphans among the descendants of this process become its children.
 ///
 /// # Errors
 /// The host's.
@@ -87,7 +92,8 @@ pub(crate) fn adopt_orphans() -> Result<(), Errno> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(host)
 }
 
-/// Shows outside what the first program does, until it has ended, or the server has, which makes `end` readable.
+/// Shows outside what the first program does, until it or the server has ended. The server's end
+/// makes `end` readable.
 fn follow(
     channel: BorrowedFd<'_>,
     end: BorrowedFd<'_>,
@@ -98,7 +104,7 @@ fn follow(
     loop {
         let (news, last) = ((channel, Interest::Read), (end, Interest::Read));
         let _ = match first {
-            // Signals wait until there is somebody to pass them on to.
+            // Signals wait until there is a program to pass them to.
             None => poll::wait([news, last], None),
             Some(_) => poll::wait([news, last, (arrivals.as_fd(), Interest::Read)], None),
         };
@@ -107,7 +113,7 @@ fn follow(
                 pass_on(signal, first);
             }
         }
-        // Before the look at what it said last.
+        // This precedes the check of the channel, which may hold its last report.
         let has_ended = is_readable(end);
         if !is_readable(channel) {
             if has_ended {
@@ -131,17 +137,19 @@ fn follow(
 
 fn pass_on(signal: Signal, first: u32) {
     if PASSED_ON.contains(&signal) {
-        // One that ended meanwhile needs no signal.
+        // A process that has ended needs no signal.
         let _ = tree::send(first, signal.number());
     }
 }
 
-/// Stops this process where the first program has stopped, as a shell outside expects of a job; and lets that one go on when this one does.
+/// Stops this process because the first program has stopped, as a shell outside expects of a job.
+/// When this process is continued, it continues the program.
 fn stop_with(first: u32) {
     if !tree::is_stopped(first) {
         return;
     }
-    // To this kernel thread, which therefore stands still before the next line. It cannot fail, and if it did, nothing would have stopped.
+    // The signal goes to this kernel thread, so it stops before the next line. An error is not
+    // possible; it would mean that nothing has stopped.
     let _ = kyocho_sys::signal::send(ThreadId::current(), Signal::STOP);
     if tree::is_stopped(first) {
         let _ = tree::send(first, libc::SIGCONT);

@@ -1,4 +1,5 @@
-//! What one process of an instance tells another of the first program: the warden the server, the server the front.
+//! Reports about the first program: from the warden to the server, and from the server to the
+//! front.
 
 use crate::errors::host;
 use crate::options::Outcome;
@@ -17,28 +18,28 @@ pub(crate) fn channel() -> Result<(OwnedFd, OwnedFd), Errno> {
     rustix::net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(host)
 }
 
-/// What is told of the first program.
+/// A report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
-    /// It has this number, and the message brings its listener.
+    /// The program has this process number. The message brings its listener.
     Started(u32),
     /// It could not be started.
     Failed(i32),
-    /// It stopped, as by a key of its terminal.
+    /// It stopped, for example by a key of its terminal.
     Stopped,
     /// It ended.
     Ended(Outcome),
-    /// The warden was killed, and all with it.
+    /// The warden was killed, and everything with it.
     Lost,
 }
 
 const NEWS_BYTES: usize = 8;
 
 impl News {
-    /// Tells it, with descriptors.
+    /// Sends the report, with descriptors.
     ///
     /// # Errors
-    /// `PIPE`: nobody hears any more.
+    /// `PIPE`: the other side has ended.
     pub(crate) fn tell(
         self,
         channel: BorrowedFd<'_>,
@@ -47,7 +48,7 @@ impl News {
         passing::send(channel, &self.to_bytes(), descriptors).map(drop)
     }
 
-    /// The next of a channel; nothing once the other side has ended. Blocks.
+    /// Receives the next report; `None` once the other side has ended. Blocks.
     pub(crate) fn hear(channel: BorrowedFd<'_>) -> Option<(Self, Vec<OwnedFd>)> {
         let mut bytes = [0; NEWS_BYTES];
         let (count, descriptors) = passing::receive(channel, &mut bytes).ok()?;
@@ -81,7 +82,7 @@ impl News {
     }
 }
 
-/// Standard error that is closed leaves nobody to tell.
+/// Writes `text` to standard error. If that is closed, nothing is written.
 pub(crate) fn complain(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -1,10 +1,11 @@
-//! The life of an instance, in its server: serving, limits, and its end with its first process.
+//! The server's process: serving calls, enforcing the processor-time limit, and ending with the
+//! first process.
 //!
 //! ```text
-//!   receiver ── a microprocess a call ──►  Server::serve
-//!   front    ── has ended ──► ends the first process
-//!   limit    ── processor time used up ──► ends the first process
-//!   follow   ◄── the warden's news: stopped, ended, all gone ──► the front
+//!   receive   a microprocess for each call: `Server::serve`
+//!   end_with  when the front has ended, ends the first process
+//!   limit     when the processor time is used up, ends the first process
+//!   follow    passes the warden's reports (stopped, ended, all gone) to the front
 //! ```
 
 use crate::clients::cpu::{Account, LOOK_EVERY};
@@ -26,13 +27,15 @@ use kyocho_sys::signal::{Delivery, Signal, set_delivery};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Leaves the group that a terminal signals, and what keys stop, to the front and the first process.
+/// Leaves the process group that a terminal signals, and blocks signals that are meant for the
+/// front and the first process.
 ///
 /// # Errors
 /// The host's.
 pub(crate) fn step_aside() -> Result<(), Errno> {
-    // Threads that the runtime starts inherit it. From a group in the background, writing to the terminal could stop the server; the others are sent to
-    // every process of a service that is to end, of which the program is to have its time.
+    // The runtime's threads inherit the mask. `TTOU`: the server writes to the terminal from a
+    // background group, and must not be stopped. The others are sent to every process of a service
+    // that is to end, and the program must get time to handle them.
     for signal in [
         Signal::TTOU,
         Signal::TERM,
@@ -47,8 +50,9 @@ pub(crate) fn step_aside() -> Result<(), Errno> {
     rustix::process::setpgid(None, None).map_err(host)
 }
 
-/// Serves until the first process ends, and the others with it; then calls `last` with what the front is to be told, and ends this process. The runtime is
-/// not stopped: the host takes its kernel threads back at once, where each would have to be waited for.
+/// Serves until the first process ends, and the others with it. Then calls `last` with the report
+/// for the front, and exits. The runtime is not stopped, because the host ends its kernel threads
+/// at once.
 pub(crate) fn serve(
     server: Arc<Server>,
     started: Started,
@@ -60,7 +64,7 @@ pub(crate) fn serve(
     let listener = Arc::new(listener);
     let front = Arc::clone(front);
     let (cpu_max, names_missing) = (options.cpu_max, options.name_missing || options.trace);
-    // Nothing here is more urgent than the rest.
+    // No microprocess here is more urgent than the others.
     let runtime = Runtime::builder().reflection(Reflection::Off).build();
     let never = runtime.run(move || -> Infallible {
         let (receiving, hearing) = (Arc::clone(&server), Arc::clone(&server));
@@ -71,7 +75,7 @@ pub(crate) fn serve(
             let (server, warden) = (Arc::clone(&server), warden.process());
             drop(kyocho_microprocess::spawn(move || limit(&server, warden, process, cpu_max)));
         }
-        // From here on there is somebody who passes signals on to it.
+        // From now on the front passes signals to it.
         let _ = News::Started(process).tell(front.as_fd(), &[]);
         let outcome = follow(&server, &warden, front.as_fd());
         if outcome.is_none() {
@@ -87,16 +91,16 @@ pub(crate) fn serve(
     match never.expect("a microprocess that waits for a process is no deadlock") {}
 }
 
-/// Ends the first process, and thus all, when the front has ended.
+/// Ends the first process, and thus everything, when the front has ended.
 fn end_with(server: &Server, front: BorrowedFd<'_>, process: u32) {
     while descriptor::ready(front, Interest::Read, None).is_err() {}
-    // It never sends: what can be read is its end.
+    // The front never sends. If the channel is readable, the front has ended.
     server.admission.close();
-    // Where it has ended, the warden is ending the others.
+    // If it has ended already, the warden is ending the others.
     let _ = tree::send(process, libc::SIGKILL);
 }
 
-/// Ends the first process, and thus all, once the instance has used up `cpu_max`.
+/// Ends the first process, and thus everything, once the instance has used up `cpu_max`.
 fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
     let mut account = Account::default();
     while account.look(warden) <= cpu_max {
@@ -107,16 +111,17 @@ fn limit(server: &Server, warden: u32, process: u32, cpu_max: Duration) {
     complain(&format!(
         "kyocho unix: {seconds} s of processor time are used up; what ran is ended\n"
     ));
-    // Where it has ended, the warden is ending the others.
+    // If it has ended already, the warden is ending the others.
     let _ = tree::send(process, libc::SIGKILL);
 }
 
-/// Hears of the first process until all have ended: how it ended, unless the warden did before.
+/// Passes reports until all processes have ended. Returns how the first one ended, or `None` if the
+/// warden ended before.
 fn follow(server: &Server, warden: &Warden, front: BorrowedFd<'_>) -> Option<Outcome> {
     let mut outcome = None;
     while let Some(news) = warden.hear() {
         match news {
-            // A front that has ended hears nothing.
+            // A front that has ended receives nothing.
             News::Stopped => drop(news.tell(front, &[])),
             News::Ended(how) => {
                 server.admission.close();
@@ -128,7 +133,7 @@ fn follow(server: &Server, warden: &Warden, front: BorrowedFd<'_>) -> Option<Out
     outcome
 }
 
-/// Receives requests, a microprocess each, while there are clients.
+/// Receives calls while there are clients, and starts a microprocess for each.
 fn receive(server: &Arc<Server>, listener: &Arc<Listener>) {
     loop {
         if descriptor::ready(listener.as_fd(), Interest::Read, None).is_err() {
@@ -139,12 +144,13 @@ fn receive(server: &Arc<Server>, listener: &Arc<Listener>) {
                 let (server, answers) = (Arc::clone(server), Arc::clone(listener));
                 let serving = Builder::new().spawn(move || server.serve(&answers, asked));
                 if serving.is_err() {
-                    // No stack for one more. A caller that is gone by now needs no answer.
+                    // There is no stack for another microprocess. A caller that is gone needs no
+                    // answer.
                     let _ = listener.answer(asked.id, Err(Errno::NOMEM));
                 }
             }
             Err(_) if listener.is_abandoned() => return,
-            // The caller died between asking and being heard.
+            // The caller died before its call was received.
             Err(_) => {}
         }
     }

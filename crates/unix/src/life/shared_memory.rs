@@ -1,16 +1,17 @@
-//! What `/dev/shm` is in an instance, and where its memory files are.
+//! The `/dev/shm` of an instance, and the place of its memory files.
 //!
 //! ```text
-//!   memory has no limit       a private folder in the host's `/dev/shm`; memory files are the host's
-//!   memory has a limit        /              a file system of its own, limited; memory files are made here
-//!                             └─ kyocho-…    what clients see as `/dev/shm`
-//!   ... and it cannot be had  an empty folder in the host's `/dev/shm`, for reading; there are no memory files
+//!   no memory limit       a private folder in the host's `/dev/shm`; memory files are the host's
+//!   memory limit          /              a limited file system of its own; memory files are here
+//!                         └─ kyocho-…    what clients see as `/dev/shm`
+//!   it cannot be made     an empty folder in the host's `/dev/shm`, for reading; no memory files
 //! ```
 //!
-//! No path leads to that file system, and the host shows paths in it as if they began at the host's root. The name of
-//! its one folder is random, so that what the host shows of it can be nothing else.
+//! That file system is mounted nowhere, so the host shows paths in it as if they began at the
+//! host's root. Its one folder has a random name, so such a path cannot be one of the host's.
 //!
-//! An ordinary user may not mount. A child with a user namespace of its own does, and hands the root over.
+//! An ordinary user may not mount. A child with a user namespace of its own does, and sends the
+//! root back.
 
 use crate::errors::host;
 use crate::life::news;
@@ -30,24 +31,27 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-/// Most directories that may be left of killed instances whose commands had this process's number.
+/// Most directories that may be left over from killed instances whose front had this process's
+/// number.
 const LEFT_MAX: usize = 1000;
-/// So much of the limit stands behind each file: the host's own memory for one is less.
+/// For each file that may exist, the limit includes this much. The host needs less for an empty
+/// one.
 const BYTES_OF_FILE: u64 = 16 << 10;
 
-/// Goes with all that is in it when dropped.
+/// Dropping it removes everything in it.
 #[derive(Debug)]
 pub(crate) enum SharedMemory {
-    /// Its files have no limit of the instance's.
+    /// In the host's `/dev/shm`: memory has no limit.
     Folder(Folder),
-    /// They have.
+    /// A file system of limited size.
     Limited(FileSystem),
-    /// They would have, but the host lets its user make no file system for them.
+    /// For reading alone: memory has a limit, but the host does not let this user make a file
+    /// system.
     Empty(Folder),
 }
 
 impl SharedMemory {
-    /// Makes it, for `bytes_max` bytes at most. Call it while there is one kernel thread. Blocks.
+    /// Makes it, for at most `bytes_max` bytes. Call it while there is one kernel thread. Blocks.
     ///
     /// # Errors
     /// The host's.
@@ -96,7 +100,7 @@ impl SharedMemory {
         })
     }
 
-    /// Removes what outlives the processes that know it.
+    /// Removes what would outlive the instance's processes.
     pub(crate) fn remove(&self) {
         if let Self::Folder(folder) | Self::Empty(folder) = self {
             folder.remove();
@@ -116,7 +120,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Makes one that nobody else has: where an instance was killed whole, its directory is left, and its number comes again.
+    /// Makes a new directory. If an instance was killed whole, its directory is left over, and a
+    /// later process can have its number.
     ///
     /// # Errors
     /// The host's.
@@ -152,13 +157,13 @@ impl Drop for Folder {
     }
 }
 
-/// A file system in memory, which is gone when nothing of it is open any more.
+/// A file system in memory. It goes when nothing in it is open or mapped.
 #[derive(Debug)]
 pub(crate) struct FileSystem {
     root: OwnedFd,
     /// Its one folder.
     folder: OwnedFd,
-    /// What the host shows as the folder's path.
+    /// The path that the host shows for the folder.
     path: Vec<u8>,
 }
 
@@ -180,7 +185,8 @@ impl FileSystem {
     }
 }
 
-/// A file system that a child makes, in namespaces of its own. Its root's owner is this process's user there, too.
+/// Makes a file system in a child, in namespaces of the child's own. The root belongs to this
+/// process's user there, too.
 fn made_by_child(size: Size) -> Result<OwnedFd, Errno> {
     let (child, (ours, theirs)) = process::fork(news::channel()?, |(ours, theirs)| {
         drop(ours);
@@ -188,7 +194,7 @@ fn made_by_child(size: Size) -> Result<OwnedFd, Errno> {
             .and_then(|()| memory_filesystem::make(size))
             .and_then(|root| passing::send(theirs.as_fd(), &[0; 4], &[root.as_fd()]));
         if let Err(errno) = made {
-            // A parent that is gone needs to know nothing.
+            // If the parent is gone, nothing needs to be sent.
             let _ = passing::send(theirs.as_fd(), &errno.number().to_ne_bytes(), &[]);
         }
         0
@@ -196,7 +202,8 @@ fn made_by_child(size: Size) -> Result<OwnedFd, Errno> {
     drop(theirs);
     let mut word = [0; 4];
     let received = passing::receive(ours.as_fd(), &mut word);
-    // It ends as soon as it has told; whoever else took its status did what was wanted.
+    // It ends as soon as it has sent its answer. If its status has been taken already, that is
+    // fine.
     let _ = rustix::process::waitpid(Pid::from_raw(child as i32), WaitOptions::empty());
     let (count, mut descriptors) = received?;
     match (descriptors.pop(), i32::from_ne_bytes(word)) {

@@ -1,4 +1,4 @@
-//! Starting an instance: from the command line's options to its first process.
+//! Starts an instance: from the options to its first process.
 
 use crate::clients::client::Client;
 use crate::errors::NOT_FOUND;
@@ -27,9 +27,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Runs `program` with `arguments` (the first is its name) and `environment` as the first process of an instance, until it ends; what it leaves
-/// running is ended. Blocks. The server runs in a child, in front of which this process stands: it stops and is continued with the first process, and
-/// passes `TERM`, `HUP`, `USR1` and `USR2` on to it. Call it while the process has one kernel thread; one instance at a time.
+/// Runs `program` as the first process of an instance until it ends, and then ends what it left
+/// running. The first of `arguments` is its name. Blocks.
+///
+/// The server runs in a child. This process is the front: it stops and continues with the first
+/// process, and passes `TERM`, `HUP`, `USR1` and `USR2` to it. Call it while the process has one
+/// kernel thread. One instance at a time.
 ///
 /// # Errors
 /// What cannot be used, found or executed, or what the host does not permit.
@@ -72,10 +75,11 @@ pub fn run(
     first.run(options, &belongings)
 }
 
-/// Where programs are looked for when the environment does not say.
+/// The search path for programs if the environment has none.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The mounts of an instance: the root, what everybody has, what was asked for.
+/// The mounts of an instance: the root, those that every instance has, and those that were asked
+/// for.
 fn mounts_of(options: &Options, shared_memory: &SharedMemory) -> Result<Mounts, StartError> {
     let root = options.root.as_deref().unwrap_or(Path::new("/"));
     let opened = |path: &str| open_directory(Path::new(path)).map(|(root, _)| root);
@@ -121,14 +125,14 @@ fn host_mount(at: Vec<u8>, path: &Path, writable: bool) -> Result<Mount, StartEr
     Ok(Mount { at, source: Source::Host { root, path }, writable })
 }
 
-/// The directory in which an instance begins: the one that we are in, where that can be seen from inside.
+/// The directory in which an instance begins: the current one, if that is visible inside.
 fn own_directory(server: &Server) -> Vec<u8> {
     let own = std::env::current_dir().ok();
     let own = own.and_then(|path| server.mounts.to_virtual(path.as_os_str().as_bytes()));
     own.filter(|path| server.node(&Client::nobody(), path).is_ok()).unwrap_or_else(|| b"/".to_vec())
 }
 
-/// The program called `name`, as a shell finds it.
+/// Finds the program called `name` as a shell does.
 fn find_program(
     server: &Server,
     base: &[u8],
@@ -159,7 +163,7 @@ fn find_program(
     Err(failure)
 }
 
-/// All that the first process begins with.
+/// Everything that the first process needs.
 struct First {
     server: Server,
     program: Program,
@@ -170,7 +174,7 @@ struct First {
 }
 
 impl First {
-    /// Runs it under a server, in front of which this process stands.
+    /// Runs it under a server, with this process as the front.
     fn run(self, options: &Options, belongings: &Belongings) -> Result<Outcome, StartError> {
         let image = launcher::image(options.personality).map_err(|error| {
             StartError::Host("memory files", Errno::new(error.raw_os_error().unwrap_or(libc::EIO)))
@@ -203,7 +207,7 @@ impl First {
     }
 }
 
-/// Tells the front the last news; the user, where the front is gone.
+/// Sends the last report to the front; if the front is gone, tells the user.
 fn tell_last(last: News, front: &OwnedFd, belongings: &Belongings) {
     if last.tell(front.as_fd(), &[]).is_err() {
         complain("kyocho unix: the command was killed; what ran under it is ended\n");
@@ -211,11 +215,12 @@ fn tell_last(last: News, front: &OwnedFd, belongings: &Belongings) {
     }
 }
 
-/// Starts the first process, on its way to the launcher, and steps aside.
+/// Starts the first process, which begins in the launcher, and leaves the job's process group.
 fn begin(confined: &Confined<'_>, belongings: &Belongings) -> Result<Started, Errno> {
     front::adopt_orphans()?;
     let started = warden::start(confined, belongings)?;
-    // Behind the start, since the first client has the user's. Requests bring the permissions that they want, less the client's own mask.
+    // After the start, because the first client keeps the user's mask. Requests bring the
+    // permissions that they want, with the client's own mask applied.
     rustix::process::umask(Mode::empty());
     serve::step_aside()?;
     Ok(started)

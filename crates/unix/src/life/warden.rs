@@ -1,17 +1,22 @@
-//! The warden: a process between the server and its clients, so that nobody outlives the instance, however the server ends.
+//! The warden: a process between the server and its clients. No client outlives the instance,
+//! however the server ends.
 //!
 //! ```text
-//!   server ◄── channel ──► warden ── first client ── ...          all orphans of clients come to the warden
+//!   server ◄── channel ──► warden ── first client ── ...
 //!
-//!   the first client ends  → the warden tells the server how, ends the others, and itself
-//!   the server ends        → its end of the channel is closed: the warden ends all, and itself
-//!   the warden ends        → its end of the channel is closed, orphans come to the server: that one ends all
+//!   (orphans of clients become children of the warden)
+//!   first client ends  the warden reports how, ends the others, and exits
+//!   server ends        its end of the channel is closed: the warden ends all, and exits
+//!   warden ends        its end of the channel is closed, orphans become children of the server,
+//!                      which ends all
 //! ```
 //!
-//! It blocks every signal and leads a process group of its own, so what a terminal or `kill` sends to the command's group does not reach it.
+//! It blocks every signal and leads a process group of its own, so it does not receive what a
+//! terminal or `kill` sends to the command's group.
 //!
-//! **Invariant:** where tasks have a limit, ending all comes to an end: making one is a served call then, and with the server gone the host answers served
-//! calls with an error. Where they have none, the warden races with programs that fork faster than they can be ended, as any killer does.
+//! **Invariant:** if tasks have a limit, ending all of them terminates. Making a task is a served
+//! call then, and the host fails served calls once the server is gone. Without a limit, the warden
+//! races with programs that fork faster than they can be killed, as any killer does.
 
 use crate::clients::tree::end_descendants;
 use crate::errors::host;
@@ -38,7 +43,7 @@ pub(crate) struct Warden {
     channel: OwnedFd,
 }
 
-/// A first client that was started.
+/// A first client that was started, and its warden.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) warden: Warden,
@@ -47,8 +52,8 @@ pub(crate) struct Started {
     pub(crate) listener: Listener,
 }
 
-/// Starts a warden, and under it the first client. When the server is killed, the warden also removes `left_behind`. Call it while there is one
-/// kernel thread. Blocks.
+/// Starts a warden, and the first client under it. If the server is killed, the warden also removes
+/// `left_behind`. Call it while there is one kernel thread. Blocks.
 ///
 /// # Errors
 /// What [`confined::start`] and [`process::fork`] say.
@@ -76,29 +81,30 @@ impl Warden {
         self.process
     }
 
-    /// What comes next of the first client; nothing once the warden has ended. The microprocess sleeps.
+    /// The next report about the first client; `None` once the warden has ended. The microprocess
+    /// sleeps.
     pub(crate) fn hear(&self) -> Option<News> {
         while descriptor::ready(self.channel.as_fd(), Interest::Read, None).is_err() {}
         News::hear(self.channel.as_fd()).map(|(news, _)| news)
     }
 
-    /// Takes its status, so that nothing of it is left.
+    /// Takes its status, so that no zombie is left.
     pub(crate) fn bury(self) {
         let process = Pid::from_raw(self.process as i32);
-        // It has ended; whoever else took its status did what was wanted.
+        // It has ended. If its status has been taken already, there is nothing to do.
         let _ = rustix::process::waitpid(process, WaitOptions::empty());
     }
 }
 
-/// What is left to do for the last one of an instance.
+/// The duties of the last process of an instance.
 struct Last<'a> {
-    /// What is to be removed.
+    /// The resources to remove.
     left_behind: &'a Belongings,
-    /// Who tells the user; nobody, where it is gone, too.
+    /// The process that tells the user; `None` if it is gone, too.
     front: Option<Pid>,
 }
 
-/// The warden's whole life.
+/// The body of the warden's process.
 fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &Last<'_>) -> i32 {
     let server = rustix::process::getppid();
     match begin(what, channel) {
@@ -118,7 +124,7 @@ fn watch(what: &Confined<'_>, channel: &OwnedFd, last: &Last<'_>) -> i32 {
 }
 
 impl Last<'_> {
-    /// Does it, where there is no front. `server` has ended, or is about to.
+    /// Performs them if there is no front. `server` has ended, or is about to.
     #[expect(clippy::disallowed_methods, reason = "a change of parents is told to nobody")]
     fn clear_up(&self, server: Option<Pid>) {
         const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -131,14 +137,15 @@ impl Last<'_> {
     }
 }
 
-/// Starts the first client and steps aside: its number, and where news of children come.
+/// Starts the first client and leaves the job's process group. Returns the client's number, and the
+/// source of news about children.
 fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, Arrivals), Errno> {
     adopt_orphans()?;
     let confined::Started { process, listener } = confined::start(what)?;
-    // For good: nothing but its two descriptors tells the warden what to do.
+    // For good: nothing but its two descriptors controls the warden.
     core::mem::forget(AllBlocked::new());
     let children = Arrivals::of(&[Signal::CHLD])?;
-    // A group of its own. The first client stays in that of the front, which the terminal's foreground is.
+    // The first client stays in the front's group, which is the terminal's foreground group.
     rustix::process::setpgid(None, None).map_err(host)?;
     let first = Pid::from_raw(process as i32).ok_or(Errno::SRCH)?;
     News::Started(process).tell(channel.as_fd(), &[listener.as_fd()])?;
@@ -148,7 +155,7 @@ fn begin(what: &Confined<'_>, channel: &OwnedFd) -> Result<(Pid, Arrivals), Errn
 /// The server has ended.
 struct Unserved;
 
-/// Takes the statuses of all that end, until it is `first`.
+/// Takes the statuses of all children that end, until `first` has ended.
 fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) -> Result<(), Unserved> {
     loop {
         while let Ok(Some((process, status))) = wait_for_any() {
@@ -162,10 +169,10 @@ fn follow(first: Pid, channel: BorrowedFd<'_>, children: &Arrivals) -> Result<()
             tell(channel, News::Ended(outcome));
             return Ok(());
         }
-        // Nothing blocks between here and the next look, so no news is lost.
+        // Nothing is consumed between here and the next check, so no news is lost.
         let _ = poll::wait([(channel, Interest::Read), (children.as_fd(), Interest::Read)], None);
         while children.next().is_some() {}
-        // The server never sends: what can be read is the end.
+        // The server never sends. If the channel is readable, the server has ended.
         if kyocho_sys::descriptor::is_readable(channel) != Ok(false) {
             return Err(Unserved);
         }
@@ -176,13 +183,13 @@ fn wait_for_any() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
     rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED)
 }
 
-/// How a process ended; nothing for one that stopped.
+/// How a process ended; `None` if it only stopped.
 fn outcome_of(status: WaitStatus) -> Option<Outcome> {
     let exited = status.exit_status().map(|status| Outcome::Exited(status as u8));
     exited.or_else(|| status.terminating_signal().map(Outcome::Signalled))
 }
 
-/// A server that is gone hears nothing, which the next look finds out.
+/// If the server is gone, this fails, and the next check finds it out.
 fn tell(channel: BorrowedFd<'_>, news: News) {
     let _ = news.tell(channel, &[]);
 }

@@ -1,4 +1,5 @@
-//! `/dev` as clients see it: what is harmless, the terminals that are theirs, and links to their descriptors.
+//! `/dev` as clients see it: harmless devices, the instance's own terminals, and links to
+//! descriptors.
 
 use crate::clients::client::Client;
 use crate::errors::{NOT_FOUND, THROUGH_LINK, host};
@@ -11,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-/// Devices of the host that anybody may use.
+/// Devices of the host that are harmless whoever uses them.
 const HARMLESS: [&str; 6] = ["full", "null", "ptmx", "random", "urandom", "zero"];
 /// Links, as on Linux.
 const LINKS: [(&str, &str); 4] = [
@@ -33,7 +34,7 @@ impl Server {
     ) -> Result<Node, Errno> {
         let name = core::str::from_utf8(rest).map_err(|_| NOT_FOUND)?;
         if let Some((_, text)) = LINKS.iter().find(|(link, _)| *link == name) {
-            // Any link will do as what describes it.
+            // The descriptor only supplies the attributes of a link; any link serves.
             let file = beneath(root, b"fd")?;
             let link = Link::Text(text.as_bytes().to_vec());
             let path = path.to_vec();
@@ -55,13 +56,14 @@ impl Server {
             None => beneath(root, of_host.as_bytes())?,
         };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(host)?.st_mode);
-        // Under the name that the host has for it, so that one check serves all ways to it.
+        // The path under the host's name, so that one check covers all names of a device.
         let path = [b"/dev/", of_host.as_bytes()].concat();
         let path = if of_host.is_empty() { b"/dev".to_vec() } else { path };
         Ok(Node { file, kind, path, writable: false, origin: Origin::Path, link: Link::Host })
     }
 
-    /// The terminal of this number, where it is one of the instance's that is still there. Its number may be another's by now, whose node is another, too.
+    /// Terminal `number`, if it belongs to the instance and still exists. A later terminal may have
+    /// the same number; its node differs.
     fn terminal(&self, number: u32) -> Option<OwnedFd> {
         let mut state = self.state();
         if !is_there(state.terminals.get(&number)?) {
@@ -71,7 +73,7 @@ impl Server {
     }
 
     /// # Errors
-    /// `ACCES`: `node` is a device of the host, or the terminal of somebody else.
+    /// `ACCES`: `node` is another device of the host, or a terminal outside the instance.
     pub(crate) fn check_device(&self, node: &Node) -> Result<(), Errno> {
         let refused = Errno::new(libc::EACCES);
         let in_devices = node.path.starts_with(b"/")
@@ -94,18 +96,18 @@ impl Server {
         }
     }
 
-    /// Remembers the other end of a pseudo-terminal that was just opened.
+    /// Records the other end of a pseudo-terminal that was just opened.
     pub(crate) fn note_terminal(&self, node: &Node, file: &OwnedFd) {
         if node.path != b"/dev/ptmx" {
             return;
         }
-        // As long as `file` is open, the name is that of its other end.
+        // While `file` is open, this name belongs to its other end.
         if let Ok(name) = rustix::pty::ptsname(file, Vec::new()) {
             self.note_terminal_named(&name, &name);
         }
     }
 
-    /// Remembers the terminals among the descriptors that an instance begins with.
+    /// Records the terminals among the descriptors that an instance begins with.
     pub(crate) fn note_first_terminals(&self) {
         for number in 0..3 {
             let shown = format!("/proc/self/fd/{number}");
@@ -117,7 +119,8 @@ impl Server {
         }
     }
 
-    /// Remembers the terminal called `name`, which `place` leads to: its node, and not only its number, which another has when it is gone.
+    /// Records the terminal called `name`, which `place` leads to. Its node is recorded, not only
+    /// its number, because another terminal gets the number once this one is gone.
     fn note_terminal_named(&self, name: &CStr, place: &CStr) {
         let number =
             name.to_str().ok().and_then(|name| terminal_number(name.strip_prefix("/dev/")?));
@@ -132,17 +135,17 @@ impl Server {
     }
 }
 
-/// Whether a terminal has not gone with its other end: then its node has lost its name.
+/// Whether the other end of a terminal is still open. Otherwise its node has lost its name.
 fn is_there(terminal: &OwnedFd) -> bool {
     rustix::fs::fstat(terminal).is_ok_and(|status| status.st_nlink > 0)
 }
 
-/// N of `pts/N`.
+/// N in `pts/N`.
 fn terminal_number(name: &str) -> Option<u32> {
     name.strip_prefix("pts/")?.parse().ok()
 }
 
-/// N of the pseudo-terminal that controls the client's session.
+/// N of the pseudo-terminal that controls the session of the client.
 fn controlling_terminal(client: &Client<'_>) -> Option<u32> {
     /// The major numbers of pseudo-terminals.
     const MAJORS: core::ops::Range<u32> = 136..144;

@@ -1,7 +1,9 @@
-//! `/proc` as clients see it: the host's files about the host and about the instance's own processes, for reading.
+//! `/proc` as clients see it: the host's files about the host and about the instance's own
+//! processes, for reading.
 //!
-//! The host's `/proc` also holds doors: `mem`, `root`, `cwd` and `fd` of any process of the user. Only names of the two lists below are there, and
-//! links that lead out of `/proc` are answered by what they mean inside the mounts.
+//! The host's `/proc` is also a way out: `mem`, `root`, `cwd` and `fd` of any process of the user.
+//! So only the names in the two lists below exist, and a link that leads out of `/proc` is answered
+//! with its meaning inside the mounts.
 
 use crate::clients::client::Client;
 use crate::clients::tree::{is_client, status_field};
@@ -15,7 +17,7 @@ use kyocho_sys::error::Errno;
 use rustix::fs::FileType;
 use std::os::fd::OwnedFd;
 
-/// What there is of the host.
+/// The files about the host that exist.
 const OF_HOST: [&str; 16] = [
     "cmdline",
     "cpuinfo",
@@ -35,7 +37,7 @@ const OF_HOST: [&str; 16] = [
     "zoneinfo",
 ];
 
-/// What there is of a process, or of one of its threads.
+/// The files about a process, or about one of its threads, that exist.
 const OF_PROCESS: [&str; 27] = [
     "auxv",
     "cgroup",
@@ -95,7 +97,8 @@ impl Server {
         };
         let file = match parts.as_slice() {
             [process, ..] if process.parse::<u32>().is_ok() => {
-                // What was opened before the look is about the process that the look was at, or about none any more.
+                // This was opened before the check. So it is about the process that was checked, or
+                // about one that has ended.
                 let opened = beneath(root, process.as_bytes())?;
                 self.check_process(client, process)?;
                 let inner = text.split_once('/').map_or("", |(_, inner)| inner);
@@ -107,7 +110,8 @@ impl Server {
         Ok(Node { file, kind, path: path.to_vec(), writable: false, origin: Origin::Path, link })
     }
 
-    /// Whether `process` is one that the client may know of.
+    /// # Errors
+    /// `NOENT`: `process` is not one that the client may know of.
     fn check_process(&self, client: &Client<'_>, process: &str) -> Result<(), Errno> {
         let number: u32 = process.parse().map_err(|_| NOT_FOUND)?;
         let of_instance =
@@ -115,7 +119,7 @@ impl Server {
         if of_instance { Ok(()) } else { Err(NOT_FOUND) }
     }
 
-    /// What the entry `rest` of `process` says, if it is a link.
+    /// The text of the entry `rest` of `process`, if it is a link.
     fn process_link(&self, process: &str, rest: &[&str]) -> Result<Link, Errno> {
         let rest = match rest {
             ["task"] | ["task", _] => &[],
@@ -135,7 +139,7 @@ impl Server {
             ["fd", number] => {
                 let number: i32 = number.parse().map_err(|_| NOT_FOUND)?;
                 let text = read_link(&format!("/proc/{process}/fd/{number}"))?;
-                // There for a moment while a program is entered.
+                // It exists only while a program is entered.
                 if running::is_mark(&text) {
                     return Err(NOT_FOUND);
                 }
@@ -148,7 +152,8 @@ impl Server {
         }
     }
 
-    /// The program that a process runs: of the files it has mapped as one that can be executed, the lowest above the launcher.
+    /// The program that a process runs: the lowest of its mapped files above the launcher that is
+    /// not a mark.
     fn executable(&self, process: &str) -> Result<Vec<u8>, Errno> {
         let maps = std::fs::read(format!("/proc/{process}/maps")).map_err(|_| NOT_FOUND)?;
         maps.split(|byte| *byte == b'\n')
@@ -158,13 +163,13 @@ impl Server {
             .ok_or(NOT_FOUND)
     }
 
-    /// Whether `path` lies where no client can make anything.
+    /// Whether `path` lies where clients can make nothing.
     pub(crate) fn is_synthetic(&self, path: &[u8]) -> bool {
         !path.starts_with(b"/") || !matches!(self.mounts.find(path).0.source, Source::Host { .. })
     }
 }
 
-/// The path at the end of a line of `maps`, where there is one.
+/// The path at the end of a line of `maps`, if there is one.
 fn mapped_file(line: &[u8]) -> Option<&[u8]> {
     let slash = line.iter().position(|byte| *byte == b'/')?;
     Some(&line[slash..])

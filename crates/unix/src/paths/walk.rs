@@ -1,10 +1,12 @@
-//! From a path that a client gave to the file it names, within the mounts.
+//! From a path that a client gave to the file that it names, within the mounts.
 //!
-//! A walk knows canonical virtual paths alone, and one primitive: open the node at a canonical path without following any link
-//! ([`Server::node`]). A link met on the way is read and its text walked in turn. So `..` is text, mounts are text, and no host path is ever
-//! resolved by the host across a border: `openat2` with `BENEATH` and `NO_SYMLINKS` refuses what changed in between.
+//! A walk uses canonical virtual paths and one primitive: open the node at a canonical path without
+//! following a link ([`Server::node`]). A link on the way is read, and its text is walked in turn.
+//! So `..` and mounts are handled as text, and the host never resolves a path across the border of
+//! a mount. If something changes in between, `openat2` with `BENEATH` and `NO_SYMLINKS` refuses.
 //!
-//! Most paths have neither links nor `..`: they take one host call. Where there is a link, what stands behind it is tried in one again.
+//! Most paths contain neither links nor `..` and take one call of the host. After a link, the rest
+//! is tried in one call again.
 
 use crate::clients::client::{Client, PATH_BYTES_MAX, descriptor_in};
 use crate::errors::{NOT_A_DIRECTORY, NOT_FOUND, THROUGH_LINK, host};
@@ -20,35 +22,36 @@ use std::os::fd::{AsRawFd, OwnedFd};
 const LINKS_MAX: usize = 40;
 const TOO_MANY_LINKS: Errno = Errno::new(libc::ELOOP);
 
-/// What a path names, as a descriptor that permits nothing but naming it (`O_PATH`).
+/// What a path names, as a descriptor for naming alone (`O_PATH`).
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) file: OwnedFd,
     pub(crate) kind: FileType,
-    /// Where it is; of no use for what has no path.
+    /// Its virtual path; meaningless if no path leads to it.
     pub(crate) path: Vec<u8>,
     pub(crate) writable: bool,
     pub(crate) origin: Origin,
     pub(crate) link: Link,
 }
 
-/// How a client came to what a node is.
+/// How the client can reach a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// There is a path to it inside, which says what may be done with it.
+    /// By a path inside, whose mount says what may be done with it.
     Path,
-    /// It was given a descriptor, which permits reading, too, or not.
+    /// By a descriptor that it was given, and that permits reading or does not.
     Descriptor { readable: bool },
 }
 
-/// What a symbolic link says, where the host's text would mislead.
+/// The text of a symbolic link, if it differs from the host's.
 #[derive(Debug)]
 pub(crate) enum Link {
-    /// What the host says.
+    /// The host's text.
     Host,
     /// This text.
     Text(Vec<u8>),
-    /// This text, for those who read it; who follows it arrives at what a process has open under a number.
+    /// This text if it is read. If it is followed, it leads to what a process has open under a
+    /// number.
     Descriptor(Vec<u8>, u32, i32),
 }
 
@@ -64,7 +67,7 @@ pub(crate) enum Last {
 pub(crate) struct Slot {
     pub(crate) directory: Node,
     pub(crate) name: Vec<u8>,
-    /// The path ended in a slash: only a directory will do.
+    /// The path ended in a slash, so only a directory is acceptable.
     pub(crate) wants_directory: bool,
 }
 
@@ -78,20 +81,20 @@ fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
 }
 
-/// Whether the end of `path` names a directory whatever stands there: a slash or a dot.
+/// Whether the end of `path` requires a directory: a slash or a dot.
 fn wants_directory(path: &[u8]) -> bool {
     path.ends_with(b"/") || path.ends_with(b"/.") || path == b"."
 }
 
-/// A path that is being walked.
+/// A walk in progress.
 struct Walk {
-    /// The canonical path of the directory where it stands.
+    /// The canonical path of the directory that it has reached.
     at: Vec<u8>,
-    /// The components that are left.
+    /// The components that remain.
     rest: VecDeque<Vec<u8>>,
-    /// How many links were followed.
+    /// How many links it has followed.
     links: usize,
-    /// Only a directory will do, as the path says, or a link at its end.
+    /// Only a directory is acceptable, because of the path or of a link at its end.
     wants_directory: bool,
 }
 
@@ -144,7 +147,7 @@ impl Server {
         Ok(node)
     }
 
-    /// All that is left of a walk, in one step; `THROUGH_LINK` where it leads over a link, or a `..`.
+    /// Resolves the rest of a walk in one step. `THROUGH_LINK` if it contains a link or `..`.
     fn straight(&self, client: &Client<'_>, walk: &Walk) -> Result<Node, Errno> {
         if walk.rest.iter().any(|part| part == b"..") {
             return Err(THROUGH_LINK);
@@ -153,7 +156,8 @@ impl Server {
         self.node(client, &all)
     }
 
-    /// Goes on, a component at a time, until it has followed a link; the node at the end where there is none.
+    /// Walks component by component until a link has been followed. Returns the node at the end if
+    /// there was no link.
     fn over_link(
         &self,
         client: &Client<'_>,
@@ -183,7 +187,8 @@ impl Server {
         here.map_or_else(|| self.node(client, &walk.at), Ok).map(Some)
     }
 
-    /// Puts what a link in the directory where `walk` stands says in front of what is left; the node that it is, where that is the end.
+    /// Follows `link`, which is in the directory that `walk` has reached: puts its text before the
+    /// remaining components. Returns the node if the link is the end of the walk.
     fn follow(
         &self,
         client: &Client<'_>,
@@ -243,7 +248,7 @@ impl Server {
         Ok(Slot { directory, name: name.to_vec(), wants_directory })
     }
 
-    /// The node at a canonical path, a link itself where one is there.
+    /// The node at a canonical path. A link there is returned itself.
     pub(crate) fn node(&self, client: &Client<'_>, path: &[u8]) -> Result<Node, Errno> {
         if path.len() >= PATH_BYTES_MAX {
             return Err(Errno::new(libc::ENAMETOOLONG));
@@ -263,7 +268,8 @@ impl Server {
         }
     }
 
-    /// The node of what a client has open. Where no path of the instance leads to it, it permits what the descriptor does: it was opened outside, or has no name.
+    /// The node of something that a client has open. If no path of the instance leads to it, the
+    /// descriptor decides what is permitted: it was opened outside, or has no name.
     pub(crate) fn node_of(&self, client: &Client<'_>, file: OwnedFd) -> Result<Node, Errno> {
         let status = rustix::fs::fstat(&file).map_err(host)?;
         let kind = FileType::from_raw_mode(status.st_mode);
@@ -272,7 +278,7 @@ impl Server {
         let modes = rustix::fs::fcntl_getfl(&file).map_err(host)?;
         let (flags, link) = (OFlags::PATH | OFlags::CLOEXEC, Link::Host);
         let file = rustix::fs::open(shown.as_str(), flags, Mode::empty()).map_err(host)?;
-        // What has this path inside may be something else that is mounted there, or was put there since.
+        // Another file may be at this path inside: one that is mounted there, or was made since.
         let named = self.mounts.to_virtual(text.as_bytes());
         let named = named.and_then(|path| self.node(client, &path).ok());
         if let Some(named) = named
@@ -296,7 +302,7 @@ fn is_same(file: &OwnedFd, status: &Stat) -> Result<bool, Errno> {
     Ok((other.st_dev, other.st_ino) == (status.st_dev, status.st_ino))
 }
 
-/// The node at `rest` below `root`, over no link at all.
+/// The node at `rest` below `root`. Refuses to cross a link.
 pub(crate) fn beneath(root: &OwnedFd, rest: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -308,7 +314,7 @@ impl Node {
     /// The text of a symbolic link.
     ///
     /// # Errors
-    /// `INVAL`: it is none.
+    /// `INVAL`: it is not a link.
     pub(crate) fn read_link(&self) -> Result<Vec<u8>, Errno> {
         match &self.link {
             Link::Text(text) | Link::Descriptor(text, ..) => Ok(text.clone()),
@@ -319,13 +325,14 @@ impl Node {
         }
     }
 
-    /// A path of this server's that leads to it, whatever has become of its name: to a link's own node, where it is one.
+    /// A path by which this server reaches the node even if its name has changed. For a link it is
+    /// the link's own node.
     pub(crate) fn shown(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }
 
     /// # Errors
-    /// `ROFS`: its mount is for reading. `ACCES`: the descriptor that it is known by is.
+    /// `ROFS`: its mount is for reading. `ACCES`: the descriptor that leads to it is for reading.
     pub(crate) fn must_be_writable(&self) -> Result<(), Errno> {
         match self.origin {
             _ if self.writable => Ok(()),
@@ -335,7 +342,7 @@ impl Node {
     }
 
     /// # Errors
-    /// `ACCES`: the descriptor that it is known by is for writing alone, or for naming.
+    /// `ACCES`: the descriptor that leads to it is for writing or naming alone.
     pub(crate) fn must_be_readable(&self) -> Result<(), Errno> {
         match self.origin {
             Origin::Descriptor { readable: false } => Err(Errno::new(libc::EACCES)),
@@ -343,8 +350,9 @@ impl Node {
         }
     }
 
-    /// Whether it may be given a name, or other attributes: where a path leads to it, or none at all and the descriptor permits writing, as for a file that was
-    /// made without a name. What has one outside belongs there.
+    /// Whether it may get a name or other attributes. It may if a path inside leads to it. It also
+    /// may if it has no name at all and its descriptor permits writing, as a file that was made
+    /// without a name. A file that has a name outside belongs there.
     ///
     /// # Errors
     /// As for [`Node::must_be_writable`]. `PERM`: it has a name outside.

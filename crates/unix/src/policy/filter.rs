@@ -1,14 +1,17 @@
 //! The policy as a program for the host's filter (classic BPF).
 //!
 //! ```text
-//!   architecture is not x86-64 → kill      made by a program of another system, not by its library → trap      number has bit 30 (x32) → ENOSYS
-//!   for each number with rules:  is it that? → its rules, each: a condition that fails jumps to the next; behind the last: ask the server
-//!   for each native number:      is it that? → allow
+//!   architecture is not x86-64 → kill
+//!   call of a FreeBSD program that its library does not make → trap
+//!   number has bit 30 (x32) → ENOSYS
+//!   for each number with rules: if it is that, its rules in turn;
+//!       a condition that fails jumps to the next rule; after the last: ask the server
+//!   for each native number: if it is that, allow
 //!   ask the server
 //! ```
 //!
-//! The host runs the program once for each number when it is installed, and remembers those that are allowed without a look at the
-//! arguments: they cost nothing more.
+//! When the program is installed, the host runs it once for each number. It remembers the numbers
+//! that are allowed whatever their arguments are: those calls cost nothing more.
 
 use super::{Condition, Limited, NATIVE, RULES, Rule, Verdict};
 use crate::options::Personality;
@@ -42,7 +45,7 @@ const fn plain(code: u16, k: u32) -> Instruction {
     Instruction { code, jt: 0, jf: 0, k }
 }
 
-/// Skips `jt` instructions where the test holds, `jf` where not.
+/// Skips `jt` instructions if the test holds, else `jf`.
 const fn test(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
     Instruction { code, jt, jf, k }
 }
@@ -59,12 +62,12 @@ fn verdict(verdict: Verdict, limited: Limited) -> Instruction {
     )
 }
 
-/// Which calls the server hears of.
+/// The calls that the server receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Calls {
     /// Those that it answers.
     Served,
-    /// The native ones, too, which it shows and lets through: for `--trace`.
+    /// All: it shows the native ones for `--trace` and lets them through.
     All,
 }
 
@@ -94,10 +97,12 @@ pub(crate) fn program(
     program
 }
 
-/// What a new process does before its listener is heard, and before it has a library: it talks to the server through a channel, and executes the launcher. Neither is
-/// shown, nor does it trap: programs of FreeBSD have other calls by these numbers, which get no such words.
+/// The calls of a new process before the server listens to it, and before it has a library. It
+/// talks to the server through a channel, and executes the launcher. Neither call is shown, and
+/// neither traps. The numbers mean other calls to a FreeBSD program, but those never have these
+/// argument words.
 fn beginning(limited: Limited) -> Vec<Instruction> {
-    // To nobody but the other end.
+    // Without an address: only to the other end.
     const CHANNEL_FIRST: &[Condition] =
         &[Condition::Is(0, CHANNEL as u64), Condition::Is(3, 0), Condition::Is(4, 0)];
     const LAUNCHER_FIRST: &[Condition] = &[Condition::Is(0, PATH_ADDRESS as u64)];
@@ -120,7 +125,7 @@ fn beginning(limited: Limited) -> Vec<Instruction> {
     beginning
 }
 
-/// Falls through for calls that come from where no client can map; the others trap.
+/// Falls through for calls from addresses where no client can map; other calls trap.
 fn trapping() -> Vec<Instruction> {
     vec![
         plain(LOAD, COUNTER + 4),
@@ -158,7 +163,7 @@ fn distance(instructions: usize) -> u8 {
     u8::try_from(instructions).expect("the rules of one number are few")
 }
 
-/// The rules of one number. It ends in a return on every path.
+/// The rules of one number. Every path ends in a return.
 fn body(rules: &[Rule], limited: Limited) -> Vec<Instruction> {
     let mut body = Vec::new();
     for rule in rules {
@@ -169,7 +174,8 @@ fn body(rules: &[Rule], limited: Limited) -> Vec<Instruction> {
     body
 }
 
-/// Instructions that fall through where all of `list` hold, and else skip one instruction behind their end.
+/// Instructions that fall through if all of `list` hold, and otherwise skip one instruction after
+/// their end.
 fn conditions(list: &[Condition]) -> Vec<Instruction> {
     let mut done = Vec::new();
     for &condition in list.iter().rev() {
@@ -181,7 +187,7 @@ fn conditions(list: &[Condition]) -> Vec<Instruction> {
     done
 }
 
-/// One condition; `fail` instructions behind its end stands what comes when it does not hold.
+/// One condition. If it does not hold, `fail` instructions after its end are skipped.
 fn one(condition: Condition, fail: u8) -> Vec<Instruction> {
     match condition {
         Condition::Is(index, word) => vec![

@@ -1,8 +1,8 @@
-//! What system calls are called, for the log and the trace.
+//! The names of system calls, for the log and the trace.
 
 use crate::options::Personality;
 
-/// The name of call `number`, where it has one.
+/// The name of call `number`, if it has one.
 #[must_use]
 pub(crate) fn of(personality: Personality, number: u32) -> Option<&'static str> {
     match personality {
@@ -20,7 +20,7 @@ fn of_host(number: u32) -> Option<&'static str> {
     name.copied().filter(|name| *name != "?")
 }
 
-/// The numbers that every instruction set shares begin here.
+/// From this number on, all instruction sets have the same numbers.
 const LATER_FROM: usize = 424;
 
 #[rustfmt::skip]

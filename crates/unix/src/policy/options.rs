@@ -1,5 +1,6 @@
-//! Options of sockets that any network permits: how what is sent and received is treated, waited for and described. Not which interface it takes, which groups
-//! are joined, which way it goes, and what is attached to the socket.
+//! Socket options that are permitted on any network: how data is buffered, waited for and
+//! described. Options that choose interfaces, routes or groups, or attach something to the socket,
+//! are not listed.
 
 /// Of `SOL_SOCKET`.
 pub(super) const OF_SOCKET: &[u32] = &[

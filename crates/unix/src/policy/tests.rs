@@ -1,4 +1,4 @@
-//! The filter that the host runs says what [`decide`] says, for any call.
+//! For any call, the filter that the host runs gives the verdict of [`decide`].
 
 use super::filter::{Calls, program};
 use super::{
@@ -10,10 +10,11 @@ use kyocho_sys::seccomp::Instruction;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::sample::select;
 
-/// Everything that can have a limit has one.
+/// Every resource has a limit.
 const ALL: Limited = Limited { tasks: true, memory: true };
 
-/// What the host would do with `program`: the machine of its manual, as far as we use it.
+/// What the host would do with `program`. Interprets the instructions that the filter uses, as the
+/// kernel's documentation defines them.
 fn run(program: &[Instruction], number: u32, architecture: u32, arguments: &[u64; 6]) -> u32 {
     run_at(program, 0, number, architecture, arguments)
 }
@@ -123,7 +124,7 @@ fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
             assert_eq!(verdict, libc::SECCOMP_RET_ALLOW, "{number}");
         }
     }
-    // Who takes the channel's number for a socket sends to no address with it.
+    // A socket under the channel's number cannot send to an address.
     let to_somebody = [channel, 8, 0, 0, 0x20_0000, 16];
     let number = libc::SYS_sendto as u32;
     let of_freebsd = program(Calls::Served, ALL, Personality::FreeBsd);
@@ -134,7 +135,8 @@ fn a_new_process_reaches_its_server_and_the_launcher_before_it_has_a_library() {
     assert_eq!(verdict, libc::SECCOMP_RET_USER_NOTIF);
 }
 
-/// Who makes a process with its own memory without the launcher's knowledge is heard of; threads and forks are not.
+/// A call that makes a process with shared memory without the launcher's knowledge is served;
+/// threads and forks are not.
 #[test]
 fn no_process_shares_memory_unseen() {
     let (vfork, clone) = (libc::SYS_vfork as u32, libc::SYS_clone as u32);

@@ -1,34 +1,34 @@
-//! Reading the headers of ELF programs. Pure; the bytes come from anybody.
+//! Reads the headers of ELF programs. Pure; the bytes may come from a hostile client.
 //!
-//! **Invariant:** what [`Elf::read`] accepts has segments within the address space of programs, in rising order, and no address or size in
-//! it overflows when added up.
+//! **Invariant:** the segments of what [`Elf::read`] accepts lie within the address space of
+//! programs, in rising order. No sum of addresses and sizes in it overflows.
 
 use crate::options::Personality;
 use crate::program::launcher::GUARD;
 use core::fmt;
 
-/// Bytes at the beginning of a file in which its headers must lie.
+/// The headers must lie within this many bytes at the beginning of a file.
 pub(crate) const HEADERS_BYTES_MAX: usize = 4096;
-/// The end of what programs may map.
+/// The end of the addresses that programs can map.
 const ADDRESS_END: u64 = 0x7fff_ffff_f000;
 const PAGE: u64 = 4096;
 const SEGMENT_BYTES: usize = 56;
-/// Programs of Linux have other numbers here, mostly 0.
+/// In programs of Linux this byte is another, mostly 0.
 const OF_FREEBSD: u8 = 9;
 
 /// A program's headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elf {
-    /// Whose system calls it makes.
+    /// The system whose calls it makes.
     pub(crate) personality: Personality,
-    /// Where it lies as it is, or wherever it is put.
+    /// Whether its addresses are fixed.
     pub(crate) position: Position,
-    /// Where it begins.
+    /// The address of its first instruction.
     pub(crate) entry: u64,
-    /// Where its program headers are in memory, and how many.
+    /// The address of its program headers in memory, and their number.
     pub(crate) headers: Option<u64>,
     pub(crate) headers_count: u16,
-    /// What is mapped.
+    /// The parts of the file that are mapped.
     pub(crate) segments: Vec<Segment>,
     /// Offset and length of the interpreter's path.
     pub(crate) interpreter: Option<(u64, usize)>,
@@ -51,18 +51,18 @@ pub(crate) struct Segment {
     pub(crate) flags: u32,
 }
 
-/// Why a file is no program for this server.
+/// Why a file is not a program for this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfit {
     /// It does not begin as ELF.
     NoElf,
     /// It is for another instruction set.
     Foreign,
-    /// It makes FreeBSD's system calls, and the instance does Linux's.
+    /// It makes FreeBSD's system calls; the instance runs programs of Linux.
     FreeBsd,
-    /// It makes no FreeBSD calls, and the instance does those.
+    /// It does not make FreeBSD's system calls; the instance runs programs of FreeBSD.
     NotFreeBsd,
-    /// It is cut off, or its headers contradict themselves.
+    /// It is truncated, or its headers contradict each other.
     Broken,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// Little-endian numbers of `bytes`, none behind its end.
+/// Reads little-endian numbers from `bytes`, never beyond their end.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -101,7 +101,7 @@ impl Elf {
     /// Reads the headers in `start`, the beginning of a file of `file_bytes`.
     ///
     /// # Errors
-    /// What it is instead.
+    /// Why it is not a program for this server.
     pub(crate) fn read(start: &[u8], file_bytes: u64) -> Result<Self, Unfit> {
         let fields = Fields(start);
         if !start.starts_with(b"\x7fELF") {
@@ -155,7 +155,7 @@ impl Elf {
         }
     }
 
-    /// Takes in the program header at `at`.
+    /// Adds the program header at `at`.
     fn header(&mut self, fields: &Fields<'_>, at: usize, file_bytes: u64) -> Result<(), Unfit> {
         let segment = Segment {
             flags: fields.word(at + 4)?,
@@ -202,7 +202,7 @@ impl Elf {
         Ok(())
     }
 
-    /// Where the program headers, at `offset` of the file, come to lie in memory.
+    /// The address in memory of the program headers, which are at `offset` of the file.
     fn find_headers(&self, offset: u64) -> Option<u64> {
         self.segments
             .iter()
@@ -210,7 +210,7 @@ impl Elf {
             .map(|segment| segment.address + (offset - segment.offset))
     }
 
-    /// First page and bytes, in whole pages, of all it maps.
+    /// The address of the first page that it maps, and the bytes up to the last, in whole pages.
     pub(crate) fn extent(&self) -> (u64, u64) {
         let start = self.segments.first().map_or(0, |segment| segment.address) & !(PAGE - 1);
         let end = self.segments.last().map_or(0, |segment| segment.address + segment.in_memory);

@@ -1,56 +1,62 @@
-//! Where the launcher stands in every client, and the file that the host executes to put it there.
-//! For programs of FreeBSD that is another one, with the emulation library behind the launcher (`build.rs` has it built).
+//! The addresses of the launcher in every client, and the file that the host executes to map it.
+//! Programs of FreeBSD have another file, in which the emulation library follows the launcher
+//! (`build.rs` builds it).
 //!
 //! ```text
-//!   0x10000    ELF header, program headers, the launcher of `arch`, library read and execute; below GUARD, where no client may map
-//!   0x100000   the library's variables, where there is one; else what the launcher's sites know      read and write
-//!   MARK       one page that says which program runs (`running.rs`)                                  read and write, not for code
+//!   0x10000    ELF header, program headers, the launcher of `arch`, library   read, execute
+//!              (below GUARD, where no client may map)
+//!   0x100000   the library's variables, if there is one;
+//!              else what the entries of call sites know                       read, write
+//!   MARK       one page that shows which program runs (`running.rs`)          read, write
 //!   0x200000   ┄┄ GUARD ┄┄
-//!              programs: theirs, or from 0x5555_0000_0000 upwards
-//!   BREAK      one page, so that the host puts the program break behind it   read and write
+//!              programs: at their own addresses, or from 0x5555_0000_0000 upwards
+//!   BREAK      one page, after which the host puts the program break          read, write
 //! ```
 //!
-//! **Invariant:** no byte from `BASE` to `GUARD` is free once a program has been entered, so the host never chooses an address there, whatever hint a
-//! client gives and however full the rest is. What nobody uses is mapped without any permission; the page at `MARK` is mapped by every plan.
+//! **Invariant:** once a program has been entered, no byte from `BASE` to `GUARD` is free. So the
+//! host never chooses an address there, whatever hint a client gives and however full the rest is.
+//! Unused ranges are mapped without permissions; every plan maps the page at `MARK`.
 //!
-//! Source: Paper 2 maps its emulation library into every client in the same way; ours also loads programs.
+//! Source: Paper 2 maps its emulation library into every client in the same way. This one also
+//! loads programs.
 
 use crate::options::Personality;
 use kyocho_arch::launcher::{LOCAL, LOCAL_BYTES, Launcher};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::os::fd::OwnedFd;
 
-/// Where the image begins: the lowest page that hosts let programs map.
+/// The start of the image: the lowest page that hosts let programs map.
 pub(crate) const BASE: usize = 0x1_0000;
-/// No client maps, unmaps or protects anything below.
+/// Clients cannot map, unmap or protect anything below this address.
 pub(crate) const GUARD: u32 = 0x20_0000;
-/// The page that tells which program a process runs: the last one below [`GUARD`].
+/// The page that shows which program a process runs: the last page below [`GUARD`].
 pub(crate) const MARK: usize = GUARD as usize - MARK_BYTES;
-/// Its size.
+/// The size of that page.
 pub(crate) const MARK_BYTES: usize = 4096;
-/// The launcher's path stands at its beginning.
+/// The launcher's path is at its beginning.
 pub(crate) const PATH_ADDRESS: usize = BASE + CODE;
 /// Bytes below the stack pointer that belong to the running function.
 pub(crate) const RED_ZONE: u64 = 128;
-/// The name by which its mapping is known.
+/// The name of its mapping.
 const NAME: &str = "kyocho-launcher";
-/// Where the page in front of the program break lies.
+/// The address of the page that precedes the program break.
 const BREAK: u64 = 0x5a00_0000_0000;
 /// The code's offset in the file.
 const CODE: usize = 0x200;
-/// The image for programs of FreeBSD, and where in it stands the address at which their library begins.
+/// The image for programs of FreeBSD, and the offset in it of the address at which their library
+/// begins.
 const FREEBSD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/freebsd-image"));
 const FREEBSD_BEGIN: usize = 0x1f8;
 const HEADER_BYTES: u16 = 64;
 const SEGMENT_BYTES: u16 = 56;
 const SEGMENT: usize = SEGMENT_BYTES as usize;
 
-/// An entry of the launcher as an address in every client.
+/// The address of an entry of the launcher, which is the same in every client.
 pub(crate) fn address(entry: impl FnOnce(&Launcher) -> usize) -> u64 {
     (PATH_ADDRESS + entry(&Launcher::get())) as u64
 }
 
-/// Where the launcher goes on when a program that begins at `entry` is mapped.
+/// The address at which the launcher continues once a program that begins at `entry` is mapped.
 pub(crate) fn first_address(personality: Personality, entry: u64) -> u64 {
     match personality {
         Personality::Linux => entry,
@@ -61,7 +67,7 @@ pub(crate) fn first_address(personality: Personality, entry: u64) -> u64 {
     }
 }
 
-/// The image, in memory that nobody can change.
+/// The image, as a memory file that cannot be changed.
 ///
 /// # Errors
 /// No descriptor, no memory.
@@ -88,7 +94,8 @@ pub(crate) fn is_image(path: &[u8]) -> bool {
     path.strip_prefix(b"/memfd:").is_some_and(|name| name.starts_with(NAME.as_bytes()))
 }
 
-/// The numbers of the user and the group of every client, real and effective ones in turn, where a client cannot get others: it has no capabilities, so only from its own.
+/// The user and group numbers of every client: user, effective user, group, effective group. `None`
+/// if a client can change them. It has no capabilities, so it can only choose among its own.
 pub(crate) fn owner() -> Option<[u32; 4]> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = |name| status.lines().find_map(|line| line.strip_prefix(name));
@@ -101,7 +108,7 @@ pub(crate) fn owner() -> Option<[u32; 4]> {
     Some([user, user, group, group])
 }
 
-/// The image for programs of Linux, of clients whose [`owner`] this is.
+/// The image for programs of Linux, in clients with this [`owner`].
 fn of_linux(owner: Option<[u32; 4]>) -> Vec<u8> {
     let launcher = Launcher::get();
     let mut code = launcher.code.to_vec();
@@ -111,10 +118,12 @@ fn of_linux(owner: Option<[u32; 4]>) -> Vec<u8> {
     filled(&elf(&code, address(|launcher| launcher.start)))
 }
 
-/// The image with segments more: each stretch between its segments below [`MARK`] is mapped without permissions.
+/// Adds segments to the image: each gap between its segments below [`MARK`] is mapped without
+/// permissions.
 ///
 /// # Panics
-/// When its header has no room for them, or its segments are not in order: both are built with this crate.
+/// If its header has no room for them, or its segments are out of order. Both are built with this
+/// crate.
 fn filled(image: &[u8]) -> Vec<u8> {
     const COUNT_AT: usize = 56;
     let number = |at: usize| image[at..].first_chunk().copied().map_or(0, u64::from_le_bytes);
@@ -140,7 +149,7 @@ fn filled(image: &[u8]) -> Vec<u8> {
     filled
 }
 
-/// A program header, of what begins where the file does.
+/// A program header for a segment that begins at offset 0 of the file.
 fn segment(kind: u32, flags: u32, address: u64, in_file: u64, in_memory: u64) -> Vec<u8> {
     let words = [0, address, address, in_file, in_memory, 4096];
     let words = words.iter().flat_map(|word| word.to_le_bytes());
@@ -188,7 +197,7 @@ mod tests {
         let file = elf(launcher.code, address(|launcher| launcher.start));
         assert!(file[CODE..].starts_with(b"/proc/self/exe\0"));
         assert_eq!(file[24..32], address(|launcher| launcher.start).to_le_bytes());
-        // As a program of a client it lies too low.
+        // As a program of a client it would lie too low.
         let bytes = file.len() as u64;
         assert_eq!(
             crate::program::elf::Elf::read(&file, bytes),
@@ -207,7 +216,7 @@ mod tests {
         assert_eq!(words(&of_linux(None)), [0; 5]);
     }
 
-    /// Program headers of an image: kind, flags, address, bytes in memory.
+    /// The program headers of an image: kind, flags, address, bytes in memory.
     fn segments(image: &[u8]) -> Vec<(u32, u32, u64, u64)> {
         let half = |at: usize| u16::from_le_bytes(image[at..at + 2].try_into().unwrap());
         let word = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());

@@ -1,4 +1,4 @@
-//! Programs on their way into a process, and threads on their way back from the launcher.
+//! Programs that processes are about to enter, and threads that are diverted to the launcher.
 
 use crate::program::elf::{Elf, Unfit};
 use crate::program::running::Mark;
@@ -14,13 +14,13 @@ pub(crate) struct Program {
     pub(crate) elf: Elf,
     pub(crate) interpreter: Option<(OwnedFd, Elf)>,
     pub(crate) name: Vec<u8>,
-    /// What its processes map while they run it.
+    /// The mark that its processes map while they run it.
     pub(crate) mark: Mark,
-    /// The thread that asked.
+    /// The thread that made the call.
     pub(crate) thread: u32,
 }
 
-/// A program, and what a script puts in place of its first argument.
+/// A program, and the words that replace the first argument if it is the interpreter of a script.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) program: Program,
@@ -30,19 +30,19 @@ pub(crate) struct Found {
 /// A thread that is diverted.
 #[derive(Debug)]
 pub(crate) struct Diverted {
-    /// What it gets back.
+    /// The registers that it gets back.
     pub(crate) registers: Registers,
     pub(crate) then: Then,
 }
 
-/// What a diverted call ends with.
+/// How a diverted call ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Then {
-    /// Its own answer.
+    /// With the result of the call that the launcher made.
     Answer,
-    /// The number of a descriptor, or an error, which stands at this address.
+    /// With the number of a descriptor, or an error, that is at this address.
     Number(u64),
-    /// The directory that has this number is entered.
+    /// By entering the directory whose descriptor number is at this address.
     Enter(u64),
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// What `execve` fails with.
+    /// The error of `execve`.
     pub(crate) fn errno(self) -> Errno {
         match self {
             Self::Host(errno) => errno,

@@ -1,4 +1,5 @@
-//! What a launcher must do to put a program into its address space: records of a system call each. Pure.
+//! The steps by which a launcher maps a program into its address space: records of one system call
+//! each. Pure.
 
 use crate::program::elf::{Elf, Position, Segment};
 use crate::program::sites::Site;
@@ -30,14 +31,15 @@ impl Plan {
         self.words.resize(end, 0);
     }
 
-    /// Maps the program `elf` from descriptor `file`, its `sites` rewritten, at `place` if it lies anywhere. What is to be added to its addresses.
+    /// Maps the program `elf` from descriptor `file`, with its `sites` rewritten. If its addresses
+    /// are not fixed, it is mapped at `place`. Returns what must be added to its addresses.
     pub(crate) fn map(&mut self, elf: &Elf, place: u64, file: u64, sites: &[Site]) -> u64 {
         let (start, bytes) = elf.extent();
         let bias = match elf.position {
             Position::Fixed => 0,
             Position::Anywhere => place.wrapping_sub(start),
         };
-        // One mapping for all, so that nothing comes to lie between the segments.
+        // One mapping for all segments, so that nothing else is mapped between them.
         self.anonymous(start.wrapping_add(bias), bytes, 0);
         for segment in &elf.segments {
             self.segment(segment, bias, file, sites);
@@ -82,8 +84,8 @@ impl Plan {
         self.call(libc::SYS_mmap, &[address, bytes, protection, flags, u64::MAX, 0]);
     }
 
-    /// The plan as the launcher reads it, with the name for the thread behind it; `address` is where it will lie. Nothing where it
-    /// does not fit.
+    /// The plan as the launcher reads it, followed by the thread's name. `address` is where the
+    /// plan will be in the client. `None` if it is too long.
     pub(crate) fn finish(mut self, name: &[u8], address: u64) -> Option<Vec<u8>> {
         const NAME_BYTES: usize = 16;
         let text = address + ((self.words.len() + 2 * RECORD_WORDS) * size_of::<u64>()) as u64;
@@ -96,7 +98,7 @@ impl Plan {
 }
 
 impl Segment {
-    /// Whether `site` is one of its instructions.
+    /// Whether the segment contains `site` as code.
     fn holds(&self, site: &Site) -> bool {
         self.flags & libc::PF_X != 0
             && site.offset >= self.offset

@@ -1,14 +1,17 @@
-//! Which programs run: as on Linux, the file of one that runs cannot be written (`ETXTBSY`), by whatever name.
+//! The programs that run. As on Linux, the file of a running program cannot be written (`ETXTBSY`),
+//! under any name.
 //!
-//! The host executes the launcher alone, so it keeps no account of programs. Each has a *mark* instead: a memory file, whose page every process maps
-//! that enters the program, below the guard, where no client can unmap it. `fork` hands it on, `execve` and the end take it away: the host counts.
+//! The host executes nothing but the launcher, so it does not know which programs run. Instead each
+//! program has a *mark*, a memory file. Each process that enters the program maps its page below
+//! the guard, where no client can unmap it. `fork` inherits the mapping; `execve` and the end of
+//! the process remove it. So the host does the counting.
 //!
 //! ```text
 //!   enter a program     ─► its mark ─► plan: mmap(MARK, shared, writable), close
-//!   open it for writing ─► its mark ─► seal it against writing: refused as long as a process has it mapped
+//!   open it for writing ─► its mark ─► seal it against writing: fails while it is mapped
 //! ```
 //!
-//! A mark that could be sealed is used up, and forgotten.
+//! A mark that was sealed cannot be mapped again, and is forgotten.
 
 use crate::errors::host;
 use kyocho_sys::error::Errno;
@@ -18,12 +21,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const NAME: &str = "kyocho-running";
-/// What runs in a process of the instance.
+/// A process of the instance runs the program.
 const BUSY: Errno = Errno::new(libc::ETXTBSY);
-/// Most marks before those of programs that ended are forgotten.
+/// Most marks before those of ended programs are removed.
 const MARKS_MAX: usize = 128;
 
-/// The memory file of one program. It counts as running while somebody holds this, too.
+/// The memory file of one program. The program also counts as running while a copy of this exists.
 #[derive(Debug, Clone)]
 pub(crate) struct Mark(Arc<OwnedFd>);
 
@@ -41,9 +44,10 @@ impl Mark {
         Ok(Self(Arc::new(file)))
     }
 
-    /// Whether the program runs or is about to. Not, and the mark cannot be mapped any more. Where the host does not say, it does.
+    /// Whether the program runs or is about to. If not, the mark can no longer be mapped. If the
+    /// host does not say, the program counts as running.
     fn is_used(&self) -> bool {
-        /// This one, which stands in the table.
+        /// The copy in the table.
         const OWN: usize = 1;
         Arc::strong_count(&self.0) > OWN || fcntl_add_seals(&self.0, SealFlags::WRITE).is_err()
     }
@@ -98,7 +102,7 @@ impl Running {
     }
 }
 
-/// Whether what a link of the host's says is the name of a mark.
+/// Whether the text of a link of the host's is the name of a mark.
 pub(crate) fn is_mark(text: &[u8]) -> bool {
     text.strip_prefix(b"/memfd:").is_some_and(|name| name.starts_with(NAME.as_bytes()))
 }

@@ -1,18 +1,24 @@
-//! Call sites of programs and libraries that are rewritten when they are mapped: they call the launcher's page, which answers by itself or makes a call that the host does.
+//! Call sites of programs and libraries that are rewritten when they are mapped. They call the
+//! launcher's page, which answers by itself or makes a call of the host.
 //!
 //! ```text
 //!   before   b8 27 00 00 00   0f 05      c3       mov eax, 39              syscall     ret
 //!   after    b9 .. .. .. ..   ff d1      c3       mov ecx, `process`       call rcx    ret
 //! ```
 //!
-//! The server looks for [`PATTERNS`] in a file, once: in a static program and in an interpreter when they are executed, in the C library when it is opened. What it finds of the first two is
-//! in the plan by which the launcher maps them. The C library's is written into the client's own page ([`LOCAL`]), and the interpreter, whose `mmap` is such a site, rewrites what it maps.
+//! The server searches each file for [`PATTERNS`] once: static programs and interpreters when they
+//! are executed, the C library when it is opened. Sites of the first two are in the plan by which
+//! the launcher maps them. Sites of the C library are written into the client's own page
+//! ([`LOCAL`]). The interpreter's `mmap` is a site itself, and rewrites what the interpreter maps.
 //!
-//! Each pattern is so much of a function of the C library's that it says what stands below the stack pointer there, where a call puts its way back: nothing.
+//! A `call` writes its return address below the stack pointer. Each pattern covers enough of a
+//! function of the C library to show that nothing is stored there.
 //!
-//! **Invariant:** bytes change before anybody can run them, and only where the word that was found still stands. What is rewritten is the client's own copy of a page.
+//! **Invariant:** bytes change before any thread can run them, and only if the expected word is
+//! still there. Only the client's own copy of a page is rewritten.
 //!
-//! Source: Paper 2's emulation library redirects calls where they are made, too; Paper 4 answers from a system-call cache.
+//! Source: Paper 2's emulation library redirects calls where they are made. Paper 4 answers them
+//! from a system-call cache.
 
 use crate::errors::host;
 use crate::program::elf::{Elf, HEADERS_BYTES_MAX, Segment};
@@ -24,10 +30,10 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A word of a file, and the one to put there.
+/// A word of a file, and the word that replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Site {
-    /// Where in the file.
+    /// The offset in the file.
     pub(crate) offset: u64,
     pub(crate) old: u64,
     pub(crate) new: u64,
@@ -35,30 +41,30 @@ pub(crate) struct Site {
 
 /// A site as it looks in the text of a program.
 struct Pattern {
-    /// What stands in front of what is replaced.
+    /// The bytes before those that are replaced.
     before: &'static [u8],
-    /// What is replaced; the call of the host is at its end.
+    /// The bytes that are replaced. They end with the system call.
     replaced: [u8; REPLACED],
-    /// What stands behind. At least one byte.
+    /// The bytes after them. At least one.
     after: &'static [u8],
     entry: fn(&Launcher) -> usize,
     of: Of,
 }
 
-/// Where a pattern is looked for.
+/// Where a pattern is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
-    /// Everywhere: the host is asked.
+    /// Everywhere: its entry calls the host.
     Asked,
-    /// Where calls need not be shown: the host is not asked.
+    /// Where calls need not be shown: its entry does not call the host.
     Answered,
-    /// The same, and only where the numbers of the user cannot change.
+    /// As `Answered`, and only if the user's numbers cannot change.
     Owner,
-    /// Only in what the launcher maps.
+    /// Only in files that the launcher maps.
     Mapped,
 }
 
-/// `mov eax, NUMBER; syscall`, or what is as long.
+/// `mov eax, NUMBER; syscall`, or other instructions of the same length.
 const REPLACED: usize = 7;
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
@@ -86,7 +92,7 @@ const PATTERNS: &[Pattern] = &[
         entry: |launcher| launcher.any,
         of: Of::Answered,
     },
-    // `vfork`, which keeps its way back in a register: pop rdi; ...; push rdi.
+    // `vfork`, which keeps its return address in a register: pop rdi; ...; push rdi.
     Pattern {
         before: &[0x5f],
         replaced: numbered(58),
@@ -102,7 +108,8 @@ const PATTERNS: &[Pattern] = &[
         entry: |launcher| launcher.clone,
         of: Of::Asked,
     },
-    // `fstat` up to version 2.38, `newfstatat` with an empty path, which no filter sees: mov r10d, ecx; ...; cmp eax, -4096; ja.
+    // `fstat` up to version 2.38. It is `newfstatat` with an empty path, which a filter cannot
+    // recognise: mov r10d, ecx; ...; cmp eax, -4096; ja.
     Pattern {
         before: &[0x41, 0x89, 0xca],
         replaced: [0xb8, 0x06, 0x01, 0, 0, SYSCALL[0], SYSCALL[1]],
@@ -121,7 +128,7 @@ const PATTERNS: &[Pattern] = &[
 ];
 
 impl Pattern {
-    /// Whether it stands in `text`, its host call at `call`.
+    /// Whether the pattern is in `text`, with its system call at `call`.
     fn is_at(&self, text: &[u8], call: usize) -> bool {
         let start = (call + SYSCALL.len()).checked_sub(self.before.len() + REPLACED);
         start
@@ -130,7 +137,7 @@ impl Pattern {
             .is_some_and(|rest| rest.starts_with(self.after))
     }
 
-    /// What becomes of it; it begins at `offset` of its file.
+    /// The site for a pattern that begins at `offset` of its file.
     fn site(&self, offset: u64) -> Site {
         let [a, b, c, d] = (launcher::address(self.entry) as u32).to_le_bytes();
         let [q, r, s, t, u, v, w] = self.replaced;
@@ -155,7 +162,7 @@ fn find(text: &[u8], offset: u64, looked_for: &[Of]) -> Vec<Site> {
     calls.filter_map(site).take(SITES_MAX).collect()
 }
 
-/// Looks through the bytes of one segment of a file, a part at a time.
+/// Searches one segment of a file, a part at a time.
 fn find_in_file(
     file: &OwnedFd,
     segment: &Segment,
@@ -167,7 +174,7 @@ fn find_in_file(
         let bytes = text.len().min((segment.in_file - part) as usize);
         let offset = segment.offset + part;
         let read = rustix::io::pread(file, &mut text[..bytes], offset).map_err(host)?;
-        // What lies in the overlap of two parts is found twice.
+        // A site in the overlap of two parts is found twice.
         let behind = sites.last().map_or(0, |last| last.offset + 1);
         let found = find(&text[..read], offset, looked_for);
         sites.extend(found.into_iter().filter(|site| site.offset >= behind));
@@ -175,18 +182,18 @@ fn find_in_file(
     Ok(())
 }
 
-/// How much of a file is looked through at a time.
+/// How much of a file is searched at a time.
 const PART_BYTES: usize = 64 << 10;
-/// No pattern is longer: parts overlap by so much.
+/// The longest pattern. Two parts overlap by this much.
 const PATTERN_BYTES_MAX: usize = 32;
 /// Most sites of a file.
 const SITES_MAX: usize = 64;
-/// A file with more text than this is not looked through.
+/// Files with more text than this are not searched.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 /// Most files whose sites are remembered.
 const FILES_MAX: usize = 256;
 
-/// Which file it is, as it is now: device, number, size, last change.
+/// The identity and state of a file: device, number, size, last change.
 type Identity = (u64, u64, i64, i64, u64);
 
 fn identity(status: &Stat) -> Identity {
@@ -196,14 +203,15 @@ fn identity(status: &Stat) -> Identity {
 /// The sites of files.
 #[derive(Debug)]
 pub(crate) struct Sites {
-    /// What is looked for in the C library, and what in what the launcher maps.
+    /// What is searched for in the C library, and in files that the launcher maps.
     library: Vec<Of>,
     mapped: Vec<Of>,
     known: Mutex<HashMap<Identity, Arc<[Site]>>>,
 }
 
 impl Sites {
-    /// Those whose every call asks the host where `shown`, and those that know whose process it is unless that can change.
+    /// With `shown`, only sites whose entries call the host. Without the entries that know the
+    /// user, if the user can change.
     pub(crate) fn new(shown: bool) -> Self {
         let library = match (shown, launcher::owner()) {
             (true, _) => vec![Of::Asked],
@@ -214,7 +222,8 @@ impl Sites {
         Self { library, mapped, known: Mutex::default() }
     }
 
-    /// The sites of a program or an interpreter, whose headers are `elf`; none where it cannot be read. Programs that have an interpreter call the C library.
+    /// The sites of a program or an interpreter with the headers `elf`; none if it cannot be read.
+    /// Programs with an interpreter use the C library's calls.
     pub(crate) fn of_program(&self, file: &OwnedFd, elf: &Elf) -> Arc<[Site]> {
         let sites = || {
             let status = rustix::fs::fstat(file).map_err(host)?;

@@ -1,13 +1,14 @@
-//! Addresses of sockets: as clients write them, and as the host keeps those of `AF_UNIX`.
+//! Addresses of sockets, as clients write them and as the host stores those of `AF_UNIX`.
 //!
 //! ```text
 //!   client           host
-//!   "/dir/name"      "/proc/self/fd/N/name"   N is /dir, which the server keeps open from now on
-//!   "\0name"         "\0KEY/name"             KEY is the instance's: its names without a file are its own
+//!   "/dir/name"      "/proc/self/fd/N/name"   N is /dir, which the server keeps open
+//!   "\0name"         "\0KEY/name"             KEY is the instance's own
 //! ```
 //!
-//! **Invariant:** what the host keeps leads back to what it means inside: `getsockname` and `getpeername` are served for that. `accept` and messages bring the
-//! host's own text; as an address, it is understood.
+//! **Invariant:** an address that the host stores can be translated back. `getsockname` and
+//! `getpeername` are served for that reason. `accept` and messages return the host's own text,
+//! which is accepted as an address.
 
 use crate::errors::NO_FAMILY;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -16,32 +17,33 @@ use rustix::net::SocketAddrUnix;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-/// Longest address that is read.
+/// Longest address that is accepted.
 pub(crate) const ADDRESS_BYTES_MAX: usize = 128;
-/// Most directories that are kept open for the sockets in them. Names in others are shown as the host keeps them.
+/// Most directories that are kept open for the sockets in them. Sockets in other directories are
+/// shown with the host's address.
 pub(crate) const HOMES_MAX: usize = 256;
 const KEY_BYTES: usize = 8;
 pub(crate) const IN_DESCRIPTOR: &[u8] = b"/proc/self/fd/";
 
-/// Where a client wants to go, or to be.
+/// An address that a client wants to connect to or bind to.
 #[derive(Debug)]
 pub(crate) enum Address {
     Internet(SocketAddr),
     /// A path.
     Named(Vec<u8>),
-    /// A name without a file.
+    /// An abstract name, without a file.
     Abstract(Vec<u8>),
-    /// No name yet: the host would choose one.
+    /// No name: the host would choose one.
     Unnamed,
-    /// The host's own network: port and groups.
+    /// The host's network (`AF_NETLINK`): port and groups.
     Netlink(u32, u32),
-    /// Undoes a connection.
+    /// `AF_UNSPEC`, which undoes a connection.
     Unspecified,
 }
 
 impl Address {
     /// # Errors
-    /// `INVAL`: too short for its family. `AFNOSUPPORT`: of no family that is there.
+    /// `INVAL`: too short for its family. `AFNOSUPPORT`: of a family that is not supported.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Errno> {
         let family = bytes.first_chunk().ok_or(Errno::INVAL)?;
         match i32::from(u16::from_le_bytes(*family)) {
@@ -87,17 +89,17 @@ fn netlink(bytes: &[u8]) -> Result<Address, Errno> {
     Ok(Address::Netlink(port, groups))
 }
 
-/// What an instance knows of its sockets' names.
+/// The names of an instance's sockets.
 #[derive(Debug)]
 pub(crate) struct Names {
     key: [u8; KEY_BYTES],
-    /// Directories that sockets lie in, by their descriptors' numbers.
+    /// Directories with sockets, by the numbers of their descriptors.
     pub(crate) homes: HashMap<i32, Home>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Home {
-    /// Open, so that its number and its identity stay its own.
+    /// Kept open, so that its number and its identity remain its own.
     pub(crate) _kept: OwnedFd,
     /// Device and inode.
     pub(crate) identity: (u64, u64),
@@ -109,7 +111,8 @@ impl Names {
         Self { key: random_digits(), homes: HashMap::new() }
     }
 
-    /// A name without a file as the host keeps it. One that a message brought stays as it is.
+    /// The abstract name that the host stores. A name that came in a message has the key already,
+    /// and remains as it is.
     pub(crate) fn hidden(&self, name: &[u8]) -> Vec<u8> {
         match self.behind_key(name) {
             Some(_) => name.to_vec(),
@@ -121,7 +124,7 @@ impl Names {
         name.strip_prefix(&self.key)?.strip_prefix(b"/")
     }
 
-    /// The path inside that the host keeps as `path`.
+    /// The path inside for the path that the host stores.
     pub(crate) fn path_inside(&self, path: &[u8]) -> Option<Vec<u8>> {
         let rest = path.strip_prefix(IN_DESCRIPTOR)?;
         let slash = rest.iter().position(|byte| *byte == b'/')?;
@@ -129,7 +132,7 @@ impl Names {
         Some(crate::state::mounts::child(&self.homes.get(&number)?.path, &rest[slash + 1..]))
     }
 
-    /// What a client sees of `address`; nothing where that is what the host shows.
+    /// The address that a client sees for `address`; `None` if that is the host's.
     pub(crate) fn inside(&self, address: &SocketAddrUnix) -> Option<Vec<u8>> {
         if let Some(name) = address.abstract_name() {
             return Some([b"\0", self.behind_key(name)?].concat());
@@ -140,10 +143,11 @@ impl Names {
     }
 }
 
-/// Digits that nobody guesses.
+/// Digits that cannot be guessed.
 pub(crate) fn random_digits<const COUNT: usize>() -> [u8; COUNT] {
     let mut bytes = [0; COUNT];
-    // The host has had randomness since long before; without it the names would be known, not open.
+    // This cannot fail on a host that has started. Without random digits the names could be
+    // guessed, but would not be accessible otherwise.
     let _ = rustix::rand::getrandom(bytes.as_mut_slice(), rustix::rand::GetRandomFlags::empty());
     bytes.map(|byte| b"0123456789abcdef"[usize::from(byte % 16)])
 }

@@ -1,10 +1,12 @@
-//! How many tasks, processes and threads together, an instance may have; and that it makes none while it ends.
+//! The limit of tasks (processes and threads together) of an instance, and the end of making any.
 //!
-//! Where there is a limit, making one is a served call, so that the server can count. It counts by looking, and rarely: what it finds free it gives out one by one, and looks again
-//! when that is used up. Tasks that end in between are found then.
+//! If there is a limit, making a task is a served call, so that the server can count. It counts
+//! rarely: it looks at all processes, admits as many tasks as were missing to the limit, and looks
+//! again when these are used up. That look finds the tasks that have ended in between.
 //!
-//! **Invariant:** behind each look, as many are let through as were missing to the limit. Calls under way during the look are not seen by it: there are
-//! at most as many as there are tasks, so twice the limit is never exceeded.
+//! **Invariant:** after each look, as many tasks are admitted as were missing to the limit. The
+//! look does not see calls that are in progress. There are at most as many of them as tasks, so
+//! twice the limit is never exceeded.
 
 use crate::clients::tree;
 use kyocho_microprocess::sync::Mutex;
@@ -12,11 +14,11 @@ use kyocho_sys::error::Errno;
 use kyocho_sys::prim::atomic::{AtomicBool, Ordering};
 use std::sync::PoisonError;
 
-/// Who may be made.
+/// Admits tasks.
 #[derive(Debug)]
 pub(crate) struct Admission {
     tasks_max: Option<usize>,
-    /// Free places found by the last look and not given out yet.
+    /// Places that the last look found free and that are not taken yet.
     free: Mutex<usize>,
     closed: AtomicBool,
 }
@@ -31,13 +33,13 @@ impl Admission {
         self.tasks_max.is_some()
     }
 
-    /// Nobody is let in from now on.
+    /// No task is admitted from now on.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
 
     /// # Errors
-    /// `AGAIN`, as from the host at a limit of the user's.
+    /// `AGAIN`, as from the host at a user's limit.
     pub(crate) fn admit(&self) -> Result<(), Errno> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Errno::AGAIN);

@@ -1,7 +1,9 @@
-//! File systems through which the host's kernel is asked and told: no mount of an instance gives them as they are.
+//! File systems that are interfaces to the host's kernel: no mount of an instance shows them
+//! unchanged.
 //!
-//! The server resolves paths by itself, with its own rights. On the host's `/proc` a path leads to the server's memory; on others that kernels are set up by,
-//! writing reaches whatever the user who started the server may reach.
+//! The server resolves paths with its own rights. On the host's `/proc`, a path leads to the
+//! server's memory. On other such file systems, writing configures the host with the rights of the
+//! user who started the server.
 
 use crate::errors::{NOT_FOUND, host};
 use crate::options::StartError;
@@ -13,7 +15,7 @@ use std::path::Path;
 
 /// `PROC_SUPER_MAGIC`
 const PROCESSES: u32 = 0x9fa0;
-/// What is for reading alone, whatever its mount says.
+/// File systems that are for reading alone, whatever their mounts say.
 const OF_KERNEL: [u32; 17] = [
     // sysfs, debugfs, tracefs, securityfs, configfs
     0x6265_6572,
@@ -37,18 +39,18 @@ const OF_KERNEL: [u32; 17] = [
     0x0765_5821,
 ];
 
-/// What a file's file system permits.
+/// What is permitted on a file's file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permitted {
-    /// What its mount does.
+    /// Whatever its mount permits.
     All,
     Reading,
 }
 
 /// # Errors
-/// `NOENT`: it is the host's `/proc`, in which nothing is there for an instance.
+/// `NOENT`: it is the host's `/proc`, where instances find nothing.
 pub(crate) fn permitted(file: &OwnedFd) -> Result<Permitted, Errno> {
-    // The low half is the number; what architectures put above it is its sign.
+    // The low half is the number; some architectures extend its sign above it.
     match rustix::fs::fstatfs(file).map_err(host)?.f_type as u32 {
         PROCESSES => Err(NOT_FOUND),
         kind if OF_KERNEL.contains(&kind) => Ok(Permitted::Reading),
@@ -97,7 +99,7 @@ mod tests {
                 "cgroup2",
                 "bpf",
             ];
-            // One that this user may not look at, or that something else hides, tells nothing.
+            // A place that this user may not open, or that another mount hides, shows nothing.
             if let (true, Some(found)) = (kernel.contains(&kind), of(place)) {
                 assert_eq!(found, Ok(Permitted::Reading), "{place} is {kind}");
             }

@@ -1,8 +1,9 @@
 //! Memory files (`memfd_create`) of an instance whose memory has a limit.
 //!
-//! The host counts a memory file for nobody, and the server does not see it grow. So the file that a client gets lies
-//! in the instance's own file system, whose size is limited, and has lost its name there. The host shows both alike.
-//! What differs: it cannot be sealed, and has no huge pages.
+//! The host counts a memory file as no process's, and the server does not see it grow. So the file
+//! that a client gets is made in the instance's own file system, whose size is limited, and then
+//! loses its name there. The host shows both kinds alike. The client's file cannot be sealed and
+//! has no huge pages.
 
 use crate::errors::host;
 use kyocho_microprocess::sync::Mutex;
@@ -13,7 +14,7 @@ use std::sync::PoisonError;
 
 /// Longest name of a memory file, as on Linux.
 pub(crate) const NAME_BYTES_MAX: usize = 249;
-/// What the host shows in front of its name.
+/// The host shows this before the name.
 const SHOWN: &[u8] = b"memfd:";
 
 /// Where memory files are made.
@@ -21,9 +22,9 @@ const SHOWN: &[u8] = b"memfd:";
 pub(crate) enum MemoryFiles {
     /// By the host: memory has no limit.
     OfHost,
-    /// In the root of this file system. The lock is held while a file there has its name.
+    /// In the root of this file system. The lock is held while a file there has a name.
     In(OwnedFd, Mutex<()>),
-    /// Nowhere: the host lets its user make no file system for them.
+    /// Nowhere: the host does not let this user make a file system.
     Nowhere,
 }
 
@@ -33,10 +34,10 @@ impl MemoryFiles {
         !matches!(self, Self::OfHost)
     }
 
-    /// A new one.
+    /// Makes a memory file.
     ///
     /// # Errors
-    /// `NOSPC`: there are as many as there may be. `NOSYS`: there can be none.
+    /// `NOSPC`: the file system has as many files as it may. `NOSYS`: there is no file system.
     pub(crate) fn make(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
         let Self::In(root, naming) = self else { return Err(Errno::NOSYS) };
         let mut shown = SHOWN.to_vec();

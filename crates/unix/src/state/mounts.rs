@@ -1,19 +1,21 @@
-//! Which host directory a path of a client lies in, and the way back. Pure but for the descriptors it holds.
+//! The host directory that a client's path lies in, and the way back. Pure, except that it owns
+//! descriptors.
 //!
-//! Paths of clients are *virtual*. A canonical virtual path is absolute and has no `.`, no `..`, no empty component and no symbolic link.
+//! Paths of clients are *virtual*. A canonical virtual path is absolute and has no `.`, no `..`, no
+//! empty component and no symbolic link.
 //!
-//! **Invariant:** no mount lies at a path that is not canonical; the root is always there.
+//! **Invariant:** every mount is at a canonical path, and one is at the root.
 
 use std::os::fd::OwnedFd;
 
 /// Where the files of a mount come from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A directory of the host: its descriptor, its canonical host path.
+    /// A directory of the host: its descriptor, and its canonical host path.
     Host { root: OwnedFd, path: Vec<u8> },
-    /// The instance's processes.
+    /// The host's `/proc`, of which the instance's processes are shown.
     Processes(OwnedFd),
-    /// A few harmless devices.
+    /// The host's `/dev`, of which harmless devices are shown.
     Devices(OwnedFd),
 }
 
@@ -31,7 +33,8 @@ pub(crate) struct Mounts {
     list: Vec<Mount>,
 }
 
-/// What of `path` lies behind `prefix`, without the slash between, where `prefix` is one of its directories or itself.
+/// The part of `path` after `prefix`, without the slash between. `None` if `path` is neither
+/// `prefix` nor below it.
 fn behind<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     match path.strip_prefix(prefix) {
         Some([]) => Some(&[]),
@@ -41,7 +44,7 @@ fn behind<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// `rest` behind `prefix`.
+/// Appends `rest` to `prefix`.
 fn join(prefix: &[u8], rest: &[u8]) -> Vec<u8> {
     let mut path = prefix.to_vec();
     if rest.is_empty() {
@@ -55,7 +58,7 @@ fn join(prefix: &[u8], rest: &[u8]) -> Vec<u8> {
 }
 
 impl Mounts {
-    /// Later mounts hide earlier ones at the same place.
+    /// A later mount hides an earlier one at the same place.
     pub(crate) fn new(list: Vec<Mount>) -> Self {
         assert!(list.iter().any(|mount| mount.at == b"/"), "there is a root");
         Self { list }
@@ -71,12 +74,12 @@ impl Mounts {
         found.expect("the root holds every absolute path")
     }
 
-    /// Whether something is mounted at `path`, or below.
+    /// Whether a mount is at `path` or below.
     pub(crate) fn holds_mount(&self, path: &[u8]) -> bool {
         self.list.iter().any(|mount| behind(&mount.at, path).is_some())
     }
 
-    /// The canonical virtual path of a host path that a descriptor of a client shows.
+    /// The canonical virtual path for the host path that a client's descriptor shows.
     pub(crate) fn to_virtual(&self, host: &[u8]) -> Option<Vec<u8>> {
         let of_mount = |mount: &Mount| {
             let (source, at): (&[u8], &[u8]) = match &mount.source {
@@ -94,7 +97,7 @@ impl Mounts {
     }
 }
 
-/// The directory that holds canonical `path`; the root holds itself.
+/// The directory that contains canonical `path`. The root contains itself.
 pub(crate) fn parent(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) | None => b"/",
@@ -102,7 +105,7 @@ pub(crate) fn parent(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Canonical `path` with one component more.
+/// Canonical `path` with one more component.
 pub(crate) fn child(path: &[u8], name: &[u8]) -> Vec<u8> {
     join(path, name)
 }

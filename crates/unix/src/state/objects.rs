@@ -1,10 +1,12 @@
-//! Objects of System V: segments of memory, sets of semaphores, queues of messages, with keys that are the instance's own.
+//! Objects of System V: segments of memory, sets of semaphores, queues of messages. Their keys are
+//! the instance's own.
 //!
-//! Objects are the host's, made without a key there; which key means which object is known here alone. Using one names a number that stands in a register: the server
-//! looks whether it is one of the instance's, and the host does the rest, so that waiting for a semaphore is interrupted as it is outside.
+//! The host makes the objects, without keys. The table here says which key means which object.
 //!
-//! **Invariant:** a segment is marked as removed as soon as it is made, and lives by the server's own mapping of it: with the server, however that ends, it goes.
-//! Semaphores and queues have no such mark: their numbers are written to [`Left`], from which whoever is last of an instance removes them.
+//! **Invariant:** a segment is marked for removal as soon as it is made, and exists as long as the
+//! server has it mapped. So it goes with the server, however that ends. Semaphores and queues
+//! cannot be marked: their numbers are written to [`Left`], from which the last process of the
+//! instance removes them.
 
 use kyocho_microprocess::sync::{Mutex, MutexGuard};
 use kyocho_sys::error::Errno;
@@ -18,7 +20,8 @@ use std::sync::{Arc, PoisonError};
 const OBJECTS_MAX: usize = 512;
 const RECORD_BYTES: usize = 8;
 
-/// The numbers of what would outlive an instance, in memory that its front, its server and its warden share.
+/// The numbers of the objects that would outlive an instance. Front, server and warden share this
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Left {
     memory: OwnedFd,
@@ -31,7 +34,7 @@ impl Left {
         memfd_create("kyocho-ipc", MemfdFlags::CLOEXEC).map(|memory| Self { memory })
     }
 
-    /// Puts a record at `place`; one of zeroes stands for nothing.
+    /// Writes a record at `place`; a record of zeroes is empty.
     fn write(&self, place: usize, record: [u8; RECORD_BYTES]) -> Result<(), Errno> {
         let offset = (place * RECORD_BYTES) as u64;
         rustix::io::pwrite(&self.memory, &record, offset).map_err(crate::errors::host).map(drop)
@@ -43,11 +46,11 @@ impl Left {
     }
 
     fn forget(&self, place: usize) {
-        // It was written before, so there is memory for it.
+        // A record was written here before, so there is memory for it.
         let _ = self.write(place, [0; RECORD_BYTES]);
     }
 
-    /// Removes all that is left.
+    /// Removes all objects that are recorded.
     pub(crate) fn remove(&self) {
         for place in 0..OBJECTS_MAX {
             let mut record = [0; RECORD_BYTES];
@@ -62,38 +65,39 @@ impl Left {
                 _ => continue,
             };
             self.forget(place);
-            // One that is gone needs nothing.
+            // An error means that it has been removed.
             let _ = sysv::remove(kind, (word >> 2) as i32);
         }
     }
 }
 
-/// One of them.
+/// One object.
 #[derive(Debug)]
 struct Object {
     kind: Kind,
     number: i32,
     key: i32,
-    /// What it was made with: a segment's bytes, or how many semaphores.
+    /// The size it was made with: bytes of a segment, or number of semaphores.
     size: u64,
     creator: u32,
-    /// What keeps a segment.
+    /// The mapping that keeps a segment.
     _kept: Option<Attached>,
-    /// It goes as soon as nobody else has it mapped.
+    /// It was removed, and goes as soon as no client has it mapped.
     doomed: bool,
 }
 
-/// Those of an instance.
+/// The objects of an instance.
 #[derive(Debug)]
 pub(crate) struct Objects {
     left: Arc<Left>,
     /// Most bytes of all segments together.
     segments_max_bytes: Option<u64>,
-    /// By place in [`Left`].
+    /// By their places in [`Left`].
     table: Mutex<HashMap<usize, Object>>,
 }
 
-/// Commands about one object alone, which the host carries out. Others tell of all that it has.
+/// Commands about one object, which the host carries out. The others describe all objects of the
+/// host.
 pub(crate) fn harmless(kind: Kind) -> &'static [i32] {
     match kind {
         Kind::Memory => &[libc::IPC_SET, libc::SHM_LOCK, libc::SHM_UNLOCK],
@@ -112,7 +116,8 @@ pub(crate) fn harmless(kind: Kind) -> &'static [i32] {
 }
 
 const NOT_THERE: Errno = Errno::INVAL;
-/// What a status begins with is the key; a segment's has its permissions, the number of its creator, and how often it is mapped.
+/// A status begins with the key. A segment's status has its permissions, the number of its creator,
+/// and how often it is mapped.
 const MODE: usize =
     core::mem::offset_of!(libc::shmid_ds, shm_perm) + core::mem::offset_of!(libc::ipc_perm, mode);
 const CREATOR: usize = core::mem::offset_of!(libc::shmid_ds, shm_cpid);
@@ -125,12 +130,12 @@ impl Objects {
 
     fn table(&self) -> MutexGuard<'_, HashMap<usize, Object>> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        // Dropped, the last mapping of a segment goes.
+        // Dropping the object removes the last mapping of its segment.
         table.retain(|_, object| !object.doomed || mappings(object.number) > 1);
         table
     }
 
-    /// The number of the object that `key` means, made if there is none and `flags` say so.
+    /// The number of the object with this key. It is made if there is none and `flags` ask for it.
     pub(crate) fn get(
         &self,
         kind: Kind,
@@ -161,7 +166,7 @@ impl Objects {
         let flags = flags & !(libc::IPC_CREAT | libc::IPC_EXCL);
         let number = sysv::make(kind, size as usize, flags)?;
         let kept = self.keep(kind, number, place).inspect_err(|_| {
-            // It was just made: it is there, and ours.
+            // It was just made, so it exists and belongs to the instance.
             let _ = sysv::remove(kind, number);
         })?;
         table
@@ -170,7 +175,7 @@ impl Objects {
     }
 
     /// # Errors
-    /// `NOMEM`: with `size` bytes more, the segments would be larger than the instance's memory.
+    /// `NOMEM`: with `size` more bytes, the segments would exceed the instance's memory.
     fn must_have_room(&self, table: &HashMap<usize, Object>, size: u64) -> Result<(), Errno> {
         let segments = table.values().filter(|object| object.kind == Kind::Memory);
         let all = segments.map(|object| object.size).fold(size, u64::saturating_add);
@@ -180,7 +185,7 @@ impl Objects {
         }
     }
 
-    /// Sees to it that a new object goes with the instance.
+    /// Makes sure that a new object does not outlive the instance.
     fn keep(&self, kind: Kind, number: i32, place: usize) -> Result<Option<Attached>, Errno> {
         if kind == Kind::Memory {
             let kept = sysv::attach(number)?;
@@ -213,7 +218,7 @@ impl Objects {
         Ok(())
     }
 
-    /// What the host says of an object, as it is inside.
+    /// The host's description of an object, with what differs inside.
     pub(crate) fn status(&self, kind: Kind, number: i32) -> Result<[u8; STATUS_BYTES_MAX], Errno> {
         let table = self.table();
         let is_it = |object: &&Object| object.kind == kind && object.number == number;
@@ -234,7 +239,7 @@ impl Objects {
     }
 }
 
-/// How often a segment is mapped, by the server, too.
+/// How often a segment is mapped. The server's own mapping counts.
 fn mappings(number: i32) -> u64 {
     let status = sysv::status(Kind::Memory, number).ok();
     let word = status.and_then(|bytes| bytes[MAPPINGS..].first_chunk().copied());

@@ -1,4 +1,5 @@
-//! What `--trace` shows: each call, whether the host alone did it, and how many there were.
+//! The output of `--trace`: each call, whether the host answered it alone, and how often each was
+//! made.
 
 use crate::options::Personality;
 use crate::policy::names;
@@ -6,12 +7,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-/// Who answered.
+/// What answered a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum By {
     Local,
     Server,
-    /// The FreeBSD personality, by calls of the host that follow.
+    /// The FreeBSD personality, by calls of the host that are shown after it.
     FreeBsd,
 }
 
@@ -24,7 +25,7 @@ impl By {
         }
     }
 
-    /// Whose number a call has.
+    /// The system to which a call's number belongs.
     fn personality(self) -> Personality {
         if self == Self::FreeBsd { Personality::FreeBsd } else { Personality::Linux }
     }
@@ -43,13 +44,13 @@ impl Trace {
         self.line(thread, By::FreeBsd, number, &format!("({})", words.join(", ")));
     }
 
-    /// Counts a call, and shows it with what is behind its name.
+    /// Counts a call, and shows it. `rest` follows its name.
     pub(crate) fn line(&self, thread: u32, by: By, number: u32, rest: &str) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry((by, number)).or_default() += 1;
         let name = names::of(by.personality(), number);
         let name = name.map_or_else(|| number.to_string(), str::to_owned);
-        // One write a line. Standard error that is closed leaves nobody to tell.
+        // One write for each line. If standard error is closed, nothing is shown.
         let line = format!("{thread} [{}] {name}{rest}\n", by.mark());
         let _ = std::io::stderr().write_all(line.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! What is learned of a caller that waits is passed on, and nothing once it does not.
+//! What is learned of a caller is returned while it waits, and nothing once it does not.
 
 use super::Client;
 use kyocho_sys::error::Errno;
@@ -8,7 +8,7 @@ use kyocho_sys::seccomp::{Instruction, Listener, listen};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::mpsc::channel;
 
-/// Asks the listener about `sync`, and lets all else pass.
+/// Sends calls of `sync` to the listener, and allows all others.
 fn filter() -> [Instruction; 4] {
     let instruction = |code, jt, k| Instruction { code, jt, jf: 0, k };
     [
@@ -19,7 +19,8 @@ fn filter() -> [Instruction; 4] {
     ]
 }
 
-/// Runs `with` with a caller that waits, and what ends its call. Nothing else has the caller's number behind that, but nothing says so either.
+/// Runs `with` with a caller that waits, and a function that ends the caller's call. After that the
+/// number still belongs to the caller's thread, but nothing proves it.
 fn with_caller(with: impl FnOnce(&Client<'_>, &dyn Fn())) {
     let (tell, hear) = channel();
     let caller = thread::spawn(move || {

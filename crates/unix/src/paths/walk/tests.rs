@@ -1,4 +1,4 @@
-//! A walk arrives where the host's own would, shut into the same directory (`openat2` with `IN_ROOT`).
+//! A walk arrives where the host would, confined to the same directory (`openat2` with `IN_ROOT`).
 
 use super::Last;
 use crate::clients::client::Client;
@@ -61,7 +61,7 @@ impl Drop for Tree {
     }
 }
 
-/// Which file a descriptor is of.
+/// The identity of the file behind a descriptor.
 fn identity(file: impl AsFd) -> (u64, u64) {
     let status = fstat(file).unwrap();
     (status.st_dev, status.st_ino)
@@ -78,7 +78,7 @@ fn by_host(tree: &Tree, path: &str, last: Last) -> Result<(u64, u64), Errno> {
 fn by_walk(server: &Server, path: &str, last: Last) -> Result<(u64, u64), Errno> {
     let client = Client::nobody();
     let node = server.walk(&client, b"/", path.as_bytes(), last)?;
-    // The path that it says it has leads there, over no link.
+    // The path in the node leads to the same file, and through no link.
     let again = server.node(&client, &node.path).unwrap();
     assert_eq!(identity(&again.file), identity(&node.file), "{path} is not {:?}", node.path);
     Ok(identity(node.file))

@@ -38,7 +38,7 @@ fn what_is_no_program_is_named() {
 }
 
 proptest! {
-    /// Whatever is accepted can be laid out: no sum overflows, segments rise.
+    /// Every accepted program can be mapped: no sum overflows, and the segments rise.
     #[test]
     fn damage_is_refused_or_harmless(places in proptest::collection::vec((0_usize..900, any::<u8>()), 1..12)) {
         let mut file = busybox_like();

@@ -45,7 +45,7 @@ proptest! {
         let address = SocketAddrUnix::new_abstract_name(&hidden).unwrap();
         prop_assert_eq!(ours.inside(&address), Some([b"\0", name.as_slice()].concat()));
         prop_assert_eq!(others.inside(&address), None);
-        // As a message brings it.
+        // As it comes in a message.
         prop_assert_eq!(ours.hidden(&hidden), hidden);
     }
 }
