@@ -6,9 +6,8 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::Errno;
-use crate::event;
 use crate::fault::{self, Call};
-use crate::raw::call;
+use crate::raw::{self, call};
 
 /// `FSOPEN_CLOEXEC`
 const OPEN_CLOSED_BY_EXECUTION: usize = 1;
@@ -53,7 +52,7 @@ pub fn make(size: Size) -> Result<OwnedFd, Errno> {
     // SAFETY: takes numbers.
     let root = unsafe { call(libc::SYS_fsmount, arguments) }?;
     // SAFETY: the kernel has just made it, for us.
-    Ok(unsafe { event::owned(root) })
+    Ok(unsafe { raw::owned(root) })
 }
 
 /// A file system that is being described.
@@ -62,7 +61,7 @@ fn open_context() -> Result<OwnedFd, Errno> {
     // SAFETY: the kernel reads a string that ends with 0.
     let context = unsafe { call(libc::SYS_fsopen, [kind, OPEN_CLOSED_BY_EXECUTION]) }?;
     // SAFETY: the kernel has just made it, for us.
-    Ok(unsafe { event::owned(context) })
+    Ok(unsafe { raw::owned(context) })
 }
 
 fn set(context: BorrowedFd<'_>, key: &CStr, value: String) -> Result<(), Errno> {
