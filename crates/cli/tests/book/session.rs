@@ -30,7 +30,9 @@ make() {
 }
 cargo() {
     while [ "$1" != --example ]; do shift; done
-    example=$2; verb_arguments=$3; shift 2; [ "$verb_arguments" != -- ] || shift
+    example=$2; shift 2
+    if [ "$1" = -- ]; then shift; fi
+    [ -x "$KYOCHO_EXAMPLES/$example" ] || echo "not built: cargo build -p kyocho --examples"
     "$KYOCHO_EXAMPLES/$example" "$@"
 }
 "#;
@@ -115,14 +117,10 @@ fn script_of(blocks: &[&Block]) -> String {
     let mut script = String::from(BUILT);
     for (number, block) in blocks.iter().enumerate() {
         let needs = block.needs.as_deref().unwrap_or("true");
-        if let Some(condition) = &block.condition {
-            let _ok =
-                writeln!(script, "until ( {condition} ) >/dev/null 2>&1; do sleep 0.02; done");
-        }
         let _ok = write!(
             script,
             "echo '{BEGIN} {number}'\nif ( {needs} ) >/dev/null 2>&1; then\n{}\nelse echo '{SKIPPED}'; fi\n",
-            body_of(block),
+            wait_of(block) + &body_of(block),
         );
     }
     // Servers that were started are ended, in good order. Not every shell lists its jobs in `$(...)`.
@@ -130,6 +128,12 @@ fn script_of(blocks: &[&Block]) -> String {
         "jobs -p >.jobs\nfor job in $(cat .jobs); do kill \"$job\"; done 2>/dev/null\nwait\n",
     );
     script
+}
+
+/// Waits for what the block needs: the watchdog ends a wait that lasts too long.
+fn wait_of(block: &Block) -> String {
+    let condition = block.condition.as_deref().unwrap_or("true");
+    format!("until ( {condition} ) >/dev/null 2>&1; do sleep 0.02; done\n")
 }
 
 fn body_of(block: &Block) -> String {
