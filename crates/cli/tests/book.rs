@@ -194,7 +194,7 @@ fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
         .map(|target| target.split_once('#').unwrap_or((target, "")))
 }
 
-/// Whether the page has a heading whose anchor this is, as GitHub and mdBook make them.
+/// Whether the page has a heading whose anchor this is, as GitHub makes them.
 fn has_heading(page: &Path, anchor: &str) -> bool {
     let text = fs::read_to_string(page).unwrap_or_default();
     let kept = |c: char| c.is_alphanumeric() || "-_ ".contains(c);

@@ -121,14 +121,8 @@ impl Page {
         let mut open: Option<Block> = None;
         let mut marks: Vec<(usize, &str)> = Vec::new();
         for (index, line) in text.lines().enumerate() {
-            if let Some(mut block) = open.take() {
-                if line == "```" {
-                    blocks.push(block);
-                } else {
-                    block.text.push_str(line);
-                    block.text.push('\n');
-                    open = Some(block);
-                }
+            if let Some(block) = open.take() {
+                open = grown(block, line, &mut blocks);
             } else if let Some(language) = line.strip_prefix("```") {
                 let kind = Kind::of(language)
                     .ok_or_else(|| format!("{name}:{}: `{language}`?", index + 1))?;
@@ -145,6 +139,17 @@ impl Page {
             None => Ok(Self { blocks }),
         }
     }
+}
+
+/// The block with one more line; the closing fence moves it to the others.
+fn grown(mut block: Block, line: &str, blocks: &mut Vec<Block>) -> Option<Block> {
+    if line == "```" {
+        blocks.push(block);
+        return None;
+    }
+    block.text.push_str(line);
+    block.text.push('\n');
+    Some(block)
 }
 
 fn marked(name: &str, mut block: Block, marks: &[(usize, &str)]) -> Result<Block, String> {
