@@ -9,7 +9,7 @@ use core::error::Error;
 use kyocho::dsm::{BarrierKind, Dsm, LockId, Mode, Placement, Settings};
 
 fn is_prime(n: u64) -> bool {
-    n > 1 && (2..).take_while(|d| d * d <= n).all(|d| n % d != 0)
+    n > 1 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
