@@ -1,4 +1,5 @@
-//! Signals as something to read (`signalfd`): for a thread that holds them back and waits for other things, too.
+//! Signals that are read from a descriptor (`signalfd`), for a thread that blocks them and also
+//! waits for other descriptors.
 #![expect(unsafe_code, reason = "a system call on a set of signals")]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,17 +9,18 @@ use crate::fault::{self, Call};
 use crate::raw::{call, owned};
 use crate::signal::Signal;
 
-/// The arrivals of some signals, readable as long as the reader holds these back ([`AllBlocked`](crate::signal::AllBlocked)).
+/// Reads some signals. The reading thread must have them blocked
+/// ([`AllBlocked`](crate::signal::AllBlocked)).
 #[derive(Debug)]
 pub struct Arrivals {
     descriptor: OwnedFd,
 }
 
 impl Arrivals {
-    /// Those of `signals`. Its descriptor is not inherited by programs that are executed.
+    /// A reader of `signals`. Programs that the process executes do not inherit its descriptor.
     ///
     /// # Errors
-    /// `MFILE`: no more descriptors. Injected ones.
+    /// `MFILE`: no more descriptors. Injected errors.
     pub fn of(signals: &[Signal]) -> Result<Self, Errno> {
         fault::check(Call::Open)?;
         let set = signals.iter().fold(0_u64, |set, signal| set | 1 << (signal.number() - 1));
@@ -26,15 +28,15 @@ impl Arrivals {
         let arguments = [usize::MAX, (&raw const set).addr(), size_of::<u64>(), flags];
         // SAFETY: the kernel reads one set of 64 signals.
         let descriptor = unsafe { call(libc::SYS_signalfd4, arguments) }?;
-        // SAFETY: the kernel has just made it, for us.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         let descriptor = unsafe { owned(descriptor) };
         Ok(Self { descriptor })
     }
 
-    /// The next one that has arrived, if one has: it is taken and will not be delivered. Never blocks.
+    /// The next pending signal, if there is one. It is consumed and not delivered. Never blocks.
     #[must_use]
     pub fn next(&self) -> Option<Signal> {
-        /// Of the structure that is read; the number stands first.
+        /// Size of the structure that is read. The signal number is its first field.
         const BYTES: usize = size_of::<libc::signalfd_siginfo>();
         let mut bytes = [0; BYTES];
         let read = crate::descriptor::read(self.as_fd(), &mut bytes);
@@ -58,11 +60,11 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn what_arrives_is_read_once_and_not_delivered() {
+    fn pending_signal_is_read_once_and_not_delivered() {
         let blocked = AllBlocked::new();
         let arrivals = Arrivals::of(&[Signal::USR2, Signal::WINCH]).unwrap();
         assert_eq!(arrivals.next(), None);
-        // Delivered, it would end this process.
+        // If the signal were delivered, it would end this process.
         send(ThreadId::current(), Signal::USR2).unwrap();
         send(ThreadId::current(), Signal::URG).unwrap();
         assert_eq!(wait([(arrivals.as_fd(), Interest::Read)], None), Ok(true));

@@ -1,13 +1,14 @@
-//! What is to be done when the process ends in good order (`atexit`).
+//! Functions to call when the process exits normally (`atexit`).
 #![expect(unsafe_code, reason = "a call of the C library")]
 
 use std::sync::Mutex;
 
 static CALLS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
-/// Calls `last` when `main` returns or somebody calls `exit`; not when the process is killed, aborts or calls `_exit`.
+/// Calls `last` when `main` returns or `exit` is called, but not when the process is killed, aborts
+/// or calls `_exit`.
 ///
-/// Refused only where there is no memory for it.
+/// Has no effect if there is no memory for the registration.
 pub fn call(last: fn()) {
     extern "C" fn all() {
         let calls = CALLS.lock().map(|mut calls| core::mem::take(&mut *calls)).unwrap_or_default();

@@ -1,16 +1,18 @@
-//! Programs that the host runs inside itself, and what they share with us (`bpf(2)`).
+//! BPF programs, which run inside the host's kernel, and the memory they share with this process
+//! (`bpf(2)`).
 //!
 //! ```text
-//!   Assembler ──► Program ──attach──► tracepoint      the host runs it there, as long as the attachment lives
+//!   Assembler ──► Program ──attach──► tracepoint      the kernel runs it there as long as the attachment lives
 //!                    │
-//!                    └─ Map: a hash, words in memory of both (`Words`), a ring whose reader can sleep (`Ring`)
+//!                    └─ Map: a hash, words in shared memory (`Words`), a ring whose reader can sleep (`Ring`)
 //! ```
 //!
-//! Needs the capabilities `CAP_BPF` and `CAP_PERFMON`. The host verifies a program before it accepts it: one that could
-//! loop, or read where it must not, is refused, with the verifier's reasons in [`Refused`].
+//! Needs the capabilities `CAP_BPF` and `CAP_PERFMON`. The kernel verifies a program before it
+//! accepts it. A program that could loop, or read memory it must not read, is refused; [`Refused`]
+//! has the verifier's messages.
 //!
-//! No compiler and no object file is involved: our programs have a few dozen instructions, and know nothing of the layout of the
-//! host's structures.
+//! No compiler and no object file is involved: the programs have a few dozen instructions, and do
+//! not depend on the layout of kernel structures.
 #![expect(unsafe_code, reason = "system calls on structures and descriptors")]
 
 pub mod assembler;
@@ -38,23 +40,24 @@ mod command {
 
 /// `BPF_PROG_TYPE_RAW_TRACEPOINT`.
 const RAW_TRACEPOINT: u32 = 17;
-/// `BPF_F_NO_PREALLOC`: entries of a hash are allocated as they come.
+/// `BPF_F_NO_PREALLOC`: entries of a hash are allocated on insertion.
 const NO_PREALLOC: u32 = 1;
 /// `BPF_F_MMAPABLE`.
 const MMAPABLE: u32 = 1 << 10;
-/// What the verifier may say.
+/// Room for the verifier's messages.
 const LOG_BYTES: usize = 64 << 10;
 
-/// Calls `bpf(2)`. Retries while the verifier was interrupted by a signal.
+/// Calls `bpf(2)`. Retries if a signal interrupted the verifier.
 ///
 /// # Safety
-/// `attributes` is a prefix of the kernel's `union bpf_attr`, as the command wants it, and addresses in it are good.
+/// `attributes` is a prefix of the kernel's `union bpf_attr` for the command, and all addresses in
+/// it are valid.
 unsafe fn bpf<A>(command: usize, attributes: &mut A) -> Result<usize, Errno> {
     fault::check(Call::Bpf)?;
     const RETRIES_MAX: u32 = 100;
     let arguments = [command, &raw mut *attributes as usize, size_of::<A>()];
     for _ in 0..RETRIES_MAX {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         match unsafe { call(libc::SYS_bpf, arguments) } {
             Err(Errno::AGAIN | Errno::INTR) => {}
             answer => return answer,
@@ -63,7 +66,7 @@ unsafe fn bpf<A>(command: usize, attributes: &mut A) -> Result<usize, Errno> {
     Err(Errno::AGAIN)
 }
 
-/// Memory of the host that programs and we read and write.
+/// Memory in the kernel that both programs and this process read and write.
 #[derive(Debug)]
 pub struct Map(OwnedFd);
 
@@ -81,15 +84,15 @@ struct MapCreate {
 
 impl MapCreate {
     fn create(mut self) -> Result<Map, Errno> {
-        // SAFETY: a prefix of the union; no addresses in it.
+        // SAFETY: a prefix of the union, without addresses.
         let descriptor = unsafe { bpf(command::MAP_CREATE, &mut self) }?;
-        // SAFETY: the kernel has just made it, for us.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         Ok(Map(unsafe { owned(descriptor) }))
     }
 }
 
 impl Map {
-    /// A hash of at most `entries_max` values, for programs to look things up in.
+    /// A hash of at most `entries_max` values, for look-ups by programs.
     ///
     /// # Errors
     /// `PERM`: without `CAP_BPF`. `INVAL`: kernels before 6.1. `NOMEM`, `MFILE`.
@@ -99,7 +102,7 @@ impl Map {
         wanted.create()
     }
 
-    /// A table of `entries_max` maps of the kind of `example`, all empty.
+    /// A table of `entries_max` maps of the same kind as `example`, all empty.
     ///
     /// # Errors
     /// As for [`hash`](Self::hash).
@@ -109,10 +112,11 @@ impl Map {
         MapCreate { kind, key_bytes, value_bytes, entries_max, flags, inner_map }.create()
     }
 
-    /// Puts `inner` into place `index` of a [`table_of`](Self::table_of) maps.
+    /// Stores `inner` at `index` of a table of maps ([`table_of`](Self::table_of)).
     ///
     /// # Errors
-    /// `E2BIG`: no such place. `INVAL`: `inner` is of another kind than the example, or this is no table.
+    /// `E2BIG`: the index is out of range. `INVAL`: `inner` is not of the example's kind, or this
+    /// is not a table of maps.
     pub fn put(&self, index: u32, inner: &Self) -> Result<(), Errno> {
         #[repr(C)]
         struct Update {
@@ -125,7 +129,8 @@ impl Map {
         let (key_at, value_at) = (&raw const index as u64, &raw const value as u64);
         let map = self.0.as_raw_fd() as u32;
         let mut attributes = Update { map, key: key_at, value: value_at, flags: 0 };
-        // SAFETY: a prefix of the union; the kernel reads key and value, four bytes each in a table.
+        // SAFETY: a prefix of the union; the kernel reads key and value, four bytes each in a
+        // table.
         unsafe { bpf(command::MAP_UPDATE, &mut attributes) }.map(drop)
     }
 }
@@ -136,12 +141,12 @@ impl AsFd for Map {
     }
 }
 
-/// Why the host did not accept a program.
+/// A refusal of a program by the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// `PERM`: without `CAP_BPF` and `CAP_PERFMON`. Else the verifier did not like it.
+    /// `PERM`: without `CAP_BPF` and `CAP_PERFMON`. Other errors come from the verifier.
     pub errno: Errno,
-    /// What the verifier said.
+    /// The verifier's messages.
     pub log: String,
 }
 
@@ -154,18 +159,18 @@ impl fmt::Display for Refused {
 
 impl core::error::Error for Refused {}
 
-/// A program that the host has verified.
+/// A verified program.
 #[derive(Debug)]
 pub struct Program(OwnedFd);
 
-/// Holds a program to its tracepoint, until dropped.
+/// Keeps a program attached to its tracepoint until dropped.
 #[derive(Debug)]
 pub struct Attachment {
     _descriptor: OwnedFd,
 }
 
 impl Program {
-    /// Loads a program that gets the arguments of a tracepoint, a word each. Allocates.
+    /// Loads a program, which receives each argument of a tracepoint as a word. Allocates.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -175,7 +180,7 @@ impl Program {
             Ok(program) => Ok(program),
             Err(Errno::PERM) => Err(Refused { errno: Errno::PERM, log: String::new() }),
             Err(_) => {
-                // Once more, for the reasons.
+                // Loads again, to get the messages.
                 log = vec![0; LOG_BYTES];
                 let again = Self::try_load(code, &mut log);
                 let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
@@ -196,7 +201,7 @@ impl Program {
             log_bytes: u32,
             log: u64,
         }
-        // Helpers that read the memory of the traced process are for programs under this licence.
+        // Helpers that read memory of the traced process require this licence.
         const LICENSE: &CStr = c"Dual MIT/GPL";
         let log_at = if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 };
         let mut attributes = Load {
@@ -208,13 +213,14 @@ impl Program {
             log_bytes: log.len() as u32,
             log: log_at,
         };
-        // SAFETY: a prefix of the union; the kernel reads code and licence, and writes at most the log's length to it.
+        // SAFETY: a prefix of the union; the kernel reads code and licence, and writes at most the
+        // log's length to it.
         let descriptor = unsafe { bpf(command::PROGRAM_LOAD, &mut attributes) }?;
-        // SAFETY: the kernel has just made it, for us.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         Ok(Self(unsafe { owned(descriptor) }))
     }
 
-    /// Has the host run it at the tracepoint with this name, on every CPU, for every process.
+    /// Attaches the program to the tracepoint with this name, on every CPU and for every process.
     ///
     /// # Errors
     /// `NOENT`: no such tracepoint. `INVAL`: it has fewer arguments than the program reads.
@@ -229,14 +235,14 @@ impl Program {
         let mut attributes = Open { name: tracepoint.as_ptr() as u64, program, padding: 0 };
         // SAFETY: a prefix of the union; the name ends in a zero byte.
         let descriptor = unsafe { bpf(command::RAW_TRACEPOINT_OPEN, &mut attributes) }?;
-        // SAFETY: the kernel has just made it, for us.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         Ok(Attachment { _descriptor: unsafe { owned(descriptor) } })
     }
 
-    /// Runs it once, on the calling thread; what it returns.
+    /// Runs the program once, on the calling thread, and returns its result.
     ///
     /// # Errors
-    /// `INVAL`: fewer arguments than it reads. `NOSYS` and its like: kernels before 5.10.
+    /// `INVAL`: fewer arguments than the program reads. `NOSYS` and similar: kernels before 5.10.
     pub fn run<const N: usize>(&self, arguments: [u64; N]) -> Result<u32, Errno> {
         #[repr(C)]
         #[derive(Default)]

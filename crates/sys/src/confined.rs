@@ -1,7 +1,9 @@
-//! Starting a process under a system-call filter: fork, give up what it must not have, install the filter, execute.
+//! Starting a process under a system-call filter: fork, give up privileges, install the filter,
+//! execute.
 //!
-//! The filter permits `execve` for one address alone, where the image that is executed has its own path. Before there is that
-//! image, the forked process maps a page there, with the path of the image's descriptor in it.
+//! The filter permits `execve` only for a path at one address, where the executed image contains
+//! its own path. Before the image is there, the forked process maps a page at that address and
+//! writes the path of the image's descriptor to it.
 #![expect(unsafe_code, reason = "forks; the child makes system calls alone")]
 
 use core::ffi::CStr;
@@ -15,23 +17,24 @@ use crate::raw::{call, owned};
 use crate::seccomp::{self, Instruction, Listener};
 use crate::signal::Signal;
 
-/// The number that the channel to the parent has in a new process, from which no filter may stop it receiving (`recvfrom`) and sending (`sendto`).
+/// The number of the channel to the parent in a new process. Every filter must let the process
+/// receive (`recvfrom`) and send (`sendto`) on it.
 pub const CHANNEL: i32 = 200;
 
-/// What the new process is.
+/// Description of the new process.
 #[derive(Debug)]
 pub struct Confined<'a> {
-    /// Its system calls.
+    /// The filter of its system calls.
     pub filter: &'a [Instruction],
-    /// The file it executes.
+    /// The image that it executes.
     pub image: BorrowedFd<'a>,
-    /// Where the image has its path, and the filter permits `execve`.
+    /// Address of the image's path, from which the filter permits `execve`.
     pub path_address: usize,
     /// Its arguments.
     pub arguments: &'a [CString],
     /// Its environment.
     pub environment: &'a [CString],
-    /// Its directory.
+    /// Its working directory.
     pub directory: BorrowedFd<'a>,
     /// Soft and hard limits of each process, by resource (`RLIMIT_...`).
     pub limits: &'a [(u32, u64)],
@@ -40,16 +43,18 @@ pub struct Confined<'a> {
 /// A process that was started.
 #[derive(Debug)]
 pub struct Started {
-    /// Its number. It is a child of the calling kernel thread.
+    /// Process number. The process is a child of the calling kernel thread.
     pub process: u32,
-    /// Where its calls arrive.
+    /// Receives the calls that the filter passes on.
     pub listener: Listener,
 }
 
-/// Starts `what`. Call it while there is one kernel thread; the process is killed when that ends.
+/// Starts `what`. Call it while the process has one kernel thread. The new process is killed when
+/// that thread ends.
 ///
 /// # Errors
-/// `INVAL`: the kernel is older than 5.19. `PERM`, `NOSYS`: the host permits no filters. What `fork` says. Injected ones.
+/// `INVAL`: the kernel is older than 5.19. `PERM`, `NOSYS`: the host permits no filters. Errors of
+/// `fork`. Injected errors.
 pub fn start(what: &Confined<'_>) -> Result<Started, Errno> {
     fault::check(Call::Open)?;
     let path = CString::new(format!("/proc/self/fd/{}", what.image.as_raw_fd()))
@@ -57,7 +62,8 @@ pub fn start(what: &Confined<'_>) -> Result<Started, Errno> {
     let arguments = pointers(what.arguments);
     let environment = pointers(what.environment);
     let (ours, theirs) = pair()?;
-    // SAFETY: takes nothing; the child does what a signal handler may until it executes or exits.
+    // SAFETY: takes nothing. Until it executes or exits, the child does only what a signal handler
+    // may do.
     let process = unsafe { libc::fork() };
     if process < 0 {
         return Err(Errno::last());
@@ -73,26 +79,27 @@ pub fn start(what: &Confined<'_>) -> Result<Started, Errno> {
     listener_of(process as u32, ours.as_fd())
         .map(|listener| Started { process: process as u32, listener })
         .inspect_err(|_| {
-            // SAFETY: waits for our child, which ends.
+            // SAFETY: waits for a child of this process, which ends.
             unsafe { libc::waitpid(process, core::ptr::null_mut(), 0) };
         })
 }
 
-/// Two ends of a channel of messages.
+/// A pair of connected message sockets.
 fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     let mut ends = [0_i32; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     let arguments = [libc::AF_UNIX as usize, kind as usize, 0, ends.as_mut_ptr().addr()];
     // SAFETY: the kernel writes two numbers.
     unsafe { call(libc::SYS_socketpair, arguments) }?;
-    // SAFETY: the kernel has just made it, for us.
+    // SAFETY: the kernel has just created it, and nothing else owns it.
     let first = unsafe { owned(ends[0] as usize) };
-    // SAFETY: and this one.
+    // SAFETY: as above.
     let second = unsafe { owned(ends[1] as usize) };
     Ok((first, second))
 }
 
-/// Takes the listener from the child that says which number it has there, and lets the child go on.
+/// Duplicates the listener from the child, which reports its number there, and lets the child
+/// continue.
 fn listener_of(process: u32, channel: BorrowedFd<'_>) -> Result<Listener, Errno> {
     let mut word = [0; 8];
     if crate::descriptor::read(channel, &mut word)? != word.len() {
@@ -106,7 +113,7 @@ fn listener_of(process: u32, channel: BorrowedFd<'_>) -> Result<Listener, Errno>
     let arguments = [handle.as_raw_fd() as usize, said as usize, 0];
     // SAFETY: takes numbers.
     let number = unsafe { call(libc::SYS_pidfd_getfd, arguments) }?;
-    // SAFETY: the kernel has just made it, for us.
+    // SAFETY: the kernel has just created it, and nothing else owns it.
     let listener = Listener::new(unsafe { owned(number) });
     crate::descriptor::write(channel, &word)?;
     Ok(listener)
@@ -116,7 +123,7 @@ fn pointers(strings: &[CString]) -> Vec<usize> {
     strings.iter().map(|string| string.as_ptr().addr()).chain([0]).collect()
 }
 
-/// The child, between fork and execution: it allocates nothing and takes no locks.
+/// The child, between fork and execution. It allocates nothing and takes no lock.
 struct Child<'a> {
     what: &'a Confined<'a>,
     path: &'a CStr,
@@ -125,7 +132,7 @@ struct Child<'a> {
 }
 
 impl Child<'_> {
-    /// Returns only if it failed.
+    /// Becomes the new program. Returns only on failure.
     fn become_client(&self, channel: BorrowedFd<'_>) -> Errno {
         match self.try_become_client(channel) {
             Ok(never) => match never {},
@@ -138,9 +145,10 @@ impl Child<'_> {
         channel: BorrowedFd<'_>,
     ) -> Result<core::convert::Infallible, Errno> {
         let (from, to) = (channel.as_raw_fd() as usize, CHANNEL as usize);
-        // SAFETY: takes numbers; whatever had this number is closed, in the child alone, which uses nothing else of its parent's.
+        // SAFETY: takes numbers. A descriptor that had this number is closed in the child alone,
+        // which uses no other one of its parent's.
         unsafe { call(libc::SYS_dup3, [from, to, libc::O_CLOEXEC as usize]) }?;
-        // SAFETY: just made, and open until the child executes.
+        // SAFETY: just created, and open until the child executes.
         let channel = unsafe { BorrowedFd::borrow_raw(CHANNEL) };
         self.place_path()?;
         let directory = self.what.directory.as_raw_fd() as usize;
@@ -150,25 +158,27 @@ impl Child<'_> {
             limit(resource, most)?;
         }
         reset_signals();
-        // However the parent ends. One that has ended already closed the channel, and nobody lets this
-        // process go on.
+        // For any end of the parent. A parent that has ended already closed the channel, so this
+        // process does not get past the next call.
         process::signal_at_end_of_parent(Signal::KILL)?;
         drop_capabilities();
         let listener = seccomp::listen(self.what.filter)?;
         self.report(channel, i64::from(listener));
         let mut word = [0; 8];
         let from = [channel.as_raw_fd() as usize, word.as_mut_ptr().addr(), word.len(), 0, 0, 0];
-        // SAFETY: the kernel writes as many bytes at most.
+        // SAFETY: the kernel writes at most that many bytes.
         unsafe { call(libc::SYS_recvfrom, from) }?;
-        // The listener's number here, as all of ours, is closed by what follows.
+        // The listener's number in this process is closed by the execution, like all its
+        // descriptors.
         let [arguments, environment] =
             [self.arguments, self.environment].map(|list| list.as_ptr().addr());
-        // SAFETY: the kernel reads the path placed there, and two lists of strings that end with 0.
+        // SAFETY: the kernel reads the path written there, and two lists of strings that end with
+        // 0.
         unsafe { call(libc::SYS_execve, [self.what.path_address, arguments, environment]) }?;
         Err(Errno::FAULT)
     }
 
-    /// Maps the page that the filter permits `execve` from, and writes the path there.
+    /// Maps the page that the filter permits `execve` from, and writes the path to it.
     fn place_path(&self) -> Result<(), Errno> {
         const PAGE: usize = 4096;
         let at = self.what.path_address;
@@ -176,26 +186,27 @@ impl Child<'_> {
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as usize;
         let none = usize::MAX;
         let arguments = [at & !(PAGE - 1), PAGE, protection, flags, none, 0];
-        // SAFETY: `NOREPLACE`: nothing of the process was there.
+        // SAFETY: `NOREPLACE`: the call fails if something is mapped there.
         unsafe { call(libc::SYS_mmap, arguments) }?;
         let bytes = self.path.to_bytes_with_nul();
         let target = core::ptr::with_exposed_provenance_mut::<u8>(at);
-        // SAFETY: the path has some twenty bytes and stands in the first half of the page just mapped.
+        // SAFETY: the path has about twenty bytes and lies in the first half of the page just
+        // mapped.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
         Ok(())
     }
 
-    /// Says what became of it. A parent that is gone needs to know nothing.
+    /// Reports the result to the parent. Fails only if the parent is gone.
     fn report(&self, channel: BorrowedFd<'_>, word: i64) {
         let _ = self;
         let bytes = word.to_ne_bytes();
         let to = [channel.as_raw_fd() as usize, bytes.as_ptr().addr(), bytes.len(), 0, 0, 0];
-        // SAFETY: the kernel reads as many bytes.
+        // SAFETY: the kernel reads that many bytes.
         let _ = unsafe { call(libc::SYS_sendto, to) };
     }
 }
 
-/// Soft and hard limit of `resource`.
+/// Sets soft and hard limit of `resource`.
 fn limit(resource: u32, most: u64) -> Result<(), Errno> {
     let limits = libc::rlimit64 { rlim_cur: most, rlim_max: most };
     let address = (&raw const limits).addr();
@@ -203,13 +214,14 @@ fn limit(resource: u32, most: u64) -> Result<(), Errno> {
     unsafe { call(libc::SYS_prlimit64, [0, resource as usize, address, 0]) }.map(drop)
 }
 
-/// The library that Rust programs start with ignores broken pipes; a new program expects the default.
+/// Rust's runtime ignores broken pipes; a new program expects the default action.
 fn reset_signals() {
     // SAFETY: sets a default action.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
-/// What root could do through calls that the filter lets pass. Errors mean that there is nothing to give up.
+/// Gives up root's capabilities, for calls that the filter permits. An error means that there are
+/// none.
 fn drop_capabilities() {
     const CAPABILITIES_MAX: usize = 64;
     for capability in 0..CAPABILITIES_MAX {

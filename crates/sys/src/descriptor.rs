@@ -8,25 +8,25 @@ use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::call;
 
-/// What a file is opened for.
+/// The purpose of opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading.
     Read,
     /// Reading, without waiting for the other end of a named pipe.
     ReadAtOnce,
-    /// Writing over what is there. A named pipe that nobody reads is refused (`NXIO`).
+    /// Writing, without truncation. A named pipe without a reader is refused (`NXIO`).
     Change,
-    /// Writing from the beginning; what it held is gone. Made if it is not there.
+    /// Writing to an empty file: truncates an existing one, creates a missing one.
     Replace,
-    /// Writing behind what it holds. Made if it is not there.
+    /// Appending. Creates a missing file.
     Append,
 }
 
-/// Opens a file. Blocks where the file does: a named pipe waits for its other end.
+/// Opens a file. Blocks as the file requires: a named pipe waits for its other end.
 ///
 /// # Errors
-/// `INTR`: a signal came first. What the file system says. Injected ones.
+/// `INTR`: a signal came first. Errors of the file system. Injected errors.
 pub fn open(path: &CStr, access: Access) -> Result<OwnedFd, Errno> {
     fault::check(Call::Open)?;
     let flags = libc::O_CLOEXEC
@@ -41,23 +41,23 @@ pub fn open(path: &CStr, access: Access) -> Result<OwnedFd, Errno> {
     // SAFETY: the kernel reads `path` up to its NUL.
     let number =
         unsafe { call(libc::SYS_openat, [folder, path.as_ptr().addr(), flags as usize, 0o666]) }?;
-    // SAFETY: the kernel has just made it, for us.
+    // SAFETY: the kernel has just created it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number as RawFd) })
 }
 
-/// Whether programs that are executed get a descriptor.
+/// Whether executed programs inherit a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inheritance {
-    /// They get it, with its number.
+    /// They inherit it, with its number.
     Inherited,
-    /// It is closed for them.
+    /// It is closed on execution.
     Closed,
 }
 
-/// Says whether programs that are executed from now on get a descriptor.
+/// Sets whether programs executed from now on inherit a descriptor.
 ///
 /// # Errors
-/// Injected ones.
+/// Injected errors.
 pub fn set_inheritance(descriptor: BorrowedFd<'_>, to: Inheritance) -> Result<(), Errno> {
     fault::check(Call::Open)?;
     let flags = if to == Inheritance::Closed { libc::FD_CLOEXEC } else { 0 };
@@ -67,10 +67,11 @@ pub fn set_inheritance(descriptor: BorrowedFd<'_>, to: Inheritance) -> Result<()
     Ok(())
 }
 
-/// Names the process that is sent signals about a descriptor, where it is set to send any (`O_ASYNC`), whoever was named before.
+/// Sets the process that receives signals about a descriptor in asynchronous mode (`O_ASYNC`).
+/// Replaces the previous one.
 ///
 /// # Errors
-/// `SRCH`: there is no such process. Injected ones.
+/// `SRCH`: there is no such process. Injected errors.
 pub fn tell(descriptor: BorrowedFd<'_>, process: u32) -> Result<(), Errno> {
     fault::check(Call::Open)?;
     let arguments = [descriptor.as_raw_fd() as usize, libc::F_SETOWN as usize, process as usize];
@@ -78,38 +79,41 @@ pub fn tell(descriptor: BorrowedFd<'_>, process: u32) -> Result<(), Errno> {
     unsafe { call(libc::SYS_fcntl, arguments) }.map(drop)
 }
 
-/// Takes a descriptor over that this program was started with. Those it starts do not get it.
+/// Takes ownership of a descriptor that this program was started with. Executed programs will not
+/// inherit it.
 ///
 /// # Errors
-/// `BADF`: there is none of that number. Injected ones.
+/// `BADF`: there is no descriptor with this number. Injected errors.
 ///
 /// # Safety
-/// Nobody else in this program owns the descriptor, or takes it over.
+/// Nothing else in this program owns the descriptor.
 pub unsafe fn adopt(number: u32) -> Result<OwnedFd, Errno> {
     fault::check(Call::Open)?;
     let arguments = [number as usize, libc::F_SETFD as usize, libc::FD_CLOEXEC as usize];
     // SAFETY: takes numbers.
     unsafe { call(libc::SYS_fcntl, arguments) }?;
-    // SAFETY: it exists, and is ours by the caller's promise.
+    // SAFETY: it exists, and the caller guarantees that nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number as RawFd) })
 }
 
-/// Makes descriptor `number` another file: that of `by`. What it was before is closed. Programs that are executed get it.
+/// Makes descriptor `number` refer to the file of `by`, and closes the file that it referred to.
+/// Executed programs inherit it.
 ///
 /// # Errors
-/// `BADF`: `number` is beyond the limit. `INVAL`: it is `by` itself. Injected ones.
+/// `BADF`: `number` is beyond the limit. `INVAL`: it is `by` itself. Injected errors.
 pub fn replace(number: u32, by: BorrowedFd<'_>) -> Result<(), Errno> {
     fault::check(Call::Open)?;
     let arguments = [by.as_raw_fd() as usize, number as usize, 0];
-    // SAFETY: takes numbers. Who has the old file under this number has the new one now, as was asked for.
+    // SAFETY: takes numbers. Users of this number refer to the new file from now on, as requested.
     unsafe { call(libc::SYS_dup3, arguments) }?;
     Ok(())
 }
 
-/// Reads up to a buffer of bytes: how many, 0 at the end. Blocks as the descriptor does.
+/// Reads up to a buffer of bytes. Returns their number, 0 at the end. Blocks as the descriptor
+/// does.
 ///
 /// # Errors
-/// `INTR`: a signal came first. What the file, pipe or terminal says. Injected ones.
+/// `INTR`: a signal came first. Errors of the file, pipe or terminal. Injected errors.
 pub fn read(descriptor: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
     fault::check(Call::Read)?;
     let number = descriptor.as_raw_fd() as usize;
@@ -117,10 +121,10 @@ pub fn read(descriptor: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errn
     unsafe { call(libc::SYS_read, [number, buffer.as_mut_ptr().addr(), buffer.len()]) }
 }
 
-/// Writes bytes: how many the descriptor took. Blocks as the descriptor does.
+/// Writes bytes. Returns how many the descriptor accepted. Blocks as the descriptor does.
 ///
 /// # Errors
-/// `INTR`: a signal came first. What the file, pipe or terminal says. Injected ones.
+/// `INTR`: a signal came first. Errors of the file, pipe or terminal. Injected errors.
 pub fn write(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     fault::check(Call::Write)?;
     let number = descriptor.as_raw_fd() as usize;
@@ -128,11 +132,13 @@ pub fn write(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     unsafe { call(libc::SYS_write, [number, bytes.as_ptr().addr(), bytes.len()]) }
 }
 
-/// Writes the bytes that the descriptor takes without waiting for anybody: how many. What is neither a plain file nor a socket is set not to block,
-/// for all who share its open file.
+/// Writes as many bytes as the descriptor accepts without blocking. Returns their number. A
+/// descriptor that is neither a plain file nor a socket is set to non-blocking mode, for all that
+/// share its open file.
 ///
 /// # Errors
-/// `AGAIN`: it takes none. `INTR`: a signal came first. What the file, pipe, socket or terminal says. Injected ones.
+/// `AGAIN`: it accepts none. `INTR`: a signal came first. Errors of the file, pipe, socket or
+/// terminal. Injected errors.
 pub fn write_now(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     fault::check(Call::Write)?;
     let number = descriptor.as_raw_fd() as usize;
@@ -152,10 +158,10 @@ pub fn write_now(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errn
     unsafe { call(libc::SYS_write, [number, bytes.as_ptr().addr(), bytes.len()]) }
 }
 
-/// Whether a read would return at once: there are bytes, or it is the end.
+/// Whether a read would return at once, with bytes or at the end.
 ///
 /// # Errors
-/// `INTR`: a signal came first. Injected ones.
+/// `INTR`: a signal came first. Injected errors.
 pub fn is_readable(descriptor: BorrowedFd<'_>) -> Result<bool, Errno> {
     fault::check(Call::Read)?;
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };

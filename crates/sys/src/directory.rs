@@ -1,7 +1,8 @@
-//! Where the Kyocho processes of one user meet: shared files, sockets.
+//! The directory in which the Kyocho processes of one user find each other: shared files, sockets.
 //!
-//! `$KYOCHO_DIR`, else `$XDG_RUNTIME_DIR/kyocho`, else `/dev/shm/kyocho-UID`. It must be a directory of ours that nobody else may enter:
-//! in `/dev/shm` anybody could have made the name first, as something else or for somebody else.
+//! `$KYOCHO_DIR`, else `$XDG_RUNTIME_DIR/kyocho`, else `/dev/shm/kyocho-UID`. It must be a
+//! directory of the user that no other user may enter: in `/dev/shm` any user could have created
+//! the name first.
 #![expect(unsafe_code, reason = "asks for the user's number")]
 
 use std::ffi::OsString;
@@ -9,10 +10,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// The directory of the calling user, made if it is not there. Allocates; some ten system calls.
+/// The directory of the calling user, created if it is missing. Allocates; about ten system calls.
 ///
 /// # Errors
-/// It cannot be made, or what stands there is no directory, not the user's own, or open to others: the error names the path.
+/// It cannot be created; or the path is not a directory, belongs to another user, or is open to
+/// others. The error names the path.
 pub fn of_user() -> io::Result<PathBuf> {
     // SAFETY: takes nothing and cannot fail.
     let user = unsafe { libc::geteuid() };
@@ -26,7 +28,7 @@ pub fn of_user() -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Which path it is.
+/// The path of the directory.
 fn choose(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> PathBuf {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("KYOCHO_DIR")
@@ -34,7 +36,7 @@ fn choose(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(format!("/dev/shm/kyocho-{user}")))
 }
 
-/// Makes sure that `path` is a directory of `user` alone.
+/// Ensures that `path` is a directory of `user` that no other user may enter.
 fn make_own(path: &Path, user: u32) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

@@ -1,4 +1,4 @@
-//! Why the kernel refused: its error number.
+//! Error numbers of the kernel.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ pub struct Errno(i32);
 impl Errno {
     /// Interrupted by a signal handler.
     pub const INTR: Self = Self(libc::EINTR);
-    /// Try again: it would block, or a resource is short for now.
+    /// Try again: the call would block, or a resource is temporarily exhausted.
     pub const AGAIN: Self = Self(libc::EAGAIN);
     /// No memory, or no more mappings.
     pub const NOMEM: Self = Self(libc::ENOMEM);
@@ -23,36 +23,36 @@ impl Errno {
     pub const SRCH: Self = Self(libc::ESRCH);
     /// This kernel has no such call.
     pub const NOSYS: Self = Self(libc::ENOSYS);
-    /// In use already.
+    /// Already in use.
     pub const BUSY: Self = Self(libc::EBUSY);
-    /// Waiting for it would wait for ever.
+    /// Waiting would be a deadlock.
     pub const DEADLK: Self = Self(libc::EDEADLK);
-    /// This process has no more descriptors.
+    /// The process has no more descriptors.
     pub const MFILE: Self = Self(libc::EMFILE);
-    /// It is no socket.
+    /// Not a socket.
     pub const NOTSOCK: Self = Self(libc::ENOTSOCK);
-    /// The connection is being made.
+    /// The connection is in progress.
     pub const INPROGRESS: Self = Self(libc::EINPROGRESS);
-    /// The time has passed.
+    /// The time limit has passed.
     pub const TIMEDOUT: Self = Self(libc::ETIMEDOUT);
 
     /// The error with this number.
     ///
     /// # Panics
-    /// When the number is not positive: there is no such error.
+    /// `number` is not positive.
     #[must_use]
     pub const fn new(number: i32) -> Self {
-        assert!(number > 0, "an error number is positive");
+        assert!(number > 0, "an error number must be positive");
         Self(number)
     }
 
-    /// Its number, as in the kernel's headers.
+    /// The number, as in the kernel's headers.
     #[must_use]
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// What the C library noted for the last failed call of this kernel thread.
+    /// The error that the C library recorded for the last failed call of this kernel thread.
     pub(crate) fn last() -> Self {
         Self(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
     }
@@ -64,7 +64,7 @@ impl fmt::Debug for Errno {
     }
 }
 
-/// The kernel's sentence for it. Allocates.
+/// The kernel's description of the error. Allocates.
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         std::io::Error::from_raw_os_error(self.0).fmt(f)

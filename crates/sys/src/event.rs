@@ -1,4 +1,4 @@
-//! A counter that kernel threads wait for as for any descriptor (`eventfd`).
+//! An event counter that kernel threads wait for like any descriptor (`eventfd`).
 #![expect(unsafe_code, reason = "system calls on descriptors")]
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,7 +7,8 @@ use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::{call, owned};
 
-/// An event counter: [`notify`](Event::notify) makes its descriptor readable, [`drain`](Event::drain) makes it unreadable.
+/// An event counter. [`notify`](Event::notify) makes its descriptor readable,
+/// [`drain`](Event::drain) makes it unreadable.
 #[derive(Debug)]
 pub struct Event(OwnedFd);
 
@@ -21,14 +22,14 @@ impl Event {
         let flags = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as usize;
         // SAFETY: takes numbers.
         let descriptor = unsafe { call(libc::SYS_eventfd2, [0, flags]) }?;
-        // SAFETY: the kernel has just made it, for us.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         Ok(Self(unsafe { owned(descriptor) }))
     }
 
-    /// Adds one: whoever polls the descriptor wakes. Safe in a signal handler.
+    /// Adds one, which wakes threads that poll the descriptor. Safe in a signal handler.
     ///
     /// # Errors
-    /// Injected ones. A counter at its limit is readable anyway, so that is success.
+    /// Injected errors. A counter at its limit is readable anyway, so that counts as success.
     pub fn notify(&self) -> Result<(), Errno> {
         fault::check(Call::Write)?;
         let one = 1_u64;
@@ -40,10 +41,10 @@ impl Event {
         }
     }
 
-    /// Takes all notifications: how many there were, 0 if none.
+    /// Takes all notifications. Returns their number, 0 if there are none.
     ///
     /// # Errors
-    /// Injected ones.
+    /// Injected errors.
     pub fn drain(&self) -> Result<u64, Errno> {
         fault::check(Call::Read)?;
         let mut count = 0_u64;
@@ -58,7 +59,8 @@ impl Event {
 }
 
 impl From<OwnedFd> for Event {
-    /// A counter that came from another process. Of a descriptor that is none, [`Event::notify`] and [`Event::drain`] tell what its file says.
+    /// An event counter received from another process. If the descriptor is not one,
+    /// [`Event::notify`] and [`Event::drain`] report the errors of its file.
     fn from(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }

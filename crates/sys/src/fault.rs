@@ -1,13 +1,13 @@
-//! The fault plane: lets a test make the k-th system call of a kind fail.
+//! Fault injection: a test can make the k-th system call of a kind fail.
 //!
-//! Each fallible wrapper of this crate asks [`check`] first. Nothing injected, that is one relaxed
-//! load beside a system call. A test sweeps ([`sweep`]): it runs its scenario with call 1 failing, then
-//! with call 2, ... until a run meets no fault. Every run must either succeed or report the error, and
-//! leave nothing broken.
+//! Each fallible wrapper of this crate calls [`check`] first. If nothing is injected, that is one
+//! relaxed load beside a system call. A test sweeps ([`sweep`]): it runs its scenario with call 1
+//! failing, then with call 2, and so on until a run meets no fault. Every run must either succeed
+//! or report the error, and must leave everything consistent.
 //!
-//! The plane is one per process and hits every thread of it (a runtime's own threads make the calls
-//! that matter), so tests that inject live in a test program of their own; within it, injections
-//! wait for each other.
+//! Injection affects every thread of the process, because a runtime's own threads make the calls
+//! that matter. So tests that inject need a test program of their own; within it, injections wait
+//! for each other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +24,7 @@ pub enum Call {
     Madvise,
     /// Changing protection.
     Mprotect,
-    /// Waiting on a futex; the wait then looks woken, whatever the error.
+    /// Waiting on a futex. An injected fault looks like a wake, whatever the error.
     FutexWait,
     /// Starting a kernel thread.
     ThreadStart,
@@ -46,7 +46,7 @@ pub enum Call {
     Write,
     /// Setting up or entering an I/O ring.
     Ring,
-    /// Making, loading or running a program of the host's.
+    /// Making, loading or running a BPF program.
     Bpf,
     /// Registering a thread's area for restartable sequences.
     Rseq,
@@ -54,18 +54,18 @@ pub enum Call {
     Userfault,
 }
 
-/// What is armed: 0 nothing, `ANY` every kind, otherwise 1 + the kind.
+/// What is armed: 0 for nothing, `ANY` for every kind, otherwise 1 + the kind.
 static ARMED: AtomicU32 = AtomicU32::new(0);
-/// Calls of that kind until the failing one; 0 once it has failed.
+/// Remaining calls of that kind up to the failing one; 0 once it has failed.
 static REMAINING: AtomicU32 = AtomicU32::new(0);
 /// The error number to fail with.
 static ERRNO: AtomicU32 = AtomicU32::new(0);
-/// Held while something is injected.
+/// Locked while an injection is armed.
 static PLANE: Mutex<()> = Mutex::new(());
 
 const ANY: u32 = u32::MAX;
 
-/// Fails if a test asked that this very call fail.
+/// Fails if a test has injected a fault for this call.
 ///
 /// # Errors
 /// The injected one.
@@ -93,24 +93,24 @@ fn count_down(armed: u32, call: Call) -> Result<(), Errno> {
 /// Which kinds of call an injection counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kinds {
-    /// Every call that asks the fault plane.
+    /// Every call that can fail by injection.
     Any,
     /// Calls of one kind.
     Only(Call),
 }
 
-/// One failing call, armed until dropped.
+/// An injected fault, armed until dropped.
 #[derive(Debug)]
 pub struct Injection {
     _plane: MutexGuard<'static, ()>,
 }
 
 impl Injection {
-    /// Makes the `nth` call (from 1) of `kinds` fail with `errno`, on whatever thread it happens. Waits
-    /// until no other injection is armed.
+    /// Makes the `nth` call (from 1) of `kinds` fail with `errno`, on any thread. Blocks until no
+    /// other injection is armed.
     ///
     /// # Panics
-    /// When `nth` is 0.
+    /// `nth` is 0.
     #[must_use]
     pub fn new(kinds: Kinds, nth: u32, errno: Errno) -> Self {
         assert!(nth > 0, "calls are counted from 1");
@@ -138,11 +138,12 @@ impl Drop for Injection {
     }
 }
 
-/// Runs `scenario` with call 1 of `kinds` failing, then call 2, ... until a run meets no fault; returns how
-/// many runs did. `scenario` gets the number of the failing call and asserts what must hold whether it failed or not.
+/// Runs `scenario` with call 1 of `kinds` failing, then with call 2, and so on until a run meets no
+/// fault. Returns the number of runs that met one. `scenario` gets the number of the failing call,
+/// and must check its result whether or not it met the fault.
 ///
 /// # Panics
-/// When more than `faults_max` runs meet a fault: the scenario makes calls without end.
+/// More than `faults_max` runs meet a fault.
 pub fn sweep(kinds: Kinds, errno: Errno, faults_max: u32, mut scenario: impl FnMut(u32)) -> u32 {
     for nth in 1..=faults_max {
         let injection = Injection::new(kinds, nth, errno);

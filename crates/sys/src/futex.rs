@@ -1,6 +1,6 @@
 //! Kernel threads that sleep until a word changes.
 //!
-//! Private futexes, unless the name says otherwise: the word belongs to this address space.
+//! Futexes are private to the address space unless the name says otherwise.
 #![expect(unsafe_code, reason = "system calls on a word")]
 
 use core::ptr;
@@ -11,28 +11,30 @@ use crate::fault::{self, Call};
 use crate::prim::atomic::AtomicU32;
 use crate::raw::call;
 
-/// Why a wait is over.
+/// The reason why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Woken, or disturbed by a signal, or for no reason at all: look at the word again.
+    /// Woken, interrupted by a signal, or spuriously: check the word again.
     Woken,
-    /// The word did not hold what was expected: the thread never slept.
+    /// The word did not have the expected value: the thread did not sleep.
     Changed,
     /// The deadline has passed.
     TimedOut,
 }
 
-/// Sleeps while `*word == expected`, until somebody wakes the word or the monotonic clock reads `deadline_ns`.
+/// Sleeps while `*word == expected`, until the word is woken or the monotonic clock reads
+/// `deadline_ns`.
 ///
-/// Blocks the kernel thread. Same core 4 µs with its wake, another core 20 µs and more.
+/// Blocks the kernel thread. With its wake it takes 4 µs on the same core, 20 µs and more from
+/// another one.
 ///
 /// # Panics
-/// When the kernel reports what only a broken pointer or a missing system call could cause.
+/// The kernel reports an error that only a broken pointer or a missing system call could cause.
 pub fn wait(word: &AtomicU32, expected: u32, deadline_ns: Option<u64>) -> Wait {
     wait_by(libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG, word, expected, deadline_ns)
 }
 
-/// As [`wait`], on a word that other processes map too; they wake it by [`wake_shared`].
+/// As [`wait`], on a word that several processes map. They wake it with [`wake_shared`].
 ///
 /// # Panics
 /// As for [`wait`].
@@ -64,15 +66,15 @@ fn wait_by(operation: i32, word: &AtomicU32, expected: u32, deadline_ns: Option<
     }
 }
 
-/// Wakes at most `count` threads that wait on `word`; how many it woke.
+/// Wakes at most `count` threads that wait on `word`. Returns how many it woke.
 ///
 /// # Panics
-/// When the kernel reports what only a missing system call could cause.
+/// The kernel reports an error that only a missing system call could cause.
 pub fn wake(word: &AtomicU32, count: u32) -> u32 {
     wake_by(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, word, count)
 }
 
-/// As [`wake`], for those in [`wait_shared`], in any process.
+/// As [`wake`], for threads in [`wait_shared`], in any process.
 ///
 /// # Panics
 /// As for [`wake`].
@@ -83,20 +85,23 @@ pub fn wake_shared(word: &AtomicU32, count: u32) -> u32 {
 fn wake_by(operation: i32, word: &AtomicU32, count: u32) -> u32 {
     let count = count.min(i32::MAX as u32);
     let arguments = [word.as_ptr() as usize, operation as usize, count as usize];
-    // SAFETY: a wake looks the address up in a table; of a shared word it reads which page it is on.
+    // SAFETY: a wake looks the address up in a table; for a shared word the kernel reads which page
+    // it is on.
     match unsafe { call(libc::SYS_futex, arguments) } {
         Ok(woken) => woken as u32,
         Err(errno) => panic!("futex wake: {errno:?}"),
     }
 }
 
-/// Takes `word`, if it is 0, by one system call: the kernel writes the caller's thread number into it. Whether it did.
+/// Takes `word` if it is 0, with one system call: the kernel writes the caller's thread number to
+/// it. Returns whether it did.
 ///
-/// Once another thread has tried in vain, the word says so (`FUTEX_WAITERS`); storing 0 frees it all the same.
+/// After another thread has failed to take it, the word has a mark (`FUTEX_WAITERS`). Storing 0
+/// still frees it.
 #[must_use]
 pub fn try_take(word: &AtomicU32) -> bool {
     const OPERATION: usize = (libc::FUTEX_TRYLOCK_PI | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: `word` is valid; what the kernel writes is a number.
+    // SAFETY: `word` is valid; the kernel writes a number.
     unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, OPERATION]) }.is_ok()
 }
 

@@ -1,7 +1,8 @@
-//! A value that one thread at a time may touch, which shows by a token that it is the one.
+//! A value that only one thread at a time may access, as a token proves.
 //!
-//! Whatever excludes others (a mask, a claim, a lock of some kind) makes tokens; the value asks for one at each access. So code that has
-//! excluded nobody does not compile:
+//! Whatever provides exclusion (a mask, a claim, a lock) makes tokens; each access to the value
+//! requires one. So code without exclusion does not compile:
+//! excluded no other thread does not compile:
 //!
 //! ```compile_fail
 //! use kyocho_sys::holder_only::HolderOnly;
@@ -10,7 +11,7 @@
 //! assert_eq!(queue.get().len(), 2);
 //! ```
 //!
-//! A token that anybody could make up is none:
+//! A type that does not guarantee exclusion cannot serve as a token:
 //!
 //! ```compile_fail
 //! use kyocho_sys::holder_only::HolderOnly;
@@ -21,7 +22,7 @@
 //! assert_eq!(queue.get(&MadeUp).len(), 2);
 //! ```
 //!
-//! With one it costs nothing: a token is a type, and the access an address.
+//! A token costs nothing at run time: it is a type, and the access an address.
 //!
 //! ```
 //! use kyocho_sys::holder_only::{HolderOnly, Proof};
@@ -37,10 +38,11 @@
 //! ```
 #![expect(unsafe_code, reason = "a trait that promises exclusion")]
 
-/// A token: while a value of this type is used, nobody else touches what it is shown to.
+/// A token. While a value of this type is in use, no other thread accesses the data it is used for.
 ///
 /// # Safety
-/// Values are made only where that is so, and where values for different things exist, each is shown to its own.
+/// Values are made only while that holds. If there are values for different data, each is used for
+/// its own data only.
 pub unsafe trait Proof {}
 
 /// A value behind a token.
@@ -54,16 +56,16 @@ impl<T> HolderOnly<T> {
         Self(value)
     }
 
-    /// The value, for who shows a token.
+    /// The value, for a caller with a token.
     #[inline(always)]
     pub const fn get<P: Proof>(&self, _proof: &P) -> &T {
         &self.0
     }
 
-    /// The value, for who has none.
+    /// The value, for a caller without a token.
     ///
     /// # Safety
-    /// The caller touches only such parts of it as many threads may touch at once.
+    /// The caller accesses only parts that several threads may access concurrently.
     #[inline(always)]
     pub const unsafe fn get_shared(&self) -> &T {
         &self.0

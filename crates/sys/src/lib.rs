@@ -1,13 +1,17 @@
-//! Thin, safe Linux calls. What belongs here: one wrapper a kernel mechanism, no policy.
+//! Thin, safe wrappers of Linux calls: one file for each kernel mechanism, without policy.
 //!
-//! Read in this order: [`error`] and [`fault`] (what every wrapper does), [`prim`] (the door to atomics, cells and
-//! threads), then whichever mechanism is wanted.
+//! Read in this order: [`error`] and [`fault`] (what every wrapper does), [`prim`] (the only access
+//! to atomics, cells and threads), then the mechanism in question.
 //!
-//! **Invariant:** a wrapper fails by a [`error::Errno`], never by `errno`: a microprocess may be preempted between a
-//! call and a look at `errno`, and finish on another kernel thread.
+//! **Invariant:** a wrapper reports failure by an [`error::Errno`], never by `errno`. A
+//! microprocess may be preempted between a call and a read of `errno`, and continue on another
+//! kernel thread.
 //!
-//! **Invariant:** no wrapper allocates unless its documentation says so: most run where the interrupted
-//! code may hold the allocator's lock.
+//! **Invariant:** no wrapper allocates unless its documentation says so: most run where the
+//! interrupted code may hold the allocator's lock.
+//!
+//! Functions that can fail by an injected error ([`fault`]) list "Injected errors" under their
+//! errors.
 
 pub mod allocator;
 pub mod arrivals;

@@ -1,4 +1,5 @@
-//! A reserved range of anonymous memory with one owner: address space first, pages on first touch.
+//! A reserved range of anonymous memory with one owner: address space at first, pages on first
+//! touch.
 #![expect(unsafe_code, reason = "memory calls that ask for ownership of the range")]
 
 use core::ptr::NonNull;
@@ -7,7 +8,7 @@ use crate::error::Errno;
 use crate::memory;
 
 /// A private anonymous mapping, readable and writable, unmapped on drop. Its addresses are exposed:
-/// the owner turns offsets into pointers itself.
+/// the owner converts offsets to pointers.
 #[derive(Debug)]
 pub struct Mapping {
     base: usize,
@@ -15,8 +16,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Reserves `bytes` of zeroed memory without charging the host for it before it is touched. The
-    /// host may back it with huge pages.
+    /// Reserves `bytes` of zeroed memory. A page uses memory of the host once it is touched. The
+    /// host may use huge pages.
     ///
     /// # Errors
     /// As for [`memory::reserve`].
@@ -31,49 +32,56 @@ impl Mapping {
         self.base
     }
 
-    /// Length.
+    /// Length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Gives the pages of `[offset, offset + bytes)` back to the host; they read as zero when next
+    /// Returns the pages of `[offset, offset + bytes)` to the host. They read as zero when next
     /// touched.
     ///
     /// # Errors
-    /// As for [`memory::discard`]. The contents are then unchanged.
+    /// As for [`memory::discard`]. The contents are unchanged then.
     ///
     /// # Panics
-    /// When the range leaves the mapping.
+    /// The range exceeds the mapping.
     pub fn discard(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
-        assert!(offset <= self.bytes && bytes <= self.bytes - offset, "range leaves the mapping");
-        // SAFETY: the range lies in our own mapping, and zeroed pages are valid for every use its
+        assert!(
+            offset <= self.bytes && bytes <= self.bytes - offset,
+            "the range exceeds the mapping"
+        );
+        // SAFETY: the range lies in this mapping, and zeroed pages are valid for every use that its
         // owner makes of raw words.
         unsafe { memory::discard(address(self.base + offset), bytes) }
     }
 
-    /// Has the host lend the pages of `[offset, offset + bytes)` now instead of at first touch.
+    /// Backs the pages of `[offset, offset + bytes)` with memory now instead of at first touch.
     ///
     /// # Errors
-    /// As for [`memory::populate`]; some of the pages may be there.
+    /// As for [`memory::populate`]; some pages may be backed.
     ///
     /// # Panics
-    /// When the range leaves the mapping.
+    /// The range exceeds the mapping.
     pub fn populate(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
-        assert!(offset <= self.bytes && bytes <= self.bytes - offset, "range leaves the mapping");
-        // SAFETY: the range lies in our own mapping, and its contents stay.
+        assert!(
+            offset <= self.bytes && bytes <= self.bytes - offset,
+            "the range exceeds the mapping"
+        );
+        // SAFETY: the range lies in this mapping, and its contents do not change.
         unsafe { memory::populate(address(self.base + offset), bytes) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `base` and `bytes` are what was reserved, and the owner's pointers end with it.
+        // SAFETY: `base` and `bytes` are the reserved range, and the owner's pointers are not used
+        // any more.
         unsafe { memory::release(address(self.base), self.bytes) };
     }
 }
 
-/// An address inside a mapping as a pointer.
+/// A pointer to an address inside a mapping.
 fn address(address: usize) -> NonNull<u8> {
     let pointer = core::ptr::with_exposed_provenance_mut(address);
     NonNull::new(pointer).expect("no mapping begins at address 0")

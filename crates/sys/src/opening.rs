@@ -1,11 +1,13 @@
-//! Opening a file that may wait long, in a kernel thread of its own, so that it can be given up.
+//! Opens a file that may block for long, in a kernel thread of its own, so that it can be
+//! abandoned.
 //!
 //! ```text
-//!   start ─► thread: open(path) ............ waits for the other end of a named pipe ─► over: the event is raised
+//!   start ─► thread: open(path) ............ waits for the other end of a named pipe ─► done: the event is raised
 //!   interrupt ─► a signal to that thread: open fails with INTR
 //! ```
 //!
-//! A signal that comes before the thread waits is lost: who gives up interrupts again until it is over.
+//! A signal that arrives before the thread waits is lost. So a caller that abandons the opening
+//! must interrupt repeatedly until it is done.
 #![expect(unsafe_code, reason = "a handler, and opening with flags of a caller's")]
 
 use core::ffi::c_void;
@@ -21,15 +23,15 @@ use crate::raw::{call, owned};
 use crate::signal::{self, Delivery, Info, Manner, Signal};
 use crate::thread_id::ThreadId;
 
-/// Room for one system call, and for the library's own.
+/// Stack for one system call and the library's own frames.
 const STACK_BYTES: usize = 64 << 10;
 /// A real-time signal that nothing else of this program uses.
 const SIGNAL: i32 = 11;
 
-/// What both threads know.
+/// State shared by both threads.
 #[derive(Debug)]
 struct Shared {
-    /// The opening thread, from when it can be interrupted until it is over.
+    /// The opening thread, while it can be interrupted.
     thread: Mutex<Option<ThreadId>>,
     result: Mutex<Option<Result<OwnedFd, Errno>>>,
     over: Event,
@@ -40,10 +42,10 @@ struct Shared {
 pub struct Opening(Arc<Shared>);
 
 impl Opening {
-    /// Begins to open `path` with `flags` of `open`, which make no file.
+    /// Starts to open `path` with `flags` of `open`, which must not create a file.
     ///
     /// # Errors
-    /// `AGAIN`, `MFILE`, `NOMEM`: no thread, no descriptor. Injected ones.
+    /// `AGAIN`, `MFILE`, `NOMEM`: no thread or no descriptor available. Injected errors.
     pub fn start(path: CString, flags: i32) -> Result<Self, Errno> {
         install_handler()?;
         let over = Event::new()?;
@@ -55,31 +57,31 @@ impl Opening {
         Ok(Self(shared))
     }
 
-    /// Whether it is open, or cannot be.
+    /// Whether the opening has succeeded or failed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.result().is_some()
     }
 
-    /// Has a thread that waits give up.
+    /// Interrupts the thread, so that the opening fails.
     pub fn interrupt(&self) {
         let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = *thread {
-            // It has not ended, since it would say so first.
+            // The thread has not ended: it would have cleared the field before.
             let _ = signal::send(thread, Signal::realtime(SIGNAL));
         }
     }
 
-    /// The file.
+    /// Returns the file.
     ///
     /// # Errors
-    /// What opening it said; `INTR`: it was interrupted. `BUSY`: it is not over.
+    /// The error of the opening; `INTR`: it was interrupted. `BUSY`: it is not done.
     pub fn finish(self) -> Result<OwnedFd, Errno> {
         self.0.result().take().unwrap_or(Err(Errno::BUSY))
     }
 }
 
-/// Readable when it is over.
+/// Readable when the opening is done.
 impl AsFd for Opening {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.over.as_fd()
@@ -101,7 +103,7 @@ impl Shared {
         let opened = opened.and_then(|_| open(path, flags));
         self.thread(None);
         *self.result() = Some(opened);
-        // Who waits looks from time to time, too.
+        // Ignored: a waiting caller also checks from time to time.
         let _ = self.over.notify();
     }
 }
@@ -112,7 +114,7 @@ fn open(path: &CString, flags: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: the kernel reads `path` up to its NUL.
     let number =
         unsafe { call(libc::SYS_openat, [folder, path.as_ptr().addr(), flags as usize, 0]) }?;
-    // SAFETY: the kernel has just made it, for us.
+    // SAFETY: the kernel has just created it, and nothing else owns it.
     Ok(unsafe { owned(number) })
 }
 
@@ -125,7 +127,7 @@ fn install_handler() -> Result<(), Errno> {
     })
 }
 
-/// Calls are interrupted by the fact that it ran.
+/// The handler's execution is what interrupts calls.
 unsafe extern "C" fn nothing(_signal: i32, _info: *mut Info, _context: *mut c_void) {}
 
 #[cfg(test)]
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_that_is_interrupted_gives_up() {
+    fn interrupted_opening_fails() {
         let pipe = Pipe::new("interrupted");
         let opening = pipe.opening();
         while !opening.is_over() {
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_an_error() {
+    fn opening_a_missing_file_is_an_error() {
         let opening = Opening::start(c"/none/such".into(), libc::O_RDONLY).unwrap();
         assert_eq!(wait([(opening.as_fd(), Interest::Read)], None), Ok(true));
         assert_eq!(opening.finish().unwrap_err().number(), libc::ENOENT);

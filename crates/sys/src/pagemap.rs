@@ -1,5 +1,5 @@
-//! Which pages of a range were written to (`PAGEMAP_SCAN`, Linux 6.7), and what the page table holds
-//! of one page.
+//! Which pages of a range were written to (`PAGEMAP_SCAN`, Linux 6.7), and the page table entry of
+//! one page.
 #![expect(unsafe_code, reason = "a call on structures")]
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,9 +17,9 @@ const ENTRY_WRITE_PROTECTED: u64 = 1 << 57;
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: usize = 3 << 30 | size_of::<Scan>() << 16 | 0x66 << 8 | 16;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
-/// `PM_SCAN_WP_MATCHING`: what is reported is protected again, in the same step.
+/// `PM_SCAN_WP_MATCHING`: reported pages are protected again, atomically.
 const PROTECT_AGAIN: u64 = 1;
-/// Runs of pages that one call reports at most.
+/// Most runs of pages that one call reports.
 const RUNS_MAX: usize = 64;
 
 #[repr(C)]
@@ -46,13 +46,13 @@ struct Run {
     categories: u64,
 }
 
-/// What the page table holds of a page.
+/// The page table entry of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageEntry {
     /// The page is in the page table.
     pub present: bool,
-    /// A [`crate::userfault::Userfault`] write-protects it. A page that was reclaimed keeps this
-    /// in a marker.
+    /// A [`crate::userfault::Userfault`] write-protects the page. A marker preserves this for a
+    /// page that was reclaimed.
     pub write_protected: bool,
 }
 
@@ -63,22 +63,24 @@ pub struct PageMap {
 }
 
 impl PageMap {
-    /// Opens it.
+    /// Opens the page table of this process.
     ///
     /// # Errors
-    /// There is no `/proc`; `MFILE`. Injected ones.
+    /// There is no `/proc`; `MFILE`. Injected errors.
     pub fn open() -> Result<Self, Errno> {
         Ok(Self { descriptor: descriptor::open(c"/proc/self/pagemap", Access::Read)? })
     }
 
-    /// Calls `visit` with start and length of each run of pages in `[start, start + bytes)` that are not write-protected by a
-    /// [`crate::userfault::Userfault`], and protects them in the same step: where all were, those are the ones written to since, and a
-    /// write from now on is told of by the next call.
+    /// Calls `visit` with start and length of each run of pages in `[start, start + bytes)` that
+    /// are not write-protected by a [`crate::userfault::Userfault`], and protects them atomically.
+    /// If all pages were protected before, these are the pages written since. A later write is
+    /// reported by the next call.
     ///
-    /// Costs some nanoseconds a page of the range. Memory that no such descriptor watches is passed over.
+    /// Costs some nanoseconds for each page of the range. Memory without such a descriptor is
+    /// skipped.
     ///
     /// # Errors
-    /// `INVAL`: this kernel cannot. Injected ones.
+    /// `INVAL`: this kernel does not support it. Injected errors.
     pub fn take_written(
         &self,
         start: usize,
@@ -88,7 +90,7 @@ impl PageMap {
         self.scan(start, bytes, PROTECT_AGAIN, visit)
     }
 
-    /// The same, and nothing is protected: the next call tells of them as well.
+    /// The same without protecting: the next call reports these pages again.
     ///
     /// # Errors
     /// Those of [`PageMap::take_written`].
@@ -101,10 +103,10 @@ impl PageMap {
         self.scan(start, bytes, 0, visit)
     }
 
-    /// What the page table holds of the page at `address`, both facts from one moment.
+    /// The page table entry of the page at `address`, read atomically.
     ///
     /// # Errors
-    /// `INVAL`: no page has this address. Injected ones.
+    /// `INVAL`: no page has this address. Injected errors.
     pub fn entry(&self, address: usize) -> Result<PageEntry, Errno> {
         fault::check(Call::Userfault)?;
         let mut entry = 0_u64;
@@ -112,7 +114,7 @@ impl PageMap {
         let offset = address / PAGE_BYTES * size_of::<u64>();
         let descriptor = self.descriptor.as_raw_fd() as usize;
         let arguments = [descriptor, into, size_of::<u64>(), offset];
-        // SAFETY: the kernel writes 8 bytes at most, into our own word.
+        // SAFETY: the kernel writes at most 8 bytes to a local word.
         let bytes = unsafe { call(libc::SYS_pread64, arguments) }?;
         if bytes != size_of::<u64>() {
             return Err(Errno::INVAL);
@@ -150,7 +152,8 @@ impl PageMap {
             };
             let descriptor = self.descriptor.as_raw_fd() as usize;
             let arguments = [descriptor, PAGEMAP_SCAN, (&raw mut scan).expose_provenance()];
-            // SAFETY: the kernel reads and writes one structure of the size it names, and writes as many runs as there is room for.
+            // SAFETY: the kernel reads and writes one structure of the given size, and writes at
+            // most as many runs as there is room for.
             let found = unsafe { call(libc::SYS_ioctl, arguments) }?;
             for run in &runs[..found] {
                 visit(run.start as usize, (run.end - run.start) as usize);

@@ -11,7 +11,7 @@ use crate::fault::{self, Call};
 /// Most descriptors of one message.
 pub const DESCRIPTORS_MAX: usize = 4;
 
-/// Room for the control message, aligned as the kernel wants it.
+/// Memory for the control message, aligned as the kernel requires.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
@@ -22,10 +22,12 @@ const _: () = {
     assert!(bytes as usize <= 64);
 };
 
-/// Sends `bytes` with `descriptors` as one message. Blocks as the socket does. A peer that is gone is an error, not a signal.
+/// Sends `bytes` with `descriptors` as one message. Blocks as the socket does. A peer that is gone
+/// causes an error, not a signal.
 ///
 /// # Errors
-/// `INVAL`: more than [`DESCRIPTORS_MAX`]. `AGAIN`, `PIPE`, and what else the socket says. Injected ones.
+/// `INVAL`: more than [`DESCRIPTORS_MAX`]. `AGAIN`, `PIPE` and other errors of the socket. Injected
+/// errors.
 pub fn send(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
@@ -37,7 +39,7 @@ pub fn send(
     }
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut control = Control([0; 64]);
-    // SAFETY: a `msghdr` is numbers and pointers, for which all zero is a value.
+    // SAFETY: a `msghdr` consists of numbers and pointers, for which zero is a valid value.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
@@ -57,9 +59,10 @@ pub fn send(
         };
         // SAFETY: it points into `control`, which is aligned for it.
         unsafe { header.write(filled) };
-        // SAFETY: the payload begins inside `control`.
+        // SAFETY: the payload starts inside `control`.
         let place = unsafe { libc::CMSG_DATA(header) };
-        // SAFETY: a borrowed descriptor is its number; the assertion above leaves room for all of them.
+        // SAFETY: a borrowed descriptor is its number; the assertion above leaves room for all of
+        // them.
         unsafe { ptr::copy_nonoverlapping(descriptors.as_ptr().cast(), place, payload as usize) };
     }
     // SAFETY: the kernel reads what `message` describes: `bytes` and `control`.
@@ -67,11 +70,12 @@ pub fn send(
     usize::try_from(sent).map_err(|_| Errno::last())
 }
 
-/// Sends `bytes` as one message to the address that `name` describes (none where it is empty), with the control messages of `control`. Never blocks, and
-/// is never a signal. The kernel checks all of it.
+/// Sends `bytes` as one message to the address in `name` (to the connected peer if it is empty),
+/// with the control messages in `control`. Never blocks and never causes a signal. The kernel
+/// checks all of it.
 ///
 /// # Errors
-/// `AGAIN`: the socket, or the one it goes to, is full. What else the socket says. Injected ones.
+/// `AGAIN`: this socket or the receiving one is full. Other errors of the socket. Injected errors.
 pub fn send_as(
     socket: BorrowedFd<'_>,
     name: &[u8],
@@ -99,11 +103,12 @@ pub fn send_as(
     usize::try_from(sent).map_err(|_| Errno::last())
 }
 
-/// Receives one message into `bytes`; its length, and what descriptors came with it, which programs that are executed do not
-/// inherit. A length of 0 is the end. Blocks as the socket does. Allocates.
+/// Receives one message into `bytes`. Returns its length and its descriptors, which executed
+/// programs do not inherit. Length 0 is the end. Blocks as the socket does. Allocates.
 ///
 /// # Errors
-/// `INVAL`: the message, or its descriptors, did not fit. `AGAIN`, and what else the socket says. Injected ones.
+/// `INVAL`: the message or its descriptors did not fit. `AGAIN` and other errors of the socket.
+/// Injected errors.
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
     fault::check(Call::Read)?;
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -126,7 +131,7 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Vec<O
     Ok((received, descriptors))
 }
 
-/// The descriptors that came with a message.
+/// The descriptors of a message.
 fn taken_from(message: &libc::msghdr) -> Vec<OwnedFd> {
     // SAFETY: the kernel has filled what `message` describes.
     let header = unsafe { libc::CMSG_FIRSTHDR(ptr::from_ref(message)) };
@@ -143,10 +148,10 @@ fn taken_from(message: &libc::msghdr) -> Vec<OwnedFd> {
     let number = |index: usize| {
         // SAFETY: the kernel wrote `count` numbers there.
         let at = unsafe { place.add(index * size_of::<RawFd>()) };
-        // SAFETY: as above; nothing is said about alignment.
+        // SAFETY: as above; no alignment is assumed.
         unsafe { at.cast::<RawFd>().read_unaligned() }
     };
-    // SAFETY: the kernel has just made each of them for us.
+    // SAFETY: the kernel has just created each of them, and nothing else owns them.
     (0..count).map(|index| unsafe { OwnedFd::from_raw_fd(number(index)) }).collect()
 }
 

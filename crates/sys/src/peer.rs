@@ -1,16 +1,16 @@
-//! Who is at the other end of a socket of this machine (`SO_PEERCRED`).
+//! The process at the other end of a socket of this machine (`SO_PEERCRED`).
 #![expect(unsafe_code, reason = "a system call that fills a structure")]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::error::Errno;
 
-/// A process as the kernel vouches for it, at the time it connected.
+/// A process, as the kernel identified it when it connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its number; 0 where it is not visible from here.
+    /// Process number; 0 if the process is not visible from this namespace.
     pub process: u32,
-    /// Its effective user.
+    /// Effective user.
     pub user: u32,
 }
 
@@ -22,14 +22,14 @@ pub fn own_user() -> u32 {
 }
 
 impl Peer {
-    /// Who connected `socket`.
+    /// The process that connected `socket`.
     ///
     /// # Errors
-    /// `NOTSOCK`, `NOPROTOOPT`: no socket of this machine.
+    /// `NOTSOCK`, `NOPROTOOPT`: not a socket of this machine.
     pub fn of(socket: BorrowedFd<'_>) -> Result<Self, Errno> {
         let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut bytes = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `bytes` to a structure of ours.
+        // SAFETY: the kernel writes at most `bytes` bytes to a local structure.
         let answer = unsafe {
             libc::getsockopt(
                 socket.as_raw_fd(),
@@ -45,7 +45,7 @@ impl Peer {
         Ok(Self { process: u32::try_from(found.pid).unwrap_or(0), user: found.uid })
     }
 
-    /// Whether it may do with this process as it likes: the same user, or the superuser.
+    /// Whether it has the same user as this process, or is the superuser.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.user == own_user() || self.user == 0

@@ -1,16 +1,17 @@
-//! Priority-inheriting futexes, used to lend: the thread whose number a word carries runs in the class of whoever waits for the word, until it
-//! gives it back.
+//! Donating a scheduling class with priority-inheriting futexes. A word names a thread; while
+//! another thread waits on the word, the named thread runs in the waiter's class.
 //!
 //! ```text
-//!   lender                                  debtor, a thread of any process that shares the word
-//!   name(word, debtor)
-//!   lend(word): sleeps ───────────────────► runs in the lender's class
-//!                                           ... does what the lender waits for
+//!   donor                                   recipient, a thread of any process that shares the word
+//!   name(word, recipient)
+//!   lend(word): sleeps ───────────────────► runs in the donor's class
+//!                                           ... does the work that the donor waits for
 //!   returns ◄────────────────────────────── repay(word, me): runs in its own class again
 //! ```
 //!
-//! Nobody ever *holds* the word as one holds a lock: who is given it gives it back at once. What others scribble into it ends the loan, no more:
-//! the kernel believes a word only as far as it names a thread that exists.
+//! The word is never *held* like a lock: a thread that gets it releases it at once. If another
+//! process overwrites it, the donation ends, and nothing else happens: the kernel only uses a word
+//! that names an existing thread.
 //!
 //! Source: `Documentation/locking/pi-futex.rst` of Linux.
 #![expect(unsafe_code, reason = "system calls on a word")]
@@ -27,33 +28,36 @@ const NUMBER: u32 = libc::FUTEX_TID_MASK;
 /// Lock by the monotonic clock (`FUTEX_LOCK_PI2`, Linux 5.14).
 const LOCK: usize = 13;
 
-/// Why a loan is over.
+/// The reason why a donation has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loan {
-    /// The debtor gave it back, or died.
+    /// The recipient ended it, or died.
     Repaid,
     /// The deadline has passed.
     TimedOut,
-    /// The word names nobody, or the kernel has no such futexes: the thread never slept.
+    /// The word names no thread, or the kernel has no such futexes: the thread did not sleep.
     Refused,
 }
 
-/// A word that names its debtor: where [`lend`] sleeps.
+/// A word that names its recipient, for [`lend`].
 #[derive(Debug, Clone, Copy)]
 pub struct Named(usize);
 
-/// Makes `debtor` the one that a loan by `word` goes to. One that is under way to somebody else ends, at the latest when its time is over.
+/// Makes `debtor` the recipient of donations through `word`. A donation to another thread ends at
+/// its deadline at the latest.
 pub fn name(word: &AtomicU32, debtor: ThreadId) -> Named {
     let seen = word.load(Ordering::Relaxed);
     if seen & NUMBER != debtor.number() {
-        // Somebody else was quicker: then that one's debtor is as good a guess.
+        // Another thread was faster: its recipient is as good a choice.
         let _named =
             word.compare_exchange(seen, debtor.number(), Ordering::SeqCst, Ordering::Relaxed);
     }
     Named(word.as_ptr().expose_provenance())
 }
 
-/// Sleeps, and lends the caller's scheduling class meanwhile, until the debtor repays or the monotonic clock reads `deadline_ns`. The word may be
+/// Sleeps, and donates the caller's scheduling class meanwhile, until the recipient repays or the
+/// monotonic clock reads `deadline_ns`. The word may be unmapped meanwhile: then the call returns
+/// [`Loan::Refused`].
 /// unmapped meanwhile: then it refuses.
 pub fn lend(word: Named, deadline_ns: u64) -> Loan {
     if fault::check(Call::FutexWait).is_err() {
@@ -61,7 +65,7 @@ pub fn lend(word: Named, deadline_ns: u64) -> Loan {
     }
     let deadline = timespec(deadline_ns);
     let arguments = [word.0, LOCK, 0, &raw const deadline as usize];
-    // SAFETY: the kernel reads the time, and checks the word's address and what it says.
+    // SAFETY: the kernel reads the time, and checks the word's address and contents.
     let answer = unsafe { call(libc::SYS_futex, arguments) };
     match answer {
         Ok(_) => {
@@ -73,7 +77,8 @@ pub fn lend(word: Named, deadline_ns: u64) -> Loan {
     }
 }
 
-/// Ends the loans by `word` to the calling thread, which is `me`, if there are any: one load where there are none.
+/// Ends donations through `word` to the calling thread, which must be `me`. One load if there are
+/// none.
 pub fn repay(word: &AtomicU32, me: ThreadId) {
     let seen = word.load(Ordering::Relaxed);
     if seen & libc::FUTEX_WAITERS != 0 && seen & NUMBER == me.number() {
@@ -81,9 +86,9 @@ pub fn repay(word: &AtomicU32, me: ThreadId) {
     }
 }
 
-/// By the kernel and not by a store: it looks who waits, and whether the word is there.
+/// By the kernel instead of a store: it wakes waiters, and checks that the word exists.
 fn give_back(word: Named) {
-    // SAFETY: the kernel checks the word's address and what it says.
+    // SAFETY: the kernel checks the word's address and contents.
     let _scribbled = unsafe { call(libc::SYS_futex, [word.0, libc::FUTEX_UNLOCK_PI as usize]) };
 }
 

@@ -7,12 +7,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use crate::error::Errno;
 use crate::raw::call;
 
-/// What to wait for on a descriptor.
+/// The event to wait for on a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Something to read, a connection to accept, or the end.
+    /// Data to read, a connection to accept, or the end.
     Read,
-    /// Room to write, or a connection made.
+    /// Room to write, or a completed connection.
     Write,
 }
 
@@ -25,7 +25,8 @@ impl Interest {
     }
 }
 
-/// Waits until one of `wanted` is ready or failed, at most for `timeout`; tells whether one is.
+/// Waits until one of `wanted` is ready or has failed, at most for `timeout`. Returns whether one
+/// is.
 ///
 /// Blocks the kernel thread.
 ///
@@ -46,7 +47,7 @@ pub fn wait<const N: usize>(
     });
     let limit_address = limit.as_ref().map_or(0, |limit| core::ptr::from_ref(limit).addr());
     let arguments = [descriptors.as_mut_ptr().expose_provenance(), N, limit_address, 0, 0];
-    // SAFETY: the kernel reads and writes N entries and reads the limit, all of which live here.
+    // SAFETY: the kernel reads and writes N entries and reads the limit, all of them local.
     unsafe { call(libc::SYS_ppoll, arguments) }.map(|ready| ready > 0)
 }
 

@@ -1,8 +1,9 @@
-//! The one door to atomics, cells, clocks and kernel threads, so that a model checker or a
-//! simulator can stand behind it.
+//! The only access of the workspace to atomics, cells, clocks and kernel threads, so that a model
+//! checker or a simulator can replace them.
 //!
-//! No other file of the workspace names `core::sync::atomic`, `std::time::Instant` and their like: a test
-//! (`tests/door.rs`) reads the sources for it, because the compiler sees through a re-export.
+//! No other file of the workspace names `core::sync::atomic`, `std::time::Instant` and the like. A
+//! test (`tests/door.rs`) checks the sources, because the compiler does not distinguish a
+//! re-export.
 
 /// Atomic words: `core`'s, or loom's under `cfg(loom)`.
 pub mod atomic {
@@ -17,7 +18,8 @@ pub mod atomic {
         fence,
     };
 
-    /// Always `core`'s: for statics that bind to Linux, which no model runs (loom's have no `const fn new`).
+    /// Always `core`'s: for statics that interact with Linux, which no model runs. (loom's have no
+    /// `const fn new`.)
     pub mod unmodelled {
         pub use core::sync::atomic::{
             AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
@@ -38,7 +40,7 @@ pub mod clock {
     pub use crate::clock::monotonic_ns;
 }
 
-/// What a loop does that waits for another thread: a model has to run that one.
+/// What a loop does while it waits for another thread: in a model it must run that thread.
 pub mod hint {
     #[cfg(not(loom))]
     pub use core::hint::spin_loop;

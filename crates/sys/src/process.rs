@@ -1,4 +1,4 @@
-//! Child processes: as copies of this one, and as descriptors (`pidfd`).
+//! Child processes: copies of this one, and descriptors of processes (`pidfd`).
 #![expect(unsafe_code, reason = "forks; system calls")]
 
 use core::panic::AssertUnwindSafe;
@@ -10,9 +10,10 @@ use crate::fault::{self, Call};
 use crate::raw::{call, owned};
 use crate::signal::Signal;
 
-/// A descriptor that is readable once the process `id` has ended. Not inherited by programs that are executed.
+/// A descriptor that becomes readable when the process `id` ends. Executed programs do not inherit
+/// it.
 ///
-/// `id` must be a child that nobody has waited for: then no other process can have its number.
+/// `id` must be a child that has not been waited for: then no other process can have its number.
 ///
 /// # Errors
 /// `SRCH`: there is no such process. `NOSYS`: before Linux 5.3. `MFILE`: no more descriptors.
@@ -20,14 +21,14 @@ pub fn open(id: u32) -> Result<OwnedFd, Errno> {
     fault::check(Call::Open)?;
     // SAFETY: takes numbers.
     let descriptor = unsafe { call(libc::SYS_pidfd_open, [id as usize, 0]) }?;
-    // SAFETY: the kernel has just made it, for us.
+    // SAFETY: the kernel has just created it, and nothing else owns it.
     Ok(unsafe { owned(descriptor) })
 }
 
-/// Sends signal `number` to the process; 0 asks only whether it could be.
+/// Sends signal `number` to the process; 0 only checks whether it could be sent.
 ///
 /// # Errors
-/// `SRCH`: it has ended. `PERM`: it is another user's. `INVAL`: no such signal. Injected ones.
+/// `SRCH`: it has ended. `PERM`: it is another user's. `INVAL`: no such signal. Injected errors.
 pub fn signal(process: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     fault::check(Call::Kill)?;
     let arguments = [process.as_raw_fd() as usize, number as usize, 0, 0];
@@ -35,13 +36,14 @@ pub fn signal(process: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     unsafe { call(libc::SYS_pidfd_send_signal, arguments) }.map(drop)
 }
 
-/// The host sends `signal` to the calling process when the kernel thread that started it ends. Programs
-/// that it executes keep that, its children do not. A parent that has ended before sends nothing.
+/// Makes the host send `signal` to the calling process when the kernel thread that started it ends.
+/// The setting survives execution of a program, but children do not inherit it. If the parent has
+/// already ended, nothing is sent.
 ///
 /// Async-signal-safe: may be called between `fork` and `exec`.
 ///
 /// # Errors
-/// None that is known.
+/// No error is known.
 pub fn signal_at_end_of_parent(signal: Signal) -> Result<(), Errno> {
     let arguments = [libc::PR_SET_PDEATHSIG as usize, signal.number() as usize, 0, 0, 0];
     // SAFETY: takes numbers.
@@ -51,10 +53,11 @@ pub fn signal_at_end_of_parent(signal: Signal) -> Result<(), Errno> {
 /// Bytes of a `siginfo_t`.
 pub const INFORMATION_BYTES: usize = size_of::<libc::siginfo_t>();
 
-/// Sends signal `number` to the process with what it brings, as a `siginfo_t`.
+/// Sends signal `number` to the process with the information in a `siginfo_t`.
 ///
 /// # Errors
-/// As for [`signal`]; `PERM` also for what only the kernel may say, `INVAL` for one that says another number.
+/// As for [`signal`]; also `PERM` for information that only the kernel may send, `INVAL` if it
+/// contains another number.
 pub fn signal_with(
     process: BorrowedFd<'_>,
     number: i32,
@@ -63,14 +66,16 @@ pub fn signal_with(
     fault::check(Call::Kill)?;
     let information = information.as_ptr().addr();
     let arguments = [process.as_raw_fd() as usize, number as usize, information, 0];
-    // SAFETY: the kernel reads so many bytes.
+    // SAFETY: the kernel reads that many bytes.
     unsafe { call(libc::SYS_pidfd_send_signal, arguments) }.map(drop)
 }
 
-/// Asks whether the host would execute `file` for this process: its mount permits that, and nobody has it open for writing.
+/// Checks that the host would execute `file` for this process: its mount permits that, and no
+/// process has it open for writing.
 ///
 /// # Errors
-/// `ACCES`. `TXTBSY` (number 26). Only hosts from Linux 6.14 on know; the answer of an older one is yes. Injected ones.
+/// `ACCES`. `TXTBSY` (number 26). Only Linux 6.14 and later checks; earlier kernels always succeed.
+/// Injected errors.
 pub fn may_execute(file: BorrowedFd<'_>) -> Result<(), Errno> {
     /// `AT_EXECVE_CHECK`
     const CHECK: i32 = 0x1_0000;
@@ -80,25 +85,29 @@ pub fn may_execute(file: BorrowedFd<'_>) -> Result<(), Errno> {
     let (arguments, none) = (arguments.as_ptr().addr(), none.as_ptr().addr());
     let flags = (CHECK | libc::AT_EMPTY_PATH) as usize;
     let words = [file.as_raw_fd() as usize, path, arguments, none, flags];
-    // SAFETY: the kernel reads a path and two lists of strings that end with 0; with this flag it executes nothing, and a kernel that does not know the flag refuses it.
+    // SAFETY: the kernel reads a path and two lists of strings that end with 0. With this flag it
+    // executes nothing; a kernel that does not know the flag refuses it.
     match unsafe { call(libc::SYS_execveat, words) } {
         Err(Errno::INVAL) => Ok(()),
         other => other.map(drop),
     }
 }
 
-/// Starts a child that is a copy of this process, runs `body` and exits with what it returns, or with 101 when it panics. Both get `given`: the child for
-/// `body`, the caller back, with the child's number. Nothing else of the caller's is dropped in the child.
+/// Starts a child that is a copy of this process, runs `body` and exits with its result, or with
+/// 101 if it panics. `given` is passed to `body` in the child, and returned in the caller with the
+/// child's number. No other value of the caller is dropped in the child.
 ///
 /// # Errors
-/// `BUSY`: there are other kernel threads, whose locks nobody would release in the child. What `fork` says. Injected ones.
+/// `BUSY`: there are other kernel threads, whose locks would stay locked in the child. Errors of
+/// `fork`. Injected errors.
 pub fn fork<T>(given: T, body: impl FnOnce(T) -> i32) -> Result<(u32, T), Errno> {
     const PANICKED: i32 = 101;
     fault::check(Call::ThreadStart)?;
     if !crate::task::is_only_thread() {
         return Err(Errno::BUSY);
     }
-    // SAFETY: there is one kernel thread, so the child finds no lock held, and may do all that its parent may.
+    // SAFETY: there is one kernel thread, so no lock is held in the child, which may do whatever
+    // its parent may.
     match unsafe { libc::fork() } {
         0 => {
             let status = catch_unwind(AssertUnwindSafe(|| body(given))).unwrap_or(PANICKED);
@@ -132,7 +141,7 @@ mod tests {
         let copy = std::env::temp_dir().join(format!("kyocho-busy-{}", std::process::id()));
         std::fs::copy("/bin/true", &copy).unwrap();
         let read = std::fs::File::open(&copy).unwrap();
-        // A process that another test has just started may hold what wrote to the copy for a moment.
+        // A process that another test has just started may briefly have the copy open for writing.
         let becomes_free = || while may_execute(read.as_fd()) == Err(TEXT_BUSY) {};
         becomes_free();
         assert_eq!(may_execute(read.as_fd()), Ok(()));

@@ -1,4 +1,4 @@
-//! One system call with its answer sorted into success and failure.
+//! Raw system calls, with their result split into success and failure.
 #![expect(unsafe_code, reason = "raw system calls")]
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -11,7 +11,7 @@ const ERRNO_MAX: usize = 4095;
 /// Calls the kernel with up to six arguments.
 ///
 /// # Safety
-/// As the call asks of its arguments.
+/// The arguments are valid for the call.
 #[inline]
 pub(crate) unsafe fn call<const N: usize>(
     number: libc::c_long,
@@ -20,7 +20,7 @@ pub(crate) unsafe fn call<const N: usize>(
     const { assert!(N <= 6, "a system call takes six arguments at most") };
     let mut all = [0; 6];
     all[..N].copy_from_slice(&arguments);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the arguments.
     let answer = unsafe { kyocho_arch::system_call(number as usize, all) };
     let negated = (answer as usize).wrapping_neg();
     if (1..=ERRNO_MAX).contains(&negated) {
@@ -30,11 +30,11 @@ pub(crate) unsafe fn call<const N: usize>(
     }
 }
 
-/// A descriptor that a call has returned.
+/// Ownership of a descriptor that a call has returned.
 ///
 /// # Safety
-/// It is open and nobody else will close it.
+/// The descriptor is open, and nothing else owns it.
 pub(crate) unsafe fn owned(descriptor: usize) -> OwnedFd {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }
 }

@@ -1,11 +1,13 @@
-//! A word of shared memory that tells when a kernel thread has ended, however it ended.
+//! A word of shared memory by which other processes learn that a kernel thread has ended, for
+//! whatever reason.
 //!
-//! The kernel walks a list of futexes of every thread that exits, and marks and wakes those that carry the thread's number: first of all it does,
-//! before it takes the memory apart and closes the files. So a process that waits for such a word knows of a killed one
-//! before a socket tells, whose end comes last.
+//! The kernel walks the list of robust futexes of every thread that exits; it marks and wakes those
+//! that contain the thread's number. It does so first, before it frees the memory and closes the
+//! files. So a process that waits on such a word learns of a killed process earlier than by a
+//! socket, which is closed last.
 //!
 //! ```text
-//!   head (our memory)                       node (our memory)         word (shared)
+//!   head (private memory)                   node (private memory)     word (shared)
 //!   next ─────────────────────────────────► next ──► head
 //!   offset = word - node                                              0 │ thread's number │ ENDED
 //! ```
@@ -25,20 +27,20 @@ use crate::thread_id::ThreadId;
 
 /// The thread has ended (`FUTEX_OWNER_DIED`).
 const ENDED: u32 = 1 << 30;
-/// Somebody waits (`FUTEX_WAITERS`): without it the kernel marks, but does not wake.
+/// A thread waits (`FUTEX_WAITERS`). Without this bit the kernel marks the word, but does not wake.
 const WAITERS: u32 = 1 << 31;
 
-/// `struct robust_list_head` of the kernel, and the only futex in it.
+/// `struct robust_list_head` of the kernel, followed by its only entry.
 #[repr(C)]
 struct List {
     first: *const Node,
-    /// From a node to its word.
+    /// Distance from a node to its word.
     offset: isize,
     pending: *const Node,
     node: Node,
 }
 
-/// The bytes of `List` that are the kernel's head.
+/// Size of the kernel's part of `List`.
 const HEAD_BYTES: usize = core::mem::offset_of!(List, node);
 
 #[repr(C)]
@@ -46,22 +48,24 @@ struct Node {
     next: *const Self,
 }
 
-/// As long as it lives, `word` names the calling thread; afterwards, and when the thread ends before, it says so.
+/// While it lives, `word` names the calling thread. After that, or once the thread has ended, the
+/// word is marked as ended.
 #[derive(Debug)]
 pub struct Living<'a> {
     word: &'a AtomicU32,
     list: *mut List,
-    /// The list that the thread had before: the C library's.
+    /// The thread's previous list: the C library's.
     before: [usize; 2],
-    // Belongs to a kernel thread: neither `Send` nor `Sync`.
+    // Bound to a kernel thread: neither `Send` nor `Sync`.
     _thread: PhantomData<*mut ()>,
 }
 
 impl<'a> Living<'a> {
-    /// Writes the calling thread's number into `word`. The thread must not take robust locks of the C library meanwhile.
+    /// Writes the calling thread's number into `word`. Meanwhile the thread must not take robust
+    /// locks of the C library.
     ///
     /// # Errors
-    /// Injected ones, and those of a kernel without robust futexes.
+    /// Injected errors, and those of a kernel without robust futexes.
     pub fn new(word: &'a AtomicU32) -> Result<Self, Errno> {
         fault::check(Call::FutexWait)?;
         let mut before = [0_usize; 2];
@@ -74,7 +78,7 @@ impl<'a> Living<'a> {
             pending: ptr::null(),
             node: Node { next: ptr::null() },
         }));
-        // SAFETY: made above; nobody else has it, so for the next one.
+        // SAFETY: allocated above and not shared yet; the same for the next one.
         let node = unsafe { &raw mut (*list).node };
         let offset = word.as_ptr().addr().wrapping_sub(node.addr()) as isize;
         // SAFETY: as above.
@@ -82,7 +86,8 @@ impl<'a> Living<'a> {
             *list =
                 List { first: node, offset, pending: ptr::null(), node: Node { next: list.cast() } }
         };
-        // SAFETY: lists have this shape, and this one is freed after the thread has another one again. The word is mapped as long as it is borrowed.
+        // SAFETY: the list has the kernel's layout, and is freed after the thread has its previous
+        // list again. The word stays mapped while it is borrowed.
         let set = unsafe { call(libc::SYS_set_robust_list, [list.addr(), HEAD_BYTES]) };
         let living = Self { word, list, before, _thread: PhantomData };
         set?;
@@ -94,22 +99,23 @@ impl<'a> Living<'a> {
 impl Drop for Living<'_> {
     fn drop(&mut self) {
         let [address, bytes] = self.before;
-        // SAFETY: what the kernel told us of this thread's list.
+        // SAFETY: the list that the kernel returned for this thread.
         let restored = unsafe { call(libc::SYS_set_robust_list, [address, bytes]) };
-        assert!(restored.is_ok(), "a list that was the thread's before");
-        // SAFETY: from a box, and the kernel has let go of it.
+        assert!(restored.is_ok(), "the thread's previous list must be accepted");
+        // SAFETY: from a box; the kernel does not refer to it any more.
         drop(unsafe { Box::from_raw(self.list) });
         mark(self.word);
     }
 }
 
-/// Says of `word` what the end of its thread would say, and wakes who waits for it.
+/// Marks `word` as the end of its thread would, and wakes waiters.
 pub fn mark(word: &AtomicU32) {
     word.fetch_or(ENDED, Ordering::SeqCst);
     wake_shared(word, u32::MAX);
 }
 
-/// Blocks the kernel thread until the thread that `word` names has ended, or the word was [marked](mark); `false`, at once, if it names none.
+/// Blocks the kernel thread until the thread named by `word` has ended, or the word was
+/// [marked](mark). Returns `false` at once if it names none.
 pub fn await_end(word: &AtomicU32) -> bool {
     let names_one = |seen: u32| seen & !WAITERS != 0;
     let mut seen = word.load(Ordering::SeqCst);

@@ -1,8 +1,10 @@
-//! Restartable sequences of Linux: who registers a thread's area, and what to say where nobody can.
+//! Linux's restartable sequences: registration of each thread's area, and errors if it is not
+//! possible.
 //!
-//! The kernel keeps one area a thread. The C library registers it for every thread since glibc 2.35: then there is nothing to
-//! do. Where it has not (an older one, another one, `GLIBC_TUNABLES=glibc.pthread.rseq=0`) each thread registers an area of our
-//! own when it first needs it. Where somebody else has taken the place, or the kernel knows no such call, the error says so.
+//! The kernel keeps one area for each thread. Since glibc 2.35 the C library registers it for every
+//! thread. If it has not (an older or another C library, or `GLIBC_TUNABLES=glibc.pthread.rseq=0`),
+//! each thread registers an area when it first needs one. If another library has registered an
+//! area, or the kernel has no such call, the error says so.
 #![expect(unsafe_code, reason = "registers areas")]
 
 use core::fmt;
@@ -17,26 +19,26 @@ use crate::raw::call;
 /// `RSEQ_FLAG_UNREGISTER` of linux/rseq.h.
 const UNREGISTER: usize = 1;
 
-/// Who registers the areas of this process's threads.
+/// Which code registers the areas of this process's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registrar {
     /// The C library, before a thread runs.
     Library,
-    /// We, when a thread first needs it ([`register_thread`]).
+    /// This crate, when a thread first needs it ([`register_thread`]).
     Ourselves,
 }
 
-/// Why a thread has no area.
+/// The reason why a thread has no area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// The kernel has no such call, or forbids it: Linux 4.18 and no filter are needed.
+    /// The kernel has no such call (Linux 4.18 has it), or a filter forbids it.
     NoCall,
-    /// Another library has registered an area of its own for this thread; the kernel keeps one.
+    /// Another library has registered an area for this thread; the kernel keeps only one.
     Taken,
     /// The kernel refused for another reason.
     Refused(Errno),
-    /// The thread is ending: its area has been taken back.
+    /// The thread is ending: its area was unregistered.
     Ending,
 }
 
@@ -55,15 +57,17 @@ impl fmt::Display for Unavailable {
 
 impl core::error::Error for Unavailable {}
 
-/// Finds out once for the process who registers threads, and tells the sequences where areas lie.
+/// Determines once for the process which code registers threads, and tells the sequences where the
+/// areas are.
 ///
 /// # Errors
-/// [`Unavailable`] where the first thread that asks cannot have an area; kept for the life of the process.
+/// [`Unavailable`] if the first thread that asks cannot have an area. The answer stays for the life
+/// of the process.
 pub fn registrar() -> Result<Registrar, Unavailable> {
     static ANSWER: OnceLock<Result<Registrar, Unavailable>> = OnceLock::new();
     *ANSWER.get_or_init(|| match library() {
         Library::Registered(offset) => {
-            // SAFETY: what `library` gave.
+            // SAFETY: the offset that `library` returned.
             unsafe { use_library(offset) };
             Ok(Registrar::Library)
         }
@@ -71,7 +75,8 @@ pub fn registrar() -> Result<Registrar, Unavailable> {
     })
 }
 
-/// Gives the calling thread an area, unless it has one. Nothing after the first time; a system call then, where we register.
+/// Registers an area for the calling thread unless it has one: a system call the first time, then
+/// nothing.
 ///
 /// # Errors
 /// [`Unavailable`]
@@ -82,12 +87,13 @@ pub fn register_thread() -> Result<(), Unavailable> {
     }
 }
 
-/// Takes the area back before the thread's memory goes: a C library may unmap a stack that its thread still runs on.
+/// Unregisters the area before the thread's memory is freed: a C library may unmap a stack that its
+/// thread still runs on.
 struct Registration;
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // A refusal leaves the area registered, which is what it was.
+        // If refused, the area stays registered.
         let _answer = rseq(UNREGISTER);
     }
 }
@@ -104,7 +110,7 @@ fn register_area() -> Result<Registration, Unavailable> {
     match rseq(0) {
         Ok(()) => Ok(Registration),
         Err(Errno::NOSYS | Errno::PERM) => Err(Unavailable::NoCall),
-        // INVAL: an area at another address. BUSY: this very area.
+        // INVAL: an area at another address is registered. BUSY: this one is.
         Err(Errno::INVAL | Errno::BUSY) => Err(Unavailable::Taken),
         Err(errno) => Err(Unavailable::Refused(errno)),
     }
@@ -113,7 +119,7 @@ fn register_area() -> Result<Registration, Unavailable> {
 fn rseq(flags: usize) -> Result<(), Errno> {
     fault::check(Call::Rseq)?;
     let arguments = [own_area() as usize, AREA_BYTES as usize, flags, SIGNATURE as usize];
-    // SAFETY: the area is in this thread's static TLS, and taken back before the thread ends.
+    // SAFETY: the area is in this thread's static TLS, and unregistered before the thread ends.
     unsafe { call(libc::SYS_rseq, arguments) }?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How the host schedules a kernel thread: on which CPUs, in which class.
+//! How the host schedules a kernel thread: its CPUs and its class.
 #![expect(unsafe_code, reason = "system calls on structures")]
 
 use core::fmt;
@@ -8,7 +8,8 @@ use crate::fault::{self, Call};
 use crate::raw::call;
 use crate::thread_id::ThreadId;
 
-/// Most CPUs that a set can name; the largest `NR_CPUS` of common kernels is 8192, of machines we know 1024.
+/// Most CPUs in a set. The largest `NR_CPUS` of common kernels is 8192; the largest known machines
+/// have 1024.
 pub const CPUS_MAX: usize = 4096;
 
 /// A set of CPUs.
@@ -19,10 +20,10 @@ impl CpuSet {
     /// No CPU.
     pub const EMPTY: Self = Self([0; CPUS_MAX / 64]);
 
-    /// One CPU.
+    /// A set of one CPU.
     ///
     /// # Panics
-    /// When `cpu` is [`CPUS_MAX`] or more.
+    /// `cpu` is not below [`CPUS_MAX`].
     #[must_use]
     pub const fn single(cpu: usize) -> Self {
         let mut set = Self::EMPTY;
@@ -39,26 +40,26 @@ impl CpuSet {
         self.0[cpu / 64] |= 1 << (cpu % 64);
     }
 
-    /// Takes a CPU out, if it is there.
+    /// Removes a CPU, if it is in the set.
     pub const fn remove(&mut self, cpu: usize) {
         if cpu < CPUS_MAX {
             self.0[cpu / 64] &= !(1 << (cpu % 64));
         }
     }
 
-    /// Whether it has the CPU.
+    /// Whether the set contains the CPU.
     #[must_use]
     pub const fn contains(&self, cpu: usize) -> bool {
         cpu < CPUS_MAX && self.0[cpu / 64] >> (cpu % 64) & 1 == 1
     }
 
-    /// How many CPUs it has.
+    /// Number of CPUs in the set.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Its CPUs, ascending.
+    /// The CPUs of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..CPUS_MAX).filter(|&cpu| self.contains(cpu))
     }
@@ -83,7 +84,7 @@ pub fn affinity(thread: ThreadId) -> Result<CpuSet, Errno> {
     Ok(set)
 }
 
-/// Confines a thread to some CPUs.
+/// Restricts a thread to some CPUs.
 ///
 /// # Errors
 /// `INVAL`: none of them exists or is allowed. `SRCH`: no such thread.
@@ -95,10 +96,10 @@ pub fn set_affinity(thread: ThreadId, set: &CpuSet) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The CPU that runs the caller now; it may be another one on return.
+/// The CPU that runs the caller now. The caller may have migrated when this returns.
 ///
 /// # Panics
-/// When the kernel has no such call, which every Linux has.
+/// The kernel has no such call, which every Linux has.
 #[must_use]
 pub fn current_cpu() -> usize {
     // SAFETY: takes nothing.
@@ -106,8 +107,8 @@ pub fn current_cpu() -> usize {
     usize::try_from(cpu).expect("every Linux knows the current CPU")
 }
 
-/// How many CPUs this machine may ever have: one more than the greatest number. [`CPUS_MAX`] where the host does not say.
-/// Allocates.
+/// Number of CPUs this machine may ever have: one more than the greatest number. [`CPUS_MAX`] if
+/// the host does not report it. Allocates.
 #[must_use]
 pub fn cpus_possible() -> usize {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
@@ -122,16 +123,18 @@ pub fn cpus_possible() -> usize {
 pub enum Class {
     /// Time sharing.
     Normal,
-    /// Only what nobody else wants of a CPU. A thread started by an idle one is idle too.
+    /// Runs only if no other thread wants the CPU. Threads that it starts are idle, too.
     Idle,
-    /// Real time: runs until it blocks or a higher level (1..=99) wants the CPU. Needs a permission.
+    /// Real time: runs until it blocks or a thread of a higher level (1..=99) is runnable. Needs a
+    /// permission.
     Fifo(u8),
-    /// The same, but equals take turns, of 100 ms unless the host was told otherwise.
+    /// The same, but threads of equal level alternate, every 100 ms unless the host is configured
+    /// otherwise.
     RoundRobin(u8),
 }
 
 impl Class {
-    /// The host's numbers for it: policy and level.
+    /// The host's numbers of policy and level.
     const fn numbers(self) -> (i32, i32) {
         match self {
             Self::Normal => (libc::SCHED_OTHER, 0),
@@ -149,14 +152,14 @@ impl Class {
 pub fn set_class(thread: ThreadId, class: Class) -> Result<(), Errno> {
     fault::check(Call::Scheduler)?;
     let (policy, level) = class.numbers();
-    // `struct sched_param` of the kernel is this one word (some C libraries have more fields).
+    // The kernel's `struct sched_param` is one word; some C libraries have more fields.
     let arguments = [thread.number() as usize, policy as usize, &raw const level as usize];
     // SAFETY: the kernel reads one `int` from `level`.
     unsafe { call(libc::SYS_sched_setscheduler, arguments) }?;
     Ok(())
 }
 
-/// The class of a thread; `None` for one that has no name here.
+/// The class of a thread; `None` if it is none of [`Class`].
 ///
 /// # Errors
 /// `SRCH`: no such thread.
@@ -177,7 +180,7 @@ pub fn class(thread: ThreadId) -> Result<Option<Class>, Errno> {
     })
 }
 
-/// Whether the calling thread is in a real-time class of its own: what it was lent does not count.
+/// Whether the calling thread's own class is a real-time one. An inherited class does not count.
 #[must_use]
 pub fn is_real_time() -> bool {
     // SAFETY: takes a number; 0 is the caller.
@@ -186,28 +189,28 @@ pub fn is_real_time() -> bool {
     matches!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR)
 }
 
-/// What threads and processes get that a thread starts.
+/// Scheduling of threads and processes that a thread starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFork {
-    /// The same.
+    /// They inherit it.
     Inherit,
-    /// Time sharing and a nice value of 0, where the thread is real time or has a nice value below 0. A thread that was once told so stays
-    /// so, unless it is permitted everything here.
+    /// Time sharing with nice value 0, if the thread is real-time or has a negative nice value.
+    /// Once set, this cannot be undone without privileges.
     Reset,
 }
 
-/// How the host schedules a thread, all of it.
+/// All scheduling attributes of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
     /// Its class.
     pub class: Class,
-    /// Its share in time sharing: -20..=19, lower is more.
+    /// Its weight in time sharing: -20..=19, lower is more.
     pub nice: i32,
-    /// What it passes on.
+    /// What threads it starts inherit.
     pub on_fork: OnFork,
 }
 
-/// `struct sched_attr` of the kernel, in its first version.
+/// The kernel's `struct sched_attr`, first version.
 #[repr(C)]
 struct KernelAttributes {
     bytes: u32,
@@ -215,14 +218,15 @@ struct KernelAttributes {
     flags: u64,
     nice: i32,
     level: u32,
-    /// Of deadline scheduling; and a wish for a length of turns, 0 for none.
+    /// Parameters of deadline scheduling, and a requested time slice; 0 for none.
     times_ns: [u64; 3],
 }
 
-/// Sets all of how the host schedules a thread, in one call.
+/// Sets all scheduling attributes of a thread with one call.
 ///
 /// # Errors
-/// `PERM`: the class or the nice value needs a permission. `SRCH`: no such thread. `INVAL`: no such level.
+/// `PERM`: the class or the nice value needs a permission. `SRCH`: no such thread. `INVAL`: no such
+/// level.
 pub fn set_attributes(thread: ThreadId, attributes: Attributes) -> Result<(), Errno> {
     fault::check(Call::Scheduler)?;
     let (policy, level) = attributes.class.numbers();
@@ -244,7 +248,7 @@ pub fn set_attributes(thread: ThreadId, attributes: Attributes) -> Result<(), Er
     Ok(())
 }
 
-/// The nice value of a thread: what it has, or would have, in time sharing.
+/// The nice value of a thread, which applies in time sharing.
 ///
 /// # Errors
 /// `SRCH`: no such thread.
@@ -253,14 +257,15 @@ pub fn nice(thread: ThreadId) -> Result<i32, Errno> {
     let arguments = [libc::PRIO_PROCESS as usize, thread.number() as usize];
     // SAFETY: takes numbers.
     let answer = unsafe { call(libc::SYS_getpriority, arguments) }?;
-    // The kernel adds what keeps it positive.
+    // The kernel returns 20 minus the value, so that it is positive.
     Ok(20 - answer as i32)
 }
 
-/// Sets how late the calling thread's sleeps may end, so that the host can end several at once; 50 µs by default.
+/// Sets how late the calling thread's sleeps may end. The host uses the slack to combine wake-ups;
+/// the default is 50 µs.
 ///
 /// # Errors
-/// Injected ones.
+/// Injected errors.
 pub fn set_timer_slack_ns(slack_ns: usize) -> Result<(), Errno> {
     fault::check(Call::Scheduler)?;
     // SAFETY: takes numbers.
@@ -268,7 +273,7 @@ pub fn set_timer_slack_ns(slack_ns: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Lets another thread of the same CPU run, if one wants to.
+/// Yields the CPU to another runnable thread, if there is one.
 pub fn yield_to_host() {
     // SAFETY: takes nothing and cannot fail.
     let _always_zero = unsafe { call(libc::SYS_sched_yield, []) };

@@ -1,7 +1,9 @@
-//! Memory that processes hand to each other as a descriptor (`memfd`), sealed so that none of them can cut it short.
+//! Memory that processes pass to each other as a descriptor (`memfd`), sealed so that none can
+//! shorten it.
 //!
-//! Without the seal a peer that shortens the file turns every look behind the new end into `SIGBUS`. So memory that comes from
-//! another process is mapped only if the kernel vouches for its length. What the peer *writes* there is an allegation as before.
+//! Without the seal, a peer could shorten the file, and every access after the new end would raise
+//! `SIGBUS`. So memory from another process is mapped only if the kernel guarantees its length. The
+//! *contents* are still unchecked.
 #![expect(unsafe_code, reason = "maps descriptors; calls on structures")]
 
 use core::ptr;
@@ -13,16 +15,16 @@ use crate::memory::copy_shared;
 use crate::prim::atomic::unmodelled::AtomicU32;
 use crate::raw::{call, owned};
 
-/// Who may write.
+/// Which processes may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writers {
-    /// Everybody who gets the descriptor.
+    /// Every process that gets the descriptor.
     All,
-    /// The maker alone: later mappings are for reading (`F_SEAL_FUTURE_WRITE`).
+    /// Only the creator: later mappings are read-only (`F_SEAL_FUTURE_WRITE`).
     Maker,
 }
 
-/// What a mapping of received memory is for.
+/// The access that a mapping of received memory needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// Reading.
@@ -31,8 +33,8 @@ pub enum Use {
     ReadWrite,
 }
 
-/// Mapped memory of a fixed length, unmapped when dropped. Its addresses are exposed: the owner turns offsets into pointers to
-/// atomic words itself.
+/// Mapped memory of fixed length, unmapped when dropped. Its addresses are exposed: the owner
+/// converts offsets to pointers to atomic words.
 #[derive(Debug)]
 pub struct SealedMemory {
     file: OwnedFd,
@@ -40,21 +42,21 @@ pub struct SealedMemory {
     bytes: usize,
 }
 
-/// The length can neither shrink nor grow, and nobody can change that.
+/// Length can neither shrink nor grow, permanently.
 const FIXED: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 
 impl SealedMemory {
-    /// Makes `bytes` of zeroed memory.
+    /// Creates `bytes` of zeroed memory.
     ///
     /// # Errors
-    /// `MFILE`: no more descriptors. `NOMEM`. `INVAL`: no bytes at all. Injected ones.
+    /// `MFILE`: no more descriptors. `NOMEM`. `INVAL`: `bytes` is 0. Injected errors.
     pub fn new(bytes: usize, writers: Writers) -> Result<Self, Errno> {
         fault::check(Call::Open)?;
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the kernel reads the name up to its NUL.
         let number =
             unsafe { call(libc::SYS_memfd_create, [c"kyocho".as_ptr().addr(), flags as usize]) }?;
-        // SAFETY: the kernel has just made it, for us.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         let file = unsafe { owned(number) };
         fault::check(Call::Open)?;
         // SAFETY: takes numbers.
@@ -71,10 +73,11 @@ impl SealedMemory {
         Ok(memory)
     }
 
-    /// Maps memory that came from another process.
+    /// Maps memory received from another process.
     ///
     /// # Errors
-    /// `PERM`: its length is not sealed, or it may not be written. `INVAL`: it is empty or longer than `bytes_max`. Injected ones.
+    /// `PERM`: its length is not sealed, or it is read-only. `INVAL`: it is empty or longer than
+    /// `bytes_max`. Injected errors.
     pub fn receive(file: OwnedFd, bytes_max: usize, wanted: Use) -> Result<Self, Errno> {
         let number = file.as_raw_fd() as usize;
         // SAFETY: takes numbers.
@@ -82,7 +85,7 @@ impl SealedMemory {
         if seals.map_or(0, |seals| seals as i32) & FIXED != FIXED {
             return Err(Errno::PERM);
         }
-        // SAFETY: a `stat` is numbers, for which all zero is a value.
+        // SAFETY: a `stat` consists of numbers, for which zero is a valid value.
         let mut found: libc::stat = unsafe { core::mem::zeroed() };
         // SAFETY: the kernel writes one `stat` to `found`.
         if unsafe { libc::fstat(file.as_raw_fd(), &raw mut found) } != 0 {
@@ -102,49 +105,55 @@ impl SealedMemory {
         self.base
     }
 
-    /// Length.
+    /// Length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// A word of it, which other processes change as they like. Memory that was mapped for reading must not be written.
+    /// A word of the memory, which other processes may change. It must not be written if the memory
+    /// was mapped for reading.
     ///
     /// # Panics
-    /// It lies outside, or not at a multiple of 4.
+    /// It lies outside of the memory, or `offset` is not a multiple of 4.
     #[must_use]
     pub fn word(&self, offset: usize) -> &AtomicU32 {
         self.check(offset, size_of::<AtomicU32>());
-        assert!(offset.is_multiple_of(align_of::<AtomicU32>()), "a word lies at a multiple of 4");
-        // SAFETY: inside of the mapping, which lasts as long as `self`, and aligned; an atomic word.
+        assert!(
+            offset.is_multiple_of(align_of::<AtomicU32>()),
+            "the offset of a word must be a multiple of 4"
+        );
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned; an atomic word.
         unsafe { &*ptr::with_exposed_provenance(self.base + offset) }
     }
 
-    /// Copies bytes into it. Others that write there meanwhile get any mixture. Memory that was mapped for reading must not be written.
+    /// Copies bytes to the memory. If other processes write there meanwhile, the result is a
+    /// mixture. The memory must not have been mapped for reading only.
     ///
     /// # Panics
-    /// The range leaves the memory.
+    /// The range exceeds the memory.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         self.check(offset, bytes.len());
         let to = ptr::with_exposed_provenance_mut(self.base + offset);
-        // SAFETY: inside of the mapping; `bytes` are our own.
+        // SAFETY: inside the mapping; `bytes` are private.
         unsafe { copy_shared(to, bytes.as_ptr(), bytes.len()) };
     }
 
-    /// Copies bytes out of it: what was there once, or, where others write meanwhile, any mixture.
+    /// Copies bytes from the memory. If other processes write there meanwhile, the result is a
+    /// mixture.
     ///
     /// # Panics
-    /// The range leaves the memory.
+    /// The range exceeds the memory.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         self.check(offset, into.len());
         let from = ptr::with_exposed_provenance(self.base + offset);
-        // SAFETY: inside of the mapping; `into` is our own.
+        // SAFETY: inside the mapping; `into` is private.
         unsafe { copy_shared(into.as_mut_ptr(), from, into.len()) };
     }
 
     fn check(&self, offset: usize, bytes: usize) {
         let fits = offset <= self.bytes && bytes <= self.bytes - offset;
-        assert!(fits, "the range leaves the memory");
+        assert!(fits, "the range exceeds the memory");
     }
 }
 
@@ -156,7 +165,7 @@ impl AsFd for SealedMemory {
 
 impl Drop for SealedMemory {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map`; whoever made pointers from its addresses no longer uses them.
+        // SAFETY: mapped by `map`; pointers made from its addresses are not used any more.
         let answer = unsafe { call(libc::SYS_munmap, [self.base, self.bytes]) };
         debug_assert!(answer.is_ok(), "munmap: {answer:?}");
     }
@@ -170,7 +179,8 @@ fn map(file: &OwnedFd, bytes: usize, wanted: Use) -> Result<usize, Errno> {
     };
     let descriptor = file.as_raw_fd() as usize;
     let arguments = [0, bytes, protection as usize, libc::MAP_SHARED as usize, descriptor, 0];
-    // SAFETY: asks for a mapping at an address of the kernel's choice: nothing existing changes.
+    // SAFETY: requests a mapping at an address chosen by the kernel, so existing memory does not
+    // change.
     unsafe { call(libc::SYS_mmap, arguments) }
 }
 
@@ -187,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_change_the_length() {
+    fn sealed_length_cannot_change() {
         let memory = SealedMemory::new(8192, Writers::All).unwrap();
         let file = File::from(again(&memory));
         for bytes in [0, 4096, 16_384] {
@@ -199,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_mapping_is_written_the_other_reads() {
+    fn one_mapping_reads_what_the_other_wrote() {
         let memory = SealedMemory::new(4096, Writers::All).unwrap();
         let other = SealedMemory::receive(again(&memory), 4096, Use::ReadWrite).unwrap();
         memory.write(3, b"words");
@@ -211,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "leaves the memory")]
-    fn nothing_is_written_behind_the_end() {
+    #[should_panic(expected = "exceeds the memory")]
+    fn writing_beyond_the_end_panics() {
         SealedMemory::new(4096, Writers::All).unwrap().write(4092, b"words");
     }
 
     #[test]
-    fn memory_of_the_maker_is_read_only_elsewhere() {
+    fn memory_with_one_writer_is_read_only_for_others() {
         let memory = SealedMemory::new(4096, Writers::Maker).unwrap();
         assert_eq!(
             SealedMemory::receive(again(&memory), 4096, Use::ReadWrite).unwrap_err(),

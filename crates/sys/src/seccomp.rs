@@ -1,7 +1,8 @@
-//! System-call filters whose undecided calls are answered by another process (`SECCOMP_RET_USER_NOTIF`).
+//! System-call filters that pass calls to another process for an answer (`SECCOMP_RET_USER_NOTIF`).
 //!
-//! A *listener* receives one notification a call: who called, the number, six argument words. The caller sleeps until it is
-//! answered. Since Linux 5.19 only death ends that sleep once the call was received: so nothing is done twice.
+//! A *listener* receives one notification for each such call: the caller, the number, six argument
+//! words. The caller is blocked until the listener answers. Since Linux 5.19, once the call was
+//! received only death ends that wait, so no call is served twice.
 #![expect(unsafe_code, reason = "system calls on structures")]
 
 use core::mem;
@@ -14,10 +15,10 @@ use crate::raw::call;
 /// One instruction of a filter: classic BPF.
 pub type Instruction = libc::sock_filter;
 
-/// What a caller asks.
+/// A call that waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notification {
-    /// Names this call for the answer.
+    /// Identifies the call in the answer.
     pub id: u64,
     /// The kernel thread that called.
     pub thread: u32,
@@ -25,15 +26,17 @@ pub struct Notification {
     pub number: u32,
     /// Its arguments, as they were in the registers.
     pub arguments: [u64; 6],
-    /// Where the thread goes on.
+    /// The address at which the thread will continue.
     pub program_counter: u64,
 }
 
-/// Installs `filter` for the calling thread and what it starts from now on, for ever; the listener's descriptor, not inherited
-/// by programs that are executed. The thread can gain no privileges by executing files any more (`no_new_privs`).
+/// Installs `filter` permanently for the calling thread and all that it starts from now on. Returns
+/// the listener's descriptor, which executed programs do not inherit. The thread can no longer gain
+/// privileges by executing files (`no_new_privs`).
 ///
 /// # Errors
-/// `INVAL`: the filter is wrong, or the kernel older than 5.19. `BUSY`: a filter with a listener is installed already.
+/// `INVAL`: the filter is invalid, or the kernel older than 5.19. `BUSY`: a filter with a listener
+/// is installed already.
 pub fn listen(filter: &[Instruction]) -> Result<i32, Errno> {
     // SAFETY: takes numbers.
     unsafe { call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0]) }?;
@@ -44,23 +47,25 @@ pub fn listen(filter: &[Instruction]) -> Result<i32, Errno> {
     let flags =
         libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
-    // SAFETY: the kernel reads the program, and the instructions it names.
+    // SAFETY: the kernel reads the program and the instructions it points to.
     let number =
         unsafe { call(libc::SYS_seccomp, [mode, flags as usize, (&raw const program).addr()]) }?;
     Ok(number as i32)
 }
 
-/// The receiving end.
+/// The receiving end of a filter.
 #[derive(Debug)]
 pub struct Listener {
     descriptor: OwnedFd,
 }
 
 impl Listener {
-    /// A listener that was received as a descriptor. Callers and listener prefer one core from now on (Linux 6.6).
+    /// A listener from a received descriptor. From now on the host prefers one core for caller and
+    /// listener (Linux 6.6).
     #[must_use]
     pub fn new(descriptor: OwnedFd) -> Self {
-        /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: an older kernel refuses it, and wakes as it likes.
+        /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: an older kernel refuses it; only speed depends on
+        /// it.
         const SAME_CORE: usize = 1;
         let number = descriptor.as_raw_fd() as usize;
         let request = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS as usize;
@@ -69,13 +74,14 @@ impl Listener {
         Self { descriptor }
     }
 
-    /// The next call. Blocks until there is one.
+    /// Returns the next call. Blocks until there is one.
     ///
     /// # Errors
-    /// `NOENT` (number 2): the caller died, or no process is left. `INTR`: a signal came first. Injected ones.
+    /// `NOENT` (number 2): the caller died, or no process is left. `INTR`: a signal came first.
+    /// Injected errors.
     pub fn receive(&self) -> Result<Notification, Errno> {
         fault::check(Call::Read)?;
-        // SAFETY: the structure is numbers; the kernel wants it zeroed.
+        // SAFETY: the structure consists of numbers; the kernel requires it zeroed.
         let mut asked: libc::seccomp_notif = unsafe { mem::zeroed() };
         // SAFETY: the kernel writes one such structure.
         unsafe { self.control(libc::SECCOMP_IOCTL_NOTIF_RECV as usize, (&raw mut asked).addr()) }?;
@@ -88,8 +94,8 @@ impl Listener {
         })
     }
 
-    /// Whether call `id` still waits: what was learned of its process before is about the caller then, not about one that
-    /// got its number later.
+    /// Whether call `id` still waits. If so, everything learned of its process before concerns the
+    /// caller, and not a later process with the same number.
     #[must_use]
     pub fn waits(&self, id: u64) -> bool {
         // SAFETY: the kernel reads one number.
@@ -111,7 +117,7 @@ impl Listener {
         asked.is_ok() && poll.revents & libc::POLLHUP != 0
     }
 
-    /// Ends call `id` with a value or an error.
+    /// Answers call `id` with a value or an error.
     ///
     /// # Errors
     /// `NOENT`: the caller is gone.
@@ -123,7 +129,8 @@ impl Listener {
         self.send(libc::seccomp_notif_resp { id, val, error, flags: 0 })
     }
 
-    /// Lets call `id` happen. Only for calls that are harmless whatever memory their arguments point to says by then.
+    /// Lets the host execute call `id`. Only for calls that are harmless whatever the memory of
+    /// their arguments contains by then.
     ///
     /// # Errors
     /// `NOENT`: the caller is gone.
@@ -138,10 +145,12 @@ impl Listener {
         unsafe { self.control_surely(libc::SECCOMP_IOCTL_NOTIF_SEND as usize, address) }.map(drop)
     }
 
-    /// Gives a copy of `descriptor` to the caller of `id`, which sleeps on: its number there.
+    /// Adds a copy of `descriptor` to the caller of call `id`, which stays blocked. Returns the number
+    /// of the copy there.
     ///
-    /// A caller that shall go on with this number is answered with it behind this. The host offers both in one (`SECCOMP_ADDFD_FLAG_SEND`): interrupted in
-    /// between, be it by the work that a ring has for this thread or by a host that goes to sleep, that one ends the caller's call with 0.
+    /// To return this number to the caller, answer the call with it afterwards. The host can also do
+    /// both at once (`SECCOMP_ADDFD_FLAG_SEND`). But if work of an I/O ring for this thread, or a
+    /// suspend of the host, interrupts that, the caller's call ends with 0.
     ///
     /// # Errors
     /// `MFILE`: it has no more descriptors. `NOENT`: it is gone.
@@ -167,14 +176,16 @@ impl Listener {
             .map(|number| number as i64)
     }
 
-    /// The same, again where a signal, or work that a ring has for this thread, came first: nothing was done then. The host takes a lock so whenever
-    /// another thread has it; the caller would never be answered, or be taken for gone.
+    /// As [`control`](Self::control), but retried if it was interrupted by a signal, or by work
+    /// that an I/O ring has for this thread; nothing was done then. The host returns early in this
+    /// way when another thread has its lock. Without the retry, the caller would never be answered,
+    /// or be considered gone.
     ///
     /// # Safety
     /// As for [`control`](Self::control).
     unsafe fn control_surely(&self, request: usize, address: usize) -> Result<usize, Errno> {
         loop {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             match unsafe { self.control(request, address) } {
                 Err(Errno::INTR) => {}
                 done => return done,
@@ -183,10 +194,10 @@ impl Listener {
     }
 
     /// # Safety
-    /// `address` is that of what `request` reads or writes.
+    /// `address` is that of the structure that `request` reads or writes.
     unsafe fn control(&self, request: usize, address: usize) -> Result<usize, Errno> {
         let number = self.descriptor.as_raw_fd() as usize;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { call(libc::SYS_ioctl, [number, request, address]) }
     }
 }
@@ -197,11 +208,11 @@ impl AsFd for Listener {
     }
 }
 
-/// Whether programs that are executed get a descriptor.
+/// Whether executed programs inherit a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inherited {
-    /// They do.
+    /// They inherit it.
     Yes,
-    /// It is closed then.
+    /// It is closed on execution.
     No,
 }

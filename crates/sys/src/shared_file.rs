@@ -1,10 +1,12 @@
-//! A file that several processes map, with locks on ranges of it that end with their holder.
+//! A file that several processes map, with locks on ranges that end with their holder.
 //!
-//! The locks are *open file description* locks (`F_OFD_SETLK`): the kernel drops one when the last descriptor of the opening that
-//! took it is closed, so at the latest when the process dies, however it dies. No process number is compared, so none can be reused.
+//! The locks are *open file description* locks (`F_OFD_SETLK`). The kernel releases one when the
+//! last descriptor of the opening that took it is closed, at the latest when the process dies.
+//! Process numbers are not compared, so reuse of a number does no harm.
 //!
-//! **Limit:** whoever may write the file may also cut it short, and a look behind its end is a `SIGBUS`: its handler may call
-//! [`SharedFile::replace_by_memory`]. Other users must be kept out by the directory's permissions.
+//! **Limit:** a process that may write the file may also shorten it; then an access after its end
+//! raises `SIGBUS`. The handler may call [`SharedFile::replace_by_memory`]. The directory's
+//! permissions must keep other users out.
 #![expect(unsafe_code, reason = "maps a file; calls on structures")]
 
 use core::ffi::CStr;
@@ -14,7 +16,8 @@ use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::{call, owned};
 
-/// A mapped file, mapped until dropped. Its addresses are exposed: the owner turns offsets into pointers to atomic words itself.
+/// A file, mapped until dropped. Its addresses are exposed: the owner converts offsets to pointers
+/// to atomic words.
 #[derive(Debug)]
 pub struct SharedFile {
     file: OwnedFd,
@@ -23,11 +26,13 @@ pub struct SharedFile {
 }
 
 impl SharedFile {
-    /// Opens the file at `path`, makes it if it is not there, makes it at least `bytes` long and maps that much. A new file is the
-    /// caller's alone (mode 0600); what was never written reads as zero.
+    /// Opens the file at `path`, creates it if it is missing, makes it at least `bytes` long and
+    /// maps that much. A new file belongs to the caller alone (mode 0600); bytes that were never
+    /// written are zero.
     ///
     /// # Errors
-    /// What the file system says; `LOOP` where the path ends in a link; `PERM` where the file is another user's. Injected ones.
+    /// Errors of the file system; `LOOP` if the path ends in a link; `PERM` if the file belongs to
+    /// another user. Injected errors.
     pub fn open(path: &CStr, bytes: usize) -> Result<Self, Errno> {
         fault::check(Call::Open)?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
@@ -35,14 +40,15 @@ impl SharedFile {
         let arguments = [folder, path.as_ptr().addr(), flags as usize, 0o600];
         // SAFETY: the kernel reads `path` up to its NUL.
         let number = unsafe { call(libc::SYS_openat, arguments) }?;
-        // SAFETY: the kernel has just made it, for us.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         let file = unsafe { owned(number) };
         grow(&file, bytes)?;
         fault::check(Call::Mmap)?;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let descriptor = file.as_raw_fd() as usize;
         let arguments = [0, bytes, protection, libc::MAP_SHARED as usize, descriptor, 0];
-        // SAFETY: asks for a mapping at an address of the kernel's choice: nothing existing changes.
+        // SAFETY: asks for a mapping at an address of the kernel's choice: existing memory does not
+        // change.
         let base = unsafe { call(libc::SYS_mmap, arguments) }?;
         Ok(Self { file, base, bytes })
     }
@@ -53,26 +59,27 @@ impl SharedFile {
         self.base
     }
 
-    /// Puts zeroed memory in the place of the file, as long as that was mapped: for one that was cut short. What other processes write is
-    /// not seen any more. May be called in a signal handler.
+    /// Replaces the mapped file by zeroed memory of the same length, after the file was shortened.
+    /// Writes of other processes are no longer visible. May be called in a signal handler.
     ///
     /// # Errors
-    /// No memory; injected ones.
+    /// No memory; injected errors.
     pub fn replace_by_memory(&self) -> Result<(), Errno> {
         fault::check(Call::Mmap)?;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as usize;
         let arguments = [self.base, self.bytes, protection, flags, usize::MAX, 0];
-        // SAFETY: replaces our own mapping, whose contents anybody may change at any time anyway.
+        // SAFETY: replaces this mapping, whose contents other processes may change at any time
+        // anyway.
         unsafe { call(libc::SYS_mmap, arguments) }?;
         Ok(())
     }
 
-    /// Locks the bytes `[offset, offset + bytes)` for this opening of the file, until it is closed or unlocked; tells whether it did.
-    /// A range that the same opening has locked already is locked again.
+    /// Locks the bytes `[offset, offset + bytes)` for this opening of the file, until it is closed
+    /// or unlocked. Returns whether it did. The same opening can lock a range repeatedly.
     ///
     /// # Errors
-    /// The file system has no locks; injected ones.
+    /// The file system has no locks. Injected errors.
     pub fn try_lock(&self, offset: usize, bytes: usize) -> Result<bool, Errno> {
         match self.lock(libc::F_WRLCK, offset, bytes) {
             Ok(()) => Ok(true),
@@ -85,7 +92,7 @@ impl SharedFile {
     /// Unlocks a range.
     ///
     /// # Errors
-    /// Injected ones.
+    /// Injected errors.
     pub fn unlock(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
         self.lock(libc::F_UNLCK, offset, bytes)
     }
@@ -107,10 +114,10 @@ impl SharedFile {
     }
 }
 
-/// Makes `file`, which must be the caller's own, at least `bytes` long.
+/// Makes `file`, which must belong to the caller, at least `bytes` long.
 fn grow(file: &OwnedFd, bytes: usize) -> Result<(), Errno> {
     let number = file.as_raw_fd();
-    // SAFETY: a `stat` is numbers, for which all zero is a value.
+    // SAFETY: a `stat` consists of numbers, for which zero is a valid value.
     let mut found: libc::stat = unsafe { core::mem::zeroed() };
     // SAFETY: the kernel writes one `stat` to `found`.
     if unsafe { libc::fstat(number, &raw mut found) } != 0 {
@@ -129,7 +136,7 @@ fn grow(file: &OwnedFd, bytes: usize) -> Result<(), Errno> {
 
 impl Drop for SharedFile {
     fn drop(&mut self) {
-        // SAFETY: mapped by `open`; whoever made pointers from its addresses no longer uses them.
+        // SAFETY: mapped by `open`; pointers made from its addresses are not used any more.
         let answer = unsafe { call(libc::SYS_munmap, [self.base, self.bytes]) };
         debug_assert!(answer.is_ok(), "munmap: {answer:?}");
     }

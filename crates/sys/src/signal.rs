@@ -1,4 +1,4 @@
-//! Signals: handlers, the stack they run on, masks, sending one to a kernel thread.
+//! Signals: handlers, their stacks, masks, and sending a signal to one kernel thread.
 #![expect(unsafe_code, reason = "installs handlers")]
 
 use core::ffi::c_void;
@@ -24,45 +24,45 @@ impl Signal {
     pub const TRAP: Self = Self(libc::SIGTRAP);
     /// Invalid memory reference.
     pub const SEGV: Self = Self(libc::SIGSEGV);
-    /// Memory reference that nothing backs.
+    /// Access to memory that nothing backs.
     pub const BUS: Self = Self(libc::SIGBUS);
-    /// Urgent data on a socket: ignored by default and hardly used, which makes it free for a runtime.
+    /// Urgent data on a socket. Ignored by default and rarely used, so a runtime can use it.
     pub const URG: Self = Self(libc::SIGURG);
     /// The interval timer.
     pub const ALRM: Self = Self(libc::SIGALRM);
-    /// For users.
+    /// User-defined.
     pub const USR1: Self = Self(libc::SIGUSR1);
-    /// For users.
+    /// User-defined.
     pub const USR2: Self = Self(libc::SIGUSR2);
-    /// The terminal hung up; by custom, a service reads its configuration again.
+    /// The terminal hung up; by convention, a service reloads its configuration.
     pub const HUP: Self = Self(libc::SIGHUP);
     /// Ctrl-C.
     pub const INT: Self = Self(libc::SIGINT);
     /// Ctrl-\.
     pub const QUIT: Self = Self(libc::SIGQUIT);
-    /// A polite request to end.
+    /// A request to terminate.
     pub const TERM: Self = Self(libc::SIGTERM);
-    /// Ended by the host at once.
+    /// Kills the process; cannot be handled.
     pub const KILL: Self = Self(libc::SIGKILL);
     /// A child process has ended or stopped.
     pub const CHLD: Self = Self(libc::SIGCHLD);
-    /// Stops whom it is sent to.
+    /// Stops the process; cannot be handled.
     pub const STOP: Self = Self(libc::SIGSTOP);
-    /// The terminal's key for stopping.
+    /// The stop key of the terminal.
     pub const TSTP: Self = Self(libc::SIGTSTP);
     /// A background process reads from its terminal.
     pub const TTIN: Self = Self(libc::SIGTTIN);
     /// A background process writes to its terminal.
     pub const TTOU: Self = Self(libc::SIGTTOU);
-    /// The terminal has another size.
+    /// The terminal was resized.
     pub const WINCH: Self = Self(libc::SIGWINCH);
-    /// A write to a pipe or socket that nobody reads.
+    /// A write to a pipe or socket without a reader.
     pub const PIPE: Self = Self(libc::SIGPIPE);
 
-    /// The largest number there is.
+    /// The largest signal number.
     pub const NUMBER_MAX: i32 = 64;
 
-    /// The signal with this number, if there may be one.
+    /// The signal with this number, if it is valid.
     #[must_use]
     pub const fn new(number: i32) -> Option<Self> {
         if number >= 1 && number <= Self::NUMBER_MAX { Some(Self(number)) } else { None }
@@ -71,7 +71,7 @@ impl Signal {
     /// The `n`-th real-time signal that the C library leaves to programs.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// There are fewer.
     #[must_use]
     pub fn realtime(n: i32) -> Self {
         let number = libc::SIGRTMIN() + n;
@@ -86,25 +86,25 @@ impl Signal {
     }
 }
 
-/// What runs on a signal: its number, its cause, the interrupted context.
+/// A signal handler: gets the signal's number, its cause, and the interrupted context.
 pub type Handler = unsafe extern "C" fn(signal: i32, info: *mut Info, context: *mut c_void);
 
-/// How a handler runs.
+/// Options of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Manner {
-    /// On the alternate stack of the thread, if it has one (`SA_ONSTACK`).
+    /// Run on the alternate stack of the thread, if it has one (`SA_ONSTACK`).
     pub on_alternate_stack: bool,
-    /// With the signal itself left unblocked, because the handler may switch stacks and never
-    /// return here (`SA_NODEFER`).
+    /// Leave the signal itself unblocked, because the handler may switch stacks and never return
+    /// here (`SA_NODEFER`).
     pub reentrant: bool,
-    /// System calls that it interrupts go on afterwards (`SA_RESTART`).
+    /// Restart system calls that the handler interrupts (`SA_RESTART`).
     pub restart_calls: bool,
-    /// With all other signals held back: an alternate stack that the C library or std gave its thread has room for one
-    /// handler, hardly for two.
+    /// Block all other signals meanwhile. An alternate stack of the C library or of std has room
+    /// for one handler, hardly for two.
     pub alone: bool,
 }
 
-/// What a signal did before.
+/// The previous action of a signal.
 #[derive(Clone, Copy)]
 pub struct Action(libc::sigaction);
 
@@ -124,37 +124,38 @@ impl Action {
         }
     }
 
-    /// Does for this occurrence what the action would have done: for a handler that finds a signal
-    /// not meant for it. "Default" is put back in place, so that the fault occurs again and ends the process.
+    /// Does what the action would have done for this occurrence of the signal: for a handler that
+    /// finds that the signal is not meant for it. The default action is installed again, so that
+    /// the fault recurs and ends the process.
     ///
     /// # Safety
-    /// Inside a handler of `signal`, with the arguments it got.
+    /// Called inside a handler of `signal`, with the arguments of the handler.
     pub unsafe fn forward(&self, signal: Signal, info: *mut Info, context: *mut c_void) {
         match self.0.sa_sigaction {
             libc::SIG_IGN => {}
             libc::SIG_DFL => {
-                // SAFETY: putting a former action back is what the caller asked for.
+                // SAFETY: the caller requests that the previous action be installed.
                 let _ends_the_process = unsafe { restore(signal, self) };
             }
-            // With or without SA_SIGINFO: extra arguments do no harm in the C calling convention.
+            // With or without SA_SIGINFO: extra arguments are harmless in the C calling convention.
             address => {
                 // SAFETY: the kernel would have called this address with these arguments.
                 let handler: Handler = unsafe { core::mem::transmute::<usize, Handler>(address) };
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { handler(signal.number(), info, context) };
             }
         }
     }
 }
 
-/// Installs a handler for all threads; what was there before.
+/// Installs a handler for all threads. Returns the previous action.
 ///
 /// # Errors
-/// `INVAL`: nobody may handle this signal.
+/// `INVAL`: the signal cannot be handled.
 ///
 /// # Safety
-/// The handler does only what is safe wherever the signal may arrive: no allocation, no lock that the
-/// interrupted code may hold, `errno` preserved ([`preserving_errno`]).
+/// The handler does only what is safe wherever the signal may arrive: no allocation, no lock that
+/// the interrupted code may hold, and `errno` preserved ([`preserving_errno`]).
 pub unsafe fn install(signal: Signal, handler: Handler, manner: Manner) -> Result<Action, Errno> {
     let mut flags = libc::SA_SIGINFO;
     for (wanted, flag) in [
@@ -173,10 +174,10 @@ pub unsafe fn install(signal: Signal, handler: Handler, manner: Manner) -> Resul
     exchange(signal, &action)
 }
 
-/// Has all threads ignore `signal`, and programs that they execute.
+/// Makes all threads, and executed programs, ignore `signal`.
 ///
 /// # Errors
-/// `INVAL`: nobody may ignore this signal. Injected ones.
+/// `INVAL`: the signal cannot be ignored. Injected errors.
 pub fn ignore(signal: Signal) -> Result<(), Errno> {
     let action = libc::sigaction {
         sa_sigaction: libc::SIG_IGN,
@@ -187,13 +188,13 @@ pub fn ignore(signal: Signal) -> Result<(), Errno> {
     exchange(signal, &action).map(drop)
 }
 
-/// Puts a former action back; what was there before.
+/// Installs a previous action again. Returns the current one.
 ///
 /// # Errors
 /// As for [`install`].
 ///
 /// # Safety
-/// The action is still valid: its code is loaded, what it uses exists.
+/// The action is still valid: its code is loaded, and the data that it uses exists.
 pub unsafe fn restore(signal: Signal, action: &Action) -> Result<Action, Errno> {
     exchange(signal, &action.0)
 }
@@ -202,7 +203,7 @@ fn exchange(signal: Signal, action: &libc::sigaction) -> Result<Action, Errno> {
     fault::check(Call::Signal)?;
     let mut before = MaybeUninit::uninit();
     // Through the C library, which supplies the code that returns from a handler.
-    // SAFETY: both structures are valid during the call; the handler is our callers' promise.
+    // SAFETY: both structures are valid during the call; the callers guarantee the handler.
     let answer = unsafe { libc::sigaction(signal.number(), action, before.as_mut_ptr()) };
     if answer != 0 {
         return Err(Errno::last());
@@ -227,14 +228,14 @@ fn full_set() -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
-/// Runs `body` and leaves `errno` of this kernel thread as it was: for handlers that call the C library.
+/// Runs `body` and preserves `errno` of this kernel thread: for handlers that call the C library.
 pub fn preserving_errno<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: the address of this thread's `errno`, valid as long as the thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let before = unsafe { errno.read() };
     let value = body();
-    // SAFETY: a handler does not change kernel threads.
+    // SAFETY: code inside a handler stays on its kernel thread.
     unsafe { errno.write(before) };
     value
 }
@@ -252,19 +253,19 @@ pub fn send(thread: ThreadId, signal: Signal) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Signals of this kernel thread to hold back, or not any more.
+/// Whether signals are blocked for this kernel thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// Hold back.
+    /// Blocked.
     Block,
-    /// Deliver, also what was held back.
+    /// Delivered, including pending ones.
     Unblock,
 }
 
-/// Blocks or unblocks one signal for the calling kernel thread; whether it was blocked before.
+/// Blocks or unblocks one signal for the calling kernel thread. Returns the previous setting.
 ///
 /// # Errors
-/// Injected ones.
+/// Injected errors.
 pub fn set_delivery(signal: Signal, delivery: Delivery) -> Result<Delivery, Errno> {
     fault::check(Call::Signal)?;
     let bit = 1_u64 << (signal.number() - 1);
@@ -280,18 +281,18 @@ pub fn set_delivery(signal: Signal, delivery: Delivery) -> Result<Delivery, Errn
     Ok(if before & bit == 0 { Delivery::Unblock } else { Delivery::Block })
 }
 
-/// All signals of the calling kernel thread held back, until dropped: as near as a user program comes to disabling interrupts.
-/// Two system calls, this one and the drop.
+/// Blocks all signals of the calling kernel thread until dropped: the nearest a user program gets
+/// to disabling interrupts. Two system calls in all.
 #[derive(Debug)]
 #[must_use = "dropping it delivers the signals"]
 pub struct AllBlocked {
     before: u64,
-    // Belongs to a kernel thread: neither `Send` nor `Sync`.
+    // Bound to a kernel thread: neither `Send` nor `Sync`.
     _thread: PhantomData<*mut ()>,
 }
 
 impl AllBlocked {
-    /// Holds back what can be held back.
+    /// Blocks all signals that can be blocked.
     #[expect(clippy::new_without_default, reason = "it does something")]
     pub fn new() -> Self {
         Self { before: exchange_mask(u64::MAX), _thread: PhantomData }
@@ -304,7 +305,7 @@ impl Drop for AllBlocked {
     }
 }
 
-/// Sets the mask of the calling thread; what it was. The kernel refuses no set.
+/// Sets the mask of the calling thread and returns the previous one. The kernel refuses no mask.
 fn exchange_mask(mask: u64) -> u64 {
     let mut before = 0_u64;
     let places = [&raw const mask as usize, &raw mut before as usize];
@@ -315,19 +316,19 @@ fn exchange_mask(mask: u64) -> u64 {
     before
 }
 
-/// A stack for handlers of the calling kernel thread, with a guard page below.
+/// A stack for signal handlers of the calling kernel thread, with a guard page below.
 ///
-/// In force until dropped, on the thread that made it.
+/// In use until dropped, on the thread that created it.
 #[derive(Debug)]
 pub struct AlternateStack {
     before: libc::stack_t,
     _memory: Mapping,
-    // Belongs to a kernel thread: neither `Send` nor `Sync`.
+    // Bound to a kernel thread: neither `Send` nor `Sync`.
     _thread: PhantomData<*mut ()>,
 }
 
 impl AlternateStack {
-    /// Gives this kernel thread a stack of at least `bytes` for handlers.
+    /// Gives the calling kernel thread a stack of at least `bytes` for handlers.
     ///
     /// # Errors
     /// `NOMEM`; `PERM` when called on an alternate stack.
@@ -336,7 +337,7 @@ impl AlternateStack {
         let memory = Mapping::reserve(bytes + PAGE_BYTES)?;
         let guard = ptr::with_exposed_provenance_mut(memory.base());
         let guard = NonNull::new(guard).ok_or(Errno::NOMEM)?;
-        // SAFETY: the first page of memory that nobody knows but us.
+        // SAFETY: the first page of memory that is used here only.
         unsafe { guard_page(guard) }?;
         let stack = libc::stack_t {
             ss_sp: ptr::with_exposed_provenance_mut(memory.base() + PAGE_BYTES),
@@ -349,10 +350,10 @@ impl AlternateStack {
     }
 }
 
-/// How large this kernel thread's stack for handlers is; 0 where it has none.
+/// Size of this kernel thread's stack for handlers in bytes; 0 if it has none.
 ///
 /// # Errors
-/// Injected ones.
+/// Injected errors.
 pub fn alternate_stack_bytes() -> Result<usize, Errno> {
     fault::check(Call::Signal)?;
     let mut now = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: 0, ss_size: 0 };
@@ -361,13 +362,13 @@ pub fn alternate_stack_bytes() -> Result<usize, Errno> {
     Ok(if now.ss_flags & libc::SS_DISABLE == 0 { now.ss_size } else { 0 })
 }
 
-/// Gives this kernel thread the memory at `base` as its stack for handlers, until the thread ends.
+/// Makes the memory at `base` this kernel thread's stack for handlers, until the thread ends.
 ///
 /// # Errors
 /// As for [`AlternateStack::install`].
 ///
 /// # Safety
-/// The memory is the thread's alone as long as the thread lives.
+/// Only this thread uses the memory, as long as it lives.
 pub unsafe fn use_alternate_stack(base: NonNull<u8>, bytes: usize) -> Result<(), Errno> {
     fault::check(Call::Signal)?;
     let stack = libc::stack_t { ss_sp: base.as_ptr().cast(), ss_flags: 0, ss_size: bytes };
@@ -377,7 +378,7 @@ pub unsafe fn use_alternate_stack(base: NonNull<u8>, bytes: usize) -> Result<(),
 
 impl Drop for AlternateStack {
     fn drop(&mut self) {
-        // Fails only on the alternate stack itself, which nobody may drop from under their feet.
+        // Fails only on the alternate stack itself, where it must not be dropped.
         let answer = exchange_stack(&self.before);
         assert!(answer.is_ok(), "alternate stack dropped while in use");
     }
@@ -387,7 +388,8 @@ fn exchange_stack(stack: &libc::stack_t) -> Result<libc::stack_t, Errno> {
     let mut before =
         libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
     let arguments = [ptr::from_ref(stack) as usize, &raw mut before as usize];
-    // SAFETY: the kernel reads one structure and writes the other; the memory lives in `AlternateStack`.
+    // SAFETY: the kernel reads one structure and writes the other; the memory lives in
+    // `AlternateStack`.
     unsafe { call(libc::SYS_sigaltstack, arguments) }?;
     Ok(before)
 }

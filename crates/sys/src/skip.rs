@@ -1,10 +1,10 @@
-//! How a test says that it cannot run here.
+//! Reporting that a test cannot run on this machine.
 
 use std::io::Write;
 
-/// Names a test that this machine cannot run, and why. Written past the test harness's capture, in
-/// the one shape that `scripts/test` counts.
+/// Reports that this machine cannot run a test, and why. Bypasses the test harness's capture, in
+/// the one format that `scripts/test` counts.
 pub fn skip(name: &str, why: &str) {
-    // A closed standard error leaves nobody to tell.
+    // Fails only if standard error is closed.
     let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
 }

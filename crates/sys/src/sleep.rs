@@ -1,4 +1,4 @@
-//! Sleeping in the kernel: a raw call, for what must be seen to block.
+//! Sleeping in the kernel with a raw call, for code that must be observed to block.
 #![expect(unsafe_code, reason = "a system call on a structure")]
 
 use crate::error::Errno;

@@ -1,7 +1,8 @@
-//! A line on standard error from where nobody may wait: no lock, no allocation, no call that sleeps.
+//! Writing a line to standard error where the caller must not wait: no lock, no allocation, no
+//! blocking call.
 //!
-//! The standard library's handle has a lock, which a thread of the program may hold for as long as it likes. The descriptor is shared
-//! with other processes, so it is not made non-blocking either.
+//! The standard library's handle has a lock, which another thread may hold for any time. The
+//! descriptor is shared with other processes, so it is not set to non-blocking mode either.
 #![expect(unsafe_code, reason = "system calls on a borrowed descriptor and on bytes")]
 
 use core::fmt;
@@ -13,36 +14,39 @@ use crate::fault::{self, Call};
 use crate::poll::{self, Interest};
 use crate::raw::call;
 
-/// Longest line; the rest is cut. Below `PIPE_BUF`, so that lines of several writers are not mixed.
+/// Longest line; the rest is cut off. Below `PIPE_BUF`, so that lines of several writers do not
+/// mix.
 const BYTES_MAX: usize = 512;
 
-/// Writes one line, or a part of it, or nothing where standard error takes nothing now: a full pipe, a stopped terminal.
+/// Writes one line; or a part of it or nothing, if standard error accepts nothing now (a full pipe,
+/// a stopped terminal).
 ///
 /// # Errors
-/// `AGAIN`: it takes nothing now. Others: it is closed, or broken.
+/// `AGAIN`: it accepts nothing now. Others: it is closed or broken.
 pub fn tell(line: fmt::Arguments<'_>) -> Result<(), Errno> {
     let mut text = Text { used: 0, bytes: [0; BYTES_MAX] };
-    // What does not fit is cut.
+    // Text that does not fit is cut off.
     let _cut = fmt::write(&mut text, line);
     let end = text.used.min(BYTES_MAX - 1);
     text.bytes[end] = b'\n';
-    // SAFETY: a number; one that is closed, or something else by now, fails or takes the line.
+    // SAFETY: a number. If the descriptor is closed or has been reused, the write fails or goes
+    // there.
     let descriptor = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
     write(descriptor, &text.bytes[..=end])
 }
 
-/// Writes `bytes` if that does not have to wait.
+/// Writes `bytes` if that is possible without blocking.
 fn write(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
     fault::check(Call::Write)?;
     let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let (file, part) = (descriptor.as_raw_fd() as usize, &raw const part as usize);
-    // At the file's own position, and not if it had to wait.
+    // At the file's own position, and only if that does not block.
     let arguments = [file, part, 1, usize::MAX, usize::MAX, libc::RWF_NOWAIT as usize];
-    // SAFETY: the kernel reads one part, and the bytes that it names.
+    // SAFETY: the kernel reads one part, and the bytes that it points to.
     if unsafe { call(libc::SYS_pwritev2, arguments) }.is_ok() {
         return Ok(());
     }
-    // Terminals, and files of most kinds, know no such flag.
+    // Terminals and most kinds of files do not support the flag.
     if !poll::wait([(descriptor, Interest::Write)], Some(Duration::ZERO))? {
         return Err(Errno::AGAIN);
     }
@@ -50,7 +54,7 @@ fn write(descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
     unsafe { call(libc::SYS_write, [file, bytes.as_ptr() as usize, bytes.len()]) }.map(drop)
 }
 
-/// A line of text that allocates nothing.
+/// A line of text in a fixed buffer.
 struct Text {
     used: usize,
     bytes: [u8; BYTES_MAX],

@@ -1,4 +1,4 @@
-//! What the kernel says about files, as the bytes that it writes for a program: for whoever hands them on unread.
+//! Status of files as the raw bytes that the kernel returns, for callers that pass them on unread.
 #![expect(unsafe_code, reason = "system calls that fill structures")]
 
 use core::ffi::CStr;
@@ -18,12 +18,12 @@ pub const STATFS_BYTES: usize = size_of::<libc::statfs>();
 /// `stat` of an open file.
 ///
 /// # Errors
-/// What the file system says. Injected ones.
+/// What the file system says. Injected errors.
 pub fn stat(file: BorrowedFd<'_>) -> Result<[u8; STAT_BYTES], Errno> {
     fault::check(Call::Read)?;
     let mut bytes = [0; STAT_BYTES];
     let arguments = [file.as_raw_fd() as usize, bytes.as_mut_ptr().addr()];
-    // SAFETY: the kernel writes one `struct stat`, which has so many bytes.
+    // SAFETY: the kernel writes one `struct stat`, which has that many bytes.
     unsafe { call(libc::SYS_fstat, arguments) }?;
     Ok(bytes)
 }
@@ -31,7 +31,7 @@ pub fn stat(file: BorrowedFd<'_>) -> Result<[u8; STAT_BYTES], Errno> {
 /// `statx` of an open file.
 ///
 /// # Errors
-/// `INVAL`: flags or mask. What the file system says. Injected ones.
+/// `INVAL`: flags or mask. What the file system says. Injected errors.
 pub fn statx(file: BorrowedFd<'_>, flags: u32, mask: u32) -> Result<[u8; STATX_BYTES], Errno> {
     fault::check(Call::Read)?;
     let mut bytes = [0; STATX_BYTES];
@@ -40,7 +40,8 @@ pub fn statx(file: BorrowedFd<'_>, flags: u32, mask: u32) -> Result<[u8; STATX_B
     let place = bytes.as_mut_ptr().addr();
     let file = file.as_raw_fd() as usize;
     let arguments = [file, empty.as_ptr().addr(), flags, mask as usize, place];
-    // SAFETY: the kernel reads an empty string and writes one `struct statx`, which has so many bytes.
+    // SAFETY: the kernel reads an empty string and writes one `struct statx`, which has that many
+    // bytes.
     unsafe { call(libc::SYS_statx, arguments) }?;
     Ok(bytes)
 }
@@ -48,12 +49,12 @@ pub fn statx(file: BorrowedFd<'_>, flags: u32, mask: u32) -> Result<[u8; STATX_B
 /// `statfs` of the file system of an open file.
 ///
 /// # Errors
-/// What the file system says. Injected ones.
+/// What the file system says. Injected errors.
 pub fn statfs(file: BorrowedFd<'_>) -> Result<[u8; STATFS_BYTES], Errno> {
     fault::check(Call::Read)?;
     let mut bytes = [0; STATFS_BYTES];
     let arguments = [file.as_raw_fd() as usize, bytes.as_mut_ptr().addr()];
-    // SAFETY: the kernel writes one `struct statfs`, which has so many bytes.
+    // SAFETY: the kernel writes one `struct statfs`, which has that many bytes.
     unsafe { call(libc::SYS_fstatfs, arguments) }?;
     Ok(bytes)
 }

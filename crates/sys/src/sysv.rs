@@ -1,14 +1,15 @@
-//! Objects of System V: segments of memory, sets of semaphores, queues of messages.
+//! System V objects: memory segments, semaphore sets, message queues.
 //!
-//! They belong to no process and outlive all, so whoever makes one must remove it. A segment can do that by itself: marked as removed, it ends when it is mapped
-//! nowhere any more, and until then Linux lets others map it by its number.
+//! They belong to no process and outlive all processes, so their creator must remove them. A
+//! segment can be marked as removed: it is freed when it is mapped nowhere any more, and until then
+//! Linux still lets processes map it by its number.
 #![expect(unsafe_code, reason = "system calls on structures")]
 
 use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::call;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A segment of memory.
@@ -19,11 +20,11 @@ pub enum Kind {
     Messages,
 }
 
-/// Room for what the kernel says of any object.
+/// Room for the status of any object.
 pub const STATUS_BYTES_MAX: usize = 128;
 
 impl Kind {
-    /// Bytes of what the kernel says of an object.
+    /// Size of the status of an object.
     #[must_use]
     pub const fn status_bytes(self) -> usize {
         match self {
@@ -34,10 +35,12 @@ impl Kind {
     }
 }
 
-/// Makes an object without a key: its number. `size` is a segment's bytes, or how many semaphores; `flags` are permissions, and for segments `SHM_...`.
+/// Creates an object without a key. Returns its number. `size` is the length of a segment in bytes,
+/// or the number of semaphores. `flags` are permissions, and `SHM_...` for segments.
 ///
 /// # Errors
-/// `INVAL`: the size. `NOSPC`, `NOMEM`: there are too many. `NOSYS`: a host built without them. Injected ones.
+/// `INVAL`: bad size. `NOSPC`, `NOMEM`: there are too many objects. `NOSYS`: the host was built
+/// without them. Injected errors.
 pub fn make(kind: Kind, size: usize, flags: i32) -> Result<i32, Errno> {
     fault::check(Call::Open)?;
     let (key, flags) = (libc::IPC_PRIVATE as usize, flags as usize);
@@ -52,25 +55,25 @@ pub fn make(kind: Kind, size: usize, flags: i32) -> Result<i32, Errno> {
     made.map(|number| number as i32)
 }
 
-/// Removes an object. A segment ends once it is mapped nowhere.
+/// Removes an object. A segment is freed once it is mapped nowhere.
 ///
 /// # Errors
-/// `INVAL`: there is none. `PERM`: it is another user's.
+/// `INVAL`: there is no such object. `PERM`: it belongs to another user.
 pub fn remove(kind: Kind, number: i32) -> Result<(), Errno> {
     control(kind, number, libc::IPC_RMID, 0).map(drop)
 }
 
-/// What the kernel says of an object, as its structure's bytes.
+/// The status of an object, as the bytes of the kernel's structure.
 ///
 /// # Errors
-/// `INVAL`: there is none. `ACCES`: it may not be read.
+/// `INVAL`: there is no such object. `ACCES`: it may not be read.
 pub fn status(kind: Kind, number: i32) -> Result<[u8; STATUS_BYTES_MAX], Errno> {
     let mut bytes = [0; STATUS_BYTES_MAX];
     control(kind, number, libc::IPC_STAT, bytes.as_mut_ptr().addr())?;
     Ok(bytes)
 }
 
-/// `command` is one whose argument is none, or room for the kind's structure.
+/// `command` takes no argument, or the address of the kind's structure.
 fn control(kind: Kind, number: i32, command: i32, argument: usize) -> Result<usize, Errno> {
     const {
         assert!(Kind::Memory.status_bytes() <= STATUS_BYTES_MAX);
@@ -79,7 +82,7 @@ fn control(kind: Kind, number: i32, command: i32, argument: usize) -> Result<usi
     }
     let (number, command) = (number as usize, command as usize);
     match kind {
-        // SAFETY: the kernel writes one structure at most, for which the callers have room.
+        // SAFETY: the kernel writes at most one structure, for which the callers have room.
         Kind::Memory => unsafe { call(libc::SYS_shmctl, [number, command, argument]) },
         // SAFETY: as above.
         Kind::Semaphores => unsafe { call(libc::SYS_semctl, [number, 0, command, argument]) },
@@ -88,7 +91,7 @@ fn control(kind: Kind, number: i32, command: i32, argument: usize) -> Result<usi
     }
 }
 
-/// A segment that is mapped here, for nothing but to be kept, until this is dropped.
+/// A segment that is kept mapped, without being accessed, until this is dropped.
 #[derive(Debug)]
 pub struct Attached {
     address: usize,
@@ -97,18 +100,18 @@ pub struct Attached {
 /// Maps segment `number`.
 ///
 /// # Errors
-/// `INVAL`: there is none. `ACCES`: it may not be read. `NOMEM`.
+/// `INVAL`: there is no such segment. `ACCES`: it may not be read. `NOMEM`.
 pub fn attach(number: i32) -> Result<Attached, Errno> {
     fault::check(Call::Mmap)?;
     let flags = libc::SHM_RDONLY as usize;
-    // SAFETY: at an address that the kernel chooses, where nothing is.
+    // SAFETY: at an address that the kernel chooses, where nothing is mapped.
     let address = unsafe { call(libc::SYS_shmat, [number as usize, 0, flags]) }?;
     Ok(Attached { address })
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the address.
+        // SAFETY: nothing else uses the address.
         let _ = unsafe { call(libc::SYS_shmdt, [self.address]) };
     }
 }
@@ -119,7 +122,7 @@ mod tests {
     use crate::error::Errno;
 
     #[test]
-    fn what_is_made_can_be_asked_about_until_it_is_removed() {
+    fn status_is_available_until_removal() {
         for (kind, size) in [(Kind::Memory, 5000), (Kind::Semaphores, 3), (Kind::Messages, 0)] {
             let number = match make(kind, size, 0o600) {
                 Err(Errno::NOSYS) => return crate::skip::skip("sysv", "the host has no System V"),

@@ -1,7 +1,8 @@
-//! Kernel threads as the host sees them: their number, and whether they run.
+//! Kernel threads as the host sees them: whether they run, and where they sleep; limits of the
+//! process's descriptors.
 //!
 //! A reader keeps `/proc/self/task/TID/...` open and reads it with `pread` into a buffer on the
-//! stack: no allocation, 1-2 µs a look.
+//! stack: no allocation, 1-2 µs for each read.
 #![expect(unsafe_code, reason = "system calls on buffers")]
 
 use std::fs::File;
@@ -15,42 +16,43 @@ use crate::raw::{call, owned};
 
 pub use crate::thread_id::ThreadId;
 
-/// Lets this process have as many descriptors as it may ask for.
+/// Raises the process's limit of descriptors to the maximum.
 ///
 /// # Errors
-/// It has them already (`MFILE`).
+/// `MFILE`: it is at the maximum already.
 pub fn raise_descriptor_limit() -> Result<(), Errno> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes one structure of ours.
+    // SAFETY: the kernel writes one local structure.
     let got = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     if got != 0 || limit.rlim_cur >= limit.rlim_max {
         return Err(Errno::MFILE);
     }
     limit.rlim_cur = limit.rlim_max;
-    // SAFETY: the kernel reads one structure of ours.
+    // SAFETY: the kernel reads one local structure.
     match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } {
         0 => Ok(()),
         _ => Err(Errno::last()),
     }
 }
 
-/// Whether the process has no thread but the caller; `false` where that cannot be told. One that was joined may count for some
-/// microseconds more.
+/// Whether the caller is the only thread of the process; `false` if that is unknown. A thread that
+/// was joined may count for some microseconds.
 pub fn is_only_thread() -> bool {
-    // A link for each thread, beside the directory's own two.
+    // A link for each thread, and two of the directory itself.
     std::fs::metadata("/proc/self/task").is_ok_and(|threads| threads.nlink() == 3)
 }
 
 /// Makes room for `count` descriptors, or for as many as the process may have.
 ///
-/// The kernel doubles a full table of descriptors, and waits for every CPU before it drops the old one, if threads share
-/// it: milliseconds, in which nobody else of the process can open anything. Before there are threads it does not wait.
+/// The kernel doubles a full table of descriptors. If threads share the table, it waits for every
+/// CPU before it frees the old one: milliseconds in which no other thread of the process can open
+/// anything. While the process has one thread, it does not wait.
 ///
 /// # Errors
 /// `MFILE`, `NOMEM`: the table stays as it is.
 pub fn reserve_descriptors(count: u32) -> Result<(), Errno> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes one structure of ours.
+    // SAFETY: the kernel writes one local structure.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return Err(Errno::last());
     }
@@ -60,29 +62,29 @@ pub fn reserve_descriptors(count: u32) -> Result<(), Errno> {
     let arguments = [some.as_raw_fd() as usize, command, highest as usize];
     // SAFETY: takes numbers.
     let copy = unsafe { call(libc::SYS_fcntl, arguments) }?;
-    // SAFETY: the call made it, and nobody else knows it.
+    // SAFETY: the call created it, and nothing else owns it.
     drop(unsafe { OwnedFd::from_raw_fd(copy as i32) });
     Ok(())
 }
 
-/// What `/proc/.../stat` says of a thread.
+/// The scheduling state of a thread, from `/proc/.../stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// On a CPU, or waiting for one.
     Running,
     /// Asleep in the kernel; a signal wakes it.
     Sleeping,
-    /// Asleep in the kernel, deaf to signals (a disk, a page).
+    /// Asleep in the kernel; signals do not wake it (it waits for a disk or a page).
     Uninterruptible,
     /// Stopped by a signal or a debugger.
     Stopped,
-    /// Gone, or going.
+    /// Has ended, or is ending.
     Dead,
-    /// Some other letter.
+    /// Another state letter.
     Other(u8),
 }
 
-/// Watches whether one kernel thread of this process runs.
+/// Reads whether one kernel thread of this process runs.
 #[derive(Debug)]
 pub struct StateReader(OwnedFd);
 
@@ -95,10 +97,10 @@ impl StateReader {
         open_task_file(thread, "stat").map(Self)
     }
 
-    /// The thread's state now. [`State::Dead`] once it is gone.
+    /// The thread's state now. [`State::Dead`] if it has ended.
     ///
     /// # Errors
-    /// Injected ones.
+    /// Injected errors.
     pub fn read(&self) -> Result<State, Errno> {
         let mut buffer = [0; 512];
         match read_from_start(&self.0, &mut buffer) {
@@ -122,7 +124,7 @@ fn parse_state(text: &[u8]) -> State {
     }
 }
 
-/// What `/proc/.../syscall` says of a thread.
+/// Whether a thread sleeps in the kernel, from `/proc/.../syscall`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InKernel {
     /// It runs, in user mode or in the kernel.
@@ -131,11 +133,11 @@ pub enum InKernel {
     SystemCall(u32),
     /// Asleep in the kernel outside a system call: a page fault.
     Elsewhere,
-    /// Gone.
+    /// Has ended.
     Dead,
 }
 
-/// Watches in which system call one kernel thread of this process sleeps.
+/// Reads in which system call one kernel thread of this process sleeps.
 #[derive(Debug)]
 pub struct SystemCallReader(OwnedFd);
 
@@ -148,10 +150,10 @@ impl SystemCallReader {
         open_task_file(thread, "syscall").map(Self)
     }
 
-    /// Where the thread is now.
+    /// The thread's state now.
     ///
     /// # Errors
-    /// `PERM`: this process may not look at its own threads (some containers).
+    /// `PERM`: this process may not read the state of its own threads (in some containers).
     pub fn read(&self) -> Result<InKernel, Errno> {
         let mut buffer = [0; 256];
         match read_from_start(&self.0, &mut buffer) {
@@ -170,14 +172,14 @@ impl IntoRawFd for SystemCallReader {
 
 impl FromRawFd for SystemCallReader {
     /// # Safety
-    /// The descriptor is open, one that [`open`](Self::open) made, and nobody else's.
+    /// The descriptor is open, was made by [`open`](Self::open), and is owned by nothing else.
     unsafe fn from_raw_fd(descriptor: RawFd) -> Self {
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         Self(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 }
 
-/// Where in its own code a thread entered the kernel to sleep there.
+/// The position in its own code at which a thread entered the kernel and sleeps there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asleep {
     /// Its stack pointer in user mode.
@@ -187,9 +189,9 @@ pub struct Asleep {
 }
 
 impl SystemCallReader {
-    /// Where the thread sleeps; `None` while it runs, or wants to, or is gone.
+    /// The position at which the thread sleeps; `None` if it is running, runnable or has ended.
     ///
-    /// The kernel answers only if the thread slept, at one place, from the beginning of the look to its end.
+    /// The kernel reports a position only if the thread slept in one place during the whole read.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
@@ -211,7 +213,7 @@ fn parse_position(text: &[u8]) -> Option<Asleep> {
     Some(Asleep { sp, pc })
 }
 
-/// The number in `0x...`.
+/// Parses `0x...`.
 fn hexadecimal(word: &[u8]) -> Option<usize> {
     word.strip_prefix(b"0x")?.iter().try_fold(0_usize, |number, &digit| {
         Some(number.wrapping_mul(16) + (digit as char).to_digit(16)? as usize)
@@ -231,25 +233,26 @@ fn parse_system_call(text: &[u8]) -> InKernel {
     }
 }
 
-/// Opens a file of a thread of this process. Does not allocate: the first allocation of a thread is dear.
+/// Opens a file of a thread of this process. Does not allocate: the first allocation of a thread is
+/// expensive.
 fn open_task_file(thread: ThreadId, file: &str) -> Result<OwnedFd, Errno> {
     fault::check(Call::Open)?;
     let mut path = [0; PATH_BYTES];
-    // Of a number and a name of ours there is room for more.
+    // There is room for any number and any of the names used here.
     let written = write!(&mut path[..PATH_BYTES - 1], "/proc/self/task/{}/{file}", thread.number());
     debug_assert!(written.is_ok(), "the path fits");
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
     let arguments = [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags];
     // SAFETY: the path ends in a zero byte and lives during the call.
     let descriptor = unsafe { call(libc::SYS_openat, arguments) }?;
-    // SAFETY: the kernel has just made it, for us.
+    // SAFETY: the kernel has just created it, and nothing else owns it.
     Ok(unsafe { owned(descriptor) })
 }
 
-/// Room for the path of a thread's file and the zero byte behind it.
+/// Length of the longest path of a thread's file, with its zero byte.
 const PATH_BYTES: usize = 48;
 
-/// Reads a `/proc` file afresh.
+/// Reads a `/proc` file from the start.
 fn read_from_start<'a>(file: &OwnedFd, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
     fault::check(Call::Read)?;
     let arguments = [file.as_raw_fd() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0];

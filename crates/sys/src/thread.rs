@@ -1,4 +1,4 @@
-//! Starting kernel threads, with the fault plane in front.
+//! Starting kernel threads, with fault injection.
 #![expect(unsafe_code, reason = "starts threads on stacks of the caller")]
 
 use core::ffi::c_void;
@@ -9,10 +9,11 @@ use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::prim::thread::{Builder, JoinHandle};
 
-/// Starts a kernel thread. Allocates; it inherits scheduling class, CPUs and signal mask of the caller.
+/// Starts a kernel thread. Allocates. The thread inherits scheduling class, CPUs and signal mask of
+/// the caller.
 ///
 /// # Errors
-/// `AGAIN`: the host allows no more threads. `NOMEM`: no memory for its stack.
+/// `AGAIN`: the host permits no more threads. `NOMEM`: no memory for its stack.
 pub fn start<T: Send + 'static>(
     name: &str,
     stack_bytes: usize,
@@ -26,24 +27,26 @@ pub fn start<T: Send + 'static>(
         .map_err(|error| error.raw_os_error().map_or(Errno::AGAIN, Errno::new))
 }
 
-/// A kernel thread on a stack that its starter provided. Must be joined before the stack is used again.
+/// A kernel thread on a stack that the caller provided. Join it before the stack is reused.
 #[derive(Debug)]
 #[must_use = "its stack is in use until it is joined"]
 pub struct OnStack(libc::pthread_t);
 
-// SAFETY: the name of a thread; any thread may join it.
+// SAFETY: an identifier of a thread, which any thread may join.
 unsafe impl Send for OnStack {}
 
-/// Starts a kernel thread that runs `body(argument)` on the given stack. Allocates; what it inherits, as for [`start`].
+/// Starts a kernel thread that runs `body(argument)` on the given stack. Allocates. The thread
+/// inherits the same as with [`start`].
 ///
-/// Half as dear as [`start`]: nothing is mapped, nothing is protected. The C library keeps its own data at the top of the
-/// stack; a guard below is the caller's matter, as is a stack for signal handlers.
+/// Costs half as much as [`start`]: nothing is mapped or protected. The C library keeps its own
+/// data at the top of the stack. The caller provides a guard below, and a stack for signal
+/// handlers.
 ///
 /// # Errors
 /// As for [`start`].
 ///
 /// # Safety
-/// The stack is the thread's alone until it is joined. `body` does not unwind.
+/// Only the thread uses the stack until it is joined. `body` does not unwind.
 #[cfg(not(loom))]
 pub unsafe fn start_on(
     stack: NonNull<u8>,
@@ -55,13 +58,14 @@ pub unsafe fn start_on(
     let mut attributes = MaybeUninit::uninit();
     // SAFETY: initialises the attributes.
     check(unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) })?;
-    // SAFETY: initialised above; the stack is the caller's promise.
+    // SAFETY: initialised above; the caller guarantees the stack.
     let set = check(unsafe {
         libc::pthread_attr_setstack(attributes.as_mut_ptr(), stack.as_ptr().cast(), stack_bytes)
     });
     let mut thread = MaybeUninit::uninit();
     let started = set.and_then(|()| {
-        // SAFETY: attributes are initialised, the place for the answer is ours; body and stack are the caller's promise.
+        // SAFETY: the attributes are initialised, the result goes to a local variable; the caller
+        // guarantees body and stack.
         check(unsafe {
             libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), body, argument)
         })
@@ -78,14 +82,14 @@ fn check(answer: i32) -> Result<(), Errno> {
 }
 
 impl OnStack {
-    /// Waits for the thread's end; its stack is free then.
+    /// Waits for the thread's end. Its stack is free then.
     ///
     /// # Panics
     /// The thread joins itself.
     pub fn join(self) {
         // SAFETY: started by `start_on` and joined once: `self` is consumed.
         let answer = unsafe { libc::pthread_join(self.0, ptr::null_mut()) };
-        assert_eq!(answer, 0, "a thread does not join itself");
+        assert_eq!(answer, 0, "a thread cannot join itself");
     }
 }
 

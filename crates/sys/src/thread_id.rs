@@ -1,4 +1,4 @@
-//! The numbers by which the host names kernel threads.
+//! Numbers of kernel threads.
 #![expect(unsafe_code, reason = "system calls that take numbers")]
 
 use core::cell::Cell;
@@ -6,7 +6,7 @@ use core::cell::Cell;
 use crate::error::Errno;
 use crate::raw::call;
 
-/// Number of a kernel thread, in the host's own space of numbers.
+/// Number of a kernel thread, as the host counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ThreadId(u32);
 
@@ -24,7 +24,8 @@ impl ThreadId {
         Self(unsafe { call(libc::SYS_gettid, []) }.unwrap_or(0) as u32)
     }
 
-    /// The calling thread, asked of the kernel once a thread: 1 ns. A child of `fork` is told its parent's.
+    /// The calling thread. The kernel is asked once for each thread; then it takes 1 ns. After
+    /// `fork`, a child gets its parent's number.
     #[inline]
     #[must_use]
     pub fn remembered() -> Self {
@@ -45,18 +46,18 @@ impl ThreadId {
         self.exists_in(std::process::id())
     }
 
-    /// Whether a thread of `process`, as it is numbered here, has this number now.
+    /// Whether a thread of `process` (as numbered in this namespace) has this number now.
     #[must_use]
     pub fn exists_in(self, process: u32) -> bool {
         let no_signal = 0;
         // SAFETY: takes numbers.
         let answer =
             unsafe { call(libc::SYS_tgkill, [process as usize, self.0 as usize, no_signal]) };
-        // Not permitted: it is there, and somebody else's.
+        // Not permitted: it exists, and belongs to another user.
         matches!(answer, Ok(_) | Err(Errno::PERM))
     }
 
-    /// Its number.
+    /// The number.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0

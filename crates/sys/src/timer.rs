@@ -10,7 +10,7 @@ use crate::raw::call;
 use crate::signal::Signal;
 use crate::thread_id::ThreadId;
 
-/// What a timer measures.
+/// The time that a timer measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// Elapsed time.
@@ -19,24 +19,24 @@ pub enum Measure {
     ThreadCpu,
 }
 
-/// A periodic timer, stopped when made, deleted when dropped.
+/// A timer, stopped at first, deleted when dropped.
 #[derive(Debug)]
 pub struct Timer {
     id: i32,
 }
 
 impl Timer {
-    /// A timer that will send `signal` to `thread` of this process.
+    /// A timer that sends `signal` to `thread` of this process.
     ///
     /// # Errors
-    /// `AGAIN`: the host allows no more timers. `INVAL`: no such thread.
+    /// `AGAIN`: the host permits no more timers. `INVAL`: no such thread.
     pub fn new(thread: ThreadId, signal: Signal, measure: Measure) -> Result<Self, Errno> {
         fault::check(Call::Timer)?;
         let clock = match measure {
             Measure::Monotonic => libc::CLOCK_MONOTONIC,
             Measure::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
         };
-        // SAFETY: plain integers and a pointer, for which zero is a value.
+        // SAFETY: integers and a pointer, for which zero is a valid value.
         let mut event: libc::sigevent = unsafe { core::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = signal.number();
@@ -48,10 +48,10 @@ impl Timer {
         Ok(Self { id })
     }
 
-    /// Sends the signal every `period_ns` from now on; 0 stops.
+    /// Sends the signal every `period_ns` from now on; 0 stops the timer.
     ///
     /// # Errors
-    /// Injected ones.
+    /// Injected errors.
     pub fn set_period(&self, period_ns: u64) -> Result<(), Errno> {
         fault::check(Call::Timer)?;
         let time = timespec(period_ns);
@@ -59,10 +59,11 @@ impl Timer {
         self.arm(0, &setting)
     }
 
-    /// Sends the signal once, when the clock reads `at_ns` (at once if it has passed); 0 stops.
+    /// Sends the signal once, when the clock reads `at_ns` (at once if it has passed); 0 stops the
+    /// timer.
     ///
     /// # Errors
-    /// Injected ones.
+    /// Injected errors.
     pub fn set_once_at(&self, at_ns: u64) -> Result<(), Errno> {
         fault::check(Call::Timer)?;
         let setting = libc::itimerspec { it_interval: timespec(0), it_value: timespec(at_ns) };
@@ -79,7 +80,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours.
+        // SAFETY: the timer belongs to this object.
         let answer = unsafe { call(libc::SYS_timer_delete, [self.id as usize]) };
         debug_assert!(answer.is_ok(), "timer_delete: {answer:?}");
     }

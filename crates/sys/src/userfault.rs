@@ -1,11 +1,13 @@
-//! Page faults of a range of memory that a program answers itself (`userfaultfd`), on the thread that had them.
+//! Page faults of a memory range that a program handles itself (`userfaultfd`), on the faulting
+//! thread.
 //!
-//! A fault that the kernel would have to ask about becomes a `SIGBUS` of the thread (`UFFD_FEATURE_SIGBUS`): no second thread is woken.
-//! Only faults in user mode count, so no privilege is needed; a system call that meets such a page fails with `FAULT`.
+//! The kernel raises `SIGBUS` on the faulting thread instead of notifying another one
+//! (`UFFD_FEATURE_SIGBUS`). Only faults in user mode are handled, so no privilege is needed. A
+//! system call that meets such a page fails with `FAULT`.
 //!
 //! ```text
 //!   not in the page table ──access──> SIGBUS        admit(pages, WriteProtected) ──> readable
-//!   write-protected ───────write───> SIGBUS         or, where written pages are collected: the kernel lets it pass and notes it
+//!   write-protected ───────write───> SIGBUS         or, if written pages are collected: the kernel permits and records it
 //! ```
 #![expect(unsafe_code, reason = "calls on structures")]
 
@@ -15,21 +17,21 @@ use crate::error::Errno;
 use crate::fault::{self, Call};
 use crate::raw::{call, owned};
 
-/// What a write to a write-protected page does.
+/// The effect of a write to a write-protected page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writes {
     /// Raises `SIGBUS`.
     Stop,
-    /// Passes; [`crate::pagemap::PageMap::take_written`] tells of it. Linux 6.7.
+    /// Permitted and recorded; [`crate::pagemap::PageMap::take_written`] reports it. Linux 6.7.
     Pass,
 }
 
-/// What may be done with pages.
+/// Access to pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Reads; what a write does was said in the beginning.
+    /// Reads; the effect of a write was chosen at the start ([`Writes`]).
     WriteProtected,
-    /// Everything.
+    /// Every access.
     ReadWrite,
 }
 
@@ -87,23 +89,25 @@ struct Continue {
     mapped: i64,
 }
 
-/// The faults of some ranges of shared memory, until dropped, or until a range is unmapped.
+/// Handles the faults of some ranges of shared memory, until dropped or until a range is unmapped.
 #[derive(Debug)]
 pub struct Userfault {
     descriptor: OwnedFd,
 }
 
 impl Userfault {
-    /// Takes over the faults of `[base, base + bytes)`, a mapping of a memory file ([`crate::two_views`]).
+    /// Handles the faults of `[base, base + bytes)`, a mapping of a memory file
+    /// ([`crate::two_views`]).
     ///
     /// # Errors
-    /// `NOSYS`, `INVAL`: this kernel cannot. `PERM`: this process may not. `MFILE`. Injected ones.
+    /// `NOSYS`, `INVAL`: this kernel does not support it. `PERM`: this process may not. `MFILE`.
+    /// Injected errors.
     pub fn of(base: usize, bytes: usize, writes: Writes) -> Result<Self, Errno> {
         fault::check(Call::Userfault)?;
         let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK | UFFD_USER_MODE_ONLY) as usize;
         // SAFETY: takes a number.
         let number = unsafe { call(libc::SYS_userfaultfd, [flags]) }?;
-        // SAFETY: the kernel has just made it, for us.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         let this = Self { descriptor: unsafe { owned(number) } };
         let asynchronous = match writes {
             Writes::Stop => 0,
@@ -116,21 +120,21 @@ impl Userfault {
         Ok(this)
     }
 
-    /// Takes over the faults of another range as well, in the same way.
+    /// Also handles the faults of another range, in the same way.
     ///
     /// # Errors
-    /// `INVAL`: it is no such mapping. `BUSY`: somebody has its faults. Injected ones.
+    /// `INVAL`: not such a mapping. `BUSY`: its faults are handled already. Injected errors.
     pub fn take_over(&self, base: usize, bytes: usize) -> Result<(), Errno> {
         let range = Range { start: base as u64, bytes: bytes as u64 };
         let mode = REGISTER_MISSING | REGISTER_WP | REGISTER_MINOR;
         self.ask(0x00, &mut Register { range, mode, ioctls: 0 })
     }
 
-    /// Puts the pages of `[start, start + bytes)` into the page table, with these rights; those that are in it stay as they are. They must
-    /// exist: somebody has touched them in another view.
+    /// Adds the pages of `[start, start + bytes)` to the page table with these rights. Pages that
+    /// are in it already do not change. The pages must exist: they were touched in another view.
     ///
     /// # Errors
-    /// `FAULT`: a page does not exist. `NOMEM`. Injected ones.
+    /// `FAULT`: a page does not exist. `NOMEM`. Injected errors.
     pub fn admit(&self, start: usize, bytes: usize, to: Admission) -> Result<(), Errno> {
         let (end, mut at) = (start + bytes, start);
         while at < end {
@@ -140,7 +144,7 @@ impl Userfault {
             match self.ask(0x07, &mut more) {
                 Ok(()) => break,
                 Err(errno) if errno.number() == libc::EEXIST => {
-                    // Those before it are done; this one is in the page table already.
+                    // The pages before it are done; this one is in the page table already.
                     at += usize::try_from(more.mapped).unwrap_or(0) + crate::memory::PAGE_BYTES;
                 }
                 Err(Errno::AGAIN) => at += usize::try_from(more.mapped).unwrap_or(0),
@@ -153,7 +157,7 @@ impl Userfault {
     /// Changes the rights of the pages that are in the page table.
     ///
     /// # Errors
-    /// `NOMEM`. Injected ones.
+    /// `NOMEM`. Injected errors.
     pub fn write_protect(&self, start: usize, bytes: usize, to: Admission) -> Result<(), Errno> {
         let range = Range { start: start as u64, bytes: bytes as u64 };
         let mode = if to == Admission::WriteProtected { WRITEPROTECT_SET } else { 0 };
@@ -165,8 +169,8 @@ impl Userfault {
         let descriptor = self.descriptor.as_raw_fd() as usize;
         let arguments =
             [descriptor, request(number, size_of::<T>()), core::ptr::from_mut(structure).addr()];
-        // SAFETY: the request names the structure's size, and the kernel reads and writes no more of it; what it does to the
-        // range concerns faults and rights in it alone, never its contents.
+        // SAFETY: the request contains the structure's size, and the kernel reads and writes no
+        // more. Its effect concerns faults and rights in the range only, never its contents.
         unsafe { call(libc::SYS_ioctl, arguments) }?;
         Ok(())
     }

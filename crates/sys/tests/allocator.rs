@@ -1,13 +1,14 @@
-//! Large blocks are given back whatever was freed before. In a process of its own: the setting, and the count, are the process's.
+//! Large blocks are returned to the host, whatever was freed before. A program of its own, because
+//! setting and count belong to the process.
 
 use core::hint::black_box;
 
 const LARGE_BYTES: usize = 8 << 20;
 
-/// Blocks that are mappings of their own.
+/// Number of blocks that are mappings of their own.
 #[expect(unsafe_code, reason = "a call of the C library")]
 fn mapped() -> usize {
-    // SAFETY: takes nothing, and gives numbers.
+    // SAFETY: takes nothing, and returns numbers.
     unsafe { libc::mallinfo2() }.hblks
 }
 

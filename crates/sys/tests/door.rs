@@ -1,11 +1,12 @@
-//! Nobody but `prim` takes atomics, cells, clocks or kernel threads from the library itself: a model checker
-//! and a simulator must be able to stand behind the one door.
+//! Only `prim` uses atomics, cells, clocks and kernel threads of the standard library: a model
+//! checker and a simulator must be able to replace them in one place.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// What only the door may name. A space stands for any white space or none, so this list does not name itself.
-const BEHIND_THE_DOOR: [&str; 8] = [
+/// Names that only `prim` may use. A space stands for any white space or none, so that this list
+/// does not match itself.
+const ONLY_IN_PRIM: [&str; 8] = [
     "core ::sync::atomic",
     "std ::sync::atomic",
     "core ::cell::UnsafeCell",
@@ -16,11 +17,11 @@ const BEHIND_THE_DOOR: [&str; 8] = [
     "std ::thread::Builder",
 ];
 
-/// Files at the door, and below it: each with its reason.
+/// Files that are exempt, each with its reason.
 const EXEMPT: [(&str, &str); 3] = [
-    ("sys/src/prim.rs", "is the door"),
-    ("arch/", "lies below the door, and only its tests need any of it"),
-    ("freebsd/", "stands in programs of FreeBSD, where there is nothing of ours but itself"),
+    ("sys/src/prim.rs", "is the module itself"),
+    ("arch/", "is below `sys`, and only its tests need any of them"),
+    ("freebsd/", "runs inside FreeBSD programs, without any other crate of the workspace"),
 ];
 
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
@@ -35,9 +36,9 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// The first line of `text` that takes something from behind the door.
-fn offence(text: &str) -> Option<(usize, &'static str)> {
-    let names = || BEHIND_THE_DOOR.iter().copied();
+/// The first line of `text` that uses such a name.
+fn direct_use(text: &str) -> Option<(usize, &'static str)> {
+    let names = || ONLY_IN_PRIM.iter().copied();
     text.lines().enumerate().find_map(|(index, line)| {
         let code = line.split("//").next().unwrap_or("");
         let taken = names().find(|name| code.contains(&name.replace(' ', "")));
@@ -46,10 +47,11 @@ fn offence(text: &str) -> Option<(usize, &'static str)> {
 }
 
 #[test]
-fn only_the_door_is_used() {
+fn only_prim_uses_the_library_directly() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
-    // Libraries and their unit tests; programs in `tests/` and `benches/` stand outside, as users do.
+    // Libraries and their unit tests. Programs in `tests/` and `benches/` are exempt, like user
+    // programs.
     for name in fs::read_dir(crates).unwrap().flatten() {
         sources(&name.path().join("src"), &mut files).unwrap();
     }
@@ -58,21 +60,21 @@ fn only_the_door_is_used() {
         let inside = path.strip_prefix(crates).unwrap().to_string_lossy().into_owned();
         EXEMPT.iter().any(|(prefix, _)| inside.starts_with(prefix))
     };
-    let offences: Vec<String> = files
+    let direct_uses: Vec<String> = files
         .iter()
         .filter(|path| !exempt(path))
         .filter_map(|path| {
-            let (line, name) = offence(&fs::read_to_string(path).unwrap())?;
+            let (line, name) = direct_use(&fs::read_to_string(path).unwrap())?;
             Some(format!("{}:{line} names {name}", path.display()))
         })
         .collect();
-    assert!(offences.is_empty(), "use kyocho_sys::prim instead:\n{}", offences.join("\n"));
+    assert!(direct_uses.is_empty(), "use kyocho_sys::prim instead:\n{}", direct_uses.join("\n"));
 }
 
 #[test]
-fn an_offence_is_found_and_a_comment_is_none() {
-    let line = format!("use {};", BEHIND_THE_DOOR[0].replace(' ', ""));
-    assert_eq!(offence(&line), Some((1, BEHIND_THE_DOOR[0])));
-    assert_eq!(offence(&format!("// {line}")), None);
-    assert_eq!(offence("use kyocho_sys::prim::atomic;"), None);
+fn direct_use_is_found_and_comments_are_ignored() {
+    let line = format!("use {};", ONLY_IN_PRIM[0].replace(' ', ""));
+    assert_eq!(direct_use(&line), Some((1, ONLY_IN_PRIM[0])));
+    assert_eq!(direct_use(&format!("// {line}")), None);
+    assert_eq!(direct_use("use kyocho_sys::prim::atomic;"), None);
 }

@@ -1,6 +1,6 @@
-//! Every wrapper under the fault plane: the injected error comes back, and the next try succeeds.
+//! Fault injection in every wrapper: the injected error is returned, and the next attempt succeeds.
 //!
-//! A program of its own, because the plane hits every thread of a process.
+//! A program of its own, because injection affects every thread of a process.
 #![expect(unsafe_code, reason = "calls wrappers that ask for a promise")]
 
 use kyocho_sys::error::Errno;
@@ -16,13 +16,13 @@ use kyocho_sys::task::{StateReader, SystemCallReader, ThreadId};
 use kyocho_sys::thread;
 use kyocho_sys::timer::{Measure, Timer};
 
-/// Calls everything once, stopping at the first error.
+/// Calls every wrapper once, stopping at the first error.
 fn everything() -> Result<(), Errno> {
     let me = ThreadId::current();
     let mapping = Mapping::reserve(PAGE_BYTES)?;
     mapping.discard(0, PAGE_BYTES)?;
     let page = memory::reserve(PAGE_BYTES)?;
-    // SAFETY: nobody knows the page but us; so below.
+    // SAFETY: the page is used here only; also below.
     unsafe { memory::populate(page, PAGE_BYTES) }?;
     // SAFETY: as above.
     unsafe { memory::discard(page, PAGE_BYTES) }?;
@@ -50,7 +50,7 @@ fn everything() -> Result<(), Errno> {
 
 #[test]
 fn each_failing_call_is_reported_and_leaves_no_descriptor_behind() {
-    // Of the kinds that `everything` opens: the panic of another test may have a file open meanwhile.
+    // Of the kinds that `everything` opens: a panic of another test may have a file open meanwhile.
     let open = || {
         let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
@@ -65,10 +65,10 @@ fn each_failing_call_is_reported_and_leaves_no_descriptor_behind() {
         errors += u32::from(answer.is_err());
         assert_eq!(open(), before, "{nth}: descriptors left behind");
     });
-    assert!(faults >= 20, "only {faults} calls asked the plane");
-    // Not each failure is an error: advice on memory may be refused, a guard that cannot be a marker has a
-    // second way, and a failing futex wait looks like a wake. How many of those a join makes depends on
-    // who is quicker.
+    assert!(faults >= 20, "only {faults} calls can fail by injection");
+    // Not every failure is an error: advice on memory may be refused, a guard that cannot be a
+    // marker has a fallback, and a failing futex wait looks like a wake. The number of futex waits
+    // in a join depends on which thread is faster.
     assert!(errors >= 18 && errors < faults, "{errors} errors of {faults} faults");
 }
 
@@ -93,7 +93,7 @@ fn a_failing_futex_wait_looks_woken() {
 
 #[test]
 #[should_panic(expected = "more than 5 runs met a fault")]
-fn a_scenario_without_end_is_told_apart() {
+fn endless_scenario_panics() {
     sweep(Kinds::Only(Call::Mmap), Errno::NOMEM, 5, |nth| {
         for _ in 0..=nth {
             drop(Mapping::reserve(1));

@@ -1,5 +1,5 @@
-//! Who registers areas for restartable sequences: the C library, ourselves, nobody. Each answer is one of a whole
-//! process, so each case is a process of its own.
+//! Registration of areas for restartable sequences: by the C library, by this crate, or not at all.
+//! The answer belongs to the process, so each case runs in a process of its own.
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -12,12 +12,12 @@ use kyocho_sys::prim::thread::scope;
 use kyocho_sys::rseq::{Registrar, Unavailable, register_thread, registrar};
 use kyocho_sys::skip::skip;
 
-/// Which case a child process is to play.
+/// The case that a child process runs.
 const CASE: &str = "KYOCHO_RSEQ_CASE";
-/// Makes glibc leave rseq alone.
+/// Disables rseq registration by glibc.
 const OFF: (&str, &str) = ("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
 
-/// Runs the test `player` of this program in a process of its own.
+/// Runs the test `player` of this program in a new process.
 fn play(case: &str, environment: &[(&str, &str)]) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "player", "--nocapture"]).env(CASE, case);
@@ -33,7 +33,7 @@ fn player() {
     let Ok(case) = std::env::var(CASE) else { return };
     match case.as_str() {
         "library" => by_library(),
-        "ourselves" => by_ourselves(),
+        "ourselves" => by_this_crate(),
         "no call" => fails_by(Errno::NOSYS, Unavailable::NoCall),
         "taken" => fails_by(Errno::INVAL, Unavailable::Taken),
         "refused" => fails_by(Errno::FAULT, Unavailable::Refused(Errno::FAULT)),
@@ -46,20 +46,20 @@ fn by_library() {
     assert_eq!(registrar(), Ok(Registrar::Library));
     assert!(Cpu::current().is_some(), "the first thread");
     scope(|threads| {
-        threads.spawn(|| assert!(Cpu::current().is_some(), "another thread"));
+        threads.spawn(|| assert!(Cpu::current().is_some(), "another thread has an area, too"));
     });
 }
 
-fn by_ourselves() {
-    assert_eq!(Cpu::current(), None, "nobody has registered");
+fn by_this_crate() {
+    assert_eq!(Cpu::current(), None, "no area has been registered");
     assert_eq!(registrar(), Ok(Registrar::Ourselves));
     assert!(Cpu::current().is_some());
     for _ in 0..100 {
         scope(|threads| {
             threads.spawn(|| {
-                assert_eq!(Cpu::current(), None, "a thread registers for itself");
+                assert_eq!(Cpu::current(), None, "each thread registers its own area");
                 assert_eq!(register_thread(), Ok(()));
-                assert_eq!(register_thread(), Ok(()), "once is enough");
+                assert_eq!(register_thread(), Ok(()), "registering again must succeed");
                 assert!(Cpu::current().is_some());
             });
         });
@@ -71,14 +71,14 @@ fn fails_by(errno: Errno, expected: Unavailable) {
         let _injection = Injection::new(Kinds::Only(Call::Rseq), 1, errno);
         assert_eq!(registrar(), Err(expected));
     }
-    assert_eq!(registrar(), Err(expected), "the first answer stays");
+    assert_eq!(registrar(), Err(expected), "the first answer must stay");
     assert_eq!(register_thread(), Err(expected));
     assert_eq!(Cpu::current(), None);
     assert!(!expected.to_string().is_empty());
 }
 
 #[test]
-fn the_library_registers_or_we_do() {
+fn either_the_c_library_or_this_crate_registers_areas() {
     if matches!(library(), Library::Registered(_)) {
         play("library", &[]);
     } else {
@@ -92,7 +92,7 @@ fn the_library_registers_or_we_do() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_named() {
+fn refusals_of_the_kernel_are_reported() {
     for case in ["no call", "taken", "refused"] {
         play(case, &[OFF]);
     }

@@ -1,9 +1,13 @@
-//! Answers to callers that wait at a filter, by threads that signals interrupt all the time: none is lost, and nobody who waits is taken for gone.
+//! Answers to callers that wait at a filter, sent by threads that signals interrupt constantly:
+//! none is lost, and no waiting caller is considered gone.
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::unwrap_used, reason = "a test")]
-#![expect(unsafe_code, reason = "a handler, and system calls that nobody else makes")]
-#![expect(clippy::disallowed_methods, reason = "signals come at a pace; nobody is waited for")]
-#![expect(clippy::print_stderr, reason = "the last words of a run that could never end")]
+#![expect(unsafe_code, reason = "a handler, and system calls that no other code makes")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "signals are sent at a pace; no condition is awaited"
+)]
+#![expect(clippy::print_stderr, reason = "the report of a run that would never end")]
 
 use core::ffi::c_void;
 use core::time::Duration;
@@ -20,16 +24,16 @@ use kyocho_sys::signal::{self, Info, Manner, Signal};
 use kyocho_sys::skip::skip;
 use kyocho_sys::task::ThreadId;
 
-/// What is asked; nobody else here does.
+/// The system call under test. No other code here makes it.
 const ASKED: libc::c_long = libc::SYS_personality;
 const CALLS: usize = 20_000;
 const CALLERS: usize = 4;
 const SERVERS: usize = 2;
 const ANSWER: i64 = 42;
-/// The argument of who wants a descriptor.
+/// The argument that requests a descriptor.
 const WANTS: u64 = 1;
 
-/// Sends `ASKED` to the listener.
+/// Passes `ASKED` to the listener.
 fn filter() -> [Instruction; 4] {
     let plain = |code: u32, k: u32| Instruction { code: code as u16, jt: 0, jf: 0, k };
     let mut test = plain(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ASKED as u32);
@@ -50,7 +54,7 @@ struct Run {
     listener: Listener,
     /// The callers have ended.
     done: AtomicBool,
-    /// The threads that serve; 0: not yet, or no more.
+    /// Numbers of the serving threads; 0 for one that does not run.
     servers: [AtomicU32; SERVERS],
 }
 
@@ -63,7 +67,7 @@ impl Run {
         };
         let answered = self.listener.answer(asked.id, answer);
         if !waits || answer.is_err() || answered.is_err() {
-            // Its caller would wait for ever, and the test for that.
+            // The caller would wait for ever, and so would the test.
             eprintln!("{asked:?}: waits {waits}, is given {answer:?}, answered {answered:?}");
             std::process::exit(1);
         }
@@ -74,7 +78,7 @@ impl Run {
         while !self.done.load(Ordering::SeqCst) {
             let soon = Some(Duration::from_millis(1));
             let ready = poll::wait([(self.listener.as_fd(), Interest::Read)], soon);
-            // Another one may have taken it, or a signal have come.
+            // Another thread may have taken it, or a signal may have come.
             if ready == Ok(true)
                 && let Ok(asked) = self.listener.receive()
             {
@@ -90,7 +94,7 @@ impl Run {
             for number in numbers().filter(|&number| number != 0) {
                 let _ = signal::send(ThreadId::new(number), interruption);
             }
-            // What waits for a caller to take a descriptor is to come to an end now and then.
+            // A call that waits until its caller takes a descriptor must complete now and then.
             thread::sleep(Duration::from_micros(10));
         }
     }
@@ -106,12 +110,12 @@ fn ask() {
         assert_eq!(call(0), ANSWER);
         let number = i32::try_from(call(WANTS)).unwrap();
         assert!(number > 2, "no descriptor: {number}, {}", std::io::Error::last_os_error());
-        // SAFETY: it was made for us.
+        // SAFETY: created for this thread, and owned by nothing else.
         drop(unsafe { OwnedFd::from_raw_fd(number) });
     }
 }
 
-/// Passes the listener on, and has others ask.
+/// Passes the listener on, and starts threads that call.
 fn call_all(to: &Sender<Result<i32, Errno>>) {
     // For this thread, and those that it starts.
     let listener = listen(&filter());
@@ -133,7 +137,7 @@ fn signals_lose_no_answer() {
     };
     let run = Run {
         file: File::open("/dev/null").unwrap(),
-        // SAFETY: it was made for us.
+        // SAFETY: created for this thread, and owned by nothing else.
         listener: Listener::new(unsafe { OwnedFd::from_raw_fd(listener) }),
         done: AtomicBool::new(false),
         servers: [const { AtomicU32::new(0) }; SERVERS],

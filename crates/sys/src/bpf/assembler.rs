@@ -13,12 +13,12 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use super::Map;
 
-/// A register. `R1` to `R5` carry arguments and are lost by a call, `R0` is the answer, `R6` to `R9` are kept, `R10` is the end of
-/// the program's stack of 512 bytes.
+/// A register. `R1` to `R5` carry arguments and are clobbered by a call; `R0` is the result; `R6`
+/// to `R9` are preserved; `R10` is the end of the program's stack of 512 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Register {
-    /// Answer.
+    /// Result.
     R0,
     /// First argument; at the start, the address of the tracepoint's arguments.
     R1,
@@ -28,11 +28,11 @@ pub enum Register {
     R3,
     /// Fourth argument.
     R4,
-    /// Kept.
+    /// Preserved.
     R6,
-    /// Kept.
+    /// Preserved.
     R7,
-    /// Kept.
+    /// Preserved.
     R8,
     /// End of the stack.
     R10,
@@ -54,7 +54,7 @@ impl Register {
     }
 }
 
-/// How much a load or store moves.
+/// Size of a load or store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
     /// Four bytes; a load clears the upper half of the register.
@@ -63,18 +63,18 @@ pub enum Width {
     Whole,
 }
 
-/// When a jump is taken: the register, compared as unsigned with the immediate, is ...
+/// Condition of a jump. The register, compared as unsigned with the immediate, is ...
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// equal.
     Equal,
     /// not equal.
     NotEqual,
-    /// at most equal.
+    /// less than or equal.
     AtMost,
 }
 
-/// Functions of the kernel that programs may call; numbers of linux/bpf.h.
+/// Functions of the kernel that programs may call; numbers from linux/bpf.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Helper {
     /// `(map, key address)`: the value's address or 0.
@@ -83,23 +83,24 @@ pub enum Helper {
     MapUpdate = 2,
     /// `(map, key address)`.
     MapDelete = 3,
-    /// `()`: the address of the current thread's structure; good for comparing.
+    /// `()`: the address of the current thread's structure, for comparisons only.
     CurrentTask = 35,
-    /// `(arguments, to, bytes, flags)`: program counters of the current thread.
+    /// `(arguments, to, bytes, flags)`: program counters of the current thread's stack.
     Stack = 67,
-    /// `(to, bytes, from)`: reads memory of the kernel; 0, or an error where there is none.
+    /// `(to, bytes, from)`: reads kernel memory; 0, or an error if there is none.
     ReadKernel = 113,
-    /// `()`: the current thread's structure, as functions want it that look into it.
+    /// `()`: the current thread's structure, in the form for functions that read it.
     CurrentTaskStructure = 158,
     /// `(thread's structure)`: the address of its registers in user mode.
     UserRegisters = 175,
-    /// `(to, bytes, from)`: reads memory of the current process; 0, or an error where a page is not there.
+    /// `(to, bytes, from)`: reads memory of the current process; 0, or an error if a page is
+    /// missing.
     ReadUser = 112,
     /// `(ring, from, bytes, flags)`.
     RingOutput = 130,
 }
 
-/// A place to jump to.
+/// A jump target.
 #[derive(Debug, Clone, Copy)]
 pub struct Label(usize);
 
@@ -107,9 +108,9 @@ pub struct Label(usize);
 #[derive(Debug, Clone, Default)]
 pub struct Assembler {
     code: Vec<u64>,
-    /// Where each label is, once placed.
+    /// Position of each label, once placed.
     places: Vec<Option<usize>>,
-    /// Jumps, by position, to labels.
+    /// Position and label of each jump.
     jumps: Vec<(usize, Label)>,
 }
 
@@ -144,7 +145,7 @@ impl Assembler {
         self.emit(0x07, to, 0, 0, value);
     }
 
-    /// `to &= value`, the value extended by its sign.
+    /// `to &= value`, with the value sign-extended.
     pub fn and(&mut self, to: Register, value: i32) {
         self.emit(0x57, to, 0, 0, value);
     }
@@ -161,18 +162,18 @@ impl Assembler {
         self.emit(opcode, base, from.number(), offset, 0);
     }
 
-    /// Swaps the eight bytes at `base[offset]` with `register`, in one step that orders everything before it
-    /// before everything behind it.
+    /// Atomically exchanges the eight bytes at `base[offset]` with `register`, with a full memory
+    /// barrier.
     pub fn exchange(&mut self, base: Register, offset: i16, register: Register) {
         self.emit(0xdb, base, register.number(), offset, 0xe1);
     }
 
-    /// `base[offset] += register`, in one step.
+    /// `base[offset] += register`, atomically.
     pub fn count(&mut self, base: Register, offset: i16, register: Register) {
         self.emit(0xdb, base, register.number(), offset, 0);
     }
 
-    /// `to = ` the address of stack bytes from `offset` (negative) on.
+    /// `to = ` the address of the stack byte at `offset` (negative).
     pub fn stack_address(&mut self, to: Register, offset: i32) {
         self.copy(to, Register::R10);
         self.add(to, offset);
@@ -180,7 +181,7 @@ impl Assembler {
 
     /// `to = ` the address of `map`.
     pub fn map(&mut self, to: Register, map: &Map) {
-        // The kernel replaces the descriptor by the address.
+        // The kernel replaces the descriptor with the address.
         const DESCRIPTOR: u64 = 1;
         self.emit(0x18, to, DESCRIPTOR, 0, map.as_fd().as_raw_fd());
         self.code.push(0);
@@ -191,27 +192,27 @@ impl Assembler {
         self.emit(0x85, Register::R0, 0, 0, helper as i32);
     }
 
-    /// Ends the program; `R0` is its answer.
+    /// Ends the program with `R0` as its result.
     pub fn exit(&mut self) {
         self.emit(0x95, Register::R0, 0, 0, 0);
     }
 
-    /// A label, to be placed later.
+    /// A new label, to be placed later.
     pub fn label(&mut self) -> Label {
         self.places.push(None);
         Label(self.places.len() - 1)
     }
 
-    /// Puts `label` before the next instruction.
+    /// Places `label` before the next instruction.
     ///
     /// # Panics
-    /// It has a place already.
+    /// It has been placed already.
     pub fn place(&mut self, label: Label) {
         let before = self.places[label.0].replace(self.code.len());
-        assert!(before.is_none(), "a label has one place");
+        assert!(before.is_none(), "a label is placed once");
     }
 
-    /// Jumps to `label` if `register` compares so with `value`.
+    /// Jumps to `label` if the comparison of `register` with `value` holds.
     pub fn jump_if(&mut self, register: Register, is: Condition, value: i32, label: Label) {
         let opcode = match is {
             Condition::Equal => 0x15,
@@ -234,7 +235,7 @@ impl Assembler {
         self.emit(0x05, Register::R0, 0, 0, 0);
     }
 
-    /// The finished program.
+    /// Finishes the program.
     ///
     /// # Panics
     /// A label was never placed, or is farther than 32,767 instructions away.

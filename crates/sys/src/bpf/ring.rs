@@ -1,6 +1,6 @@
-//! A ring whose writers are programs and whose reader can sleep.
+//! A ring written by programs, whose reader can sleep.
 //!
-//! The reader is told *that* something was written, not what: what programs have to say is state, and lies in
+//! The ring only notifies the reader *that* something was written. The data itself is state in
 //! [`Words`](super::Words).
 #![expect(unsafe_code, reason = "maps the ring's two positions")]
 
@@ -20,9 +20,9 @@ use crate::prim::atomic::unmodelled::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Ring {
     map: Map,
-    /// Up to where we have read.
+    /// Position up to which the reader has read.
     read: NonNull<AtomicU64>,
-    /// Up to where programs have written.
+    /// Position up to which programs have written.
     written: NonNull<AtomicU64>,
 }
 
@@ -32,7 +32,7 @@ unsafe impl Send for Ring {}
 unsafe impl Sync for Ring {}
 
 impl Ring {
-    /// A ring. Maps two pages.
+    /// Creates a ring. Maps two pages.
     ///
     /// # Errors
     /// As for [`Map::hash`]; `NOMEM` also for no more mappings.
@@ -42,20 +42,20 @@ impl Ring {
         let read = map_shared(&map, 0, PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?.cast();
         let page = PAGE_BYTES as c_ulong;
         let written = map_shared(&map, page, PAGE_BYTES, libc::PROT_READ).inspect_err(|_| {
-            // SAFETY: mapped above, and nobody has it.
+            // SAFETY: mapped above, and not shared yet.
             unsafe { memory::release(read.cast(), PAGE_BYTES) };
         })?;
         Ok(Self { map, read, written: written.cast() })
     }
 
-    /// What programs write to.
+    /// The map that programs write to.
     #[must_use]
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// Waits until something was written since the last call, or `also` is readable, at most for `timeout`; tells whether
-    /// something was written. Blocks the kernel thread.
+    /// Waits until something was written since the last call, or `also` is readable, or `timeout`
+    /// has passed. Returns whether something was written. Blocks the kernel thread.
     ///
     /// # Errors
     /// As for [`poll::wait`].
@@ -65,7 +65,7 @@ impl Ring {
         Ok(self.drain())
     }
 
-    /// Forgets what was written; tells whether anything was.
+    /// Discards the written data. Returns whether there was any.
     fn drain(&self) -> bool {
         // SAFETY: mapped in `new`, aligned, and atomic on both sides.
         let written = unsafe { self.written.as_ref() };
@@ -79,7 +79,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         for page in [self.read, self.written] {
-            // SAFETY: mapped in `new`; the last reference goes with this.
+            // SAFETY: mapped in `new`; this is the last reference.
             unsafe { memory::release(page.cast(), PAGE_BYTES) };
         }
     }

@@ -1,4 +1,5 @@
-//! Programs that the host runs: what they compute, see and tell. Without the capabilities, only the encoding is tested.
+//! BPF programs: what they compute, observe and report. Without the capabilities, only the encoding
+//! is tested.
 
 use core::time::Duration;
 use std::os::fd::AsFd;
@@ -11,7 +12,8 @@ use crate::prim::atomic::unmodelled::Ordering;
 use crate::prim::clock::monotonic_ns;
 use crate::sleep;
 
-/// A program, or `None`, said once, where the host does not let us have one.
+/// Loads a program; `None` if the host refuses for lack of capabilities, which is reported as a
+/// skipped test.
 fn load(test: &str, code: &Assembler) -> Option<Program> {
     match Program::load(&code.clone().finish()) {
         Ok(program) => Some(program),
@@ -53,7 +55,7 @@ fn instructions_are_encoded_as_the_standard_says() {
 
 #[test]
 #[should_panic(expected = "every label has a place")]
-fn a_jump_to_nowhere_is_no_program() {
+fn unplaced_label_panics() {
     let mut code = Assembler::new();
     let nowhere = code.label();
     code.jump(nowhere);
@@ -66,11 +68,11 @@ fn a_program_runs_on_demand() {
     for (argument, answer) in [(0, 1), (7, 8), (8, 0)] {
         assert_eq!(program.run([argument]), Ok(answer));
     }
-    assert_eq!(program.run([]), Err(Errno::INVAL), "it reads an argument");
+    assert_eq!(program.run([]), Err(Errno::INVAL), "the program reads an argument");
 }
 
 #[test]
-fn a_program_that_reads_where_it_must_not_is_refused_with_reasons() {
+fn program_with_an_invalid_read_is_refused_with_messages() {
     if load("a_program_that_reads_where_it_must_not", &step()).is_none() {
         return;
     }
@@ -81,8 +83,8 @@ fn a_program_that_reads_where_it_must_not_is_refused_with_reasons() {
     assert!(refused.log.contains("R6 !read_ok"), "{refused}");
 }
 
-/// Counts in entry 0 of `words` how often the calling thread left its CPU, told by its place in `threads`; tells `ring`, which it
-/// finds in place 0 of `rings`.
+/// Counts in entry 0 of `words` how often the calling thread left its CPU, if the thread is in
+/// `threads`. Notifies `ring`, which it finds at index 0 of `rings`.
 fn count_switches(threads: &Map, words: &Words<1>, rings: &Map) -> Assembler {
     let mut code = Assembler::new();
     let end = code.label();
@@ -117,7 +119,7 @@ fn count_switches(threads: &Map, words: &Words<1>, rings: &Map) -> Assembler {
     code
 }
 
-/// Enters the calling thread into `threads`, with its argument as the value.
+/// Adds the calling thread to `threads`, with the program's argument as the value.
 fn enlist(threads: &Map) -> Assembler {
     let mut code = Assembler::new();
     code.load(Width::Whole, Register::R6, Register::R1, 0);
@@ -134,8 +136,8 @@ fn enlist(threads: &Map) -> Assembler {
 }
 
 #[test]
-fn a_program_sees_us_sleep_and_tells() {
-    let name = "a_program_sees_us_sleep_and_tells";
+fn program_counts_switches_and_notifies_the_ring() {
+    let name = "program_counts_switches_and_notifies_the_ring";
     if load(name, &step()).is_none() {
         return;
     }
@@ -143,14 +145,14 @@ fn a_program_sees_us_sleep_and_tells() {
     let ring = Ring::new().unwrap();
     let rings = Map::table_of(ring.map(), 1).unwrap();
     rings.put(0, ring.map()).unwrap();
-    assert!(rings.put(1, ring.map()).is_err(), "no such place");
+    assert!(rings.put(1, ring.map()).is_err(), "the index is out of range");
     let counting = load(name, &count_switches(&threads, &words, &rings)).unwrap();
     let enlisting = load(name, &enlist(&threads)).unwrap();
     let attachment = counting.attach(c"sched_switch").unwrap();
     let unheard = Event::new().unwrap();
     let nap = || sleep::until(monotonic_ns() + 1_000_000).unwrap();
     nap();
-    assert_eq!(words.entries()[0][0].load(Ordering::Relaxed), 0, "not enlisted");
+    assert_eq!(words.entries()[0][0].load(Ordering::Relaxed), 0, "the thread has not been added");
     assert_eq!(ring.wait(unheard.as_fd(), Some(Duration::ZERO)), Ok(false));
 
     assert_eq!(enlisting.run([0]), Ok(0));
@@ -168,7 +170,7 @@ fn a_program_sees_us_sleep_and_tells() {
 }
 
 #[test]
-fn what_does_not_exist_cannot_be_attached_to() {
+fn attaching_to_a_missing_tracepoint_fails() {
     let Some(program) = load("what_does_not_exist", &step()) else { return };
     assert!(program.attach(c"no_such_tracepoint").is_err());
 }

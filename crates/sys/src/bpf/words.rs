@@ -1,4 +1,4 @@
-//! An array of words in memory that programs and this process share.
+//! An array of words in memory shared by programs and this process.
 #![expect(unsafe_code, reason = "maps memory of the host")]
 
 use core::ffi::c_ulong;
@@ -42,7 +42,7 @@ impl<const WORDS: usize> Words<WORDS> {
         Ok(Self { map, start, entries_max })
     }
 
-    /// What programs look entries up in, by their number, a `u32`.
+    /// The map in which programs look entries up by number, a `u32`.
     #[must_use]
     pub fn map(&self) -> &Map {
         &self.map
@@ -64,7 +64,7 @@ impl<const WORDS: usize> Drop for Words<WORDS> {
     }
 }
 
-/// Maps `bytes` of a map from `offset` on.
+/// Maps `bytes` of a map, starting at `offset`.
 pub(super) fn map_shared(
     map: &Map,
     offset: c_ulong,
@@ -75,7 +75,7 @@ pub(super) fn map_shared(
     let descriptor = map.as_fd().as_raw_fd() as usize;
     let (anywhere, shared) = (0, libc::MAP_SHARED as usize);
     let arguments = [anywhere, bytes, protection as usize, shared, descriptor, offset as usize];
-    // SAFETY: maps at an address of the kernel's choice.
+    // SAFETY: maps at an address chosen by the kernel.
     let address = unsafe { call(libc::SYS_mmap, arguments) }?;
     NonNull::new(ptr::with_exposed_provenance_mut(address)).ok_or(Errno::NOMEM)
 }

@@ -1,4 +1,4 @@
-//! Clocks go forward.
+//! Clocks advance.
 
 use super::{monotonic_ns, process_cpu_ns, thread_cpu_ns, timespec};
 

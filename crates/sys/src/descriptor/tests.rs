@@ -35,16 +35,16 @@ fn files_are_replaced_appended_to_and_read() {
 }
 
 #[test]
-fn a_pipe_without_reader_refuses() {
+fn writing_to_a_pipe_without_reader_fails() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    // The test harness ignores SIGPIPE, as every Rust program does unless told otherwise.
+    // The test harness ignores SIGPIPE, as Rust programs do by default.
     assert_eq!(write(writer.as_fd(), b"x"), Err(Errno::new(libc::EPIPE)));
 }
 
 #[test]
 #[expect(unsafe_code, reason = "takes a descriptor over")]
-fn descriptors_are_inherited_only_where_that_was_said() {
+fn descriptors_are_inherited_only_if_set() {
     use super::{Inheritance, adopt, set_inheritance};
     use std::os::fd::{AsFd, AsRawFd};
     let (reader, writer) = std::io::pipe().unwrap();
@@ -60,14 +60,14 @@ fn descriptors_are_inherited_only_where_that_was_said() {
     set_inheritance(reader.as_fd(), Inheritance::Closed).unwrap();
     assert!(!sees());
     let number = std::os::fd::IntoRawFd::into_raw_fd(writer) as u32;
-    // SAFETY: given up in the line above.
+    // SAFETY: ownership was given up in the line above.
     drop(unsafe { adopt(number) }.unwrap());
-    // SAFETY: nobody owns a number as great as that.
+    // SAFETY: no descriptor has such a large number.
     assert!(unsafe { adopt(1 << 29) }.is_err());
 }
 
 #[test]
-fn a_descriptor_becomes_another_file() {
+fn descriptor_is_replaced_by_another_file() {
     use std::os::fd::{AsFd, AsRawFd};
     let (_, replaced) = std::io::pipe().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();

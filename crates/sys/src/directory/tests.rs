@@ -1,4 +1,4 @@
-//! Which directory, and which are refused.
+//! The choice of the directory, and the directories that are refused.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -13,7 +13,7 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_most_particular_variable_wins_and_relative_paths_do_not_count() {
+fn first_variable_wins_and_relative_paths_are_ignored() {
     let both = |name: &str| Some(if name == "KYOCHO_DIR" { "/a" } else { "/b" }.into());
     assert_eq!(choose(both, 7), PathBuf::from("/a"));
     let session = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| "/b".into());
@@ -23,7 +23,7 @@ fn the_most_particular_variable_wins_and_relative_paths_do_not_count() {
 }
 
 #[test]
-fn what_is_made_is_private_and_found_again() {
+fn new_directory_is_private_and_found_again() {
     let folder = scratch("made");
     let user = fs::metadata(&folder).unwrap().uid();
     let path = folder.join("inner");
@@ -34,18 +34,18 @@ fn what_is_made_is_private_and_found_again() {
 }
 
 #[test]
-fn links_files_others_and_open_directories_are_refused() {
+fn links_files_and_directories_of_or_open_to_others_are_refused() {
     let folder = scratch("refused");
     let user = fs::metadata(&folder).unwrap().uid();
-    let told = |path: &PathBuf, user| make_own(path, user).unwrap_err().to_string();
+    let refusal = |path: &PathBuf, user| make_own(path, user).unwrap_err().to_string();
     let own = folder.join("own");
     make_own(&own, user).unwrap();
-    assert_eq!(told(&own, user + 1), "belongs to another user");
+    assert_eq!(refusal(&own, user + 1), "belongs to another user");
     let link = folder.join("link");
     symlink(&own, &link).unwrap();
-    assert_eq!(told(&link, user), "is no directory");
+    assert_eq!(refusal(&link, user), "is no directory");
     fs::set_permissions(&own, fs::Permissions::from_mode(0o750)).unwrap();
-    assert_eq!(told(&own, user), "is open to other users");
+    assert_eq!(refusal(&own, user), "is open to other users");
     assert!(make_own(&folder.join("no/where"), user).is_err());
     fs::remove_dir_all(folder).unwrap();
 }

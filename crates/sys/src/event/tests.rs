@@ -1,4 +1,4 @@
-//! The counter.
+//! The event counter.
 
 use super::Event;
 

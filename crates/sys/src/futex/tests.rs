@@ -36,26 +36,27 @@ fn wake_ends_the_sleep_of_a_thread_that_really_slept() {
         while state.read() != Ok(State::Sleeping) {
             core::hint::spin_loop();
         }
-        // It may have slept for another reason, before the wait: only a counted wake says it was there.
+        // Only a counted wake proves that the thread was waiting: it may have slept for another
+        // reason before.
         while wake(&word, 1) == 0 {
             core::hint::spin_loop();
         }
         assert_eq!(waiting.join().unwrap(), Wait::Woken);
     });
-    assert_eq!(wake(&word, u32::MAX), 0, "nobody is left");
+    assert_eq!(wake(&word, u32::MAX), 0, "a thread still waits");
 }
 
 #[test]
-fn a_word_is_taken_once_until_it_is_free() {
+fn word_is_taken_once_until_it_is_freed() {
     let word = AtomicU32::new(0);
     assert!(try_take(&word));
-    assert!(!try_take(&word), "its own thread");
+    assert!(!try_take(&word), "taken twice by one thread");
     scope(|threads| {
-        threads.spawn(|| assert!(!try_take(&word), "another thread"));
+        threads.spawn(|| assert!(!try_take(&word), "taken by another thread, too"));
     });
     word.store(0, Ordering::Release);
     scope(|threads| {
-        threads.spawn(|| assert!(try_take(&word), "free again, whoever tried in vain"));
+        threads.spawn(|| assert!(try_take(&word), "storing 0 must free it after a failed attempt"));
     });
     assert!(!try_take(&word), "taken by a thread that has ended");
 }

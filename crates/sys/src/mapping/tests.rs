@@ -12,7 +12,7 @@ fn discarded_pages_read_as_zero_and_others_keep_their_bytes() {
     assert_eq!(mapping.bytes(), 2 * PAGE_BYTES);
     let bytes: [*mut u8; 2] =
         [0, PAGE_BYTES].map(|offset| ptr::with_exposed_provenance_mut(mapping.base() + offset));
-    // SAFETY: inside the mapping, which is ours; so below.
+    // SAFETY: inside the mapping, which the test owns; also below.
     bytes.iter().for_each(|&byte| unsafe { byte.write_volatile(7) });
     mapping.discard(0, PAGE_BYTES).unwrap();
     // SAFETY: as above.
@@ -20,7 +20,7 @@ fn discarded_pages_read_as_zero_and_others_keep_their_bytes() {
 }
 
 #[test]
-#[should_panic(expected = "range leaves the mapping")]
+#[should_panic(expected = "the range exceeds the mapping")]
 fn a_range_beyond_the_mapping_is_refused() {
     let mapping = Mapping::reserve(PAGE_BYTES).unwrap();
     mapping.discard(PAGE_BYTES, 1).unwrap();

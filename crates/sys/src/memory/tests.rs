@@ -1,4 +1,4 @@
-//! Reservations, their guards, and giving memory back.
+//! Reservations, guards, and returning memory.
 #![expect(unsafe_code, reason = "touches mapped bytes")]
 
 use core::ptr::NonNull;
@@ -13,12 +13,12 @@ use crate::skip::skip;
 
 /// The start of page `n` of a reservation.
 fn page(base: NonNull<u8>, n: usize) -> NonNull<u8> {
-    // SAFETY: the tests below stay inside what they have reserved.
+    // SAFETY: the tests below stay inside their reservation.
     unsafe { base.add(n * PAGE_BYTES) }
 }
 
 fn byte(at: NonNull<u8>) -> u8 {
-    // SAFETY: as above; nobody else uses the memory.
+    // SAFETY: as above; nothing else uses the memory.
     unsafe { at.as_ptr().read_volatile() }
 }
 
@@ -27,7 +27,7 @@ fn set_byte(at: NonNull<u8>, value: u8) {
     unsafe { at.as_ptr().write_volatile(value) };
 }
 
-/// How many mappings of this process begin in a range.
+/// Number of mappings of this process that start in a range.
 fn mappings_within(base: NonNull<u8>, bytes: usize) -> usize {
     let range = base.as_ptr() as usize..base.as_ptr() as usize + bytes;
     let starts = |line: &str| usize::from_str_radix(line.split('-').next().unwrap(), 16).unwrap();
@@ -48,10 +48,10 @@ fn discarded_pages_read_as_zero_and_others_keep_their_bytes() {
     assert_eq!((byte(base), byte(page(base, 1))), (0, 0));
     set_byte(base, 1);
     set_byte(page(base, 1), 2);
-    // SAFETY: the test needs the first page no more.
+    // SAFETY: the test does not need the first page any more.
     unsafe { discard(base, PAGE_BYTES) }.unwrap();
     assert_eq!((byte(base), byte(page(base, 1))), (0, 2));
-    // SAFETY: the test is over.
+    // SAFETY: the test is done with the memory.
     unsafe { release(base, 2 * PAGE_BYTES) };
 }
 
@@ -65,7 +65,7 @@ fn markers_forbid_access_without_splitting_the_mapping() {
     let base = reserve(PAGES * PAGE_BYTES).unwrap();
     let before = mappings_within(base, PAGES * PAGE_BYTES);
     for n in (0..PAGES).step_by(2) {
-        // SAFETY: nobody uses these pages.
+        // SAFETY: nothing uses these pages.
         assert_eq!(unsafe { guard_page(page(base, n)) }, Ok(Guard::Marker));
     }
     assert!(!readable(base) && readable(page(base, 1)));
@@ -73,20 +73,20 @@ fn markers_forbid_access_without_splitting_the_mapping() {
     // SAFETY: the test is done with the guard.
     unsafe { unguard_page(base) }.unwrap();
     assert!(readable(base));
-    // SAFETY: the test is over.
+    // SAFETY: the test is done with the memory.
     unsafe { release(base, PAGES * PAGE_BYTES) };
 }
 
 #[test]
 fn populated_memory_stays_usable_and_released_memory_is_gone() {
-    // Another test may map something there at once: some time nobody does.
+    // Another test may map memory there at once, so this is repeated until none does.
     let is_gone = (0..100).any(|_| {
         let base = reserve(4 * PAGE_BYTES).unwrap();
-        // SAFETY: ours.
+        // SAFETY: reserved above.
         unsafe { populate(base, 2 * PAGE_BYTES) }.unwrap();
         set_byte(base, 9);
         assert_eq!(byte(base), 9);
-        // SAFETY: nobody uses it any more.
+        // SAFETY: not used any more.
         unsafe { release(base, 4 * PAGE_BYTES) };
         mappings_within(base, 4 * PAGE_BYTES) == 0
     });

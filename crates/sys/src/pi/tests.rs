@@ -8,29 +8,30 @@ use crate::scheduling::{Class, class, set_class};
 use crate::skip::skip;
 use crate::task::ThreadId;
 
-/// A deadline that a test which works never sees.
+/// A deadline that a working test never reaches.
 fn far_ns() -> u64 {
     monotonic_ns() + 60_000_000_000
 }
 
-/// The level at which the kernel runs a thread: -100 + 99 - level in a real-time class, 0 and more in time sharing.
+/// The kernel's priority of a thread: -1 - level in a real-time class, at least 0 in time sharing.
 fn level(thread: ThreadId) -> i32 {
     let stat =
         std::fs::read_to_string(format!("/proc/self/task/{}/stat", thread.number())).unwrap();
-    // Behind the name in brackets: state, then fields 4 and on; the level is field 18.
+    // After the name in parentheses come field 3 (the state) and the following ones; the priority
+    // is field 18.
     stat.rsplit(')').next().unwrap().split_whitespace().nth(15).unwrap().parse().unwrap()
 }
 
 #[test]
-fn debtor_runs_in_the_lenders_class_until_it_repays() {
+fn recipient_runs_in_the_donors_class_until_it_repays() {
     let word = AtomicU32::new(0);
     scope(|threads| {
-        let (tell, told) = mpsc::channel();
+        let (send, received) = mpsc::channel();
         let word = &word;
         let debtor = threads.spawn(move || {
             let me = ThreadId::current();
-            tell.send(me).unwrap();
-            // Somebody waits.
+            send.send(me).unwrap();
+            // Until a thread waits.
             while word.load(Ordering::SeqCst) & libc::FUTEX_WAITERS == 0 {
                 yield_now();
             }
@@ -38,7 +39,7 @@ fn debtor_runs_in_the_lenders_class_until_it_repays() {
             repay(word, me);
             (lent, level(me))
         });
-        let debtor_id = told.recv().unwrap();
+        let debtor_id = received.recv().unwrap();
         let lender = threads.spawn(move || {
             let may = set_class(ThreadId::current(), Class::Fifo(20)).is_ok();
             (may, lend(name(word, debtor_id), far_ns()))
@@ -46,31 +47,31 @@ fn debtor_runs_in_the_lenders_class_until_it_repays() {
         let (may, loan) = lender.join().unwrap();
         assert_eq!(loan, Loan::Repaid);
         let (lent, after) = debtor.join().unwrap();
-        assert!(after >= 0, "it is as it was");
+        assert!(after >= 0, "the class must be restored");
         if may {
-            assert_eq!(lent, -21, "level 20 is lent");
+            assert_eq!(lent, -21, "level 20 must be donated");
         } else {
             skip("the level that is lent", "real-time scheduling needs CAP_SYS_NICE");
         }
     });
-    assert_eq!(word.load(Ordering::SeqCst), 0, "nobody has it");
+    assert_eq!(word.load(Ordering::SeqCst), 0, "the word must be free");
     assert_eq!(class(ThreadId::current()), Ok(Some(Class::Normal)));
 }
 
 #[test]
-fn loan_ends_by_its_deadline_and_with_its_debtor() {
+fn donation_ends_at_its_deadline_and_with_its_recipient() {
     let word = AtomicU32::new(0);
     scope(|threads| {
-        let (tell, told) = mpsc::channel();
+        let (send, received) = mpsc::channel();
         let (end, may_end) = mpsc::channel::<()>();
         let debtor = threads.spawn(move || {
-            tell.send(ThreadId::current()).unwrap();
+            send.send(ThreadId::current()).unwrap();
             may_end.recv().unwrap();
         });
-        let id = told.recv().unwrap();
+        let id = received.recv().unwrap();
         assert_eq!(lend(name(&word, id), monotonic_ns() + 1_000_000), Loan::TimedOut);
         end.send(()).unwrap();
-        // Repaid by its death, or refused because it is gone already.
+        // Repaid by its death, or refused because it has ended already.
         assert_ne!(lend(name(&word, id), far_ns()), Loan::TimedOut);
         debtor.join().unwrap();
         assert_eq!(lend(name(&word, id), far_ns()), Loan::Refused);
@@ -78,12 +79,12 @@ fn loan_ends_by_its_deadline_and_with_its_debtor() {
 }
 
 #[test]
-fn nonsense_in_the_word_is_refused() {
+fn word_that_names_no_other_thread_is_refused() {
     let me = ThreadId::current();
     let word = AtomicU32::new(0);
-    assert_eq!(lend(name(&word, me), far_ns()), Loan::Refused, "nobody lends to himself");
+    assert_eq!(lend(name(&word, me), far_ns()), Loan::Refused, "a thread cannot donate to itself");
     word.store(u32::MAX, Ordering::SeqCst);
     repay(&word, me);
     let named = name(&word, ThreadId::new(libc::FUTEX_TID_MASK));
-    assert_eq!(lend(named, far_ns()), Loan::Refused, "no thread has that number");
+    assert_eq!(lend(named, far_ns()), Loan::Refused, "no thread has this number");
 }

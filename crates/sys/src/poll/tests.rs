@@ -5,7 +5,7 @@ use super::{Interest, wait};
 use crate::event::Event;
 
 #[test]
-fn tells_ready_from_not_ready() {
+fn wait_distinguishes_ready_from_not_ready() {
     let (quiet, loud) = (Event::new().unwrap(), Event::new().unwrap());
     let wanted = || [(quiet.as_fd(), Interest::Read), (loud.as_fd(), Interest::Read)];
     assert_eq!(wait(wanted(), Some(Duration::from_millis(1))), Ok(false));

@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 
-/// What waits longer than this for a condition waits for ever.
+/// The watchdog: a wait that takes longer is considered endless.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// A shell that runs `script`: what it hears, and the lines that it says.
+/// A shell that runs `script`, its input, and the lines of its output.
 fn shell(script: &str) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
     let mut shell = Command::new("sh")
         .args(["-c", script])
@@ -22,17 +22,17 @@ fn shell(script: &str) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
     (shell, hears, BufReader::new(says).lines())
 }
 
-/// The next line, while this kernel thread, which may still trace somebody, waits.
+/// The next line. This kernel thread, which may still trace another one, is blocked meanwhile.
 fn next_line(mut lines: Lines<BufReader<ChildStdout>>) -> String {
-    let (tell, told) = mpsc::channel();
-    let reading = crate::prim::thread::spawn(move || tell.send(lines.next().unwrap().unwrap()));
-    let line = told.recv_timeout(WATCHDOG).expect("the shell says something");
+    let (send, received) = mpsc::channel();
+    let reading = crate::prim::thread::spawn(move || send.send(lines.next().unwrap().unwrap()));
+    let line = received.recv_timeout(WATCHDOG).expect("the shell prints a line");
     reading.join().unwrap().unwrap();
     line
 }
 
 #[test]
-fn the_end_of_a_thread_that_dies_while_it_is_diverted_is_told_to_its_parent() {
+fn parent_learns_of_the_end_of_a_thread_that_dies_while_diverted() {
     let (mut parent, _hears, mut lines) = shell("sleep 1000 & echo $!; wait $!; echo ended $?");
     let dying: u32 = lines.next().unwrap().unwrap().parse().unwrap();
     let die = || {
@@ -46,7 +46,7 @@ fn the_end_of_a_thread_that_dies_while_it_is_diverted_is_told_to_its_parent() {
 }
 
 #[test]
-fn a_thread_whose_call_cannot_be_ended_goes_on() {
+fn thread_whose_call_cannot_be_ended_continues() {
     let (mut shell, mut hears, lines) = shell("read line; echo $line");
     assert_eq!(divert(shell.id(), || Err(Errno::PERM), |_| ()), Err(Errno::PERM));
     hears.write_all(b"on\n").unwrap();
@@ -55,7 +55,7 @@ fn a_thread_whose_call_cannot_be_ended_goes_on() {
 }
 
 #[test]
-fn memory_is_copied_in_and_out_up_to_what_can_be_reached() {
+fn memory_is_copied_up_to_the_first_inaccessible_page() {
     let (text, own) = (*b"memory", std::process::id());
     let mut copy = [0; 6];
     assert_eq!(read(own, text.as_ptr().addr() as u64, &mut copy), Ok(6));
@@ -70,7 +70,7 @@ fn memory_is_copied_in_and_out_up_to_what_can_be_reached() {
 }
 
 #[test]
-fn nobody_diverts_a_thread_of_its_own_process() {
+fn thread_of_the_own_process_cannot_be_diverted() {
     let own = ThreadId::current().number();
     assert_eq!(divert(own, || Ok(()), |_| ()), Err(Errno::PERM));
     assert_eq!(divert(i32::MAX as u32, || Ok(()), |_| ()), Err(Errno::SRCH));

@@ -9,12 +9,13 @@ use crate::sealed::{SealedMemory, Use, Writers};
 
 /// A word of memory that another process has, too.
 fn word(memory: &SealedMemory) -> &AtomicU32 {
-    // SAFETY: the first bytes of a mapping that lasts as long as `memory`; aligned, and all access is atomic.
+    // SAFETY: the first bytes of a mapping that lasts as long as `memory`; aligned, and all access
+    // is atomic.
     unsafe { &*core::ptr::with_exposed_provenance(memory.base()) }
 }
 
 #[test]
-fn word_tells_of_a_thread_that_leaves() {
+fn word_is_marked_when_its_thread_ends() {
     let memory = Arc::new(SealedMemory::new(4096, Writers::All).unwrap());
     let theirs = Arc::clone(&memory);
     let (ready, is_ready) = std::sync::mpsc::channel();
@@ -33,7 +34,7 @@ fn word_tells_of_a_thread_that_leaves() {
 }
 
 #[test]
-fn word_that_names_nobody_or_is_marked_ends_a_wait() {
+fn wait_returns_at_once_for_a_free_or_marked_word() {
     let word = AtomicU32::new(0);
     assert!(!await_end(&word));
     let living = Living::new(&word).unwrap();
@@ -44,9 +45,9 @@ fn word_that_names_nobody_or_is_marked_ends_a_wait() {
 
 const PLACE: &str = "KYOCHO_ROBUST_PLACE";
 
-/// Another process, whose thread is named by the word that it inherits, until it is killed.
+/// Waits in another process, whose thread is named by the inherited word, until it is killed.
 #[test]
-fn the_other_process() {
+fn entry_of_the_other_process() {
     let Some(place) = std::env::var_os(PLACE) else { return };
     let file = std::fs::File::options().read(true).write(true).open(place).unwrap();
     let memory = SealedMemory::receive(file.into(), 4096, Use::ReadWrite).unwrap();
@@ -56,12 +57,17 @@ fn the_other_process() {
 }
 
 #[test]
-fn word_tells_of_a_process_that_is_killed() {
+fn word_is_marked_when_its_process_is_killed() {
     use std::os::fd::{AsFd, AsRawFd};
     let memory = SealedMemory::new(4096, Writers::All).unwrap();
     let place = format!("/proc/{}/fd/{}", std::process::id(), memory.as_fd().as_raw_fd());
     let mut other = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "robust::tests::the_other_process", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "robust::tests::entry_of_the_other_process",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(PLACE, place)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -71,7 +77,7 @@ fn word_tells_of_a_process_that_is_killed() {
     assert!(lines.map(Result::unwrap).any(|line| line == "ready"));
     assert_eq!(word(&memory).load(Ordering::SeqCst) & ENDED, 0, "it lives");
     other.kill().unwrap();
-    // Without a mark this never ends.
+    // Without a mark this would block for ever.
     assert!(await_end(word(&memory)));
     other.wait().unwrap();
 }

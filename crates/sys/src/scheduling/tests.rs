@@ -10,7 +10,7 @@ use crate::skip::skip;
 use crate::task::ThreadId;
 
 #[test]
-fn a_set_holds_what_was_inserted() {
+fn set_contains_the_inserted_cpus() {
     let mut set = CpuSet::single(0);
     set.insert(63);
     set.insert(64);
@@ -51,7 +51,7 @@ fn a_thread_may_become_idle_and_its_children_are_too() {
     });
 }
 
-/// Runs `body` on a thread of its own.
+/// Runs `body` on a new thread.
 fn beside(body: impl FnOnce() + Send) {
     scope(|threads| {
         threads.spawn(body);
@@ -69,7 +69,7 @@ fn a_thread_may_always_become_nicer_and_its_children_are_too() {
 }
 
 #[test]
-fn what_a_thread_was_raised_to_is_not_passed_on_where_it_says_so() {
+fn children_do_not_inherit_a_raised_class_with_reset_on_fork() {
     beside(|| {
         let me = ThreadId::current();
         let urgent = Attributes { class: Class::RoundRobin(3), nice: -5, on_fork: OnFork::Reset };
@@ -89,13 +89,13 @@ fn what_a_thread_was_raised_to_is_not_passed_on_where_it_says_so() {
 }
 
 #[test]
-fn a_thread_that_does_not_exist_is_named_so() {
-    let nobody = ThreadId::new(i32::MAX as u32);
-    assert_eq!(affinity(nobody), Err(Errno::SRCH));
-    assert_eq!(class(nobody), Err(Errno::SRCH));
-    assert_eq!(set_class(nobody, Class::Idle), Err(Errno::SRCH));
+fn calls_on_a_missing_thread_fail_with_srch() {
+    let absent = ThreadId::new(i32::MAX as u32);
+    assert_eq!(affinity(absent), Err(Errno::SRCH));
+    assert_eq!(class(absent), Err(Errno::SRCH));
+    assert_eq!(set_class(absent, Class::Idle), Err(Errno::SRCH));
     let usual = Attributes { class: Class::Normal, nice: 0, on_fork: OnFork::Inherit };
-    assert_eq!((nice(nobody), set_attributes(nobody, usual)), (Err(Errno::SRCH), Err(Errno::SRCH)));
+    assert_eq!((nice(absent), set_attributes(absent, usual)), (Err(Errno::SRCH), Err(Errno::SRCH)));
 }
 
 #[test]

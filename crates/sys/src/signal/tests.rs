@@ -11,9 +11,10 @@ use crate::error::Errno;
 use crate::prim::atomic::{AtomicUsize, Ordering};
 use crate::task::ThreadId;
 
-/// Installs `handler` for one test; each uses a signal of its own, since handlers belong to the process.
+/// Installs `handler` for one test. Each test uses its own signal, since handlers belong to the
+/// process.
 fn handle(signal: Signal, handler: Handler, manner: Manner) -> Action {
-    // SAFETY: the handlers below touch atomics only.
+    // SAFETY: the handlers below access atomics only.
     unsafe { install(signal, handler, manner) }.unwrap()
 }
 
@@ -31,7 +32,7 @@ fn a_blocked_signal_arrives_when_it_is_unblocked() {
     send(ThreadId::current(), signal).unwrap();
     assert_eq!(COUNT.load(Ordering::Relaxed), 0);
     assert_eq!(set_delivery(signal, Delivery::Unblock), Ok(Delivery::Block));
-    assert_eq!(COUNT.load(Ordering::Relaxed), 2, "real-time signals queue");
+    assert_eq!(COUNT.load(Ordering::Relaxed), 2, "real-time signals are queued");
     // SAFETY: the action was "default".
     let ours = unsafe { restore(signal, &before) }.unwrap();
     assert_eq!(ours.handler(), Some(count as *const () as usize));
@@ -62,7 +63,7 @@ fn a_reentrant_handler_is_interrupted_by_its_own_signal() {
     unsafe extern "C" fn nest(_: i32, _: *mut Info, _: *mut c_void) {
         if DEPTH.fetch_add(1, Ordering::Relaxed) < 3 {
             send(ThreadId::current(), Signal::realtime(2)).unwrap();
-            // Were the signal blocked, the next level would come after this line.
+            // If the signal were blocked, the next level would come after this line.
             DEPTH.fetch_add(100, Ordering::Relaxed);
         }
     }
@@ -81,7 +82,7 @@ fn forwarding_calls_the_handler_that_was_there_before() {
     let signal = Signal::realtime(3);
     handle(signal, first, Manner::default());
     let before = handle(signal, unused, Manner::default());
-    // SAFETY: `first` looks at nothing but the number.
+    // SAFETY: `first` uses the number only.
     unsafe { before.forward(signal, core::ptr::null_mut(), core::ptr::null_mut()) };
     assert_eq!(SEEN.load(Ordering::Relaxed), signal.number() as usize);
 }
@@ -100,13 +101,13 @@ fn errno_survives_a_body_that_changes_it() {
 }
 
 #[test]
-fn what_cannot_be_is_an_error() {
+fn impossible_signals_are_errors() {
     unsafe extern "C" fn unused(_: i32, _: *mut Info, _: *mut c_void) {}
-    // SAFETY: the kernel refuses.
+    // SAFETY: the kernel refuses the call.
     let answer = unsafe { install(Signal(libc::SIGKILL), unused, Manner::default()) };
     assert_eq!(answer.err(), Some(Errno::INVAL));
-    let nobody = ThreadId::new(i32::MAX as u32);
-    assert_eq!(send(nobody, Signal::URG), Err(Errno::SRCH));
+    let absent = ThreadId::new(i32::MAX as u32);
+    assert_eq!(send(absent, Signal::URG), Err(Errno::SRCH));
 }
 
 #[test]
@@ -124,7 +125,11 @@ fn no_signal_arrives_while_all_are_blocked() {
         send(ThreadId::current(), signal).unwrap();
     }
     drop(AllBlocked::new());
-    assert_eq!(COUNT.load(Ordering::Relaxed), 0, "the inner one put the outer one's mask back");
+    assert_eq!(
+        COUNT.load(Ordering::Relaxed),
+        0,
+        "dropping the inner one must restore the outer one's mask"
+    );
     drop(outer);
     assert_eq!(COUNT.load(Ordering::Relaxed), 2);
 }

@@ -1,4 +1,4 @@
-//! A pipe takes what it has room for, and nobody waits for more room.
+//! A pipe accepts what it has room for, and the writer never waits for more room.
 
 use std::fs::File;
 use std::io::{Read, Seek, pipe};
@@ -18,11 +18,11 @@ fn a_full_pipe_is_not_waited_for() {
         }
     };
     assert_eq!(refused, Errno::AGAIN);
-    assert!(lines > 0, "an empty one takes a line");
+    assert!(lines > 0, "an empty pipe must accept a line");
     drop(writer);
     let mut read = Vec::new();
     reader.read_to_end(&mut read).unwrap();
-    assert_eq!(read.len(), lines * BYTES_MAX, "what was taken arrives");
+    assert_eq!(read.len(), lines * BYTES_MAX, "all accepted lines must arrive");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_thread_is_seen_running_sleeping_and_gone() {
         go.store(2, Ordering::Release);
         futex::wake(&go, 1);
         thread.join().unwrap();
-        // `join` returns a moment before the host has forgotten the thread.
+        // `join` returns shortly before the host has removed the thread.
         while state.read() != Ok(State::Dead) {
             yield_now();
         }
@@ -77,8 +77,8 @@ fn a_thread_is_seen_running_sleeping_and_gone() {
 
 #[test]
 fn a_thread_that_does_not_exist_cannot_be_watched() {
-    let nobody = ThreadId::new(i32::MAX as u32);
-    assert_eq!(StateReader::open(nobody).err(), Some(Errno::new(libc::ENOENT)));
+    let absent = ThreadId::new(i32::MAX as u32);
+    assert_eq!(StateReader::open(absent).err(), Some(Errno::new(libc::ENOENT)));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_thread_exists_until_it_has_ended() {
         ThreadId::current()
     });
     let other = other.join().unwrap();
-    // The kernel lets a joiner go a moment before the number is free.
+    // The kernel wakes a joiner shortly before the number is free.
     let watchdog = crate::clock::monotonic_ns() + 30_000_000_000;
     while other.exists() {
         assert!(crate::clock::monotonic_ns() < watchdog, "an ended thread still exists");

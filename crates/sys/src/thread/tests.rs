@@ -1,4 +1,4 @@
-//! Threads on stacks of their starter.
+//! Threads on stacks that the caller provides.
 #![expect(unsafe_code, reason = "provides a stack")]
 
 use core::ffi::c_void;
@@ -25,7 +25,8 @@ fn a_thread_runs_on_the_stack_it_is_given() {
     let argument = (&raw const place).cast_mut().cast();
     for _ in 0..3 {
         place.store(0, Ordering::Release);
-        // SAFETY: the mapping lives until the thread is joined, and is used by one thread at a time.
+        // SAFETY: the mapping lives until the thread is joined, and is used by one thread at a
+        // time.
         unsafe { start_on(stack, BYTES, leave_address, argument) }.unwrap().join();
         let local = place.load(Ordering::Acquire);
         assert!((memory.base()..memory.base() + BYTES).contains(&local));

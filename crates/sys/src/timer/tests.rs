@@ -1,4 +1,4 @@
-//! Timers reach the thread that was named.
+//! Timers signal the thread they were created for.
 #![expect(unsafe_code, reason = "installs handlers")]
 
 use core::ffi::c_void;
@@ -18,7 +18,7 @@ fn a_periodic_timer_signals_its_thread_until_stopped() {
         THREAD.store(ThreadId::current().number() as usize, Ordering::Relaxed);
         COUNT.fetch_add(1, Ordering::Release);
     }
-    // SAFETY: the handler touches atomics only.
+    // SAFETY: the handler accesses atomics only.
     unsafe { install(Signal::realtime(4), note, Manner::default()) }.unwrap();
     let me = ThreadId::current();
     for measure in [Measure::Monotonic, Measure::ThreadCpu] {
@@ -41,8 +41,8 @@ fn a_periodic_timer_signals_its_thread_until_stopped() {
 }
 
 #[test]
-fn a_timer_for_nobody_is_an_error() {
-    let nobody = ThreadId::new(i32::MAX as u32);
-    let answer = Timer::new(nobody, Signal::realtime(4), Measure::Monotonic);
+fn timer_for_a_missing_thread_is_an_error() {
+    let absent = ThreadId::new(i32::MAX as u32);
+    let answer = Timer::new(absent, Signal::realtime(4), Measure::Monotonic);
     assert_eq!(answer.err(), Some(Errno::INVAL));
 }

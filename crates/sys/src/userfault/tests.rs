@@ -11,16 +11,18 @@ fn word(address: usize) -> *mut u64 {
 }
 
 #[test]
-fn written_pages_are_told_without_a_signal() {
+fn written_pages_are_reported_without_a_signal() {
     let views = TwoViews::new(4 * PAGE_BYTES, None).unwrap();
     let base = views.program();
     let faults = match Userfault::of(base, views.bytes(), Writes::Pass) {
         Ok(faults) => faults,
-        Err(errno) => return skip("written_pages_are_told_without_a_signal", &errno.to_string()),
+        Err(errno) => {
+            return skip("written_pages_are_reported_without_a_signal", &errno.to_string());
+        }
     };
     views.protect(0, views.bytes(), Protection::ReadWrite).unwrap();
     for page in 0..4 {
-        // SAFETY: mapped, writable, aligned, and nobody else's; makes the page exist.
+        // SAFETY: mapped, writable, aligned, and not shared; creates the page.
         unsafe { word(views.runtime() + page * PAGE_BYTES).write(0) };
     }
     faults.admit(base, views.bytes(), Admission::WriteProtected).unwrap();
@@ -34,7 +36,7 @@ fn written_pages_are_told_without_a_signal() {
     }
     let expected = [(base, PAGE_BYTES), (base + 2 * PAGE_BYTES, 2 * PAGE_BYTES)];
     for _ in 0..2 {
-        // Looking changes nothing.
+        // Looking for written pages changes nothing.
         written.clear();
         map.look_for_written(base, views.bytes(), |start, bytes| written.push((start, bytes)))
             .unwrap();
@@ -43,13 +45,13 @@ fn written_pages_are_told_without_a_signal() {
     written.clear();
     map.take_written(base, views.bytes(), |start, bytes| written.push((start, bytes))).unwrap();
     assert_eq!(written, expected);
-    // What was told is clean again, and written again it is told again.
+    // A reported page is clean again, and reported again after another write.
     written.clear();
     map.take_written(base, views.bytes(), |start, bytes| written.push((start, bytes))).unwrap();
     assert_eq!(written, []);
     // SAFETY: as above.
     unsafe { word(base + 8).write(2) };
-    // What is in the page table already stays as it is.
+    // Pages that are in the page table already do not change.
     faults.admit(base, views.bytes(), Admission::WriteProtected).unwrap();
     map.take_written(base, views.bytes(), |start, bytes| written.push((start, bytes))).unwrap();
     assert_eq!(written, [(base, PAGE_BYTES)]);
