@@ -1,5 +1,6 @@
-//! The part of this crate that stands in clients of the UNIX server: what the image of a foreign personality is linked from. Nothing else is, for its sections
-//! would come along.
+//! The part of this crate that runs in clients of the UNIX server: the image of a foreign
+//! personality is linked from it. It contains nothing else, because its sections would be linked,
+//! too.
 #![no_std]
 
 #[path = "src/x86_64/emulation.rs"]

@@ -1,9 +1,9 @@
-//! How long does a stack switch take, against a call that the compiler cannot see through, in the same
-//! run? And a restartable test-and-set with its release, against `lock cmpxchg`?
+//! The time of a stack switch against a call that the compiler cannot inline, in the same run; and
+//! of a restartable test-and-set with its release against `lock cmpxchg`.
 //!
 //! Unit: ns. Repeats: 31 of a million each; median, 10th and 90th percentile.
 #![expect(unsafe_code, reason = "switches stacks")]
-#![expect(clippy::print_stdout, reason = "a bench prints what it timed")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use core::cell::Cell;
 use core::hint::black_box;
@@ -69,7 +69,7 @@ fn main() {
         // SAFETY: the other stack is suspended or prepared.
         unsafe { switch(pair.main.as_ptr(), pair.other.get()) };
     });
-    assert_eq!(pair.visits.get(), REPEATS as u64 * ROUNDS, "every switch arrived");
+    assert_eq!(pair.visits.get(), REPEATS as u64 * ROUNDS, "every switch must arrive");
 
     let vp = NonNull::dangling();
     let word = AtomicU32::new(0);

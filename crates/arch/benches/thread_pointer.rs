@@ -1,9 +1,10 @@
-//! What would a block of thread-local storage for each microprocess cost: a stack switch that moves the thread pointer too,
-//! against one that does not, in the same run? `docs/decisions` says why there is none.
+//! The cost of a block of thread-local storage for each microprocess: a stack switch that also
+//! changes the thread pointer, against one that does not, in the same run. `docs/decisions` says
+//! why there is no such block.
 //!
 //! Unit: ns. Repeats: 31 of a million each; median, 10th and 90th percentile.
 #![expect(unsafe_code, reason = "switches stacks and thread pointers")]
-#![expect(clippy::print_stdout, reason = "a bench prints what it timed")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 #[cfg(target_arch = "x86_64")]
 fn main() {
@@ -25,12 +26,13 @@ mod moving {
 
     const REPEATS: usize = 31;
     const ROUNDS: u64 = 1_000_000;
-    /// In `AT_HWCAP2`: programs may move their thread pointer (`FSGSBASE`).
+    /// In `AT_HWCAP2`: programs may change their thread pointer (`FSGSBASE`).
     const MAY_MOVE: u64 = 2;
     /// Words of the other block; the thread pointer is in its middle.
     const BLOCK_WORDS: usize = 1024;
 
-    /// Two stacks and their thread pointers; nothing that runs on the other one uses thread-local storage.
+    /// Two stacks and their thread pointers; nothing that runs on the other one uses thread-local
+    /// storage.
     struct Pair {
         main: Cell<Context>,
         other: Cell<Context>,
@@ -47,9 +49,10 @@ mod moving {
     }
 
     /// # Safety
-    /// Until it is moved back, nothing uses thread-local storage, or there is a block of it at `pointer`.
+    /// Until it is restored, nothing uses thread-local storage, or there is a block of it at
+    /// `pointer`.
     unsafe fn move_thread_pointer(pointer: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { asm!("wrfsbase {}", in(reg) pointer, options(nostack, preserves_flags)) };
     }
 
@@ -68,7 +71,7 @@ mod moving {
         let pair = unsafe { &*(pair as *const Pair) };
         loop {
             pair.visits.set(pair.visits.get() + 1);
-            // SAFETY: the block of the stack that goes on.
+            // SAFETY: the block of the stack that is resumed.
             unsafe { move_thread_pointer(pair.main_pointer) };
             // SAFETY: as above.
             unsafe { switch(pair.other.as_ptr(), pair.main.get()) };
@@ -115,14 +118,14 @@ mod moving {
                 // SAFETY: the other stack is suspended or prepared.
                 unsafe { switch(pair.main.as_ptr(), pair.other.get()) };
             });
-            assert_eq!(pair.visits.get(), REPEATS as u64 * ROUNDS, "every switch arrived");
-            assert_eq!(thread_pointer(), pair.main_pointer, "the thread pointer is back");
+            assert_eq!(pair.visits.get(), REPEATS as u64 * ROUNDS, "every switch must arrive");
+            assert_eq!(thread_pointer(), pair.main_pointer, "the thread pointer must be restored");
             times
         };
         let [plain, low, high] = measure(visit, |_| ());
         println!("stack switch (baseline)           {plain:6.2} ns  [{low:.2}..{high:.2}]");
         let [moving, low, high] = measure(visit_moving, |pair| {
-            // SAFETY: the other stack uses no thread-local storage, and moves the pointer back.
+            // SAFETY: the other stack uses no thread-local storage, and restores the pointer.
             unsafe { move_thread_pointer(pair.other_pointer) };
         });
         let ratio = moving / plain;

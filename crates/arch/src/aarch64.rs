@@ -1,4 +1,5 @@
-//! `AArch64`, the 64-bit procedure call standard of Arm: stack switch, kernel-thread words, restartable sequences.
+//! `AArch64`, the 64-bit procedure call standard of Arm: stack switch, kernel-thread words,
+//! restartable sequences.
 //!
 //! # A stack, suspended and prepared
 //!
@@ -14,15 +15,16 @@
 //!   └─────────────────────┘
 //! ```
 //!
-//! As on x86-64: every register that a function keeps is declared as overwritten, except `x19` and `x29`, which the
-//! compiler reserves. *Not* switched: FPCR.
+//! As on x86-64, every callee-saved register is declared as clobbered, except `x19` and `x29`,
+//! which the compiler reserves. *Not* switched: FPCR.
 //!
 //! # Kernel-thread words
 //!
-//! x86-64 reads a word of the kernel thread by one instruction. Here the thread pointer is read first and
-//! followed then, and a microprocess that is preempted in between may go on with another
-//! kernel thread's pointer in its register. Reading is therefore a restartable sequence, too (without a commit:
-//! done twice it does no harm). Writing is left to code that is not preempted.
+//! x86-64 reads a word of the kernel thread by one instruction. Here the thread pointer is read
+//! first and dereferenced then. A microprocess that is preempted in between may continue with
+//! another kernel thread's pointer in its register. So a read is a restartable sequence, too. It
+//! has no commit, because repeating a read is harmless. Writes are done only by code that is not
+//! preempted.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 #[cfg(feature = "mutants")]
@@ -37,7 +39,7 @@ use core::ffi::c_void;
 // ---------------------------------------------------------------------------------------------
 
 // Two zero-initialised words of each kernel thread, in static TLS (initial-exec model): their
-// distance from the thread pointer is one constant for the whole process.
+// distance from the thread pointer is a constant of the process.
 global_asm!(
     ".pushsection .tbss.kyocho_thread_words,\"awT\",%nobits",
     ".balign 8",
@@ -61,7 +63,7 @@ unsafe extern "C" {
 
 /// The virtual processor that this kernel thread holds, or null.
 ///
-/// Read afresh at every call. About 1 ns.
+/// Read from memory at every call. About 1 ns.
 #[inline(always)]
 #[must_use]
 pub fn current_vp() -> *mut () {
@@ -73,16 +75,17 @@ pub fn current_vp() -> *mut () {
     vp
 }
 
-/// Records which virtual processor this kernel thread holds; null when it gives it up.
+/// Records the virtual processor that this kernel thread holds; null when it releases it.
 ///
 /// # Safety
-/// [`restartable`](crate::restartable) sequences commit without atomic instructions while this
-/// word names their virtual processor: at most one kernel thread may have a given one in its word, and
-/// whoever interrupts this thread and lets others run on the virtual processor rewinds it first. The
-/// caller is not preempted.
+/// [`restartable`](crate::restartable) sequences commit without atomic instructions while this word
+/// names their virtual processor: at most one kernel thread may have a given one in its word. Code
+/// that interrupts this thread and lets others run on the virtual processor must rewind it first.
+/// The caller is not preempted.
 #[inline(always)]
 pub unsafe fn set_current_vp(vp: *mut ()) {
-    // SAFETY: writes one aligned word of this thread's static TLS; the caller vouches for its meaning.
+    // SAFETY: writes one aligned word of this thread's static TLS; the caller guarantees its
+    // meaning.
     unsafe {
         asm!(
             "adrp {0}, :gottprel:kyocho_vp",
@@ -94,8 +97,9 @@ pub unsafe fn set_current_vp(vp: *mut ()) {
     }
 }
 
-/// Where the word of [`current_vp`] lies for this kernel thread: for whoever takes the virtual processor away
-/// from a thread that sleeps in the kernel. Valid as long as the thread. The caller is not preempted.
+/// Address of this kernel thread's word of [`current_vp`], for a thread that takes the virtual
+/// processor away from one that sleeps in the kernel. Valid as long as the thread lives. The caller
+/// is not preempted.
 #[must_use]
 pub fn current_vp_word() -> *mut *mut () {
     let word: *mut *mut ();
@@ -112,7 +116,7 @@ pub fn current_vp_word() -> *mut *mut () {
     word
 }
 
-/// The runtime's record of this kernel thread, or null. Read afresh at every call.
+/// The runtime's record of this kernel thread, or null. Read from memory at every call.
 #[inline(always)]
 #[must_use]
 pub fn current_thread_word() -> *mut () {
@@ -130,8 +134,8 @@ pub fn current_thread_word() -> *mut () {
 /// Sets the runtime's record of this kernel thread.
 ///
 /// # Safety
-/// Whoever reads the word follows it: it must be null or point to what the readers expect, for as
-/// long as it stays set. The caller is not preempted.
+/// Readers dereference the word: while it is set, it must be null or point to what they expect. The
+/// caller is not preempted.
 #[inline(always)]
 pub unsafe fn set_current_thread_word(word: *mut ()) {
     // SAFETY: as in `set_current_vp`.
@@ -150,12 +154,12 @@ pub unsafe fn set_current_thread_word(word: *mut ()) {
 // Stack switch
 // ---------------------------------------------------------------------------------------------
 
-/// A suspended stack: its saved stack pointer. The picture is on top of this file.
+/// A suspended stack: its saved stack pointer. The layout is described at the top of this file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Context(*mut u8);
 
-/// Where a suspended stack goes on: what a backtrace of it starts from.
+/// The position at which a suspended stack resumes: the start of its backtrace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspended {
     /// Address of the instruction that runs next.
@@ -167,7 +171,7 @@ pub struct Suspended {
 }
 
 impl Context {
-    /// No stack. For the place that the first [`switch`] fills in.
+    /// No stack: the initial value of a variable that the first [`switch`] writes.
     pub const NULL: Self = Self(core::ptr::null_mut());
 
     /// Whether this is [`Context::NULL`].
@@ -182,7 +186,7 @@ impl Context {
         self.0
     }
 
-    /// Where the stack goes on, for backtraces.
+    /// The position at which the stack resumes, for backtraces.
     ///
     /// # Safety
     /// The stack was suspended by [`switch`], and stays suspended during the call.
@@ -195,15 +199,15 @@ impl Context {
     }
 }
 
-/// Words that `prepare` lays down at the top of a stack.
+/// Number of words that `prepare` writes at the top of a stack.
 const PREPARED_WORDS: usize = 4;
 
-/// Lays out a new stack so that the first [`switch`] to it calls `entry(argument)` with the stack aligned as
-/// the calling convention asks. `stack_top` is the first address above the stack.
+/// Prepares a new stack so that the first [`switch`] to it calls `entry(argument)` with the stack
+/// aligned as the calling convention requires. `stack_top` is the first address above the stack.
 ///
 /// # Safety
-/// At least 48 writable bytes lie below `stack_top`, nobody else uses them, and `entry` finds all the stack
-/// it needs below them.
+/// At least 48 writable bytes lie below `stack_top` and are not in use, and `entry` has enough
+/// stack below them.
 #[must_use]
 pub unsafe fn prepare(
     stack_top: *mut u8,
@@ -211,7 +215,7 @@ pub unsafe fn prepare(
     argument: usize,
 ) -> Context {
     let top = stack_top.map_addr(|address| address & !15).cast::<usize>();
-    // SAFETY: four words below the rounded top, inside the 48 bytes the caller vouches for.
+    // SAFETY: four words below the rounded top, inside the 48 bytes that the caller guarantees.
     let base = unsafe { top.sub(PREPARED_WORDS) };
     let words = [kyocho_trampoline as *const () as usize, entry as usize, argument, 0];
     // SAFETY: as above; `top` is aligned, so `base` is.
@@ -219,18 +223,20 @@ pub unsafe fn prepare(
     Context(base.cast())
 }
 
-/// Suspends the running stack, stores how to resume it in `*save`, and goes on with `to`. Returns when somebody
-/// switches to what was stored, perhaps on another kernel thread. 1 to 4 ns.
+/// Suspends the running stack, stores its context in `*save`, and resumes `to`. Returns when a
+/// switch resumes the stored context, perhaps on another kernel thread. Takes 1 to 4 ns.
 ///
 /// # Safety
 /// - `save` is writable. It is written before the stack is left, so another kernel thread that sees
-///   it may switch to it only once this one has left the stack: publish it after the switch.
-/// - `to` is suspended or prepared, and nobody else switches to it: a `Context` is good for one switch.
-/// - Nothing that the caller holds across the call may depend on the kernel thread (TLS addresses).
+///   it must not switch to it before this one has left the stack: publish it after the switch.
+/// - `to` is suspended or prepared, and no other thread switches to it: a `Context` is valid for
+///   one switch.
+/// - No value that the caller keeps across the call depends on the kernel thread (such as a TLS
+///   address).
 #[inline(always)]
 pub unsafe fn switch(save: *mut Context, to: Context) {
     // SAFETY: on resumption the stack pointer, x19 and x29 are those of the suspension; every other
-    // register of the convention is declared overwritten.
+    // callee-saved register is declared clobbered.
     unsafe {
         asm!(
             "adr x9, 2f",
@@ -259,8 +265,8 @@ unsafe extern "C" {
     fn kyocho_trampoline();
 }
 
-// Entered by the `br` of a switch, with the picture above on the stack. The leading `nop` is never
-// run: unwinders look up the return address minus one instruction.
+// Entered by the `br` of a switch, with the layout above on the stack. The leading `nop` is never
+// executed: unwinders look up the return address minus one instruction.
 global_asm!(
     ".pushsection .text.kyocho_trampoline,\"ax\",%progbits",
     ".balign 16",
@@ -287,7 +293,8 @@ global_asm!(
 // The interrupted context of a signal handler
 // ---------------------------------------------------------------------------------------------
 
-/// Offsets in the kernel's `ucontext_t`: 176 bytes before the machine context, a fault address, 31 registers.
+/// Offsets in the kernel's `ucontext_t`: 176 bytes before the machine context, a fault address, 31
+/// registers.
 const REGISTERS: usize = 176 + 8;
 const FP: usize = REGISTERS + 29 * 8;
 const SP: usize = REGISTERS + 31 * 8;
@@ -296,10 +303,11 @@ const PC: usize = REGISTERS + 32 * 8;
 /// The instruction that a signal interrupted.
 ///
 /// # Safety
-/// `ucontext` is the third argument of a running `SA_SIGINFO` handler; so for the three below.
+/// `ucontext` is the third argument of a running `SA_SIGINFO` handler. The same holds for the three
+/// below.
 #[must_use]
 pub unsafe fn pc_of(ucontext: *const c_void) -> usize {
-    // SAFETY: the kernel laid out the context; the caller vouches that this is one.
+    // SAFETY: the kernel wrote the context; the caller guarantees that this is one.
     unsafe { ucontext.wrapping_byte_add(PC).cast::<usize>().read() }
 }
 
@@ -323,10 +331,10 @@ pub unsafe fn fp_of(ucontext: *const c_void) -> usize {
     unsafe { ucontext.wrapping_byte_add(FP).cast::<usize>().read() }
 }
 
-/// Makes the interrupted code go on at `pc` when the handler returns.
+/// Makes the interrupted code continue at `pc` when the handler returns.
 ///
 /// # Safety
-/// As for [`pc_of`]; and the registers of the interruption are what the code at `pc` expects.
+/// As for [`pc_of`]; and the interrupted registers are those that the code at `pc` expects.
 pub unsafe fn set_pc(ucontext: *mut c_void, pc: usize) {
     // SAFETY: as in `pc_of`.
     unsafe { ucontext.wrapping_byte_add(PC).cast::<usize>().write(pc) };
@@ -336,19 +344,19 @@ pub unsafe fn set_pc(ucontext: *mut c_void, pc: usize) {
 // System calls
 // ---------------------------------------------------------------------------------------------
 
-/// Calls the host kernel: its answer, or the negated error number.
+/// Calls the host kernel. Returns its result, or the negated error number.
 ///
-/// Unlike the C library's `syscall` it leaves `errno` alone, which belongs to a kernel thread: code
-/// that may be preempted between the call and the look at `errno` would read another thread's.
+/// Unlike the C library's `syscall` it does not use `errno`, which belongs to a kernel thread. Code
+/// that is preempted between the call and a read of `errno` could read another thread's.
 ///
 /// # Safety
-/// As the call asks of its arguments.
+/// The arguments are valid for the call.
 #[inline(always)]
 #[must_use]
 pub unsafe fn system_call(number: usize, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let answer: isize;
-    // SAFETY: the kernel overwrites x0, and memory as the call says.
+    // SAFETY: the kernel overwrites x0, and memory as the call specifies.
     unsafe {
         asm!(
             "svc #0",

@@ -1,22 +1,23 @@
-//! The only assembly: what an instruction set must provide, one file each, all with the same names.
+//! All assembly of the workspace: what an instruction set must provide. One file for each
+//! instruction set, with the same names in each.
 //!
 //! | name | what it is |
 //! |---|---|
-//! | [`prepare`], [`switch`], [`Context`] | leave one stack and go on with another |
-//! | [`current_vp`], [`current_thread_word`] | two words of the *kernel thread*, read afresh at every call |
+//! | [`prepare`], [`switch`], [`Context`] | switch from one stack to another |
+//! | [`current_vp`], [`current_thread_word`] | two words of the *kernel thread*, read from memory at every call |
 //! | [`restartable`] | sequences that a preemption nullifies and restarts (Paper 0) |
 //! | `rseq` | the same, nullified by Linux whenever the thread leaves its CPU; not on `AArch64` yet |
 //! | [`pc_of`], [`set_pc`], [`sp_of`], [`fp_of`] | what a signal handler reads and changes in the interrupted context |
-//! | [`system_call`] | a call of the host kernel that touches no `errno` |
-//! | `instruments` | what Valgrind and the sanitizers are told of stacks; not on `AArch64` yet |
+//! | [`system_call`] | a call of the host kernel that does not change `errno` |
+//! | `instruments` | notes to Valgrind and the sanitizers about stacks; not on `AArch64` yet |
 //! | `launcher` | the code in every UNIX client that maps and enters programs (Paper 2); not on `AArch64` yet |
-//! | `emulation` | what a library in a client needs that makes the calls of another system (Paper 2); not on `AArch64` yet |
+//! | `emulation` | support for a library in a client that translates another system's calls (Paper 2); not on `AArch64` yet |
 //!
 //! **Invariant:** nothing here allocates, has a policy, or knows what a microprocess is.
 //!
-//! **Invariant:** the words of the kernel thread never pass through the compiler's idea of a thread.
+//! **Invariant:** the compiler never caches the address of a kernel thread's words.
 //! A microprocess may suspend on one kernel thread and resume on another, so an address of a
-//! `thread_local!` computed before a switch is wrong after it, and the compiler is free to keep it.
+//! `thread_local!` computed before a switch is wrong after it, and the compiler may reuse it.
 //! Each read here is one volatile block of assembly that computes the address again.
 #![no_std]
 

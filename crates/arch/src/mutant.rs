@@ -1,10 +1,11 @@
-//! Sequences that break a rule each, for tests that must see the breach. Only with the feature `mutants`.
+//! Faulty sequences, each breaking a rule, for tests that must detect it. Only with the feature
+//! `mutants`.
 //!
-//! | mutant | breach | what goes wrong |
+//! | mutant | fault | consequence |
 //! |---|---|---|
-//! | [`test_and_set_twice`] | commits by two stores | restarted between them, it finds its own mark and reports the word as taken (Paper 0, figure 8) |
-//! | [`enqueue_tail_first`] | commits before it has linked | restarted in between, it links the node to itself |
-//! | [`test_and_set_unregistered`] | is in no table, so nobody restarts it | two get the lock |
+//! | [`test_and_set_twice`] | commits by two stores | if restarted between them, it finds its own mark and reports the word as taken (Paper 0, figure 8) |
+//! | [`enqueue_tail_first`] | commits before it has linked | if restarted in between, it links the node to itself |
+//! | [`test_and_set_unregistered`] | is in no table, so it is not restarted | two threads get the lock |
 //! | [`fetch_add_unregistered`] | the same | an addition is lost |
 #![expect(unsafe_code, reason = "operations on raw words")]
 
@@ -16,33 +17,34 @@ use core::ptr::NonNull;
 use crate::isa::mutants as isa;
 use crate::restartable::{Fifo, Link, NotHeld, Offsets, Range, ranges_of};
 
-/// How many of the mutants a handler restarts: the first ones of the table.
+/// Number of mutants that a handler restarts: the first ones of the table.
 const REGISTERED: usize = 2;
 
-/// What a trap hides.
+/// The bytes that a trap has replaced.
 #[derive(Debug, Clone, Copy)]
 pub struct Hidden([u8; isa::BREAKPOINT.len()]);
 
-/// Lays a break-point trap over the instruction at `address`, so that a test interrupts exactly there.
+/// Replaces the instruction at `address` by a breakpoint, so that a test is interrupted exactly
+/// there.
 ///
 /// # Safety
-/// An instruction begins there, its page is writable, and no other thread executes it now.
+/// An instruction starts there, its page is writable, and no other thread executes it now.
 #[must_use]
 pub unsafe fn lay_trap(address: usize) -> Hidden {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     Hidden(unsafe { exchange_instruction(address, isa::BREAKPOINT) })
 }
 
-/// Puts back what a trap has hidden.
+/// Restores the instruction that a trap has replaced.
 ///
 /// # Safety
 /// As for [`lay_trap`], for the address it was given.
 pub unsafe fn lift_trap(address: usize, hidden: Hidden) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { exchange_instruction(address, hidden.0) };
 }
 
-/// Where the trap lies that reports with this PC.
+/// Address of the trap that reports this PC.
 #[must_use]
 pub const fn trap_of(pc: usize) -> usize {
     pc - isa::PC_AFTER_BREAKPOINT
@@ -52,7 +54,7 @@ pub const fn trap_of(pc: usize) -> usize {
 /// As for [`lay_trap`].
 unsafe fn exchange_instruction<const N: usize>(address: usize, new: [u8; N]) -> [u8; N] {
     let at = core::ptr::with_exposed_provenance_mut::<[u8; N]>(address);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let old = unsafe { at.read_volatile() };
     // SAFETY: as above.
     unsafe { at.write_volatile(new) };
@@ -84,12 +86,13 @@ pub fn rewind(pc: usize) -> Option<usize> {
 /// `test_and_set` that commits twice.
 ///
 /// # Errors
-/// The thread does not hold `vp`; so below.
+/// The thread does not hold `vp`. The same holds below.
 ///
 /// # Safety
-/// As for [`restartable::test_and_set`](crate::restartable::test_and_set), whose promise it then breaks; so below.
+/// As for [`restartable::test_and_set`](crate::restartable::test_and_set), whose guarantee it then
+/// breaks. The same holds below.
 pub unsafe fn test_and_set_twice(vp: NonNull<()>, word: *mut u32) -> Result<bool, NotHeld> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { isa::test_and_set_twice(vp.as_ptr() as usize, [word as usize, 0, 0]) }
         .answer()
         .map(|old| old != 0)
@@ -107,14 +110,14 @@ pub unsafe fn enqueue_tail_first(
     queue: *mut Fifo,
     node: *mut Link,
 ) -> Result<(), NotHeld> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let outcome = unsafe {
         isa::enqueue_tail_first(vp.as_ptr() as usize, [queue as usize, node as usize, 0])
     };
     outcome.answer().map(|_| ())
 }
 
-/// `test_and_set` that nobody restarts.
+/// A `test_and_set` that is not restarted.
 ///
 /// # Errors
 /// The thread does not hold `vp`.
@@ -122,13 +125,13 @@ pub unsafe fn enqueue_tail_first(
 /// # Safety
 /// As for [`test_and_set_twice`].
 pub unsafe fn test_and_set_unregistered(vp: NonNull<()>, word: *mut u32) -> Result<bool, NotHeld> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { isa::test_and_set_unregistered(vp.as_ptr() as usize, [word as usize, 0, 0]) }
         .answer()
         .map(|old| old != 0)
 }
 
-/// `fetch_add` that nobody restarts.
+/// A `fetch_add` that is not restarted.
 ///
 /// # Errors
 /// The thread does not hold `vp`.
@@ -140,7 +143,7 @@ pub unsafe fn fetch_add_unregistered(
     word: *mut usize,
     addend: usize,
 ) -> Result<usize, NotHeld> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { isa::fetch_add_unregistered(vp.as_ptr() as usize, [word as usize, addend, 0]) }
         .answer()
 }

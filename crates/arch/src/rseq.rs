@@ -1,28 +1,30 @@
-//! Restartable sequences of the host: Linux's rseq, one CPU each.
+//! Restartable sequences of the host: Linux's rseq, for words of a CPU.
 //!
-//! A sequence for words that belong to a CPU runs as one step for all kernel threads on that CPU: while its program
-//! counter lies between `start` and post-commit, the kernel sends a thread that was preempted, moved or signalled to the
-//! sequence's abort address, which starts it again. That is Paper 0's nullification done by the kernel, on every return
-//! to user mode, page faults that slept included.
+//! A sequence for words of a CPU is atomic for all kernel threads on that CPU. If a thread is
+//! preempted, migrated or signalled while its program counter lies between `start` and post-commit,
+//! the kernel sends it to the sequence's abort address, which restarts the sequence. This is Paper
+//! 0's nullification done by the kernel, on every return to user mode, also after a page fault that
+//! slept.
 //!
-//! The kernel finds the running sequence through an area of 32 bytes that each thread registers once. The C library has
-//! done so since glibc 2.35; where it has not, there is an area of our own, and `kyocho_sys::rseq` registers it.
+//! The kernel finds the running sequence through an area of 32 bytes that each thread registers
+//! once. The C library does so since glibc 2.35. If it has not, `kyocho_sys::rseq` registers an
+//! area of this crate.
 //!
-//! **Invariant:** all threads' areas lie at one distance from their thread pointers, so that a sequence finds its thread's
-//! area by one constant of the process.
+//! **Invariant:** all threads' areas have the same distance from their thread pointers, so a
+//! sequence finds its thread's area with a constant of the process.
 //!
 //! The operations are those of [`restartable`](crate::restartable), with a [`Cpu`] as the holder.
 #![expect(unsafe_code, reason = "tells sequences where areas lie")]
 
 use crate::isa::rseq as isa;
 
-/// The bytes before an abort address by which the kernel knows that it is one.
+/// The bytes before an abort address by which the kernel recognises it.
 pub const SIGNATURE: u32 = 0x5305_3053;
 
 /// Bytes of an area, as of the first version of the interface.
 pub const AREA_BYTES: u32 = 32;
 
-/// A CPU of the host, as the holder of words.
+/// A CPU of the host, as a holder of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cpu(u32);
 
@@ -33,14 +35,14 @@ impl Cpu {
         Self(number)
     }
 
-    /// Its number, from 0.
+    /// The number, from 0.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// The CPU that runs the caller; it may be another one on return. `None` where this thread has no registered area.
-    /// 1 ns.
+    /// The CPU that runs the caller, which may have migrated when this returns. `None` if this
+    /// thread has no registered area. Takes 1 ns.
     #[inline(always)]
     #[must_use]
     pub fn current() -> Option<Self> {
@@ -51,15 +53,15 @@ impl Cpu {
 /// The C library's areas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
-    /// It knows nothing of rseq.
+    /// It does not support rseq.
     Ignorant,
-    /// It knows of it and has not registered: told not to, or the kernel refused.
+    /// It supports rseq and has not registered areas: it was configured so, or the kernel refused.
     Off,
     /// It registers every thread's area, at this distance from the thread pointer.
     Registered(isize),
 }
 
-/// What the C library has done.
+/// Whether the C library has registered areas.
 #[must_use]
 pub fn library() -> Library {
     match isa::library_area() {
@@ -72,30 +74,30 @@ pub fn library() -> Library {
 /// Makes the sequences of this process use the C library's areas.
 ///
 /// # Safety
-/// `offset` is what [`library`] gave.
+/// `offset` is the one that [`library`] returned.
 pub unsafe fn use_library(offset: isize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { isa::set_area_offset(offset) };
 }
 
-/// This thread's own area, [`AREA_BYTES`] in static TLS: to be registered where the C library has not, and
-/// valid as long as the thread.
+/// This crate's area of this thread, [`AREA_BYTES`] in static TLS. It is registered if the C
+/// library has not registered one, and is valid as long as the thread lives.
 #[must_use]
 pub fn own_area() -> *mut u8 {
     isa::area_at(isa::own_area())
 }
 
-/// Where a sequence lies.
+/// Addresses of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Sequence {
-    /// Where it is called, and begins again.
+    /// Where it is called, and restarts.
     pub entry: usize,
-    /// From here on the kernel nullifies it.
+    /// From here on the kernel aborts it.
     pub start: usize,
     /// The address after the commit.
     pub post_commit: usize,
-    /// Where the kernel sends whom it nullified.
+    /// Where the kernel sends a thread that it aborted.
     pub abort: usize,
 }
 

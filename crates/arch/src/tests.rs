@@ -1,4 +1,5 @@
-//! The stack switch, the kernel-thread words and the table of sequences, on one or two kernel threads.
+//! The stack switch, the kernel-thread words and the table of sequences, on one or two kernel
+//! threads.
 #![expect(unsafe_code, reason = "switches stacks")]
 
 use core::cell::{Cell, RefCell};
@@ -15,7 +16,7 @@ use super::{
     switch,
 };
 
-/// Two stacks that take turns, and what they did.
+/// Two stacks that switch to each other, and a log.
 struct Pair {
     main: Cell<Context>,
     other: Cell<Context>,
@@ -40,13 +41,13 @@ impl Pair {
     }
 }
 
-/// The pair whose address an entry got as its argument.
+/// The pair whose address was passed to an entry.
 fn pair_at<'a>(argument: usize) -> &'a Pair {
     // SAFETY: `start` passes the address of a pair that outlives the stack.
     unsafe { &*(argument as *const Pair) }
 }
 
-/// Runs `entry` on a stack of its own until its first `back`, and returns pair and stack.
+/// Runs `entry` on a new stack until its first `back`. Returns pair and stack.
 fn start(entry: unsafe extern "C" fn(usize) -> !) -> (Box<Pair>, Vec<u8>) {
     let mut stack = vec![0_u8; 256 * 1024];
     let log = RefCell::default();
@@ -118,7 +119,7 @@ fn innermost_of_the_walk() -> String {
 #[test]
 fn backtrace_walks_to_the_entry_and_ends_there() {
     let (pair, _stack) = start(walk_back);
-    // SAFETY: `walk_back` boxed it for us.
+    // SAFETY: `walk_back` boxed it for this test.
     let text = unsafe { Box::from_raw(pair.log.borrow()[0] as *mut String) };
     let at = |name: &str| text.find(name).unwrap_or_else(|| panic!("no {name} in:\n{text}"));
     assert!(at("innermost_of_the_walk") < at("walk_back"), "{text}");
@@ -152,13 +153,16 @@ unsafe extern "C" fn note_words(argument: usize) -> ! {
 fn set_words(vp: usize, word: usize) {
     // SAFETY: no sequence runs on these threads.
     unsafe { set_current_vp(vp as *mut ()) };
-    // SAFETY: nobody follows the word.
+    // SAFETY: the word is never dereferenced.
     unsafe { set_current_thread_word(word as *mut ()) };
 }
 
 #[test]
 fn resumes_on_another_kernel_thread_and_sees_its_words() {
-    assert!(current_vp().is_null() && current_thread_word().is_null(), "not zero at start");
+    assert!(
+        current_vp().is_null() && current_thread_word().is_null(),
+        "the words must be zero at the start"
+    );
     set_words(1, 2);
     let (pair, _stack) = start(note_words);
     let address = &raw const *pair as usize;
@@ -185,7 +189,7 @@ fn the_word_of_a_thread_can_be_cleared_by_another() {
     });
 }
 
-/// A virtual processor that is nobody's address.
+/// The name of a virtual processor, which is never dereferenced.
 const VP: NonNull<()> = NonNull::dangling();
 
 /// Runs `body` with [`VP`] in this thread's word.
@@ -203,7 +207,7 @@ fn sequences_compute_what_their_pseudo_code_says() {
     let mut lock = 0_u32;
     let mut word = 5_usize;
     holding_the_vp(|| {
-        // SAFETY: the words are ours alone; so below.
+        // SAFETY: only this test accesses the words; also below.
         assert_eq!(unsafe { restartable::test_and_set(VP, &raw mut lock) }, Ok(false));
         // SAFETY: as above.
         assert_eq!(unsafe { restartable::test_and_set(VP, &raw mut lock) }, Ok(true));
@@ -226,7 +230,7 @@ fn list_and_queue_keep_their_orders() {
     holding_the_vp(|| {
         for round in 0..3 {
             for &node in &nodes {
-                // SAFETY: links, head and queue are ours alone; so below.
+                // SAFETY: only this test accesses links, head and queue; also below.
                 unsafe { restartable::push(VP, &raw mut head, node) }.unwrap();
             }
             // SAFETY: as above.
@@ -244,14 +248,14 @@ fn list_and_queue_keep_their_orders() {
     });
 }
 
-/// Asserts that every sequence refuses, and that the words stay as they were.
+/// Asserts that every sequence refuses and that the words do not change.
 fn assert_all_refuse() {
     let (mut lock, mut word) = (0_u32, 5_usize);
     let mut link = Link { next: core::ptr::null_mut() };
     let mut head: *mut Link = core::ptr::null_mut();
     let mut queue = Fifo::new();
     let node = &raw mut link;
-    // SAFETY: all words are ours alone; so below.
+    // SAFETY: only this test accesses the words; also below.
     assert_eq!(unsafe { restartable::test_and_set(VP, &raw mut lock) }, Err(NotHeld));
     // SAFETY: as above.
     assert_eq!(unsafe { restartable::compare_and_swap(VP, &raw mut word, 5, 9) }, Err(NotHeld));
@@ -279,7 +283,7 @@ fn every_sequence_refuses_without_a_virtual_processor_and_with_another() {
 #[test]
 fn rewind_covers_each_range_and_nothing_else() {
     let ranges: Vec<_> = restartable::ranges().collect();
-    assert!(ranges.len() >= 7, "seven operations, and whatever else the instruction set needs");
+    assert!(ranges.len() >= 7, "there must be at least the seven operations");
     assert!(ranges.is_sorted_by_key(|range| range.start));
     for range in ranges {
         assert!(range.start < range.end);
@@ -292,7 +296,7 @@ fn rewind_covers_each_range_and_nothing_else() {
     assert!(!restartable::contains(holding_the_vp::<()> as fn(fn()) as usize));
 }
 
-/// Places of pc, sp and fp in the C library's picture of a context.
+/// The fields of pc, sp and fp in the C library's type of a context.
 fn registers(context: &mut libc::ucontext_t) -> [&mut u64; 3] {
     #[cfg(target_arch = "x86_64")]
     {

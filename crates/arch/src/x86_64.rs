@@ -1,5 +1,6 @@
-//! x86-64, System V: stack switch, kernel-thread words, signal contexts, system calls. Restartable sequences lie in
-//! `x86_64/restartable.rs` (nullified by our preemption handler) and `x86_64/rseq.rs` (nullified by Linux).
+//! x86-64, System V: stack switch, kernel-thread words, signal contexts, system calls. Restartable
+//! sequences are in `x86_64/restartable.rs` (nullified by Kyocho's preemption handler) and
+//! `x86_64/rseq.rs` (nullified by Linux).
 //!
 //! # A stack, suspended and prepared
 //!
@@ -14,22 +15,21 @@
 //!   └─────────────────────┘              └─────────────────────┘
 //! ```
 //!
-//! A switch saves its own resume address and stack pointer, nothing else of fixed size: every
-//! register that the calling convention lets a function keep is declared as overwritten, so the
-//! compiler saves those that are live at this very place. `rbx` and `rbp` cannot be declared (the
-//! compiler reserves them) and are pushed by hand.
+//! A switch saves its resume address and stack pointer. Every callee-saved register is declared as
+//! clobbered, so the compiler saves those that are live at the call. `rbx` and `rbp` cannot be
+//! declared (the compiler reserves them) and are pushed explicitly.
 //!
-//! The target is entered by `pop; jmp`. A `ret` would do the same in one instruction and be
-//! mispredicted each time, because the return stack of the processor still holds the addresses of
-//! the stack that was left: three times the cost.
+//! The target is entered by `pop; jmp`. A `ret` would do the same in one instruction, but it would
+//! be mispredicted each time, because the processor's return stack still has the addresses of the
+//! previous stack. That triples the cost.
 //!
-//! *Not* switched: MXCSR and the x87 control word. Rounding modes and exception masks therefore belong to
-//! the kernel thread; code that changes them must change them back before it can suspend.
+//! *Not* switched: MXCSR and the x87 control word. Rounding modes and exception masks therefore
+//! belong to the kernel thread; code that changes them must change them back before it can suspend.
 //!
 //! # Backtraces
 //!
-//! The trampoline at the bottom of each stack declares its return address undefined, which is how
-//! the unwind tables say "outermost frame": a debugger, a panic and a profiler end there.
+//! The trampoline at the bottom of each stack declares its return address undefined, which marks
+//! the outermost frame in unwind tables: debuggers, panics and profilers stop there.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 pub mod emulation;
@@ -51,8 +51,8 @@ pub use system_call::system_call;
 // ---------------------------------------------------------------------------------------------
 
 // Two zero-initialised words of each kernel thread, in static TLS (initial-exec model): their
-// distance from the thread pointer is one constant for the whole process. A preemption between the
-// two instructions of an access is therefore harmless, on whatever thread it is finished.
+// distance from the thread pointer is a constant of the process. So a preemption between the two
+// instructions of an access is harmless, even if the access is completed on another thread.
 global_asm!(
     ".pushsection .tbss.kyocho_thread_words,\"awT\",@nobits",
     ".balign 8",
@@ -71,12 +71,13 @@ global_asm!(
 
 /// The virtual processor that this kernel thread holds, or null.
 ///
-/// Read afresh at every call. About 1 ns.
+/// Read from memory at every call. About 1 ns.
 #[inline(always)]
 #[must_use]
 pub fn current_vp() -> *mut () {
     let vp: *mut ();
-    // SAFETY: reads one aligned word of this thread's static TLS, which exists as long as the thread.
+    // SAFETY: reads one aligned word of this thread's static TLS, which exists as long as the
+    // thread.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + kyocho_vp@GOTTPOFF]",
@@ -87,15 +88,16 @@ pub fn current_vp() -> *mut () {
     vp
 }
 
-/// Records which virtual processor this kernel thread holds; null when it gives it up.
+/// Records the virtual processor that this kernel thread holds; null when it releases it.
 ///
 /// # Safety
-/// [`restartable`](crate::restartable) sequences commit without atomic instructions while this
-/// word names their virtual processor: at most one kernel thread may have a given one in its word, and
-/// whoever interrupts this thread and lets others run on the virtual processor rewinds it first.
+/// [`restartable`](crate::restartable) sequences commit without atomic instructions while this word
+/// names their virtual processor: at most one kernel thread may have a given one in its word. Code
+/// that interrupts this thread and lets others run on the virtual processor must rewind it first.
 #[inline(always)]
 pub unsafe fn set_current_vp(vp: *mut ()) {
-    // SAFETY: writes one aligned word of this thread's static TLS; the caller vouches for its meaning.
+    // SAFETY: writes one aligned word of this thread's static TLS; the caller guarantees its
+    // meaning.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + kyocho_vp@GOTTPOFF]",
@@ -105,12 +107,13 @@ pub unsafe fn set_current_vp(vp: *mut ()) {
     }
 }
 
-/// Where the word of [`current_vp`] lies for this kernel thread: for whoever takes the virtual processor away
-/// from a thread that sleeps in the kernel. Valid as long as the thread.
+/// Address of this kernel thread's word of [`current_vp`], for a thread that takes the virtual
+/// processor away from one that sleeps in the kernel. Valid as long as the thread lives.
 #[must_use]
 pub fn current_vp_word() -> *mut *mut () {
     let word: *mut *mut ();
-    // SAFETY: computes an address; the first word at the thread pointer is the thread pointer itself.
+    // SAFETY: computes an address; the first word at the thread pointer is the thread pointer
+    // itself.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + kyocho_vp@GOTTPOFF]",
@@ -121,7 +124,7 @@ pub fn current_vp_word() -> *mut *mut () {
     word
 }
 
-/// The runtime's record of this kernel thread, or null. Read afresh at every call.
+/// The runtime's record of this kernel thread, or null. Read from memory at every call.
 #[inline(always)]
 #[must_use]
 pub fn current_thread_word() -> *mut () {
@@ -140,8 +143,7 @@ pub fn current_thread_word() -> *mut () {
 /// Sets the runtime's record of this kernel thread.
 ///
 /// # Safety
-/// Whoever reads the word follows it: it must be null or point to what the readers expect, for as
-/// long as it stays set.
+/// Readers dereference the word: while it is set, it must be null or point to what they expect.
 #[inline(always)]
 pub unsafe fn set_current_thread_word(word: *mut ()) {
     // SAFETY: as in `set_current_vp`.
@@ -158,12 +160,12 @@ pub unsafe fn set_current_thread_word(word: *mut ()) {
 // Stack switch
 // ---------------------------------------------------------------------------------------------
 
-/// A suspended stack: its saved stack pointer. The picture is on top of this file.
+/// A suspended stack: its saved stack pointer. The layout is described at the top of this file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Context(*mut u8);
 
-/// Where a suspended stack goes on: what a backtrace of it starts from.
+/// The position at which a suspended stack resumes: the start of its backtrace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspended {
     /// Address of the instruction that runs next.
@@ -175,7 +177,7 @@ pub struct Suspended {
 }
 
 impl Context {
-    /// No stack. For the place that the first [`switch`] fills in.
+    /// No stack: the initial value of a variable that the first [`switch`] writes.
     pub const NULL: Self = Self(core::ptr::null_mut());
 
     /// Whether this is [`Context::NULL`].
@@ -190,7 +192,7 @@ impl Context {
         self.0
     }
 
-    /// Where the stack goes on, for backtraces.
+    /// The position at which the stack resumes, for backtraces.
     ///
     /// # Safety
     /// The stack was suspended by [`switch`], and stays suspended during the call.
@@ -203,15 +205,15 @@ impl Context {
     }
 }
 
-/// Words that `prepare` lays down at the top of a stack.
+/// Number of words that `prepare` writes at the top of a stack.
 const PREPARED_WORDS: usize = 5;
 
-/// Lays out a new stack so that the first [`switch`] to it calls `entry(argument)` with the stack aligned as
-/// the calling convention asks. `stack_top` is the first address above the stack.
+/// Prepares a new stack so that the first [`switch`] to it calls `entry(argument)` with the stack
+/// aligned as the calling convention requires. `stack_top` is the first address above the stack.
 ///
 /// # Safety
-/// At least 48 writable bytes lie below `stack_top`, nobody else uses them, and `entry` finds all the stack
-/// it needs below them.
+/// At least 48 writable bytes lie below `stack_top` and are not in use, and `entry` has enough
+/// stack below them.
 #[must_use]
 pub unsafe fn prepare(
     stack_top: *mut u8,
@@ -219,7 +221,7 @@ pub unsafe fn prepare(
     argument: usize,
 ) -> Context {
     let top = stack_top.map_addr(|address| address & !15).cast::<usize>();
-    // SAFETY: five words below the rounded top, inside the 48 bytes the caller vouches for.
+    // SAFETY: five words below the rounded top, inside the 48 bytes that the caller guarantees.
     let base = unsafe { top.sub(PREPARED_WORDS) };
     let words = [kyocho_trampoline as *const () as usize, entry as usize, argument, 0, 0];
     // SAFETY: as above; `top` is aligned, so `base` is.
@@ -227,18 +229,20 @@ pub unsafe fn prepare(
     Context(base.cast())
 }
 
-/// Suspends the running stack, stores how to resume it in `*save`, and goes on with `to`. Returns when somebody
-/// switches to what was stored, perhaps on another kernel thread. 1 to 4 ns.
+/// Suspends the running stack, stores its context in `*save`, and resumes `to`. Returns when a
+/// switch resumes the stored context, perhaps on another kernel thread. Takes 1 to 4 ns.
 ///
 /// # Safety
 /// - `save` is writable. It is written before the stack is left, so another kernel thread that sees
-///   it may switch to it only once this one has left the stack: publish it after the switch.
-/// - `to` is suspended or prepared, and nobody else switches to it: a `Context` is good for one switch.
-/// - Nothing that the caller holds across the call may depend on the kernel thread (TLS addresses).
+///   it must not switch to it before this one has left the stack: publish it after the switch.
+/// - `to` is suspended or prepared, and no other thread switches to it: a `Context` is valid for
+///   one switch.
+/// - No value that the caller keeps across the call depends on the kernel thread (such as a TLS
+///   address).
 #[inline(always)]
 pub unsafe fn switch(save: *mut Context, to: Context) {
     // SAFETY: on resumption the stack pointer, rbx and rbp are those of the suspension; every other
-    // register of the convention is declared overwritten. No red zone is in use (`nostack` is absent).
+    // callee-saved register is declared clobbered. No red zone is in use (`nostack` is absent).
     unsafe {
         asm!(
             "push rbp",
@@ -266,8 +270,8 @@ unsafe extern "C" {
 }
 
 // Entered by the `jmp` of a switch, with `entry` and `argument` on the stack. The leading `nop` is
-// never run: unwinders look up the return address minus one, and the one that `entry` holds must fall
-// inside this frame description even if it were the first instruction.
+// never executed. Unwinders look up the return address minus one, and the return address of `entry`
+// minus one must lie inside this frame description.
 global_asm!(
     ".pushsection .text.kyocho_trampoline,\"ax\",@progbits",
     ".balign 16",
@@ -292,7 +296,8 @@ global_asm!(
 // The interrupted context of a signal handler
 // ---------------------------------------------------------------------------------------------
 
-/// Offset of the general registers in the kernel's `ucontext_t`, and of three of them there, in bytes.
+/// Offset of the general registers in the kernel's `ucontext_t`, and of three of them there, in
+/// bytes.
 const REGISTERS: usize = 40;
 const RBP: usize = REGISTERS + 10 * 8;
 const RSP: usize = REGISTERS + 15 * 8;
@@ -301,10 +306,11 @@ const RIP: usize = REGISTERS + 16 * 8;
 /// The instruction that a signal interrupted.
 ///
 /// # Safety
-/// `ucontext` is the third argument of a running `SA_SIGINFO` handler; so for the three below.
+/// `ucontext` is the third argument of a running `SA_SIGINFO` handler. The same holds for the three
+/// below.
 #[must_use]
 pub unsafe fn pc_of(ucontext: *const c_void) -> usize {
-    // SAFETY: the kernel laid out the context; the caller vouches that this is one.
+    // SAFETY: the kernel wrote the context; the caller guarantees that this is one.
     unsafe { ucontext.wrapping_byte_add(RIP).cast::<usize>().read() }
 }
 
@@ -328,10 +334,10 @@ pub unsafe fn fp_of(ucontext: *const c_void) -> usize {
     unsafe { ucontext.wrapping_byte_add(RBP).cast::<usize>().read() }
 }
 
-/// Makes the interrupted code go on at `pc` when the handler returns.
+/// Makes the interrupted code continue at `pc` when the handler returns.
 ///
 /// # Safety
-/// As for [`pc_of`]; and the registers of the interruption are what the code at `pc` expects.
+/// As for [`pc_of`]; and the interrupted registers are those that the code at `pc` expects.
 pub unsafe fn set_pc(ucontext: *mut c_void, pc: usize) {
     // SAFETY: as in `pc_of`.
     unsafe { ucontext.wrapping_byte_add(RIP).cast::<usize>().write(pc) };

@@ -1,5 +1,5 @@
-//! A debugger walks a switched stack: the running one, and a suspended one by what `Context` tells of it. Both end at the
-//! entry, without a complaint about a corrupt stack.
+//! A debugger walks a switched stack: the running one, and a suspended one with the registers from
+//! `Context`. Both walks end at the entry, without a report of a corrupt stack.
 #![cfg(target_arch = "x86_64")]
 #![expect(unsafe_code, reason = "switches stacks")]
 
@@ -22,7 +22,7 @@ extern "C" fn kyocho_running(value: usize) -> usize {
     black_box(value)
 }
 
-/// Where the debugger stops while the other stack is suspended, and finds how it goes on.
+/// Where the debugger stops while the other stack is suspended, and gets its registers.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn kyocho_suspended(pc: usize, sp: usize, fp: usize) -> usize {
@@ -55,12 +55,13 @@ fn program() {
     pair.other.set(unsafe { prepare(top, outermost_function, &raw const pair as usize) });
     // SAFETY: prepared above.
     unsafe { switch(pair.main.as_ptr(), pair.other.get()) };
-    // SAFETY: it has just switched back.
+    // SAFETY: it is suspended: it has just switched back.
     let suspended = unsafe { pair.other.get().suspended() };
     assert_ne!(kyocho_suspended(suspended.pc, suspended.sp, suspended.fp), 0);
 }
 
-/// What the debugger does in [`program`]: `x86-64` passes the three arguments in `rdi`, `rsi`, `rdx`.
+/// What the debugger does in [`program`]: `x86-64` passes the three arguments in `rdi`, `rsi`,
+/// `rdx`.
 const SCRIPT: [&str; 12] = [
     "set debuginfod enabled off",
     "break kyocho_running",
@@ -77,7 +78,7 @@ const SCRIPT: [&str; 12] = [
 ];
 
 fn skip(why: &str) {
-    // As `kyocho_sys::skip`, which lies above this crate.
+    // As `kyocho_sys::skip`, which this crate cannot use.
     let _ = writeln!(std::io::stderr(), "skipped debugger_walks_a_switched_stack: {why}");
 }
 

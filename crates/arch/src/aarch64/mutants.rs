@@ -1,4 +1,4 @@
-//! The sequences of `mutant.rs` for `AArch64`. Registers as for the sequences they are copies of.
+//! The sequences of `mutant.rs` for `AArch64`. Registers are those of the original sequences.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 use core::arch::{asm, global_asm};
@@ -9,15 +9,15 @@ use crate::restartable::Outcome;
 /// `brk #0`.
 pub(crate) const BREAKPOINT: [u8; 4] = 0xd420_0000_u32.to_le_bytes();
 
-/// How far behind the start of the trap the PC is when it reports.
+/// Distance from the start of the trap to the PC that the trap reports.
 pub(crate) const PC_AFTER_BREAKPOINT: usize = 0;
 
-/// Lets the processor see a changed instruction.
+/// Makes a changed instruction visible to the processor.
 ///
 /// # Safety
 /// The address is mapped.
 pub(crate) unsafe fn publish(instruction: usize) {
-    // SAFETY: cleans one line of the data cache and drops it from the instruction cache.
+    // SAFETY: cleans one line of the data cache and invalidates it in the instruction cache.
     unsafe {
         asm!(
             "dc cvau, {0}", "dsb ish", "ic ivau, {0}", "dsb ish", "isb",
@@ -31,7 +31,7 @@ macro_rules! mutants {
     ($($name:ident = $symbol:ident),* $(,)?) => {
         $(
             /// # Safety
-            /// The words named are valid, aligned, and the caller's alone.
+            /// The words are valid and aligned, and only the caller accesses them.
             pub(crate) unsafe fn $name(vp: usize, inputs: [usize; 3]) -> Outcome {
                 call!($symbol, vp, inputs)
             }

@@ -1,9 +1,9 @@
-//! The restartable sequences for `AArch64`: see `restartable.rs` of the crate for the rules and the pseudo-code. With them stand the two
-//! that read the words of a kernel thread.
+//! The restartable sequences for `AArch64`: see `restartable.rs` of the crate for the rules and the
+//! pseudo-code. This file also has the two that read the words of a kernel thread.
 //!
-//! Registers: inputs in `x0`, `x1`, `x2`, and in `x3` the virtual processor that must be held, all left alone; outputs in `x4`
-//! and `w5` (1: not held, nothing done); `x6` to `x8` scratch. The narrow list of overwritten registers is
-//! why a sequence is no `extern "C"` function.
+//! Registers: inputs in `x0`, `x1`, `x2`, and in `x3` the virtual processor that must be held, all
+//! preserved; outputs in `x4` and `w5` (1: not held, nothing done); `x6` to `x8` scratch. A
+//! sequence is not an `extern "C"` function, because it clobbers so few registers.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 use core::arch::{asm, global_asm};
@@ -11,7 +11,8 @@ use core::ptr::NonNull;
 
 use crate::restartable::{Holder, Outcome};
 
-/// Calls the sequence at a symbol: an expression of type [`Outcome`], unsafe as the sequence is.
+/// Calls the sequence at a symbol: an expression of type [`Outcome`], with the sequence's safety
+/// conditions.
 macro_rules! call {
     ($symbol:ident, $holder:expr, $inputs:expr) => {{
         unsafe extern "C" {
@@ -20,7 +21,8 @@ macro_rules! call {
         let [first, second, third]: [usize; 3] = $inputs;
         let value: usize;
         let refused: u32;
-        // SAFETY: the sequence overwrites what is declared here and the words the caller names.
+        // SAFETY: the sequence overwrites the registers declared here and the words that the caller
+        // passes.
         unsafe {
             asm!(
                 "bl {sequence}",
@@ -49,7 +51,8 @@ macro_rules! holder_methods {
     };
 }
 
-// SAFETY: each sequence compares the thread's word with the virtual processor inside the range that is rewound.
+// SAFETY: each sequence compares the thread's word with the virtual processor inside the range that
+// is rewound.
 unsafe impl Holder for NonNull<()> {
     const NAME: &'static str = "restartable";
 
@@ -65,8 +68,9 @@ unsafe impl Holder for NonNull<()> {
 }
 
 // A sequence NAME runs from its label to `.Lend_NAME`, the address after its committing store.
-// `sequence` opens it and refuses when another virtual processor than x3's, or none, is held; `committed` closes it,
-// records it in the table and returns. `x4` and `x5` are the scratch registers of the check.
+// `sequence` opens it and refuses when another virtual processor than x3's, or none, is held;
+// `committed` closes it, records it in the table and returns. `x4` and `x5` are the scratch
+// registers of the check.
 global_asm!(
     ".macro kyocho_open name",
     ".balign 16",
@@ -92,7 +96,7 @@ global_asm!(
     "cmp x4, x3",
     "b.ne 9f",
     ".endm",
-    // Falls in after the commit; a sequence that finds nothing to do jumps to 8.
+    // Reached after the commit; a sequence without anything to do jumps to 8.
     ".macro kyocho_committed name",
     ".Lend_\\name:",
     "8:",
@@ -114,7 +118,8 @@ global_asm!(
     ".globl kyocho_restartable_begin",
     ".hidden kyocho_restartable_begin",
     "kyocho_restartable_begin:",
-    // x0: *u32. x4 = old; if old == 0 { *x0 = 1 }. Acquire: the word may have been cleared elsewhere.
+    // x0: *u32. x4 = old; if old == 0 { *x0 = 1 }. Acquire: the word may have been cleared
+    // elsewhere.
     "kyocho_sequence test_and_set",
     "ldar w4, [x0]",
     "cbnz w4, 8f",
@@ -135,7 +140,7 @@ global_asm!(
     "str x6, [x0]",
     "kyocho_committed fetch_add",
     // x0: *head, x1: node. x4 = node.next = *head; *head = node. The first store is to a node that
-    // nobody else can reach yet, so only the second commits.
+    // no other thread can reach yet, so only the second commits.
     "kyocho_sequence push",
     "ldr x4, [x0]",
     "str x4, [x1]",
@@ -148,7 +153,8 @@ global_asm!(
     "ldr x6, [x4]",
     "str x6, [x0]",
     "kyocho_committed pop",
-    // x0: *{head, tail}, x1: node. As on x86-64: the link before the node lies past the logical end.
+    // x0: *{head, tail}, x1: node. As on x86-64: the link before the node lies past the logical
+    // end.
     "kyocho_sequence enqueue",
     "ldr x4, [x0, #8]",
     "cmp x4, #0",
@@ -179,7 +185,7 @@ global_asm!(
     ".Lend_read_vp:",
     "ret",
     "kyocho_close read_vp",
-    // x4 = the runtime's word of this kernel thread
+    // x4 = the runtime's record of this kernel thread
     "kyocho_open read_thread_word",
     "adrp x4, :gottprel:kyocho_thread_word",
     "ldr x4, [x4, :gottprel_lo12:kyocho_thread_word]",

@@ -1,6 +1,6 @@
 //! Sequences of Linux's kind that break a rule each.
 //!
-//! | mutant | breach | what goes wrong |
+//! | mutant | fault | consequence |
 //! |---|---|---|
 //! | [`test_and_set_twice`] | commits by two stores | aborted between them, it finds its own mark |
 //! | [`fetch_add_unwatched`] | tells the kernel nothing, so there is no abort | an addition is lost |
@@ -21,18 +21,19 @@ pub fn sequences() -> &'static [Sequence] {
 /// `test_and_set` that commits twice.
 ///
 /// # Errors
-/// The thread does not run on `cpu`; so below.
+/// The thread does not run on `cpu`. The same holds below.
 ///
 /// # Safety
-/// As for [`restartable::test_and_set`](crate::restartable::test_and_set), whose promise it then breaks; so below.
+/// As for [`restartable::test_and_set`](crate::restartable::test_and_set), whose guarantee it then
+/// breaks. The same holds below.
 pub unsafe fn test_and_set_twice(cpu: Cpu, word: *mut u32) -> Result<bool, NotHeld> {
     let inputs = [word as usize, 0, 0];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let outcome = unsafe { isa::test_and_set_twice(cpu.number() as usize, inputs) };
     outcome.answer().map(|old| old != 0)
 }
 
-/// `fetch_add` that the kernel does not know of.
+/// A `fetch_add` that the kernel does not abort.
 ///
 /// # Errors
 /// The thread does not run on `cpu`.
@@ -45,11 +46,11 @@ pub unsafe fn fetch_add_unwatched(
     addend: usize,
 ) -> Result<usize, NotHeld> {
     let inputs = [word as usize, addend, 0];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { isa::fetch_add_unwatched(cpu.number() as usize, inputs) }.answer()
 }
 
-/// `fetch_add` whose post-commit lies before its commit.
+/// A `fetch_add` whose post-commit address lies before its commit.
 ///
 /// # Errors
 /// The thread does not run on `cpu`.
@@ -62,11 +63,11 @@ pub unsafe fn fetch_add_ends_early(
     addend: usize,
 ) -> Result<usize, NotHeld> {
     let inputs = [word as usize, addend, 0];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { isa::fetch_add_ends_early(cpu.number() as usize, inputs) }.answer()
 }
 
-/// `fetch_add` whose post-commit lies behind the instruction after its commit.
+/// A `fetch_add` whose post-commit address lies after the instruction that follows its commit.
 ///
 /// # Errors
 /// The thread does not run on `cpu`.
@@ -79,6 +80,6 @@ pub unsafe fn fetch_add_ends_late(
     addend: usize,
 ) -> Result<usize, NotHeld> {
     let inputs = [word as usize, addend, 0];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { isa::fetch_add_ends_late(cpu.number() as usize, inputs) }.answer()
 }

@@ -1,4 +1,4 @@
-//! What an emulation library in a UNIX client needs that no compiler writes (Paper 2).
+//! The parts of an emulation library in a UNIX client that a compiler cannot generate (Paper 2).
 //!
 //! ```text
 //!   enter     a program's first instruction, on the stack that it was given        thread   a second kernel thread
@@ -6,7 +6,7 @@
 //!   return    what a signal handler returns to                                     alternate   another stack for signals
 //! ```
 //!
-//! Nothing here uses thread-local storage: the thread pointer is the program's.
+//! Nothing here uses thread-local storage, because the thread pointer belongs to the program.
 
 use core::arch::global_asm;
 
@@ -23,7 +23,7 @@ global_asm!(
     "mov eax, 15", // rt_sigreturn
     "syscall",
     "ud2",
-    // rdi: to, rsi: from, rdx: bytes. Out: rax 0, or 1 where a byte could not be read or written.
+    // rdi: to, rsi: from, rdx: bytes. Out: rax 0, or 1 if a byte could not be read or written.
     "kyocho_emulation_copy:",
     "mov rcx, rdx",
     "xor eax, eax",
@@ -33,8 +33,9 @@ global_asm!(
     "kyocho_emulation_copy_fault:",
     "mov eax, 1",
     "ret",
-    // rdi: flags, rsi: stack, rdx, rcx: where the thread's number goes, r8: thread pointer. Out: rax, the caller's alone.
-    // The new stack: first instruction, its argument, a return address that is none.
+    // rdi: flags, rsi: stack, rdx, rcx: where the thread's number goes, r8: thread pointer. Out:
+    // rax, in the calling thread only. The new stack: first instruction, its argument, an invalid
+    // return address.
     "kyocho_emulation_thread:",
     "mov r10, rcx",
     "mov eax, 56", // clone
@@ -46,7 +47,7 @@ global_asm!(
     "pop rax",
     "pop rdi",
     "jmp rax",
-    // rdi: where the count of arguments is, rsi: the first instruction.
+    // rdi: address of the argument count, rsi: the first instruction.
     "kyocho_emulation_enter:",
     "lea rsp, [rdi - 8]",
     "mov rax, rsi",
@@ -71,7 +72,7 @@ global_asm!(
     "syscall",
     "mov rsp, rdx",
     "ret",
-    // rdi: the stack we stand on, rsi: its bytes.
+    // rdi: the current stack, rsi: its length in bytes.
     "kyocho_emulation_leave:",
     "mov eax, 11", // munmap
     "syscall",
@@ -99,8 +100,8 @@ unsafe extern "C" {
     fn kyocho_emulation_alternate(new: u64, elsewhere: u64) -> i64;
 }
 
-/// Writes what a program that is such a library, and nothing else, needs: its start, which calls `$begin` with the stack pointer that it was entered with, and the
-/// four functions that compilers take for granted.
+/// Defines what a program consisting of such a library needs: its entry point, which calls `$begin`
+/// with the stack pointer at entry, and the four functions that compilers assume to exist.
 #[macro_export]
 macro_rules! emulation_image {
     ($begin:path) => {
@@ -118,7 +119,7 @@ macro_rules! emulation_image {
             "sub rax, rsi",
             "cmp rax, rdx",
             "jae memcpy",
-            // The end of what is read would be overwritten: backwards.
+            // Copies backwards, because a forward copy would overwrite the end of the source.
             "mov rax, rdi",
             "mov rcx, rdx",
             "lea rdi, [rdi + rdx - 1]",
@@ -140,7 +141,7 @@ macro_rules! emulation_image {
             "rep stosb",
             "mov rax, r8",
             "ret",
-            // rdi, rsi: both, rdx: bytes. Out: eax their order.
+            // rdi, rsi: the two, rdx: bytes. Out: eax their order.
             "memcmp:",
             "bcmp:",
             "xor eax, eax",
@@ -159,70 +160,73 @@ macro_rules! emulation_image {
     };
 }
 
-/// Where signal handlers return to: the host takes the thread back to what it interrupted.
+/// The address to which signal handlers return: it makes the host resume the interrupted code.
 #[must_use]
 pub fn signal_return() -> u64 {
     (kyocho_emulation_return as *const ()).addr() as u64
 }
 
-/// Copies `bytes` from address `from` to address `to`: whether all could be, where the handler of memory faults asks [`after_fault`].
+/// Copies `bytes` from address `from` to address `to`. Returns whether all were copied, if the
+/// handler of memory faults uses [`after_fault`].
 ///
 /// # Safety
-/// Each side is memory of the caller's, or of a program whose memory no reference of the caller's leads to.
+/// Each side is memory of the caller, or memory of a program to which the caller has no references.
 #[must_use]
 pub unsafe fn copy(to: u64, from: u64, bytes: u64) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { kyocho_emulation_copy(to, from, bytes) == 0 }
 }
 
-/// Where a thread goes on that had a memory fault at `counter`, if that is in [`copy`].
+/// The address at which a thread continues after a memory fault at `counter`, if that is in
+/// [`copy`].
 #[must_use]
 pub fn after_fault(counter: u64) -> Option<u64> {
     let step = (kyocho_emulation_copy_step as *const ()).addr() as u64;
     (counter == step).then(|| (kyocho_emulation_copy_fault as *const ()).addr() as u64)
 }
 
-/// `clone` with `flags`: the new thread begins at the address that stands at `stack`, with the word behind it as argument, and a stack pointer
-/// behind both. The host's answer.
+/// `clone` with `flags`: the new thread starts at the address stored at `stack`, with the next word
+/// as its argument and the stack pointer after both. Returns the host's result.
 ///
 /// # Safety
-/// As `clone` asks; the two words are there, and nobody else uses the stack.
+/// The arguments are valid for `clone`; the two words are there, and the stack is not in use.
 #[must_use]
 pub unsafe fn thread(flags: u64, stack: u64, for_parent: u64, for_child: u64, pointer: u64) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { kyocho_emulation_thread(flags, stack, for_parent, for_child, pointer) }
 }
 
-/// Begins a program at `entry`, with the host's first stack at `stack`.
+/// Starts a program at `entry`, with the host's initial stack at `stack`.
 ///
 /// # Safety
-/// Nothing of what the caller has on its stack is used any more.
+/// Nothing on the caller's stack is used any more.
 pub unsafe fn enter(stack: u64, entry: u64) -> ! {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { kyocho_emulation_enter(stack, entry) }
 }
 
-/// `sigaltstack` for a thread that may stand on the old one, which the host refuses: it makes the call with its stack pointer `elsewhere`. The host's answer.
+/// `sigaltstack` for a thread that may be on the old alternate stack, which the host would refuse.
+/// So the call is made with the stack pointer `elsewhere`. Returns the host's result.
 ///
 /// # Safety
-/// The structure at `new` is one; no signal is delivered to the thread meanwhile.
+/// `new` points to a valid structure; no signal is delivered to the thread meanwhile.
 #[must_use]
 pub unsafe fn set_alternate_stack(new: u64, elsewhere: u64) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { kyocho_emulation_alternate(new, elsewhere) }
 }
 
-/// Ends the process, by an instruction that is none.
+/// Ends the process with an invalid instruction.
 pub fn abort() -> ! {
-    // SAFETY: nothing of the process goes on.
+    // SAFETY: nothing of the process continues.
     unsafe { core::arch::asm!("ud2", options(noreturn, nomem, nostack)) }
 }
 
-/// Ends the calling kernel thread, and unmaps `bytes` at `stack`, on which it may stand.
+/// Ends the calling kernel thread and unmaps `bytes` at `stack`, which may be its current stack.
 ///
 /// # Safety
-/// No signal is delivered to it any more, and nobody else uses that memory.
+/// No signal is delivered to it any more, and no other thread uses that memory.
 pub unsafe fn leave(stack: u64, bytes: u64) -> ! {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { kyocho_emulation_leave(stack, bytes) }
 }

@@ -1,7 +1,8 @@
-//! What tools that watch a program are told of its stacks: Valgrind by instructions that do nothing elsewhere,
-//! `ThreadSanitizer` by calls of its runtime, where the program has it.
+//! Notes to analysis tools about stacks: to Valgrind by instructions without other effect, to
+//! `ThreadSanitizer` by calls of its runtime, if the program contains it.
 //!
-//! The runtime's functions are weak symbols: zero where nobody defines them, whoever links the program, and however.
+//! The runtime's functions are weak symbols: zero if they are not defined, however the program is
+//! linked.
 
 use core::arch::{asm, global_asm};
 use core::ffi::{c_uint, c_void};
@@ -29,19 +30,20 @@ global_asm!(
     ".popsection",
 );
 
-/// Functions of `ThreadSanitizer` (`sanitizer/tsan_interface.h`). A fiber is what it knows of one stack.
+/// Functions of `ThreadSanitizer` (`sanitizer/tsan_interface.h`). A fiber is its record of one
+/// stack.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThreadSanitizer {
     /// The fiber that the calling thread runs.
     pub current_fiber: Option<unsafe extern "C" fn() -> *mut c_void>,
-    /// A new one; the flags are 0.
+    /// Creates a fiber; the flags are 0.
     pub create_fiber: Option<unsafe extern "C" fn(c_uint) -> *mut c_void>,
-    /// Forgets one that nobody runs.
+    /// Destroys a fiber that no thread runs.
     pub destroy_fiber: Option<unsafe extern "C" fn(*mut c_void)>,
-    /// The calling thread goes on with a fiber; 1: that alone orders nothing.
+    /// The calling thread continues with a fiber; flag 1: this does not synchronise.
     pub switch_to_fiber: Option<unsafe extern "C" fn(*mut c_void, c_uint)>,
-    /// What happened before releases at this address has happened for the caller.
+    /// Everything before releases at this address happens before the caller continues.
     pub acquire: Option<unsafe extern "C" fn(*mut c_void)>,
     /// See `acquire`.
     pub release: Option<unsafe extern "C" fn(*mut c_void)>,
@@ -51,7 +53,8 @@ unsafe extern "C" {
     static kyocho_instruments: ThreadSanitizer;
 }
 
-/// `ThreadSanitizer`'s functions, each there or not. One load tells whether it is.
+/// `ThreadSanitizer`'s functions, each present or not. One load tells whether a function is
+/// present.
 #[inline(always)]
 #[must_use]
 pub fn thread_sanitizer() -> &'static ThreadSanitizer {
@@ -62,12 +65,12 @@ pub fn thread_sanitizer() -> &'static ThreadSanitizer {
 /// Valgrind's number for the registration of a stack (`valgrind.h`).
 const STACK_REGISTER: usize = 0x1501;
 
-/// Tells Valgrind, if it runs this program, that the bytes from `lowest` to before `end` are a stack. Elsewhere some
-/// instructions without an effect.
+/// Tells Valgrind, if it runs this program, that the bytes from `lowest` to before `end` are a
+/// stack. Otherwise a few instructions without effect.
 pub fn register_stack(lowest: usize, end: usize) {
     let request = [STACK_REGISTER, lowest, end, 0, 0, 0];
-    // SAFETY: the rotations add up to two full turns, and the exchange is with itself. Valgrind, which knows the
-    // sequence, reads the request and writes its answer to rdx.
+    // SAFETY: the rotations add up to two full turns, and the exchange is with itself. Valgrind,
+    // which knows the sequence, reads the request and writes its answer to rdx.
     unsafe {
         asm!(
             "rol rdi, 3",

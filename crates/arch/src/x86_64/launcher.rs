@@ -1,36 +1,43 @@
-//! The code that stands in every UNIX client, at a fixed address: the *launcher*.
+//! The *launcher*: code at a fixed address in every UNIX client.
 //!
 //! ```text
 //!   offset 0   path        "/proc/self/exe": the one path that a client may execute, which is this very code
-//!          16  start       asks for a plan, carries it out, enters the program
+//!          16  start       requests a plan, executes it, enters the program
 //!              exec        system call, then RETURN with its answer
 //!              chdir       fchdir, close of the same descriptor, then RETURN with fchdir's answer
-//!              sites       what rewritten call sites call instead of the host
-//!              owner       numbers of the user, which whoever copies the code fills in
+//!              sites       called by rewritten call sites instead of the host
+//!              owner       numbers of the user, filled in by the code that copies the launcher
 //! ```
 //!
-//! It decides nothing: the server fills in a plan, records of seven words: a system call's number and six arguments, or
-//! [`ZERO`], address, length, or [`SITE`], address, the word there, the word to put there, or [`END`]. Registers in at `start`: the kernel's stack of a new program. Out: the same
-//! stack, every register zero. `exec` and `chdir` are entered by a change of registers, never called; what comes after RETURN
-//! is not reached. Position-independent, never run in place: it is copied into an ELF file.
+//! It decides nothing: the server provides a plan. A plan consists of records of seven words: a
+//! system call's number and six arguments, or [`ZERO`], address, length, or [`SITE`], address, old
+//! word, new word, or [`END`]. Registers in at `start`: the kernel's stack of a new program. Out:
+//! the same stack, every register zero. `exec` and `chdir` are entered by a change of registers,
+//! never called; code after RETURN is not reached. The code is position-independent and never runs
+//! in place: it is copied into an ELF file.
 //!
 //! # Sites
 //!
-//! `mov ecx, ENTRY; call rcx` stands where `mov eax, NUMBER; syscall` stood (`unix/src/program/sites.rs`), or where any call is made in C's `syscall`. An entry returns as the call would: the
-//! host changes `rcx` and `r11` too. `clone` and `vfork` return by a register that C lets them change: a child has another stack, or uses up what lies on the parent's.
+//! `mov ecx, ENTRY; call rcx` replaces `mov eax, NUMBER; syscall` (`unix/src/program/sites.rs`), or the
+//! call in C's `syscall`. An entry returns like the call: the host also changes `rcx` and `r11`.
+//! `clone` and `vfork` return through a register that C lets them change, because the child has
+//! another stack, or overwrites words on the parent's.
 //!
-//! What they know stands in one page of the client's own ([`LOCAL`]), which the host empties in a child of `fork`:
+//! Their data is in one private page of the client ([`LOCAL`]), which the host zeroes in a child of
+//! `fork`:
 //!
 //! ```text
 //!    0   number     of this process, 0: not known
-//!    4   again      the same once more: it is believed when both agree
-//!    8   sharers    how many processes may share this memory with another: while it is not 0, nothing is remembered
-//!   12   count      sites that the server knows of in the library that is mapped next
-//!   16   sites      offset in the file, the word there, the word to put there
+//!    4   again      the same again: valid if both are equal
+//!    8   sharers    number of processes that may share this memory: while it is not 0, nothing is cached
+//!   12   count      number of sites that the server knows in the library that is mapped next
+//!   16   sites      offset in the file, old word, new word
 //! ```
 //!
-//! **Invariant:** no process takes another's number for its own. Two answers of the host are written down, and believed where they agree: a handler of a signal that forks in between, and
-//! returns in the child, leaves it one at most. Who shares memory with its parent believes nothing that is written down.
+//! **Invariant:** no process mistakes another's number for its own. Two results of the host are
+//! stored, and used only if they are equal: a signal handler that forks in between and returns in
+//! the child leaves it one stored result at most. A process that shares memory with its parent uses
+//! no stored result.
 
 use core::arch::global_asm;
 
@@ -38,28 +45,29 @@ use core::arch::global_asm;
 pub const END: u64 = u64::MAX;
 /// In a plan: zero bytes instead of a system call.
 pub const ZERO: u64 = u64::MAX - 1;
-/// In a plan: a word instead of the one that stands there, where that one does.
+/// In a plan: replaces a word, if it has the expected value.
 pub const SITE: u64 = u64::MAX - 2;
-/// Where the page lies that belongs to the client.
+/// Address of the client's private page.
 pub const LOCAL: usize = 0x10_0000;
 /// Its size.
 pub const LOCAL_BYTES: usize = 4096;
-/// Where in it stands how many processes may share this memory.
+/// Offset in it of the number of processes that may share this memory.
 pub const SHARERS: usize = 8;
-/// Where in it stands how many sites follow, 16 bytes in: three words each.
+/// Offset in it of the number of sites, which start at offset 16, three words each.
 pub const COUNT: usize = 12;
 /// Room for the plan.
 pub const PLAN_BYTES_MAX: usize = 16 * 1024;
 /// Words of one record.
 pub const RECORD_WORDS: usize = 7;
-/// The served call by which a started launcher asks for its plan: auxiliary vector, room for the plan; answers with the entry point.
+/// The served call by which a started launcher requests its plan. Arguments: auxiliary vector, room
+/// for the plan. Result: the entry point.
 pub const LOAD: u64 = 0x0b59_0001;
-/// The served call that ends a diverted one: its answer.
+/// The served call that ends a diverted one. Argument: its result.
 pub const RETURN: u64 = 0x0b59_0002;
 
 global_asm!(
     ".pushsection .rodata.kyocho_launcher,\"a\",@progbits",
-    // Whoever asks for them may be compiled apart.
+    // Global, because their users may be compiled separately.
     ".globl kyocho_launcher, kyocho_launcher_start, kyocho_launcher_exec",
     ".globl kyocho_launcher_chdir, kyocho_launcher_stat, kyocho_launcher_process",
     ".globl kyocho_launcher_user, kyocho_launcher_effective_user, kyocho_launcher_group",
@@ -319,10 +327,10 @@ macro_rules! entries {
             $(static $label: u8;)*
         }
 
-        /// The launcher's bytes, and where in them its entries are.
+        /// The launcher's bytes, and the offsets of its entries.
         #[derive(Debug, Clone, Copy)]
         pub struct Launcher {
-            /// What to copy. The path stands at its beginning, ended by a NUL.
+            /// The bytes to copy. They start with the path and a NUL.
             pub code: &'static [u8],
             $($(#[$doc])* pub $name: usize,)*
         }
@@ -343,13 +351,13 @@ macro_rules! entries {
 }
 
 entries! {
-    /// Where a new program begins.
+    /// Where a new program starts.
     start = kyocho_launcher_start;
-    /// Where a client goes to execute.
+    /// Where a client is diverted for `execve`.
     exec = kyocho_launcher_exec;
-    /// Where a client goes to change its directory.
+    /// Where a client is diverted to change its directory.
     chdir = kyocho_launcher_chdir;
-    /// A site of `newfstatat`: `fstat`, where that is what is meant.
+    /// A site of `newfstatat`: does `fstat` if the arguments amount to that.
     stat = kyocho_launcher_stat;
     /// A site of `getpid`.
     process = kyocho_launcher_process;
@@ -361,14 +369,15 @@ entries! {
     group = kyocho_launcher_group;
     /// A site of `getegid`.
     effective_group = kyocho_launcher_effective_group;
-    /// A site of any call, its sixth argument on the stack above its way back.
+    /// A site of any call, with its sixth argument on the stack above its return address.
     any = kyocho_launcher_any;
     /// A site of `vfork`.
     vfork = kyocho_launcher_vfork;
     /// A site of `clone`.
     clone = kyocho_launcher_clone;
-    /// A site of `mmap`: what it maps of a library is rewritten.
+    /// A site of `mmap`: sites in a library that it maps are rewritten.
     map = kyocho_launcher_map;
-    /// The numbers of the user and the group, in the order of the entries above, and whether they are known: 32 bits each.
+    /// The numbers of the user and the group, in the order of the entries above, and whether they
+    /// are known: 32 bits each.
     owner = kyocho_launcher_owner;
 }

@@ -1,4 +1,4 @@
-//! The sequences of `mutant.rs` for x86-64. Registers as for the sequences they are copies of.
+//! The sequences of `mutant.rs` for x86-64. Registers are those of the original sequences.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 use core::arch::{asm, global_asm};
@@ -9,13 +9,13 @@ use crate::restartable::Outcome;
 /// `int3`.
 pub(crate) const BREAKPOINT: [u8; 1] = [0xcc];
 
-/// How far behind the start of the trap the PC is when it reports.
+/// Distance from the start of the trap to the PC that the trap reports.
 pub(crate) const PC_AFTER_BREAKPOINT: usize = BREAKPOINT.len();
 
-/// Lets the processor see a changed instruction: this one snoops on its own.
+/// Makes a changed instruction visible to the processor. This processor does so itself.
 ///
 /// # Safety
-/// None here; elsewhere the address must be mapped.
+/// No requirement here; on other processors the address must be mapped.
 pub(crate) unsafe fn publish(_instruction: usize) {}
 
 /// Functions that call a mutant each; the fourth input is the virtual processor or the CPU.
@@ -23,7 +23,7 @@ macro_rules! mutants {
     ($($name:ident = $symbol:ident),* $(,)?) => {
         $(
             /// # Safety
-            /// The words named are valid, aligned, and the caller's alone.
+            /// The words are valid and aligned, and only the caller accesses them.
             pub(crate) unsafe fn $name(holder: usize, inputs: [usize; 3]) -> Outcome {
                 call!($symbol, holder, inputs)
             }

@@ -1,11 +1,13 @@
-//! The restartable sequences for x86-64: see `restartable.rs` of the crate for the rules and the pseudo-code.
+//! The restartable sequences for x86-64: see `restartable.rs` of the crate for the rules and the
+//! pseudo-code.
 //!
-//! What an operation does is written once ([`body`]) and stands in two frames: here behind "this thread holds that
-//! virtual processor?", in `rseq.rs` behind "this thread runs on that CPU?".
+//! The body of an operation is written once ([`body`]) and used in two sequences: here after the
+//! check "this thread holds that virtual processor", in `rseq.rs` after the check "this thread runs
+//! on that CPU".
 //!
-//! Registers: inputs in `rdi`, `rsi`, `rdx`, and in `r10` who must be held, all left alone; outputs in `rax` and `ecx`
-//! (1: not held, nothing done); `r8`, `r9` scratch. The narrow list of overwritten registers is why a
-//! sequence is no `extern "C"` function.
+//! Registers: inputs in `rdi`, `rsi`, `rdx`, and in `r10` the holder that must be held, all
+//! preserved; outputs in `rax` and `ecx` (1: not held, nothing done); `r8`, `r9` scratch. A
+//! sequence is not an `extern "C"` function, because it clobbers so few registers.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 use core::arch::{asm, global_asm};
@@ -13,7 +15,8 @@ use core::ptr::NonNull;
 
 use crate::restartable::{Holder, Outcome};
 
-/// Calls the sequence at a symbol: an expression of type [`Outcome`], unsafe as the sequence is.
+/// Calls the sequence at a symbol: an expression of type [`Outcome`], with the sequence's safety
+/// conditions.
 macro_rules! call {
     ($symbol:ident, $holder:expr, $inputs:expr) => {{
         unsafe extern "C" {
@@ -22,7 +25,8 @@ macro_rules! call {
         let [first, second, third]: [usize; 3] = $inputs;
         let value: usize;
         let refused: u32;
-        // SAFETY: the sequence overwrites what is declared here and the words the caller names.
+        // SAFETY: the sequence overwrites the registers declared here and the words that the caller
+        // passes.
         unsafe {
             asm!(
                 "call {sequence}",
@@ -35,7 +39,8 @@ macro_rules! call {
     }};
 }
 
-/// The methods of [`Holder`], each a call of its sequence; `$holder` turns `self` into what `r10` must hold.
+/// The methods of [`Holder`], each a call of its sequence; `$holder` turns `self` into what `r10`
+/// must hold.
 macro_rules! holder_methods {
     ($holder:expr, $($name:ident = $symbol:ident),* $(,)?) => {
         $(
@@ -47,7 +52,8 @@ macro_rules! holder_methods {
     };
 }
 
-/// The instructions of an operation: they end with the committing store, and jump to 8 where there is nothing to do.
+/// The instructions of an operation: they end with the committing store, and jump to 8 if there is
+/// nothing to do.
 macro_rules! body {
     // rdi: *u32. rax = old; if old == 0 { *rdi = 1 }
     (test_and_set) => {
@@ -69,8 +75,8 @@ macro_rules! body {
          lea r8, [rax + rsi]
          mov qword ptr [rdi], r8"
     };
-    // rdi: *head, rsi: node. rax = node.next = *head; *head = node. The first store is to a node that
-    // nobody else can reach yet, so only the second commits.
+    // rdi: *head, rsi: node. rax = node.next = *head; *head = node. The first store is to a node
+    // that no other thread can reach yet, so only the second commits.
     (push) => {
         "mov rax, qword ptr [rdi]
          mov qword ptr [rsi], rax
@@ -84,8 +90,9 @@ macro_rules! body {
          mov r8, qword ptr [rax]
          mov qword ptr [rdi], r8"
     };
-    // rdi: *{head, tail}, rsi: node. The link that precedes the node is tail's (or the head word, when
-    // empty), past the logical end of the queue until `tail` moves: writing it commits nothing.
+    // rdi: *{head, tail}, rsi: node. The link that precedes the node is tail's (or the head word,
+    // when empty), past the logical end of the queue until `tail` moves: writing it commits
+    // nothing.
     (enqueue) => {
         "mov rax, qword ptr [rdi + 8]
          test rax, rax
@@ -114,7 +121,8 @@ macro_rules! body {
 
 pub(super) use {body, call, holder_methods};
 
-// SAFETY: each sequence compares the thread's word with the virtual processor inside the range that is rewound.
+// SAFETY: each sequence compares the thread's word with the virtual processor inside the range that
+// is rewound.
 unsafe impl Holder for NonNull<()> {
     const NAME: &'static str = "restartable";
 
@@ -131,8 +139,9 @@ unsafe impl Holder for NonNull<()> {
 }
 
 // A sequence NAME runs from its label to `.Lend_NAME`, the address after its committing store.
-// `sequence` opens it and refuses when another virtual processor than r10's, or none, is held; `committed` closes it, records it
-// in the table and returns. `rax` is the scratch register of the check.
+// `sequence` opens it and refuses when another virtual processor than r10's, or none, is held;
+// `committed` closes it, records it in the table and returns. `rax` is the scratch register of the
+// check.
 global_asm!(
     ".macro kyocho_sequence name",
     ".balign 16",
@@ -145,7 +154,7 @@ global_asm!(
     "cmp qword ptr fs:[rax], r10",
     "jne 9f",
     ".endm",
-    // Falls in after the commit; a sequence that finds nothing to do jumps to 8.
+    // Reached after the commit; a sequence without anything to do jumps to 8.
     ".macro kyocho_committed name",
     ".Lend_\\name:",
     "8:",

@@ -1,15 +1,17 @@
-//! Linux's restartable sequences for x86-64, one CPU each: see `rseq.rs` of the crate for the rules.
+//! Linux's restartable sequences for x86-64, one CPU each: see `rseq.rs` of the crate for the
+//! rules.
 //!
 //! ```text
 //!   entry:   rseq_cs of this thread = descriptor          the kernel now knows [start, post-commit) and abort
 //!   start:   this thread runs on r10's CPU?  ── no ──►  refused
 //!            the operation                             as in `restartable.rs`; its last instruction commits
-//!   post-commit: return                                 rseq_cs stays: the kernel drops one that PC has left
-//!   abort:   go to entry                                behind the signature, whence the kernel sends us
+//!   post-commit: return                                 rseq_cs stays: the kernel ignores one that the PC has left
+//!   abort:   go to entry                                after the signature; the kernel jumps here
 //! ```
 //!
-//! **Invariant:** `start` is the address after the store to `rseq_cs`. A signal between the two would leave a handler's
-//! descriptor behind, and the sequence would run unwatched.
+//! **Invariant:** `start` is the address after the store to `rseq_cs`. A signal between the two
+//! would leave the descriptor of the handler's sequence behind, and this sequence could not be
+//! aborted.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 #[cfg(feature = "mutants")]
@@ -21,8 +23,8 @@ use super::restartable::{body, call, holder_methods};
 use crate::restartable::{Holder, Outcome};
 use crate::rseq::{Cpu, Sequence};
 
-// SAFETY: each sequence compares `cpu_id` with the CPU between `start` and post-commit, where the kernel aborts it
-// when the thread leaves the CPU or takes a signal.
+// SAFETY: each sequence compares `cpu_id` with the CPU between `start` and post-commit, where the
+// kernel aborts it when the thread leaves the CPU or takes a signal.
 unsafe impl Holder for Cpu {
     const NAME: &'static str = "rseq";
 
@@ -43,7 +45,7 @@ unsafe extern "C" {
     static kyocho_rseq_table_end: Sequence;
 }
 
-/// The sequences, for whoever interrupts them on purpose.
+/// The sequences, for tests that interrupt them.
 pub(crate) fn sequences() -> &'static [Sequence] {
     let table = [&raw const kyocho_rseq_table, &raw const kyocho_rseq_table_end];
     // SAFETY: the assembler laid out the table between its labels.
@@ -56,15 +58,15 @@ pub(crate) fn sequences() -> &'static [Sequence] {
 /// The table lies between the two addresses, constant for the life of the program.
 unsafe fn rows([table, end]: [*const Sequence; 2]) -> &'static [Sequence] {
     let count = (end as usize - table as usize) / size_of::<Sequence>();
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { core::slice::from_raw_parts(table, count) }
 }
 
-/// Where the C library's area lies from the thread pointer, and how many bytes of it are in use: 0 where it
-/// has registered none. `None` of a C library that knows nothing of rseq.
+/// Offset of the C library's area from the thread pointer, and its size in bytes: 0 if it has
+/// registered none. `None` if the C library does not support rseq.
 pub(crate) fn library_area() -> Option<(isize, u32)> {
     let (offset, size): (*const isize, *const u32);
-    // SAFETY: loads two addresses, null where nobody defines the symbols.
+    // SAFETY: loads two addresses, null if the symbols are not defined.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __rseq_offset@GOTPCREL]",
@@ -75,13 +77,13 @@ pub(crate) fn library_area() -> Option<(isize, u32)> {
     if offset.is_null() || size.is_null() {
         return None;
     }
-    // SAFETY: the C library defines it, a constant once the program runs; so below.
+    // SAFETY: the C library defines it, a constant once the program runs; also below.
     let offset = unsafe { *offset };
     // SAFETY: as above.
     Some((offset, unsafe { *size }))
 }
 
-/// Where our own area lies from the thread pointer.
+/// Offset of this crate's area from the thread pointer.
 pub(crate) fn own_area() -> isize {
     let offset: isize;
     // SAFETY: loads a constant of the process.
@@ -107,12 +109,13 @@ pub(crate) fn area_at(offset: isize) -> *mut u8 {
     area.wrapping_offset(offset)
 }
 
-/// Makes the sequences use the areas at this offset. Before, they use our own, and refuse.
+/// Makes the sequences use the areas at this offset. Before that, they use this crate's area and
+/// refuse.
 ///
 /// # Safety
 /// Every thread has an rseq area there.
 pub(crate) unsafe fn set_area_offset(offset: isize) {
-    // SAFETY: one aligned word of ours; that areas lie there is the caller's promise.
+    // SAFETY: an aligned static word; the caller guarantees that areas are there.
     unsafe {
         asm!(
             "mov qword ptr [rip + kyocho_rseq_offset], {0}",
@@ -121,7 +124,7 @@ pub(crate) unsafe fn set_area_offset(offset: isize) {
     }
 }
 
-/// `cpu_id` of this thread's area: negative where the kernel does not keep it.
+/// `cpu_id` of this thread's area: negative if the kernel does not maintain it.
 #[inline(always)]
 pub(crate) fn cpu_id() -> i32 {
     let cpu: i32;
@@ -136,8 +139,9 @@ pub(crate) fn cpu_id() -> i32 {
     cpu
 }
 
-// Our own area (`struct rseq`: cpu_id_start, cpu_id = uninitialised, rseq_cs, flags, node_id, mm_cid), in static TLS,
-// for where the C library has none; and the offset in use, at first that of our own.
+// This crate's area (`struct rseq`: cpu_id_start, cpu_id = uninitialised, rseq_cs, flags, node_id,
+// mm_cid), in static TLS, in case the C library has none; and the offset in use, at first that of
+// this crate's area.
 global_asm!(
     ".weak __rseq_offset",
     ".weak __rseq_size",
@@ -160,7 +164,8 @@ global_asm!(
     "kyocho_rseq_offset:",
     ".quad 0",
     ".popsection",
-    // Before `main`: a linker for shared objects does not take the distance as a constant.
+    // Runs before `main`, because linkers for shared objects do not accept the distance as a
+    // constant.
     ".pushsection .text.kyocho_rseq,\"ax\",@progbits",
     "kyocho_rseq_begin:",
     "mov rax, qword ptr [rip + kyocho_rseq_area@GOTTPOFF]",
@@ -173,8 +178,9 @@ global_asm!(
     ".popsection",
 );
 
-// A sequence NAME has its descriptor (`struct rseq_cs`) in `.Lcs_NAME`, which `__rseq_cs_ptr_array` makes known to debuggers and
-// checkpointers, and a row (entry, start, post-commit, abort) in our own table.
+// A sequence NAME has its descriptor (`struct rseq_cs`) in `.Lcs_NAME`, which `__rseq_cs_ptr_array`
+// makes known to debuggers and checkpointers, and a row (entry, start, post-commit, abort) in this
+// crate's table.
 global_asm!(
     ".macro kyocho_rseq_sequence name",
     ".balign 16",
@@ -190,7 +196,7 @@ global_asm!(
     "cmp dword ptr fs:[r8 + 4], r10d",
     "jne 9f",
     ".endm",
-    // Falls in after the commit; a sequence that finds nothing to do jumps to 8.
+    // Reached after the commit; a sequence without anything to do jumps to 8.
     ".macro kyocho_rseq_committed name",
     ".Lpost_\\name:",
     "8:",
@@ -199,7 +205,7 @@ global_asm!(
     "9:",
     "mov ecx, 1",
     "ret",
-    ".byte 0x0f, 0xb9, 0x3d", // ud1: what follows is data even to whoever jumps here
+    ".byte 0x0f, 0xb9, 0x3d", // ud1: a jump here traps instead of running data
     ".long 0x53053053",       // the signature
     ".Labort_\\name:",
     "jmp kyocho_rseq_\\name",

@@ -2,19 +2,19 @@
 
 use core::arch::asm;
 
-/// Calls the host kernel: its answer, or the negated error number.
+/// Calls the host kernel. Returns its result, or the negated error number.
 ///
-/// Unlike the C library's `syscall` it leaves `errno` alone, which belongs to a kernel thread: code
-/// that may be preempted between the call and the look at `errno` would read another thread's.
+/// Unlike the C library's `syscall` it does not use `errno`, which belongs to a kernel thread. Code
+/// that is preempted between the call and a read of `errno` could read another thread's.
 ///
 /// # Safety
-/// As the call asks of its arguments.
+/// The arguments are valid for the call.
 #[inline(always)]
 #[must_use]
 pub unsafe fn system_call(number: usize, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let answer: isize;
-    // SAFETY: the kernel overwrites rax, rcx and r11, and memory as the call says.
+    // SAFETY: the kernel overwrites rax, rcx and r11, and memory as the call specifies.
     unsafe {
         asm!(
             "syscall",

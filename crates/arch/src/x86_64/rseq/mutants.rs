@@ -1,4 +1,4 @@
-//! The sequences of `mutant::rseq` for x86-64. Registers as for the sequences they are copies of.
+//! The sequences of `mutant::rseq` for x86-64. Registers are those of the original sequences.
 #![expect(unsafe_code, reason = "this is the assembly")]
 
 use core::arch::{asm, global_asm};
@@ -27,7 +27,8 @@ pub(crate) fn sequences() -> &'static [Sequence] {
     unsafe { super::rows(table) }
 }
 
-// `watch` tells the kernel of the sequence, `.Lmutant_post_NAME` is where a mutant claims to have committed.
+// `watch` tells the kernel of the sequence, `.Lmutant_post_NAME` is where a mutant claims to have
+// committed.
 global_asm!(
     ".macro kyocho_rseq_mutant name",
     ".balign 16",
