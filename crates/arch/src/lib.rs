@@ -35,6 +35,8 @@ use x86_64 as isa;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 compile_error!("this instruction set has no file in kyocho-arch yet: write one beside x86_64.rs");
 
+#[cfg(target_arch = "x86_64")]
+mod cpu;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 pub mod restartable;

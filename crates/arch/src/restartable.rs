@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!   start:  this thread holds the words' virtual processor?  ── no ──►  refused, nothing done
-//!           read, compute, store to private memory 
+//!           read, compute, store to private memory
 //!           commit                                  ◄── the last instruction of the range
 //!   end:    return                                  ◄── here and outside: nothing to rewind
 //! ```

@@ -18,35 +18,21 @@
 
 use crate::isa::rseq as isa;
 
+pub use crate::cpu::{Cpu, Sequence};
+
 /// The bytes before an abort address by which the kernel recognises it.
 pub const SIGNATURE: u32 = 0x5305_3053;
 
 /// Bytes of an area, as of the first version of the interface.
 pub const AREA_BYTES: u32 = 32;
 
-/// A CPU of the host, as a holder of words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Cpu(u32);
-
 impl Cpu {
-    /// The CPU with this number.
-    #[must_use]
-    pub const fn new(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// The number, from 0.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
     /// The CPU that runs the caller, which may have migrated when this returns. `None` if this
     /// thread has no registered area. Takes 1 ns.
     #[inline(always)]
     #[must_use]
     pub fn current() -> Option<Self> {
-        u32::try_from(isa::cpu_id()).ok().map(Self)
+        u32::try_from(isa::cpu_id()).ok().map(Self::new)
     }
 }
 
@@ -85,20 +71,6 @@ pub unsafe fn use_library(offset: isize) {
 #[must_use]
 pub fn own_area() -> *mut u8 {
     isa::area_at(isa::own_area())
-}
-
-/// Addresses of a sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct Sequence {
-    /// Where it is called, and restarts.
-    pub entry: usize,
-    /// From here on the kernel aborts it.
-    pub start: usize,
-    /// The address after the commit.
-    pub post_commit: usize,
-    /// Where the kernel sends a thread that it aborted.
-    pub abort: usize,
 }
 
 /// All sequences.

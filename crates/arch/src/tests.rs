@@ -323,7 +323,7 @@ fn context_offsets_are_the_kernels() {
         *register = value;
     }
     let at = (&raw mut context).cast();
-    // SAFETY: `at` is a context; so below.
+    // SAFETY: `at` is a context; also below.
     assert_eq!(unsafe { super::pc_of(at) }, 101);
     // SAFETY: as above.
     assert_eq!(unsafe { super::sp_of(at) }, 102);

@@ -108,7 +108,7 @@ fn debugger_walks_a_switched_stack() {
         let entry = frames.iter().position(|frame| frame.contains("outermost_function"));
         let beyond = &frames[entry.unwrap_or_else(|| panic!("{text}{errors}")) + 1..];
         let trampoline_alone = beyond.len() == 1 && beyond[0].contains("kyocho_trampoline");
-        assert!(beyond.is_empty() || trampoline_alone, "goes on beyond the entry:\n{text}");
+        assert!(beyond.is_empty() || trampoline_alone, "continues beyond the entry:\n{text}");
     }
     let complaint = ["Backtrace stopped", "corrupt"].iter().find(|word| walks.contains(**word));
     assert_eq!(complaint, None, "{text}{errors}");

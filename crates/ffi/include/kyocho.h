@@ -2,7 +2,7 @@
  *
  * A microprocess is a thread that a user-level runtime schedules in cooperation with the kernel. Creating,
  * switching, joining and synchronising take tens of nanoseconds. If a microprocess blocks in the kernel (usleep,
- * a blocking library call, a page fault), the others go on running. Code that never calls the runtime is preempted.
+ * a blocking library call, a page fault), the others keep running. Code that never calls the runtime is preempted.
  *
  *     #include <kyocho.h>
  *     #include <stdio.h>

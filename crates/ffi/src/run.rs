@@ -1,8 +1,9 @@
-//! The run of `kyocho_run` that is under way, its table of microprocesses, and how a microprocess of C ends.
+//! The run of `kyocho_run` that is under way, its table of microprocesses, and how a microprocess
+//! of C ends.
 //!
-//! A number that C passes may be stale or made up; a `JoinHandle` cannot be. So a table maps numbers to
-//! handles. The table belongs to one run, because a microprocess that its run abandons may be in the
-//! middle of changing it.
+//! A number that C passes may be stale or made up; a `JoinHandle` cannot be. So a table maps
+//! numbers to handles. The table belongs to one run, because a microprocess that its run abandons
+//! may be in the middle of changing it.
 #![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::c_void;
@@ -21,7 +22,7 @@ use crate::specific;
 /// The start function of a microprocess of C.
 pub(crate) type Start = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// A pointer that C passes on: only C knows what it points to and who owns that.
+/// A pointer that C passes on: only C knows its target and the owner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pointer(pub(crate) *mut c_void);
 
@@ -146,8 +147,8 @@ impl Run {
     }
 }
 
-/// Locks a mutex that is never held for long. A microprocess blocks; a kernel thread polls, because it
-/// cannot wait in the mutex's queue.
+/// Locks a mutex that is never held for long. A microprocess blocks; a kernel thread polls, because
+/// it cannot wait in the mutex's queue.
 fn lock_from_any_thread<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     if Microprocess::try_current().is_some() {
         return mutex.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,8 +170,8 @@ pub(crate) fn call_and_end(run: &'static Run, start: Start, argument: Pointer) -
     end(run, Pointer(result))
 }
 
-/// Ends the calling microprocess of C: destroys its specific values, and removes it from the table if it
-/// is detached.
+/// Ends the calling microprocess of C: destroys its specific values, and removes it from the table
+/// if it is detached.
 pub(crate) fn end(run: &'static Run, result: Pointer) -> ! {
     let last = || {
         specific::run_destructors();
@@ -182,9 +183,9 @@ pub(crate) fn end(run: &'static Run, result: Pointer) -> ! {
             }
         }
     };
-    // SAFETY: every microprocess of a run was created by `kyocho_run` or `kyocho_spawn`, with a closure
-    // that returns a `Pointer`. Its stack has frames of C and of `call_and_end`, which hold nothing that
-    // needs to be dropped.
+    // SAFETY: every microprocess of a run was created by `kyocho_run` or `kyocho_spawn`, with a
+    // closure that returns a `Pointer`. Its stack has frames of C and of `call_and_end`, which hold
+    // nothing that needs to be dropped.
     unsafe { exit(result, last) }
 }
 

@@ -1,7 +1,8 @@
 //! Microprocess-specific values: a table of keys, and the values of each microprocess.
 //!
-//! A key is a slot of a fixed table. Its *generation* is odd while the key is in use. A value records
-//! the generation it was set in, so a key that was deleted and created again finds no old values.
+//! A key is a slot of a fixed table. Its *generation* is odd while the key is in use. A value
+//! records the generation it was set in, so a key that was deleted and created again finds no old
+//! values.
 #![expect(unsafe_code, reason = "calls destructors of C")]
 
 use core::cell::RefCell;

@@ -1,5 +1,5 @@
-//! Creation, joining and control of microprocesses by number: `kyocho_run`, `kyocho_spawn` and the functions
-//! that take the number of a microprocess.
+//! Creation, joining and control of microprocesses by number: `kyocho_run`, `kyocho_spawn` and the
+//! functions that take the number of a microprocess.
 #![expect(unsafe_code, reason = "the boundary to C")]
 
 use core::ffi::{c_int, c_uint, c_void};

@@ -69,10 +69,7 @@ fn static_programs_link_with_the_flags_of_pkg_config() {
 #[test]
 fn header_compiles_alone_in_c_and_cpp() {
     if !have("gcc") || !have("g++") {
-        return skip(
-            "header_compiles_alone_in_c_and_cpp",
-            "gcc or g++ is not installed",
-        );
+        return skip("header_compiles_alone_in_c_and_cpp", "gcc or g++ is not installed");
     }
     let scratch = Scratch::new("header");
     let source = scratch.0.join("alone.c");

@@ -11,12 +11,12 @@ use syn::{
     parse_macro_input,
 };
 
-/// Generates client and server of a trait `Name`: `NameClient`, whose methods call through a gate, and
-/// `NameService`, which serves such calls with an implementation of the trait.
+/// Generates client and server of a trait `Name`: `NameClient`, whose methods call through a gate,
+/// and `NameService`, which serves such calls with an implementation of the trait.
 ///
-/// Methods take `&self` and values that can be serialised (`serde`), and return such a value. The client's
-/// methods return it in a `Result` with `kyocho_gate::Error`. Methods are numbered in their order, so both
-/// sides must be built from the same trait.
+/// Methods take `&self` and values that can be serialised (`serde`), and return such a value. The
+/// client's methods return it in a `Result` with `kyocho_gate::Error`. Methods are numbered in
+/// their order, so both sides must be built from the same trait.
 ///
 /// See `kyocho_gate::typed` for an example.
 #[proc_macro_attribute]

@@ -27,8 +27,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the server at `path`. Blocks the kernel thread until the server has answered, at most
-    /// 5 seconds.
+    /// Connects to the server at `path`. Blocks the kernel thread until the server has answered, at
+    /// most 5 seconds.
     ///
     /// # Errors
     /// [`Error::Connect`], [`Error::Refused`], [`Error::Protocol`], [`Error::Host`].
@@ -38,8 +38,8 @@ impl Client {
 
     /// Calls `method` of the server's root object and returns the reply.
     ///
-    /// Blocks the calling microprocess; other microprocesses of its virtual processor run meanwhile. The
-    /// server serves the call at the caller's priority.
+    /// Blocks the calling microprocess; other microprocesses of its virtual processor run
+    /// meanwhile. The server serves the call at the caller's priority.
     ///
     /// # Errors
     /// [`Error`]. The server may have served the call even if the error is [`Error::Closed`].
@@ -50,18 +50,20 @@ impl Client {
         self.target(ROOT).call(method, request)
     }
 
-    /// The object behind `handle`, which the server granted to this client. Not checked before a call.
+    /// The object behind `handle`, which the server granted to this client. Not checked before a
+    /// call.
     #[must_use]
     pub fn target(&self, handle: Handle) -> Target {
         Target { connection: Arc::clone(&self.connection), handle, limit: None }
     }
 
-    /// Creates memory of `bytes` bytes that calls can pass without copying. Blocks until the server has
-    /// mapped it.
+    /// Creates memory of `bytes` bytes that calls can pass without copying. Blocks until the server
+    /// has mapped it.
     ///
     /// # Errors
-    /// [`Error::TooLong`]: `bytes` exceeds [`REGION_BYTES_MAX`](crate::REGION_BYTES_MAX), or the client has
-    /// [`REGIONS_MAX`](crate::REGIONS_MAX) regions already. [`Error::Closed`], [`Error::Host`].
+    /// [`Error::TooLong`]: `bytes` exceeds [`REGION_BYTES_MAX`](crate::REGION_BYTES_MAX), or the
+    /// client has [`REGIONS_MAX`](crate::REGIONS_MAX) regions already. [`Error::Closed`],
+    /// [`Error::Host`].
     ///
     /// # Panics
     /// The caller is not a microprocess.
@@ -94,7 +96,8 @@ impl fmt::Debug for Target {
 }
 
 impl Target {
-    /// Limits how long a call waits for its reply. A call that takes longer fails with [`Error::TimedOut`].
+    /// Limits how long a call waits for its reply. A call that takes longer fails with
+    /// [`Error::TimedOut`].
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
@@ -116,8 +119,8 @@ impl Target {
         Ok(reply)
     }
 
-    /// Calls `method` with a slice of a region, and copies the reply to the start of `reply`. Returns the
-    /// reply's length. Blocks as [`Client::call`] does.
+    /// Calls `method` with a slice of a region, and copies the reply to the start of `reply`.
+    /// Returns the reply's length. Blocks as [`Client::call`] does.
     ///
     /// # Errors
     /// As for [`Client::call`]. [`Error::TooLong`] also if the reply does not fit into `reply`.

@@ -9,8 +9,8 @@ use kyocho_sys::error::Errno;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The other side is gone: its process ended, or it closed the connection. The call may or may not have
-    /// been served.
+    /// The other side is gone: its process ended, or it closed the connection. The call may or may
+    /// not have been served.
     Closed,
     /// No server listens on the path, or the host refused the connection.
     Connect(io::ErrorKind),
@@ -39,7 +39,8 @@ pub enum Error {
 pub enum Failure {
     /// The object has no such method.
     NoMethod,
-    /// The handle names no object that was granted to this client; or the client has all the handles it may have.
+    /// The handle names no object that was granted to this client; or the client has all the
+    /// handles it may have.
     NoHandle,
     /// The arguments cannot be decoded as those of the method.
     BadArguments,
@@ -70,7 +71,8 @@ impl Failure {
         }
     }
 
-    /// The failure that a number in a frame encodes; `None` for 0. An unknown number decodes as `Panicked`.
+    /// The failure that a number in a frame encodes; `None` for 0. An unknown number decodes as
+    /// `Panicked`.
     pub(crate) fn alleged(number: u32) -> Option<Self> {
         Some(match number {
             0 => return None,

@@ -5,9 +5,9 @@
 //!   frame               head: state, doorbells, level, request, result │ 8,064 bytes inline
 //! ```
 //!
-//! Both sides may write anything at any time. So words are accessed atomically, bytes are copied out before
-//! they are interpreted, and a value read from here is compared with a bound before it is used as an index
-//! or a length.
+//! Both sides may write anything at any time. So words are accessed atomically, bytes are copied
+//! out before they are interpreted, and a value read from here is compared with a bound before it
+//! is used as an index or a length.
 #![expect(unsafe_code, reason = "atomic words and bytes in a shared mapping")]
 
 use core::ffi::c_void;
@@ -42,7 +42,8 @@ pub(crate) const NO_BELL: u32 = u32::MAX;
 pub struct Frame {
     /// Phase and number of the call: see [`protocol`](crate::protocol).
     pub(crate) state: AtomicU32,
-    /// The doorbell of the client to ring for the reply: 1 + its number, or 0 if none was announced.
+    /// The doorbell of the client to ring for the reply: 1 + its number, or 0 if none was
+    /// announced.
     client_bell: AtomicU32,
     /// The doorbell of the server to ring for a request, in the same form.
     server_bell: AtomicU32,
@@ -84,15 +85,16 @@ pub(crate) const fn memory_bytes(credits: usize) -> usize {
     credits * FRAME_BYTES + LIVENESS_BYTES
 }
 
-/// The liveness word: a [`robust`](kyocho_sys::robust) futex that names the server's socket thread while
-/// that thread serves the connection.
+/// The liveness word: a [`robust`](kyocho_sys::robust) futex that names the server's socket thread
+/// while that thread serves the connection.
 ///
 /// # Panics
 /// `memory` is too short for a connection with `credits` frames.
 pub(crate) fn liveness_word(memory: &SealedMemory, credits: usize) -> &AtomicU32 {
     assert!(memory_bytes(credits) <= memory.bytes(), "the memory is too short for a liveness word");
     let address = memory.base() + credits * FRAME_BYTES;
-    // SAFETY: inside the mapping, which lives as long as `memory`, and aligned as frames are; an atomic word.
+    // SAFETY: inside the mapping, which lives as long as `memory`, and aligned as frames are; an
+    // atomic word.
     unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
@@ -103,8 +105,8 @@ pub(crate) fn liveness_word(memory: &SealedMemory, credits: usize) -> &AtomicU32
 pub(crate) fn frame(memory: &SealedMemory, index: usize) -> &Frame {
     assert!((index + 1) * FRAME_BYTES <= memory.bytes(), "no such frame");
     let address = memory.base() + index * FRAME_BYTES;
-    // SAFETY: inside the mapping, which lives as long as `memory`, and page-aligned; a frame consists of
-    // atomic words.
+    // SAFETY: inside the mapping, which lives as long as `memory`, and page-aligned; a frame
+    // consists of atomic words.
     unsafe { &*ptr::with_exposed_provenance(address) }
 }
 
@@ -216,13 +218,13 @@ pub(crate) fn copy_out(words: &[AtomicU64], into: &mut [u8]) {
 
 /// Copies between shared and private memory.
 ///
-/// The other side may write during the copy; then the result is a mixture of old and new bytes. The C
-/// library's `memcpy` makes the copy, through a pointer that the compiler cannot see through. So the
-/// compiler concludes nothing from the access. A loop over atomic words is three times slower.
+/// The other side may write during the copy; then the result is a mixture of old and new bytes. The
+/// C library's `memcpy` makes the copy, through a pointer that the compiler cannot see through. So
+/// the compiler concludes nothing from the access. A loop over atomic words is three times slower.
 ///
 /// # Safety
-/// Both ranges are mapped, `to` for writing, and do not overlap. The private one is initialised, and nothing
-/// else accesses it during the copy.
+/// Both ranges are mapped, `to` for writing, and do not overlap. The private one is initialised,
+/// and nothing else accesses it during the copy.
 unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
     let copy: Copy = black_box(libc::memcpy);

@@ -1,10 +1,11 @@
 //! Handles: how a client names an object of the server.
 
-/// The handle of the object that every client may call from the start: the service that was given to
-/// [`ServerBuilder::bind`](crate::ServerBuilder::bind).
+/// The handle of the object that every client may call from the start: the service that was given
+/// to [`ServerBuilder::bind`](crate::ServerBuilder::bind).
 pub const ROOT: Handle = Handle(0);
 
-/// A capability: names an object of the server for one client. It is worth nothing on another connection.
+/// A capability: names an object of the server for one client. It is worth nothing on another
+/// connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Handle(pub(crate) u64);
 

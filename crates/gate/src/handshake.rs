@@ -1,4 +1,5 @@
-//! Messages over the socket: the handshake before the first call, and attaching and detaching regions.
+//! Messages over the socket: the handshake before the first call, and attaching and detaching
+//! regions.
 //!
 //! ```text
 //!   client                                            server
@@ -86,7 +87,8 @@ impl Message {
         passing::send(socket, &self.encode(), descriptors).map(drop)
     }
 
-    /// Receives the next message and its descriptors; `None` at the end, or if the bytes are not a message.
+    /// Receives the next message and its descriptors; `None` at the end, or if the bytes are not a
+    /// message.
     pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<(Self, Vec<OwnedFd>)>, Errno> {
         let mut bytes = [0; BYTES + 1];
         loop {
@@ -106,7 +108,8 @@ pub(crate) fn socket() -> Result<Socket, Error> {
     Ok(Socket::new(Domain::UNIX, Type::from(libc::SOCK_SEQPACKET), None)?)
 }
 
-/// Connects to the server at `path`. Returns the socket, the server's doorbells, the frames, and their number.
+/// Connects to the server at `path`. Returns the socket, the server's doorbells, the frames, and
+/// their number.
 pub(crate) fn connect(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, usize), Error> {
     let refused = |error: std::io::Error| Error::Connect(error.kind());
     let socket = socket()?;
@@ -114,7 +117,8 @@ pub(crate) fn connect(path: &Path) -> Result<(Socket, bell::Peer, SealedMemory, 
     socket.connect(&address).map_err(refused)?;
     socket.set_read_timeout(Some(HANDSHAKE_LIMIT))?;
     let (shown, open) = bell::descriptors()?;
-    // A server that refuses this client may close before it reads the greeting; its refusal still arrives.
+    // A server that refuses this client may close before it reads the greeting; its refusal still
+    // arrives.
     let greeted = Message::Hello.send(socket.as_fd(), &[shown, open]);
     let answer = Message::receive(socket.as_fd());
     let (credits, descriptors) = match answer {
@@ -149,7 +153,8 @@ pub(crate) fn receive_hello(socket: &Socket, process: u32) -> Result<bell::Peer,
     bell::Peer::receive(shown, open, process).map_err(|_| Error::Protocol)
 }
 
-/// Answers a greeting with this process's doorbells and the client's `frames`, of which there are `credits`.
+/// Answers a greeting with this process's doorbells and the client's `frames`, of which there are
+/// `credits`.
 pub(crate) fn welcome(
     socket: BorrowedFd<'_>,
     frames: &SealedMemory,

@@ -1,8 +1,8 @@
 //! Gates: procedure calls between address spaces (Paper 1, §4 and §5).
 //!
-//! A [`Server`] listens on a path. A [`Client`] connects to it once, over a Unix socket that passes shared
-//! memory, and then calls through that memory. The caller is a microprocess; another microprocess serves the
-//! call at the caller's priority.
+//! A [`Server`] listens on a path. A [`Client`] connects to it once, over a Unix socket that passes
+//! shared memory, and then calls through that memory. The caller is a microprocess; another
+//! microprocess serves the call at the caller's priority.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,12 +27,12 @@
 //!
 //! # The scheme
 //!
-//! The paper's kernel moves the caller's kernel thread into the server's address space. Linux cannot move a
-//! thread. What the paper gains by the move is kept: no scheduler decides anything between the call and its
-//! service. The server's virtual processor itself polls the call frames
-//! ([`bell`](kyocho_microprocess::bell)), so the kernel thread that finds a call also serves it. If both
-//! sides share a core, the caller's kernel thread yields the core to the server's, which yields it back with
-//! the reply.
+//! The paper's kernel moves the caller's kernel thread into the server's address space. Linux
+//! cannot move a thread. What the paper gains by the move is kept: no scheduler decides anything
+//! between the call and its service. The server's virtual processor itself polls the call frames
+//! ([`bell`](kyocho_microprocess::bell)), so the kernel thread that finds a call also serves it. If
+//! both sides share a core, the caller's kernel thread yields the core to the server's, which
+//! yields it back with the reply.
 //!
 //! ```text
 //!   client                                frame (shared)                 server
@@ -42,19 +42,21 @@
 //!   copies the reply out, checks          replied n+1    ◄─── ring ───── copies the reply in
 //! ```
 //!
-//! [`protocol`] defines the state word and its transitions as pure functions; [`frame`] is the layout of
-//! frames in memory. [`Client`] and `server::worker` are the two sides. `liveness` has a kernel thread for
-//! each side of a connection, which sleeps on the socket and closes the connection when the other side is
-//! gone.
+//! [`protocol`] defines the state word and its transitions as pure functions; [`frame`] is the
+//! layout of frames in memory. [`Client`] and `server::worker` are the two sides. `liveness` has a
+//! kernel thread for each side of a connection, which sleeps on the socket and closes the
+//! connection when the other side is gone.
 //!
-//! **Invariant:** data in shared memory is unchecked. Each side copies it, checks the copy once, and counts
-//! calls itself. A peer that breaks the protocol loses its connection, and other connections are unaffected.
+//! **Invariant:** data in shared memory is unchecked. Each side copies it, checks the copy once,
+//! and counts calls itself. A peer that breaks the protocol loses its connection, and other
+//! connections are unaffected.
 //!
-//! **Invariant:** a frame belongs to one call from the request to the reply. If the caller stops waiting, the
-//! frame is free only after the server has answered.
+//! **Invariant:** a frame belongs to one call from the request to the reply. If the caller stops
+//! waiting, the frame is free only after the server has answered.
 //!
 //! **Bounds:** [`CREDITS_MAX`] concurrent calls of one client (further callers wait for a frame),
-//! [`INLINE_BYTES_MAX`] bytes inline, [`REGIONS_MAX`] regions of at most [`REGION_BYTES_MAX`] bytes.
+//! [`INLINE_BYTES_MAX`] bytes inline, [`REGIONS_MAX`] regions of at most [`REGION_BYTES_MAX`]
+//! bytes.
 
 mod client;
 mod error;

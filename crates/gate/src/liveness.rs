@@ -1,13 +1,14 @@
 //! Whether the other side of a connection is alive: kernel threads that sleep until it is gone.
 //!
-//! * A *socket thread* on each side sleeps on the socket. The host closes the socket however the other
-//!   process dies, but only after it has freed that process's memory.
-//! * A *death watcher* at the client sleeps on the liveness word, which names the server's socket thread
-//!   (a [`robust`] futex). The host marks that word first when a process dies, so callers learn of a death
-//!   in a fraction of a millisecond. If a server does not maintain the word, the socket still reports its end.
+//! * A *socket thread* on each side sleeps on the socket. The host closes the socket however the
+//!   other process dies, but only after it has freed that process's memory.
+//! * A *death watcher* at the client sleeps on the liveness word, which names the server's socket
+//!   thread (a [`robust`] futex). The host marks that word first when a process dies, so callers
+//!   learn of a death in a fraction of a millisecond. If a server does not maintain the word, the
+//!   socket still reports its end.
 //!
-//! Either thread closes the connection, which ends all waits. They are plain kernel threads instead of
-//! microprocesses, so that a virtual processor without other work sleeps on its doorbell alone.
+//! Either thread closes the connection, which ends all waits. They are plain kernel threads instead
+//! of microprocesses, so that a virtual processor without other work sleeps on its doorbell alone.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -60,13 +61,14 @@ impl Liveness {
     }
 }
 
-/// Starts a kernel thread of a connection. It is detached: `body` returns once the connection is closed.
+/// Starts a kernel thread of a connection. It is detached: `body` returns once the connection is
+/// closed.
 pub(crate) fn start_thread(body: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
     start("gate", STACK_BYTES, body).map(drop)
 }
 
-/// Starts the death watcher of a client's connection: it closes the connection when the server's socket
-/// thread dies.
+/// Starts the death watcher of a client's connection: it closes the connection when the server's
+/// socket thread dies.
 pub(crate) fn watch_server(
     liveness: &Arc<Liveness>,
     frames: &Arc<SealedMemory>,

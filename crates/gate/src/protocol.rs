@@ -7,13 +7,13 @@
 //!                          └────► cancelled n+1 ───────┘ server
 //! ```
 //!
-//! The word contains the number of the call, so a word of an earlier call is never mistaken for one of this
-//! call. Each side counts calls itself and accepts the word only if it is exactly one step ahead. Any other
-//! word was written by a broken or hostile peer.
+//! The word contains the number of the call, so a word of an earlier call is never mistaken for one
+//! of this call. Each side counts calls itself and accepts the word only if it is exactly one step
+//! ahead. Any other word was written by a broken or hostile peer.
 //!
-//! **Invariant:** the client writes while the word is `replied`, and may change its own `requested` to
-//! `cancelled`; the server writes while the word is not `replied`. So at most one side may write at any time,
-//! except for the cancellation, which is a compare-and-exchange.
+//! **Invariant:** the client writes while the word is `replied`, and may change its own `requested`
+//! to `cancelled`; the server writes while the word is not `replied`. So at most one side may write
+//! at any time, except for the cancellation, which is a compare-and-exchange.
 
 /// The phase of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,8 +141,8 @@ mod tests {
     }
 
     proptest! {
-        /// Two honest sides, whose steps interleave in any order. Each request is served at most once, each
-        /// answer belongs to its request, and neither side considers the other broken.
+        /// Two honest sides, whose steps interleave in any order. Each request is served at most
+        /// once, each answer belongs to its request, and neither side considers the other broken.
         #[test]
         fn honest_sides_serve_each_request_once_in_any_order_of_steps(start in 0..NUMBERS, steps in steps()) {
             let mut word = Word::new(Phase::Replied, start);

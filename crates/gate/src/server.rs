@@ -48,8 +48,8 @@ impl fmt::Debug for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Sets how many concurrent calls a client may make: 1 to [`CREDITS_MAX`], the default. Each costs 8 KiB
-    /// of memory once it is used.
+    /// Sets how many concurrent calls a client may make: 1 to [`CREDITS_MAX`], the default. Each
+    /// costs 8 KiB of memory once it is used.
     ///
     /// # Panics
     /// `credits` is out of range.
@@ -60,16 +60,16 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets which processes may connect, by what the kernel says of them. By default: processes of the same
-    /// user and of the superuser.
+    /// Sets which processes may connect, by what the kernel says of them. By default: processes of
+    /// the same user and of the superuser.
     #[must_use]
     pub fn allow(mut self, allows: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> Self {
         self.allows = Box::new(allows);
         self
     }
 
-    /// Listens on `path`, which must not exist yet. `root` serves the calls of each client until the server is
-    /// dropped. Does not wait for clients.
+    /// Listens on `path`, which must not exist yet. `root` serves the calls of each client until
+    /// the server is dropped. Does not wait for clients.
     ///
     /// # Errors
     /// [`Error::Connect`]: the socket cannot be bound to `path`. [`Error::Host`].
@@ -146,7 +146,8 @@ impl Shared {
         }
     }
 
-    /// The socket thread of one connection: admits the client, then receives its messages until the end.
+    /// The socket thread of one connection: admits the client, then receives its messages until the
+    /// end.
     fn serve_connection(&self, socket: Socket) {
         let connection = match self.admit(socket) {
             Ok(connection) => connection,
@@ -211,7 +212,8 @@ fn handle_message(
     }
 }
 
-/// A server that listens until it is dropped. Dropping it closes all connections and removes the path.
+/// A server that listens until it is dropped. Dropping it closes all connections and removes the
+/// path.
 pub struct Server {
     shared: Arc<Shared>,
     path: PathBuf,

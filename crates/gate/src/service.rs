@@ -1,4 +1,5 @@
-//! Services: the objects of a server, the calls they serve, and the handles that clients hold to them.
+//! Services: the objects of a server, the calls they serve, and the handles that clients hold to
+//! them.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ pub(crate) use regions::Regions;
 /// Most handles of one connection at a time.
 const HANDLES_MAX: usize = 1024;
 
-/// An object that clients can call. Calls run concurrently, each in a microprocess at its caller's priority.
+/// An object that clients can call. Calls run concurrently, each in a microprocess at its caller's
+/// priority.
 pub trait Service: Send + Sync {
     /// Serves one call and returns the reply. May block.
     ///
@@ -121,7 +123,8 @@ impl<'a> Call<'a> {
         self.peer
     }
 
-    /// The calling microprocess. The kernel vouches for its process; its number there is the client's claim.
+    /// The calling microprocess. The kernel vouches for its process; its number there is the
+    /// client's claim.
     #[must_use]
     pub fn caller(&self) -> GlobalId {
         GlobalId { process: self.peer.process, local: self.head.caller }
@@ -145,7 +148,8 @@ impl<'a> Call<'a> {
         self.objects.grant(object)
     }
 
-    /// Revokes the handle that this call came through. Calls being served through it finish normally.
+    /// Revokes the handle that this call came through. Calls being served through it finish
+    /// normally.
     pub fn revoke(&self) {
         self.objects.revoke(Handle(self.head.handle));
     }

@@ -1,10 +1,10 @@
 //! Slices of shared memory that calls pass without copying.
 //!
-//! A client creates a [`Region`](crate::Region) once and the server maps it. After that, a call names a
-//! [`Slice`] of it for arguments, results or both. The memory is sealed, so neither side can shorten it; but
-//! both sides may write to it at any time. A server therefore copies once whatever it must trust, and checks
-//! the copy ([`Slice::copy`], the default). Data that it only moves can be accessed [in
-//! place](Slice::in_place).
+//! A client creates a [`Region`](crate::Region) once and the server maps it. After that, a call
+//! names a [`Slice`] of it for arguments, results or both. The memory is sealed, so neither side
+//! can shorten it; but both sides may write to it at any time. A server therefore copies once
+//! whatever it must trust, and checks the copy ([`Slice::copy`], the default). Data that it only
+//! moves can be accessed [in place](Slice::in_place).
 #![expect(unsafe_code, reason = "atomic words in a shared mapping")]
 
 use core::{ptr, slice};
@@ -33,7 +33,8 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The slice that the other side names; `None` unless it lies inside `memory` and is aligned to a word.
+    /// The slice that the other side names; `None` unless it lies inside `memory` and is aligned to
+    /// a word.
     pub(crate) fn new(memory: &Arc<SealedMemory>, offset: u64, bytes: u64) -> Option<Self> {
         let end = offset.checked_add(bytes)?;
         let fits = end <= memory.bytes() as u64 && offset.is_multiple_of(WORD as u64);
@@ -56,14 +57,14 @@ impl Slice {
         self.bytes
     }
 
-    /// The memory as words; the slice may end inside the last word. The other side may change a word at any
-    /// time, so two reads of it may differ.
+    /// The memory as words; the slice may end inside the last word. The other side may change a
+    /// word at any time, so two reads of it may differ.
     #[must_use]
     pub fn in_place(&self) -> &[AtomicU64] {
         let address = self.memory.base() + self.offset;
         let words = self.bytes.div_ceil(WORD);
-        // SAFETY: inside the mapping, whose length is a multiple of a word and which lives as long as
-        // `self`; aligned to a word; every access is atomic.
+        // SAFETY: inside the mapping, whose length is a multiple of a word and which lives as long
+        // as `self`; aligned to a word; every access is atomic.
         unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(address), words) }
     }
 

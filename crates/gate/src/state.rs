@@ -1,7 +1,8 @@
-//! The transitions of a frame's state word, each of which transfers the frame: see [`protocol`](crate::protocol).
+//! The transitions of a frame's state word, each of which transfers the frame: see
+//! [`protocol`](crate::protocol).
 //!
-//! Each is sequentially consistent. So the frame's contents are visible with the word, and the writer reads
-//! afterwards whether the other side sleeps and must be woken.
+//! Each is sequentially consistent. So the frame's contents are visible with the word, and the
+//! writer reads afterwards whether the other side sleeps and must be woken.
 
 use kyocho_sys::prim::atomic::{AtomicU32, Ordering};
 
@@ -12,8 +13,9 @@ pub(crate) fn ask(state: &AtomicU32, number: u32) {
     state.swap(Word::new(Phase::Requested, number).bits(), Ordering::SeqCst);
 }
 
-/// The client cancels call `number`. Returns `false` if the reply came first: then the client owns the frame
-/// again. After `true`, the client must still wait for the reply before it uses the frame.
+/// The client cancels call `number`. Returns `false` if the reply came first: then the client owns
+/// the frame again. After `true`, the client must still wait for the reply before it uses the
+/// frame.
 pub(crate) fn give_up(state: &AtomicU32, number: u32) -> bool {
     let [requested, cancelled] =
         [Phase::Requested, Phase::Cancelled].map(|phase| Word::new(phase, number).bits());

@@ -1,4 +1,5 @@
-//! Typed interfaces: a trait is the protocol, and [`interface`](macro@crate::interface) generates both sides.
+//! Typed interfaces: a trait is the protocol, and [`interface`](macro@crate::interface) generates
+//! both sides.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,7 +35,8 @@
 //! ```
 //!
 //! Arguments and results are encoded as [postcard](https://docs.rs/postcard) in the frame, at most
-//! [`INLINE_BYTES_MAX`] bytes. A private copy is decoded. Bytes left over after decoding are an error.
+//! [`INLINE_BYTES_MAX`] bytes. A private copy is decoded. Bytes left over after decoding are an
+//! error.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,8 +48,8 @@ use crate::frame::INLINE_BYTES_MAX;
 /// Encodes `value`.
 ///
 /// # Errors
-/// [`Failure::ReplyTooLong`]: the encoding is longer than a frame. [`Failure::BadArguments`]: the value cannot
-/// be serialised.
+/// [`Failure::ReplyTooLong`]: the encoding is longer than a frame. [`Failure::BadArguments`]: the
+/// value cannot be serialised.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Failure> {
     let bytes = postcard::to_stdvec(value).map_err(|_| Failure::BadArguments)?;
     if bytes.len() > INLINE_BYTES_MAX { Err(Failure::ReplyTooLong) } else { Ok(bytes) }
@@ -64,7 +66,8 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     }
 }
 
-/// Calls `method` of `target` with encoded arguments, and decodes the reply. Blocks as [`Target::call`] does.
+/// Calls `method` of `target` with encoded arguments, and decodes the reply. Blocks as
+/// [`Target::call`] does.
 ///
 /// # Errors
 /// As for [`Target::call`]; [`Error::Protocol`]: the reply cannot be decoded as `R`.

@@ -124,8 +124,8 @@ fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Whether the caller's kernel thread gets a real-time class soon. It inherits the class shortly after it has
-/// found the call.
+/// Whether the caller's kernel thread gets a real-time class soon. It inherits the class shortly
+/// after it has found the call.
 fn becomes_real_time() -> bool {
     let is_real_time = || {
         yield_now();
@@ -141,11 +141,12 @@ fn await_level(level: u64, pause: impl Fn()) {
     }
 }
 
-/// The host's priority of the calling kernel thread: below 0 in a real-time class, its own or an inherited
-/// one.
+/// The host's priority of the calling kernel thread: below 0 in a real-time class, its own or an
+/// inherited one.
 fn host_level() -> i64 {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-    // After the name in parentheses come field 3 (the state) and the following ones; the priority is field 18.
+    // After the name in parentheses come field 3 (the state) and the following ones; the priority
+    // is field 18.
     stat.rsplit(')').next().unwrap().split_whitespace().nth(15).unwrap().parse().unwrap()
 }
 
@@ -168,7 +169,8 @@ fn entry_of_the_server_process() {
         .unwrap();
 }
 
-/// Runs `body` with a client of a server in another process, each with `processors` virtual processors.
+/// Runs `body` with a client of a server in another process, each with `processors` virtual
+/// processors.
 fn with_client(name: &str, processors: usize, body: impl FnOnce(Client) + Send) {
     let meeting = Meeting::new(&format!("{name}-{processors}"));
     let _server = meeting.start("entry_of_the_server_process", &processors.to_string());
@@ -292,8 +294,8 @@ fn level_that_changes_during_a_call_reaches_the_worker() {
     });
 }
 
-/// Calls until the server reports that it inherited the class. A service that continues on another kernel
-/// thread of its server does not inherit it.
+/// Calls until the server reports that it inherited the class. A service that continues on another
+/// kernel thread of its server does not inherit it.
 fn call_until_inherited(client: &Client, method: u32, request: u64) {
     while as_number(&client.call(method, &request.to_le_bytes()).unwrap()) == 0 {}
 }
@@ -312,7 +314,8 @@ fn server_inherits_the_class_of_a_real_time_caller() {
             // From here on the client knows which kernel thread serves it and inherits the class.
             client.call(method::ECHO, &[]).unwrap();
             call_until_inherited(&client, method::IS_REAL_TIME, 0);
-            // During a short sleep the server keeps the class; after a long one it inherits it again.
+            // During a short sleep the server keeps the class; after a long one it inherits it
+            // again.
             for sleep_ms in [2, 100] {
                 call_until_inherited(&client, method::IS_REAL_TIME_AFTER_SLEEP, sleep_ms);
             }

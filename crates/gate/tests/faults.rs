@@ -1,5 +1,6 @@
-//! System calls that fail while a server listens and a client connects and calls: each step succeeds or
-//! reports the error, and nothing hangs. A program of its own, because a process has one fault plane.
+//! System calls that fail while a server listens and a client connects and calls: each step
+//! succeeds or reports the error, and nothing hangs. A program of its own, because a process has
+//! one fault plane.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 
 use std::path::Path;
@@ -28,8 +29,8 @@ fn echo(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Binds a server, connects a client, calls, and calls with a region. Returns the error of the first that
-/// failed.
+/// Binds a server, connects a client, calls, and calls with a region. Returns the error of the
+/// first that failed.
 fn scenario(path: &Path) -> Result<(), Error> {
     let _server = Server::builder().credits(2).bind(path, Arc::new(echo))?;
     let client = Client::connect(path)?;
@@ -62,8 +63,8 @@ fn calls_succeed_or_report_the_error_whichever_system_call_fails() {
         let path = meeting.path();
         let run = || {
             for call in calls {
-                // The runtime's own threads meet faults, too, and their number varies. The sweep ends at the first run
-                // that met none.
+                // The runtime's own threads meet faults, too, and their number varies. The sweep
+                // ends at the first run that met none.
                 sweep(Kinds::Only(call), Errno::NOMEM, 300, |_| drop(scenario(&path)));
                 assert_eq!(scenario(&path), Ok(()), "after faults in {call:?}");
             }

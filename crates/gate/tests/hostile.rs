@@ -1,7 +1,8 @@
-//! Clients and servers that break the protocol, or end at any step of it, lose their own connection only.
+//! Clients and servers that break the protocol, or end at any step of it, lose their own connection
+//! only.
 //!
-//! The attacker uses descriptors, frames and the socket directly, as another program could, without this
-//! crate's client.
+//! The attacker uses descriptors, frames and the socket directly, as another program could, without
+//! this crate's client.
 #![expect(unsafe_code, reason = "the attacker writes to shared memory")]
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::print_stdout, reason = "tells the parent process that this one is ready")]
@@ -109,8 +110,8 @@ impl Attacker {
     }
 }
 
-/// Runs `body` while a server runs. Then the server must still serve an honest client, and must have closed
-/// all other connections.
+/// Runs `body` while a server runs. Then the server must still serve an honest client, and must
+/// have closed all other connections.
 fn with_a_server(name: &str, body: impl FnOnce(&Path) + Send) {
     let meeting = Meeting::new(name);
     let path = meeting.path();
@@ -296,7 +297,8 @@ fn bad_server(step: u32, path: &Path) {
     let frames = SealedMemory::new(wire::FRAME_BYTES + wire::LIVENESS_BYTES, Writers::All).unwrap();
     let (shown, open) = bell::descriptors().unwrap();
     let credits = if step == 2 { 1000 } else { 1 };
-    // SAFETY: after the only frame, inside the mapping, which stays until this process ends; aligned, atomic.
+    // SAFETY: after the only frame, inside the mapping, which stays until this process ends;
+    // aligned, atomic.
     let liveness: &AtomicU32 =
         unsafe { &*core::ptr::with_exposed_provenance(frames.base() + wire::FRAME_BYTES) };
     let living = (step == 6).then(|| robust::Living::new(liveness).unwrap());

@@ -1,5 +1,5 @@
-//! The server frees everything of a client that dies, whatever the progress of its calls. A program of its own,
-//! because it counts the resources of the process.
+//! The server frees everything of a client that dies, whatever the progress of its calls. A program
+//! of its own, because it counts the resources of the process.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in helpers too")]
 #![expect(clippy::print_stdout, reason = "tells the parent process that this one is ready")]
 
@@ -69,8 +69,8 @@ fn serve(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Grants an object and holds the region of the call, if there is one, until the call may end. The client may
-/// die meanwhile.
+/// Grants an object and holds the region of the call, if there is one, until the call may end. The
+/// client may die meanwhile.
 fn hold(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     let granted = call.grant(Arc::new(Object::new()));
     let region = call.region().ok();
@@ -126,7 +126,8 @@ struct Step {
     with_region: bool,
     /// The client has abandoned them; the server still owns their frames.
     abandoned: bool,
-    /// The calls may end before the client dies; otherwise only after the server has closed the connection.
+    /// The calls may end before the client dies; otherwise only after the server has closed the
+    /// connection.
     ends_meanwhile: bool,
 }
 
@@ -181,8 +182,8 @@ fn await_count(counter: &AtomicUsize, count: usize) {
     }
 }
 
-/// A client connects, calls, and dies at `step`. The server serves `honest` all the time, and frees everything
-/// of the dead client.
+/// A client connects, calls, and dies at `step`. The server serves `honest` all the time, and frees
+/// everything of the dead client.
 fn client_dies_at(index: usize, meeting: &Meeting, server: &Server, honest: &Client) {
     let step = STEPS[index];
     for counter in [&BEGUN, &ENDED, &ABANDONED] {
@@ -218,7 +219,8 @@ fn server_frees_everything_of_a_client_that_dies_and_serves_others() {
         let run = || {
             let server = Server::builder().bind(&path, Arc::new(serve)).unwrap();
             let honest = Client::connect(&path).unwrap();
-            // As many concurrent calls as are ever made: from here on the connection has all its workers.
+            // As many concurrent calls as are ever made: from here on the connection has all its
+            // workers.
             let calls = (0..CREDITS_MAX).map(|_| {
                 let honest = honest.clone();
                 spawn(move || assert_eq!(honest.call(ECHO, &[2]).unwrap(), [2]))

@@ -99,8 +99,8 @@ impl Pte {
         (self.0 & KIND_BITS == PAGE).then(|| Translation { frame, rights: self.rights() })
     }
 
-    /// The translation of the page at `index` of the block the entry was found in; `None` if the entry
-    /// does not map that page.
+    /// The translation of the page at `index` of the block the entry was found in; `None` if the
+    /// entry does not map that page.
     #[inline]
     pub(crate) fn translation_at(self, index: usize) -> Option<Translation> {
         Some(Translation { frame: self.frame_at(index)?, rights: self.rights() })

@@ -145,12 +145,12 @@ impl Listener {
         unsafe { self.control_surely(libc::SECCOMP_IOCTL_NOTIF_SEND as usize, address) }.map(drop)
     }
 
-    /// Adds a copy of `descriptor` to the caller of call `id`, which stays blocked. Returns the number
-    /// of the copy there.
+    /// Adds a copy of `descriptor` to the caller of call `id`, which stays blocked. Returns the
+    /// number of the copy there.
     ///
-    /// To return this number to the caller, answer the call with it afterwards. The host can also do
-    /// both at once (`SECCOMP_ADDFD_FLAG_SEND`). But if work of an I/O ring for this thread, or a
-    /// suspend of the host, interrupts that, the caller's call ends with 0.
+    /// To return this number to the caller, answer the call with it afterwards. The host can also
+    /// do both at once (`SECCOMP_ADDFD_FLAG_SEND`). But if work of an I/O ring for this thread, or
+    /// a suspend of the host, interrupts that, the caller's call ends with 0.
     ///
     /// # Errors
     /// `MFILE`: it has no more descriptors. `NOENT`: it is gone.

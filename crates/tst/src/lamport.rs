@@ -122,13 +122,14 @@ impl Lamport {
         owner.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Waits until `done`. If the participant that `whom` names is dead, finishes it; 0 names none.
-    fn wait(&self, done: impl Fn() -> bool, whom: impl Fn() -> usize) {
+    /// Waits until `done`. If the participant that `participant` names is dead, finishes it; 0
+    /// names none.
+    fn wait(&self, done: impl Fn() -> bool, participant: impl Fn() -> usize) {
         let mut rounds = 0_u32;
         while !done() {
             yield_to_host();
             rounds += 1;
-            let slot = whom();
+            let slot = participant();
             if rounds.is_multiple_of(ROUNDS_PER_CHECK) && slot != 0 {
                 self.finish_if_dead(slot);
             }

@@ -4,10 +4,11 @@
 use kyocho_arch::restartable::{Fifo, Link};
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize};
 
-#[cfg(target_arch = "x86_64")]
-use crate::Rseq;
+use crate::atomics::Atomics;
 use crate::contract::{Links, Refusal, TestAndSet};
-use crate::{Atomics, Restartable};
+use crate::sequences::Restartable;
+#[cfg(target_arch = "x86_64")]
+use crate::sequences::Rseq;
 
 /// One of the mechanisms. A word must be used through one of them always: none excludes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

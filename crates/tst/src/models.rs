@@ -9,9 +9,10 @@ use loom::thread::spawn;
 
 use kyocho_sys::prim::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
+use crate::atomics::Atomics;
 use crate::bias::{Bias, CompilerOnly, Fence};
 use crate::contract::{Refusal, TestAndSet};
-use crate::{Atomics, TryLock};
+use crate::lock::TryLock;
 
 /// A mutant: clears the lock word without publishing what was written under it.
 struct ForgetsToRelease;

@@ -22,10 +22,11 @@ use kyocho_sys::scheduling::{cpus_possible, current_cpu, yield_to_host};
 pub use counter::PerCpuCounter;
 pub use list::PerCpuList;
 
-#[cfg(target_arch = "x86_64")]
-use crate::Rseq;
+use crate::atomics::Atomics;
 use crate::contract::Refusal;
-use crate::{Atomics, Method};
+use crate::method::Method;
+#[cfg(target_arch = "x86_64")]
+use crate::sequences::Rseq;
 
 /// The mechanism that changes per-CPU data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

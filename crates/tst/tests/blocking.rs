@@ -3,7 +3,8 @@
 //! A stress run counts only if its control lost additions in that run. The control makes the same
 //! additions without a lock.
 //!
-//! A run of the stress counts only if its control, the same additions without a lock, was caught losing some in that run.
+//! A run of the stress counts only if its control, the same additions without a lock, was caught
+//! losing some in that run.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use core::ptr::NonNull;
@@ -236,7 +237,7 @@ fn waiting_writer_keeps_readers_out_until_it_gives_up<M: Everywhere + Send + Syn
 }
 
 /// A writer gives up while a reader is about to sleep because of it. The reader must join the
-/// readers inside, who stay.
+/// readers inside, which stay.
 fn a_writer_that_gives_up_leaves_no_reader_asleep<M: Everywhere + Send + Sync>(
     mechanism: fn() -> M,
 ) {

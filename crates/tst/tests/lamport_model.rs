@@ -67,49 +67,50 @@ impl State {
         Self { x, y, wants, steps, dead: NOBODY, has_anybody_died: false, finisher: None }
     }
 
-    fn is_alive(&self, who: usize) -> bool {
-        self.dead != who && self.steps[who] != Step::Done
+    fn is_alive(&self, participant: usize) -> bool {
+        self.dead != participant && self.steps[participant] != Step::Done
     }
 
-    /// Among the participants from `from` on, the first other than `who` that wants to enter.
-    fn wanting(&self, who: usize, from: usize) -> Option<usize> {
-        (from..=N).find(|&other| other != who && self.wants[other])
+    /// Among the participants from `from` on, the first other than `participant` that wants to
+    /// enter.
+    fn wanting(&self, participant: usize, from: usize) -> Option<usize> {
+        (from..=N).find(|&other| other != participant && self.wants[other])
     }
 
-    /// The state after the next step of `who`; `None` while it waits.
-    fn after_step(&self, who: usize) -> Option<Self> {
+    /// The state after the next step of `participant`; `None` while it waits.
+    fn after_step(&self, participant: usize) -> Option<Self> {
         let mut next = self.clone();
-        next.steps[who] = match self.steps[who] {
+        next.steps[participant] = match self.steps[participant] {
             Step::Want => {
-                next.wants[who] = true;
+                next.wants[participant] = true;
                 Step::SetX
             }
             Step::SetX => {
-                next.x = who;
+                next.x = participant;
                 Step::TestY
             }
             Step::TestY if self.y != NOBODY => Step::GiveWay,
             Step::TestY => Step::SetY,
             Step::GiveWay => {
-                next.wants[who] = false;
+                next.wants[participant] = false;
                 Step::AwaitY
             }
             Step::AwaitY if self.y == NOBODY => Step::Want,
             Step::SetY => {
-                next.y = who;
+                next.y = participant;
                 Step::TestX
             }
-            Step::TestX if self.x == who => Step::Inside,
+            Step::TestX if self.x == participant => Step::Inside,
             Step::TestX => Step::Retreat,
             Step::Retreat => {
-                next.wants[who] = false;
+                next.wants[participant] = false;
                 Step::AwaitOthers(1)
             }
             Step::AwaitOthers(other) if other > N => Step::TestYAgain,
-            Step::AwaitOthers(other) if other == who || !self.wants[other] => {
+            Step::AwaitOthers(other) if other == participant || !self.wants[other] => {
                 Step::AwaitOthers(other + 1)
             }
-            Step::TestYAgain if self.y == who => Step::Inside,
+            Step::TestYAgain if self.y == participant => Step::Inside,
             Step::TestYAgain => Step::AwaitY,
             Step::Inside => Step::ClearY,
             Step::ClearY => {
@@ -117,7 +118,7 @@ impl State {
                 Step::Leave
             }
             Step::Leave => {
-                next.wants[who] = false;
+                next.wants[participant] = false;
                 Step::Done
             }
             Step::AwaitY | Step::AwaitOthers(_) | Step::Done => return None,
@@ -125,10 +126,10 @@ impl State {
         Some(next)
     }
 
-    /// Whether `who` waits for the dead participant.
-    fn waits_for_the_dead(&self, who: usize) -> bool {
+    /// Whether `participant` waits for the dead participant.
+    fn waits_for_the_dead(&self, participant: usize) -> bool {
         self.dead != NOBODY
-            && match self.steps[who] {
+            && match self.steps[participant] {
                 Step::AwaitY => self.y == self.dead,
                 Step::AwaitOthers(other) => other == self.dead && self.wants[other],
                 _ => false,
@@ -137,7 +138,7 @@ impl State {
 
     /// The state after the next step of finishing the dead participant; `None` while that step
     /// waits.
-    fn after_finish(&self, who: usize, finish: Finish, rule: Rule) -> Option<Self> {
+    fn after_finish(&self, participant: usize, finish: Finish, rule: Rule) -> Option<Self> {
         let mut next = self.clone();
         let then = match finish {
             Finish::ClearWant => {
@@ -165,26 +166,26 @@ impl State {
                 return Some(next);
             }
         };
-        next.finisher = Some((who, then));
+        next.finisher = Some((participant, then));
         Some(next)
     }
 
     /// All states that one step of a living participant leads to.
     fn moves(&self, rule: Rule) -> Vec<Self> {
         let mut moves = Vec::new();
-        for who in (1..=N).filter(|&who| self.is_alive(who)) {
+        for participant in (1..=N).filter(|&participant| self.is_alive(participant)) {
             match self.finisher {
-                Some((finisher, finish)) if finisher == who => {
-                    moves.extend(self.after_finish(who, finish, rule));
+                Some((finisher, finish)) if finisher == participant => {
+                    moves.extend(self.after_finish(participant, finish, rule));
                     continue;
                 }
-                None if rule != Rule::NotAtAll && self.waits_for_the_dead(who) => {
-                    let finisher = Some((who, Finish::ClearWant));
+                None if rule != Rule::NotAtAll && self.waits_for_the_dead(participant) => {
+                    let finisher = Some((participant, Finish::ClearWant));
                     moves.push(Self { finisher, ..self.clone() });
                 }
                 _ => {}
             }
-            moves.extend(self.after_step(who));
+            moves.extend(self.after_step(participant));
         }
         moves
     }
@@ -195,13 +196,16 @@ impl State {
             return Vec::new();
         }
         let dies = |dead| Self { dead, has_anybody_died: true, ..self.clone() };
-        (1..=N).filter(|&who| self.is_alive(who)).map(dies).collect()
+        (1..=N).filter(|&participant| self.is_alive(participant)).map(dies).collect()
     }
 
     /// The property that the state violates, if it violates one.
     fn fault(&self, moves: &[Self]) -> Option<String> {
-        let alive = |who: &usize| self.is_alive(*who);
-        let inside = (1..=N).filter(alive).filter(|&who| self.steps[who] == Step::Inside).count();
+        let alive = |participant: &usize| self.is_alive(*participant);
+        let inside = (1..=N)
+            .filter(alive)
+            .filter(|&participant| self.steps[participant] == Step::Inside)
+            .count();
         if inside > 1 {
             return Some(format!("{inside} are inside: {self:?}"));
         }
@@ -242,6 +246,6 @@ fn a_rule_that_does_not_wait_for_the_others_is_caught() {
 
 #[test]
 fn without_a_rule_a_dead_participant_blocks_the_others() {
-    let fault = explore(Rule::NotAtAll).expect_err("somebody waits for a dead one");
+    let fault = explore(Rule::NotAtAll).expect_err("a participant waits for a dead one");
     assert!(fault.contains("wait for ever"), "{fault}");
 }

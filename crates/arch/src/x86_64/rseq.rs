@@ -20,8 +20,8 @@ pub(crate) mod mutants;
 use core::arch::{asm, global_asm};
 
 use super::restartable::{body, call, holder_methods};
+use crate::cpu::{Cpu, Sequence};
 use crate::restartable::{Holder, Outcome};
-use crate::rseq::{Cpu, Sequence};
 
 // SAFETY: each sequence compares `cpu_id` with the CPU between `start` and post-commit, where the
 // kernel aborts it when the thread leaves the CPU or takes a signal.

@@ -62,7 +62,8 @@ impl Connection {
         });
         watch_server(&liveness, &frames, credits)?;
         start_thread(move || {
-            // A server sends nothing after the handshake. This returns at its end, or breaks the protocol.
+            // A server sends nothing after the handshake. This returns at its end, or breaks the
+            // protocol.
             let _end = Message::receive(liveness.socket());
             liveness.close();
         })?;
@@ -78,7 +79,8 @@ impl Connection {
         &self.numbers[index]
     }
 
-    /// Waits for a free frame and takes it: among the first few, the one whose worker is cheapest to reach.
+    /// Waits for a free frame and takes it: among the first few, the one whose worker is cheapest
+    /// to reach.
     pub(super) fn take_frame(&self) -> usize {
         self.credits.acquire();
         let cpu = bell::own_cpu();
@@ -124,8 +126,8 @@ impl Drop for Connection {
     }
 }
 
-/// How cheap it is to reach the worker behind a doorbell from `cpu`: higher is cheaper. Waking an idle
-/// core ranks below handing over this one.
+/// How cheap it is to reach the worker behind a doorbell from `cpu`: higher is cheaper. Waking an
+/// idle core ranks below handing over this one.
 fn preference(bell: u32, standing: Standing, cpu: usize) -> u32 {
     if bell == NO_BELL {
         return 0;

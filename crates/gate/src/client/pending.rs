@@ -97,8 +97,8 @@ impl<'a> PendingCall<'a> {
         Ok(bytes as usize)
     }
 
-    /// Cancels the call. The frame is not free before the server has replied, so a microprocess waits for
-    /// the reply and releases the frame then.
+    /// Cancels the call. The frame is not free before the server has replied, so a microprocess
+    /// waits for the reply and releases the frame then.
     fn abandon(&self) {
         let (connection, index, number) = (Arc::clone(self.connection), self.index, self.number);
         if !state::give_up(&self.frame().state, number) {

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::handshake::Message;
 use crate::slice::{REGION_BYTES_MAX, Slice, WORD};
 
-/// Memory that a client shares with one server until the region is dropped. Calls pass it without copying.
+/// Memory that a client shares with one server until the region is dropped. Calls pass it without
+/// copying.
 #[derive(Debug)]
 pub struct Region {
     connection: Arc<Connection>,
@@ -39,8 +40,8 @@ impl Region {
         Arc::ptr_eq(&self.connection, connection)
     }
 
-    /// The slice of `bytes` bytes at byte `offset`; `None` if the region is shorter, or if `offset` is not
-    /// a multiple of 8.
+    /// The slice of `bytes` bytes at byte `offset`; `None` if the region is shorter, or if `offset`
+    /// is not a multiple of 8.
     #[must_use]
     pub fn slice(&self, offset: usize, bytes: usize) -> Option<Slice> {
         Slice::new(&self.memory, offset as u64, bytes as u64)

@@ -50,7 +50,8 @@ impl Connection {
         frame(&self.frames, index)
     }
 
-    /// The word by which the client's death watcher learns that the server's socket thread has died.
+    /// The word by which the client's death watcher learns that the server's socket thread has
+    /// died.
     pub(super) fn liveness_word(&self) -> &AtomicU32 {
         liveness_word(&self.frames, self.credits)
     }

@@ -1,13 +1,13 @@
 //! Workers: at each frame of a connection, a microprocess waits for calls and serves them.
 //!
-//! Workers start ahead of need. A connection begins with one worker for each virtual processor. When a
-//! worker gets its first call, more are started so that as many again are idle. An idle client costs a few
-//! parked microprocesses; a busy one as many as it makes concurrent calls, at most its credits. Worker *n*
-//! is pinned to virtual processor *n* modulo their number, so a client that chooses a frame chooses where
-//! the call is served.
+//! Workers start ahead of need. A connection begins with one worker for each virtual processor.
+//! When a worker gets its first call, more are started so that as many again are idle. An idle
+//! client costs a few parked microprocesses; a busy one as many as it makes concurrent calls, at
+//! most its credits. Worker *n* is pinned to virtual processor *n* modulo their number, so a client
+//! that chooses a frame chooses where the call is served.
 //!
-//! **Invariant:** every frame below `workers` has a worker as long as the connection is open. A worker that is
-//! killed answers its caller and starts its successor.
+//! **Invariant:** every frame below `workers` has a worker as long as the connection is open. A
+//! worker that is killed answers its caller and starts its successor.
 
 use core::any::Any;
 use core::panic::AssertUnwindSafe;
@@ -25,8 +25,8 @@ use crate::protocol::{Arrival, Phase, Word, after, server_sees};
 use crate::service::Call;
 use crate::state;
 
-/// Starts workers until `connection` has `count`, or as many as it has credits. Closes the connection if
-/// the host refuses one.
+/// Starts workers until `connection` has `count`, or as many as it has credits. Closes the
+/// connection if the host refuses one.
 pub(super) fn start_workers(connection: &Arc<Connection>, count: usize) {
     let most = count.min(connection.credits);
     let next = |started: usize| (started < most).then_some(started + 1);
@@ -64,7 +64,8 @@ impl Worker {
     fn work(mut self) {
         let connection = Arc::clone(&self.connection);
         let frame = connection.frame(self.index);
-        // A wait announces the doorbell, too. But if a call is always there already, no wait happens.
+        // A wait announces the doorbell, too. But if a call is always there already, no wait
+        // happens.
         if let Ok(bell) = bell::own() {
             bell::announce(frame.server_bell_word(), bell);
         }
@@ -98,7 +99,8 @@ impl Worker {
         let frame = self.connection.frame(self.index);
         let expected = Word::new(Phase::Replied, self.answered).bits();
         let word = post.wait(expected, frame.client_bell());
-        // A call that arrives after the close is not served, even if its client does not know of it yet.
+        // A call that arrives after the close is not served, even if its client does not know of it
+        // yet.
         word.ok()?.filter(|_| !self.connection.liveness.is_closed()).map(Word::alleged)
     }
 
@@ -159,7 +161,8 @@ impl Worker {
     }
 }
 
-/// The failure that a panic of a service becomes. If the microprocess was killed, its worker unwinds, too.
+/// The failure that a panic of a service becomes. If the microprocess was killed, its worker
+/// unwinds, too.
 fn failure_of_panic(payload: Box<dyn Any + Send>) -> Result<Vec<u8>, Failure> {
     if payload.is::<Killed>() {
         resume_unwind(payload);

@@ -60,8 +60,8 @@ impl Regions {
         }
     }
 
-    /// Blocks until the region with this number is attached. Returns `false` if the number is out of range,
-    /// or after [`ATTACH_LIMIT`].
+    /// Blocks until the region with this number is attached. Returns `false` if the number is out
+    /// of range, or after [`ATTACH_LIMIT`].
     pub(crate) fn await_attached(&self, number: u32) -> bool {
         if number as usize >= REGIONS_MAX {
             return false;
@@ -79,7 +79,8 @@ impl Regions {
         is_attached
     }
 
-    /// The semaphore that is released when the region is attached; `None` if it is attached already.
+    /// The semaphore that is released when the region is attached; `None` if it is attached
+    /// already.
     fn arrival(&self, number: u32) -> Option<Arc<Semaphore>> {
         let mut regions = self.lock();
         let fresh = || Slot::Awaited(Arc::new(Semaphore::new(0)));

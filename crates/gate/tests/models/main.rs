@@ -1,8 +1,8 @@
 //! Models of a frame shared by two processes, checked in every order of memory accesses (loom).
 //!
-//! The models run the code of `src/protocol.rs` and `src/state.rs` on loom's atomic words. The bytes of the
-//! frame are a cell that two threads may not access concurrently. How the sides wait for each other is
-//! modelled separately (`crates/microprocess/tests/models`).
+//! The models run the code of `src/protocol.rs` and `src/state.rs` on loom's atomic words. The
+//! bytes of the frame are a cell that two threads may not access concurrently. How the sides wait
+//! for each other is modelled separately (`crates/microprocess/tests/models`).
 //!
 //! | mutant | must be caught because |
 //! |---|---|

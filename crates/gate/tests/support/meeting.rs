@@ -26,7 +26,8 @@ impl Meeting {
         self.folder.join("gate")
     }
 
-    /// Starts this program's test `entry` in another process with `role`. Returns once it prints `ready`.
+    /// Starts this program's test `entry` in another process with `role`. Returns once it prints
+    /// `ready`.
     pub(crate) fn start(&self, entry: &str, role: &str) -> Other {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", entry, "--nocapture", "--test-threads=1"])

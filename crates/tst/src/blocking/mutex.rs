@@ -12,7 +12,7 @@ use core::ops::{Deref, DerefMut};
 use kyocho_sys::prim::cell::UnsafeCell;
 
 use super::semaphore::Semaphore;
-use crate::Atomics;
+use crate::atomics::Atomics;
 use crate::contract::{Everywhere, TestAndSet};
 
 /// Reads of a taken lock before sleeping: about 2 µs, less than the cost of a sleep, in which a

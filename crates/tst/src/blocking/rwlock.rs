@@ -11,9 +11,9 @@
 //! A waiting writer keeps further readers out, so it can enter once the readers inside have left.
 //! Then all waiting threads are woken, and the fastest enters.
 //!
-//! **Invariant:** the lower half alone decides who may enter. The kernel compares it when a thread
-//! goes to sleep: a thread that changes the decision wakes the sleepers, and a thread about to
-//! sleep finds the half changed.
+//! **Invariant:** the lower half alone decides which threads may enter. The kernel compares it when
+//! a thread goes to sleep: a thread that changes the decision wakes the sleepers, and a thread
+//! about to sleep finds the half changed.
 //!
 //! **Invariant:** P is set exactly if the count of waiting writers is not 0.
 #![expect(unsafe_code, reason = "hands out references to what the lock guards")]
@@ -27,7 +27,7 @@ use kyocho_sys::prim::cell::UnsafeCell;
 use kyocho_sys::scheduling::yield_to_host;
 
 use super::Word;
-use crate::Atomics;
+use crate::atomics::Atomics;
 use crate::contract::Everywhere;
 
 #[cfg(all(test, not(loom)))]

@@ -6,7 +6,7 @@ use core::fmt;
 use kyocho_sys::futex::Wait;
 
 use super::Word;
-use crate::Atomics;
+use crate::atomics::Atomics;
 use crate::contract::{Everywhere, TestAndSet};
 
 /// One more waiting thread.

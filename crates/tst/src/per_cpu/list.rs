@@ -6,6 +6,7 @@ use core::ptr::NonNull;
 use kyocho_arch::restartable::Link;
 
 use super::{Mechanism, PerCpu};
+use crate::atomics::Atomics;
 use crate::list::Head;
 
 /// Intrusive lists of reusable objects, one for each CPU. An object pushed on a CPU is popped
@@ -55,7 +56,7 @@ impl PerCpuList {
         self.0.iter().flat_map(|head| {
             // SAFETY: the unique reference proves that no other thread uses any slot, so any
             // mechanism will do.
-            core::iter::from_fn(|| unsafe { head.pop(&crate::Atomics) }.ok().flatten())
+            core::iter::from_fn(|| unsafe { head.pop(&Atomics) }.ok().flatten())
         })
     }
 }

@@ -5,8 +5,8 @@ use core::arch::{asm, global_asm};
 
 use super::super::mutants::mutants;
 use super::super::restartable::{body, call};
+use crate::cpu::Sequence;
 use crate::restartable::Outcome;
-use crate::rseq::Sequence;
 
 mutants! {
     test_and_set_twice = kyocho_rseq_mutant_test_and_set_twice,
