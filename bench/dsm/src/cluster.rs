@@ -1,4 +1,4 @@
-//! Nodes inside of this program, over TCP.
+//! Nodes inside this program, connected by TCP.
 
 use std::net::TcpListener;
 use std::thread;
@@ -13,7 +13,7 @@ pub const PAGES: usize = 256;
 /// Locks.
 pub const LOCKS: u32 = 16;
 
-/// So many connected nodes.
+/// Connects `nodes` nodes.
 pub fn transports(nodes: u16) -> Vec<Tcp> {
     let listeners: Vec<_> =
         (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
@@ -39,7 +39,8 @@ pub fn transports(nodes: u16) -> Vec<Tcp> {
     })
 }
 
-/// Runs `program` on each of so many nodes; what each came to. All pages are node 0's to begin with.
+/// Runs `program` on each of `nodes` nodes and returns its results. At first node 0 manages all
+/// pages.
 pub fn on_nodes<T: Send>(nodes: u16, scheme: Scheme, program: impl Fn(Dsm) -> T + Sync) -> Vec<T> {
     let regions = vec![NodeId(0); PAGES].into();
     let words_a_page = WORDS_A_PAGE as u32;

@@ -1,4 +1,4 @@
-//! Locks by the paper's two schemes, and readers that keep nobody out.
+//! Locks by the paper's two schemes, and non-exclusive readers.
 
 use std::ops::Range;
 use std::thread;
@@ -10,21 +10,21 @@ use kyocho_dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Scheme};
 use crate::cluster::{LOCKS, on_nodes};
 use crate::figure;
 
-/// How long a reader of the test of readers looks at what it has locked.
+/// How long a reader holds its lock in the test of readers.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Who increments what under which lock.
+/// The assignment of locks and counters to nodes.
 #[derive(Clone, Copy)]
 struct Work {
     nodes: u16,
-    /// By node: the locks that it takes in turn.
+    /// By node: the locks that it takes, each in turn.
     locks_of: fn(u16) -> Range<u32>,
     /// The manager of a lock, and that of its counter's page.
     manager_of: fn(u32) -> u16,
     page_manager_of: fn(u32) -> u16,
 }
 
-/// What it came to, all nodes together.
+/// The result of all nodes together.
 struct Result {
     time: Duration,
     messages: u64,
@@ -110,7 +110,7 @@ fn increments_of_node(mut dsm: Dsm, work: Work, turns: u32) -> Result {
     Result { time, messages, bytes: after.bytes_sent - before.bytes_sent }
 }
 
-/// Four nodes that each look at something for a while under a lock, again and again.
+/// Four nodes that repeatedly hold a lock for a while to read.
 fn readers(mode: Mode, turns: u32) -> Duration {
     let times = on_nodes(4, Scheme::LogAtManager, |mut dsm| {
         let begun = Instant::now();

@@ -1,12 +1,12 @@
-//! What shared memory across nodes costs, in ratios within one run (paper 3, figures 1 to 3, table 3). Nodes are threads of this program, connected by TCP
-//! over loopback.
+//! The cost of shared memory across nodes, as ratios within one run (paper 3, figures 1 to 3, table
+//! 3). Nodes are threads of this program, connected by TCP over loopback.
 //!
 //! ```text
 //! dsm [all|locks|pages] [TURNS]
-//! kyocho dsm run -n 2 dsm node [TURNS]      barrier, and lock and increment, by nodes that are processes, over whatever carries their messages
+//! kyocho dsm run -n 2 dsm node [TURNS]      barrier, and lock and increment, by nodes that are processes, over any transport
 //! ```
-//! Prints a figure a line, as JSON: its name, and its value. Figures 4 and 5 are programs, `examples/water.rs` and `examples/sor.rs`; `bench/run --part dsm`
-//! runs all of it in rounds.
+//! Prints one figure per line, as JSON: its name, and its value. Figures 4 and 5 are programs,
+//! `examples/water.rs` and `examples/sor.rs`; `bench/run --part dsm` runs all of it in rounds.
 
 mod cluster;
 mod locks;

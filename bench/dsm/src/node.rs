@@ -1,4 +1,4 @@
-//! Barrier, and lock and increment, by nodes that are processes: what MPI's own are compared with.
+//! Barrier, and lock and increment, by nodes that are processes: for comparison with MPI.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use kyocho_dsm::{BarrierKind, Dsm, LockId, Mode, NodeId, Placement, Settings};
 
 use crate::figure;
 
-/// Both figures, told by node 0.
+/// Measures both figures; node 0 prints them.
 pub fn run(turns: u32) {
     let mut dsm = Dsm::join(Settings::default()).expect("all nodes come");
     let times = [barrier(&mut dsm, turns), lock_increment(&mut dsm, turns)];
@@ -18,7 +18,7 @@ pub fn run(turns: u32) {
     dsm.leave().expect("all live");
 }
 
-/// What a barrier takes.
+/// The time of a barrier.
 pub fn barrier(dsm: &mut Dsm, turns: u32) -> Duration {
     dsm.barrier(BarrierKind::Ordinary).expect("all live");
     let begun = Instant::now();
@@ -26,7 +26,7 @@ pub fn barrier(dsm: &mut Dsm, turns: u32) -> Duration {
     begun.elapsed() / turns
 }
 
-/// An increment of a counter under a lock, by all nodes; both are node 0's.
+/// The time of an increment of a counter under a lock, by all nodes; node 0 manages both.
 pub fn lock_increment(dsm: &mut Dsm, turns: u32) -> Duration {
     let nodes = u32::from(dsm.nodes());
     let counter = dsm.allocate::<u64>(1, Placement::On(NodeId(0))).expect("room");

@@ -1,4 +1,5 @@
-//! A turn of lock and increment, a page, and a barrier, each beside what the transport alone takes.
+//! The times of lock and increment, of fetching a page, and of a barrier, each compared with the
+//! transport alone.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// There and back of so many bytes.
+/// The round trip of `bytes` bytes.
 fn echo(bytes: usize, turns: u32) -> Duration {
     let mut nodes = transports(2);
     let (far, near) = (nodes.pop().expect("two"), nodes.pop().expect("two"));
@@ -56,7 +57,7 @@ fn receive(transport: &impl Transport) -> Vec<u8> {
     }
 }
 
-/// A page that is touched and not here: node 0 writes all, node 1 reads a word of each.
+/// Fetches of pages: node 0 writes all pages, node 1 reads a word of each.
 fn page_fetch(turns: u32) -> Duration {
     const USED: usize = PAGES / 2;
     let rounds = (turns as usize / USED).max(1);
@@ -65,7 +66,8 @@ fn page_fetch(turns: u32) -> Duration {
             dsm.allocate::<u32>(USED * WORDS_A_PAGE, Placement::On(NodeId(0))).expect("room");
         let mut time = Duration::ZERO;
         for round in 1..=rounds as u32 {
-            // Behind the first barrier node 1 has again what it used before, and does not use it; behind the second it has not.
+            // After the first barrier node 1 still has its copies, and does not use them; after the
+            // second it has none.
             for value in [0, round] {
                 if dsm.rank() == 0 {
                     dsm.cells(&array).iter().for_each(|cell| cell.set(value));

@@ -1,10 +1,11 @@
-//! The command line of `gates` and of `gates-peers`: each knows systems of its own.
+//! The command line of `gates` and of `gates-peers`: each has its own systems.
 
 use crate::USAGE;
 use crate::call;
 use crate::systems::{SYSTEMS, System};
 
-/// Serves, or times calls, if the words ask for that. Returns `false` if they ask for something else.
+/// Serves, or times calls, if the words ask for that. Returns `false` if they ask for something
+/// else.
 pub fn serve_or_call(words: &[&str]) -> bool {
     match *words {
         ["serve", system, path, cpu, size] => {
@@ -27,7 +28,7 @@ pub fn number(text: &str) -> usize {
     text.parse().unwrap_or_else(|_| usage())
 }
 
-/// Ends the program with status 2 and how to call it.
+/// Prints the usage and ends the program with status 2.
 pub fn usage() -> ! {
     let names: Vec<_> = SYSTEMS.iter().map(|system| system.name).collect();
     eprintln!("usage: {USAGE}\nsystems: {}", names.join(", "));

@@ -1,4 +1,4 @@
-//! How long after its server was killed a caller knows.
+//! The delay until a caller notices that its server was killed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ fn die() -> f64 {
         let client = Client::connect(&path).expect("the server is ready");
         client.call(0, &[]).expect("the server answers");
         let caller = spawn(move || {
-            // Calls without end: one of them is under way when the server dies.
+            // Calls repeatedly, so that one call is in progress when the server dies.
             while let Ok(_reply) = client.call(0, &[]) {}
             assert_eq!(client.call(0, &[]).expect_err("it is dead"), Error::Closed);
             caller_ns.store(monotonic_ns(), Ordering::SeqCst);
@@ -36,7 +36,7 @@ fn die() -> f64 {
         caller.join().expect("the caller does not panic");
         (known_ns.load(Ordering::SeqCst) - killed_ns) as f64
     };
-    Runtime::builder().virtual_processors(1).build().run(main).expect("nobody waits for ever")
+    Runtime::builder().virtual_processors(1).build().run(main).expect("no deadlock")
 }
 
 /// Prints the line.

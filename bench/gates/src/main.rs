@@ -1,13 +1,14 @@
-//! What a call to another process costs, by gate and by what people use today: one JSON line a figure.
+//! The cost of a call to another process, by gates and by other means: one JSON line per figure.
 //!
 //! ```text
 //! gates call SYSTEM PLACE SIZE [CALLS]    null calls, 4096 bytes each way, or 1048576 bytes in place; PLACE is same or other (core)
-//! gates many SYSTEM CALLERS [CALLS]       so many callers at a time
-//! gates death                             how long after its server died a caller knows
-//! gates urgent HOGS [CALLS]               the longest of a real-time caller's calls beside programs that spin on its core
+//! gates many SYSTEM CALLERS [CALLS]       this many concurrent callers
+//! gates death                             the delay until a caller notices its server's death
+//! gates urgent HOGS [CALLS]               the longest call of a real-time caller beside programs that spin on its core
 //! ```
 //!
-//! `bench/run --part gates` sets them beside each other; the baseline is the Unix stream socket. A server is this program again, as `gates serve ...`.
+//! `bench/run --part gates` compares them; the baseline is the Unix stream socket. A server is this
+//! program, started as `gates serve ...`.
 
 mod arguments;
 mod call;

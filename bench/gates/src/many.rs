@@ -1,11 +1,11 @@
-//! Many callers at a time.
+//! Many concurrent callers.
 
 use serde_json::json;
 
 use crate::pair::Server;
 use crate::systems::System;
 
-/// Calls a second of `callers` at a time, wherever the host puts them.
+/// Prints the calls per second of `callers` concurrent callers, on any CPUs.
 pub fn run(system: &System, callers: usize, calls: usize) {
     let Some(many) = system.many else { crate::arguments::usage() };
     let server = Server::start(system.name, usize::MAX, 0);

@@ -14,10 +14,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server of `system` on `cpu` for requests of `size` bytes, and waits until it is ready.
+    /// Starts a server of `system` on `cpu` for requests of `size` bytes, and waits until it is
+    /// ready.
     pub fn start(system: &str, cpu: usize, size: usize) -> Self {
         let folder = std::env::temp_dir().join(format!("kyocho-gates-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a directory to meet in");
+        std::fs::create_dir_all(&folder).expect("a directory for the socket");
         let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
             .args(["serve", system])
             .arg(folder.join("gate"))
@@ -38,7 +39,7 @@ impl Server {
         self.folder.join("gate")
     }
 
-    /// Ends it as a crash does.
+    /// Kills the server, as a crash would.
     pub fn kill(&mut self) {
         // It may have ended by itself.
         let _ended = self.child.kill();
@@ -53,12 +54,12 @@ impl Drop for Server {
     }
 }
 
-/// Confines this process, which has one kernel thread yet, to `cpu`.
+/// Confines this process, which has one kernel thread so far, to `cpu`.
 pub fn stay_on(cpu: usize) {
     set_affinity(ThreadId::current(), &CpuSet::single(cpu)).expect("a CPU this process may use");
 }
 
-/// Tells who started this process that it serves.
+/// Tells the parent process that this server is ready.
 pub fn ready() {
     println!("ready");
 }

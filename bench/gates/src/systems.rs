@@ -1,4 +1,4 @@
-//! The systems compared: each serves, and each calls.
+//! The systems compared. Each has a server and a client.
 
 use std::path::Path;
 
@@ -7,25 +7,26 @@ mod kyocho;
 mod socket;
 mod threads;
 
-/// How one system serves and calls.
+/// Server and client of a system.
 pub struct System {
     /// Its name on the command line and in the report.
     pub name: &'static str,
-    /// Serves at a path, on a CPU (`usize::MAX`: any), requests of so many bytes; does not return.
+    /// Serves at a path, on a CPU (`usize::MAX`: any), requests of the given length. Does not
+    /// return.
     pub serve: fn(&Path, usize, usize),
-    /// Times calls with requests and replies of so many bytes; nanoseconds each.
+    /// Times calls with requests and replies of the given length. Returns the nanoseconds of each.
     pub call: fn(&Path, usize, usize) -> Vec<f64>,
-    /// Seconds that so many callers at a time took for so many calls each.
+    /// Seconds that a number of concurrent callers took for a number of calls each.
     pub many: Option<fn(&Path, usize, usize) -> f64>,
 }
 
 /// All of them; the first one is the baseline.
 pub const SYSTEMS: &[System] = &[socket::SYSTEM, kyocho::SYSTEM, threads::SYSTEM, floor::SYSTEM];
 
-/// From here on arguments are handed over in shared memory, where a system can.
+/// Arguments of at least this length are passed in shared memory, if the system supports that.
 pub const IN_PLACE_BYTES: usize = 1 << 16;
 
-/// Waits until whoever started this process lets go of it.
+/// Waits until the parent process closes the standard input.
 pub fn stay() {
     let mut rest = String::new();
     let _end = std::io::stdin().read_line(&mut rest);

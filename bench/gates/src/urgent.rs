@@ -42,8 +42,7 @@ pub fn run(hogs: usize, calls: usize) {
         let client = Client::connect(server.path()).expect("the server is ready");
         timing::each(calls, || drop(client.call(0, &[]).expect("the server answers")))
     };
-    let ns =
-        Runtime::builder().virtual_processors(1).build().run(main).expect("nobody waits for ever");
+    let ns = Runtime::builder().virtual_processors(1).build().run(main).expect("no deadlock");
     println!(
         "{}",
         json!({ "bench": "urgent", "system": "kyocho", "hogs": hogs, "ns": timing::spread(&ns) })

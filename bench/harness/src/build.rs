@@ -1,18 +1,18 @@
-//! Running the tools that build what is measured.
+//! Runs the tools that build the measured programs.
 
 use std::process::{Command, Output};
 
 /// Runs a command to its end.
 ///
 /// # Errors
-/// What it complained of, or why it could not be started.
+/// Its error message, or the reason why it could not be started.
 pub fn finish(command: &mut Command) -> Result<(), String> {
     let tool = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|failure| format!("{tool}: {failure}"))?;
     if output.status.success() { Ok(()) } else { Err(first_complaint(&tool, &output)) }
 }
 
-/// The first line of an error output that says what went wrong.
+/// The first line of error output that names the error.
 pub fn first_complaint(tool: &str, output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text

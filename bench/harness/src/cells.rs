@@ -1,4 +1,4 @@
-//! Paper 4: what caching the taking of cells brings (table 1, figures 3 and 4).
+//! Paper 4: the gain from caching cells for allocation (table 1, figures 3 and 4).
 //!
 //! The deep-binding engine runs the paper's two programs with every size of cache; a program prints
 //! its own user, system and real time. One round runs every size once.
@@ -12,7 +12,7 @@ use report::{Curve, Program, Report, Sample};
 use std::path::{Path, PathBuf};
 
 const RUN_SECONDS_MAX: u32 = 60;
-/// No cache, the sizes of the figures, and one that follows the thread's rate.
+/// No cache, the sizes of the figures, and one that adapts to the thread's rate.
 const CACHES: [&str; 15] = [
     "off", "1", "2", "5", "10", "20", "50", "100", "200", "500", "1000", "2000", "3000", "4096",
     "auto",
@@ -88,7 +88,7 @@ fn curve(
     Ok(curve)
 }
 
-/// The program with a last form that prints what its cells cost.
+/// The program, with a last form that prints statistics of its cells.
 fn with_statistics(program: Program, out: &Path) -> Result<PathBuf, String> {
     let source = format!("bench/lisp/{}.scm", program.file);
     let text =

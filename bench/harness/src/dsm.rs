@@ -1,8 +1,10 @@
-//! Paper 3: what shared memory across nodes costs: locks by both schemes, pages, barriers, and the two programs of its figures 4 and 5.
+//! Paper 3: the cost of shared memory across nodes: locks by both schemes, pages, barriers, and the
+//! two programs of figures 4 and 5.
 //!
-//! `bench/dsm` times the first, each beside its baseline in the same run. The programs are run by `kyocho dsm run`, compute alone as well, and compare
-//! bit for bit before they say how much faster they were. A round runs everything once. With `--namespaces` the programs run a second time, on hosts with
-//! network stacks of their own (`bench/namespaces`), where that is permitted.
+//! `bench/dsm` times locks, pages and barriers, each with its baseline in the same run. The
+//! programs are run by `kyocho dsm run`. They also compute on one node, compare the results bit for
+//! bit, and print the speed-up. A round runs everything once. With `--namespaces` the programs run
+//! again, on hosts with separate network stacks (`bench/namespaces`), if that is permitted.
 
 mod mpi;
 mod plot;
@@ -18,7 +20,7 @@ use std::process::Command;
 
 const RUN_SECONDS_MAX: u32 = 300;
 
-/// A line of the report: the figure, what it is, its unit, its mark.
+/// A line of the report: the figure, its description, its unit, its mark.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
 const LINES: [Line; 56] = [
@@ -124,7 +126,8 @@ const LINES: [Line; 56] = [
 const TCP: [&str; 2] = ["--transport", "tcp"];
 const SHM: [&str; 2] = ["--transport", "shm"];
 
-/// A program of the paper's figures: how its figures are called, options of `kyocho dsm run`, the program and its words.
+/// A program of the paper's figures: name of its figures, options of `kyocho dsm run`, the program
+/// and its arguments.
 type Run = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const RUNS: [Run; 8] = [
@@ -159,16 +162,16 @@ const RUNS_ON_HOSTS: [(&str, &[&str]); 3] = [
     ("sor-single-hosts", &["sor", "1024", "1536", "100", "single"]),
 ];
 
-/// What is measured, built.
+/// The programs under measurement.
 struct Programs {
     locks_and_pages: PathBuf,
-    /// Where there is one to compare with.
+    /// The peer, if it could be built.
     mpi: Option<mpi::Mpi>,
     kyocho: PathBuf,
     examples: PathBuf,
 }
 
-/// Measures it all; the report's files are `dsm.*`.
+/// Measures everything; the report's files are `dsm.*`.
 ///
 /// # Errors
 /// A program cannot be built, or a run of it fails.
@@ -232,7 +235,8 @@ impl Programs {
         Ok(figures_of(&process::run(command.args(["all", turns]))?.output))
     }
 
-    /// The figures of a program on two nodes: how many times as fast as alone, and the share of time noticing writes where it tells.
+    /// The figures of a program on two nodes: speed-up over one node, and the share of time spent
+    /// detecting writes if it is printed.
     fn nodes(
         &self,
         name: &str,
@@ -245,7 +249,8 @@ impl Programs {
         told(name, &run.output)
     }
 
-    /// What MPI takes for the same, and how many times as long nodes do; `all` has what was measured before in this round.
+    /// The time of MPI for the same work, and the ratio of the nodes' time to it. `all` has the
+    /// earlier figures of this round.
     fn beside(
         &self,
         mpi: &mpi::Mpi,
@@ -289,7 +294,7 @@ impl Programs {
         Ok(figures)
     }
 
-    /// The same on two hosts; nothing where this machine does not permit them, which is said.
+    /// The same on two hosts; `None`, with a message, if this machine does not permit them.
     fn hosts(&self, name: &str, words: &[&str]) -> Result<Option<(String, f64)>, String> {
         let mut command = process::limited(Path::new("bench/namespaces"), RUN_SECONDS_MAX);
         command.arg("2").arg(self.examples.join(words[0])).args(&words[1..]);
@@ -304,7 +309,7 @@ impl Programs {
     }
 }
 
-/// What a program says of itself: how many times as fast as alone it was, and whatever else.
+/// The figures that a program prints: its speed-up over one node, and others.
 fn told(name: &str, output: &str) -> Result<Vec<(String, f64)>, String> {
     let told = [
         ("share", " % noticing writes"),
@@ -329,13 +334,13 @@ fn value(figures: &[(String, f64)], name: &str) -> Option<f64> {
     figures.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
 }
 
-/// How many times as fast as one node a program says it was.
+/// The speed-up over one node that a program prints.
 fn faster(name: &str, output: &str) -> Result<f64, String> {
-    let said = number_before(output, " times as fast as one");
-    said.ok_or_else(|| format!("{name} did not say how fast it was"))
+    let faster = number_before(output, " times as fast as one");
+    faster.ok_or_else(|| format!("{name} printed no speed-up"))
 }
 
-/// The number that stands in `text` right before some words.
+/// The number in `text` directly before `words`.
 fn number_before(text: &str, words: &str) -> Option<f64> {
     text.split_once(words)?.0.split_whitespace().next_back()?.parse().ok()
 }

@@ -1,7 +1,10 @@
-//! Paper 1, §4: calls between address spaces, beside a Unix stream socket, the same gate served by a kernel thread, and what people use today.
+//! Paper 1, §4: calls between address spaces by gates, by a Unix stream socket, by the same gate
+//! served by a kernel thread, and by other libraries.
 //!
-//! Two programs, `bench/gates` and `bench/gates/peers`, time the calls of one system at a time. A round runs all systems one after the other in each
-//! setting; a ratio is taken within the round. How long a death goes unnoticed, and how long the longest of a real-time caller's calls takes, are times.
+//! Two programs, `bench/gates` and `bench/gates/peers`, time the calls of one system at a time. A
+//! round runs all systems one after the other in each setting; a ratio is taken within the round.
+//! Two figures are times: the delay until a server's death is noticed, and the longest call of a
+//! real-time caller.
 
 use crate::progress::Progress;
 use crate::statistics::Spread;
@@ -13,12 +16,12 @@ use std::process::Command;
 
 const RUN_SECONDS_MAX: u32 = 300;
 
-/// What a round times: where the server runs, how many bytes go each way, and calls a run.
+/// A setting: where the server runs, bytes each way, and calls in a run.
 struct Setting {
     place: &'static str,
     bytes: u32,
     calls: u32,
-    /// At most so much of the socket's time.
+    /// The upper bound as a ratio to the socket's time.
     mark: &'static str,
 }
 
@@ -35,7 +38,7 @@ const SETTINGS: [Setting; 6] = [
     setting("other", 1 << 20, 1_000, "<= 0.25"),
 ];
 
-/// A gate beside others: which of two takes how many times as long, in which setting, and the mark.
+/// A comparison of two systems in a setting, and its mark.
 struct Comparison {
     setting: usize,
     system: &'static str,
@@ -43,12 +46,12 @@ struct Comparison {
     mark: &'static str,
 }
 
-/// What people use today, in `bench/gates/peers`.
+/// Other libraries, in `bench/gates/peers`.
 const PEERS: [&str; 4] = ["iceoryx2", "ipc-channel", "tarpc", "tonic"];
-/// They copy what takes them milliseconds: so much less often.
+/// Some need milliseconds for a copy, so they make fewer calls by this factor.
 const PEERS_FEWER: u32 = 10;
 
-/// Times in place of ratios: what it tells, the words that ask for it, which of its figures, and the mark.
+/// Figures that are times: description, arguments, field of the output, and mark.
 const TIMES: [(&str, &[&str], &str, &str); 2] = [
     ("a killed server is noticed, median", &["death"], "p50", "< 1"),
     (
@@ -59,16 +62,17 @@ const TIMES: [(&str, &[&str], &str, &str); 2] = [
     ),
 ];
 
-/// What is run.
+/// The programs.
 struct Programs {
     gates: PathBuf,
     peers: Option<PathBuf>,
-    /// What makes every run shorter.
+    /// Factor by which every run is shorter.
     smaller: u32,
 }
 
 impl Programs {
-    /// Builds them; also who of the peers takes part, and why they do not.
+    /// Builds the programs. Also returns the participating peers, or the reason why they could not
+    /// be built.
     fn build(options: &Options) -> Result<(Self, Vec<&'static str>, Option<String>), String> {
         let into = options.build_into();
         let gates = build_program(&into, "bench/gates/Cargo.toml", "gates")?;
@@ -99,7 +103,7 @@ impl Programs {
             .ok_or_else(|| format!("{system} printed no figure"))
     }
 
-    /// One round of a setting: a ratio for each comparison that is of it. Each system runs once.
+    /// One round of a setting: the ratio of each comparison in it. Each system runs once.
     fn compare(
         &self,
         number: usize,
@@ -115,7 +119,7 @@ impl Programs {
         };
         for (comparison, ratios) in comparisons.iter().zip(ratios) {
             if comparison.setting == number {
-                // The baseline first: it is what was there before.
+                // The baseline runs first.
                 let baseline_ns = ns(comparison.baseline)?;
                 ratios.push(ns(comparison.system)? / baseline_ns);
             }
@@ -124,7 +128,7 @@ impl Programs {
     }
 }
 
-/// Measures it all; the report's files are `gates.*`.
+/// Measures everything; the report's files are `gates.*`.
 ///
 /// # Errors
 /// The program cannot be built, or a run of it fails.
@@ -166,7 +170,7 @@ fn comparisons(peers: &[&'static str]) -> Vec<Comparison> {
     let threads =
         |baseline, mark| Comparison { setting: 0, system: "kernel-threads", baseline, mark };
     let mut all: Vec<Comparison> = beside("unix-socket").collect();
-    // The second says how much the first could be at most.
+    // The second is an upper bound of the first.
     all.extend([threads("kyocho", ">= 6.3"), threads("floor", "")]);
     all.extend(peers.iter().flat_map(|peer| beside(peer)));
     all
@@ -181,7 +185,7 @@ fn build_program(into: &Path, manifest: &str, name: &str) -> Result<PathBuf, Str
     Ok(into.join("release").join(name))
 }
 
-/// One figure of one run; none where the host does not permit it.
+/// One figure of one run; `None` if the host does not permit it.
 fn figure_of(program: &Path, words: &[&str], figure: &str) -> Result<Option<f64>, String> {
     let mut command = process::limited(program, RUN_SECONDS_MAX);
     let run = process::run(command.args(words))?;
@@ -189,7 +193,7 @@ fn figure_of(program: &Path, words: &[&str], figure: &str) -> Result<Option<f64>
     Ok(line.and_then(|line| line["ns"][figure].as_f64()))
 }
 
-/// What the report says, a line each: name, median, least and greatest, unit and mark.
+/// The lines of the report: name, median, least and greatest, unit and mark.
 fn lines(comparisons: &[Comparison], ratios: &[Vec<f64>], times_ns: &[Vec<f64>]) -> Vec<Value> {
     let line = |what: String, values: &[f64], unit, mark| {
         let spread = Spread::of(values)?;

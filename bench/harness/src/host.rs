@@ -1,6 +1,6 @@
-//! Where the figures were measured.
+//! The machine of the measurement.
 
-/// Processor, number of them, kernel, and what else ran: what others do meanwhile is in every figure.
+/// Processor model and count, kernel, and load of the machine, which affects every figure.
 pub fn describe() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");

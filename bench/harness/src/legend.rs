@@ -3,10 +3,10 @@
 use plotters::coord::CoordTranslate;
 use plotters::prelude::*;
 
-/// Draws it where it hides least.
+/// Draws it where it covers least of the plot.
 ///
 /// # Errors
-/// What the plotting library reports.
+/// Errors of the plotting library.
 pub fn draw<'a, C: CoordTranslate>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, C>,
     position: SeriesLabelPosition,

@@ -1,7 +1,8 @@
 //! Lisp: the programs of `bench/lisp` on Kyocho beside Guile, which compiles them first.
 //!
 //! Processor time of a run with all its repetitions, less that of one with none, over their number:
-//! what starting and compiling costs is outside. Threads are measured in wall time, by the programs.
+//! this excludes the cost of starting and compiling. Threads are measured in wall time, by the
+//! programs.
 
 mod parked;
 mod report;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// No program takes longer on either system, and all repetitions together seconds.
+/// Time limit of a run. All repetitions of a program together take seconds.
 const RUN_SECONDS_MAX: u32 = 120;
 
 /// The programs, in the order of the rows.
@@ -28,7 +29,8 @@ const PROGRAMS: [&str; 15] = [
 #[derive(Debug, Clone, Copy)]
 struct ThreadProgram {
     name: &'static str,
-    /// Repetitions on Guile, whose threads are kernel threads, and on Kyocho; `None` does not run there.
+    /// Repetitions on Guile, whose threads are kernel threads, and on Kyocho; `None` if it does not
+    /// run there.
     counts: [Option<u64>; 2],
     /// In microseconds.
     mark: Option<f64>,
@@ -58,7 +60,7 @@ impl Lisp {
             title,
             program: "guile".into(),
             before_file: vec!["--r7rs".into()],
-            // What it compiles lands here, not in the user's home.
+            // Directory of compiled files, instead of the user's home.
             environment: vec![("XDG_CACHE_HOME", out.join("build/guile"))],
         })
     }
@@ -82,7 +84,7 @@ impl Lisp {
         command
     }
 
-    /// Runs a program with no repetition, so that Guile compiles what it has not seen.
+    /// Runs a program with no repetition, so that Guile compiles it if it is new.
     fn warm_up(&self, file: &Path) -> Result<(), String> {
         process::run(&mut self.command(file, Some(0))).map(drop)
     }
@@ -113,7 +115,7 @@ impl Lisp {
 /// Builds the `kyocho` command.
 ///
 /// # Errors
-/// What cargo complained of.
+/// The error of cargo.
 pub fn build_kyocho(build_into: &Path) -> Result<PathBuf, String> {
     eprintln!("bench: building kyocho");
     let target = build_into.join("kyocho");
@@ -134,7 +136,7 @@ fn result_line(output: &str) -> Option<Value> {
 /// Runs the programs; the report's files are `lisp.*`.
 ///
 /// # Errors
-/// A system that is missing or cannot be built, a name that no program has.
+/// A system is missing or cannot be built, or a name is not that of a program.
 pub fn run(options: &Options) -> Result<Part, String> {
     let unknown = options.only.iter().find(|name| !PROGRAMS.contains(&name.as_str()));
     if let Some(unknown) = unknown {

@@ -1,7 +1,9 @@
-//! Paper 0: what test-and-set costs by each method (tables 1 and 2, figures 12 and 13), and locks beside their peers.
+//! Paper 0: the cost of test-and-set by each method (tables 1 and 2, figures 12 and 13), and of
+//! locks and their peers.
 //!
-//! One program, `bench/locks`, times small things side by side and prints ratios of one run; a round runs it once. Producers and
-//! consumers run method after method in each round; microprocesses and Go's goroutines are asked of their own peers.
+//! One program, `bench/locks`, times small things side by side and prints ratios of one run; a
+//! round runs it once. Producers and consumers run method after method in each round;
+//! microprocesses and Go's goroutines are measured with the peers of the thread workloads.
 
 mod footprint;
 mod plot;
@@ -21,10 +23,10 @@ const RUN_SECONDS_MAX: u32 = 120;
 const METHODS: [&str; 5] = ["system-call", "rseq", "atomics", "signals-blocked", "lamport"];
 /// Producers, and as many consumers.
 pub const CROWDS: [u64; 6] = [2, 4, 8, 16, 32, 64];
-/// Runs of a point of figure 13; the least and the greatest are left out, as in the paper.
+/// Runs of a point of figure 13. The least and the greatest are omitted, as in the paper.
 const RUNS: usize = 12;
 
-/// Measures it all; the report's files are `locks.*`, `figure-12.svg`, `figure-13.svg`.
+/// Measures everything; the report's files are `locks.*`, `figure-12.svg`, `figure-13.svg`.
 ///
 /// # Errors
 /// The program cannot be built, or a check of it fails.
@@ -109,7 +111,8 @@ fn peer_name(peer: &Built) -> &'static str {
     if peer.system.name == "kyocho" { "microprocesses" } else { peer.system.title }
 }
 
-/// Go's mutex in the shape of the other lines: its ratio is taken in the report, to xchg + store of the same round.
+/// Go's mutex in the shape of the other lines: its ratio is taken in the report, to xchg + store of
+/// the same round.
 fn go_mutex(peers: &[Built], round: usize) -> Option<Value> {
     let go = peers.iter().find(|peer| peer.system.name == "go")?;
     let Outcome::Line(line) = go.run(&Workload::new("mutex", &[], "mutex", None)) else {
@@ -121,7 +124,7 @@ fn go_mutex(peers: &[Built], round: usize) -> Option<Value> {
     )
 }
 
-/// Items a second, or why a method cannot.
+/// Items per second, or the reason why a method cannot run.
 type Items = Result<Result<f64, String>, String>;
 
 fn items_by_method(program: &Path, method: &str, crowd: u64, millis: u64) -> Items {

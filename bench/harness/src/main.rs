@@ -1,9 +1,12 @@
-//! Runs what is measured side by side and writes it as Markdown, JSON and SVG.
+//! Runs the benches side by side and writes the results as Markdown, JSON and SVG.
 //!
 //! Nine parts: `threads` (the workloads of papers 0 and 1 beside Go, tokio, may, Boost.Fiber and
-//! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and
-//! figures 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (what paper 2 asks of page tables and TLBs), `gates` (calls between
-//! address spaces beside a Unix socket), `dsm` (paper 3's figures and table 3), `unix` (paper 2's UNIX server beside the host alone), `sessions` (a thousand sessions of one server). A part gives its tables, its figures for a program, and its plots.
+//! kernel threads), `lisp` (programs beside compiled Guile), `cells` (paper 4's table 1 and figures
+//! 3 and 4), `locks` (paper 0's tables 1 and 2 and figures 12 and 13), `pagetable` (paper 2's
+//! requirements of page tables and TLBs), `gates` (calls between address spaces beside a Unix
+//! socket), `dsm` (paper 3's figures and table 3), `unix` (paper 2's UNIX server compared with the
+//! host alone), `sessions` (a thousand sessions of one server). A part returns its tables, its
+//! figures as JSON, and its plots.
 
 mod build;
 mod cells;
@@ -16,8 +19,8 @@ mod locks;
 mod pagetable;
 mod process;
 mod progress;
-mod statistics;
 mod sessions;
+mod statistics;
 mod threads;
 mod unix;
 
@@ -26,7 +29,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Kyocho side by side with what people use today, interleaved, in ratios with their spread.
+/// Measures Kyocho and its peers side by side, in interleaved runs, as ratios with their spread.
 ///
 /// Examples:
 ///   bench/run --quick
@@ -36,7 +39,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(verbatim_doc_comment, name = "bench/run")]
 pub struct Options {
-    /// Two rounds of smaller work, to see that all runs
+    /// Two rounds of smaller work, to check that everything runs
     #[arg(long)]
     quick: bool,
     /// Only these parts
@@ -53,34 +56,35 @@ pub struct Options {
     /// Rounds; the default is 5, with --quick 2
     #[arg(long)]
     rounds: Option<usize>,
-    /// dsm: SOR and WATER also on two hosts with network stacks of their own, where this machine permits that
+    /// dsm: SOR and WATER also on two hosts with separate network stacks, if this machine permits
+    /// that
     #[arg(long)]
     namespaces: bool,
     /// Print the report as JSON instead of Markdown
     #[arg(long)]
     json: bool,
-    /// Where the report goes
+    /// Directory of the report
     #[arg(long, default_value = "bench/out")]
     out: PathBuf,
-    /// Where this runs, and how busy it is before it begins.
+    /// The machine, and its load at the start.
     #[arg(skip = host::describe())]
     host: String,
 }
 
-/// What can be measured on its own.
+/// A part that can be measured separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PartName {
     /// Threads beside Go, tokio, may, Boost.Fiber and kernel threads
     Threads,
     /// Lisp programs beside compiled Guile
     Lisp,
-    /// Paper 4: what the cell cache brings
+    /// Paper 4: the gain from the cell cache
     Cells,
     /// Paper 0: test-and-set by each method, and locks beside their peers
     Locks,
     /// Paper 2: page tables and TLBs for 64-bit spaces
     Pagetable,
-    /// Paper 1: calls between address spaces, beside a Unix stream socket and what people use
+    /// Paper 1: calls between address spaces, beside a Unix stream socket and other libraries
     Gates,
     /// Paper 3: shared memory across nodes: locks, pages, barriers, SOR and WATER
     Dsm,
@@ -90,12 +94,12 @@ enum PartName {
     Sessions,
 }
 
-/// What one part came to.
+/// The results of one part.
 #[derive(Debug)]
 pub struct Part {
     /// The name of its files, and its key in the whole JSON report.
     pub name: &'static str,
-    /// Everything, for a program to read.
+    /// Everything, as JSON.
     pub json: Value,
     /// The tables.
     pub markdown: String,
@@ -107,7 +111,7 @@ pub struct Part {
 type Measure = fn(&Options) -> Result<Part, String>;
 
 impl Options {
-    /// How often each thing is run.
+    /// Number of rounds.
     pub fn rounds(&self) -> usize {
         self.rounds.unwrap_or(if self.quick { 2 } else { 5 }).max(1)
     }

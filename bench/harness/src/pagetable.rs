@@ -1,7 +1,8 @@
 //! Paper 2: page tables for 64-bit spaces, and TLBs on the touches of real programs.
 //!
-//! One program, `bench/pagetable`, times look-ups in all tables side by side and prints ratios of one run; a round runs it once
-//! for each shape of space. Real programs run once, under valgrind's lackey: what they touch does not depend on the clock.
+//! One program, `bench/pagetable`, times look-ups in all tables side by side and prints ratios of
+//! one run; a round runs it once for each shape of space. Real programs run once, under valgrind's
+//! lackey: what they touch does not depend on the clock.
 
 mod report;
 
@@ -14,7 +15,7 @@ use std::process::Command;
 
 const RUN_SECONDS_MAX: u32 = 300;
 pub const SHAPES: [&str; 3] = ["dense", "islands", "sparse"];
-/// What is traced: a name, and a command line for the shell.
+/// The traced programs: a name, and a command line for the shell.
 const PROGRAMS: [(&str, &str); 3] = [
     ("recorded", ""),
     ("sort", "sort --parallel=1 LICENSE-APACHE"),
@@ -26,7 +27,7 @@ const PROGRAMS: [(&str, &str); 3] = [
 /// The recording that the tests use too: `ls -l /`.
 const RECORDING: &str = "crates/pagetable/tests/traces/ls.trace";
 
-/// Measures it all; the report's files are `pagetable.*`.
+/// Measures everything; the report's files are `pagetable.*`.
 ///
 /// # Errors
 /// The program cannot be built, or a check of it fails.
@@ -75,7 +76,8 @@ fn build_program(into: &Path) -> Result<PathBuf, String> {
     Ok(into.join("release/pagetable"))
 }
 
-/// A program under lackey, whose lines go to ours; its own output goes nowhere.
+/// A program under lackey, whose lines are piped to this bench's program; the program's own output
+/// is discarded.
 fn trace(program: &Path, name: &str, command: &str) -> Command {
     let script = format!(
         "valgrind --tool=lackey --trace-mem=yes --trace-children=yes --log-fd=9 {command} \

@@ -1,4 +1,4 @@
-//! Running a program once, with what it cost.
+//! Runs a program once and measures its cost.
 
 use std::io::Read;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use wait4::Wait4;
 
-/// What a run printed and cost.
+/// Output and cost of a run.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// Its standard output.
@@ -27,7 +27,7 @@ pub fn limited(program: &Path, limit_s: u32) -> Command {
 /// Runs a command to its end, without input.
 ///
 /// # Errors
-/// It cannot be started, or ends with another status than 0: the last line of what it complained.
+/// It cannot be started, or ends with a status other than 0: the last line of its error output.
 pub fn run(command: &mut Command) -> Result<Run, String> {
     let start = Instant::now();
     let mut child = command
@@ -36,7 +36,7 @@ pub fn run(command: &mut Command) -> Result<Run, String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|failure| format!("{}: {failure}", command.get_program().to_string_lossy()))?;
-    // One after the other: nothing measured complains of more than a pipe holds.
+    // One after the other: no measured program writes more errors than a pipe holds.
     let output = read_all(child.stdout.take());
     let complaint = read_all(child.stderr.take());
     let usage = child.wait4().map_err(|failure| failure.to_string())?;
@@ -53,7 +53,7 @@ pub fn run(command: &mut Command) -> Result<Run, String> {
 
 fn read_all(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read is missing in the output, where its reader misses it.
+    // Output that cannot be read is missing, which its reader reports.
     let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,5 +1,5 @@
-//! How far a long run has come: a line on standard error, rewritten on a terminal, one a tenth of
-//! the way elsewhere.
+//! Progress of a long run: one line on standard error, rewritten on a terminal, or a line for each
+//! tenth of the run elsewhere.
 
 use std::io::{IsTerminal, Write, stderr};
 
@@ -17,7 +17,7 @@ impl Progress {
         Self { done: 0, all, on_terminal: stderr().is_terminal() }
     }
 
-    /// The next step begins; `what` tells it.
+    /// Starts the next step, described by `what`.
     pub fn step(&mut self, what: &str) {
         self.done += 1;
         let (done, all) = (self.done, self.all);
@@ -25,7 +25,7 @@ impl Progress {
             const WIDTH: usize = 30;
             let bar = "#".repeat(WIDTH * done / all);
             eprint!("\r\x1b[K[{bar:<WIDTH$}] {done}/{all} {what}");
-            // A progress line that cannot be shown is not worth ending for.
+            // A failure to show progress does not end the run.
             drop(stderr().flush());
         } else if done * 10 / all > (done - 1) * 10 / all {
             eprintln!("bench: {done}/{all} {what}");

@@ -1,6 +1,8 @@
-//! Paper 4, many users: a thousand sessions of one server, each of which evaluates once a second, beside a server of kernel threads that only answers.
+//! Paper 4, many users: a thousand sessions of one server, each of which evaluates once a second,
+//! beside a server of kernel threads that only answers.
 //!
-//! One program, `crates/cli/benches/sessions.rs`, runs both, one after the other, and checks each answer; a round runs it once.
+//! One program, `crates/cli/benches/sessions.rs`, runs both, one after the other, and checks
+//! each answer; a round runs it once.
 
 use crate::progress::Progress;
 use crate::statistics::Spread;
@@ -13,7 +15,7 @@ const RUN_SECONDS_MAX: u32 = 300;
 const SESSIONS: &str = "1000";
 const P99_MS_MAX: f64 = 20.0;
 const KIB_MAX: f64 = 200e3 / 1024.0;
-/// What is told of each server: a key, what it is, its mark.
+/// The figures of each server: key, description, mark.
 const FIGURES: [(&str, &str, Option<f64>); 4] = [
     ("p50_ms", "from request to answer, median, ms", None),
     ("p99_ms", "99th percentile, ms", Some(P99_MS_MAX)),
@@ -21,7 +23,7 @@ const FIGURES: [(&str, &str, Option<f64>); 4] = [
     ("kib_a_session", "memory a session, KiB", Some(KIB_MAX)),
 ];
 
-/// Measures it all; the report's files are `sessions.*`.
+/// Measures everything; the report's files are `sessions.*`.
 ///
 /// # Errors
 /// The program cannot be built, or an answer is wrong.
@@ -34,9 +36,8 @@ pub fn run(options: &Options) -> Result<Part, String> {
         progress.step(&format!("round {round}"));
         let mut command = process::limited(&program, RUN_SECONDS_MAX);
         let run = process::run(command.args([SESSIONS, seconds, "--json"]))?;
-        results.extend(
-            run.output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()),
-        );
+        results
+            .extend(run.output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()));
     }
     drop(progress);
     let markdown = markdown(&options.host, options.rounds(), &results);
@@ -44,7 +45,7 @@ pub fn run(options: &Options) -> Result<Part, String> {
     Ok(Part { name: "sessions", json, markdown, plots: Vec::new() })
 }
 
-/// Cargo builds the server with it, and tells where the program is.
+/// Cargo builds the server with it, and prints the path of the program.
 fn build_program(into: &Path) -> Result<PathBuf, String> {
     eprintln!("bench: building sessions");
     let into = into.canonicalize().map_err(|failure| failure.to_string())?.join("kyocho");
@@ -70,9 +71,10 @@ fn markdown(host: &str, rounds: usize, results: &[Value]) -> String {
     );
     for (key, what, mark) in FIGURES {
         let shown = |server| {
-            spread(results, server, key).map_or_else(String::new, |Spread { median, least, most }| {
-                format!("{median:.2} ({least:.2} to {most:.2})")
-            })
+            spread(results, server, key)
+                .map_or_else(String::new, |Spread { median, least, most }| {
+                    format!("{median:.2} ({least:.2} to {most:.2})")
+                })
         };
         let mark = mark.map_or_else(String::new, |mark| format!("{mark:.0}"));
         text += &format!("| {what} | {} | {} | {mark} |\n", shown("kyocho"), shown("threads"));

@@ -1,7 +1,7 @@
 //! Threads: Kyocho beside its peers.
 //!
-//! One round runs each workload once on each system, so that what the machine does meanwhile
-//! falls on all of them; a ratio to Go is taken within a round, and its spread is over the rounds.
+//! One round runs each workload once on each system, so that other load of the machine affects all
+//! of them; a ratio to Go is taken within a round, and its spread is over the rounds.
 
 mod measure;
 mod plot;
@@ -16,7 +16,7 @@ use report::Report;
 /// Runs the workloads; the report's files are `threads.*` and `semaphores.svg`.
 ///
 /// # Errors
-/// A name that no workload or system has; a plot that cannot be drawn.
+/// A name is not that of a workload or system; a plot cannot be drawn.
 pub fn run(options: &Options) -> Result<Part, String> {
     let systems = system::chosen(&options.peers)?;
     let workloads = workload::chosen(&options.only, options.quick)?;

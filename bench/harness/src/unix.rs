@@ -1,7 +1,9 @@
 //! Paper 2, §1: unmodified programs under the UNIX server, beside the same programs run natively.
 //!
-//! One program, `bench/unix/lines.c`, does one thing at a time and prints what one time takes. A round runs each line natively and inside, one after the
-//! other, every other round the other way round; a ratio, native over inside, is taken within the round. What has no native side is a figure of its own.
+//! One program, `bench/unix/lines.c`, repeats one operation and prints the time of one repetition.
+//! A round runs each line natively and inside, one after the other, in alternating order; a ratio,
+//! native over inside, is taken within the round. Figures without a native counterpart are
+//! separate.
 
 use crate::lisp::build_kyocho;
 use crate::progress::Progress;
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const RUN_SECONDS_MAX: u32 = 300;
 
-/// A line: what it is called, how often a run does it, what it is, its mark.
+/// A line: its name, repetitions in a run, description, and mark.
 type Line = (&'static str, u32, &'static str, Option<f64>);
 
 const LINES: [Line; 17] = [
@@ -44,7 +46,7 @@ const FIGURES: [(&str, &str, f64); 3] = [
     ("processor time of a second of `sleep`", "ms", 1.0),
 ];
 
-/// Starts a round takes the median of.
+/// Number of starts of which a round takes the median.
 const STARTS: usize = 20;
 
 /// The programs.
@@ -56,7 +58,7 @@ struct Programs {
     folder: PathBuf,
 }
 
-/// Measures it all; the report's files are `unix.*`.
+/// Measures everything; the report's files are `unix.*`.
 ///
 /// # Errors
 /// A program cannot be built, or a run of it fails.
@@ -118,7 +120,7 @@ impl Programs {
         command
     }
 
-    /// Nanoseconds of one time.
+    /// Nanoseconds of one repetition.
     fn line_ns(&self, side: Side, name: &str, count: u32) -> Result<f64, String> {
         let mut command = match side {
             Side::Native => process::limited(&self.lines, RUN_SECONDS_MAX),
@@ -153,7 +155,7 @@ impl Programs {
         }
     }
 
-    /// Memory of a whole instance, what processes share counted once.
+    /// Memory of a whole instance; shared memory is counted once.
     fn memory_mb(&self) -> Result<f64, String> {
         const STARTED_MAX: Duration = Duration::from_secs(60);
         let mut command = Command::new(&self.kyocho);
@@ -167,7 +169,7 @@ impl Programs {
             std::thread::yield_now();
         }
         let kib: u64 = tree(instance.id()).iter().map(|process| proportional_kib(*process)).sum();
-        // The warden ends the rest.
+        // The warden ends the other processes.
         instance.kill().and_then(|()| instance.wait()).map_err(|failure| failure.to_string())?;
         Ok(kib as f64 / 1e3)
     }
@@ -186,7 +188,7 @@ fn tree(root: u32) -> Vec<u32> {
     all
 }
 
-/// Whether a process is in the system call that the program `sleep` is for.
+/// Whether a process is in the system call of the program `sleep`.
 fn sleeps(process: u32) -> bool {
     const CLOCK_NANOSLEEP: &str = "230 ";
     let call = std::fs::read_to_string(format!("/proc/{process}/syscall")).unwrap_or_default();
@@ -204,7 +206,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// What the report says, a line each.
+/// The lines of the report.
 fn rows(ratios: &[Vec<f64>], natives_ns: &[Vec<f64>], figures: &[Vec<f64>]) -> Vec<Value> {
     let row = |what: &str, values: &[f64], unit: &str, mark: Option<String>| {
         let spread = Spread::of(values)?;

@@ -1,4 +1,5 @@
-//! Paper 0, table 1: one function a method, so that the size of its code can be read from the symbols of this program.
+//! Paper 0, table 1: one function for each method, so that the size of its code can be read from
+//! the symbols of this program.
 
 use core::sync::atomic::AtomicU32;
 
@@ -26,14 +27,14 @@ footprint! {
     footprint_system_call: SystemCall,
 }
 
-/// What the preemption handler adds for restartable sequences.
+/// The part of the preemption handler for restartable sequences.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn footprint_restartable_handler(pc: usize) -> usize {
     kyocho_arch::restartable::rewind(pc).unwrap_or(pc)
 }
 
-/// What registers a thread with rseq.
+/// The registration of a thread with rseq.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn footprint_rseq_registration() -> bool {

@@ -1,7 +1,9 @@
-//! Paper 0, figure 13: producers and consumers, kernel threads on one CPU, between blocking semaphores of each method.
+//! Paper 0, figure 13: producers and consumers, kernel threads on one CPU, between blocking
+//! semaphores of each method.
 //!
-//! Two semaphores count a buffer's free and full slots, a mutex guards it, all three over the method. The check: an item is its
-//! number in the order of production, so a consumer knows what it must find; one violation of exclusion ends the program.
+//! Two semaphores count a buffer's free and full slots, a mutex guards it, all three over the
+//! method. The check: an item is its number in the order of production, so a consumer knows what it
+//! must find; one violation of exclusion ends the program.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,7 +33,7 @@ pub fn run(method: &str, producers: usize, consumers: usize, millis: u64) {
         }
         "system-call" => contest(SystemCall::new, producers, consumers, millis),
         "signals-blocked" => {
-            // Only in a real-time class are threads of one CPU not preempted by each other.
+            // Threads of one CPU do not preempt each other only in a real-time class.
             if let Err(why) = set_class(ThreadId::current(), Class::Fifo(1)) {
                 unsupported(&format!("excludes kernel threads in a real-time class only: {why}"));
             }
@@ -58,11 +60,12 @@ struct Buffer<M> {
     taken: AtomicU64,
 }
 
-// SAFETY: `ring` is touched under `guard`.
+// SAFETY: `ring` is accessed under `guard`.
 unsafe impl<M: Sync> Sync for Buffer<M> {}
 
 impl<M: TestAndSet> Buffer<M> {
-    /// Waits for a slot of one kind, changes the ring, gives a slot of the other kind; not when it is time to stop.
+    /// Waits for a slot of one kind, changes the ring, and releases a slot of the other kind.
+    /// Returns `false` when it is time to stop.
     fn turn(
         &self,
         wait_for: &Semaphore<M>,
@@ -71,7 +74,7 @@ impl<M: TestAndSet> Buffer<M> {
     ) -> bool {
         wait_for.acquire();
         if self.stop.load(Ordering::Relaxed) {
-            // Whoever still sleeps is woken by who leaves.
+            // A thread that leaves wakes those that still sleep.
             for semaphore in [&self.free, &self.full] {
                 semaphore.release().expect("one a thread is far from the limit");
             }
@@ -104,7 +107,8 @@ impl<M: TestAndSet> Buffer<M> {
     }
 }
 
-/// Items a second. The threads are on one CPU, and in a real-time class where signals are blocked: so every method excludes them all.
+/// Items per second. The threads are on one CPU, and in a real-time class if the method blocks
+/// signals, so every method excludes them.
 fn contest<M: TestAndSet + Sync>(
     method: impl Fn() -> M,
     producers: usize,

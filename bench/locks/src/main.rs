@@ -1,10 +1,11 @@
-//! What the methods of `tst` cost, beside other locks: one JSON line a figure. `bench/run --part locks` calls it.
+//! The cost of the methods of `tst`, and of other locks: one JSON line per figure. `bench/run
+//! --part locks` calls it.
 //!
 //! ```text
 //! locks uncontended                acquire + release by one thread, each beside xchg + store in the same run
 //! locks operations                 paper 0, figure 12: sem_wait, pthread_mutex_trylock, tst by each method
 //! locks items METHOD P C MS        paper 0, figure 13: items a second between P producers and C consumers on one CPU
-//! locks revocation                 what a visitor of a biased lock pays
+//! locks revocation                 the cost for a visitor of a biased lock
 //! ```
 
 mod footprint;
@@ -34,7 +35,7 @@ fn main() {
     }
 }
 
-/// Ends the program with status 2 and how to call it.
+/// Prints the usage and ends the program with status 2.
 pub fn usage() -> ! {
     eprintln!("usage: locks uncontended|operations|revocation|items METHOD PRODUCERS CONSUMERS MS");
     eprintln!("methods: {}", methods::NAMES.join(", "));

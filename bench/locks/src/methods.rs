@@ -1,4 +1,4 @@
-//! The methods by name, and the places they belong to.
+//! The methods by name, and the holders of their words.
 
 use core::ptr::NonNull;
 
@@ -10,7 +10,8 @@ use kyocho_tst::{Restartable, Rseq};
 pub const NAMES: [&str; 6] =
     ["restartable", "rseq", "atomics", "signals-blocked", "lamport", "system-call"];
 
-/// Confines the calling thread, and those that it starts, to the last CPU that it may use: others crowd the first.
+/// Confines the calling thread, and those that it starts, to the last CPU that it may use, because
+/// others use the first.
 pub fn confine_to_one_cpu() {
     let me = ThreadId::current();
     let allowed = affinity(me).expect("a thread knows its CPUs");
@@ -26,7 +27,7 @@ pub fn rseq() -> Rseq {
     }
 }
 
-/// The sequences of a virtual processor that the calling thread, alone, pretends to hold.
+/// The sequences of a virtual processor that only the calling thread claims to hold.
 pub fn restartable() -> Restartable {
     let vp = NonNull::dangling();
     // SAFETY: no other thread uses words of this virtual processor.

@@ -1,6 +1,8 @@
-//! Paper 0, figure 12: simply repeated calls of `sem_wait`, `pthread_mutex_trylock` and `tst`, over each method.
+//! Paper 0, figure 12: simply repeated calls of `sem_wait`, `pthread_mutex_trylock` and `tst`, over
+//! each method.
 //!
-//! As in the paper nothing is given back: the semaphore counts enough for all calls, and every try after the first fails.
+//! As in the paper nothing is released: the semaphore's value suffices for all calls, and every
+//! attempt after the first fails.
 
 use core::hint::black_box;
 use core::sync::atomic::AtomicU32;

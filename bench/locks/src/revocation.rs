@@ -1,4 +1,5 @@
-//! What a visitor pays for taking the bias away: while the owner sleeps, and while it runs on another CPU.
+//! The cost of revoking the bias for a visitor: while the owner sleeps, and while it runs on
+//! another CPU.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,11 +1,11 @@
-//! Timing small things side by side.
+//! Timing short operations side by side.
 
 use kyocho_sys::clock::monotonic_ns;
 use serde_json::{Value, json};
 
 const REPEATS: usize = 31;
 
-/// Something to time: it does as many rounds as it is told.
+/// An operation to time, repeated a given number of rounds.
 pub struct Subject {
     name: &'static str,
     rounds: u64,
@@ -14,7 +14,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// `rounds` a repeat: enough to outlast a clock's reading, few enough to end.
+    /// `rounds` in each repeat: enough to dominate reading the clock, few enough to finish.
     pub fn new(name: &'static str, rounds: u64, run: impl FnMut(u64) + 'static) -> Self {
         Self { name, rounds, run: Box::new(run), ns: Vec::new() }
     }
@@ -28,8 +28,8 @@ pub fn spread(values: &[f64]) -> Value {
     json!({ "median": at(5), "p10": at(1), "p90": at(9) })
 }
 
-/// Times all subjects, one after the other in every repeat, and prints a line each: nanoseconds, and the ratio to the first
-/// subject in the same repeat.
+/// Times all subjects, one after the other in every repeat, and prints a line each: nanoseconds,
+/// and the ratio to the first subject in the same repeat.
 pub fn print_side_by_side(bench: &str, mut subjects: Vec<Subject>) {
     for subject in &mut subjects {
         (subject.run)(subject.rounds / 4); // warms up

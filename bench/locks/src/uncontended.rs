@@ -9,16 +9,16 @@ use kyocho_tst::biased::biased;
 use kyocho_tst::blocking::mutex::RawMutex;
 use kyocho_tst::blocking::rwlock::RawRwLock;
 use kyocho_tst::blocking::semaphore::Semaphore;
-use kyocho_tst::{Atomics, Kept, Lamport, PerCpuCounter, SignalsBlocked, SystemCall, TestAndSet};
+use kyocho_tst::{Atomics, Mechanism, Lamport, PerCpuCounter, SignalsBlocked, SystemCall, TestAndSet};
 
 use crate::methods::{confine_to_one_cpu, restartable, rseq};
 use crate::timing::{Subject, print_side_by_side};
 
-/// Rounds a repeat of what takes nanoseconds, and of what takes hundreds.
+/// Rounds of a repeat, for operations of a few and of some hundred nanoseconds.
 const MANY: u64 = 200_000;
 const FEW: u64 = 5_000;
 
-/// A test-and-set and its release by a method, which is seen to hold first.
+/// A test-and-set and its release by a method, which is checked first.
 fn by_method<M: TestAndSet + 'static>(name: &'static str, rounds: u64, mechanism: M) -> Subject {
     let word = AtomicU32::new(0);
     assert_eq!(mechanism.test_and_set(&word), Ok(false), "{name}");
@@ -57,7 +57,7 @@ pub fn run() {
     print_side_by_side("uncontended", subjects);
 }
 
-/// Ours.
+/// The locks of `tst`.
 fn tst() -> Vec<Subject> {
     let word = AtomicU32::new(0);
     let plain = Subject::new("plain stores", MANY, move |rounds| {
@@ -73,7 +73,7 @@ fn tst() -> Vec<Subject> {
             black_box(&mut *owner.lock());
         }
     });
-    let counter = PerCpuCounter::kept(Kept::ByRseq);
+    let counter = PerCpuCounter::with_mechanism(Mechanism::Rseq);
     let counter = counter.map(|counter| {
         Subject::new("per-CPU counter, rseq: one add", MANY, move |rounds| {
             (0..rounds).for_each(|_| counter.add(1));
@@ -106,7 +106,7 @@ fn tst() -> Vec<Subject> {
     subjects
 }
 
-/// An object of the C library, at one place for good.
+/// An object of the C library, at an address that does not change.
 fn c_object<T>(init: impl Fn(*mut T) -> i32) -> *mut T {
     let place = Box::leak(Box::new(UnsafeCell::new(MaybeUninit::<T>::uninit())));
     let object = place.get().cast::<T>();
@@ -114,11 +114,12 @@ fn c_object<T>(init: impl Fn(*mut T) -> i32) -> *mut T {
     object
 }
 
-/// Theirs.
+/// The peers.
 fn peers() -> Vec<Subject> {
     let standard = std::sync::Mutex::new(());
     let other = parking_lot::Mutex::new(());
-    // SAFETY (all): objects of the C library, initialised here and never destroyed, used as it asks.
+    // SAFETY (all): objects of the C library, initialised here, never destroyed, and used as the
+    // library requires.
     let semaphore = c_object(|place| unsafe { libc::sem_init(place, 0, 1) });
     let mutex = c_object(|place| unsafe { libc::pthread_mutex_init(place, core::ptr::null()) });
     vec![

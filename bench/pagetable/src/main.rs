@@ -1,10 +1,11 @@
-//! What page tables and TLBs cost: one JSON line a figure. `bench/run --part pagetable` calls it.
+//! The cost of page tables and TLBs: one JSON line per figure. `bench/run --part pagetable` calls
+//! it.
 //!
 //! ```text
-//! pagetable maps SHAPE             random look-ups and bytes a page of each table; SHAPE: dense, islands, sparse
+//! pagetable maps SHAPE             random look-ups and bytes per page of each table; SHAPE: dense, islands, sparse
 //! pagetable tlb NAME               misses, lines and bytes for a program: lackey's lines on standard input
 //! pagetable replay NAME FILE       the same from a recording
-//! pagetable record FILE BYTES      records what lackey prints, until the recording has so many bytes
+//! pagetable record FILE BYTES      records lackey's output until the recording has this many bytes
 //! ```
 
 mod maps;

@@ -1,5 +1,5 @@
-//! Random look-ups of mapped pages, all tables one after the other in each repeat. Processor time: other programs' turns are
-//! not in it, though what they do to the caches is.
+//! Random look-ups of mapped pages, all tables one after the other in each repeat. The figures are
+//! processor time, which excludes other programs but includes their effect on the caches.
 
 use kyocho_pagetable::{
     Clustered, ClusteredLine, FrameNumber, Guarded, Hashed, Linear, PageNumber, PageTable, Radix,
@@ -14,7 +14,7 @@ const LOOKUPS: usize = 1 << 17;
 const PAGES: u64 = 1 << 19;
 const ISLAND: u64 = 16;
 
-/// Something to look pages up in; the sum of what it found shows that it found all.
+/// A table to look pages up in. The sum of the frames proves that it found all.
 struct Subject {
     name: &'static str,
     bytes: Option<usize>,
@@ -38,12 +38,12 @@ fn subject<T: PageTable + 'static>(
     Subject { name, bytes, look: Box::new(look), ns: Vec::new() }
 }
 
-/// What a page is mapped to, the same in every table.
+/// The frame of a page, the same in every table.
 fn frame_of(page: PageNumber) -> u64 {
     page.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
-/// Prints a line a table: nanoseconds a look-up, bytes a page, and ratios to the first.
+/// Prints a line for each table: nanoseconds per look-up, bytes per page, and ratios to the first.
 pub fn run(shape: &str) -> Result<(), String> {
     let mut random = Random(42);
     let pages: Vec<PageNumber> = match shape {

@@ -1,4 +1,4 @@
-//! Real programs: what their touches cost by each TLB and each table.
+//! Traces of real programs, on each TLB and each table.
 
 use kyocho_pagetable::placement::{AddressSpace, Policy};
 use kyocho_pagetable::tlb::{Organisation, Outcome, Tlb};
@@ -12,12 +12,12 @@ use std::io::BufRead;
 const ENTRIES: usize = 64;
 /// The R4400 has 48 entries, each of two pages.
 const PAIRS: usize = 48;
-/// Misses whose walks are kept, to be walked in each table.
+/// Most misses that are recorded, to be walked in each table.
 const MISSES_MAX: usize = 1 << 24;
 
 type Space = AddressSpace<Clustered<16>>;
 
-/// What is compared with pages of 4 KiB in 64 entries, which comes first.
+/// The organisations; the first, 64 entries of 4 KiB pages, is the baseline.
 const ORGANISATIONS: [(&str, Organisation, Policy, usize); 9] = [
     ("4 KiB pages", Organisation::Pages, Policy::Scattered, ENTRIES),
     ("pairs (R4400, 48 entries)", Organisation::Pairs, Policy::Scattered, PAIRS),
@@ -43,7 +43,7 @@ const fn subblocks(placed_percent: u64) -> Policy {
     Policy::Subblocks { placed_percent }
 }
 
-/// One organisation at work.
+/// The simulation of one organisation.
 struct Subject {
     tlb: Tlb,
     space: Space,
@@ -107,7 +107,7 @@ impl Run {
         Ok(())
     }
 
-    /// Prints a line an organisation, and a line a table.
+    /// Prints a line for each organisation and each table.
     pub fn print(&self, program: &str) {
         let base = self.subjects.first().map_or(1, |subject| subject.misses.max(1)) as f64;
         for (subject, (name, ..)) in self.subjects.iter().zip(ORGANISATIONS) {
@@ -128,7 +128,8 @@ impl Run {
         self.walk(program, "guarded", Guarded::new);
     }
 
-    /// Lines of each miss's walk in one table, and its memory with an entry a page and with sub-blocks.
+    /// Lines of each miss's walk in one table, and its memory with one entry per page and with
+    /// sub-blocks.
     fn walk<T: PageTable>(&self, program: &str, name: &str, new: impl Fn() -> T) {
         let filled = |policy| {
             let mut space = AddressSpace::new(new(), policy);
@@ -156,7 +157,7 @@ impl Run {
     }
 }
 
-/// Runs what lackey prints.
+/// Runs lackey's output.
 pub fn of_lackey(input: impl BufRead) -> Result<Run, String> {
     let mut run = Run::new();
     for_each_page(input, |page| {
@@ -181,7 +182,7 @@ pub fn of_recording(file: &str) -> Result<Run, String> {
     Ok(run)
 }
 
-/// Records what lackey prints.
+/// Records lackey's output.
 pub fn record(input: impl BufRead, file: &str, bytes_max: usize) -> Result<(), String> {
     let mut recorder = Recorder::default();
     for_each_page(input, |page| {
@@ -191,7 +192,7 @@ pub fn record(input: impl BufRead, file: &str, bytes_max: usize) -> Result<(), S
     std::fs::write(file, recorder.finish()).map_err(|why| format!("cannot write {file}: {why}"))
 }
 
-/// Calls `visit` with each touch until it says that this is enough.
+/// Calls `visit` with each touch until it returns that it has enough.
 fn for_each_page(
     mut input: impl BufRead,
     mut visit: impl FnMut(PageNumber) -> Result<bool, String>,

@@ -1,4 +1,5 @@
-//! What people call other processes with today, timed as `bench/gates` times Kyocho's: one JSON line a figure.
+//! Calls between processes by other libraries, timed as `bench/gates` times Kyocho's: one JSON line
+//! per figure.
 //!
 //! ```text
 //! gates-peers call SYSTEM PLACE SIZE [CALLS]     PLACE is same or other (core)
@@ -6,12 +7,13 @@
 //!
 //! | system | how it waits | how bytes go |
 //! |---|---|---|
-//! | iceoryx2 | looks again and again, and yields in between: its ports tell of nothing by themselves | in place |
-//! | ipc-channel | sleeps in a socket | copied; as it chooses, by shared memory |
+//! | iceoryx2 | polls, and yields in between: its ports do not notify | in place |
+//! | ipc-channel | sleeps in a socket | copied, or in shared memory, as it chooses |
 //! | tarpc | sleeps in a Unix socket, on tokio | bincode |
-//! | tonic | the same | HTTP/2, as they are |
+//! | tonic | the same | HTTP/2, unencoded |
 //!
-//! A crate of its own, so that nobody needs these to build anything else. `bench/run --part gates --peers all` runs it beside the others.
+//! A separate crate, so that nothing else depends on these libraries. `bench/run --part gates
+//! --peers all` runs it beside the others.
 
 #[path = "../../src/arguments.rs"]
 mod arguments;

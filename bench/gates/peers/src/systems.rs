@@ -1,4 +1,5 @@
-//! The systems compared: each serves, and each calls. What is asked comes back, and each line of it is written and looked at.
+//! The systems compared. Each has a server and a client. The server returns the request; each cache
+//! line of it is written and read.
 
 use std::path::Path;
 
@@ -7,13 +8,13 @@ mod ipc_channel;
 mod tarpc;
 mod tonic;
 
-/// How one system serves and calls.
+/// Server and client of a system.
 pub struct System {
     /// Its name on the command line and in the report.
     pub name: &'static str,
-    /// Serves at a path, on a CPU, requests of so many bytes; does not return.
+    /// Serves at a path, on a CPU, requests of the given length. Does not return.
     pub serve: fn(&Path, usize, usize),
-    /// Times calls with requests and replies of so many bytes; nanoseconds each.
+    /// Times calls with requests and replies of the given length. Returns the nanoseconds of each.
     pub call: fn(&Path, usize, usize) -> Vec<f64>,
 }
 
@@ -22,12 +23,12 @@ pub const SYSTEMS: &[System] =
 
 const LINE_BYTES: usize = 64;
 
-/// Writes one byte a cache line: what any use of the bytes does.
+/// Writes one byte of each cache line, as any use of the bytes would.
 fn touch(bytes: &mut [u8], value: u8) {
     bytes.iter_mut().step_by(LINE_BYTES).for_each(|byte| *byte = value);
 }
 
-/// Reads one byte a cache line.
+/// Reads one byte of each cache line.
 fn check(bytes: &[u8], length: usize, value: u8) {
     assert_eq!(bytes.len(), length, "the answer is there");
     assert!(bytes.iter().step_by(LINE_BYTES).all(|&byte| byte == value), "the answer is right");

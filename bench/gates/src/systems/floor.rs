@@ -1,5 +1,6 @@
-//! The least that any call on one core costs: two processes hand the core to each other, and a word says whose turn it is. Nobody can be called this
-//! way: nothing is checked, nobody sleeps, and both spin for whoever else runs there.
+//! The lower bound of a call on one core: two processes yield the core to each other, and a word
+//! says which one may run. This is no usable call: nothing is checked, and both processes spin
+//! instead of sleeping.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -15,12 +16,13 @@ use crate::timing;
 
 pub const SYSTEM: System = System { name: "floor", serve, call, many: None };
 
-/// The number of the last call that was begun, twice, and one more once it was answered.
+/// Twice the number of the last call; one more once it was answered.
 fn turn(path: &Path) -> &'static AtomicU32 {
     let path = CString::new(path.as_os_str().as_encoded_bytes()).expect("no NUL in a path");
     let file = Box::leak(Box::new(SharedFile::open(&path, PAGE_BYTES).expect("a page")));
     let word: *const AtomicU32 = std::ptr::with_exposed_provenance(file.base());
-    // SAFETY: the file stays mapped; its first word is aligned, and both sides touch it by atomic instructions alone.
+    // SAFETY: the file stays mapped; its first word is aligned, and both sides touch it by atomic
+    // instructions alone.
     unsafe { &*word }
 }
 

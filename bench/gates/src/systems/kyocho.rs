@@ -14,7 +14,7 @@ use crate::timing;
 
 pub const SYSTEM: System = System { name: "kyocho", serve, call, many: Some(many) };
 
-/// One word a cache line is written, and read: what any use of the bytes does.
+/// One word of each cache line is written and read, as any use of the bytes would.
 const WORDS_PER_LINE: usize = 8;
 
 fn answer(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
@@ -43,7 +43,7 @@ fn serve(path: &Path, cpu: usize, _size: usize) {
         ready();
         stay();
     };
-    runtime(cpu).run(main).expect("nobody waits for ever");
+    runtime(cpu).run(main).expect("no deadlock");
 }
 
 /// Times calls; the caller has confined the process already.
@@ -61,7 +61,7 @@ fn call(path: &Path, size: usize, calls: usize) -> Vec<f64> {
         assert_eq!(request, reply, "the answer is the request");
         ns
     };
-    Runtime::builder().virtual_processors(1).build().run(main).expect("nobody waits for ever")
+    Runtime::builder().virtual_processors(1).build().run(main).expect("no deadlock")
 }
 
 fn in_place(client: &Client, size: usize, calls: usize) -> Vec<f64> {
@@ -95,5 +95,5 @@ fn many(path: &Path, callers: usize, calls: usize) -> f64 {
         all.into_iter().for_each(|caller| caller.join().expect("no caller panics"));
         begin.elapsed().as_secs_f64()
     };
-    Runtime::builder().build().run(main).expect("nobody waits for ever")
+    Runtime::builder().build().run(main).expect("no deadlock")
 }

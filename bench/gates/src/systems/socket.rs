@@ -1,4 +1,5 @@
-//! A Unix stream socket and plain reads and writes: the baseline. A kernel thread a connection on both sides.
+//! A Unix stream socket and plain reads and writes: the baseline. Each side has a kernel thread for
+//! the connection.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -1,5 +1,6 @@
-//! The paper's comparison (§7): the same gate with a kernel thread behind it, whom the host's scheduler has to choose: the frame is the same, but
-//! who receives the call hands it to that thread, and waits for what comes back.
+//! The paper's comparison (§7): the same gate, but a kernel thread serves the call, so the host's
+//! scheduler must run it. The worker that receives the call passes it to that thread and waits for
+//! the reply.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::timing;
 
 pub const SYSTEM: System = System { name: "kernel-threads", serve, call, many: None };
 
-/// A thread that is given work and gives it back.
+/// A kernel thread that receives work and returns it.
 struct Colleague {
     give: SyncSender<Vec<u8>>,
     take: std::sync::Mutex<Receiver<Vec<u8>>>,
@@ -38,7 +39,7 @@ impl Colleague {
     /// Two switches of kernel threads.
     fn ask(&self, item: Vec<u8>) -> Vec<u8> {
         self.give.send(item).expect("the thread is there");
-        self.take.lock().expect("nobody panics").recv().expect("the thread answers")
+        self.take.lock().expect("no holder panics").recv().expect("the thread answers")
     }
 }
 
@@ -53,7 +54,7 @@ fn serve(path: &Path, cpu: usize, _size: usize) {
         ready();
         stay();
     };
-    Runtime::builder().virtual_processors(1).build().run(main).expect("nobody waits for ever");
+    Runtime::builder().virtual_processors(1).build().run(main).expect("no deadlock");
 }
 
 fn call(path: &Path, size: usize, calls: usize) -> Vec<f64> {
@@ -65,5 +66,5 @@ fn call(path: &Path, size: usize, calls: usize) -> Vec<f64> {
             root.call_with(0, &request, None, &mut reply).expect("the server answers");
         })
     };
-    Runtime::builder().virtual_processors(1).build().run(main).expect("nobody waits for ever")
+    Runtime::builder().virtual_processors(1).build().run(main).expect("no deadlock")
 }

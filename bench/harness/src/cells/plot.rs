@@ -17,7 +17,7 @@ const AUTO: RGBColor = RGBColor(0, 158, 115);
 /// User, system and real time against the size of the cache; no caching and `auto` as levels.
 ///
 /// # Errors
-/// What the plotting library reports.
+/// Errors of the plotting library.
 pub(super) fn times(curve: &Curve, title: &str) -> Result<String, Failure> {
     let points: Vec<_> = curve
         .points
@@ -80,14 +80,14 @@ pub(super) fn times(curve: &Curve, title: &str) -> Result<String, Failure> {
 /// Wall time over that with `auto`, against the size of the cache.
 ///
 /// # Errors
-/// What the plotting library reports.
+/// Errors of the plotting library.
 pub(super) fn machine(curves: &[Result<Curve, String>]) -> Result<String, Failure> {
     let curves: Vec<_> = curves.iter().flatten().collect();
     let lines: Vec<(&str, Line)> = curves
         .iter()
         .filter_map(|curve| {
             let auto = curve.at("auto")?.real.median;
-            // No caching is a message a cell: a cache of one.
+            // Without caching each cell takes a message: a cache of one.
             let size = |cache: &str| if cache == "off" { Some(1.0) } else { cache.parse().ok() };
             let ratio = |cache: &str| Some((size(cache)?, curve.at(cache)?.real.median / auto));
             Some((
@@ -103,7 +103,7 @@ pub(super) fn machine(curves: &[Result<Curve, String>]) -> Result<String, Failur
         let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&root)
-            .caption("The compiled machine: what a cell cache brings", ("sans-serif", 20))
+            .caption("The compiled machine: gain from the cell cache", ("sans-serif", 20))
             .margin(12)
             .x_label_area_size(48)
             .y_label_area_size(64)

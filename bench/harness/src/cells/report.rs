@@ -168,7 +168,7 @@ impl Report {
 
     pub(super) fn to_markdown(&self) -> String {
         let mut text = format!(
-            "# Caching the taking of cells (paper 4)\n\n{}; {} rounds, medians. Written by `bench/run`.\n\n\
+            "# Caching cells for allocation (paper 4)\n\n{}; {} rounds, medians. Written by `bench/run`.\n\n\
              ## Table 1\n\n| program | no caching, ms | cache of 100, ms | auto, ms | ratio at 100 | ratio at auto | published: s, s | published ratio |\n|---|---|---|---|---|---|---|---|\n",
             self.host, self.rounds
         );

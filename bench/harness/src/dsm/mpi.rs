@@ -1,4 +1,4 @@
-//! MPI by itself (`bench/peers/mpi`), and nodes connected by it.
+//! MPI alone (`bench/peers/mpi`), and nodes connected by MPI.
 
 use crate::{build, process};
 use std::ffi::OsStr;
@@ -9,12 +9,12 @@ const RUN_SECONDS_MAX: u32 = 300;
 /// SOR as the nodes compute it: rows, columns, rounds.
 const SOR: [&str; 3] = ["1024", "1536", "100"];
 
-/// What carries MPI's messages.
+/// The network of MPI's messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Network {
     /// As between nodes.
     Tcp,
-    /// What MPI prefers on one machine.
+    /// Shared memory, MPI's default on one machine.
     Memory,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Mpi {
 }
 
 impl Mpi {
-    /// Builds the peer; where that cannot be, says why.
+    /// Builds the peer; `None`, with a message, if that fails.
     pub(super) fn build(into: &Path) -> Option<Self> {
         let peer = into.join("mpi");
         let mut compiler = Command::new("mpicc");
@@ -52,7 +52,7 @@ impl Mpi {
         Ok(super::figures_of(&run.output))
     }
 
-    /// What two nodes of a program print, connected by MPI over shared memory.
+    /// Output of a program on two nodes connected by MPI over shared memory.
     ///
     /// # Errors
     /// The run fails.
@@ -63,7 +63,8 @@ impl Mpi {
     }
 }
 
-/// `mpirun -n 2`, to be followed by a program. The variables are Open MPI's; others do not read them.
+/// `mpirun -n 2`, to be followed by a program. The variables are Open MPI's; others do not read
+/// them.
 fn job(network: Network) -> Command {
     let mut command = process::limited(Path::new("mpirun"), RUN_SECONDS_MAX);
     for (name, value) in [

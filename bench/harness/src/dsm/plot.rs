@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 type Failure = Box<dyn core::error::Error>;
 
 const SIZE: (u32, u32) = (760, 480);
-/// Colours that stay apart for the colour-blind (Okabe and Ito).
+/// Colours that the colour-blind can distinguish (Okabe and Ito).
 const COLOURS: [RGBColor; 3] =
     [RGBColor(110, 110, 110), RGBColor(0, 114, 178), RGBColor(213, 94, 0)];
 
 /// Bars side by side.
 struct Bars<'a> {
     title: &'a str,
-    /// What a bar's height is.
+    /// Label of the bars' height.
     height: &'a str,
     groups: &'a [&'a str],
-    /// Of each series its name, and a bar for every group.
+    /// Name of each series, and its bar for every group.
     series: Vec<(&'a str, Vec<f64>)>,
 }
 
@@ -64,10 +64,10 @@ fn draw(bars: &Bars<'_>) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// All figures that these medians, by name, suffice for: file names and drawings.
+/// All figures whose medians are present: file names and drawings.
 ///
 /// # Errors
-/// What the plotting library reports.
+/// Errors of the plotting library.
 pub(super) fn all(medians: &BTreeMap<&str, f64>) -> Result<Vec<(&'static str, String)>, Failure> {
     let drawn = [
         ("dsm-locks.svg", locks(medians)),
@@ -85,7 +85,7 @@ fn values(medians: &Medians<'_>, names: &[&str]) -> Option<Vec<f64>> {
     names.iter().map(|name| medians.get(name).copied()).collect()
 }
 
-/// Figures 1 and 2: each beside the old scheme where a manager works, as in the paper.
+/// Figures 1 and 2: each with the old scheme at a node with a manager, as in the paper.
 fn locks(medians: &Medians<'_>) -> Option<Bars<'static>> {
     let gains = ["figure-1-worker", "figure-1-other", "figure-2-one", "figure-2-spread"];
     let times =

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-/// What one of `count` waiting threads takes: the growth of the program's memory over a run with one.
+/// Memory of one of `count` waiting threads: the growth of the program's memory over a run with one
+/// thread.
 ///
 /// # Errors
 /// The program did not start its threads, or did not end them.

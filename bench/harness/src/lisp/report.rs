@@ -1,4 +1,4 @@
-//! What the Lisp programs came to.
+//! Results of the Lisp programs.
 
 use super::{Lisp, geometric_mean, ratios};
 use crate::statistics::Spread;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
-/// One program: its values on each system, round by round, or how it failed there.
+/// One program: its values on each system, round by round, or its failure there.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -21,7 +21,7 @@ impl Entry {
         Self { name: name.into(), mark, values: [Ok(Vec::new()), Ok(Vec::new())] }
     }
 
-    /// No values yet; a system that cannot run the program at all has failed already.
+    /// No values yet; a system that cannot run the program is marked as failed.
     pub(super) fn warm(name: &str, mark: Option<f64>, systems: &[Lisp; 2], file: &Path) -> Self {
         let warm_up = |lisp: &Lisp| lisp.warm_up(file).map(|()| Vec::new());
         Self { name: name.into(), mark, values: systems.each_ref().map(warm_up) }

@@ -6,15 +6,15 @@ use std::process::Command;
 /// A method's code, in bytes.
 #[derive(Debug)]
 pub struct Footprint {
-    /// What a reader calls the method.
+    /// Name of the method for readers.
     pub method: &'static str,
     /// Its test-and-set.
     pub library: u64,
-    /// What else it needs: the part of the preemption handler, the registration of a thread, the clean-up.
+    /// Its support code: part of the preemption handler, registration of a thread, clean-up.
     pub support: u64,
 }
 
-/// Symbols of a method's test-and-set, and how the names of its support begin.
+/// Symbols of a method's test-and-set, and prefixes of the symbols of its support code.
 const METHODS: [(&str, &[&str], &[&str]); 6] = [
     (
         "restartable",
@@ -69,7 +69,7 @@ pub fn read(program: &Path) -> Result<Vec<Footprint>, String> {
             if found.len() < library.len() {
                 return Err(format!("{method}: {library:?} are not all in {}", program.display()));
             }
-            // What the compiler has put into its caller has no symbol: it is counted there.
+            // Inlined code has no symbol: it is counted in its caller.
             let is_support = |name: &str| support.iter().any(|start| name.starts_with(start));
             let support = code.iter().filter(|(_, name)| is_support(name)).map(|(size, _)| size);
             Ok(Footprint { method, library: found.iter().sum(), support: support.sum() })

@@ -10,7 +10,7 @@ type Failure = Box<dyn core::error::Error>;
 
 const SIZE: (u32, u32) = (760, 480);
 
-/// Colours that stay apart for the colour-blind (Okabe and Ito).
+/// Colours that the colour-blind can distinguish (Okabe and Ito).
 fn colour(name: &str) -> RGBColor {
     match name {
         "restartable" | "microprocesses" => RGBColor(213, 94, 0),
@@ -26,7 +26,7 @@ fn colour(name: &str) -> RGBColor {
 /// Figure 12: how many times as fast as by a system call, on a logarithmic axis.
 ///
 /// # Errors
-/// What the plotting library reports.
+/// Errors of the plotting library.
 pub fn operations(report: &Report) -> Result<String, Failure> {
     let mut text = String::new();
     {
@@ -78,7 +78,7 @@ pub fn operations(report: &Report) -> Result<String, Failure> {
 /// Figure 13: items a second against the number of producers and consumers.
 ///
 /// # Errors
-/// What the plotting library reports.
+/// Errors of the plotting library.
 pub fn items(curves: &[Curve]) -> Result<String, Failure> {
     let points = |curve: &Curve| -> Vec<(usize, f64)> {
         (0..CROWDS.len()).filter_map(|place| Some((place, curve.mean(place)? / 1e3))).collect()

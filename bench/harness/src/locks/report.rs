@@ -1,4 +1,4 @@
-//! The tables of paper 0, with its own figures beside ours.
+//! The tables of paper 0, with the paper's figures and the measured ones.
 
 use super::CROWDS;
 use super::footprint::Footprint;
@@ -6,7 +6,7 @@ use crate::statistics::Spread;
 use core::fmt::Write;
 use serde_json::{Value, json};
 
-/// What a lock costs at most, as a ratio to another one of the same run.
+/// Upper bounds of the cost of locks, as ratios to another lock of the same run.
 const MARKS: [(&str, &str, f64); 5] = [
     ("biased lock, owner", "xchg + store", 0.5),
     ("rseq", "xchg + store", 1.3),
@@ -15,7 +15,7 @@ const MARKS: [(&str, &str, f64); 5] = [
     ("tst semaphore", "glibc semaphore", 1.0),
 ];
 
-/// The methods of figure 12, the operations there, and what stands for the paper's own.
+/// The methods of figure 12, its operations, and the counterpart of the paper's method.
 pub const METHODS: [&str; 6] =
     ["system-call", "lamport", "signals-blocked", "atomics", "restartable", "rseq"];
 pub const OPERATIONS: [&str; 3] = ["sem_wait", "trylock", "tst"];
@@ -35,7 +35,7 @@ impl Curve {
         Self { name, points: Default::default() }
     }
 
-    /// The mean of a point without its least and its greatest value, as in the paper.
+    /// The mean of a point, without its least and its greatest value, as in the paper.
     pub fn mean(&self, place: usize) -> Option<f64> {
         let mut sorted = self.points[place].clone();
         sorted.sort_by(f64::total_cmp);
@@ -218,11 +218,11 @@ impl Report {
 fn table_2(text: &mut String) {
     text.push_str(
         "\n## Table 2: features\n\n| | restartable | rseq | atomics | signals-blocked | lamport | system-call |\n|---|---|---|---|---|---|---|\n\
-         | excludes | microprocesses of one virtual processor | threads of one CPU | all threads | handlers of one thread | all that take part | all threads |\n\
-         | safe from a thread that never leaves | yes: preempted as ever | yes | yes | no: deaf to signals | yes | yes |\n\
-         | page fault in the middle | words must not fault | aborted by the kernel | - | goes on | goes on | goes on |\n\
-         | resources | a word of the virtual processor | an area a thread, by the C library | none | none | a place a thread, found and cleaned up | a word |\n\
-         | the dead | nothing to clean up | nothing to clean up | lock stays taken | nothing to clean up | finished by who waits | section stays taken |\n",
+         | excludes | microprocesses of one virtual processor | threads of one CPU | all threads | handlers of one thread | all participants | all threads |\n\
+         | a thread that never leaves can be preempted | yes | yes | yes | no: its signals are blocked | yes | yes |\n\
+         | page fault in the middle | words must not fault | aborted by the kernel | - | continues | continues | continues |\n\
+         | resources | a word of the virtual processor | an area for each thread, registered by the C library | none | none | a slot for each thread, reclaimed when the thread has ended | a word |\n\
+         | a thread dies inside | nothing to clean up | nothing to clean up | the lock stays taken | nothing to clean up | a waiting thread finishes it | the section stays taken |\n",
     );
 }
 

@@ -5,7 +5,7 @@ use crate::statistics::Spread;
 use core::fmt::Write;
 use serde_json::{Value, json};
 
-/// What a table takes at most, as a ratio to another one in the same space: of time, and of bytes a page.
+/// Upper bounds for a table, as ratios to another one in the same space: time, and bytes per page.
 const MARKS: [(&str, &str, &str, &str, f64); 3] = [
     ("islands", "clustered, 8 in a line", "radix, 4 levels", "ns", 0.7),
     ("islands", "clustered, 8 in a line", "radix, 4 levels", "bytes", 1.0 / 15.0),

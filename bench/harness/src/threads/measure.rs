@@ -5,7 +5,7 @@ use crate::threads::system::{Built, Outcome};
 use crate::threads::workload::Workload;
 use serde_json::Value;
 
-/// What a system printed for a workload, round by round, or why there is nothing.
+/// Output of a system for a workload, round by round, or the reason why there is none.
 #[derive(Debug, Clone)]
 pub enum Series {
     /// One result line a round.
@@ -17,7 +17,7 @@ pub enum Series {
 }
 
 impl Series {
-    /// Adds one run; without effect where an earlier one already failed.
+    /// Adds one run; no effect if an earlier one failed.
     fn extend_by(&mut self, run: impl FnOnce() -> Outcome) {
         let Self::Lines(lines) = self else { return };
         match run() {
@@ -30,7 +30,7 @@ impl Series {
 
 /// Runs all; the result is indexed by workload, then by system.
 ///
-/// A system that fails at a workload is not asked again, so a failure costs one run.
+/// A system that fails at a workload does not run it again, so a failure costs one run.
 pub fn interleaved(systems: &[Built], workloads: &[Workload], rounds: usize) -> Vec<Vec<Series>> {
     let mut all = vec![vec![Series::Lines(Vec::new()); systems.len()]; workloads.len()];
     let mut progress = Progress::new(rounds * workloads.len() * systems.len());

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 
 type Failure = Box<dyn core::error::Error>;
 
-/// Colours that stay apart for the colour-blind (Okabe and Ito).
+/// Colours that the colour-blind can distinguish (Okabe and Ito).
 fn colour(system: &System) -> RGBColor {
     match system.name {
         "kyocho" => RGBColor(213, 94, 0),
@@ -21,12 +21,12 @@ fn colour(system: &System) -> RGBColor {
     }
 }
 
-/// A bar's width; the bars of one workload together leave a fifth of its place free.
+/// A bar's width; the bars of one workload leave a fifth of its width free.
 fn bar_width(report: &Report) -> f64 {
     0.8 / report.systems.len() as f64
 }
 
-/// What a workload costs over what it costs on Go, so that less is better throughout.
+/// The ratio of a workload's cost to its cost on Go; less is always better.
 fn cost_ratio(row: &Row, ratio: f64) -> f64 {
     match row.work.better {
         Better::Lower => ratio,
@@ -55,7 +55,7 @@ fn target_ratio(report: &Report, row: &Row) -> Option<f64> {
 /// Bars of cost ratios to Go, whiskers from least to greatest, and the marks.
 ///
 /// # Errors
-/// What the plotting library reports.
+/// Errors of the plotting library.
 pub fn ratios(report: &Report) -> Result<String, Failure> {
     let rows: Vec<_> = report.rows.iter().filter(|row| has_ratios(row)).collect();
     let bars = bars(report, &rows);
@@ -115,7 +115,7 @@ pub fn ratios(report: &Report) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// One bar: where it stands and what it shows.
+/// One bar: its position and its value.
 struct Bar {
     system: usize,
     left: f64,
@@ -124,7 +124,7 @@ struct Bar {
     most: f64,
 }
 
-/// Whether any system was compared with Go; no bar stands for the others.
+/// Whether any system was compared with Go; others have no bar.
 fn has_ratios(row: &Row) -> bool {
     row.cells
         .iter()
@@ -193,7 +193,7 @@ fn broken(title: &str) -> Vec<String> {
 /// Paper 0, figure 13: items a second against the number of producers and consumers.
 ///
 /// # Errors
-/// What the plotting library reports.
+/// Errors of the plotting library.
 pub fn semaphores(report: &Report) -> Result<String, Failure> {
     let rows: Vec<_> = report.rows.iter().filter(|row| row.work.bench == "semaphores").collect();
     let names: Vec<_> = rows

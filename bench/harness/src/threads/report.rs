@@ -1,4 +1,4 @@
-//! What the rounds came to: values, ratios to Go and marks, as numbers.
+//! Results of the rounds: values, ratios to Go and marks, as numbers.
 
 use crate::statistics::Spread;
 use crate::threads::measure::Series;
@@ -6,10 +6,10 @@ use crate::threads::system::{Built, KYOCHO_ON_TWO, System};
 use crate::threads::workload::{Better, SECOND_FIGURES, SecondFigure, Target, Workload};
 use serde_json::{Map, Value, json};
 
-/// What counts as no difference.
+/// The largest ratio that counts as no difference.
 const EQUAL: f64 = 1.3;
 
-/// All that was measured, with where.
+/// All results, with the machine.
 #[derive(Debug)]
 pub struct Report {
     /// The systems, in the order of the columns, with their versions.
@@ -62,7 +62,7 @@ pub struct Measured {
 /// A mark and what was measured against it.
 #[derive(Debug)]
 pub struct Verdict {
-    /// What was to be reached.
+    /// The mark.
     pub mark: String,
     /// What was.
     pub reached: String,
@@ -98,7 +98,7 @@ impl Report {
         Self { systems, rows, rounds, skipped, host }
     }
 
-    /// What Kyocho reached against its marks.
+    /// Kyocho's results compared with its marks.
     pub fn verdicts(&self) -> Vec<(String, Verdict)> {
         let Some(kyocho) = self.systems.iter().position(|(system, _)| system.name == "kyocho")
         else {
@@ -118,7 +118,8 @@ impl Report {
         verdicts
     }
 
-    /// How many times as long, or as much, a workload takes on two virtual processors: never more, where less than [`EQUAL`] is no difference.
+    /// The ratio of a workload's cost on two virtual processors to that on one. It must not exceed
+    /// 1, where ratios below [`EQUAL`] count as 1.
     fn two_against_one(&self, row: &Row) -> Option<(String, Verdict)> {
         let median = |name| {
             let at = self.systems.iter().position(|(system, _)| system.name == name)?;
@@ -132,7 +133,7 @@ impl Report {
         Some((format!("{}, two virtual processors", row.work.title), verdict))
     }
 
-    /// The whole report for a program to read.
+    /// The whole report as JSON.
     pub fn to_json(&self) -> Value {
         let systems: Vec<_> = self
             .systems

@@ -14,15 +14,15 @@ const RUN_SECONDS_MAX: u32 = 120;
 pub struct System {
     /// Its name on the command line and in the JSON report.
     pub name: &'static str,
-    /// What a reader calls it.
+    /// Its name for readers.
     pub title: &'static str,
-    /// Memory that one parked thread may take, to leave out what would not fit.
+    /// Estimated memory of one parked thread, to skip runs that would not fit.
     parked_bytes_max: u64,
 }
 
 /// The same program on two virtual processors.
 pub const KYOCHO_ON_TWO: &str = "kyocho2";
-/// What tells it.
+/// The environment variable that sets this.
 const PROCESSORS: &str = "KYOCHO_PROCESSORS";
 
 /// All systems, in the order of the columns.
@@ -41,27 +41,27 @@ const ALL: [System; 7] = [
 pub struct Built {
     /// The system.
     pub system: System,
-    /// What the program calls itself.
+    /// The version that the program prints.
     pub version: String,
     /// Its program.
     pub program: PathBuf,
 }
 
-/// What one run came to.
+/// Result of one run.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// The result line, its check passed.
     Line(Value),
     /// The system cannot do this, by design; why.
     Unsupported(String),
-    /// It should, but did not; how it ended.
+    /// It failed; how it ended.
     Failed(String),
 }
 
-/// The systems named in `names`, or all of them; Go is among them always, as the baseline.
+/// The systems named in `names`, or all of them; Go is always among them, as the baseline.
 ///
 /// # Errors
-/// A name that no system has.
+/// A name is not that of a system.
 pub fn chosen(names: &[String]) -> Result<Vec<System>, String> {
     if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|system| system.name != **name))
     {
@@ -74,7 +74,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<System>, String> {
     Ok(ALL.into_iter().filter(wanted).collect())
 }
 
-/// Builds every system; returns those that could be, and for each of the others why not.
+/// Builds every system. Returns those that were built, and the reason for each of the others.
 pub fn build_all(systems: &[System], into: &Path) -> (Vec<Built>, Vec<String>) {
     let (mut built, mut skipped) = (Vec::new(), Vec::new());
     for &system in systems {
@@ -94,7 +94,7 @@ pub fn build_all(systems: &[System], into: &Path) -> (Vec<Built>, Vec<String>) {
 }
 
 impl System {
-    /// How many virtual processors Kyocho's program is to have.
+    /// Number of virtual processors of Kyocho's program.
     fn processors(self) -> &'static str {
         if self.name == KYOCHO_ON_TWO { "2" } else { "1" }
     }
@@ -153,7 +153,7 @@ impl Built {
     /// Runs one workload to its end.
     pub fn run(&self, work: &Workload) -> Outcome {
         if work.bench == "parked_stackless" && !self.system.name.starts_with("kyocho") {
-            // Nothing to report: the others' parked threads are measured as such.
+            // Without output: the parked threads of others are measured as they are.
             return Outcome::Unsupported(String::new());
         }
         if let Some(why) = self.lacks_memory_for(work) {
@@ -184,7 +184,7 @@ impl Built {
     }
 }
 
-/// What the result line says; a program that ends with another status than 0 has failed its check.
+/// Parses the result line. A program that ends with a status other than 0 has failed its check.
 fn outcome(output: &Output) -> Outcome {
     if output.status.code() == Some(124) {
         return Outcome::Failed(format!("no result within {RUN_SECONDS_MAX} s"));

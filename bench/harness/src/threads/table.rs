@@ -5,7 +5,7 @@ use crate::threads::report::{Cell, Measured, Report, Row};
 use crate::threads::workload::SECOND_FIGURES;
 use std::fmt::Write;
 
-/// The tables: ratios to Go, values, second figures, marks, what did not run.
+/// The tables: ratios to Go, values, second figures, marks, systems that did not run.
 pub fn markdown(report: &Report) -> String {
     let mut text = format!(
         "# Threads side by side\n\n{}; one worker each; {} rounds. Written by `bench/run`.\n\n",

@@ -1,4 +1,4 @@
-//! What is run: the workloads, their arguments and the marks that Kyocho has to meet.
+//! The workloads, their arguments and the marks that Kyocho has to meet.
 
 /// Whether a small or a large value is the better one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Better {
     Higher,
 }
 
-/// What Kyocho has to reach, in the words of the one who set it.
+/// A mark for Kyocho, as it was stated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
     /// At most this ratio to Go's value, at least for a rate.
@@ -23,30 +23,30 @@ pub enum Target {
 pub struct Workload {
     /// Its name on the command line of a peer.
     pub bench: &'static str,
-    /// What follows the name there.
+    /// Its arguments there.
     pub arguments: Vec<u64>,
-    /// What a reader calls it.
+    /// Its name for readers.
     pub title: String,
-    /// Which values win.
+    /// Whether less or more is better.
     pub better: Better,
     /// The mark to meet.
     pub target: Option<Target>,
 }
 
-/// A second figure of a workload: its field in the result line, what it is called, its mark.
+/// A second figure of a workload: its field in the result line, its name, its mark.
 #[derive(Debug, Clone, Copy)]
 pub struct SecondFigure {
     /// The workload.
     pub bench: &'static str,
     /// The field in the line that a peer prints.
     pub field: &'static str,
-    /// What a reader calls it.
+    /// Its name for readers.
     pub title: &'static str,
     /// The mark to meet.
     pub target: Option<f64>,
 }
 
-/// The figures that some workloads give beside their value.
+/// Additional figures of some workloads.
 pub const SECOND_FIGURES: [SecondFigure; 4] = [
     SecondFigure {
         bench: "blocked",
@@ -104,7 +104,7 @@ impl Workload {
 /// The workloads named in `only`, or all of them.
 ///
 /// # Errors
-/// A name that no workload has.
+/// A name is not that of a workload.
 pub fn chosen(only: &[String], quick: bool) -> Result<Vec<Workload>, String> {
     let all = if quick { quick_set() } else { full_set() };
     if let Some(unknown) = only.iter().find(|name| all.iter().all(|work| work.bench != **name)) {
@@ -116,7 +116,7 @@ pub fn chosen(only: &[String], quick: bool) -> Result<Vec<Workload>, String> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// Everything at the size that the marks are set for.
+/// All workloads at the size that the marks refer to.
 fn full_set() -> Vec<Workload> {
     use Target::{AtMost, RatioToGo};
     let mut set = vec![

@@ -1,4 +1,5 @@
-//! The thread workloads on Kyocho's microprocesses, with one virtual processor, or as many as `KYOCHO_PROCESSORS` says.
+//! The thread workloads on Kyocho's microprocesses, with one virtual processor, or as many as
+//! `KYOCHO_PROCESSORS` specifies.
 
 use kyocho_microprocess::channel::{self, Receiver, Sender};
 use kyocho_microprocess::sync::{Mutex, Semaphore};
@@ -10,8 +11,8 @@ use report::stall::Stall;
 use report::{Arguments, NAP, Overshoot, SLOTS, SPIN, Ticker, check, per};
 use serde_json::json;
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 mod spin_holder;
@@ -36,7 +37,8 @@ fn main() {
     }
     let reflection =
         if arguments.bench == "alone_half" { Reflection::Off } else { Reflection::Auto };
-    let runtime = Runtime::builder().virtual_processors(processors()).reflection(reflection).build();
+    let runtime =
+        Runtime::builder().virtual_processors(processors()).reflection(reflection).build();
     runtime.run(move || run(&arguments)).expect("no workload waits for what never comes");
 }
 
@@ -63,7 +65,7 @@ fn run(arguments: &Arguments) {
     }
 }
 
-/// How many virtual processors run the workload.
+/// Number of virtual processors of the workload.
 fn processors() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
@@ -72,7 +74,7 @@ fn processors() -> usize {
     })
 }
 
-/// Adds one, without an atomic read-modify-write where one virtual processor runs them all.
+/// Adds one, without an atomic read-modify-write if one virtual processor runs all threads.
 fn bump(counter: &AtomicUsize) {
     if processors() == 1 {
         counter.store(counter.load(Relaxed) + 1, Relaxed);
@@ -166,7 +168,7 @@ fn sieve(limit: usize) {
     report::emit_sieve(limit, start.elapsed(), primes, messages);
 }
 
-/// One source, one filter a prime; the caller receives the primes. 0 ends a stream.
+/// One source and a filter for each prime; the caller receives the primes. 0 ends a stream.
 fn sieve_run(limit: usize) -> (usize, usize) {
     let messages = Arc::new(AtomicUsize::new(0));
     let (to, mut from) = channel::rendezvous();
@@ -305,7 +307,7 @@ fn parked(count: usize) {
     report::emit_parked(count, before, after);
 }
 
-/// Parks once and then is done.
+/// Parks once, then ends.
 struct Waiter {
     waiting: Arc<AtomicUsize>,
     released: Arc<AtomicUsize>,
@@ -395,7 +397,7 @@ fn page_fault(pages: usize) {
 
 fn overshoot(bench: &str, samples: usize, sleeper: Priority) {
     let stop = Arc::new(AtomicBool::new(false));
-    // Spawned first: it sleeps before the loop begins.
+    // Spawned first, so that it sleeps before the loop starts.
     let napping = {
         let stop = Arc::clone(&stop);
         Builder::new().priority(sleeper).spawn(move || {
@@ -409,7 +411,7 @@ fn overshoot(bench: &str, samples: usize, sleeper: Priority) {
             overshoot
         })
     };
-    // Kept from the optimiser: the loop's only exits.
+    // The loop's only exit, which the optimiser must not remove.
     let spins = Arc::new(AtomicU64::new(0));
     let hog = {
         let (stop, spins) = (Arc::clone(&stop), Arc::clone(&spins));

@@ -1,8 +1,10 @@
-//! Does it help that spinners stop when the holder sleeps in the kernel? (Paper 1, §3.2, last paragraph.)
+//! The gain if spinners stop while the lock holder sleeps in the kernel (paper 1, §3.2, last
+//! paragraph).
 //!
-//! Two virtual processors. Four microprocesses take turns at a spin lock; every eighth critical section sleeps 0.1 ms in
-//! a raw system call. Beside them two others count. The same with a lock whose waiters always spin; what is compared is
-//! the time until all turns are over, and what was counted per millisecond meanwhile.
+//! Two virtual processors. Four microprocesses contend for a spin lock; every eighth critical
+//! section sleeps 0.1 ms in a raw system call. Beside them two others count. The same runs with a
+//! lock whose waiters always spin. The bench compares the total time, and the counts per
+//! millisecond meanwhile.
 
 use kyocho_microprocess::sync::SpinMutex;
 use kyocho_microprocess::{Runtime, spawn, yield_now};
@@ -18,7 +20,7 @@ const COUNTERS: usize = 2;
 const SLEEPS_EVERY: usize = 8;
 const SECTION_SLEEP: Duration = Duration::from_micros(100);
 
-/// A lock, by the critical section run under it.
+/// A lock, as a function that runs a critical section.
 trait Lock: Send + Sync + 'static {
     fn under(&self, section: impl FnOnce());
 }
@@ -30,7 +32,7 @@ impl Lock for SpinMutex<()> {
     }
 }
 
-/// Its waiters spin, whatever the holder does.
+/// A lock whose waiters always spin.
 #[derive(Default)]
 struct Blind(AtomicBool);
 
@@ -46,7 +48,7 @@ impl Lock for Blind {
     }
 }
 
-/// Time until all turns are over, in ms, and what was counted a ms.
+/// Total time in ms, and counts per ms.
 fn measure(lock: impl Lock, turns: usize) -> (f64, f64) {
     let lock = Arc::new(lock);
     let (entered, counted) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
@@ -93,7 +95,7 @@ fn measure(lock: impl Lock, turns: usize) -> (f64, f64) {
     (elapsed_ms, rate)
 }
 
-/// Prints the time with avoidance; that without, and both rates, beside it.
+/// Prints the time with avoidance, the time without it, and both rates.
 pub fn run(turns: usize) {
     let runtime = Runtime::builder().virtual_processors(2).build();
     let measured =

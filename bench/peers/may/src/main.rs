@@ -1,8 +1,8 @@
 //! The thread workloads on may's coroutines, with one worker.
 //!
 //! may has no rendezvous channel: two of its semaphores around a slot make one, as they do on
-//! kernel threads. Its timer thread runs the coroutines whose sleep ends, so those that sleep do
-//! not share the one worker (`blocked`, `page_fault`, `preempted`).
+//! kernel threads. Its timer thread runs coroutines whose sleep has ended, so these do not share
+//! the one worker (`blocked`, `page_fault`, `preempted`).
 
 use may::coroutine::{self, JoinHandle};
 use may::sync::{Mutex, Semphore};
@@ -166,7 +166,7 @@ fn sieve(limit: usize) {
     report::emit_sieve(limit, start.elapsed(), primes, messages);
 }
 
-/// One source, one filter a prime; the caller receives the primes. 0 ends a stream.
+/// One source and a filter for each prime; the caller receives the primes. 0 ends a stream.
 fn sieve_run(limit: usize) -> (usize, usize) {
     let messages = Arc::new(AtomicUsize::new(0));
     let mut from = Rendezvous::new();
@@ -338,7 +338,7 @@ fn page_fault(pages: usize) {
     for page in 0..stall.pages() {
         stall.touch(page);
         while !stall.was_seen() {
-            // A coroutine that yields may be its own next one.
+            // A coroutine that yields may be resumed at once.
             coroutine::sleep(Duration::from_millis(1));
         }
     }
@@ -348,7 +348,7 @@ fn page_fault(pages: usize) {
 
 fn preempted(samples: usize) {
     let stop = Arc::new(AtomicBool::new(false));
-    // Kept from the optimiser: the loop's only exits.
+    // The loop's only exit, which the optimiser must not remove.
     let spins = Arc::new(AtomicU64::new(0));
     let hog = {
         let (stop, spins) = (Arc::clone(&stop), Arc::clone(&spins));

@@ -1,7 +1,7 @@
-//! Two processes that both want one CPU all the time: what share does the urgent one get?
+//! Two processes that compete for one CPU: the share of the urgent one.
 //!
-//! The parent confines itself to one CPU and starts its own program twice; the halves spin from one agreed moment to another
-//! and print the processor time that their whole process took between.
+//! The parent confines itself to one CPU and starts its own program twice; the halves spin between
+//! two agreed times and print the processor time of their whole process between them.
 
 use crate::{check, emit};
 use serde_json::json;
@@ -14,7 +14,7 @@ const START_NS: u64 = 500_000_000;
 /// One of the two processes, and when it spins.
 #[derive(Debug, Clone, Copy)]
 pub struct Half {
-    /// Whether it is the one that should win.
+    /// Whether it is the urgent one.
     pub is_urgent: bool,
     start_ns: u64,
     end_ns: u64,

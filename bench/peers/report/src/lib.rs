@@ -1,7 +1,7 @@
-//! What the peers written in Rust share: arguments, the clock, memory, the result line.
+//! Code shared by the peers in Rust: arguments, the clock, memory, the result line.
 //!
-//! A peer prints one JSON line a workload and exits 1 when its own check fails; what each
-//! workload measures is written in `bench/README.md`.
+//! A peer prints one JSON line per workload and exits with 1 if its check fails. `bench/README.md`
+//! describes each workload.
 
 pub mod contest;
 pub mod stall;
@@ -34,13 +34,13 @@ impl Arguments {
         Self { bench, numbers }
     }
 
-    /// The number at place `at`, or `otherwise` when the command line ends before it.
+    /// The number at index `at`, or `otherwise` if the command line is shorter.
     pub fn number(&self, at: usize, otherwise: usize) -> usize {
         self.numbers.get(at).copied().unwrap_or(otherwise)
     }
 }
 
-/// Ends the program with status 2 and how to call it.
+/// Prints the usage and ends the program with status 2.
 pub fn usage() -> ! {
     eprintln!(
         "usage: PROG spawn_join|yield|rendezvous|sieve|semaphores|parked|blocked|page_fault|preempted|urgent|\
@@ -66,7 +66,7 @@ pub fn emit(bench: &str, value: f64, unit: &str, more: Value) {
     println!("{line}");
 }
 
-/// Prints why this system cannot run the workload.
+/// Prints the reason why this system cannot run the workload.
 pub fn unsupported(bench: &str, why: &str) {
     println!("{}", json!({ "bench": bench, "unsupported": why }));
 }
@@ -92,7 +92,7 @@ pub fn memory_bytes() -> usize {
     kib * 1024
 }
 
-/// Sleeps 10 ms in the kernel by a system call that no runtime sees.
+/// Sleeps 10 ms in the kernel with a raw system call, which no runtime intercepts.
 pub fn raw_nanosleep() {
     let request = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
     // SAFETY: the request outlives the call, and a null remainder is allowed.
@@ -101,8 +101,8 @@ pub fn raw_nanosleep() {
     };
 }
 
-/// Primes up to `limit` and the messages that the sieve sends for them, by trial division: a
-/// number passes one channel a prime up to its smallest factor, the end mark passes every channel.
+/// Primes up to `limit` and the messages that the sieve sends for them, by trial division: a number
+/// passes one channel for each prime up to its smallest factor; the end mark passes every channel.
 pub fn sieve_expected(limit: usize) -> (usize, usize) {
     let mut primes = Vec::new();
     let mut messages = 0;
@@ -171,7 +171,7 @@ impl Ticker {
     }
 }
 
-/// By how much naps lasted too long.
+/// By how much short sleeps lasted too long.
 #[derive(Debug, Default)]
 pub struct Overshoot {
     samples_ms: Vec<f64>,

@@ -1,7 +1,7 @@
 //! The thread workloads on tokio's tasks, on its current-thread runtime.
 //!
-//! tokio has no rendezvous channel; its smallest, of one slot, stands in for it, so a sender may
-//! run one message ahead: less work than the others do.
+//! tokio has no rendezvous channel. Its smallest channel, of one slot, is used instead, so a sender
+//! may be one message ahead, which is less work than the others do.
 
 use report::{Arguments, NAP, Overshoot, SLOTS, SPIN, Ticker, check, per};
 use serde_json::json;
@@ -127,7 +127,7 @@ async fn sieve(limit: usize) {
     report::emit_sieve(limit, start.elapsed(), primes, messages);
 }
 
-/// One source, one filter a prime; the caller receives the primes. 0 ends a stream.
+/// One source and a filter for each prime; the caller receives the primes. 0 ends a stream.
 async fn sieve_run(limit: usize) -> (usize, usize) {
     let messages = Arc::new(AtomicUsize::new(0));
     let (to, mut from) = mpsc::channel(1);

@@ -1,4 +1,5 @@
-//! tonic: gRPC over a Unix socket. The service is written out as its generator would, with a codec that leaves bytes as they are.
+//! tonic: gRPC over a Unix socket. The service is what its generator would write, with a codec that
+//! does not change bytes.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready as at_once};
@@ -122,7 +123,7 @@ fn call(path: &Path, size: usize, calls: usize) -> Vec<f64> {
             let path = path.clone();
             async { UnixStream::connect(path).await.map(TokioIo::new) }
         });
-        // The name is not looked up: the connector knows where to go.
+        // The name is not resolved: the connector has the path.
         let endpoint = Endpoint::from_static("http://localhost");
         let channel = endpoint.connect_with_connector(connect).await.expect("the server is ready");
         tonic::client::Grpc::new(channel).max_decoding_message_size(usize::MAX)
