@@ -6,7 +6,7 @@
 
 use kyocho::tst::biased::biased;
 use kyocho::tst::blocking::semaphore::Semaphore;
-use kyocho::tst::{Atomics, Everywhere, Mechanism, Lamport, PerCpuCounter, SystemCall};
+use kyocho::tst::{Atomics, Everywhere, Lamport, Mechanism, PerCpuCounter, SystemCall};
 use std::collections::HashMap;
 use std::thread::{scope, spawn};
 
@@ -22,7 +22,9 @@ fn main() {
     });
     assert_eq!(counter.sum(), THREADS * ROUNDS);
     match Mechanism::best() {
-        (Mechanism::Rseq, _) => println!("counted {} by sequences that Linux restarts", counter.sum()),
+        (Mechanism::Rseq, _) => {
+            println!("counted {} by sequences that Linux restarts", counter.sum())
+        }
         (_, why) => println!("counted {} by atomic instructions: {why:?}", counter.sum()),
     }
 
