@@ -9,7 +9,9 @@
 //!
 //! **Lock order:** the receiver, then one peer's queue; a sender takes a queue alone.
 
+mod delegate;
 mod peer;
+mod silence;
 
 use core::fmt;
 use core::time::Duration;
@@ -24,6 +26,9 @@ use crate::address::NodeId;
 use crate::transport::credit::{Incoming, Outgoing, Received};
 use crate::transport::{Arrival, Cause, TcpSettings, Traffic, Transport, Urgency, Waiter};
 use peer::Peer;
+use silence::Silence;
+
+pub(super) use delegate::transport_by_connections;
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -81,30 +86,6 @@ struct Hearing {
     input: Incoming,
     silence: Silence,
     over: bool,
-}
-
-/// How long nothing came from a peer while this node listened.
-#[derive(Debug, Default)]
-struct Silence {
-    lasted: Duration,
-    is_broken: bool,
-}
-
-impl Silence {
-    /// Something has come.
-    fn break_off(&mut self) {
-        self.is_broken = true;
-    }
-
-    /// Counts the time since the last call, and returns how long the silence has lasted.
-    ///
-    /// No more than `most` is counted: calls that lie farther apart mean that this node did not run
-    /// or was busy, which says nothing of the peer.
-    fn lasts(&mut self, passed: Duration, most: Duration) -> Duration {
-        let is_broken = core::mem::take(&mut self.is_broken);
-        self.lasted = if is_broken { Duration::ZERO } else { self.lasted + passed.min(most) };
-        self.lasted
-    }
 }
 
 /// Whether a peer may have sent more than was read.
@@ -441,79 +422,6 @@ impl<M: Medium> Transport for Connections<M> {
         Traffic { messages_sent, bytes_sent, messages_received, bytes_received }
     }
 }
-
-/// Makes a type whose only field is [`Connections`] a [`Transport`]: what carries the bytes stays its own affair.
-macro_rules! transport_by_connections {
-    ($name:ty) => {
-        impl $crate::transport::Transport for $name {
-            fn send(&self, to: $crate::address::NodeId, message: &[u8]) {
-                self.0.send(to, message);
-            }
-
-            fn send_with(
-                &self,
-                to: $crate::address::NodeId,
-                message: &[u8],
-                urgency: $crate::transport::Urgency,
-            ) {
-                self.0.send_with(to, message, urgency);
-            }
-
-            fn begin_call(&self) {
-                self.0.begin_call();
-            }
-
-            fn end_call(&self) -> bool {
-                self.0.end_call()
-            }
-
-            fn hurry(&self, on: bool) {
-                self.0.hurry(on);
-            }
-
-            fn is_full(&self) -> bool {
-                $crate::transport::Transport::is_full(&self.0)
-            }
-
-            fn wait(
-                &self,
-                waiter: $crate::transport::Waiter,
-                timeout: core::time::Duration,
-            ) -> bool {
-                self.0.wait(waiter, timeout)
-            }
-
-            fn take(&self) -> Vec<$crate::transport::Arrival> {
-                self.0.take()
-            }
-
-            fn send_heartbeats(&self) -> Option<core::time::Duration> {
-                self.0.send_heartbeats()
-            }
-
-            fn rouse(&self) {
-                $crate::transport::Transport::rouse(&self.0);
-            }
-
-            fn leave(&self) {
-                self.0.leave();
-            }
-
-            fn close(&self) {
-                self.0.close();
-            }
-
-            fn bound(&self, bounds: (usize, usize)) {
-                self.0.bound(bounds);
-            }
-
-            fn traffic(&self) -> $crate::transport::Traffic {
-                self.0.traffic()
-            }
-        }
-    };
-}
-pub(super) use transport_by_connections;
 
 #[cfg(test)]
 mod tests;
