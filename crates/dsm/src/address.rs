@@ -6,7 +6,7 @@
 )]
 pub struct NodeId(pub u16);
 
-/// A page of shared memory, by its place in the shared space of 64 bits: below 2^52.
+/// A page of shared memory, by its number in the shared space of 64 bits; below 2^52.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -25,7 +25,7 @@ pub struct LockId(pub u32);
 pub struct ThreadId(pub u16);
 
 impl ThreadId {
-    /// The one that a node begins with.
+    /// The thread that a node starts with.
     pub const FIRST: Self = Self(0);
 }
 

@@ -1,4 +1,5 @@
-//! The manager of barriers: collects who is there, and says when all are.
+//! The manager of barriers: collects the arrivals of all nodes, and releases the nodes when the
+//! last one has arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use crate::message::{BarrierKind, Message, Move};
 use crate::region::RegionPlan;
 use crate::region::discord::{self, Hindrance};
 
-/// What nodes brought to the barrier of one epoch.
+/// What the nodes have sent to the barrier of one epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
     arrived: BTreeSet<NodeId>,
@@ -16,22 +17,24 @@ pub(crate) struct Gathering {
     held: Vec<(LockId, NodeId)>,
     moves: Vec<(NodeId, Move)>,
     single_read_write: usize,
-    /// Who makes which region, and what hinders it.
+    /// The region that each node creates at this barrier, and what prevents the node from creating
+    /// it.
     regions: Vec<(NodeId, RegionPlan, Option<Hindrance>)>,
 }
 
 impl Gathering {
-    /// Takes in what region a node makes at this barrier.
+    /// Records the region that a node creates at this barrier.
     pub(crate) fn make(&mut self, from: NodeId, plan: RegionPlan, hindrance: Option<Hindrance>) {
         self.regions.push((from, plan, hindrance));
     }
 
-    /// Whether a node makes one.
+    /// Whether a node creates a region at this barrier.
     pub(crate) fn makes(&self, node: NodeId) -> bool {
         self.regions.iter().any(|(by, ..)| *by == node)
     }
 
-    /// Takes one node's arrival in; the messages for all when it was the last of `nodes`.
+    /// Records the arrival of one node. Returns the messages for all nodes if it was the last of
+    /// `nodes`.
     pub(crate) fn arrive(
         &mut self,
         from: NodeId,
@@ -54,13 +57,14 @@ impl Gathering {
         Some(refuse.into_iter().chain([go]).collect())
     }
 
-    /// Whether a node is there already.
+    /// Whether a node has arrived.
     pub(crate) fn has(&self, node: NodeId) -> bool {
         self.arrived.contains(&node)
     }
 
     fn go(mut self, nodes: usize) -> Message {
-        // Where several ask, the node of the highest rank has its way, in whatever order they came.
+        // If several nodes move the same object, the node of the highest rank wins, whatever the
+        // order of arrival.
         self.moves.sort_by_key(|(from, _)| *from);
         let mut locks = BTreeMap::new();
         let mut pages = BTreeMap::new();
@@ -91,7 +95,7 @@ impl Gathering {
     }
 }
 
-/// What one node brings.
+/// What one node sends on arrival.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) time: u64,

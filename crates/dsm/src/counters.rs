@@ -1,15 +1,17 @@
-//! Counters of nodes where others can look at them: a small file a node, in the user's directory ([`kyocho_sys::directory`]).
+//! Counters of nodes that other processes can read: a small file per node, in the user's directory
+//! ([`kyocho_sys::directory`]).
 //!
 //! ```text
 //!   dsm-RUN-RANK:   rank 1                 one figure a line: a name, a number
 //!                   process 4711
-//!                   born 8812345           of the process, as the kernel counts: numbers of processes are used again
+//!                   born 8812345           start time of the process, as the kernel counts; process ids are reused
 //!                   bytes_sent 65697
-//!                   waits_for lock 3       words, and only while it does
+//!                   waits_for lock 3       words; only while the program waits
 //! ```
 //!
-//! The service thread writes it anew twice a second, under another name first, so who reads finds it whole. It is gone with its node; that of
-//! a node that was killed is taken away by who started the run, or by who finds it.
+//! The service thread writes the file twice a second. It writes another file and renames it, so a
+//! reader finds it complete. A node removes its file when it ends. The launcher of the run removes
+//! the file of a node that was killed; so does the next reader.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -22,7 +24,7 @@ use kyocho_sys::prim::clock::Instant;
 use crate::address::NodeId;
 use crate::interface::Subject;
 
-/// Between two times that they are written.
+/// Interval between two writes of the file.
 const EVERY: Duration = Duration::from_millis(500);
 const PREFIX: &str = "dsm-";
 /// Longest name of a run.
@@ -30,7 +32,7 @@ const RUN_BYTES_MAX: usize = 64;
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// One node's file.
+/// The file of one node.
 #[derive(Debug)]
 pub(crate) struct Counters {
     path: PathBuf,
@@ -39,33 +41,33 @@ pub(crate) struct Counters {
     due: Instant,
 }
 
-/// Whether a run may have this name: letters, digits and hyphens, 64 at most.
+/// Whether this can be the name of a run: letters, digits and hyphens, at most 64.
 pub(crate) fn is_run(name: &str) -> bool {
     let permitted = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     (1..=RUN_BYTES_MAX).contains(&name.len()) && name.chars().all(permitted)
 }
 
-/// A node's file, and its name while it is written.
+/// The path of a node's file, and the path under which it is written.
 fn paths(directory: &Path, run: &str, node: NodeId) -> [PathBuf; 2] {
     let name = format!("{PREFIX}{run}-{}", node.0);
     [directory.join(&name), directory.join(format!(".{name}"))]
 }
 
-/// Takes away what nodes of a run that is over have left on this host, as those that were killed do.
+/// Removes the files that nodes of a finished run have left on this host, as killed nodes do.
 ///
 /// # Errors
-/// The user's directory cannot be had.
+/// The user's directory is not available.
 pub fn forget(run: &str, nodes: u16) -> io::Result<()> {
     let directory = directory::of_user()?;
     for path in (0..nodes).flat_map(|rank| paths(&directory, run, NodeId(rank))) {
-        // Most are gone with their nodes.
+        // Most nodes have removed their own.
         let _gone = fs::remove_file(path);
     }
     Ok(())
 }
 
 impl Counters {
-    /// The file of a node of the run of that name.
+    /// Opens the file of a node of the run with this name.
     pub(crate) fn new(run: &str, me: NodeId, nodes: u16) -> io::Result<Self> {
         let directory = directory::of_user()?;
         let process = std::process::id();
@@ -76,12 +78,12 @@ impl Counters {
         Ok(Self { path, next, head, due: Instant::now() })
     }
 
-    /// Whether it is time to write them again.
+    /// Whether the next write is due.
     pub(crate) fn are_due(&self) -> bool {
         Instant::now() >= self.due
     }
 
-    /// Writes them.
+    /// Writes the counters.
     pub(crate) fn write(
         &mut self,
         figures: &[(&str, u64)],
@@ -98,39 +100,39 @@ impl Counters {
 
 impl Drop for Counters {
     fn drop(&mut self) {
-        // Where they were never written, or somebody was faster, there is nothing to remove.
+        // It was never written, or another process has removed it.
         for path in [&self.path, &self.next] {
             let _gone = fs::remove_file(path);
         }
     }
 }
 
-/// What one node counted.
+/// The counters of one node.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Counted {
-    /// The run it belongs to: what was started at once.
+    /// The name of the run: all nodes that one launcher has started.
     pub run: String,
     /// Its rank.
     pub rank: u16,
-    /// How many nodes its run has; those on other hosts are seen there.
+    /// Number of nodes of its run. Nodes on other hosts have their files there.
     pub nodes: u16,
     /// Its process on this host.
     pub process: u32,
-    /// What its program waits for, if it does: a lock, a page, the barrier.
+    /// What its program waits for, if it waits: a lock, a page, the barrier.
     pub waits_for: Option<String>,
-    /// All figures, by name; those of time are in nanoseconds and say so.
+    /// All figures, by name. Times are in nanoseconds, and their names say so.
     pub figures: BTreeMap<String, u64>,
 }
 
 impl Counted {
-    /// A figure; 0 where this node has none of that name.
+    /// The figure of this name; 0 if the node has none.
     #[must_use]
     pub fn figure(&self, name: &str) -> u64 {
         self.figures.get(name).copied().unwrap_or(0)
     }
 }
 
-/// What the nodes of the user on this host have counted, by run and rank.
+/// The counters of all nodes of this user on this host, by run and rank.
 ///
 /// # Errors
 /// The user's directory cannot be read.
@@ -138,7 +140,7 @@ pub fn of_this_host() -> io::Result<Vec<Counted>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory::of_user()?)? {
         let path = entry?.path();
-        // What is no node's file is not touched; what is gone meanwhile is not missed.
+        // A file of another kind is not touched. A file that has just been removed is skipped.
         let Some((counted, born_then)) = read(&path) else { continue };
         if born(counted.process) == Some(born_then) {
             found.push(counted);
@@ -150,7 +152,7 @@ pub fn of_this_host() -> io::Result<Vec<Counted>> {
     Ok(found)
 }
 
-/// A node's file, and when its process was born.
+/// The counters in a node's file, and the start time of the process.
 fn read(path: &Path) -> Option<(Counted, u64)> {
     let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?;
     let (run, rank) = name.rsplit_once('-').filter(|(run, _)| is_run(run))?;
@@ -172,10 +174,12 @@ fn read(path: &Path) -> Option<(Counted, u64)> {
     Some((Counted { run: run.to_owned(), rank, nodes, process, waits_for, figures }, born))
 }
 
-/// When a process was born, in the kernel's ticks since it started; none if there is no such process.
+/// The start time of a process, in the kernel's ticks since it booted; `None` if there is no such
+/// process.
 fn born(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // Behind the name, which may hold anything, the state is the third field and the birth the 22nd.
+    // The name may contain anything. Behind it, the state is the third field and the start time the
+    // 22nd.
     text.rsplit_once(')')?.1.split_whitespace().nth(22 - 3)?.parse().ok()
 }
 
@@ -203,7 +207,7 @@ mod tests {
         assert_eq!(found.waits_for.as_deref(), Some("lock 5"));
         counters.write(&[("locks", 8)], None).unwrap();
         assert_eq!((mine()[0].figure("locks"), mine()[0].waits_for.as_deref()), (8, None));
-        // As of a process that had this one's number before.
+        // The file of an earlier process with this process id.
         let (path, head) = (counters.path.clone(), counters.head.clone());
         fs::write(&path, head.replace(&born(found.process).unwrap().to_string(), "1")).unwrap();
         assert!(mine().is_empty() && !path.exists(), "what a dead node left is taken away");

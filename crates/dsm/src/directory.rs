@@ -1,12 +1,13 @@
-//! What is known of pages, by page: a page table, whose frames are places in a slab.
+//! A map from pages to values: a page table whose frames are indices of a slab.
 //!
-//! A look-up is mostly one cache line of the table, and the slab. Pages may lie anywhere in the space; those of which nothing is known cost nothing.
+//! A look-up mostly costs one cache line of the table, and the slab entry. Pages may lie anywhere
+//! in the space; a page without a value costs nothing.
 
 use kyocho_pagetable::{ClusteredLine, FrameNumber, PageNumber, PageTable, Rights};
 
 use crate::address::PageId;
 
-/// A value for each of some pages.
+/// A map from pages to values.
 #[derive(Debug)]
 pub(crate) struct Directory<T> {
     table: ClusteredLine,
@@ -14,13 +15,13 @@ pub(crate) struct Directory<T> {
     free: Vec<usize>,
 }
 
-/// None where there can be no such page.
+/// `None` if there can be no such page.
 fn number(page: PageId) -> Option<PageNumber> {
     PageNumber::new(page.0)
 }
 
 impl<T> Directory<T> {
-    /// Nothing known.
+    /// An empty map.
     pub(crate) fn new() -> Self {
         Self { table: ClusteredLine::new(), slab: Vec::new(), free: Vec::new() }
     }
@@ -29,24 +30,24 @@ impl<T> Directory<T> {
         self.table.lookup(number(page)?).map(|found| found.frame.get() as usize)
     }
 
-    /// What is known of a page.
+    /// The value of a page.
     pub(crate) fn get(&self, page: PageId) -> Option<&T> {
         self.slab[self.place(page)?].as_ref()
     }
 
-    /// The same, to be changed.
+    /// The value of a page, mutable.
     pub(crate) fn get_mut(&mut self, page: PageId) -> Option<&mut T> {
         let place = self.place(page)?;
         self.slab[place].as_mut()
     }
 
-    /// What is known of a page; what `new` makes, where nothing is.
+    /// The value of a page. Inserts the result of `new` if there is none.
     pub(crate) fn entry(&mut self, page: PageId, new: impl FnOnce() -> T) -> &mut T {
         let place = self.place(page).unwrap_or_else(|| self.put(page, new()));
         self.slab[place].as_mut().expect("the table names places that are taken")
     }
 
-    /// Makes this all that is known of a page.
+    /// Sets the value of a page.
     pub(crate) fn insert(&mut self, page: PageId, value: T) {
         match self.place(page) {
             Some(place) => self.slab[place] = Some(value),
@@ -54,7 +55,7 @@ impl<T> Directory<T> {
         }
     }
 
-    /// Takes a page that is not there in; its place.
+    /// Inserts a page that has no value; returns its index.
     fn put(&mut self, page: PageId, value: T) -> usize {
         let place = self.free.pop().unwrap_or(self.slab.len());
         if place == self.slab.len() {
@@ -68,14 +69,14 @@ impl<T> Directory<T> {
         place
     }
 
-    /// Forgets a page; what was known of it.
+    /// Removes a page; returns its value.
     pub(crate) fn remove(&mut self, page: PageId) -> Option<T> {
         let place = self.table.unmap(number(page)?)?.frame.get() as usize;
         self.free.push(place);
         self.slab[place].take()
     }
 
-    /// All pages of which something is known, ascending.
+    /// All pages that have a value, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, &T)> {
         let mut places = Vec::with_capacity(self.slab.len() - self.free.len());
         self.table.for_each(PageNumber::FIRST..=PageNumber::LAST, |page, found| {
@@ -84,7 +85,7 @@ impl<T> Directory<T> {
         places.into_iter().filter_map(|(page, place)| Some((page, self.slab[place].as_ref()?)))
     }
 
-    /// Forgets all pages.
+    /// Removes all pages.
     pub(crate) fn clear(&mut self) {
         *self = Self::new();
     }
@@ -107,7 +108,7 @@ mod tests {
         Clear,
     }
 
-    /// Pages in islands, far apart, and at both ends.
+    /// Clusters of pages, far apart, and at both ends of the space.
     fn page() -> impl Strategy<Value = u64> {
         const END: u64 = 1 << 52;
         prop_oneof![0..20_u64, 1 << 20..(1 << 20) + 20_u64, END - 20..END]

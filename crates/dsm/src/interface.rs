@@ -1,4 +1,4 @@
-//! What a program and a node say to each other: layout, calls, events, actions, errors.
+//! The interface between a program and its node: calls, events, actions, errors.
 
 use core::fmt;
 
@@ -10,49 +10,50 @@ use crate::region::discord::{Discord, Hindrance};
 use crate::region::{Misplaced, RegionPlan};
 use crate::wire::Nonsense;
 
-/// How long an acquirer waits.
+/// How long a thread waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Until it has the lock, or [`Event::TimeUp`].
+    /// Until it has the lock, or until [`Event::TimeUp`].
     Wait,
     /// Not at all.
     Try,
 }
 
-/// Whom a signal wakes.
+/// Which threads a signal wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
-    /// Who waited longest.
+    /// The thread that has waited longest.
     One,
-    /// Everybody.
+    /// All of them.
     All,
 }
 
-/// What the program asks for.
+/// A call of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// Takes a lock.
     Acquire(LockId, Mode, Patience),
-    /// Gives it back.
+    /// Releases a lock.
     Release(LockId),
-    /// Counts all that this node knows of this epoch as written under a lock that it holds exclusively.
+    /// Adds all updates of this epoch that this node knows to a lock that it holds exclusively.
     Publish(LockId),
-    /// Gives an exclusive lock back, waits for a signal, and takes it again.
+    /// Releases an exclusive lock, waits for a signal, and acquires the lock again.
     WaitOn(LockId, ConditionId),
-    /// Signals who waits; the lock need not be held.
+    /// Signals threads that wait on a condition. The caller need not hold the lock.
     Signal(LockId, ConditionId, Who),
     /// Waits for all nodes.
     Barrier(BarrierKind),
-    /// Waits for all nodes, which make this region with it; where something hinders one, none has it. The caller has room for it.
+    /// Waits for all nodes, each of which creates this region. If one node cannot, no node has it.
+    /// The caller has reserved the memory.
     Region(RegionPlan, Option<Hindrance>),
-    /// Moves a manager at the next barrier.
+    /// Moves a lock or a page to another manager at the next barrier.
     Move(Move),
-    /// Brings a page that a read or a write missed.
+    /// Fetches a page that is absent.
     Fetch(PageId),
 }
 
 impl Call {
-    /// What the call is about.
+    /// What the call concerns.
     pub(crate) fn subject(self) -> Subject {
         match self {
             Self::Acquire(lock, ..)
@@ -72,57 +73,62 @@ impl Call {
     }
 }
 
-/// What happens to a node.
+/// An event at a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A thread of the program calls.
     Call(ThreadId, Call),
-    /// A message has come, with the epoch of its sender.
+    /// A message has arrived, with the epoch of its sender.
     Message(NodeId, u64, Message),
-    /// The time of the program's call of that number (from 1, counted by `step`) is up.
+    /// The time limit of the program's call with this number has expired. Calls are numbered by
+    /// `step`, from 1.
     TimeUp(u64),
     /// A peer is dead.
     PeerLost(NodeId),
-    /// A peer's connection ended by a goodbye. One that has not crossed its last barrier is dead.
+    /// A peer has closed its connection with a goodbye. It counts as dead if it has not crossed its
+    /// last barrier.
     PeerLeft(NodeId),
-    /// A peer sent bytes that are no message for this node.
+    /// A peer has sent bytes that are no valid message for this node.
     Nonsense(NodeId, Nonsense),
-    /// A thread has given up coming to a barrier, as [`crate::Node::lost`] told it.
+    /// A thread no longer comes to a barrier, because [`crate::Node::lost`] has reported a loss.
     Stranded,
-    /// A page is watched again after [`Action::Disown`], and was this then.
+    /// The answer to [`Action::Disown`]: the page is watched again, and had these contents.
     Disowned(PageId, Contents),
 }
 
-/// What is to be done.
+/// What a node asks its runtime to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send a message, with this node's epoch.
+    /// Sends a message, with this node's epoch.
     Send(NodeId, u64, Message),
-    /// The call of a thread of the program returns.
+    /// A call of a thread of the program returns.
     Return(ThreadId, Result<Outcome, DsmError>),
-    /// The program sees this page so from now on, and what it writes there is told to [`crate::Node::write`] before its next call.
+    /// The program sees this page from now on. Its writes to the page are passed to
+    /// [`crate::Node::write`] before its next call.
     Show(PageId, Contents),
-    /// Where the program can use the page, it sees these words so from now on, by number and value.
+    /// The program sees these words from now on (index and value), if it can access the page.
     Update(PageId, Vec<(u32, u32)>),
-    /// The program cannot use the page before it has called [`Call::Fetch`], unless its copy is here: then it can be shown that, and
-    /// [`crate::Node::use_page`] is told so. So are all pages in the beginning, all zeros.
+    /// The program cannot access the page. If a copy is present, the runtime may show it and call
+    /// [`crate::Node::use_page`]; otherwise the program must call [`Call::Fetch`]. All pages start
+    /// like this, and are zero.
     Hide(PageId),
-    /// The program alone has this page: what it writes there need not be told.
+    /// No other node has this page: the program's writes to it are not recorded.
     Own(PageId),
-    /// What the program writes to a page it owned is told again. To be answered at once, by [`Event::Disowned`].
+    /// The program's writes to an owned page are recorded again. The runtime answers at once with
+    /// [`Event::Disowned`].
     Disown(PageId),
 }
 
-/// How a call ended well.
+/// The result of a successful call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done.
+    /// The call has completed.
     Done,
-    /// The lock was not to be had, at once or in time.
+    /// The lock was not available at once, or not in time.
     Busy,
 }
 
-/// What a call was about.
+/// What a call concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// A lock.
@@ -131,7 +137,7 @@ pub enum Subject {
     Page(PageId),
     /// A barrier.
     Barrier,
-    /// A node that is to manage something.
+    /// A node that is to become a manager.
     Node(NodeId),
 }
 
@@ -146,13 +152,14 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What a peer did that no node of this version does.
+/// A violation of the protocol by a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Breach {
-    /// It sent bytes that are no message, or one about what the layout does not have.
+    /// It sent bytes that are no valid message, or a message that names something outside of the
+    /// layout.
     Nonsense(Nonsense),
-    /// It sent a message of this name that it could not send then.
+    /// It sent a message of this name at a time when it could not.
     IllTimed(&'static str),
 }
 
@@ -165,27 +172,29 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Why a call failed; nothing has changed then, unless a peer was lost.
+/// Why a call failed. The node's state is as before, unless a peer was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DsmError {
-    /// There is no such lock, page or node in the layout.
+    /// The layout has no such lock, page or node.
     OutOfRange(Subject),
-    /// A lock that this thread does not hold (exclusively, to wait on a condition).
+    /// The thread does not hold the lock; to wait on a condition, it must hold it exclusively.
     NotHeld(LockId),
-    /// A lock that it holds already.
+    /// The thread already holds the lock.
     AlreadyHeld(LockId),
-    /// There cannot be such a region.
+    /// There can be no such region.
     Misplaced(RegionPlan, Misplaced),
-    /// Not all nodes have made the same region at the barrier that was crossed: nobody has it, and the program can go on.
+    /// The nodes did not create the same region at a barrier. No node has it, and the program can
+    /// continue.
     Discord(Discord),
-    /// A call has not returned: the thread's last one, or one of any thread where all must stand still, as at a barrier.
+    /// A call is outstanding: an earlier call of this thread, or, at a barrier, a call of any
+    /// thread.
     CallOutstanding,
-    /// A node is dead; this was waited for, or asked for afterwards. What is in local copies can still be read and saved.
+    /// A node is dead, and this needs it. Local copies can still be read and saved.
     PeerLost(NodeId, Subject),
-    /// The same of a node that has crossed its last barrier and left, as this one has not.
+    /// A node has crossed its last barrier and left, and this needs it.
     PeerLeft(NodeId, Subject),
-    /// The same of a node that lives and does not keep to the protocol; nothing is taken from anybody since.
+    /// A node has violated the protocol, and this needs it. All later messages are ignored.
     PeerBroke(NodeId, Breach, Subject),
 }
 

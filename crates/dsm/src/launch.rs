@@ -1,18 +1,18 @@
-//! How a node learns its place: what a launcher says to it in its environment.
+//! How a node learns its place in the cluster: environment variables that a launcher sets.
 //!
 //! | variable | |
 //! |---|---|
-//! | `KYOCHO_DSM_TRANSPORT` | `mpi`: rank and nodes are those of the MPI job, and the next five variables are not read; `shm`, `tcp` (default) |
+//! | `KYOCHO_DSM_TRANSPORT` | `tcp` (default), `shm`, or `mpi`: rank and nodes are then those of the MPI job, and the next five variables are not read |
 //! | `KYOCHO_DSM_RANK` | this node's rank; without it, the program is a cluster of one |
-//! | `KYOCHO_DSM_NODES` | where each node listens, by rank: `10.0.0.1:7000,10.0.0.2:7000`; or names, as this node's host knows them |
-//! | `KYOCHO_DSM_SECRET` | 64 hexadecimal digits that all know |
-//! | `KYOCHO_DSM_LISTENER` | number of a descriptor that listens already; else the node binds its own address |
-//! | `KYOCHO_DSM_SHARED` | with `shm`: numbers of the descriptors that [`Shared::descriptors`] names, with commas |
-//! | `KYOCHO_DSM_DETECTION` | `scan`, `userfault` or `protect`; else the best of them that the host permits |
-//! | `KYOCHO_DSM_SCHEME` | `manager` (default) or `holder`: who keeps what was written under locks |
-//! | `KYOCHO_DSM_RUN` | name of all that was started at once, under which its counters are found ([`crate::counters`]); else nowhere |
-//! | `KYOCHO_DSM_LAUNCHER` | number of a descriptor whose end of file says that the launcher has ended; else nobody is told |
-//! | `KYOCHO_DSM_DEADLINE_MS` | silence of a peer that means death; default 10,000 |
+//! | `KYOCHO_DSM_NODES` | addresses at which the nodes listen, by rank: `10.0.0.1:7000,10.0.0.2:7000`; or names that this node's host resolves |
+//! | `KYOCHO_DSM_SECRET` | 64 hexadecimal digits that all nodes know |
+//! | `KYOCHO_DSM_LISTENER` | number of a descriptor that already listens; without it, the node binds its own address |
+//! | `KYOCHO_DSM_SHARED` | with `shm`: numbers of the descriptors that [`Shared::descriptors`] returns, separated by commas |
+//! | `KYOCHO_DSM_DETECTION` | `scan`, `userfault` or `protect`; without it, the first of these that the host permits |
+//! | `KYOCHO_DSM_SCHEME` | `manager` (default) or `holder`: which node keeps the log of a lock |
+//! | `KYOCHO_DSM_RUN` | name of the run, under which its counters are found ([`crate::counters`]); without it, there are no counters |
+//! | `KYOCHO_DSM_LAUNCHER` | number of a descriptor whose end of file means that the launcher has ended |
+//! | `KYOCHO_DSM_DEADLINE_MS` | a peer that is silent for longer is dead; default 10,000 |
 #![expect(unsafe_code, reason = "takes over a descriptor that the launcher gave")]
 
 mod launcher;
@@ -37,9 +37,9 @@ use crate::watch::Detection;
 pub(crate) use launcher::{Launcher, News};
 pub use launcher::{end_signal, ended};
 
-/// Names of the variables.
+/// Names of the environment variables.
 pub mod variable {
-    /// What carries messages.
+    /// The transport.
     pub const TRANSPORT: &str = "KYOCHO_DSM_TRANSPORT";
     /// The rank.
     pub const RANK: &str = "KYOCHO_DSM_RANK";
@@ -49,30 +49,30 @@ pub mod variable {
     pub const SECRET: &str = "KYOCHO_DSM_SECRET";
     /// The descriptor that listens.
     pub const LISTENER: &str = "KYOCHO_DSM_LISTENER";
-    /// Descriptors of what nodes of one machine share.
+    /// Descriptors of the memory that nodes of one machine share.
     pub const SHARED: &str = "KYOCHO_DSM_SHARED";
-    /// How writes are noticed.
+    /// How writes are detected.
     pub const DETECTION: &str = "KYOCHO_DSM_DETECTION";
-    /// Who keeps the log.
+    /// Which node keeps the log of a lock.
     pub const SCHEME: &str = "KYOCHO_DSM_SCHEME";
     /// The name of the run.
     pub const RUN: &str = "KYOCHO_DSM_RUN";
-    /// The line to the launcher.
+    /// The pipe from the launcher.
     pub const LAUNCHER: &str = "KYOCHO_DSM_LAUNCHER";
-    /// When silence is death.
+    /// How long a peer may be silent.
     pub const DEADLINE_MS: &str = "KYOCHO_DSM_DEADLINE_MS";
 }
 
-/// Time for all nodes to come together.
+/// How long nodes wait for each other when they join.
 pub(crate) const JOIN_WITHIN: Duration = Duration::from_secs(30);
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A variable that says what cannot be.
+/// An environment variable has an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadVariable {
     /// Its name.
     pub name: &'static str,
-    /// What it should say.
+    /// What it should contain.
     pub expected: Cow<'static, str>,
 }
 
@@ -87,19 +87,19 @@ impl core::error::Error for BadVariable {}
 /// How this node reaches the others.
 #[derive(Debug)]
 pub(crate) enum Way {
-    /// There are none.
+    /// There are no others.
     Alone,
-    /// By connections; a socket listens already, or the node binds its own.
+    /// By TCP; with a socket that already listens, or with the node's own.
     Tcp(Cluster, Option<TcpListener>),
-    /// By memory, on one machine; the same meet by connections.
+    /// By shared memory, on one machine; the nodes find each other by TCP.
     Shm(Cluster, Option<TcpListener>, Shared),
-    /// By the job that started it.
+    /// By the MPI job that started it.
     #[cfg(feature = "mpi")]
     Mpi,
 }
 
 impl Way {
-    /// How many nodes share this host's memory, as far as is known: this one, and those at the same
+    /// Number of nodes that share this host's memory, as far as is known: nodes at this node's
     /// address.
     pub(crate) fn nodes_here(&self) -> usize {
         match self {
@@ -119,7 +119,7 @@ impl Way {
     }
 }
 
-/// What the environment says.
+/// The contents of the environment.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) way: Way,
@@ -131,7 +131,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Reads it by `get`, which knows variables.
+    /// Reads the variables by `get`.
     pub(crate) fn read(get: impl Fn(&str) -> Option<String>) -> Result<Self, BadVariable> {
         let detection = parsed(&get, variable::DETECTION, "scan, userfault or protect")?;
         let scheme = match get(variable::SCHEME).as_deref() {
@@ -186,7 +186,7 @@ fn by_tcp(get: impl Fn(&str) -> Option<String>) -> Result<Way, BadVariable> {
     Ok(Way::Tcp(cluster, listener))
 }
 
-/// The address that a node's place means on this host.
+/// The address of a node, as this host resolves it.
 fn address(place: &str, wanted: &'static str) -> Result<SocketAddr, BadVariable> {
     match place.to_socket_addrs().map(|mut found| found.next()) {
         Ok(Some(address)) => Ok(address),
@@ -251,12 +251,13 @@ fn launcher(number: Option<u32>) -> Result<Option<Launcher>, BadVariable> {
     Ok(Some(Launcher::new(line)))
 }
 
-/// A descriptor that the launcher gave to this program.
+/// A descriptor that this process has inherited from the launcher.
 fn inherited(number: u32) -> Option<OwnedFd> {
     if number <= 2 {
         return None;
     }
-    // SAFETY: the launcher opened it for this node alone; a program joins once, before it opens descriptors of its own.
+    // SAFETY: the launcher opened it for this node alone; a program joins once, before it opens
+    // descriptors of its own.
     unsafe { descriptor::adopt(number) }.ok()
 }
 

@@ -2,26 +2,27 @@
 
 use crate::region::Regions;
 
-/// Who keeps what was written under a lock (Paper 3, §3).
+/// Which node keeps the log of a lock (Paper 3, §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// The lock's manager: who acquires gets what it has not seen. The paper's new scheme.
+    /// The lock's manager. A node that acquires the lock gets the updates that it has not seen. The
+    /// paper's new scheme.
     LogAtManager,
-    /// The last holder: who acquires gets all of it. The paper's old scheme.
+    /// The last holder. A node that acquires the lock gets all updates. The paper's old scheme.
     LogAtLastHolder,
 }
 
 /// What all nodes agree on at the start.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u16,
-    /// Where shared memory lies in its space, and the manager of each page.
+    /// The regions of shared memory, and the manager of each page.
     pub regions: Regions,
-    /// Words of a page.
+    /// Words per page.
     pub words_a_page: u32,
-    /// How many locks; lock L is managed by node L modulo `nodes` until it is moved.
+    /// Number of locks. Node L modulo `nodes` manages lock L until it is moved.
     pub locks: u32,
-    /// Who keeps what was written under locks.
+    /// Which node keeps the log of a lock.
     pub scheme: Scheme,
 }

@@ -1,6 +1,7 @@
 //! Software distributed shared memory with implicit-binding entry consistency (Paper 3, SMS).
 //!
-//! [`Dsm`] is what programs use; `kyocho dsm run -n N PROGRAM` starts N nodes of one. Below it:
+//! [`Dsm`] is what programs use. `kyocho dsm run -n N PROGRAM` starts N nodes of one program. The
+//! parts:
 //!
 //! ```text
 //!   program ──> runtime ── Call, written words ──> node (pure) ── Send ──> wire ──> transport ══ network
@@ -8,29 +9,32 @@
 //!      └─ fault ───┘ watch: which pages may be used, which were written
 //! ```
 //!
-//! The protocol by itself, as the simulator runs it:
+//! The protocol alone, as the simulator runs it:
 //!
 //! ```text
 //!   program ── Call ──>  Node  ── Action::Send ──>  Link  ══ network ══>  Link ── Event::Message ──>  Node
 //!           <─ Return ──  (pure: step(event) -> actions)   (pure: sequence numbers, acks, credit, deadline)
 //! ```
 //!
-//! A [`Node`] is one virtual process of SMS with its copies of shared pages, and the manager of some locks and pages; node
-//! 0 is also the manager of barriers. It never looks at a clock, a socket or a page table: what happens comes as an
-//! [`Event`], what is to be done goes out as [`Action`]s, so that whole clusters run in a simulator from a seed
-//! (`tests/cluster`). `docs/dsm-model.md` says what a program may rely on.
+//! A [`Node`] is one virtual process of SMS, with its copies of shared pages. It manages some locks
+//! and pages; node 0 also manages the barriers. A node uses no clock, no socket and no page table:
+//! input comes as an [`Event`], output goes as [`Action`]s. So a simulator runs whole clusters from
+//! a seed (`tests/cluster`). `docs/dsm-model.md` defines what a program may rely on.
 //!
-//! **Regions.** Shared pages are numbered in a space of 2^52 of them and lie in runs ([`Regions`]), of which a program makes more while it runs.
+//! **Regions.** Shared pages have numbers below 2^52. They lie in runs ([`Regions`]), and a program
+//! creates more of these at run time.
 //!
-//! **Updates.** A write is known by its address, its value and the Lamport time of its interval (what lies between two
-//! synchronisations of a node). Acquiring a lock brings the writes made under it since the last barrier, by one of two
-//! ways ([`Scheme`]); at a barrier all writes go to the managers of their pages, where the latest of each word wins, and
-//! copies that others wrote to are dropped.
+//! **Updates.** A write is recorded as its address, its value and the Lamport time of its interval.
+//! An interval lies between two synchronisations of a node. A node that acquires a lock receives
+//! the writes made under it since the last barrier, by one of two schemes ([`Scheme`]). At a
+//! barrier all writes go to the managers of their pages. The latest write of each word wins, and
+//! copies that other nodes have written to are dropped.
 //!
-//! **Invariant:** the *master* of a page, at its manager, is its state at the last barrier; between barriers it does not
-//! change. A copy is the master, what its node received with locks, and what its node wrote.
-//! **Invariant:** messages of an epoch (the time between two barriers) that is over change nothing; those of one that
-//! has not begun wait.
+//! **Invariant:** the *master* of a page is its contents at the last barrier, kept by its manager.
+//! It does not change between barriers. A copy is the master, plus the updates that its node
+//! received with locks, plus the writes of its node.
+//! **Invariant:** an epoch is the time between two barriers. A message of an earlier epoch changes
+//! nothing. A message of the next epoch waits until that epoch begins.
 
 mod address;
 mod barrier;

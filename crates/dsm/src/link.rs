@@ -1,28 +1,29 @@
-//! One end of a connection over a network that loses, repeats and reorders: what is sent arrives once and in order, or the
-//! peer is lost.
+//! One end of a connection over a network that loses, repeats and reorders frames. Each payload
+//! arrives once and in order, or the peer is lost.
 //!
-//! Frames are numbered; the receiver says which number it expects next. At most `window` frames are unconfirmed, which
-//! bounds both ends' buffers. An end with nothing to say still sends its expectation now and then, so that silence means
-//! death (Paper 3, §4: acknowledgements bound the flow, and a missing one is an error).
+//! Frames are numbered, and each frame tells which number its sender expects next. At most `window`
+//! frames are unconfirmed, which bounds the buffers of both ends. An end without payload still
+//! sends a heartbeat, so silence means that the peer is dead. (Paper 3, §4: acknowledgements bound
+//! the flow, and a missing one is an error.)
 
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bounds of a link, in ticks of whatever drives it.
+/// Parameters of a link, in ticks of its driver.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkSettings {
-    /// Unconfirmed frames at most.
+    /// Unconfirmed frames, at most.
     pub window: u64,
-    /// Ticks until an unconfirmed frame is sent again, and between signs of life.
+    /// Ticks until an unconfirmed frame is sent again, and between heartbeats.
     pub resend_after: u64,
-    /// Ticks of silence that mean death; several times `resend_after`.
+    /// Ticks of silence after which the peer is dead; several times `resend_after`.
     pub deadline: u64,
 }
 
-/// What travels.
+/// One unit of transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame<P> {
-    /// A numbered payload, or none in a sign of life.
+    /// A numbered payload; `None` in a heartbeat.
     pub payload: Option<(u64, P)>,
     /// The number that the sender expects next.
     pub expects: u64,
@@ -40,11 +41,12 @@ impl fmt::Display for Lost {
 
 impl core::error::Error for Lost {}
 
-/// One end.
+/// One end of a link.
 #[derive(Debug)]
 pub struct Link<P> {
     settings: LinkSettings,
-    /// Unconfirmed and unsent, from the number `confirmed` on, each with the tick of its last sending.
+    /// Payloads that are unconfirmed or unsent, from number `confirmed` on, each with the tick of
+    /// its last sending.
     outgoing: VecDeque<(P, Option<u64>)>,
     confirmed: u64,
     expected: u64,
@@ -70,12 +72,12 @@ impl<P: Clone> Link<P> {
         }
     }
 
-    /// Takes something to be sent; it goes out with [`Self::poll`] as the window permits.
+    /// Queues a payload. [`Self::poll`] sends it as the window permits.
     pub fn send(&mut self, payload: P) {
         self.outgoing.push_back((payload, None));
     }
 
-    /// The frames to be sent now.
+    /// The frames to send now.
     ///
     /// # Errors
     /// [`Lost`].
@@ -103,10 +105,10 @@ impl<P: Clone> Link<P> {
         Ok(frames)
     }
 
-    /// Takes a frame in, and returns what is complete, in the order of sending.
+    /// Accepts a frame. Returns the payloads that are complete, in the order of sending.
     pub fn receive(&mut self, frame: Frame<P>, now: u64) -> Vec<P> {
         self.heard = now;
-        // What was not sent cannot be confirmed, whatever the frame says.
+        // A frame that was not sent cannot be confirmed, whatever the peer claims.
         let sent = self.outgoing.iter().take_while(|(_, sent)| sent.is_some()).count() as u64;
         let confirmed = frame.expects.saturating_sub(self.confirmed).min(sent);
         self.outgoing.drain(..confirmed as usize);

@@ -1,10 +1,12 @@
-//! The manager's side of one lock: who has it, who waits, and the log of what was written under it.
+//! The manager's side of one lock: its holder, the requests that wait, and the log of what was
+//! written under it.
 //!
-//! Each update is in the log with the stamp of the release that brought it; the barrier empties it ([`Log`]).
+//! Each update in the log carries the stamp of the release that brought it. A barrier empties the
+//! log ([`Log`]). In the paper's old scheme the manager's log is unused; the last holder keeps a
+//! [`crate::log::History`].
 //!
-//! By the paper's old scheme the manager's log is of no use; the last holder keeps a [`crate::log::History`].
-//!
-//! A non-exclusive lock is a snapshot (Paper 3, §3): it waits until no exclusive holder is in, and excludes nobody.
+//! A non-exclusive lock is a snapshot (Paper 3, §3): it waits for an exclusive holder, and excludes
+//! nobody.
 
 use std::collections::VecDeque;
 
@@ -17,11 +19,11 @@ use crate::update::Update;
 pub enum Mode {
     /// One holder at a time.
     Exclusive,
-    /// A view of what the last exclusive holder left; excludes nobody.
+    /// A view of what the last exclusive holder has released; excludes nobody.
     NonExclusive,
 }
 
-/// Who asked for a lock, and what it has.
+/// A request for a lock, and what the requesting node has seen of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) node: NodeId,
@@ -40,7 +42,7 @@ impl Request {
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
     holder: Option<NodeId>,
-    /// The holder's thread, where it took the lock in this epoch.
+    /// The holder's thread, if it acquired the lock in this epoch.
     holding: Option<ThreadId>,
     queue: VecDeque<Request>,
     waiting: Vec<(ConditionId, Request)>,
@@ -52,12 +54,13 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// A lock at the begin of an epoch.
+    /// A lock that is held at the beginning of an epoch.
     pub(crate) fn held_by(holder: NodeId) -> Self {
         Self { holder: Some(holder), last: Some(holder), ..Self::default() }
     }
 
-    /// Begins an epoch, in which nobody has it; whether it was of any use in the last one.
+    /// Begins an epoch, in which no node holds the lock. Returns whether it was released in the
+    /// last epoch.
     pub(crate) fn begin_epoch(&mut self) -> bool {
         let (was_used, mut log) = (self.stamp > 0, core::mem::take(&mut self.log));
         log.clear();
@@ -65,27 +68,28 @@ impl Lock {
         was_used
     }
 
-    /// Queues a request, and says whether it can be granted at once.
+    /// Queues a request.
     pub(crate) fn request(&mut self, request: Request) {
         self.queue.push_back(request);
     }
 
-    /// Whether somebody is in, or before a newcomer.
+    /// Whether the lock is held, or requests are queued.
     pub(crate) fn is_busy(&self) -> bool {
         self.holder.is_some() || !self.queue.is_empty()
     }
 
-    /// Whether somebody waits for it.
+    /// Whether requests are queued.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Whether this node has it exclusively.
+    /// Whether this node holds it exclusively.
     pub(crate) fn is_held_by(&self, node: NodeId) -> bool {
         self.holder == Some(node)
     }
 
-    /// Whether this thread of a node has it exclusively, or waits for it, or for a condition of it.
+    /// Whether this thread of a node holds it exclusively, or waits for it or for a condition of
+    /// it.
     pub(crate) fn knows(&self, node: NodeId, thread: ThreadId) -> bool {
         let holds = self.is_held_by(node) && self.holding == Some(thread);
         holds || self.is_awaited_by(node, thread)
@@ -97,7 +101,7 @@ impl Lock {
         asked.any(|request| request.is_of(node, thread))
     }
 
-    /// Takes the next request that can be granted now.
+    /// Takes the next request from the queue that can be granted now.
     pub(crate) fn next(&mut self) -> Option<Request> {
         if self.holder.is_some() {
             return None;
@@ -109,14 +113,14 @@ impl Lock {
         Some(request)
     }
 
-    /// Takes a waiter out of the queue; `false` if it is not there.
+    /// Removes a request from the queue; `false` if it is not queued.
     pub(crate) fn cancel(&mut self, node: NodeId, thread: ThreadId) -> bool {
         let before = self.queue.len();
         self.queue.retain(|request| !request.is_of(node, thread));
         self.queue.len() < before
     }
 
-    /// Takes the lock back from its holder.
+    /// Records the release by its holder.
     pub(crate) fn release(&mut self, node: NodeId, time: u64, updates: Vec<Update>) {
         assert_eq!(self.holder, Some(node), "a lock is released by who holds it");
         (self.holder, self.holding) = (None, None);
@@ -126,23 +130,25 @@ impl Lock {
         self.log.append(self.stamp, updates);
     }
 
-    /// Takes the lock from a holder that has left, after a barrier that made all visible: there is nothing to hand on.
+    /// Takes the lock from a holder that has left. A barrier has made all its writes visible, so
+    /// there is nothing to pass on.
     pub(crate) fn abandon(&mut self) {
         (self.holder, self.holding, self.last) = (None, None, None);
     }
 
-    /// Lets a node wait on a condition variable.
+    /// Makes a request wait on a condition variable.
     pub(crate) fn wait(&mut self, condition: ConditionId, request: Request) {
         self.waiting.push((condition, request));
     }
 
-    /// Moves this thread of a node from its condition variable, if it waits on one, to the queue.
+    /// Moves the request of this thread from its condition variable to the queue, if it waits on
+    /// one.
     pub(crate) fn awaken(&mut self, node: NodeId, thread: ThreadId) {
         let place = self.waiting.iter().position(|(_, request)| request.is_of(node, thread));
         self.queue.extend(place.map(|place| self.waiting.remove(place).1));
     }
 
-    /// Moves one waiter, or all, from a condition variable to the queue.
+    /// Moves the first waiting request, or all of them, from a condition variable to the queue.
     pub(crate) fn signal(&mut self, condition: ConditionId, all: bool) {
         while let Some(place) = self.waiting.iter().position(|(on, _)| *on == condition) {
             let (_, request) = self.waiting.remove(place);
@@ -153,7 +159,7 @@ impl Lock {
         }
     }
 
-    /// What was written after the release with the stamp `seen`.
+    /// The updates of releases after the one with the stamp `seen`.
     pub(crate) fn updates_since(&self, seen: u64) -> Vec<Update> {
         self.log.since(seen)
     }
@@ -166,7 +172,7 @@ impl Lock {
         self.time
     }
 
-    /// Who has the log where the last holder keeps it.
+    /// The node that has the log, where the last holder keeps it.
     pub(crate) fn last(&self) -> Option<NodeId> {
         self.last
     }

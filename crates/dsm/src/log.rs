@@ -1,37 +1,38 @@
-//! What was written under a lock, as those keep it who tell others.
+//! Logs of what was written under a lock.
 
 use std::collections::BTreeMap;
 
 use crate::update::Update;
 
-/// Updates in the order they were made, each with the stamp of the release that brought it. Of each word the last one counts.
+/// Updates in the order in which they were made, each with the stamp of the release that brought
+/// it. Only the last update of each word counts.
 ///
-/// What was overwritten is forgotten whenever there is as much again as was left the last time: so there are never more than twice as many as words were
-/// written, and some.
+/// The log is compacted whenever it has doubled since the last time. So it has at most twice as
+/// many updates as words were written, plus a constant.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// Stamps never fall.
+    /// Stamps never decrease.
     updates: Vec<(u64, Update)>,
-    /// So many were left.
+    /// Number of updates after the last compaction.
     left: usize,
 }
 
-/// So few are not worth looking through.
+/// A log of so few updates is not compacted.
 const FEW: usize = 64;
 
 impl Log {
-    /// What was made last of all.
+    /// Appends updates, which are the latest.
     pub(crate) fn append(&mut self, stamp: u64, updates: impl IntoIterator<Item = Update>) {
         self.updates.extend(updates.into_iter().map(|update| (stamp, update)));
         if self.updates.len() > 2 * self.left + FEW {
             keep_last(&mut self.updates, |(_, update)| *update);
-            // Stable: of one stamp they stay in the order of addresses.
+            // The sort is stable: updates of one stamp stay in the order of addresses.
             self.updates.sort_by_key(|(stamp, _)| *stamp);
             self.left = self.updates.len();
         }
     }
 
-    /// The last update of each word that was written behind this stamp, ascending by address.
+    /// The last update of each word that was released after this stamp, ascending by address.
     pub(crate) fn since(&self, stamp: u64) -> Vec<Update> {
         let first = self.updates.partition_point(|(made, _)| *made <= stamp);
         let mut updates: Vec<_> = self.updates[first..].iter().map(|(_, update)| *update).collect();
@@ -39,14 +40,15 @@ impl Log {
         updates
     }
 
-    /// Forgets all, and keeps its room.
+    /// Removes all updates, and keeps the capacity.
     pub(crate) fn clear(&mut self) {
         self.updates.clear();
         self.left = 0;
     }
 }
 
-/// Leaves the last of each word, ascending by address. What one release brings mostly is so.
+/// Keeps the last update of each word, ascending by address. The updates of one release mostly are
+/// in that order already.
 fn keep_last<T>(entries: &mut Vec<T>, update: impl Fn(&T) -> Update) {
     let address = |entry: &T| update(entry).address;
     if !entries.is_sorted_by(|one, next| address(one) < address(next)) {
@@ -56,15 +58,17 @@ fn keep_last<T>(entries: &mut Vec<T>, update: impl Fn(&T) -> Update) {
     }
 }
 
-/// Everything that was written under a lock since the last barrier, release by release, as the last holder keeps it and hands it on whole (Paper 3,
-/// §3: a word that was written ten times is in it ten times).
+/// All updates made under a lock since the last barrier, release by release. The last holder keeps
+/// them, and passes all of them on. (Paper 3, §3: a word that was written ten times is in it ten
+/// times.)
 ///
-/// The paper's grows until a barrier. Ours forgets what was overwritten once there are more updates than shared memory has words.
+/// The paper's history grows until a barrier. This one drops overwritten updates once it has more
+/// updates than shared memory has words.
 #[derive(Debug, Default)]
 pub(crate) struct History(Vec<Update>);
 
 impl History {
-    /// What a release brings, `updates_max` in all.
+    /// Appends the updates of a release; keeps about `updates_max` in all.
     pub(crate) fn append(&mut self, updates: impl Iterator<Item = Update>, updates_max: usize) {
         self.0.extend(updates);
         if self.0.len() > updates_max {
@@ -74,14 +78,15 @@ impl History {
         }
     }
 
-    /// What the last holder has handed on: all that this node knew, and more; nothing where it is this node itself.
+    /// Replaces the history by what the last holder has passed on, which includes all that this
+    /// node knew. An empty list means that this node was the last holder.
     pub(crate) fn receive(&mut self, updates: &[Update]) {
         if !updates.is_empty() {
             self.0 = updates.to_vec();
         }
     }
 
-    /// All of it, in the order of time.
+    /// All updates, in the order of time.
     pub(crate) fn all(&self) -> Vec<Update> {
         self.0.clone()
     }
@@ -116,7 +121,7 @@ mod tests {
         const WORDS: u32 = 100;
         let mut log = Log::default();
         for time in 0..5_000 {
-            // Neither in order nor all of them at the same time.
+            // Neither in order nor all at the same time.
             log.append(time / 3, [update(time as u32 * 37 % WORDS, time)]);
             assert!(log.updates.len() <= 2 * WORDS as usize + FEW);
         }

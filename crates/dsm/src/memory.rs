@@ -1,11 +1,14 @@
-//! A node's copies of pages, the masters of those it manages, and what is known of single words since the last barrier.
+//! A node's copies of pages, the masters of the pages that it manages, and the latest writes of
+//! words since the last barrier.
 //!
-//! Copies and masters share their contents until one of them is written: a page nobody writes to is there once, and all that were
-//! never written share one. Of those, every node has a copy from the beginning.
+//! Copies and masters share their contents until one of them is written. A page that no node writes
+//! exists once, and all pages that were never written share one. Every node has copies of those
+//! from the beginning.
 //!
-//! A page is **owned** when this node manages it, alone wrote to it before a single-read-write barrier, and so alone has it. Its
-//! writes are not noted: nobody lacks them. Its copy is out of date where the program works elsewhere ([`crate::Action::Own`]),
-//! until somebody asks and it is disowned.
+//! A page is **owned** if this node manages it and was its only writer before a single-read-write
+//! barrier. Then no other node has a copy, and writes to it are not recorded. The copy is out of
+//! date while the program writes elsewhere ([`crate::Action::Own`]). Ownership ends when another
+//! node asks for the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,17 +21,17 @@ use crate::region::RegionPlan;
 use crate::update::Update;
 use crate::words::Words;
 
-/// There is no copy of this page here: fetch it.
+/// There is no copy of this page on this node: it must be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Absent(pub PageId);
 
-/// Updates in runs of one page.
+/// Splits updates into runs of one page.
 fn by_page(updates: &[Update]) -> impl Iterator<Item = (PageId, &[Update])> {
     let runs = updates.chunk_by(|one, other| one.address.page == other.address.page);
     runs.map(|run| (run[0].address.page, run))
 }
 
-/// The words of a page that are others than before, as written at `time`.
+/// The words of a page that differ from before, as updates of the time `time`.
 fn differing(
     page: PageId,
     before: &Contents,
@@ -39,26 +42,27 @@ fn differing(
     words.map(move |(word, (_, &value))| Update { address: Address { page, word }, time, value })
 }
 
-/// The shared memory that one node sees.
+/// Shared memory, as one node sees it.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// What pages are that were never written.
+    /// The contents of a page that was never written.
     zeroed: Contents,
     copies: Directory<Contents>,
     masters: Directory<Contents>,
     owned: BTreeSet<PageId>,
-    /// Writes since the last synchronisation, in their order.
+    /// Words written since the last synchronisation, in order.
     dirty: Vec<(Address, u32)>,
-    /// Pages written as a whole since then, as they were before.
+    /// Pages written as a whole since the last synchronisation, with their contents before.
     whole: BTreeMap<PageId, Contents>,
-    /// Managed pages that were written as a whole in the last interval of this epoch, and not before in it: as they were before, and when.
+    /// Managed pages whose only writes in this epoch were whole-page writes in its last interval:
+    /// the contents before, and the time.
     last: BTreeMap<PageId, (Contents, u64)>,
     latest: Words,
-    /// Pages whose copy is another than the program knows.
+    /// Pages whose copy differs from what the program sees.
     changed: BTreeMap<PageId, Changed>,
 }
 
-/// What of a copy the program does not know.
+/// What the program does not see of a copy.
 #[derive(Debug)]
 enum Changed {
     Words(Vec<(u32, u32)>),
@@ -66,7 +70,7 @@ enum Changed {
 }
 
 impl Memory {
-    /// No pages; those that are added have so many words.
+    /// An empty memory. Each page that is added has so many words.
     pub(crate) fn new(words_a_page: u32) -> Self {
         Self {
             zeroed: vec![0; words_a_page as usize].into(),
@@ -81,7 +85,7 @@ impl Memory {
         }
     }
 
-    /// Adds zeroed copies of pages, as nobody has written yet, and masters of those that this node manages.
+    /// Adds zeroed copies of pages, and masters of those that this node manages.
     pub(crate) fn add(&mut self, pages: impl Iterator<Item = (PageId, NodeId)>, me: NodeId) {
         for (page, manager) in pages {
             self.copies.insert(page, self.zeroed.clone());
@@ -91,7 +95,7 @@ impl Memory {
         }
     }
 
-    /// Takes the pages of a region away, which nobody has seen.
+    /// Removes the pages of a region, which the program has never seen.
     pub(crate) fn forget(&mut self, plan: &RegionPlan) {
         for page in (plan.first.0..plan.first.0 + plan.pages).map(PageId) {
             self.copies.remove(page);
@@ -106,7 +110,7 @@ impl Memory {
         self.copies.get(page).ok_or(Absent(page))
     }
 
-    /// Writes words of a page, by number and value.
+    /// Writes words of a page (index and value).
     pub(crate) fn write(&mut self, page: PageId, words: &[(u32, u32)]) -> Result<(), Absent> {
         let copy = self.copies.get_mut(page).ok_or(Absent(page))?;
         let copy = Arc::make_mut(copy);
@@ -118,7 +122,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes a whole page; which words are others than before is found out when somebody must know.
+    /// Writes a whole page. Which words differ is computed when it is needed.
     pub(crate) fn write_page(&mut self, page: PageId, contents: Contents) -> Result<(), Absent> {
         let copy = self.copies.get_mut(page).ok_or(Absent(page))?;
         let before = core::mem::replace(copy, contents);
@@ -128,8 +132,9 @@ impl Memory {
         Ok(())
     }
 
-    /// Puts managed pages aside that were written as a whole since the last synchronisation, of which nothing else is known in this epoch:
-    /// if no other node wrote to one, its copy will be its master, and no word of it need be looked at.
+    /// Sets pages aside that this node manages and has written as a whole since the last
+    /// synchronisation, and of which nothing else is known in this epoch. If no other node has
+    /// written such a page, its copy becomes its master without comparing words.
     pub(crate) fn put_last_aside(&mut self, time: u64) {
         let noted: BTreeSet<_> = self.dirty.iter().map(|(address, _)| address.page).collect();
         let (masters, latest) = (&self.masters, &self.latest);
@@ -141,12 +146,13 @@ impl Memory {
         self.whole = rest;
     }
 
-    /// The pages that were put aside.
+    /// The pages that were set aside.
     pub(crate) fn last(&self) -> impl Iterator<Item = PageId> {
         self.last.keys().copied()
     }
 
-    /// Makes those of them to which this node `alone` wrote masters; the writes to the others.
+    /// Makes the copies of those pages masters that only this node has written, as `alone` tells.
+    /// Returns the updates of the others.
     pub(crate) fn take_last(&mut self, alone: impl Fn(PageId) -> bool) -> Vec<Update> {
         let mut updates = Vec::new();
         for (page, (before, time)) in core::mem::take(&mut self.last) {
@@ -160,7 +166,7 @@ impl Memory {
         updates
     }
 
-    /// The writes since the last call, as made at `time`.
+    /// The writes since the last call, as updates of the time `time`.
     pub(crate) fn take_dirty(&mut self, time: u64) -> Vec<Update> {
         let dirty = core::mem::take(&mut self.dirty).into_iter();
         let mut updates: Vec<_> =
@@ -173,18 +179,19 @@ impl Memory {
         updates
     }
 
-    /// What this node wrote in this epoch, and nobody later as far as is known here, by page.
+    /// What this node wrote in this epoch, by page, except for words with a later write known here.
     pub(crate) fn written(&self) -> impl Iterator<Item = (PageId, impl Iterator<Item = Update>)> {
         self.latest.own()
     }
 
-    /// The latest write that is known of each word in this epoch, by whomever.
+    /// The latest known write of each word in this epoch, by any node.
     pub(crate) fn known(&self) -> impl Iterator<Item = Update> {
         self.latest.all()
     }
 
-    /// Brings what came with a lock into the copies; keeps it for those that are absent. What is older than what is known
-    /// of a word is passed over: a lock may bring what was written under another one held with it, and overwritten since.
+    /// Applies the updates that came with a lock to the copies, and keeps those of absent pages. An
+    /// update that is older than what is known of the word is skipped: it may have been made under
+    /// another lock of the sender, and overwritten since.
     pub(crate) fn receive(&mut self, updates: &[Update]) {
         for (page, of_page) in by_page(updates) {
             let mut news = Vec::new();
@@ -201,13 +208,13 @@ impl Memory {
         }
     }
 
-    /// Puts a fetched page in, with what is known of it since the last barrier.
+    /// Installs a fetched page, with the updates of it that are known since the last barrier.
     pub(crate) fn install(&mut self, page: PageId, contents: Contents) {
         self.install_ahead(page, contents);
         self.changed.insert(page, Changed::Whole);
     }
 
-    /// The same, and the program is shown it when it wants it.
+    /// Installs a fetched page, which the program sees only when it accesses it.
     pub(crate) fn install_ahead(&mut self, page: PageId, mut contents: Contents) {
         for (word, value) in self.latest.of_page(page) {
             Arc::make_mut(&mut contents)[word] = value;
@@ -220,7 +227,7 @@ impl Memory {
         self.masters.get(page)
     }
 
-    /// Ends an epoch at the manager: of each word the latest update wins.
+    /// Merges the updates of an epoch into the masters. The latest update of each word wins.
     pub(crate) fn merge<'a>(&mut self, updates: impl Iterator<Item = &'a [Update]>) {
         let mut latest = self.latest.empty();
         for (page, of_page) in updates.flat_map(by_page) {
@@ -230,23 +237,24 @@ impl Memory {
         }
     }
 
-    /// Forgets a copy that is out of date.
+    /// Drops a copy that is out of date.
     pub(crate) fn drop_copy(&mut self, page: PageId) {
         self.copies.remove(page);
         self.changed.insert(page, Changed::Whole);
     }
 
-    /// The program keeps seeing a page whose copy was dropped, until another one comes.
+    /// Leaves a page visible whose copy was dropped, until the next copy arrives.
     pub(crate) fn keep_in_sight(&mut self, page: PageId) {
         self.changed.remove(&page);
     }
 
-    /// Forgets single writes: the masters have them now.
+    /// Forgets the writes of words: they are in the masters.
     pub(crate) fn end_epoch(&mut self) {
         self.latest.clear();
     }
 
-    /// Makes the copy of a managed page its master again. Where it is that already, the program sees what it is to see.
+    /// Makes the copy of a managed page equal to its master. The program is shown the page only if
+    /// it has changed.
     pub(crate) fn refresh(&mut self, page: PageId) {
         let Some(master) = self.masters.get(page) else { return };
         let is_there = self.copies.get(page).is_some_and(|copy| copy == master);
@@ -256,17 +264,17 @@ impl Memory {
         }
     }
 
-    /// Gives the master of a page away.
+    /// Removes the master of a page, which another node will manage.
     pub(crate) fn give_master(&mut self, page: PageId) -> Option<Contents> {
         self.masters.remove(page)
     }
 
-    /// Takes the master of a page over.
+    /// Adds the master of a page, which this node manages from now on.
     pub(crate) fn take_master(&mut self, page: PageId, contents: Contents) {
         self.masters.insert(page, contents);
     }
 
-    /// Lets the program write to a managed page unnoted.
+    /// Makes a managed page owned: the program's writes to it are not recorded.
     pub(crate) fn own(&mut self, page: PageId) {
         self.owned.insert(page);
         self.changed.remove(&page);
@@ -282,14 +290,15 @@ impl Memory {
         self.owned.iter().copied().collect()
     }
 
-    /// From now on writes to a page are noted again, against these contents.
+    /// Ends the ownership of a page: writes to it are recorded again, against these contents.
     pub(crate) fn disown(&mut self, page: PageId, contents: Contents) {
         self.owned.remove(&page);
         self.masters.insert(page, contents.clone());
         self.copies.insert(page, contents);
     }
 
-    /// What the program is to see of the pages whose copy has changed otherwise than by its own writes.
+    /// The actions that show the program the pages whose copies have changed other than by its own
+    /// writes.
     pub(crate) fn take_changed(&mut self) -> Vec<Action> {
         let changed = core::mem::take(&mut self.changed).into_iter();
         let action = |(page, changed)| match (changed, self.copies.get(page)) {

@@ -1,4 +1,4 @@
-//! What nodes tell each other.
+//! The messages between nodes.
 //!
 //! ```text
 //! lock, log at the manager                      lock, log at the last holder
@@ -8,14 +8,14 @@
 //!
 //! barrier                                                    page
 //!   all ── Flush(updates) ──> managers of their pages          A ── Fetch ──> manager
-//!   all ── Arrive ──> node 0 ── Go ──> all                     A <── Page ── manager (also unasked, as was agreed)
+//!   all ── Arrive ──> node 0 ── Go ──> all                     A <── Page ── manager (also unasked, as agreed)
 //!   old manager ── Master ──> new manager of a page
 //!
-//! a region                                                   no region, where one node makes another
+//! a region                                                   no region: a node creates another
 //!   all ── Region ─ Arrive ──> node 0 ── Go ──> all            all ── Region ─ Arrive ──> node 0 ── Refuse ─ Go ──> all
 //!
-//! the last barrier                                           a node that needs one that has left
-//!   who has crossed it ── Left ──> all                         ── Stranded ──> all
+//! the last barrier                                           a node needs one that has left
+//!   each node that has crossed it ── Left ──> all              ── Stranded ──> all
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ use crate::region::RegionPlan;
 use crate::region::discord::{Discord, Hindrance};
 use crate::update::Update;
 
-/// Another manager from the next barrier on.
+/// A change of manager at the next barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Move {
     /// Of a lock.
@@ -38,7 +38,7 @@ pub enum Move {
 }
 
 impl Move {
-    /// The page, if it is of one.
+    /// The page, if a page is moved.
     pub(crate) fn page(self) -> Option<PageId> {
         match self {
             Self::Page(page, _) => Some(page),
@@ -47,50 +47,51 @@ impl Move {
     }
 }
 
-/// How a barrier treats pages that one node alone wrote to.
+/// How a barrier treats pages that only one node has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrierKind {
-    /// As all others.
+    /// Like all other pages.
     Ordinary,
-    /// The writer becomes the page's manager: from then on its writes need no update until somebody asks.
+    /// The writer becomes the page's manager. Its later writes need no update until another node
+    /// asks for the page.
     SingleReadWrite,
 }
 
-/// A message; beside it goes the epoch of its sender, which counts for all but `Lost`.
+/// A message. It travels with the epoch of its sender, which matters for all messages but `Lost`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// Asks a lock's manager for it; `seen` is the stamp of the last update that the sender has.
+    /// Asks a lock's manager for the lock.
     Acquire {
         /// The lock.
         lock: LockId,
-        /// The sender's thread that wants it.
+        /// The sender's thread that wants the lock.
         thread: ThreadId,
-        /// Whether others are kept out.
+        /// Whether it excludes others.
         mode: Mode,
         /// The sender does not wait: the answer may be `Busy`.
         immediately: bool,
         /// Stamp of the newest update that the sender has.
         seen: u64,
     },
-    /// A thread of the sender waits no more, and does without the lock.
+    /// A thread of the sender no longer waits for the lock.
     Cancel(LockId, ThreadId),
-    /// A thread of the sender waits on a condition no more, and takes the lock again.
+    /// A thread of the sender no longer waits on a condition, and acquires the lock again.
     Awaken(LockId, ThreadId),
-    /// The lock is not to be had at once, or in time, by that thread of the receiver.
+    /// The lock is not available at once, or not in time, for that thread of the receiver.
     Busy(LockId, ThreadId),
-    /// The lock, and what was written under it.
+    /// Grants the lock, with what was written under it.
     Grant {
         /// The lock.
         lock: LockId,
-        /// The receiver's thread that gets it.
+        /// The receiver's thread that asked for it.
         thread: ThreadId,
-        /// How.
+        /// How it is held.
         mode: Mode,
         /// Stamp of the newest of the updates.
         stamp: u64,
         /// Lamport time of the last release.
         time: u64,
-        /// What the receiver has not seen.
+        /// The updates that the receiver has not seen.
         #[serde(with = "encoding::updates")]
         updates: Vec<Update>,
     },
@@ -98,95 +99,99 @@ pub enum Message {
     HandOn {
         /// The lock.
         lock: LockId,
-        /// To whom.
+        /// The node that gets it.
         to: NodeId,
-        /// To which thread there.
+        /// The thread that gets it.
         thread: ThreadId,
-        /// How.
+        /// How it is held.
         mode: Mode,
         /// Lamport time of the last release.
         time: u64,
     },
-    /// Gives an exclusive lock back.
+    /// Releases an exclusive lock.
     Release {
         /// The lock.
         lock: LockId,
         /// Lamport time of the release.
         time: u64,
-        /// What was written under it; empty where the last holder keeps the log.
+        /// The updates made under it; empty if the last holder keeps the log.
         #[serde(with = "encoding::updates")]
         updates: Vec<Update>,
-        /// The condition variable to wait on, if any, and the thread that does.
+        /// The condition variable to wait on, if any, and the thread that waits.
         then_wait: Option<(ConditionId, ThreadId)>,
-        /// As in `Acquire`, for the lock that ends the wait.
+        /// As in `Acquire`, for the grant that ends the wait.
         seen: u64,
     },
-    /// Wakes who waits on a condition variable.
+    /// Wakes threads that wait on a condition variable.
     Signal {
         /// Its lock.
         lock: LockId,
         /// The condition variable.
         condition: ConditionId,
-        /// One, or all.
+        /// Whether all of them wake, or the first one.
         all: bool,
     },
-    /// Updates for a page's manager; one message for each manager.
+    /// Updates for a page's manager: one message to each manager.
     Flush(#[serde(with = "encoding::updates")] Vec<Update>),
-    /// A node is at the barrier.
+    /// The sender has arrived at the barrier.
     Arrive {
-        /// Its time.
+        /// Its Lamport time.
         time: u64,
-        /// Pages that it wrote to since the last one.
+        /// Pages that it has written since the last barrier.
         written: Vec<PageId>,
-        /// Exclusive locks that it holds.
+        /// Locks that it holds exclusively.
         held: Vec<LockId>,
-        /// Managers to be moved.
+        /// Managers that are to change.
         moves: Vec<Move>,
-        /// What kind of barrier.
+        /// The kind of the barrier.
         kind: BarrierKind,
     },
-    /// All nodes are at the barrier.
+    /// All nodes have arrived at the barrier.
     Go {
-        /// The latest time of all.
+        /// The latest Lamport time of all nodes.
         time: u64,
-        /// Who wrote to each page.
+        /// The writers of each page.
         written: Vec<(PageId, Vec<NodeId>)>,
-        /// Who holds what.
+        /// The holders of locks.
         held: Vec<(LockId, NodeId)>,
         /// Managers from now on.
         moves: Vec<Move>,
-        /// What all asked for, else `Ordinary`.
+        /// The kind that all nodes asked for; otherwise `Ordinary`.
         kind: BarrierKind,
     },
-    /// The master of a page for its new manager.
+    /// The master of a page, for its new manager.
     Master(PageId, #[serde(with = "encoding::contents")] Contents),
-    /// Asks for a page, and to have it again, unasked, behind each of the next so many barriers that change it.
+    /// Asks for a page. The number tells for how many later barriers that change the page it is
+    /// sent again, unasked.
     Fetch(PageId, u8),
-    /// The page.
+    /// A page.
     Page(PageId, #[serde(with = "encoding::contents")] Contents),
     /// A node is dead.
     Lost(NodeId),
-    /// The sender has crossed its last barrier, and needs nobody any more; nobody gets anything from it.
+    /// The sender has crossed its last barrier. It needs no other node, and no node needs to send
+    /// it anything.
     Left,
-    /// The sender cannot go on without this node, which has left.
+    /// The sender cannot continue without this node, which has left.
     Stranded(NodeId),
-    /// Right before `Arrive`: the sender makes this region at the barrier, or would, but for something.
+    /// Sent right before `Arrive`: the sender creates this region at the barrier, or tells what
+    /// prevents it.
     Region(RegionPlan, Option<Hindrance>),
-    /// Right before `Go`: nobody makes a region at this barrier, as not all made the same.
+    /// Sent right before `Go`: no node creates a region at this barrier, because the nodes differ.
     Refuse(Discord),
 }
 
-/// When a message is to be looked at by who gets it.
+/// When the receiver has to process a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// Now: somebody waits for what comes of it.
+    /// Now: some thread waits for the result.
     Now,
-    /// When its receiver waits for something itself, or else some time: nobody there need be woken for it.
+    /// When the receiver waits for something itself, or later. No thread there is woken for it.
     WhenWaiting,
 }
 
 impl Message {
-    /// When its receiver needs it: what is for the barrier, not before that; a lock given back, not before somebody waits for it.
+    /// When the receiver needs the message. Messages for a barrier can wait until the barrier. A
+    /// released lock can wait until a thread asks for it.
     pub(crate) fn urgency(&self) -> Urgency {
         match self {
             Self::Flush(_) | Self::Region(..) | Self::Arrive { .. } | Self::Master(..) => {
@@ -197,7 +202,7 @@ impl Message {
         }
     }
 
-    /// The memory that it takes, in bytes.
+    /// The memory that the message takes, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let behind = match self {
             Self::Grant { updates, .. } | Self::Release { updates, .. } | Self::Flush(updates) => {
@@ -217,7 +222,7 @@ impl Message {
         size_of::<Self>() + behind
     }
 
-    /// Its name, for errors.
+    /// The name of the message, for errors.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Acquire { .. } => "Acquire",

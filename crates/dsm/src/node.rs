@@ -1,10 +1,11 @@
 //! A node: one virtual process, and what it manages for the others.
 //!
-//! `step` takes one event and returns what is to be done. A call of the program returns by [`Action::Return`], at once or
-//! after messages; until then its thread waits and makes no other.
+//! `step` takes one event and returns actions. A call of the program returns by [`Action::Return`],
+//! at once or after messages. Until then its thread waits and makes no other call.
 //!
-//! The program may have several threads, which share the node's copies as threads do. A lock has one holder among them, in any mode:
-//! what is granted to a second one waits. At a barrier one of them stands for all, and the others make no call.
+//! The program may have several threads, which share the node's copies. A lock has at most one
+//! holder among them, in any mode: a grant for a second thread waits. At a barrier one thread
+//! represents all of them, and the others make no call.
 
 mod calls;
 mod due;
@@ -44,7 +45,7 @@ struct Waiting {
     number: u64,
 }
 
-/// A lock that came for a thread.
+/// A lock that was granted to a thread.
 #[derive(Debug)]
 struct Granted {
     thread: ThreadId,
@@ -54,7 +55,7 @@ struct Granted {
     updates: Vec<Update>,
 }
 
-/// The stamp of what the next release will bring, as long as its holder alone knows it.
+/// The stamp of writes that the holder has not released yet.
 const NEXT: u64 = 1;
 
 /// A lock that a thread of the program holds.
@@ -74,60 +75,60 @@ pub struct Node {
     epoch: u64,
     /// Lamport time.
     time: u64,
-    /// What threads of the program wait for.
+    /// The outstanding calls, by thread.
     waiting: BTreeMap<ThreadId, Waiting>,
     calls: u64,
     held: BTreeMap<LockId, Held>,
-    /// Locks that came while another thread held them.
+    /// Grants that arrived while another thread held the lock.
     granted: BTreeMap<LockId, VecDeque<Granted>>,
-    /// Who waits for pages that are being disowned.
+    /// Nodes that wait for pages whose ownership is ending.
     disowning: BTreeMap<PageId, Vec<NodeId>>,
-    /// Pages that were disowned in this epoch: written to, nobody knows where.
+    /// Pages whose ownership ended in this epoch: it is not known which words were written.
     unnoted: BTreeSet<PageId>,
     /// Pages of other managers that the program uses.
     used: BTreeMap<PageId, Used>,
-    /// Who gets a managed page unasked, behind so many barriers that change it.
+    /// Nodes that get a managed page unasked, and after how many more barriers that change it.
     followers: BTreeMap<PageId, BTreeMap<NodeId, u8>>,
-    /// Pages that are asked for before the program does, behind a barrier.
+    /// Pages that were requested ahead, when a barrier dropped their copies.
     ahead: BTreeSet<PageId>,
-    /// Those of them that the program sees meanwhile, as they were.
+    /// Pages of `ahead` whose old contents the program still sees.
     in_sight: BTreeSet<PageId>,
-    /// The program waits at a barrier that is crossed, for those.
+    /// The program waits for `ahead`, at a barrier that is crossed.
     crossed: bool,
-    /// Pages that may have been written to in this epoch.
+    /// Pages that may have been written in this epoch.
     touched: BTreeSet<PageId>,
-    /// Stamp of the newest update known of each lock, in this epoch.
+    /// Stamp of the newest known update of each lock, in this epoch.
     seen: BTreeMap<LockId, u64>,
-    /// What was written under locks, where the last holder keeps it.
+    /// Histories of locks, where the last holder keeps them.
     logs: BTreeMap<LockId, History>,
     moves: Vec<Move>,
-    /// Managers other than lock number modulo nodes.
+    /// Locks whose manager is not the lock's number modulo the number of nodes.
     moved_locks: BTreeMap<LockId, NodeId>,
-    /// Locks managed here that were asked for in this epoch.
+    /// Locks managed here that were requested in this epoch.
     locks: BTreeMap<LockId, Lock>,
-    /// Those of them that somebody waits for.
+    /// Locks managed here for which requests wait.
     awaited: BTreeSet<LockId>,
     gathering: Gathering,
     flushed: BTreeMap<NodeId, Vec<Update>>,
     masters: BTreeMap<PageId, Contents>,
-    /// A region that is here, while nobody has said whether it is everywhere.
+    /// A region that this node has created, until the barrier tells whether all nodes have.
     founding: Option<RegionPlan>,
-    /// Why none is made at this barrier.
+    /// Why no region is created at this barrier.
     refused: Option<Discord>,
-    /// Writers whose updates, and pages whose masters, must come before the epoch ends; after [`Message::Go`].
+    /// The end of an epoch, after [`Message::Go`]: the updates and masters that must arrive first.
     ending: Option<Ending>,
     /// Messages of the next epoch.
     early: Early,
     /// Messages that waited for this epoch.
     begun: VecDeque<(NodeId, Message)>,
-    /// The program crosses one barrier more, or none.
+    /// The program crosses at most one more barrier.
     is_last: bool,
     ended: bool,
-    /// Peers that have crossed their last barrier, as this node has not.
+    /// Peers that have crossed their last barrier.
     left: BTreeSet<NodeId>,
     lost: Option<Loss>,
     actions: Vec<Action>,
-    /// Messages to itself.
+    /// Messages of this node to itself.
     loopback: VecDeque<Message>,
 }
 
@@ -238,57 +239,57 @@ impl Node {
         self.memory.write(page, words)
     }
 
-    /// Writes a whole page: its words are these now. Costs less than [`Self::write_words`] where most of them are others than before.
+    /// Writes a whole page. Cheaper than [`Self::write_words`] if most words change.
     ///
     /// # Errors
     /// [`Absent`]: the page must be fetched.
     ///
     /// # Panics
-    /// These are not as many words as a page has.
+    /// The number of words is not that of a page.
     pub fn write_page(&mut self, page: PageId, contents: Contents) -> Result<(), Absent> {
         assert_eq!(contents.len(), self.layout.words_a_page as usize, "a page has its words");
         self.memory.write_page(page, contents)
     }
 
-    /// The program may have written to a page, perhaps what was there before: before a single-read-write barrier that counts as writing,
-    /// as who writes there is to be left alone.
+    /// Records that the program may have written to a page, perhaps without changing it. A
+    /// single-read-write barrier counts that as a write, so that no other node takes the page over.
     pub fn touch(&mut self, page: PageId) {
         if !self.memory.is_owned(page) {
             self.touched.insert(page);
         }
     }
 
-    /// What the nodes agree on.
+    /// What all nodes agree on.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// How many barriers this node has passed.
+    /// Number of barriers that this node has crossed.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Whether somebody waits for a lock that is managed here.
+    /// Whether requests wait for a lock that is managed here.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         !self.awaited.is_empty()
     }
 
-    /// What the program waits for: its first thread that does.
+    /// What the program waits for: its first thread that waits.
     #[must_use]
     pub fn waits_for(&self) -> Option<Subject> {
         self.waiting.values().next().map(|waiting| waiting.call.subject())
     }
 
-    /// Whether a call of this thread has not returned.
+    /// Whether a call of this thread is outstanding.
     #[must_use]
     pub fn is_waiting(&self, thread: ThreadId) -> bool {
         self.waiting.contains_key(&thread)
     }
 
-    /// Takes one event and says what is to be done, in this order.
+    /// Processes one event. Returns the actions, in the order in which they must be carried out.
     pub fn step(&mut self, event: Event) -> Vec<Action> {
         let mut actions = self.begin_step(event);
         while let Some(mut more) = self.continue_step() {
@@ -297,7 +298,8 @@ impl Node {
         actions
     }
 
-    /// The same in parts, the rest by [`Self::continue_step`]: what others wait for can be sent before this node does its own part.
+    /// Begins to process an event; [`Self::continue_step`] does the rest. So messages can be sent
+    /// before this node does its own part.
     pub fn begin_step(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Call(thread, call) => self.call(thread, call),
@@ -314,7 +316,8 @@ impl Node {
         self.take_actions()
     }
 
-    /// Answers a message to itself, or one whose epoch has begun, if there is any.
+    /// Processes one message to itself, or one that waited for this epoch. Returns `None` if there
+    /// is none.
     pub fn continue_step(&mut self) -> Option<Vec<Action>> {
         if let Some(message) = self.loopback.pop_front() {
             self.handle(self.me, message);
@@ -327,7 +330,7 @@ impl Node {
 
     fn take_actions(&mut self) -> Vec<Action> {
         let mut actions = self.memory.take_changed();
-        // What the program sees is right before its call returns.
+        // The program's view must be right before its call returns.
         actions.append(&mut self.actions);
         actions
     }
@@ -337,7 +340,7 @@ impl Node {
         self.actions.push(Action::Return(thread, Ok(outcome)));
     }
 
-    /// Lets all threads go on whose calls are so.
+    /// Returns from all calls that `is_so` selects.
     fn all_return(&mut self, is_so: impl Fn(Call) -> bool, result: Result<Outcome, DsmError>) {
         let over = self.waiting.iter().filter(|(_, waiting)| is_so(waiting.call));
         let threads: Vec<_> = over.map(|(thread, _)| *thread).collect();
@@ -345,7 +348,7 @@ impl Node {
         self.actions.extend(threads.into_iter().map(|thread| Action::Return(thread, result)));
     }
 
-    /// Ends an interval: what was written in it belongs to this epoch, and to the locks held.
+    /// Ends an interval: its writes belong to this epoch, and to the locks held exclusively.
     fn end_interval(&mut self) {
         let updates = self.memory.take_dirty(self.time);
         for held in self.held.values_mut().filter(|held| held.mode == Mode::Exclusive) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kyocho_sys::memory::PAGE_BYTES;
 
-/// Words of a page.
+/// Words per page.
 pub const WORDS_A_PAGE: usize = PAGE_BYTES / size_of::<u32>();
 
 /// The words of a page.

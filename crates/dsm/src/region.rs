@@ -1,13 +1,14 @@
-//! Regions: the runs of pages that shared memory consists of, in a space of 64 bits, and who manages each page.
+//! Regions: the runs of pages that make up shared memory, in a space of 64 bits, and the manager of
+//! each page.
 //!
 //! ```text
 //!   page 0                                                                            page 2^52
 //!   [ region ]............................[ region ][ region ]..............................|
-//!     a manager a page     no page          they may touch, and do not overlap
+//!     a manager per page   no page          they may touch, and do not overlap
 //! ```
 //!
-//! A look-up is by region, of which there are few: binary search, one comparison where there is one. What lies between regions costs
-//! nothing.
+//! A look-up is a binary search among regions, of which there are few. The space between regions
+//! costs nothing.
 
 pub(crate) mod discord;
 
@@ -19,20 +20,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::{NodeId, PageId};
 
-/// Pages are numbered below: the shared space has 2^64 bytes.
+/// Page numbers are lower: the shared space has 2^64 bytes.
 pub const PAGES_MAX: u64 = 1 << 52;
 
-/// Regions of a program at most.
+/// Regions of a program, at most.
 pub const REGIONS_MAX: usize = 1024;
 
-/// The managers of the pages of a region or an object.
+/// How the pages of a region or an object are assigned to managers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Placement {
     /// One node manages all.
     On(NodeId),
-    /// Each node manages an equal part of consecutive pages, in the order of ranks: for data that is divided.
+    /// Each node manages an equal part of consecutive pages, in the order of ranks. For data that
+    /// is divided among nodes.
     Blocks,
-    /// The pages go round.
+    /// Round robin.
     Cyclic,
 }
 
@@ -48,25 +50,25 @@ impl Placement {
     }
 }
 
-/// What a region is to be: the same on all nodes.
+/// What a region is to be; the same on all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionPlan {
     /// Its first page.
     pub first: PageId,
-    /// How many pages.
+    /// Number of pages.
     pub pages: u64,
-    /// Who manages them at first.
+    /// Their first managers.
     pub placement: Placement,
 }
 
 impl RegionPlan {
-    /// Its pages by number, where it lies in the shared space.
+    /// The numbers of its pages, if it lies in the shared space.
     fn numbers(&self) -> Option<Range<u64>> {
         let end = self.first.0.checked_add(self.pages).filter(|end| *end <= PAGES_MAX)?;
         Some(self.first.0..end).filter(|numbers| !numbers.is_empty())
     }
 
-    /// Whether it is one that some node could make, among so many.
+    /// Whether some node could create it, in a cluster of so many nodes.
     pub(crate) fn is_possible(&self, nodes: u16) -> bool {
         let placed = !matches!(self.placement, Placement::On(node) if node.0 >= nodes);
         placed && self.numbers().is_some()
@@ -86,15 +88,15 @@ impl fmt::Display for RegionPlan {
     }
 }
 
-/// Why there cannot be such a region.
+/// Why there can be no such region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misplaced {
     /// It has no pages.
     Empty,
-    /// It ends behind the shared space of 2^64 bytes.
+    /// It ends beyond the shared space of 2^64 bytes.
     Beyond,
-    /// It has a page that another region has.
+    /// It shares a page with another region.
     Overlap,
     /// There are [`REGIONS_MAX`] regions.
     TooMany,
@@ -129,12 +131,12 @@ impl Region {
 pub struct Regions {
     /// Ascending.
     regions: Vec<Region>,
-    /// Pages of all of them.
+    /// Number of pages of all regions.
     pages: usize,
 }
 
 impl From<Vec<NodeId>> for Regions {
-    /// One region at the begin of the space, whose pages have these managers.
+    /// One region at the beginning of the space, whose pages have these managers.
     fn from(managers: Vec<NodeId>) -> Self {
         let pages = managers.len();
         Self { regions: vec![Region { first: PageId(0), managers }], pages }
@@ -142,7 +144,7 @@ impl From<Vec<NodeId>> for Regions {
 }
 
 impl Regions {
-    /// How many pages there are, in all regions.
+    /// Number of pages in all regions.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.pages
@@ -154,7 +156,7 @@ impl Regions {
         self.place(page).is_some()
     }
 
-    /// Who manages a page; nobody where there is none.
+    /// The manager of a page; `None` if there is no such page.
     #[must_use]
     pub fn manager(&self, page: PageId) -> Option<NodeId> {
         let (region, place) = self.place(page)?;
@@ -176,7 +178,7 @@ impl Regions {
         (plan.first.0..).map(PageId).zip(managers)
     }
 
-    /// The first place in the space where so many pages fit between regions, or behind them.
+    /// The first free run of so many pages.
     #[must_use]
     pub fn free(&self, pages: u64) -> Option<PageId> {
         let mut first = 0;
@@ -189,7 +191,7 @@ impl Regions {
         first.checked_add(pages).filter(|end| *end <= PAGES_MAX).map(|_| PageId(first))
     }
 
-    /// Whether there is room for another region.
+    /// Whether a region can be added.
     ///
     /// # Errors
     /// [`Misplaced`]: why not.
@@ -210,7 +212,7 @@ impl Regions {
     /// Adds a region.
     ///
     /// # Panics
-    /// There is no room for it.
+    /// [`Self::check`] fails.
     pub fn add(&mut self, plan: &RegionPlan, nodes: u16) {
         assert_eq!(self.check(plan), Ok(()), "{plan}");
         let pages = plan.pages as usize;
@@ -220,13 +222,13 @@ impl Regions {
         self.pages += pages;
     }
 
-    /// Takes the region away that begins with this page.
+    /// Removes the region that starts with this page.
     pub(crate) fn remove(&mut self, first: PageId) {
         let gone = self.regions.extract_if(.., |region| region.first == first);
         self.pages -= gone.map(|region| region.managers.len()).sum::<usize>();
     }
 
-    /// Gives a page another manager.
+    /// Sets the manager of a page.
     ///
     /// # Panics
     /// There is no such page.
@@ -235,12 +237,12 @@ impl Regions {
         self.regions[region].managers[place] = manager;
     }
 
-    /// How many regions begin with this page or before it.
+    /// Number of regions that start with this page or before it.
     fn behind(&self, page: PageId) -> usize {
         self.regions.partition_point(|region| region.first <= page)
     }
 
-    /// The region of a page, and its place in it.
+    /// The index of a page's region, and the page's index in it.
     fn place(&self, page: PageId) -> Option<(usize, usize)> {
         let region = self.behind(page).checked_sub(1)?;
         let Region { first, managers } = &self.regions[region];

@@ -49,14 +49,14 @@ pub use error::Error;
 pub use places::{Region, RegionSettings};
 pub use statistics::Statistics;
 
-/// Where all nodes of a program have shared memory, so that addresses in it mean the same everywhere: between what the kernel gives to
-/// programs at their begin and at their end.
+/// Address of shared memory in all nodes of a program, so that its addresses mean the same
+/// everywhere. It lies between the areas that the kernel uses from both ends.
 const BASE: usize = 0x0b00_0000_0000;
 
 /// What a program asks for when it joins; the same on all nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Shared memory, in bytes; rounded up to pages.
+    /// Bytes of shared memory; rounded up to pages.
     pub memory_bytes: usize,
     /// Number of locks.
     pub locks: u32,
@@ -69,13 +69,14 @@ impl Default for Settings {
     }
 }
 
-/// This node's part of a program that shares memory.
+/// This node of a program with shared memory.
 ///
-/// Every node runs the same program, with one thread for shared memory. What a node sees of the others' writes is told in
-/// `docs/dsm-model.md`: what was written under a lock when it acquires the lock, everything after a barrier.
+/// Every node runs the same program, with one thread that uses shared memory. `docs/dsm-model.md`
+/// tells which writes of other nodes a node sees: what was written under a lock when it acquires
+/// that lock, and everything after a barrier.
 ///
-/// Calls that may change what is seen take `&mut self`, access borrows `&self`: the compiler refuses to hold on to elements across a
-/// barrier or lock.
+/// Calls that may change shared memory take `&mut self`, and access borrows `&self`. So the
+/// compiler rejects references to elements that are held across a barrier or a lock.
 ///
 /// ```
 /// use kyocho_dsm::{BarrierKind, Dsm, LockId, Mode, Placement, Settings};
@@ -95,13 +96,13 @@ impl Default for Settings {
 pub struct Dsm {
     running: Arc<Running>,
     _stack: Option<AlternateStack>,
-    // Its memory's faults are answered on one thread.
+    // Page faults in its memory are handled on one thread.
     _thread: PhantomData<*mut ()>,
 }
 
 impl Dsm {
-    /// Takes the place that `kyocho dsm run` gave this program; started otherwise, it is a cluster of one. Blocks until all nodes are
-    /// there.
+    /// Joins the cluster that `kyocho dsm run` has started. A program that was started otherwise is
+    /// a cluster of one. Blocks until all nodes have joined.
     ///
     /// # Errors
     /// [`Error::Join`], [`Error::Environment`], [`Error::Size`], [`Error::Host`].
@@ -132,7 +133,8 @@ impl Dsm {
         Self::of(Running::start(me, layout, views, detection, transport, deadline, outside)?)
     }
 
-    /// One node of several in this process, on a thread of its own, for tests and for trying things out: the memory of each lies elsewhere.
+    /// One node of several in this process, each on a thread of its own. For tests and experiments.
+    /// The memory of each node has another address.
     ///
     /// # Errors
     /// [`Error::Size`], [`Error::Host`].
@@ -154,7 +156,8 @@ impl Dsm {
         Ok(Self { running, _stack: handler_stack()?, _thread: PhantomData })
     }
 
-    /// The same node for an interpreter, which touches no shared memory by itself: every access is a call.
+    /// Converts the node for an interpreter, which never touches shared memory itself: every access
+    /// is a call.
     #[must_use]
     pub fn checked(self) -> Checked {
         Checked::new(self.running)
@@ -166,46 +169,48 @@ impl Dsm {
         self.running.me.0
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     #[must_use]
     pub fn nodes(&self) -> u16 {
         self.running.nodes
     }
 
-    /// How writes are noticed here.
+    /// How writes are detected on this node.
     #[must_use]
     pub fn detection(&self) -> Detection {
         self.running.detection
     }
 
-    /// What the program joined with.
+    /// The region that the program joined with.
     #[must_use]
     pub fn first_region(&self) -> Region {
         self.running.first()
     }
 
-    /// The region that was made here as this one, counted from 0.
+    /// The region that was created with this number, counted from 0.
     #[must_use]
     pub fn numbered(&self, number: u16) -> Option<Region> {
         self.running.places.region(number)
     }
 
-    /// Addresses of a region here; of the first one the same on all nodes that joined by [`Self::join`].
+    /// The addresses of a region in this process. Those of the first region are the same on all
+    /// nodes that joined by [`Self::join`].
     ///
     /// # Panics
-    /// The region was made by another node, and not here.
+    /// The region was created by another node, and not by this one.
     #[must_use]
     pub fn addresses(&self, region: Region) -> Range<usize> {
         self.running.addresses(region)
     }
 
-    /// The pages that some addresses of one region here lie on.
+    /// The pages of some addresses of one region in this process.
     #[must_use]
     pub fn pages_at(&self, addresses: Range<usize>) -> Option<Vec<PageId>> {
         self.running.places.pages_at(addresses)
     }
 
-    /// Allocates an array of zeros, on pages of its own. All nodes allocate the same, in the same order; crosses a barrier.
+    /// Allocates an array of zeros, on pages of its own. All nodes allocate the same arrays, in the
+    /// same order. Crosses a barrier.
     ///
     /// # Errors
     /// [`Error::Full`]; [`Error::Protocol`]: there is no such node; those of [`Self::barrier`].
@@ -217,8 +222,9 @@ impl Dsm {
         self.running.allocate(ThreadId::FIRST, length, placement)
     }
 
-    /// Makes another region of shared memory, anywhere in a space of 2^64 bytes. All nodes make the same, in the same order; crosses a barrier.
-    /// What lies between regions costs nothing. A region stays until the program ends.
+    /// Creates another region of shared memory, anywhere in a space of 2^64 bytes. All nodes create
+    /// the same regions, in the same order. Crosses a barrier. The space between regions costs
+    /// nothing. A region stays until the program ends.
     ///
     /// ```
     /// use kyocho_dsm::{Dsm, RegionSettings, Settings};
@@ -233,42 +239,47 @@ impl Dsm {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unaligned`]; [`Error::Protocol`] of [`DsmError::Misplaced`](crate::DsmError::Misplaced) and
-    /// [`DsmError::OutOfRange`](crate::DsmError::OutOfRange): on all nodes alike, and nothing has happened. Of
-    /// [`DsmError::Discord`](crate::DsmError::Discord): some node makes another region or none, or its host refuses one, for want of memory, or as
-    /// something else lies at [`RegionSettings::here`]; nobody has the region, and the barrier is crossed. Those of [`Self::barrier`].
+    /// [`Error::Unaligned`]. [`Error::Protocol`] with
+    /// [`DsmError::Misplaced`](crate::DsmError::Misplaced) or
+    /// [`DsmError::OutOfRange`](crate::DsmError::OutOfRange): all nodes get the same error, and
+    /// nothing has happened. [`Error::Protocol`] with
+    /// [`DsmError::Discord`](crate::DsmError::Discord): a node creates another region or none, or
+    /// its host refuses one, for lack of memory or because [`RegionSettings::here`] is in use. Then
+    /// no node has the region, and the barrier is crossed. Those of [`Self::barrier`].
     pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
         self.running.region(ThreadId::FIRST, settings)
     }
 
-    /// Allocates an array of zeros in a region, on pages of its own, which are managed as the region's are. All nodes allocate the same, in the
-    /// same order; waits for nobody.
+    /// Allocates an array of zeros in a region, on pages of its own, with the managers of the
+    /// region. All nodes allocate the same arrays, in the same order. Waits for no other node.
     ///
     /// # Errors
     /// [`Error::Full`].
     ///
     /// # Panics
-    /// The region was made by another node, and not here.
+    /// The region was created by another node, and not by this one.
     pub fn array<T: Pod>(&self, region: Region, length: usize) -> Result<SharedArray<T>, Error> {
         self.running.array(region, length)
     }
 
-    /// The elements of an array. Reading or writing one may wait for its page; a page that is lost with its node ends the program,
-    /// with exit code 75 and a line that names both, because an access has no way to fail.
+    /// The elements of an array. An access may wait for its page. An access cannot return an error:
+    /// if the page is lost with its node, the program ends with exit code 75 and a line that names
+    /// both.
     ///
     /// # Panics
-    /// The array comes from another node's allocation that was not made here.
+    /// This node has not allocated the array.
     #[must_use]
     #[expect(unsafe_code, reason = "makes cells of this node's memory")]
     pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [Cell<T>] {
         let address = self.running.places.address(array);
-        // SAFETY: allocated there (asserted), mapped as long as `self` lives, used by this thread alone (`Dsm` is not `Send`, and lent to
-        // its hands where there are any), and guarded.
+        // SAFETY: allocated there (asserted), mapped as long as `self` lives, used by this thread
+        // alone (`Dsm` is not `Send`, and is borrowed while hands exist), and its faults are
+        // handled.
         unsafe { array.cells(address) }
     }
 
-    /// Lets so many threads of this program share its node, instead of this one, until all seats are dropped: kernel threads or
-    /// microprocesses, which take one each.
+    /// Lets `count` threads of this program share its node, in place of this thread, until all
+    /// seats are dropped. They are kernel threads or microprocesses, and take one seat each.
     ///
     /// ```
     /// use kyocho_dsm::{BarrierKind, Dsm, LockId, Mode, Placement, Settings};
@@ -300,7 +311,8 @@ impl Dsm {
         Seat::all(&self.running, count)
     }
 
-    /// The same for threads that outlive the caller's scope, as those of C do: the node stands aside until it is called back.
+    /// The same for threads that outlive the caller's scope, such as those of C. [`Aside::back`]
+    /// returns the node to its own thread.
     ///
     /// # Panics
     /// More than 32,767 threads.
@@ -317,7 +329,7 @@ impl Dsm {
 
     lock_calls!();
 
-    /// Waits for all nodes; then everybody sees everything written before.
+    /// Waits for all nodes. Afterwards every node sees everything that was written before.
     ///
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
@@ -325,7 +337,7 @@ impl Dsm {
         self.done(Call::Barrier(kind))
     }
 
-    /// Gives a lock another manager from the next barrier on.
+    /// Moves a lock to another manager at the next barrier.
     ///
     /// # Errors
     /// [`Error::Protocol`]: out of range.
@@ -333,7 +345,7 @@ impl Dsm {
         self.done(Call::Move(Move::Lock(lock, to)))
     }
 
-    /// Gives a page another manager from the next barrier on.
+    /// Moves a page to another manager at the next barrier.
     ///
     /// # Errors
     /// [`Error::Protocol`]: out of range.
@@ -341,17 +353,19 @@ impl Dsm {
         self.done(Call::Move(Move::Page(page, to)))
     }
 
-    /// Brings a page here, so that touching it waits for nobody until the next barrier.
+    /// Fetches a page. Accesses to it do not wait until the next barrier.
     ///
     /// # Errors
-    /// [`Error::Protocol`]: a node is dead. Where touching the page would end the program, this only fails.
+    /// [`Error::Protocol`]: a node is dead. An access to the page would end the program in that
+    /// case.
     pub fn fetch(&mut self, page: PageId) -> Result<(), Error> {
         self.running.core.fetch(ThreadId::FIRST, page)??;
         Ok(())
     }
 
-    /// Undoes what this node wrote since it last acquired, released or waited: nobody is told of it. For programs whose nodes all
-    /// run the same initialisation, of which one counts.
+    /// Discards what this node has written since its last acquire, release or wait: no other node
+    /// learns of it. For programs whose nodes all run the same initialisation, of which one is to
+    /// count.
     ///
     /// # Errors
     /// [`Error::Host`].
@@ -359,14 +373,15 @@ impl Dsm {
         Ok(self.running.core.forget()?)
     }
 
-    /// What was counted here so far.
+    /// The counters of this node.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.running.core.statistics()
     }
 
-    /// Crosses a last barrier and leaves, when all others do. Dropped instead, this node counts as dead. Where others go on, what needs this node is an
-    /// error for them that says it has left.
+    /// Crosses a last barrier, and leaves when all nodes have crossed it. A node that is dropped
+    /// without leaving counts as dead. If other nodes cross more barriers, a call that needs this
+    /// node returns an error which says that it has left.
     ///
     /// # Errors
     /// As for [`Self::barrier`].
@@ -379,7 +394,7 @@ impl Dsm {
     }
 }
 
-/// Why it is vain to join, if it is.
+/// Fails if joining has become pointless.
 fn to_join(launcher: &RefCell<Option<Launcher>>) -> Result<(), JoinError> {
     match launcher.borrow_mut().as_mut().and_then(Launcher::news) {
         None => Ok(()),
@@ -388,7 +403,8 @@ fn to_join(launcher: &RefCell<Option<Launcher>>) -> Result<(), JoinError> {
     }
 }
 
-/// Reaches the other nodes, which must have `agreed` to the same; this node's rank, and how many there are.
+/// Connects to the other nodes, which must have the same `agreed` values. Returns this node's rank
+/// and the number of nodes.
 fn connect(
     way: Way,
     agreed: [u64; 4],
@@ -422,7 +438,7 @@ fn connect(
     }
 }
 
-/// The layout of `pages` pages that nobody placed yet: they go round, as locks do.
+/// The layout of `pages` pages that no node has placed: pages and locks are assigned round robin.
 fn layout(nodes: u16, pages: usize, locks: u32, scheme: Scheme) -> Layout {
     let managers = (0..pages).map(|page| Placement::Cyclic.manager(page, pages, nodes));
     let words_a_page = WORDS_A_PAGE as u32;
@@ -438,8 +454,9 @@ fn pages_of(settings: Settings, bytes_max: usize) -> Result<usize, Error> {
     Ok(bytes.div_ceil(PAGE_BYTES))
 }
 
-/// Says what nobody can be told otherwise: why the program ends, above all.
+/// Writes a message to standard error that no call can return, such as why the program ends.
 fn last_words(text: &str) {
-    // In one piece, as other nodes write at the same time. A closed standard error leaves nobody to tell.
+    // One write, because other nodes may write at the same time. If standard error is closed, the
+    // message is lost.
     let _told = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

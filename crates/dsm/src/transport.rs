@@ -1,7 +1,9 @@
-//! Carrying messages between nodes: in order, none lost, or the peer is.
+//! Transports: they carry messages between nodes in order and without loss, or report that the peer
+//! is lost.
 //!
-//! [`Tcp`] connects processes on any machines, [`Shm`] those on one, [`Local`] the nodes inside one process. All hold to the suite in
-//! `tests/transport.rs`. `Mpi` (feature `mpi`) connects the processes of an MPI job.
+//! [`Tcp`] connects processes on any machines, [`Shm`] processes on one machine, [`Local`] nodes
+//! inside one process. All pass the suite in `tests/transport.rs`. `Mpi` (feature `mpi`) connects
+//! the processes of an MPI job.
 
 mod connections;
 mod credit;
@@ -28,14 +30,15 @@ pub use mpi::Mpi;
 pub use shm::{SHM_NODES_MAX, Shared, Shm};
 pub use tcp::Tcp;
 
-/// What a transport brings.
+/// What a transport delivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arrival {
     /// A message.
     Message(NodeId, Vec<u8>),
-    /// A peer said that nobody needs it any more, and has gone.
+    /// A peer has said goodbye: it has left.
     Left(NodeId),
-    /// A peer is dead, or might as well be. Told once; nothing comes from it afterwards.
+    /// A peer is dead, or must be treated as dead. Delivered once; nothing arrives from it
+    /// afterwards.
     Lost(NodeId, Cause),
 }
 
@@ -45,12 +48,12 @@ pub enum Arrival {
 pub enum Cause {
     /// Its connection ended.
     Closed,
-    /// Nothing was heard of it for longer than the deadline.
+    /// Nothing arrived from it within the deadline.
     Silent,
-    /// It does not take what it is sent: more than the bound waits for it, though the program is held
-    /// back long before.
+    /// It does not accept what it is sent: more bytes wait for it than the bound, although the
+    /// program is blocked much earlier.
     Congested,
-    /// It sent what no node of this version sends.
+    /// It violated the protocol.
     Nonsense,
 }
 
@@ -65,7 +68,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Messages and bytes, of one node.
+/// Number of messages and bytes of one node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Messages sent.
@@ -78,79 +81,84 @@ pub struct Traffic {
     pub bytes_received: u64,
 }
 
-/// Bounds.
+/// Bounds of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct TcpSettings {
-    /// Silence of a peer that means death. A living one speaks four times as often.
+    /// A peer that is silent for longer is dead. A living one sends four times as often.
     pub deadline: Duration,
-    /// Bytes of one message at most; a peer that sends more is lost.
+    /// Bytes of one message, at most. A peer that sends more is lost.
     pub message_bytes_max: usize,
-    /// Bytes that may wait for one peer; when it takes less, it is lost.
+    /// Bytes that may wait for one peer. A peer for which more wait is lost.
     pub queue_bytes_max: usize,
 }
 
-/// Bytes that wait for one peer when the program is held back. What the node answers to others is
-/// not: it is bounded by what these ask, who wait for it.
+/// If more bytes wait for one peer, the program is blocked. Answers to other nodes are not blocked:
+/// their number is bounded by the requests, whose senders wait.
 pub const FULL_BYTES: usize = 1024 * 1024;
 
-/// Who waits for what comes: one thread of each kind at a time.
+/// The kinds of threads that wait for messages; at most one thread of each kind waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiter {
-    /// A thread of the program, in a call that is not answered yet.
+    /// A thread of the program, in a call that has not returned.
     Caller,
-    /// The thread that is there for messages nobody waits for.
+    /// The service thread.
     Service,
 }
 
 /// One node's connections to all others.
 pub trait Transport: Send + Sync + fmt::Debug {
-    /// Sends a message. Never blocks; a peer that is lost or has left gets nothing, and of a peer that takes nothing more
-    /// [`Arrival::Lost`] tells.
+    /// Sends a message. Never blocks. A message to a peer that is lost or has left is dropped. If a
+    /// peer accepts no more, [`Arrival::Lost`] reports that.
     fn send(&self, to: NodeId, message: &[u8]);
 
-    /// The same, for a message that may wait. Where this makes no difference, it makes none.
+    /// Sends a message with an urgency. Transports may ignore the urgency.
     fn send_with(&self, to: NodeId, message: &[u8], _urgency: Urgency) {
         self.send(to, message);
     }
 
-    /// A thread begins a call: until it ends that, it looks for what comes itself, soon, and nobody is woken for it.
+    /// A thread begins a call. Until its end it looks for messages itself, and soon, so no thread
+    /// is woken for them.
     fn begin_call(&self) {}
 
-    /// It ends its call, or goes on without looking; whether something came that [`Self::take`] has, and nobody was woken for.
+    /// A thread ends its call, or stops looking. Returns whether [`Self::take`] has messages for
+    /// which no thread was woken.
     fn end_call(&self) -> bool {
         false
     }
 
-    /// Whether so much waits for some peer that is not lost that a thread of the program is to wait
-    /// before it says more ([`FULL_BYTES`], or half of the bound where that is less). It takes what
-    /// comes meanwhile, so two nodes that wait for each other's queues empty them.
+    /// Whether so many bytes wait for some peer that a thread of the program must wait before it
+    /// sends more ([`FULL_BYTES`], or half of the bound if that is less). The thread receives
+    /// meanwhile, so two nodes that wait for each other's queues empty them.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// Others wait for what this node is told: from now on nothing may wait that it is sent; or no more. Who calls this looks for what has come afterwards.
+    /// Other nodes wait for messages to this node, so from now on no message to it may be delayed;
+    /// or no longer. The caller looks for messages afterwards.
     fn hurry(&self, _on: bool) {}
 
-    /// Waits until [`Self::take`] may have something, at most for `timeout`; whether the connections were not closed here. Of a thread that calls,
-    /// in a call that it has begun, and one that serves, both waiting, the first alone is woken.
+    /// Waits until [`Self::take`] may have something, at most for `timeout`. Returns whether the
+    /// connections are open. If threads of both kinds wait, only the caller is woken, and only if
+    /// it has begun a call.
     fn wait(&self, waiter: Waiter, timeout: Duration) -> bool;
 
-    /// Takes what has come. Never blocks. Who calls this has waited before, or will look again: what a wait found is found once.
+    /// Takes what has arrived. Never blocks. Call it after a wait, or call a wait later: what a
+    /// wait has found is found only once.
     fn take(&self) -> Vec<Arrival>;
 
-    /// Sends a heartbeat to each peer that was sent nothing for a while. Waits for no other thread,
-    /// so that a node that is busy is not taken for dead.
+    /// Sends a heartbeat to each peer to which nothing was sent for a while. Waits for no other
+    /// thread, so a busy node is not taken for dead.
     ///
-    /// Returns after how long it is to be called again; `None`: this transport needs no heartbeats
-    /// of a thread of their own.
+    /// Returns the time until the next call, or `None` if this transport needs no heartbeats from a
+    /// separate thread.
     fn send_heartbeats(&self) -> Option<Duration> {
         None
     }
 
-    /// Ends the wait of the thread that calls, or its next one.
+    /// Ends the wait of the calling thread ([`Waiter::Caller`]), or its next one.
     fn rouse(&self);
 
-    /// Waits for what comes, at most for `timeout`.
+    /// Waits for arrivals, at most for `timeout`.
     fn receive(&self, timeout: Duration) -> Vec<Arrival> {
         let until = Instant::now() + timeout;
         loop {
@@ -162,15 +170,17 @@ pub trait Transport: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Tells all peers that nobody needs this node any more. Messages sent before arrive before.
+    /// Says goodbye to all peers. Earlier messages arrive earlier.
     fn leave(&self);
 
-    /// Ends all connections without a word; a thread in [`Self::receive`] returns. Blocks for half a second at most.
+    /// Closes all connections without a goodbye; a thread in [`Self::receive`] returns. Blocks for
+    /// at most half a second.
     fn close(&self);
 
-    /// From now on a message has so many bytes at most, and so many may wait for one peer. Where there are no bounds, there are none.
+    /// Sets bounds for the bytes of a message and for the bytes that wait for one peer. Transports
+    /// without bounds ignore it.
     fn bound(&self, (_message_bytes_max, _queue_bytes_max): (usize, usize)) {}
 
-    /// What was carried so far.
+    /// The traffic so far.
     fn traffic(&self) -> Traffic;
 }

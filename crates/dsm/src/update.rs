@@ -1,8 +1,8 @@
-//! A write to shared memory, as nodes tell each other of it.
+//! A write to shared memory, as it is sent between nodes.
 
 use crate::address::Address;
 
-/// A write: the value of a word, and when it was made.
+/// A write of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Update {
     /// The word.

@@ -1,4 +1,4 @@
-//! Learning which pages a program writes to: rights of pages in its view, and who tells of a write.
+//! Detection of writes: which pages the program may access, and which it has written.
 //!
 //! ```text
 //!               show                  write              take_written
@@ -9,12 +9,12 @@
 //!
 //! | detection | the arrow `write` | needs |
 //! |---|---|---|
-//! | [`Detection::Scan`] | the kernel lets it pass and notes it; `take_written` asks (`WP_ASYNC`, `PAGEMAP_SCAN`); where that is mostly in vain, writes are faults for a while | Linux 6.7 |
-//! | [`Detection::Userfault`] | `SIGBUS` on the thread, answered there (userfaultfd) | Linux 5.19, and permission |
-//! | [`Detection::Protect`] | `SIGSEGV`, answered by `mprotect` | nothing |
+//! | [`Detection::Scan`] | the kernel permits and records it; `take_written` asks the kernel (`WP_ASYNC`, `PAGEMAP_SCAN`). If it mostly asks in vain, writes are faults for a while | Linux 6.7 |
+//! | [`Detection::Userfault`] | `SIGBUS` on the thread, handled there (userfaultfd) | Linux 5.19, and permission |
+//! | [`Detection::Protect`] | `SIGSEGV`, handled by `mprotect` | nothing |
 //!
-//! Paper 3 has the last one, and found 49 % of its time in it (§6). Twins are not made here: a node's copy of a page is what it was
-//! when it was last watched.
+//! Paper 3 has the last one, which took 49 % of its time (§6). No twins are made: a node's copy of
+//! a page has the contents of the page when it was last watched.
 
 mod balance;
 mod diff;
@@ -40,19 +40,20 @@ pub use crate::page::WORDS_A_PAGE;
 pub use diff::Pages;
 pub use faults::{Answer, Faulting, Guarded};
 
-/// A way to learn of writes.
+/// A way to detect writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detection {
-    /// The kernel notes written pages and is asked for them; a write is a trap only where asking costs more than traps do.
+    /// The kernel records written pages and is asked for them. Writes are traps only while traps
+    /// cost less than asking.
     Scan,
     /// A write to a watched page is a `SIGBUS` of the program's thread.
     Userfault,
-    /// It is a `SIGSEGV`; everywhere to be had.
+    /// A write to a watched page is a `SIGSEGV`. Every host supports it.
     Protect,
 }
 
 impl Detection {
-    /// All of them, the one to be preferred first.
+    /// All of them, in the order of preference.
     pub const ALL: [Self; 3] = [Self::Scan, Self::Userfault, Self::Protect];
 }
 
@@ -75,7 +76,7 @@ impl FromStr for Detection {
     }
 }
 
-/// A name that is no [`Detection`]'s.
+/// The name of no [`Detection`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownDetection(pub String);
 
@@ -87,7 +88,7 @@ impl fmt::Display for UnknownDetection {
 
 impl core::error::Error for UnknownDetection {}
 
-/// What the program may do with pages.
+/// The program's rights to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Hidden,
@@ -96,56 +97,57 @@ pub(crate) enum Access {
     Open,
 }
 
-/// What the page table holds of a page that the program may use.
+/// The page table's entry of a page that the program may access.
 #[derive(Debug)]
 enum Entry {
-    /// The page: another thread had the fault first.
+    /// Present: another thread had the fault first.
     Present,
-    /// No page: the host reclaimed it. It stays out until the runtime puts it back.
+    /// Absent: the host reclaimed the page. It stays absent until the runtime readmits it.
     Absent(Reclaimed),
 }
 
-/// A page that the host reclaimed. What the page table still says of its writes is lost once the
-/// page is back, so only this gives it back ([`Detector::readmit`]).
+/// A page that the host reclaimed. The record of its writes in the page table is lost when the page
+/// is readmitted, so only the holder of this value may do so ([`Detector::readmit`]).
 #[derive(Debug)]
 struct Reclaimed {
     page: usize,
     written: bool,
 }
 
-/// What the three have to do. Pages are numbered from the begin of the region.
+/// What a way of detection implements. Pages are numbered from the start of the region.
 trait Detector: fmt::Debug + Send {
-    /// The same for another region.
+    /// A detector for another region.
     fn beside(&self, views: Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno>;
 
-    /// What the page table holds of a page with these rights, to which an access was a fault.
+    /// The page table's entry of a page with these rights, after a fault.
     fn entry(&self, page: usize, access: Access) -> Result<Entry, Errno>;
 
-    /// Puts a page back into the page table, with the rights that it had.
+    /// Puts a page back into the page table, with its rights.
     fn readmit(&mut self, reclaimed: &Reclaimed, access: Access) -> Result<(), Errno>;
 
-    /// Gives pages that all have the rights `from` others: none, all but unnoticed writing, or all.
+    /// Changes the rights of pages that all have the rights `from`.
     fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno>;
 
-    /// Whether a write to a watched page is a fault now.
+    /// Whether writes to watched pages are faults now.
     fn traps(&self) -> bool;
 
-    /// From now on it is, on these, which are all that are watched. Nothing changes where that fails.
+    /// Makes writes to watched pages faults; these are all watched pages. An error changes nothing.
     fn begin_traps(&mut self, watched: &[Range<usize>]) -> Result<(), Errno>;
 
-    /// From now on the kernel notes it instead; `false` where it does already, or cannot.
+    /// Makes the kernel record writes instead. Returns `false` if it does already, or cannot.
     fn end_traps(&mut self, watched: &[Range<usize>]) -> Result<bool, Errno>;
 
-    /// Those of `pages` that are not watched any more as they were written to, where that was no fault, and those that never were.
+    /// The pages of `pages` that were written, or never watched. Writes that were faults are not
+    /// among them.
     fn written(&mut self, pages: Range<usize>, then: Then) -> Result<Vec<usize>, Errno>;
 }
 
-/// What becomes of pages that are found written.
+/// What happens to pages that are found written.
 #[derive(Debug, Clone, Copy)]
 enum Then {
     /// They stay as they are.
     Leave,
-    /// They are watched, from the same moment on.
+    /// They are watched from the same moment on.
     WatchAnew,
 }
 
@@ -153,21 +155,21 @@ enum Then {
 #[derive(Debug)]
 pub struct Watch {
     detection: Detection,
-    /// Ascending; never none.
+    /// Ascending; at least one.
     regions: Vec<Watched>,
 }
 
-/// What a fault was.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The page is hidden: it must be fetched.
     Absent,
-    /// A write was noted; it can be made now.
+    /// A write was recorded; it can be made now.
     Noted,
 }
 
 impl Watch {
-    /// Hides all pages of `views`, which are the first ones of the shared space.
+    /// Watches `views`, the first region of the shared space, with all pages hidden.
     ///
     /// # Errors
     /// The host cannot, or does not permit it.
@@ -180,16 +182,17 @@ impl Watch {
         Ok(Self { detection, regions: vec![Watched::new(PageId(0), views.clone(), detector)] })
     }
 
-    /// The best way that this host permits.
+    /// Uses the best way of detection that this host permits.
     ///
     /// # Errors
-    /// Why the last resort is not to be had either.
+    /// Why the last one of them is not available.
     pub fn best(views: &Arc<TwoViews>) -> Result<Self, Errno> {
         let better = Detection::ALL.into_iter().find_map(|way| Self::new(views, way).ok());
         better.map_or_else(|| Self::new(views, Detection::Protect), Ok)
     }
 
-    /// Watches another region in the same way, which begins with the page `first` and overlaps none; all its pages are hidden.
+    /// Watches another region, which starts with the page `first` and overlaps no other. All its
+    /// pages are hidden.
     ///
     /// # Errors
     /// The host cannot, or does not permit it.
@@ -200,21 +203,21 @@ impl Watch {
         Ok(())
     }
 
-    /// Watches the region no more that begins with the page `first`. There are others.
+    /// Stops watching the region that starts with the page `first`; others remain.
     pub fn remove(&mut self, first: PageId) {
         self.regions.retain(|region| region.first() != first);
     }
 
-    /// The way that is used.
+    /// The way of detection.
     #[must_use]
     pub fn detection(&self) -> Detection {
         self.detection
     }
 
-    /// The pages of the region that this one lies in, through the runtime's view.
+    /// The pages of this page's region, in the runtime's view.
     ///
     /// # Panics
-    /// It lies in none. So do all other calls about pages.
+    /// The page lies in no region. The same holds for all other calls about pages.
     #[must_use]
     pub fn at(&self, page: PageId) -> Pages<'_> {
         self.regions[self.place(page)].pages()
@@ -226,37 +229,37 @@ impl Watch {
         behind.checked_sub(1).expect("a page lies in a region")
     }
 
-    /// Takes pages from the program. Ascending pages cost least.
+    /// Hides pages from the program. Cheapest for ascending pages.
     ///
     /// # Errors
-    /// The host's.
+    /// Those of the host.
     pub fn hide(&mut self, pages: &[PageId]) -> Result<(), Errno> {
         self.set(pages, Access::Hidden)
     }
 
-    /// Lets the program use pages; from now on writes are noted.
+    /// Lets the program access pages, and records writes from now on.
     ///
     /// # Errors
-    /// The host's.
+    /// Those of the host.
     pub fn show(&mut self, pages: &[PageId]) -> Result<(), Errno> {
         self.set(pages, Access::Watched)
     }
 
-    /// Lets the program use pages, and write to them unnoted.
+    /// Lets the program access pages, and records no writes.
     ///
     /// # Errors
-    /// The host's.
+    /// Those of the host.
     pub fn open(&mut self, pages: &[PageId]) -> Result<(), Errno> {
         self.set(pages, Access::Open)
     }
 
-    /// Whether the program can use a page.
+    /// Whether the program can access a page.
     #[must_use]
     pub fn is_shown(&self, page: PageId) -> bool {
         self.regions[self.place(page)].is_shown(page)
     }
 
-    /// How many pages the program can use, in all regions.
+    /// Number of pages that the program can access, in all regions.
     #[must_use]
     pub fn shown(&self) -> usize {
         self.regions.iter().map(Watched::shown).sum()
@@ -274,21 +277,21 @@ impl Watch {
         Ok(())
     }
 
-    /// The program's thread could not do something to a page.
+    /// Handles a fault of the program.
     ///
     /// # Errors
-    /// The host's.
+    /// Those of the host.
     pub fn fault(&mut self, page: PageId) -> Result<Fault, Errno> {
         let place = self.place(page);
         self.regions[place].fault(page)
     }
 
-    /// The pages written to since they were shown, or reported, ascending. A write from now on is
-    /// reported by the next call: what is read of a page after this call is at least as new as what
-    /// was reported.
+    /// The pages written since they were shown or reported, ascending. Later writes are reported by
+    /// the next call. So the contents of a page that are read after this call are at least as new
+    /// as the reported writes.
     ///
     /// # Errors
-    /// The host's. The next call reports what this one found.
+    /// Those of the host. The next call reports what this one found.
     pub fn take_written(&mut self) -> Result<Vec<PageId>, Errno> {
         self.regions.iter_mut().try_for_each(Watched::find_written)?;
         let mut written = Vec::new();

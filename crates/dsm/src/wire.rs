@@ -1,7 +1,9 @@
-//! Messages as bytes: what comes from outside is decoded here, bounded and checked against the layout before a node sees it.
+//! Messages as bytes. Everything that arrives is decoded here, with bounds, and checked against the
+//! layout before a node sees it.
 //!
-//! `postcard` writes numbers in as few bytes as they need. Updates travel as runs of neighbouring words of one time, a page that was
-//! never written as nothing. [`VERSION`] changes whenever any of it does; nodes of two versions refuse each other.
+//! `postcard` writes numbers in as few bytes as they need. Updates travel as runs of neighbouring
+//! words of one time, a page that was never written as an empty string. [`VERSION`] changes
+//! whenever the encoding does; nodes of two versions refuse each other.
 
 use core::fmt;
 
@@ -10,19 +12,19 @@ use crate::layout::Layout;
 use crate::message::{Message, Move};
 use crate::update::Update;
 
-/// The version of everything that nodes tell each other.
+/// The version of the protocol between nodes.
 pub const VERSION: u16 = 4;
 
-/// Lamport times, epochs and stamps lie below: none gets there by counting.
+/// Lamport times, epochs and stamps are lower: counting never reaches this.
 const COUNT_MAX: u64 = 1 << 62;
 
-/// Why bytes are no message for this node.
+/// Why bytes are no valid message for this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Nonsense {
     /// They do not decode.
     Malformed,
-    /// It names a page, word, lock or node that the layout does not have.
+    /// The message names a page, word, lock or node that the layout does not have.
     OutOfRange,
 }
 
@@ -37,18 +39,18 @@ impl fmt::Display for Nonsense {
 
 impl core::error::Error for Nonsense {}
 
-/// A message and its sender's epoch, as bytes.
+/// Encodes a message and its sender's epoch.
 ///
 /// # Panics
-/// Never: bytes can show every message.
+/// Never: every message can be encoded.
 #[must_use]
 pub fn encode(epoch: u64, message: &Message) -> Vec<u8> {
     postcard::to_stdvec(&(epoch, message)).expect("a message has no part that bytes cannot show")
 }
 
-/// What [`encode`] made.
+/// Decodes the result of [`encode`].
 ///
-/// Takes memory in proportion to the length of `bytes`, whatever they claim.
+/// The memory used is proportional to the length of `bytes`, whatever they claim.
 ///
 /// # Errors
 /// [`Nonsense`].
@@ -62,7 +64,7 @@ pub fn decode(bytes: &[u8], layout: &Layout) -> Result<(u64, Message), Nonsense>
     Ok(letter)
 }
 
-/// Whether a message and its sender's epoch name what the layout has.
+/// Checks that the layout has everything that a message names.
 ///
 /// # Errors
 /// [`Nonsense::OutOfRange`].
@@ -71,12 +73,12 @@ pub fn check(epoch: u64, message: &Message, layout: &Layout) -> Result<(), Nonse
     if known { Ok(()) } else { Err(Nonsense::OutOfRange) }
 }
 
-/// Whether somebody can have counted so far.
+/// Whether a count is plausible.
 fn counted(count: u64) -> bool {
     count < COUNT_MAX
 }
 
-/// What a layout has.
+/// Checks of values against a layout.
 struct Known<'a>(&'a Layout);
 
 impl Known<'_> {

@@ -1,7 +1,7 @@
-//! What is known of single words in this epoch: of each the latest write, and whether this node made it.
+//! The latest known write of each word in this epoch, and whether this node made it.
 //!
-//! Dense by page, because a program that writes to a page mostly writes to much of it: a page that is known at all costs 12
-//! bytes a word.
+//! The map is dense within a page, because a program that writes to a page mostly writes to much of
+//! it. A page with at least one known write costs 12 bytes per word.
 
 use crate::address::{Address, PageId};
 use crate::directory::Directory;
@@ -9,10 +9,10 @@ use crate::update::Update;
 
 #[derive(Debug)]
 struct PageWords {
-    /// Time plus one; 0: nothing is known.
+    /// Time plus one; 0 if nothing is known.
     times: Box<[u64]>,
     values: Box<[u32]>,
-    /// A bit a word.
+    /// One bit per word.
     own: Box<[u64]>,
 }
 
@@ -25,7 +25,7 @@ impl PageWords {
         }
     }
 
-    /// Takes an update in unless something at least as late is known; whether it did.
+    /// Records an update unless a later one is known. Returns whether it did.
     fn record(&mut self, update: &Update, own: bool) -> bool {
         let word = update.address.word as usize;
         if self.times[word] > update.time {
@@ -55,7 +55,7 @@ impl Words {
         Self { words_a_page: words_a_page as usize, pages: Directory::new() }
     }
 
-    /// Nothing known yet, of pages of the same size.
+    /// No writes, of pages of the same size.
     pub(crate) fn empty(&self) -> Self {
         Self { words_a_page: self.words_a_page, pages: Directory::new() }
     }
@@ -65,7 +65,7 @@ impl Words {
         self.pages.entry(page, || PageWords::new(words))
     }
 
-    /// Notes what this node has written: by its own time nothing is later.
+    /// Records writes of this node. Nothing that is known is later than these.
     pub(crate) fn record_own(&mut self, page: PageId, updates: &[Update]) {
         let words = self.page(page);
         for update in updates {
@@ -74,7 +74,8 @@ impl Words {
         }
     }
 
-    /// Notes what others have written to a page where that is later than what is known, and calls `each` with word and value.
+    /// Records writes of other nodes that are later than what is known. Calls `each` with index and
+    /// value of each such word.
     pub(crate) fn record_newer(
         &mut self,
         page: PageId,
@@ -86,12 +87,12 @@ impl Words {
         newer.for_each(|update| each(update.address.word, update.value));
     }
 
-    /// Whether anything is known of a page.
+    /// Whether any write of a page is known.
     pub(crate) fn knows(&self, page: PageId) -> bool {
         self.pages.get(page).is_some()
     }
 
-    /// What is known of a page, in order.
+    /// The known writes of a page, in order.
     pub(crate) fn of_page(&self, page: PageId) -> impl Iterator<Item = (usize, u32)> {
         let words = self.pages.get(page).into_iter();
         words.flat_map(|words| {
@@ -100,7 +101,7 @@ impl Words {
         })
     }
 
-    /// All that is known, in order.
+    /// All known writes, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = Update> {
         self.pages.iter().flat_map(|(page, words)| {
             let known = words.times.iter().zip(&words.values).enumerate();
@@ -111,7 +112,7 @@ impl Words {
         })
     }
 
-    /// What this node wrote last of all, in order, for each page where there is something.
+    /// The known writes that this node made, in order, by page.
     pub(crate) fn own(&self) -> impl Iterator<Item = (PageId, impl Iterator<Item = Update>)> {
         let some = self.pages.iter().filter(|(_, words)| words.own.iter().any(|bits| *bits != 0));
         some.map(|(page, words)| {
@@ -124,7 +125,7 @@ impl Words {
         })
     }
 
-    /// Forgets everything.
+    /// Forgets all writes.
     pub(crate) fn clear(&mut self) {
         self.pages.clear();
     }

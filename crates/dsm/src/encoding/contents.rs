@@ -1,4 +1,4 @@
-//! A page's words in 4 bytes each; nothing where all are zero.
+//! The words of a page, 4 bytes each; an empty string if all are zero.
 
 use serde::de::Error;
 use serde::{Deserializer, Serializer};

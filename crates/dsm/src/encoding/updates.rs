@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::address::{Address, PageId};
 use crate::update::Update;
 
-/// Words side by side, written at one time; their values in 4 bytes each.
+/// Neighbouring words that were written at one time, with 4 bytes per value.
 #[derive(Serialize, Deserialize)]
 struct Run<'a> {
     page: PageId,

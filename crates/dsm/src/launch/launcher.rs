@@ -1,8 +1,8 @@
-//! The line from a launcher to a node: a pipe that the launcher holds as long as it lives.
+//! The pipe from a launcher to a node. The launcher holds it open as long as it lives.
 //!
 //! ```text
-//!   ended 3\n      node 3 has ended: a node that still joins need not wait for it
-//!   end of file    the launcher has ended, whatever it ended by: nodes end as well
+//!   ended 3\n      node 3 has ended: a node that is joining need not wait for it
+//!   end of file    the launcher has ended, for whatever reason: the nodes end as well
 //! ```
 
 use std::os::fd::OwnedFd;
@@ -14,32 +14,32 @@ use rustix::io::Errno;
 
 use crate::address::NodeId;
 
-/// Longest line that means something.
+/// Longest line that is accepted.
 const LINE_BYTES_MAX: usize = 64;
 
-/// What a launcher writes to the lines of all other nodes when a node has ended.
+/// What a launcher writes to the pipes of the other nodes when a node has ended.
 #[must_use]
 pub fn ended(rank: u16) -> String {
     format!("ended {rank}\n")
 }
 
-/// The signal that a launcher has the host send to a node when the launcher ends. It ends a program that has
-/// not joined; one that has joined ignores it and looks at its line.
+/// The signal that a launcher asks the kernel to send to a node when the launcher ends. It ends a
+/// program that has not joined. One that has joined ignores it and watches its pipe.
 #[must_use]
 pub fn end_signal() -> Signal {
     Signal::realtime(12)
 }
 
-/// What a node is told.
+/// News from the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     /// This node has ended.
     Ended(NodeId),
-    /// The launcher has.
+    /// The launcher has ended.
     Gone,
 }
 
-/// The node's end of the line.
+/// The node's end of the pipe.
 #[derive(Debug)]
 pub(crate) struct Launcher {
     line: OwnedFd,
@@ -48,22 +48,24 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// From now on the end of this line says that the launcher has ended, and not [`end_signal`].
+    /// From now on the end of the pipe means that the launcher has ended, and [`end_signal`] is
+    /// ignored.
     ///
-    /// Taking the request for the signal back would not do: the kernel keeps it by thread, and the
-    /// thread that joins need not be the one that began the program.
+    /// The request for the signal cannot be withdrawn: the kernel keeps it per thread, and the
+    /// thread that joins may not be the one that started the program.
     pub(crate) fn new(line: OwnedFd) -> Self {
-        // Refused: then the node ends with the launcher, without taking its counters away.
+        // If this fails, the signal ends the node with the launcher, and the node's counters
+        // remain.
         let _ignored = signal::ignore(end_signal());
         Self { line, text: Vec::new(), is_gone: false }
     }
 
-    /// What was said since the last time, one by one. Never waits.
+    /// The next piece of news. Never waits.
     pub(crate) fn news(&mut self) -> Option<News> {
         loop {
             if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.text.drain(..=end).collect();
-                // What a later launcher may say is none of ours.
+                // An unknown line of a later version of the launcher.
                 match parse(&line[..end]) {
                     Some(news) => return Some(news),
                     None => continue,
@@ -78,7 +80,7 @@ impl Launcher {
         }
     }
 
-    /// Reads once, if there is something; whether there was.
+    /// Reads once, if there is something to read. Returns whether there was.
     fn hear(&mut self) -> bool {
         let mut polled = [PollFd::new(&self.line, PollFlags::IN)];
         if !poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
@@ -90,7 +92,7 @@ impl Launcher {
             Ok(count) if self.text.len() < LINE_BYTES_MAX => {
                 self.text.extend_from_slice(&bytes[..count]);
             }
-            // A line without an end: nothing that means something.
+            // A line without end: not one of ours.
             Ok(_) => self.text.clear(),
             Err(why) if why.number() == Errno::INTR.raw_os_error() => {}
             Err(_) => self.is_gone = true,

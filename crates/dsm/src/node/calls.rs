@@ -1,4 +1,4 @@
-//! Calls of the program: which can be begun, and how each begins.
+//! Calls of the program: which are permitted, and how each begins.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl Node {
             }
             Call::Fetch(page) => {
                 self.use_page(page);
-                // It comes once for all threads that want it.
+                // One request serves all threads that fetch the page.
                 if self.waiting.values().filter(|waiting| waiting.call == call).count() == 1 {
                     self.send(self.page_manager(page), Message::Fetch(page, 0));
                 }
@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    /// Whether a call can be begun.
+    /// Whether a call is permitted.
     fn check(&self, thread: ThreadId, call: Call) -> Result<(), DsmError> {
         let all_must_stand = call.is_barrier() && !self.waiting.is_empty();
         if all_must_stand || self.is_at_barrier() || self.is_waiting(thread) {
@@ -98,7 +98,8 @@ impl Node {
     }
 
     pub(super) fn arrive(&mut self, kind: BarrierKind) {
-        // No lock brings on what is written until now: nobody need know the words before all are here.
+        // No lock will carry these writes, so the words need not be known before all nodes have
+        // arrived.
         self.memory.put_last_aside(self.time);
         self.end_interval();
         debug_assert!(self.disowning.is_empty(), "a page is disowned at once");
@@ -110,7 +111,7 @@ impl Node {
         let mut flushes: BTreeMap<NodeId, Vec<Update>> = BTreeMap::new();
         pages.extend(self.memory.last());
         for page in &pages {
-            // Its manager waits for something from each writer.
+            // The page's manager waits for a message from each writer.
             flushes.entry(self.page_manager(*page)).or_default();
         }
         for (page, updates) in self.memory.written() {

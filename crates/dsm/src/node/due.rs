@@ -1,7 +1,8 @@
-//! Which messages can come from whom, and when: what else comes is a breach of the protocol, and changes nothing.
+//! Which messages are valid from which sender, and when. Any other message violates the protocol,
+//! and changes nothing.
 //!
-//! What a handler in `manager.rs` takes for granted of a message is asked for here. Bytes that are no message, and names that the
-//! layout does not have, never get this far ([`crate::wire`]).
+//! Here the assumptions are checked that the handlers in `manager.rs` make. Malformed bytes, and
+//! names that the layout does not have, are rejected earlier ([`crate::wire`]).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,12 +15,12 @@ use crate::message::{Message, Move};
 use crate::update::Update;
 
 impl Node {
-    /// Whether `from` could send this, in an epoch that is not over.
+    /// Whether `from` can have sent this message, in an epoch that is not over.
     pub(super) fn is_due(&self, from: NodeId, epoch: u64, message: &Message) -> bool {
         match message {
-            // Whoever thinks that this node is dead tells everybody else.
+            // A node that takes this node for dead tells all the others.
             Message::Lost(peer) => *peer != self.me,
-            // Nobody is two barriers ahead of who has not crossed the first.
+            // No node can be two barriers ahead of one that has not crossed the first.
             _ if epoch > self.epoch => epoch == self.epoch + 1 && self.has_room(from, message),
             _ => self.is_due_now(from, message),
         }
@@ -86,32 +87,33 @@ impl Node {
         self.lock_manager(lock) == self.me
     }
 
-    /// Whether a node can hold this lock exclusively, as far as it is known here. Its manager has
-    /// granted it, and a release would have come before the message that says so.
+    /// Whether a node can hold this lock exclusively, as far as this node knows. If this node
+    /// manages the lock, it has granted it; a release would have arrived before the claim.
     pub(super) fn may_hold(&self, node: NodeId, lock: LockId) -> bool {
         let held = || self.locks.get(&lock).is_some_and(|state| state.is_held_by(node));
         !self.manages(lock) || held()
     }
 
-    /// Whether these are the locks that this node holds exclusively, as far as they name it.
+    /// Whether these claims name the same locks for this node that it holds exclusively.
     fn is_what_is_held(&self, held: &[(LockId, NodeId)]) -> bool {
         let said = held.iter().filter(|(_, node)| *node == self.me).map(|(lock, _)| *lock);
         let said: Vec<_> = said.collect();
         each_once(&said) && said.iter().copied().collect::<BTreeSet<_>>() == self.exclusive()
     }
 
-    /// Whether a lock can come from this node: from its manager, or from its last holder, once the manager has granted it.
+    /// Whether this node can grant the lock: its manager, or its last holder once the manager has
+    /// granted it.
     fn may_grant(&self, from: NodeId, lock: LockId, thread: ThreadId) -> bool {
         match self.layout.scheme {
             Scheme::LogAtManager => from == self.lock_manager(lock),
             Scheme::LogAtLastHolder => self.locks.get(&lock).is_none_or(|state| {
-                // It is this node's to grant, too.
+                // This node manages the lock as well.
                 !self.manages(lock) || state.is_held_by(self.me) || !state.knows(self.me, thread)
             }),
         }
     }
 
-    /// How a thread wants this lock, if it waits for it, and the lock has not come.
+    /// The mode in which a thread wants this lock, if it waits for the lock and has no grant yet.
     fn lacks(&self, lock: LockId, thread: ThreadId) -> Option<Mode> {
         let came = |granted: &VecDeque<Granted>| granted.iter().any(|one| one.thread == thread);
         if self.granted.get(&lock).is_some_and(came) {
@@ -129,17 +131,17 @@ impl Node {
         self.waiting.values().any(|waiting| waiting.call.is_barrier())
     }
 
-    /// Whether it is, and the barrier is not crossed.
+    /// Whether the program is at a barrier that is not crossed.
     fn is_before_barrier(&self) -> bool {
         self.is_at_barrier() && !self.crossed
     }
 
-    /// Whether this node can tell that the epoch ends.
+    /// Whether a message of this node can end the epoch.
     fn may_end(&self, from: NodeId) -> bool {
         from == BARRIER_MANAGER && self.is_before_barrier() && self.ending.is_none()
     }
 
-    /// Whether this node has said that it cannot make a region, and nobody was told so.
+    /// Whether this node could not create a region, and no refusal has arrived.
     fn lacks_refusal(&self) -> bool {
         let mut waiting = self.waiting.values();
         let is_hindered = waiting.any(|waiting| matches!(waiting.call, Call::Region(_, Some(_))));
@@ -155,13 +157,13 @@ impl Node {
     }
 }
 
-/// Whether no lock is named twice.
+/// Whether each lock is named at most once.
 fn each_once(locks: &[LockId]) -> bool {
     let mut named = BTreeSet::new();
     locks.iter().all(|lock| named.insert(*lock))
 }
 
-/// Whether no lock and no page has two new managers.
+/// Whether each lock and each page moves at most once.
 fn each_moves_once(moves: &[Move]) -> bool {
     let (mut locks, mut pages) = (BTreeSet::<LockId>::new(), BTreeSet::<PageId>::new());
     moves.iter().all(|asked| match *asked {

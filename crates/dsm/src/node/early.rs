@@ -1,7 +1,7 @@
-//! Messages of the epoch that this node has not begun: they wait until it has.
+//! Messages of the next epoch, which wait until this node begins it.
 //!
-//! Each peer may have so many waiting, and so many bytes of them: what one peer sends neither fills
-//! the memory nor makes another peer break a bound.
+//! Their number and their bytes are bounded for each peer. So a peer neither fills the memory nor
+//! uses up what another peer may send.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,22 +9,22 @@ use crate::address::NodeId;
 use crate::message::Message;
 use crate::update::Update;
 
-/// Messages of one peer that wait, at most. A peer that is ahead waits for an answer after most of
-/// what it sends; only signals and what a barrier brings come without.
+/// Messages of one peer that wait, at most. A peer that is ahead needs an answer to most of what it
+/// sends; only signals and messages for a barrier need none.
 const MESSAGES_MAX: usize = 1 << 16;
-/// Bytes of one peer's messages that wait, at most, beside those of two updates of each word of
-/// shared memory: what it wrote under locks that it held at the barrier, and what it wrote until the
-/// next one.
+/// Bytes of one peer's waiting messages, at most, beside two updates per word of shared memory. The
+/// two are what it wrote under locks that it held at the barrier, and what it wrote until the next
+/// one.
 const BYTES_MAX: usize = 1 << 24;
 
-/// The messages of one peer, counted.
+/// Number and bytes of the waiting messages of one peer.
 #[derive(Debug, Default, Clone, Copy)]
 struct Waiting {
     messages: usize,
     bytes: usize,
 }
 
-/// The messages that wait, in the order in which they came.
+/// The waiting messages, in the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Early {
     messages: VecDeque<(NodeId, Message)>,
@@ -32,7 +32,7 @@ pub(super) struct Early {
 }
 
 impl Early {
-    /// Whether a message of this peer may wait as well, where shared memory has so many words.
+    /// Whether a message of this peer may wait, if shared memory has so many words.
     pub(super) fn has_room(&self, from: NodeId, message: &Message, words: usize) -> bool {
         let Waiting { messages, bytes } = self.of_peers.get(&from).copied().unwrap_or_default();
         let updates_bytes = words.saturating_mul(2 * size_of::<Update>());
@@ -40,7 +40,7 @@ impl Early {
         messages < MESSAGES_MAX && message.bytes() <= bytes_max.saturating_sub(bytes)
     }
 
-    /// Keeps a message.
+    /// Adds a message.
     pub(super) fn push(&mut self, from: NodeId, message: Message) {
         let waiting = self.of_peers.entry(from).or_default();
         waiting.messages += 1;
@@ -48,13 +48,13 @@ impl Early {
         self.messages.push_back((from, message));
     }
 
-    /// All messages that wait; none do afterwards.
+    /// Takes all messages.
     pub(super) fn take(&mut self) -> VecDeque<(NodeId, Message)> {
         self.of_peers.clear();
         core::mem::take(&mut self.messages)
     }
 
-    /// The messages that wait, with their senders.
+    /// All messages, with their senders.
     pub(super) fn iter(&self) -> impl Iterator<Item = &(NodeId, Message)> {
         self.messages.iter()
     }

@@ -1,7 +1,9 @@
-//! Nodes that have crossed their last barrier and left, while others have not: what needs them cannot be had, and who notices tells all.
+//! Nodes that have crossed their last barrier and left, while others have not. A call that needs
+//! such a node fails, and the node that finds out tells all others.
 //!
-//! The last barrier of one is the last of all; a program whose nodes cross different numbers of them is wrong, and ends by an error instead of
-//! a wait. `Left` is a message of the epoch behind the barrier: who has not crossed that yet keeps it until it has.
+//! The last barrier of one node is the last of all. A program whose nodes cross different numbers
+//! of barriers is wrong; it ends by an error instead of waiting. `Left` is a message of the epoch
+//! after the barrier: a node that has not crossed the barrier keeps it until it has.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +13,14 @@ use crate::interface::{Call, Subject};
 use crate::message::Message;
 
 impl Node {
-    /// The program's next barrier is its last: behind it, it uses no page, makes no call, and this node answers nobody.
+    /// Announces that the program's next barrier is its last. After it the program uses no page and
+    /// makes no call, and this node answers no messages.
     pub fn next_barrier_is_last(&mut self) {
         self.is_last = true;
         self.used.clear();
     }
 
-    /// Ends the node behind its last barrier, and tells the others: who needs it still is to know.
+    /// Ends the node after its last barrier, and tells the others, which may still need it.
     pub(super) fn leave_if_last(&mut self) {
         if !self.is_last {
             return;
@@ -26,7 +29,8 @@ impl Node {
         self.others().for_each(|other| self.send(other, Message::Left));
     }
 
-    /// A peer's connection ended in good order; so must its program have.
+    /// A peer has closed its connection with a goodbye. It counts as dead unless its program has
+    /// ended properly.
     pub(super) fn said_goodbye(&mut self, peer: NodeId) {
         let is_early = self
             .early
@@ -38,7 +42,7 @@ impl Node {
         }
     }
 
-    /// A peer's program has ended well.
+    /// A peer's program has ended properly.
     pub(super) fn left(&mut self, peer: NodeId) {
         self.left.insert(peer);
         let held = self.locks.iter().filter(|(_, state)| state.is_held_by(peer));
@@ -53,27 +57,28 @@ impl Node {
             self.give_up_ahead(|page| lost.contains(&page));
             self.leave_barrier();
         }
-        // A barrier that is crossed is none: only pages are missing.
+        // At a barrier that is crossed, a thread waits only for pages.
         let mut waiting = self.waiting.values().filter(|_| !self.crossed);
         if waiting.any(|waiting| self.needed_by(waiting.call).is_some()) {
             self.lose(Loss { peer, end: End::Left });
         }
     }
 
-    /// The program comes to no barrier any more, as a peer has left: whoever waits for one of its threads, here or elsewhere, is to know.
+    /// The program comes to no more barriers, because a peer has left. All threads that wait for
+    /// it, on any node, must learn that.
     pub(super) fn stranded(&mut self) {
         if let Some(peer) = self.needed(Subject::Barrier) {
             self.lose(Loss { peer, end: End::Left });
         }
     }
 
-    /// Who has left and is needed for a call. Who waits for a signal may wait for theirs.
+    /// The node that has left and that a call needs. A signal may have to come from any node.
     pub(super) fn needed_by(&self, call: Call) -> Option<NodeId> {
         let waits_for_signal = matches!(call, Call::WaitOn(..));
         self.needed(if waits_for_signal { Subject::Barrier } else { call.subject() })
     }
 
-    /// Who has left and is needed for this.
+    /// The node that has left and that this needs.
     pub(super) fn needed(&self, subject: Subject) -> Option<NodeId> {
         let manager = match subject {
             Subject::Barrier => return self.left.first().copied(),

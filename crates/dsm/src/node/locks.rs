@@ -1,4 +1,5 @@
-//! A node's side of locks: who of its threads holds what, what was written under it, and what came too late.
+//! A node's side of locks: which thread holds which lock, what was written under it, and grants
+//! that arrive too late.
 
 use std::collections::VecDeque;
 
@@ -27,7 +28,7 @@ impl Node {
     ) {
         self.end_interval();
         if mode == Mode::Exclusive {
-            // What is written under a lock must be noted.
+            // Writes under a lock must be recorded.
             self.memory.owned().into_iter().for_each(|page| self.disown(page));
         }
         let seen = self.seen.get(&lock).copied().unwrap_or(0);
@@ -45,11 +46,11 @@ impl Node {
         self.end_interval();
         let held = self.held.remove(&lock).expect("checked before");
         if held.mode == Mode::NonExclusive {
-            // A snapshot keeps no other node out: its manager need not know.
+            // A snapshot excludes no other node, so its manager need not know.
             self.done(thread, Outcome::Done);
             return self.next_granted(lock);
         }
-        // Its own writes will bear the next stamp.
+        // The node's own writes get the next stamp.
         *self.seen.entry(lock).or_insert(0) += 1;
         let updates = match self.layout.scheme {
             Scheme::LogAtManager => held.writes.since(0),
@@ -72,7 +73,8 @@ impl Node {
         self.next_granted(lock);
     }
 
-    /// What others wrote, as far as it came here, goes on to whoever takes the lock: order is kept from hand to hand.
+    /// Adds the writes of other nodes that are known here to a lock, for its next holder. Causal
+    /// order holds across several holders.
     pub(super) fn publish(&mut self, thread: ThreadId, lock: LockId) {
         self.end_interval();
         let held = self.held.get_mut(&lock).expect("checked before");
@@ -80,7 +82,7 @@ impl Node {
         self.done(thread, Outcome::Done);
     }
 
-    /// Gives a lock that came to its thread, once no other thread here holds it.
+    /// Processes a grant. It waits if another thread of this node holds the lock.
     pub(super) fn granted(&mut self, lock: LockId, granted: Granted) {
         if !self.held.contains_key(&lock) {
             return self.hold(lock, granted);
@@ -93,7 +95,7 @@ impl Node {
         }
     }
 
-    /// A lock that nobody here holds any more goes to who waits for it, if it came.
+    /// Gives a released lock to the next thread of this node whose grant has arrived.
     fn next_granted(&mut self, lock: LockId) {
         if let Some(granted) = self.granted.get_mut(&lock).and_then(VecDeque::pop_front) {
             self.hold(lock, granted);
@@ -111,7 +113,7 @@ impl Node {
         self.done(thread, Outcome::Done);
     }
 
-    /// Does without a lock that came, and not in time.
+    /// Returns a lock whose grant arrived too late.
     fn give_back(&mut self, lock: LockId, granted: Granted) {
         self.keep_log(lock, &granted.updates);
         if granted.mode == Mode::Exclusive {
@@ -122,7 +124,7 @@ impl Node {
         self.done(granted.thread, Outcome::Busy);
     }
 
-    /// Where the last holder keeps what was written under a lock: this node may be it.
+    /// Updates the history of a lock, where the last holder keeps it: this node may be that holder.
     fn keep_log(&mut self, lock: LockId, updates: &[Update]) {
         if self.layout.scheme == Scheme::LogAtLastHolder {
             self.logs.entry(lock).or_default().receive(updates);
@@ -136,7 +138,7 @@ impl Node {
         };
         let (Call::Acquire(lock, ..) | Call::WaitOn(lock, _)) = waiting.call else { return };
         if matches!(waiting.call, Call::WaitOn(..)) {
-            // It takes the lock again, as if it had been signalled.
+            // The thread acquires the lock again, as after a signal.
             return self.send(self.lock_manager(lock), Message::Awaken(lock, thread));
         }
         let came = self.granted.get_mut(&lock).and_then(|granted| {

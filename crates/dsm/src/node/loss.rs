@@ -1,19 +1,20 @@
-//! A peer that is lost, by death, by leaving or by breaking the protocol: nothing is taken from anybody since, whatever waits ends by an error that
-//! names it, and all others are told.
+//! The loss of a peer that died, left too early or violated the protocol. All later messages are
+//! ignored, all outstanding calls fail with an error that names the peer, and all other nodes are
+//! told.
 
 use super::{Node, Waiting};
 use crate::address::NodeId;
 use crate::interface::{Action, Breach, DsmError, Subject};
 use crate::message::Message;
 
-/// Who is lost, and how.
+/// A peer that is lost, and why.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loss {
     pub(super) peer: NodeId,
     pub(super) end: End,
 }
 
-/// How a peer came to be lost.
+/// Why a peer is lost.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
     Dead,
@@ -32,7 +33,7 @@ impl Loss {
 }
 
 impl Node {
-    /// Why this cannot be had any more, if a peer is lost, or has left that it needs.
+    /// Why this is unavailable, if a peer is lost, or a peer that it needs has left.
     #[must_use]
     pub fn lost(&self, subject: Subject) -> Option<DsmError> {
         let left = || self.needed(subject).map(|peer| DsmError::PeerLeft(peer, subject));
@@ -40,12 +41,12 @@ impl Node {
     }
 
     pub(super) fn lose(&mut self, loss: Loss) {
-        // Behind the last barrier nobody is needed, and the others see for themselves.
+        // After the last barrier no peer is needed, and the others find out themselves.
         if self.lost.is_some() || self.ended {
             return;
         }
         self.lost = Some(loss);
-        // Nothing is taken from anybody since.
+        // All later messages are ignored.
         drop(self.early.take());
         self.begun.clear();
         let told = match loss.end {

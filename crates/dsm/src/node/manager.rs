@@ -1,4 +1,5 @@
-//! What a node does when messages come: as the manager of locks, pages and barriers, and when it is answered.
+//! Processing of messages, by the manager of locks, pages and barriers, and by the node that gets
+//! an answer.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +13,9 @@ use crate::log::History;
 use crate::message::{BarrierKind, Message, Move};
 
 impl Node {
-    /// Takes a message in its epoch: one of an epoch that is over changes nothing, nor does any behind the last barrier, one that is early
-    /// waits, and one that its sender could not send ends all work with that peer, before it changes anything.
+    /// Processes a message. One of an earlier epoch, or after the last barrier, is ignored. One of
+    /// the next epoch waits. One that its sender could not send is a violation, and changes nothing
+    /// else.
     pub(super) fn message(&mut self, from: NodeId, epoch: u64, message: Message) {
         let over = epoch < self.epoch && !matches!(message, Message::Lost(_));
         if self.lost.is_some() || self.ended || over {
@@ -94,7 +96,7 @@ impl Node {
         }
     }
 
-    /// A lock that is managed here.
+    /// The state of a lock that is managed here.
     pub(super) fn managed(&mut self, lock: LockId) -> &mut Lock {
         assert_eq!(self.lock_manager(lock), self.me, "a lock is asked of its manager");
         self.locks.entry(lock).or_default()
@@ -122,7 +124,7 @@ impl Node {
         self.send(from, Message::Page(page, contents));
     }
 
-    /// Grants a lock to all that can have it now.
+    /// Grants a lock to all requests that can have it now.
     pub(super) fn serve(&mut self, lock: LockId) {
         let scheme = self.layout.scheme;
         let state = self.managed(lock);
@@ -143,7 +145,7 @@ impl Node {
         granted.into_iter().for_each(|(to, message)| self.send(to, message));
     }
 
-    /// Somebody waits for a lock that is managed here, or nobody does any more.
+    /// Updates whether requests wait for a lock that is managed here.
     fn note_waiting(&mut self, lock: LockId) {
         if self.managed(lock).is_awaited() {
             self.awaited.insert(lock);
@@ -162,10 +164,10 @@ impl Node {
         }
     }
 
-    /// Begins to end the epoch: what must come before is known now.
+    /// Begins the end of the epoch: it is now known which messages must arrive first.
     fn go(&mut self, mut ending: Ending) {
-        // The manager of barriers passes on what each node says of itself. What is said of a lock
-        // that is managed here is known here.
+        // The manager of barriers forwards what each node claims to hold. The manager of a lock
+        // knows whether that is true.
         let mut held = ending.held.iter();
         if let Some((_, peer)) = held.find(|(lock, node)| !self.may_hold(*node, *lock)) {
             let end = End::Broke(Breach::IllTimed("Arrive"));
@@ -186,7 +188,8 @@ impl Node {
         self.try_to_end();
     }
 
-    /// Ends the epoch if all has come: updates into masters, masters to their new managers, then everything else anew.
+    /// Ends the epoch if all messages have arrived: merges updates into masters, sends masters to
+    /// new managers, then starts the next epoch.
     pub(super) fn try_to_end(&mut self) {
         let Some(mut ending) = self.ending.take() else { return };
         let merges = !ending.merged && self.disowning.is_empty();
@@ -211,7 +214,7 @@ impl Node {
         }
     }
 
-    /// Sends the masters of pages that have another manager from now on.
+    /// Sends the masters of pages that get another manager.
     fn give_masters(&mut self, moves: &[Move]) {
         for asked in moves {
             let Move::Page(page, to) = *asked else { continue };
@@ -263,7 +266,8 @@ impl Node {
         self.leave_barrier();
     }
 
-    /// After a single-read-write barrier, pages that this node manages and alone wrote to are nowhere else.
+    /// After a single-read-write barrier, takes ownership of the pages that this node manages and
+    /// that only it has written: there are no other copies.
     fn take_ownership(&mut self, written: &[(PageId, Vec<NodeId>)], kind: BarrierKind) {
         let excludes = self.held.values().any(|held| held.mode == Mode::Exclusive);
         if kind == BarrierKind::Ordinary || excludes {
@@ -271,7 +275,7 @@ impl Node {
         }
         for (page, writers) in written {
             let single = self.page_manager(*page) == self.me && writers[..] == [self.me];
-            // Who follows it has a copy that only a noted write will renew.
+            // A follower has a copy, which only a recorded write will renew.
             if single && !self.followers.contains_key(page) {
                 self.memory.own(*page);
                 self.actions.push(Action::Own(*page));

@@ -1,4 +1,5 @@
-//! A node's side of pages: owned ones that others ask for, and those it asks for before its program does.
+//! A node's side of pages: owned pages that others ask for, and pages that are requested before the
+//! program needs them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use crate::interface::{Action, Call, Outcome};
 use crate::message::Message;
 use crate::page::Contents;
 
-/// Pages asked for at a barrier at most: what credit lets a manager send at once.
+/// Pages requested ahead at a barrier, at most: a manager's credit lets it send so many at once.
 const AHEAD_MAX: usize = 256;
 
 /// Barriers for which a manager is asked to send a page, at most.
@@ -17,13 +18,15 @@ const FOLLOWED_MAX: u8 = 64;
 /// How the program uses a page of another manager.
 #[derive(Debug)]
 pub(super) struct Used {
-    /// Since its copy came; where the program has it in sight, nobody would notice, and it is taken for granted.
+    /// The program has used the page since its copy arrived. It is assumed for a page in sight,
+    /// whose use is not noticed.
     seen: bool,
-    /// Its copy was asked for at the last barrier that changed it, and hidden: being seen proves that it is used again and again.
+    /// The copy was requested at the last barrier that changed it, and hidden. If the program uses
+    /// it, it uses the page repeatedly.
     proving: bool,
-    /// Barriers behind which it comes unasked.
+    /// Barriers after which the page arrives unasked.
     coming: u8,
-    /// For how many it is asked for next time.
+    /// For how many barriers the page is requested the next time.
     next: u8,
 }
 
@@ -33,15 +36,15 @@ impl Default for Used {
     }
 }
 
-/// How a page comes behind a barrier that has changed it.
+/// How a page arrives after a barrier that has changed it.
 struct Ahead {
-    /// It is asked for, and for so many barriers in advance.
+    /// The page is requested, for so many barriers in advance.
     ask: Option<u8>,
     in_sight: bool,
 }
 
 impl Used {
-    /// How the page comes, if it is to come, where so many may be asked for.
+    /// How the page is to arrive, if so many may still be requested.
     fn ahead(&mut self, room: usize) -> Option<Ahead> {
         if self.coming > 0 {
             self.coming -= 1;
@@ -62,14 +65,16 @@ impl Used {
 }
 
 impl Node {
-    /// The program uses a page whose copy was here already: when a barrier drops that, another one is asked for at once.
+    /// Records that the program uses a page whose copy was present. When a barrier drops the copy,
+    /// the page is requested at once.
     pub fn use_page(&mut self, page: PageId) {
         if self.page_manager(page) != self.me {
             self.used.entry(page).or_default().seen = true;
         }
     }
 
-    /// Ends the ownership of a page: its writes are noted again, and may have been made in this epoch.
+    /// Ends the ownership of a page: its writes are recorded again, and may have been made in this
+    /// epoch.
     pub(super) fn disown(&mut self, page: PageId) {
         if self.memory.is_owned(page) && !self.disowning.contains_key(&page) {
             self.disowning.insert(page, Vec::new());
@@ -79,8 +84,9 @@ impl Node {
 
     pub(super) fn disowned(&mut self, page: PageId, contents: Contents) {
         let Some(asked) = self.disowning.remove(&page) else { return };
-        // Who is at the barrier writes no more: what is taken now is the page as that barrier leaves it. And one that is as it was when it
-        // was taken into ownership was written by nobody: copies of it may stay.
+        // A program at a barrier does not write, so these are the contents that the barrier leaves.
+        // If the contents have not changed since the node became the owner, other copies stay
+        // valid.
         let is_as_it_was = self.memory.master(page).is_some_and(|master| *master == contents);
         if !self.is_at_barrier() && !is_as_it_was {
             self.unnoted.insert(page);
@@ -90,7 +96,7 @@ impl Node {
         self.try_to_end();
     }
 
-    /// A page has another manager: nobody knows of what was agreed with the one before.
+    /// A page has another manager, which knows of no request in advance.
     pub(super) fn unfollow(&mut self, page: PageId) {
         self.followers.remove(&page);
         if let Some(used) = self.used.get_mut(&page) {
@@ -98,11 +104,11 @@ impl Node {
         }
     }
 
-    /// Sends a page, which the barrier just crossed has changed, to those who asked for that.
+    /// Sends a page that the barrier has changed to the nodes that asked for it in advance.
     pub(super) fn send_to_followers(&mut self, page: PageId, writers: &[NodeId]) {
         let Some(mut followers) = self.followers.remove(&page) else { return };
         let master = self.memory.master(page).expect("who is asked for a page manages it").clone();
-        // Who alone wrote to it has it.
+        // The only writer of the page has its contents.
         for (node, left) in followers.iter_mut().filter(|(node, _)| writers[..] != [**node]) {
             *left -= 1;
             self.send(*node, Message::Page(page, master.clone()));
@@ -113,11 +119,13 @@ impl Node {
         }
     }
 
-    /// Asks for those pages again that the program has used, of which the barrier that is just crossed has dropped the copies: it will return when they
-    /// are here, and their managers, which cross it as well, answer sooner now than while their programs compute.
+    /// Requests the pages that the program has used and whose copies the barrier has dropped. The
+    /// barrier returns when they have arrived. Their managers cross the same barrier, so they
+    /// answer sooner than while their programs compute.
     ///
-    /// A page that is used again and again comes unasked for a while, and the program keeps it in sight: then using it is no fault. In between
-    /// it is hidden once, to learn whether it still is used.
+    /// A page that is used repeatedly arrives unasked for some barriers, and stays in the program's
+    /// sight; then its use costs no fault. Now and then it is hidden once, to learn whether it is
+    /// still used.
     pub(super) fn ask_ahead(&mut self, dropped: &[PageId]) {
         let mut asked = Vec::new();
         for &page in dropped {
@@ -142,7 +150,7 @@ impl Node {
         }
     }
 
-    /// A page has come.
+    /// A page has arrived.
     pub(super) fn came(&mut self, page: PageId, contents: Contents) {
         if self.ahead.remove(&page) {
             if self.in_sight.remove(&page) {
@@ -156,7 +164,7 @@ impl Node {
         self.all_return(|call| call == Call::Fetch(page), Ok(Outcome::Done));
     }
 
-    /// These pages do not come any more: the program sees none of them as it was.
+    /// Gives up requested pages. The program no longer sees their old contents.
     pub(super) fn give_up_ahead(&mut self, is_lost: impl Fn(PageId) -> bool) {
         self.ahead.retain(|page| !is_lost(*page));
         let in_sight = core::mem::take(&mut self.in_sight).into_iter();
@@ -165,7 +173,7 @@ impl Node {
         lost.into_iter().for_each(|page| self.memory.drop_copy(page));
     }
 
-    /// Lets the program go on behind a barrier that is crossed, once the pages that it needs are here.
+    /// Returns from a barrier that is crossed, once the requested pages have arrived.
     pub(super) fn leave_barrier(&mut self) {
         self.crossed = !self.ahead.is_empty();
         if !self.crossed {

@@ -1,12 +1,14 @@
-//! A node's side of making a region: it has the pages before it says so, at a barrier, and gives them up again where the nodes do not agree.
+//! A node's side of creating a region. It adds the pages before it arrives at the barrier, and
+//! removes them if the nodes do not agree.
 //!
 //! ```text
-//!   here: pages and managers of the plan ── Region(plan) ── Arrive ──> node 0: all the same?
+//!   add pages and managers of the plan ── Region(plan) ── Arrive ──> node 0: all the same?
 //!         they stay <────────────────────────────── Go ──────────────────┤ yes
-//!         they are gone, the call fails <── Refuse ── Go ────────────────┘ no: everywhere
+//!         removed, the call fails <──────── Refuse ── Go ────────────────┘ no: on all nodes
 //! ```
 //!
-//! So nobody hears of a page that it does not have: who has crossed the barrier, and asks for one, asks nodes that have arrived.
+//! So no node gets a message about a page that it does not have: a node that has crossed the
+//! barrier asks nodes that have arrived.
 
 use super::{BARRIER_MANAGER, Breach, End, Loss, Node};
 use crate::interface::{DsmError, Outcome};
@@ -16,7 +18,7 @@ use crate::region::discord::Hindrance;
 use crate::wire;
 
 impl Node {
-    /// Makes a region, unless something hinders this node, and comes to the barrier at which all say what they make.
+    /// Creates a region, unless something prevents it, and arrives at the barrier.
     pub(super) fn found(&mut self, plan: RegionPlan, hindrance: Option<Hindrance>) {
         if hindrance.is_none() {
             self.layout.regions.add(&plan, self.layout.nodes);
@@ -28,14 +30,14 @@ impl Node {
         self.arrive(BarrierKind::Ordinary);
     }
 
-    /// At the end of the barrier, a region that was made stays, or does not.
+    /// At the end of the barrier: keeps the region, or removes it.
     pub(super) fn settle(&mut self) {
         let founded = self.founding.take();
         if self.refused.is_none() {
             return;
         }
         founded.into_iter().for_each(|plan| self.forget(plan));
-        // Whoever is ahead knows better than to speak of those pages.
+        // A peer that has crossed the barrier knows that these pages do not exist.
         let strange = |message: &Message| wire::check(0, message, &self.layout);
         let mut begun = self.begun.iter();
         let found = begun.find_map(|(from, message)| Some((*from, strange(message).err()?)));
@@ -44,7 +46,7 @@ impl Node {
         }
     }
 
-    /// Gives the pages of a region up, which the program has never seen.
+    /// Removes the pages of a region, which the program has never seen.
     pub(super) fn forget(&mut self, plan: RegionPlan) {
         self.layout.regions.remove(plan.first);
         self.memory.forget(&plan);
@@ -55,7 +57,7 @@ impl Node {
         }
     }
 
-    /// What the call at the barrier comes to that is just crossed.
+    /// The result of the call that crosses the barrier.
     pub(super) fn crossing(&mut self) -> Result<Outcome, DsmError> {
         self.refused.take().map_or(Ok(Outcome::Done), |why| Err(DsmError::Discord(why)))
     }

@@ -1,4 +1,4 @@
-//! Nodes that do not make the same region at the same barrier.
+//! Nodes that do not create the same region at the same barrier.
 
 use core::fmt;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::RegionPlan;
 use crate::address::NodeId;
 
-/// Why a node does not make the region that it should.
+/// Why a node cannot create a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hindrance {
-    /// Its host refused, with this error number.
+    /// Its host has refused, with this error number.
     Host(u32),
     /// Its threads do not ask for the same.
     Threads,
@@ -32,29 +32,29 @@ impl fmt::Display for Hindrance {
 /// What another node does instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Instead {
-    /// It makes none.
+    /// It creates none.
     Nothing,
-    /// It makes this one.
+    /// It creates this one.
     Other(RegionPlan),
-    /// It cannot.
+    /// It cannot create one.
     Hindered(Hindrance),
 }
 
-/// Nodes did not make the same region at the same barrier: nobody has it.
+/// The nodes did not create the same region at the same barrier: no node has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discord {
-    /// What a node was to make.
+    /// The region that a node was to create.
     pub plan: RegionPlan,
-    /// Which.
+    /// That node.
     pub by: NodeId,
-    /// Another one, or the same.
+    /// Another node, or the same.
     pub other: NodeId,
-    /// What that one does.
+    /// What the other node does.
     pub instead: Instead,
 }
 
 impl Discord {
-    /// Whether it can be told of, among so many nodes.
+    /// Whether it can have happened in a cluster of so many nodes.
     pub(crate) fn is_possible(&self, nodes: u16) -> bool {
         let instead = match self.instead {
             Instead::Other(plan) => plan.is_possible(nodes),
@@ -78,7 +78,7 @@ impl fmt::Display for Discord {
     }
 }
 
-/// What the nodes at one barrier bring: the first two that differ, by rank.
+/// The first node, by rank, that differs from the first one that creates a region.
 pub(crate) fn find(
     brought: &[(NodeId, RegionPlan, Option<Hindrance>)],
     nodes: u16,

@@ -7,7 +7,7 @@ use crate::address::{NodeId, PageId};
 
 const NODES: u16 = 3;
 
-/// Runs at both ends of the space and far from them, some of which touch or overlap.
+/// Runs at both ends of the space and far from them; some touch or overlap.
 fn plan() -> impl Strategy<Value = RegionPlan> {
     let first = prop_oneof![0..40_u64, 1 << 40..(1 << 40) + 40_u64, PAGES_MAX - 40..PAGES_MAX];
     let placement = prop_oneof![
@@ -22,7 +22,7 @@ fn plan() -> impl Strategy<Value = RegionPlan> {
     })
 }
 
-/// Whether a region is there by a model that has every page.
+/// Whether a region could be added, by a model that has every page.
 fn fits(plan: &RegionPlan, model: &BTreeMap<u64, NodeId>) -> Result<(), Misplaced> {
     let end = plan.first.0 + plan.pages;
     match plan.pages {

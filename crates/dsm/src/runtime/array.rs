@@ -11,10 +11,11 @@ use crate::address::PageId;
 use crate::runtime::cell::SharedCell;
 use kyocho_sys::memory::PAGE_BYTES;
 
-/// An array in shared memory: its place, the same on all nodes. [`super::Dsm::cells`] gives access.
+/// An array in shared memory: its position, the same on all nodes. [`super::Dsm::cells`] gives
+/// access.
 ///
-/// Elements are plain data of at least 4 bytes' alignment ([`super::Dsm::allocate`] refuses others when it is compiled): a word of 4
-/// bytes is what two nodes can write side by side.
+/// Elements are plain data with an alignment of at least 4 bytes ([`super::Dsm::allocate`] rejects
+/// others at compile time). Two nodes can write neighbouring words of 4 bytes, but nothing smaller.
 pub struct SharedArray<T> {
     pub(super) region: u16,
     /// Its address in the shared space.
@@ -49,16 +50,16 @@ impl<T: Pod> SharedArray<T> {
         self.length
     }
 
-    /// Whether there is none.
+    /// Whether it has no elements.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The pages that some elements lie on.
+    /// The pages of some elements.
     ///
     /// # Panics
-    /// The range leaves the array.
+    /// The range exceeds the array.
     #[must_use]
     pub fn pages(&self, elements: Range<usize>) -> Vec<PageId> {
         assert!(
@@ -74,35 +75,38 @@ impl<T: Pod> SharedArray<T> {
         (page(first)..=page(last)).map(PageId).collect()
     }
 
-    /// The words of shared memory that one element is.
+    /// The words of shared memory of one element.
     ///
     /// # Panics
-    /// The index lies outside of the array.
+    /// The index is out of range.
     pub(super) fn words(&self, index: usize) -> Range<u64> {
         assert!(index < self.length, "outside of the array");
         let first = (self.start + (index * size_of::<T>()) as u64) / 4;
         first..first + size_of::<T>() as u64 / 4
     }
 
-    /// The elements, where they lie in this process.
+    /// The elements, at their address in this process.
     ///
     /// # Safety
-    /// The array was allocated there, in memory that stays mapped for `'a`; what is not readable or writable is made so by a handler.
+    /// The array was allocated at this address, in memory that stays mapped for `'a`. A fault
+    /// handler makes pages accessible.
     #[expect(unsafe_code, reason = "makes cells of mapped memory")]
     pub(super) unsafe fn shared_cells<'a>(&self, address: usize) -> &'a [SharedCell<T>] {
         let first = core::ptr::with_exposed_provenance::<SharedCell<T>>(address);
-        // SAFETY: in bounds and aligned, as allocated; plain data, so any bytes are values; shared cells are touched by atomic words alone, so other threads may touch them too.
+        // SAFETY: in bounds and aligned, as allocated; plain data, so any bytes are values; shared
+        // cells are touched by atomic words alone, so other threads may touch them too.
         unsafe { core::slice::from_raw_parts(first, self.length) }
     }
 
-    /// The same for one thread alone.
+    /// The same for a single thread.
     ///
     /// # Safety
-    /// As above, and no other thread of this program touches that memory at that address.
+    /// As above, and no other thread of this program accesses that memory.
     #[expect(unsafe_code, reason = "makes cells of mapped memory")]
     pub(super) unsafe fn cells<'a>(&self, address: usize) -> &'a [Cell<T>] {
         let first = core::ptr::with_exposed_provenance::<Cell<T>>(address);
-        // SAFETY: in bounds and aligned, as allocated; plain data, so any bytes are values; cells, so they may change between uses.
+        // SAFETY: in bounds and aligned, as allocated; plain data, so any bytes are values; cells,
+        // so they may change between uses.
         unsafe { core::slice::from_raw_parts(first, self.length) }
     }
 }

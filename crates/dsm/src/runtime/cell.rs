@@ -1,4 +1,4 @@
-//! Elements that several threads of one node may touch at once.
+//! Elements that several threads of one node may access at once.
 #![expect(unsafe_code, reason = "reads and writes words that other threads share")]
 
 use core::cell::{Cell, UnsafeCell};
@@ -8,12 +8,14 @@ use core::marker::PhantomData;
 use bytemuck::Pod;
 use kyocho_sys::prim::atomic::unmodelled::{AtomicU32, Ordering};
 
-/// An element of a shared array, as threads of one node share it: each word of 4 bytes is read and written whole, by one plain
-/// instruction, in no order with others. What orders them are locks and barriers of shared memory.
+/// An element of a shared array, shared by the threads of a node. Each word of 4 bytes is read and
+/// written by one plain instruction, without ordering. Locks and barriers of shared memory order
+/// accesses.
 #[repr(transparent)]
 pub struct SharedCell<T> {
     element: UnsafeCell<T>,
-    // A fault is answered on the thread that was prepared for it: a reference to this does not leave its thread.
+    // A fault is handled on the thread that was prepared for it, so a reference to this stays on
+    // its thread.
     _here: PhantomData<Cell<T>>,
 }
 
@@ -30,11 +32,13 @@ impl<T: Pod> SharedCell<T> {
     };
 
     fn words(&self) -> &[AtomicU32] {
-        // SAFETY: the element is plain data of whole, aligned words (asserted), and is touched as such words alone.
+        // SAFETY: the element is plain data of whole, aligned words (asserted), and is touched as
+        // such words alone.
         unsafe { core::slice::from_raw_parts(self.element.get().cast(), Self::WORDS) }
     }
 
-    /// Its value. Where another thread writes it meanwhile, each word is the old one or the new.
+    /// The value. If another thread writes at the same time, each word is the old one or the new
+    /// one.
     #[must_use]
     pub fn get(&self) -> T {
         let mut value = T::zeroed();
@@ -45,7 +49,7 @@ impl<T: Pod> SharedCell<T> {
         value
     }
 
-    /// Gives it a value.
+    /// Sets the value.
     pub fn set(&self, value: T) {
         let words = bytemuck::cast_slice::<u8, u32>(bytemuck::bytes_of(&value));
         for (word, shared) in words.iter().zip(self.words()) {

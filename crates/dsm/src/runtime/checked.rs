@@ -1,7 +1,9 @@
-//! A node whose every access is a call, for interpreters: nothing is a fault, and what cannot be had is an error.
+//! A node for interpreters, whose every access is a call. No access is a page fault, and one that
+//! fails returns an error.
 //!
-//! Their threads move between kernel threads, and share the node as hands do ([`super::Hand`]), by numbers that the interpreter gives them.
-//! At a barrier one thread stands for the node; the others must leave shared memory alone until it is over.
+//! The interpreter's threads move between kernel threads. They share the node like hands
+//! ([`super::Hand`]), by numbers that the interpreter assigns. At a barrier one thread represents
+//! the node; the others must not access shared memory meanwhile.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use crate::runtime::places::{Region, RegionSettings};
 use crate::runtime::running::Running;
 use crate::runtime::statistics::Statistics;
 
-/// A node of a program that is interpreted. Dropped without leaving, it counts as dead.
+/// A node of an interpreted program. A node that is dropped without leaving counts as dead.
 #[derive(Debug)]
 pub struct Checked {
     running: Arc<Running>,
@@ -39,7 +41,7 @@ impl Checked {
         self.running.me.0
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     #[must_use]
     pub fn nodes(&self) -> u16 {
         self.running.nodes
@@ -58,7 +60,8 @@ impl Checked {
         self.running.allocate(thread, length, placement)
     }
 
-    /// Makes a region, as [`super::Dsm::region`] does; crosses a barrier, where one thread stands for the node.
+    /// Creates a region, as [`super::Dsm::region`] does. Crosses a barrier, where one thread
+    /// represents the node.
     ///
     /// # Errors
     /// Those of [`super::Dsm::region`].
@@ -72,18 +75,18 @@ impl Checked {
     /// [`Error::Full`].
     ///
     /// # Panics
-    /// The region was made by another node, and not here.
+    /// The region was created by another node, and not by this one.
     pub fn array<T: Pod>(&self, region: Region, length: usize) -> Result<SharedArray<T>, Error> {
         self.running.array(region, length)
     }
 
-    /// An element. Waits for its page where that is not here.
+    /// Reads an element. Waits for its page if that is absent.
     ///
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
     ///
     /// # Panics
-    /// The index lies outside of the array.
+    /// The index is out of range.
     pub fn get<T: Pod>(
         &self,
         thread: ThreadId,
@@ -98,13 +101,13 @@ impl Checked {
         Ok(value)
     }
 
-    /// Gives an element a value. Waits for its page where that is not here.
+    /// Writes an element. Waits for its page if that is absent.
     ///
     /// # Errors
     /// As for [`Self::get`].
     ///
     /// # Panics
-    /// The index lies outside of the array.
+    /// The index is out of range.
     pub fn set<T: Pod>(
         &self,
         thread: ThreadId,
@@ -119,8 +122,8 @@ impl Checked {
         Ok(())
     }
 
-    /// Takes a lock; waits for it, and for another thread of this node that holds it, until `given_up` says so, which is asked every 20 ms.
-    /// Whether it did.
+    /// Acquires a lock. Waits for it, also if another thread of this node holds it, until
+    /// `given_up` returns true; that is called every 20 ms. Returns whether the lock was acquired.
     ///
     /// # Errors
     /// [`Error::Protocol`]: out of range, held already, a node is dead.
@@ -137,7 +140,7 @@ impl Checked {
         Ok(outcome == Outcome::Done)
     }
 
-    /// Gives a lock back.
+    /// Releases a lock.
     ///
     /// # Errors
     /// [`Error::Protocol`]: this thread does not hold it, a node is dead.
@@ -145,7 +148,7 @@ impl Checked {
         self.call(thread, Call::Release(lock)).map(drop)
     }
 
-    /// Gives back all locks of a thread, which has come to its end.
+    /// Releases all locks of a thread that has ended.
     ///
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
@@ -154,7 +157,8 @@ impl Checked {
         held.try_for_each(|lock| self.release(thread, lock))
     }
 
-    /// Gives an exclusive lock back, waits for a signal, or until `given_up` says so, and takes it again.
+    /// Releases an exclusive lock, waits for a signal or until `given_up` returns true, and
+    /// acquires the lock again.
     ///
     /// # Errors
     /// As for [`Self::release`].
@@ -170,7 +174,7 @@ impl Checked {
         Ok(())
     }
 
-    /// Signals who waits on a condition of a lock, which need not be held.
+    /// Signals threads that wait on a condition of a lock. The caller need not hold the lock.
     ///
     /// # Errors
     /// [`Error::Protocol`]: out of range, a node is dead.
@@ -187,12 +191,12 @@ impl Checked {
     /// Crosses a barrier for this node.
     ///
     /// # Errors
-    /// [`Error::Protocol`]: another thread of this node waits for something, a node is dead.
+    /// [`Error::Protocol`]: a call of another thread of this node is outstanding, a node is dead.
     pub fn barrier(&self, thread: ThreadId, kind: BarrierKind) -> Result<(), Error> {
         self.call(thread, Call::Barrier(kind)).map(drop)
     }
 
-    /// Gives a lock another manager from the next barrier on.
+    /// Moves a lock to another manager at the next barrier.
     ///
     /// # Errors
     /// [`Error::Protocol`]: out of range.
@@ -200,13 +204,13 @@ impl Checked {
         self.call(thread, Call::Move(Move::Lock(lock, to))).map(drop)
     }
 
-    /// Gives the pages of some elements another manager from the next barrier on.
+    /// Moves the pages of some elements to another manager at the next barrier.
     ///
     /// # Errors
     /// [`Error::Protocol`]: there is no such node.
     ///
     /// # Panics
-    /// The range leaves the array.
+    /// The range exceeds the array.
     pub fn move_elements<T: Pod>(
         &self,
         thread: ThreadId,
@@ -218,13 +222,13 @@ impl Checked {
         pages.try_for_each(|page| self.call(thread, Call::Move(Move::Page(page, to))).map(drop))
     }
 
-    /// What was counted here so far.
+    /// The counters of this node.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.running.core.statistics()
     }
 
-    /// Crosses a last barrier and says goodbye: nothing can be done with this node afterwards.
+    /// Crosses a last barrier and leaves. The node cannot be used afterwards.
     ///
     /// # Errors
     /// As for [`Self::barrier`].
@@ -237,7 +241,7 @@ impl Checked {
     }
 }
 
-/// Words of shared memory by page: the page, the first word in it, which of them.
+/// Splits words of shared memory by page: the page, the first word in it, and the range of words.
 fn parts(words: Range<u64>) -> impl Iterator<Item = (PageId, usize, Range<usize>)> {
     let (mut at, a_page) = (words.start, WORDS_A_PAGE as u64);
     core::iter::from_fn(move || {

@@ -1,19 +1,23 @@
-//! The pure node bound to real pages and a network.
+//! Binds the pure node to real pages and a network.
 //!
 //! ```text
 //!   program's threads: call ─> collect written pages ─> step ─┐                      ┌─> send
 //!   their faults:        hidden page ─> step(Fetch) ────────────┤─> node ─> actions ───┼─> show, hide, own, disown pages
-//!   who receives:      take ─> step(Message) ──────────────────┘   (one lock)         └─> return: wake the program's thread
+//!   receiving thread:  take ─> step(Message) ──────────────────┘   (one lock)         └─> return: wake the program's thread
 //! ```
 //!
-//! Who waits for its call's return receives messages itself, so that the answer needs no hand-over: one thread of the program at a time. The
-//! service thread receives what comes while nobody waits ([`Waiter`]). What is taken from the transport is handled under the same lock, so
-//! messages of one peer keep their order, whoever takes them.
+//! A thread that waits for the return of its call receives messages itself, so that no other thread
+//! has to wake it. Only one thread of the program does so at a time. The service thread receives
+//! messages while no thread of the program waits ([`Waiter`]). Messages are taken from the
+//! transport and processed under one lock, so messages of one peer stay in order, whichever thread
+//! takes them.
 //!
-//! The node's copy of a page is what the program saw when the page was last watched. Before a call that ends an interval, what
-//! differs from it was written by the program, and is told to the node.
+//! The node's copy of a page has the contents that the program saw when the page was last watched.
+//! Before a call that ends an interval, the differences are the program's writes, and are passed to
+//! the node.
 //!
-//! **Invariant:** whoever holds the lock touches shared memory through the runtime's view alone, so no fault waits for itself.
+//! **Invariant:** the holder of the lock accesses shared memory only through the runtime's view, so
+//! a fault never waits for itself.
 
 mod calls;
 mod regions;
@@ -43,23 +47,23 @@ pub(super) use regions::bounds;
 pub(super) use service::Outside;
 use usual::Usual;
 
-/// Exit code of a program that lost a page for good.
+/// Exit code of a program that has lost a page.
 const EXIT_LOST: i32 = 75;
-/// Threads that wait for pages they touched are numbered from here on.
+/// First number of threads that wait for a page they have accessed.
 const FETCHING_FIRST: u16 = 1 << 15;
-/// Protocol error, as Linux numbers it.
+/// The error number `EPROTO` of Linux.
 const EPROTO: i32 = 71;
-/// Who waits for no set time looks that often whether all is as it was, should it not be told.
+/// Longest wait of a thread before it checks the state again, should a wake-up be missing.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// A node at work.
+/// A running node.
 #[derive(Debug)]
 pub(super) struct Core {
     state: Mutex<State>,
-    /// A call has returned, or a peer has left; who sleeps until then is counted.
+    /// A call has returned, or a peer has left. Threads that sleep on this are counted.
     changed: Condvar,
     transport: Box<dyn Transport>,
-    /// The process that this node is.
+    /// Process id of the node.
     process: u32,
 }
 
@@ -68,20 +72,20 @@ struct State {
     node: Node,
     watch: Watch,
     usual: Usual,
-    /// Calls that have returned, and whose threads do not know it.
+    /// Results of calls whose threads have not taken them yet.
     returned: BTreeMap<ThreadId, Result<Outcome, DsmError>>,
-    /// The program's thread that receives.
+    /// The thread of the program that receives messages.
     receiving: Option<ThreadId>,
-    /// Numbers calls as the node does.
+    /// Number of calls, as the node counts them.
     calls: u64,
     left: usize,
-    /// Others wait for what this node is told.
+    /// Requests wait for a lock that this node manages.
     hurries: bool,
-    /// Threads that sleep until something changes.
+    /// Number of threads that sleep until something changes.
     sleeping: usize,
     meeting: Meeting,
     ended: bool,
-    /// What the host refused: nothing is right here since.
+    /// An error of the host. The node's state is wrong since.
     refused: Option<Errno>,
     statistics: Statistics,
 }
@@ -107,12 +111,12 @@ impl Core {
         Self { state: Mutex::new(state), changed: Condvar::new(), transport, process }
     }
 
-    /// The node, to do something with it.
+    /// Locks the node.
     ///
     /// # Errors
-    /// `PROTO`: a thread panicked in the middle of a step, and what it left is no state of a node. All
-    /// calls fail from then on, and to the others this node is lost. `PERM`: this process is a copy,
-    /// by `fork`, of the one that is a node.
+    /// `PROTO`: a thread panicked in the middle of a step, so the state is inconsistent. All calls
+    /// fail from then on, and the other nodes lose this node. `PERM`: this process is a copy of the
+    /// node, made by `fork`.
     fn lock(&self) -> Result<MutexGuard<'_, State>, Errno> {
         if self.is_copy() {
             return Err(Errno::PERM);
@@ -120,12 +124,13 @@ impl Core {
         self.state.lock().map_err(|_| self.broken())
     }
 
-    /// The node, to look at what no step leaves half done, or to end it.
+    /// Locks the node even after a panic: to read what no step leaves inconsistent, or to end the
+    /// node.
     fn lock_to_end(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends all waits, and all work with others.
+    /// Ends all waits and all connections.
     fn broken(&self) -> Errno {
         self.changed.notify_all();
         self.transport.rouse();
@@ -133,13 +138,13 @@ impl Core {
         Errno::new(EPROTO)
     }
 
-    /// Whether this process is a copy, by `fork`, of the one that is a node: it has no threads that
-    /// would serve it, and shares connections with the original.
+    /// Whether this process is a copy of the node, made by `fork`. A copy has no service thread,
+    /// and shares the connections of the original.
     pub(super) fn is_copy(&self) -> bool {
         std::process::id() != self.process
     }
 
-    /// Brings a page, unless it is here.
+    /// Fetches a page, unless it is present.
     pub(super) fn fetch(&self, thread: ThreadId, page: PageId) -> Came {
         let state = self.lock()?;
         if state.node.copy(page).is_ok() {
@@ -148,7 +153,7 @@ impl Core {
         self.step_and_wait(state, thread, Call::Fetch(page), Limit::None)
     }
 
-    /// Reads words of a page from a given one on, once the page is here.
+    /// Reads words of a page, starting with the word `first`; fetches the page if necessary.
     pub(super) fn read(
         &self,
         thread: ThreadId,
@@ -163,7 +168,7 @@ impl Core {
         Ok(brought?.map(drop))
     }
 
-    /// Writes words of a page from a given one on, once the page is here.
+    /// Writes words of a page, starting with the word `first`; fetches the page if necessary.
     pub(super) fn write(
         &self,
         thread: ThreadId,
@@ -180,7 +185,7 @@ impl Core {
         Ok(brought?.map(drop))
     }
 
-    /// Does something once a page is here.
+    /// Calls `act` once a page is present.
     fn with_page(&self, thread: ThreadId, page: PageId, act: impl FnOnce(&mut State)) -> Came {
         loop {
             let mut state = self.lock()?;
@@ -206,7 +211,7 @@ impl Core {
             }
         }
         if state.hurries != state.node.is_awaited() {
-            // All who receive look once more before they stop.
+            // Each receiving thread checks once more for messages before it stops.
             state.hurries = !state.hurries;
             self.transport.hurry(state.hurries);
         }
@@ -214,13 +219,13 @@ impl Core {
 
     fn act_or_refuse(&self, state: &mut State, actions: Vec<Action>, events: &mut Vec<Event>) {
         if let Err(errno) = self.act(state, actions, events) {
-            // Whoever calls is told; nobody else could do anything about it.
+            // The next call reports the error; no other thread could do anything about it.
             state.refused = Some(errno);
             self.tell(state);
         }
     }
 
-    /// Something happened that threads of the program may wait for.
+    /// Wakes threads of the program that may wait for what has happened.
     fn tell(&self, state: &State) {
         self.wake(state);
         self.transport.rouse();
@@ -254,9 +259,11 @@ impl Core {
                     owned.push(page);
                 }
                 Action::Disown(page) => {
-                    // It may have been owned for no time at all: somebody asked before this node had crossed the barrier.
+                    // It may not be owned yet: another node asked before this one had crossed the
+                    // barrier.
                     owned.retain(|other| *other != page);
-                    // Watched first: what is written after that is found by comparing with what is taken now.
+                    // The page is watched first: a later write is found by comparing with the
+                    // contents taken here.
                     state.watch.show(&[page])?;
                     events.push(Event::Disowned(page, state.watch.at(page).take(page)));
                 }
@@ -264,11 +271,12 @@ impl Core {
         }
         let (in_sight, shown): (Vec<_>, Vec<_>) =
             brought.into_iter().partition(|page| state.watch.is_shown(*page));
-        // Contents replace what a thread might be writing just then, so they come only while all
-        // threads stand at a barrier. A hidden page cannot be written before it is watched.
+        // A page in sight is replaced only while all threads stand at a barrier, because a thread
+        // could write to it otherwise. A hidden page cannot be written before it is watched.
         let none_writes = state.node.is_at_barrier() || !returned.is_empty();
         assert!(in_sight.is_empty() || none_writes, "a page in use is replaced at barriers alone");
-        // What is brought into the program's sight is watched or compared already, and not worth watching if it happens again and again.
+        // A page in sight is watched or compared already. It is not worth watching if it is
+        // replaced repeatedly.
         let usual = state.usual.note(&in_sight);
         state.watch.show(&shown)?;
         state.watch.open(&usual)?;
@@ -285,7 +293,7 @@ impl Core {
         Ok(())
     }
 
-    /// Handles what has come.
+    /// Processes all messages that have arrived.
     fn take(&self, state: &mut State) {
         for arrival in self.transport.take() {
             self.arrived(state, arrival);
@@ -307,13 +315,13 @@ impl Core {
                 self.step(state, Event::PeerLeft(node));
             }
         }
-        // Who meets the node's other threads, or takes leave, waits for no call.
+        // Threads that meet at a barrier, or leave, wait for no call.
         if state.left > 0 || state.node.lost(Subject::Barrier).is_some() {
             self.wake(state);
         }
     }
 
-    /// Says goodbye, and waits until everybody has, at most for `limit`.
+    /// Says goodbye, and waits until all peers have, for at most `limit`.
     pub(super) fn leave(&self, limit: Duration) {
         self.transport.leave();
         let begun = Instant::now();
@@ -326,10 +334,10 @@ impl Core {
         }
     }
 
-    /// Ends the service and all connections.
+    /// Ends the service thread and all connections.
     pub(super) fn end(&self) {
         if self.is_copy() {
-            // The connections are the original's.
+            // The connections belong to the original.
             return;
         }
         self.lock_to_end().ended = true;
@@ -358,21 +366,21 @@ impl Core {
             return Ok(Ok(Outcome::Done));
         }
         if let Ok(copy) = state.node.copy(page) {
-            // Never touched since it came, or since the beginning.
+            // The page was not accessed since its copy arrived, or since the start.
             state.watch.at(page).put(page, copy);
             state.node.use_page(page);
             state.watch.show(&[page])?;
             return Ok(Ok(Outcome::Done));
         }
         state.statistics.read_faults += 1;
-        // The handler does not know whose thread it is on.
+        // The handler does not know which thread of the node it runs on.
         let mut fetching = (FETCHING_FIRST..=u16::MAX).map(ThreadId);
         let thread = fetching.find(|thread| !state.node.is_waiting(*thread)).ok_or(Errno::AGAIN)?;
         self.step_and_wait(guard, thread, Call::Fetch(page), Limit::None)
     }
 }
 
-/// Answers faults in the region that begins with the page `first`.
+/// Handles faults in the region that starts with the page `first`.
 #[derive(Debug)]
 pub(super) struct RegionFaults {
     pub(super) core: Arc<Core>,
@@ -391,7 +399,7 @@ impl Faulting for RegionFaults {
             Ok(Err(why)) => why.to_string(),
             Err(errno) => format!("page {}: the host refused: {errno}", page.0),
         };
-        // An access has no way to fail, and there is nothing right to be read.
+        // An access cannot return an error, and there is nothing correct to read.
         super::last_words(&format!("kyocho-dsm: {why}"));
         self.core.end();
         std::process::exit(EXIT_LOST)

@@ -1,14 +1,15 @@
-//! Several threads of one node, kernel threads or microprocesses: each calls, waits and faults by itself.
+//! Several threads of one node, kernel threads or microprocesses. Each calls, waits and faults by
+//! itself.
 //!
 //! ```text
 //!   Dsm::seats(3) ──> Seat ── moved to a thread ──> take ──> Hand: acquire, release, cells, barrier ..
-//!                     Seat ── moved to another  ──> take ──> Hand      a fault or a wait holds up its own thread alone
+//!                     Seat ── moved to another  ──> take ──> Hand      a fault or a wait blocks only its own thread
 //!                     Seat ..                                 a barrier: all hands of all nodes
 //! ```
 //!
-//! To the other nodes this is still one node (`node.rs`): its threads see each other's writes as threads do, and a lock has one holder among
-//! them, in any mode. A microprocess that waits here sleeps in the kernel, where its virtual processor is taken from it and goes on; so it
-//! does for a page in the handler of the fault.
+//! The other nodes see one node (`node.rs`). Its threads see each other's writes as threads do, and
+//! a lock has at most one holder among them, in any mode. A microprocess that waits here, or for a
+//! page in the fault handler, sleeps in the kernel; its virtual processor runs others meanwhile.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -35,22 +36,24 @@ use crate::runtime::places::{Region, RegionSettings};
 use crate::runtime::running::Running;
 use crate::runtime::statistics::Statistics;
 
-/// A handler of faults needs no more stack than that.
+/// A fault handler needs at most this much stack.
 const HANDLER_BYTES_MIN: usize = 48 * 1024;
-/// What it gets where it has less: this costs addresses only.
+/// Size of a stack that is installed because the present one is smaller; it costs only address
+/// space.
 const HANDLER_STACK_BYTES: usize = 256 * 1024;
 
-/// A stack for handlers of faults on this kernel thread, if it has none that is large enough. One that runs microprocesses has, so these
-/// may go on on any other.
+/// Installs an alternate stack for fault handlers on this kernel thread, if it has none that is
+/// large enough. Threads that run microprocesses have one, so a microprocess may migrate between
+/// them.
 pub(super) fn handler_stack() -> Result<Option<AlternateStack>, Errno> {
     let narrow = alternate_stack_bytes()? < HANDLER_BYTES_MIN;
     narrow.then(|| AlternateStack::install(HANDLER_STACK_BYTES)).transpose()
 }
 
-/// What a hand is to its node; leaves it when dropped.
+/// A hand's membership of its node; ends when dropped.
 struct Place<'a> {
     running: Arc<Running>,
-    /// The node is borrowed, or stands aside.
+    /// The node is borrowed, or an [`Aside`].
     _lent: PhantomData<&'a ()>,
     thread: ThreadId,
 }
@@ -61,7 +64,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// The right to be one thread of a node. Dropped, it counts at barriers no more.
+/// The right to be one thread of a node. Once it is dropped, barriers no longer wait for it.
 pub struct Seat<'a>(Place<'a>);
 
 impl fmt::Debug for Seat<'_> {
@@ -71,7 +74,7 @@ impl fmt::Debug for Seat<'_> {
 }
 
 impl<'a> Seat<'a> {
-    /// As many as `count`, of a node whose own thread stands aside meanwhile.
+    /// Creates `count` seats of a node whose own thread does not use it meanwhile.
     pub(super) fn all(running: &Arc<Running>, count: u16) -> Vec<Self> {
         running.core.expect(count);
         let seat = |number| {
@@ -81,35 +84,36 @@ impl<'a> Seat<'a> {
         (1..=count).map(seat).collect()
     }
 
-    /// Makes the calling kernel thread, or microprocess, this thread of the node.
+    /// Makes the calling kernel thread or microprocess this thread of the node.
     ///
     /// # Errors
-    /// [`Error::Host`]: no memory for a stack on which faults are answered.
+    /// [`Error::Host`]: no memory for the stack of fault handlers.
     pub fn take(self) -> Result<Hand<'a>, Error> {
         Ok(Hand { place: self.0, _stack: handler_stack()?, _thread: PhantomData })
     }
 }
 
-/// A node that stands aside for threads with seats of their own. Dropped, it counts as dead once these have gone.
+/// A node that is used by threads with seats. If it is dropped, the node counts as dead once these
+/// threads have ended.
 #[derive(Debug)]
 pub struct Aside(pub(super) Dsm);
 
 impl Aside {
-    /// The node again, for its own thread.
+    /// Returns the node to its own thread.
     ///
     /// # Errors
-    /// Itself: a thread has its seat still.
+    /// Itself, if a thread still has its seat.
     pub fn back(self) -> Result<Dsm, Self> {
         if self.0.has_seats() { Err(self) } else { Ok(self.0) }
     }
 }
 
-/// One thread of a node, among several ([`super::Dsm::seats`]). Its calls are those of [`super::Dsm`]; a lock that it holds when it is dropped
-/// stays taken.
+/// One thread of a node among several ([`super::Dsm::seats`]). Its calls are those of
+/// [`super::Dsm`]. A lock that it holds when it is dropped stays held.
 pub struct Hand<'a> {
     place: Place<'a>,
     _stack: Option<AlternateStack>,
-    // Its faults are answered on the thread that took the seat.
+    // Its faults are handled on the thread that took the seat.
     _thread: PhantomData<*mut ()>,
 }
 
@@ -126,7 +130,7 @@ impl Hand<'_> {
         self.place.running.me.0
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     #[must_use]
     pub fn nodes(&self) -> u16 {
         self.place.running.nodes
@@ -138,49 +142,50 @@ impl Hand<'_> {
         self.place.thread.0 - 1
     }
 
-    /// The region that was made here as this one, counted from 0.
+    /// The region that was created with this number, counted from 0.
     #[must_use]
     pub fn numbered(&self, number: u16) -> Option<Region> {
         self.place.running.places.region(number)
     }
 
-    /// Addresses of a region here.
+    /// The addresses of a region in this process.
     ///
     /// # Panics
-    /// The region was made by another node, and not here.
+    /// The region was created by another node, and not by this one.
     #[must_use]
     pub fn addresses(&self, region: Region) -> Range<usize> {
         self.place.running.addresses(region)
     }
 
-    /// The pages that some addresses of one region here lie on.
+    /// The pages of some addresses of one region in this process.
     #[must_use]
     pub fn pages_at(&self, addresses: Range<usize>) -> Option<Vec<PageId>> {
         self.place.running.places.pages_at(addresses)
     }
 
-    /// What was counted on its node so far, by all threads.
+    /// The counters of its node, of all threads together.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.place.running.core.statistics()
     }
 
-    /// The elements of an array. Touching one may wait for its page, as for [`super::Dsm::cells`].
+    /// The elements of an array. An access may wait for its page, as for [`super::Dsm::cells`].
     ///
     /// # Panics
-    /// The array comes from another node's allocation that was not made here.
+    /// This node has not allocated the array.
     #[must_use]
     #[expect(unsafe_code, reason = "makes cells of this node's memory")]
     pub fn cells<'a, T: Pod>(&'a self, array: &SharedArray<T>) -> &'a [SharedCell<T>] {
         let address = self.place.running.places.address(array);
-        // SAFETY: allocated there (asserted), mapped as long as the node lives, which is borrowed, and guarded.
+        // SAFETY: allocated there (asserted), mapped as long as the node lives, which is borrowed,
+        // and its faults are handled.
         unsafe { array.shared_cells(address) }
     }
 
     lock_calls!();
 
-    /// Waits for all threads of all nodes; then everybody sees everything written before. It is a single-read-write barrier if all threads
-    /// asked for one.
+    /// Waits for all threads of all nodes. Afterwards all of them see everything that was written
+    /// before. It is a single-read-write barrier only if all threads ask for one.
     ///
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.
@@ -189,27 +194,29 @@ impl Hand<'_> {
         Ok(())
     }
 
-    /// Makes another region, as [`super::Dsm::region`] does, together with all threads of all nodes, which ask for the same: one of each node makes
-    /// it, and comes to the barrier for all.
+    /// Creates another region, as [`super::Dsm::region`] does. All threads of all nodes ask for the
+    /// same region; one thread per node creates it, and arrives at the barrier for all.
     ///
     /// # Errors
-    /// Those of [`super::Dsm::region`]; where threads of a node ask for different things, all are told of that node.
+    /// Those of [`super::Dsm::region`]. If the threads of a node ask for different things, all
+    /// nodes get an error that names it.
     pub fn region(&mut self, settings: RegionSettings) -> Result<Region, Error> {
         self.place.running.region_together(self.place.thread, settings)
     }
 
-    /// Gives out an array of a region; one thread of each node does, and tells the others.
+    /// Allocates an array of a region. One thread of each node does so, and passes it to the
+    /// others.
     ///
     /// # Errors
     /// [`Error::Full`].
     ///
     /// # Panics
-    /// The region was made by another node, and not here.
+    /// The region was created by another node, and not by this one.
     pub fn array<T: Pod>(&self, region: Region, length: usize) -> Result<SharedArray<T>, Error> {
         self.place.running.array(region, length)
     }
 
-    /// Brings a page here, so that touching it waits for nobody until the next barrier.
+    /// Fetches a page. Accesses to it do not wait until the next barrier.
     ///
     /// # Errors
     /// [`Error::Protocol`]: a node is dead.

@@ -1,4 +1,4 @@
-//! Why something could not be done with shared memory.
+//! Errors of calls that use shared memory.
 
 use core::fmt;
 
@@ -12,33 +12,33 @@ use crate::transport::JoinError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The protocol's answer; a dead node is one.
+    /// An error of the protocol, for example a dead node.
     Protocol(DsmError),
-    /// The nodes did not come together.
+    /// The nodes could not join.
     Join(JoinError),
-    /// The launcher said what cannot be.
+    /// The environment that the launcher has set is invalid.
     Environment(BadVariable),
-    /// So many bytes of shared memory are none, or more than this node's share of half of what its
-    /// host or control group has: each node there keeps two copies.
+    /// This size of shared memory is zero, or more than this node may have. A node may have its
+    /// share of half of the memory of its host or control group: each node keeps two copies.
     Size {
-        /// Asked for.
+        /// Bytes asked for.
         bytes: usize,
-        /// The most there may be.
+        /// Bytes permitted.
         bytes_max: usize,
     },
-    /// The memory is used up: so many bytes were asked for, so many are left.
+    /// Shared memory is used up.
     Full {
-        /// Asked for.
+        /// Bytes asked for.
         bytes: usize,
-        /// Left.
+        /// Bytes left.
         left: usize,
     },
-    /// A region can begin with a page alone.
+    /// A region must start at a page boundary.
     Unaligned {
         /// The address in the shared space that was asked for.
         address: u64,
     },
-    /// The host refused memory, a thread, or changing its protection.
+    /// The host refused memory, a thread, or a change of protection.
     Host(Errno),
 }
 

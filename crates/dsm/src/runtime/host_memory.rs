@@ -1,20 +1,21 @@
-//! How much shared memory a node may have: half of what there is, as it keeps two copies, parted among
-//! the nodes of its host. What there is, the host says, or a control group that permits less.
+//! How much shared memory a node may have: half of the available memory, because it keeps two
+//! copies, divided by the number of nodes on its host. The host or a control group limits what is
+//! available.
 
 use std::path::Path;
 
-/// The share of one of so many nodes on this host, in bytes.
+/// Bytes for one of so many nodes on this host.
 pub(super) fn share(nodes: usize) -> usize {
     part(available(|path| std::fs::read_to_string(path).ok()), nodes)
 }
 
-/// The share of one of so many nodes where so many bytes are available.
+/// Bytes for one of so many nodes, out of `available`.
 fn part(available: usize, nodes: usize) -> usize {
     available / 2 / nodes.max(1)
 }
 
-/// Memory that this process may have, as the files say that `read` reads; where they do not say, as
-/// much as can be addressed.
+/// Memory that this process may use, according to files that `read` returns; if they tell nothing,
+/// the size of the address space.
 fn available(read: impl Fn(&Path) -> Option<String>) -> usize {
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let limits = groups.lines().flat_map(|line| limits_of(line, &read));
@@ -27,8 +28,8 @@ fn total(read: &impl Fn(&Path) -> Option<String>) -> Option<usize> {
     line.split_whitespace().next()?.parse::<usize>().ok()?.checked_mul(1024)
 }
 
-/// The limits of a group, and of those that it is part of: `4:memory:/a/b`, or by the second version
-/// `0::/a/b`. A container sees its own group as the root, whatever it is called outside.
+/// The limits of a control group and of its ancestors. The line is `4:memory:/a/b`, or `0::/a/b` in
+/// version 2. Inside a container, its own group is the root.
 fn limits_of(line: &str, read: &impl Fn(&Path) -> Option<String>) -> Vec<usize> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
@@ -42,7 +43,7 @@ fn limits_of(line: &str, read: &impl Fn(&Path) -> Option<String>) -> Vec<usize> 
     let groups = Path::new(path).ancestors();
     let limit = |group: &Path| {
         let below = group.strip_prefix("/").unwrap_or(group);
-        // None at all is a word, or a number beyond any memory.
+        // No limit is a word, or a number larger than any memory.
         read(&Path::new(root).join(below).join(file))?.trim().parse().ok()
     };
     groups.filter_map(limit).collect()
@@ -54,7 +55,7 @@ mod tests {
 
     use super::{available, part};
 
-    /// What is available where these files say so.
+    /// What is available if these are the contents of the files.
     fn found(files: &[(&str, &str)]) -> usize {
         available(|path| {
             let file = files.iter().find(|(name, _)| Path::new(name) == path);

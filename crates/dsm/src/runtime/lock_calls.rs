@@ -1,17 +1,18 @@
-//! What every thread of a program does with locks, whether it is the node's only one (`Dsm`) or one of several (`Hand`).
+//! Calls about locks, for a node's only thread (`Dsm`) and for one of several (`Hand`).
 
-/// The methods, in an `impl` of who has a `call` that takes a [`Call`](crate::interface::Call) and how long it may take.
+/// Defines the methods for a type that has a method `call` with a [`Call`](crate::interface::Call)
+/// and its time limit.
 macro_rules! lock_calls {
     () => {
-        /// Takes a lock; waits for it, and for another thread of this node that holds it.
+        /// Acquires a lock. Waits for it, also if another thread of this node holds it.
         ///
         /// # Errors
-        /// [`Error::Protocol`]: out of range, this thread holds it already, a node is dead.
+        /// [`Error::Protocol`]: out of range, this thread already holds it, a node is dead.
         pub fn acquire(&mut self, lock: LockId, mode: Mode) -> Result<(), Error> {
             self.done(Call::Acquire(lock, mode, Patience::Wait))
         }
 
-        /// Takes a lock if nobody has it; whether it did.
+        /// Acquires a lock if it is free. Returns whether it did.
         ///
         /// # Errors
         /// As for [`Self::acquire`].
@@ -20,7 +21,7 @@ macro_rules! lock_calls {
             Ok(self.call(call, Limit::None)? == Outcome::Done)
         }
 
-        /// Takes a lock, waits at most so long; whether it did.
+        /// Acquires a lock, and waits at most `limit`. Returns whether it did.
         ///
         /// # Errors
         /// As for [`Self::acquire`].
@@ -34,7 +35,7 @@ macro_rules! lock_calls {
             Ok(self.call(call, Limit::After(limit))? == Outcome::Done)
         }
 
-        /// Gives a lock back.
+        /// Releases a lock.
         ///
         /// # Errors
         /// [`Error::Protocol`]: this thread does not hold it, a node is dead.
@@ -42,9 +43,10 @@ macro_rules! lock_calls {
             self.done(Call::Release(lock))
         }
 
-        /// Counts all that this node knows of this epoch, by whomever it was written, as written under a lock that it holds exclusively: who takes
-        /// the lock next sees it, as under release consistency. Costs as much as all that goes with the lock then. Snapshots of other locks, which that
-        /// node has, may change by it.
+        /// Adds all writes of this epoch that this node knows, by any node, to a lock that it holds
+        /// exclusively. The next holder sees them, as under release consistency. The cost is that
+        /// of sending them with the lock. Snapshots of other locks that the next holder has may
+        /// change.
         ///
         /// # Errors
         /// As for [`Self::release`].
@@ -52,7 +54,7 @@ macro_rules! lock_calls {
             self.done(Call::Publish(lock))
         }
 
-        /// Gives an exclusive lock back, waits for a signal, and takes it again.
+        /// Releases an exclusive lock, waits for a signal, and acquires the lock again.
         ///
         /// # Errors
         /// As for [`Self::release`].
@@ -60,7 +62,7 @@ macro_rules! lock_calls {
             self.done(Call::WaitOn(lock, condition))
         }
 
-        /// Signals who waits on a condition of a lock, which need not be held.
+        /// Signals threads that wait on a condition of a lock. The caller need not hold the lock.
         ///
         /// # Errors
         /// [`Error::Protocol`]: out of range, a node is dead.

@@ -1,4 +1,4 @@
-//! Where the threads of one node meet before it is at a barrier: the last one stands for all.
+//! The meeting of a node's threads before a barrier. One of them then crosses the barrier for all.
 
 use kyocho_sys::error::Errno;
 
@@ -6,66 +6,66 @@ use crate::interface::{DsmError, Outcome};
 use crate::message::BarrierKind;
 use crate::region::RegionPlan;
 
-/// What came of a call.
+/// The result of a call.
 pub(super) type Came = Result<Result<Outcome, DsmError>, Errno>;
 
-/// A region that a thread wants, and where in this process.
+/// A region that a thread wants, and its address in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) plan: RegionPlan,
     pub(super) here: Option<usize>,
 }
 
-/// What a thread wants of a barrier.
+/// What one thread asks of a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
     Barrier(BarrierKind),
     Region(Wanted),
 }
 
-/// What the threads of a node want together.
+/// What the threads of a node ask for together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Agreed {
     Barrier(BarrierKind),
     Region(Wanted),
-    /// Some want this region, others something else.
+    /// Some threads ask for this region, others for something else.
     Different(Wanted),
 }
 
-/// The threads of a node that cross its barriers together.
+/// The threads of a node that cross barriers together.
 #[derive(Debug, Default)]
 pub(super) struct Meeting {
     members: u16,
     arrived: u16,
-    /// Those who asked for a single-read-write barrier.
+    /// Threads that asked for a single-read-write barrier.
     single: u16,
-    /// A region that was asked for, and whether by all alike.
+    /// A region that was asked for, and whether all threads asked for the same.
     region: Option<(Wanted, bool)>,
-    /// One crosses for all.
+    /// One thread is crossing the barrier for all.
     crossing: bool,
-    /// Barriers crossed, and what came of the last one.
+    /// Number of barriers crossed, and the result of the last one.
     round: u64,
     came: Option<Came>,
 }
 
 impl Meeting {
-    /// From now on so many threads meet.
+    /// Sets the number of threads that meet.
     pub(super) fn expect(&mut self, members: u16) {
         assert_eq!(self.members, 0, "those who met before have gone");
         self.members = members;
     }
 
-    /// Whether any are still to come.
+    /// Whether barriers wait for any threads.
     pub(super) fn is_expected(&self) -> bool {
         self.members > 0
     }
 
-    /// One of them comes to no more barriers.
+    /// One thread comes to no more barriers.
     pub(super) fn excuse(&mut self) {
         self.members -= 1;
     }
 
-    /// One is there; the round that it waits for.
+    /// One thread has arrived. Returns the number of the round that it waits for.
     pub(super) fn arrive(&mut self, wish: Wish) -> u64 {
         self.arrived += 1;
         self.single += u16::from(wish == Wish::Barrier(BarrierKind::SingleReadWrite));
@@ -78,7 +78,7 @@ impl Meeting {
         self.round
     }
 
-    /// Whether all are there: what to cross, which the caller does, and nobody else.
+    /// If all threads have arrived, what the caller has to do for them. No other thread does it.
     pub(super) fn begin(&mut self) -> Option<Agreed> {
         if self.crossing || self.arrived < self.members {
             return None;
@@ -100,7 +100,8 @@ impl Meeting {
         self.came = Some(came);
     }
 
-    /// What came of a round, if it is over. Nobody meets again before all have been told.
+    /// The result of a round, if it is over. The next one is over only after all threads have taken
+    /// it.
     pub(super) fn came_of(&self, round: u64) -> Option<Came> {
         self.came.filter(|_| self.round > round)
     }

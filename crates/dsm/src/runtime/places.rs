@@ -1,7 +1,7 @@
-//! Regions as programs have them, and where they lie in this process.
+//! Regions as programs use them, and their addresses in this process.
 //!
-//! A region is made by all nodes alike, in the same order, so its number means the same everywhere, as its pages do; its address in a
-//! process is that node's own matter.
+//! All nodes create the same regions in the same order. So the number of a region and its pages are
+//! the same everywhere. Its address in a process differs between nodes.
 
 use core::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -17,27 +17,29 @@ use crate::runtime::array::SharedArray;
 use crate::runtime::error::Error;
 use crate::watch::Guarded;
 
-/// What a region is to be; the same on all nodes, but for its address in the process.
+/// What a region is to be. All but its address in the process is the same on all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegionSettings {
-    /// Its size, in bytes; rounded up to pages.
+    /// Its size in bytes; rounded up to pages.
     pub bytes: usize,
-    /// Who manages its pages at first.
+    /// The first managers of its pages.
     pub placement: Placement,
-    /// Its address in the shared space of 2^64 bytes, the begin of a page; none: the first place where there is room.
+    /// Its address in the shared space of 2^64 bytes, a multiple of the page size. `None`: the
+    /// first free range.
     pub address: Option<u64>,
-    /// Its address in this process, the begin of a page; none: where there is room, on each node somewhere else.
+    /// Its address in this process, a multiple of the page size. `None`: any free range, a
+    /// different one on each node.
     pub here: Option<usize>,
 }
 
 impl RegionSettings {
-    /// So many bytes, whose pages go round, wherever there is room.
+    /// A region of so many bytes anywhere, whose pages are assigned round robin.
     #[must_use]
     pub fn of(bytes: usize) -> Self {
         Self { bytes, placement: Placement::Cyclic, address: None, here: None }
     }
 
-    /// The pages that it is to have, beside those that are there.
+    /// The pages of the region, given the regions that exist.
     pub(super) fn plan(&self, regions: &Regions) -> Result<RegionPlan, Error> {
         let pages = self.bytes.div_ceil(PAGE_BYTES) as u64;
         let first = match self.address {
@@ -45,14 +47,15 @@ impl RegionSettings {
                 return Err(Error::Unaligned { address });
             }
             Some(address) => PageId(address / PAGE_BYTES as u64),
-            // Where there is no room anywhere, there is none at the end.
+            // If there is no free range, the end of the space makes the check fail.
             None => regions.free(pages).unwrap_or(PageId(PAGES_MAX)),
         };
         Ok(RegionPlan { first, pages, placement: self.placement })
     }
 }
 
-/// A region of shared memory: its name, the same on all nodes. It stays until its program ends.
+/// The name of a region of shared memory, the same on all nodes. A region stays until its program
+/// ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     pub(super) number: u16,
@@ -61,7 +64,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// How many were made before it; what a program joined with is region 0.
+    /// The number of regions that were created before it. Region 0 is the one that the program
+    /// joined with.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number
@@ -92,7 +96,7 @@ pub(super) struct Place {
     _guarded: Guarded,
     views: Arc<TwoViews>,
     first: PageId,
-    /// Bytes given out.
+    /// Bytes that are allocated.
     used: AtomicUsize,
 }
 
@@ -101,7 +105,7 @@ impl Place {
         Self { _guarded: guarded, views, first, used: AtomicUsize::new(0) }
     }
 
-    /// Where it lies.
+    /// Its addresses.
     pub(super) fn addresses(&self) -> Range<usize> {
         self.views.program()..self.views.program() + self.views.bytes()
     }
@@ -110,7 +114,8 @@ impl Place {
         self.first.0 * PAGE_BYTES as u64
     }
 
-    /// Gives out memory for elements, on pages of its own, behind what is given out: its address in the shared space. One thread at a time.
+    /// Allocates memory for elements on pages of its own. Returns its address in the shared space.
+    /// Call from one thread at a time.
     fn give_out<T>(&self, length: usize) -> Result<u64, Error> {
         let used = self.used.load(Ordering::Relaxed);
         let left = self.views.bytes() - used;
@@ -125,7 +130,7 @@ impl Place {
     }
 }
 
-/// All regions in this process, in the order in which they were made.
+/// All regions of this process, in the order of creation.
 #[derive(Debug)]
 pub(super) struct Places {
     places: Box<[OnceLock<Place>]>,
@@ -133,7 +138,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The first one.
+    /// The first region alone.
     pub(super) fn new(first: Place) -> Self {
         let places = (0..REGIONS_MAX).map(|_| OnceLock::new()).collect();
         let all = Self { places, count: AtomicUsize::new(0) };
@@ -141,23 +146,23 @@ impl Places {
         all
     }
 
-    /// Another one, by one thread at a time.
+    /// Adds a region. Call from one thread at a time.
     pub(super) fn push(&self, place: Place) -> Region {
         let number = self.count.load(Ordering::Acquire);
-        // The layout has no more regions than there are places.
+        // The layout permits no more regions than there are entries.
         let is_new = self.places[number].set(place).is_ok();
         assert!(is_new, "one thread at a time makes a region");
         self.count.store(number + 1, Ordering::Release);
         self.last()
     }
 
-    /// The one that was made last.
+    /// The region that was created last.
     pub(super) fn last(&self) -> Region {
         let number = self.count.load(Ordering::Acquire) - 1;
         self.region(number as u16).expect("it was made")
     }
 
-    /// The region of that number.
+    /// The region with this number.
     pub(super) fn region(&self, number: u16) -> Option<Region> {
         let Place { first, views, .. } = self.get(number)?;
         Some(Region { number, first: *first, pages: (views.bytes() / PAGE_BYTES) as u64 })
@@ -167,17 +172,17 @@ impl Places {
         self.places.get(usize::from(number))?.get()
     }
 
-    /// Where a region lies.
+    /// The mapping of a region.
     ///
     /// # Panics
-    /// It was made by another node, and not here.
+    /// The region was created by another node, and not by this one.
     pub(super) fn of(&self, region: Region) -> &Place {
         let is_it = self.region(region.number) == Some(region);
         assert!(is_it, "the region was made by another node, and not here");
         self.get(region.number).expect("it is there")
     }
 
-    /// Gives out an array of a region. One thread at a time.
+    /// Allocates an array of a region. Call from one thread at a time.
     pub(super) fn array<T: Pod>(
         &self,
         region: Region,
@@ -187,10 +192,10 @@ impl Places {
         Ok(SharedArray::new(region.number, start, length))
     }
 
-    /// The address here of an array.
+    /// The address of an array in this process.
     ///
     /// # Panics
-    /// It was not allocated here.
+    /// This node has not allocated the array.
     pub(super) fn address<T: Pod>(&self, array: &SharedArray<T>) -> usize {
         let place = self.get(array.region).filter(|place| {
             let bytes = (array.len() * size_of::<T>()) as u64;
@@ -202,7 +207,7 @@ impl Places {
         place.views.program() + (array.start - place.start()) as usize
     }
 
-    /// The pages of some bytes of this process, all of one region; none where they are not.
+    /// The pages of some addresses of this process; `None` unless they lie in one region.
     pub(super) fn pages_at(&self, addresses: Range<usize>) -> Option<Vec<PageId>> {
         let all =
             self.places[..self.count.load(Ordering::Acquire)].iter().filter_map(OnceLock::get);

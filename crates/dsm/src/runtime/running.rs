@@ -1,4 +1,4 @@
-//! A node at work, until it is dropped: what its threads share.
+//! What the threads of a running node share, until it is dropped.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -30,7 +30,7 @@ use crate::watch::{Detection, Guarded, Watch};
 const SERVICE_STACK_BYTES: usize = 1024 * 1024;
 const HEARTBEAT_STACK_BYTES: usize = 256 * 1024;
 
-/// A node at work.
+/// A running node.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) me: NodeId,
@@ -38,7 +38,7 @@ pub(super) struct Running {
     pub(super) detection: Detection,
     pub(super) core: Arc<Core>,
     pub(super) places: Places,
-    /// Taken by who gives out memory, or makes a region.
+    /// Held while memory is allocated or a region is created.
     giving: Mutex<()>,
     deadline: Duration,
     /// Shared memory of all regions, at most.
@@ -47,11 +47,11 @@ pub(super) struct Running {
     heartbeats: Option<Heartbeats>,
 }
 
-/// The thread that sends heartbeats, where the transport needs them.
+/// The thread that sends heartbeats, if the transport needs them.
 #[derive(Debug)]
 struct Heartbeats {
     thread: JoinHandle<()>,
-    /// Dropped, it ends the thread.
+    /// Dropping it ends the thread.
     running: Sender<()>,
 }
 
@@ -69,7 +69,7 @@ impl Heartbeats {
 
     fn stop(self) {
         drop(self.running);
-        // It ends by a panic only where an assertion broke, which has been printed.
+        // It ends by a panic only if an assertion failed, which has been printed.
         let _ended = self.thread.join();
     }
 }
@@ -115,24 +115,26 @@ impl Running {
         self.giving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the program joined with.
+    /// The region that the program joined with.
     pub(super) fn first(&self) -> Region {
         self.places.region(0).expect("a program has joined with memory")
     }
 
-    /// Addresses of a region here.
+    /// The addresses of a region in this process.
     pub(super) fn addresses(&self, region: Region) -> Range<usize> {
         self.places.of(region).addresses()
     }
 
-    /// Gives out memory of the first region behind what is given out, to be managed as `placement` says; crosses a barrier.
+    /// Allocates memory of the first region, with managers according to `placement`. Crosses a
+    /// barrier.
     pub(super) fn allocate<T: Pod>(
         &self,
         thread: ThreadId,
         length: usize,
         placement: Placement,
     ) -> Result<SharedArray<T>, Error> {
-        // Refused on all nodes alike, and before anything is given out: node 0 alone places pages, and the others would wait for it.
+        // All nodes refuse it, and before anything is allocated: only node 0 places pages, and the
+        // others would wait for it.
         self.check(placement)?;
         let _giving = self.give();
         let array = self.places.array(self.first(), length)?;
@@ -147,7 +149,7 @@ impl Running {
         Ok(array)
     }
 
-    /// Gives out memory of a region, managed as the region is.
+    /// Allocates memory of a region, with the managers of the region.
     pub(super) fn array<T: Pod>(
         &self,
         region: Region,
@@ -166,7 +168,7 @@ impl Running {
         }
     }
 
-    /// Makes a region, by the only thread of this node, or one that stands for all.
+    /// Creates a region, by the only thread of this node or by one that represents all.
     pub(super) fn region(
         &self,
         thread: ThreadId,
@@ -178,7 +180,7 @@ impl Running {
         Ok(self.places.last())
     }
 
-    /// Makes a region together with this node's other threads.
+    /// Creates a region together with this node's other threads.
     pub(super) fn region_together(
         &self,
         thread: ThreadId,
@@ -186,7 +188,7 @@ impl Running {
     ) -> Result<Region, Error> {
         let wanted = self.want(&settings)?;
         self.meet(thread, Wish::Region(wanted))??;
-        // The next one is made when all have come again.
+        // The next region is created only when all threads have arrived again.
         Ok(self.places.last())
     }
 
@@ -205,7 +207,7 @@ impl Running {
         })
     }
 
-    /// Refuses what all nodes refuse alike, before anybody is told.
+    /// Checks what all nodes refuse alike, before any message is sent.
     fn want(&self, settings: &RegionSettings) -> Result<Wanted, Error> {
         self.check(settings.placement)?;
         let plan = self.core.with_regions(|regions| {
@@ -216,7 +218,8 @@ impl Running {
         Ok(Wanted { plan, here: settings.here })
     }
 
-    /// Makes a region here, if the host lets it, and comes to the barrier with it; what nobody has afterwards is gone.
+    /// Creates a region here, if the host permits it, and arrives at the barrier. Removes the
+    /// region if it fails on some node.
     fn found(&self, thread: ThreadId, Wanted { plan, here }: Wanted) -> Came {
         let place = self.place(&plan, here);
         let hindrance =
@@ -230,7 +233,7 @@ impl Running {
         came
     }
 
-    /// Makes room for a region in this process, and watches it.
+    /// Maps a region into this process, and watches it.
     fn place(&self, plan: &RegionPlan, here: Option<usize>) -> Result<Place, Errno> {
         let used = self.core.with_regions(|regions| regions.pages() * PAGE_BYTES);
         let pages = usize::try_from(plan.pages).map_err(|_| Errno::NOMEM)?;
@@ -251,7 +254,7 @@ impl Running {
     }
 }
 
-/// A region here, whose faults are answered.
+/// A mapped region whose faults are handled.
 fn guarded(core: &Arc<Core>, first: PageId, views: Arc<TwoViews>) -> Result<Place, Errno> {
     let answerer = Arc::new(RegionFaults { core: core.clone(), first });
     let guarded = Guarded::new(views.program(), views.bytes(), answerer)?;
@@ -263,11 +266,12 @@ impl Drop for Running {
         self.core.end();
         let threads = (self.service.take(), self.heartbeats.take());
         if self.core.is_copy() {
-            // The threads are the original's.
+            // The threads belong to the original.
             return core::mem::forget(threads);
         }
         if let Some(service) = threads.0 {
-            // It ends by a panic only where an assertion of the protocol broke, which it has told.
+            // It ends by a panic only if an assertion of the protocol failed, which it has
+            // reported.
             let _ended = service.join();
         }
         if let Some(heartbeats) = threads.1 {

@@ -1,41 +1,41 @@
-//! What a node counts.
+//! Counters of a node.
 
 use core::time::Duration;
 
 use crate::interface::Call;
 use crate::transport::Traffic;
 
-/// What one node did and waited for.
+/// What one node has done and waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Messages and bytes.
     pub traffic: Traffic,
     /// Accesses that waited for a page.
     pub read_faults: u64,
-    /// Writes that were a trap.
+    /// Writes that were traps.
     pub write_faults: u64,
     /// Pages compared with their copies.
     pub pages_compared: u64,
-    /// Words found written.
+    /// Words that had been written.
     pub words_written: u64,
-    /// Time in write traps.
+    /// Time spent in write traps.
     pub noting: Duration,
-    /// Time finding out what was written.
+    /// Time spent finding written words.
     pub comparing: Duration,
-    /// Time waiting for pages.
+    /// Time spent waiting for pages.
     pub fetching: Duration,
-    /// Locks acquired, asked for in vain, or waited for on a condition.
+    /// Calls that acquired a lock, failed to, or waited on a condition.
     pub locks: u64,
-    /// Time waiting for them.
+    /// Time spent in them.
     pub locking: Duration,
     /// Barriers crossed.
     pub barriers: u64,
-    /// Time waiting at them.
+    /// Time spent waiting at barriers.
     pub at_barriers: Duration,
 }
 
 impl Statistics {
-    /// Counts a call that waited so long.
+    /// Counts a call that waited for this time.
     pub(super) fn waited(&mut self, call: Call, time: Duration) {
         match call {
             Call::Acquire(..) | Call::WaitOn(..) => {
@@ -51,7 +51,7 @@ impl Statistics {
         }
     }
 
-    /// All of them by name, times in nanoseconds.
+    /// All counters by name, times in nanoseconds.
     #[must_use]
     pub fn figures(&self) -> [(&'static str, u64); 15] {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -74,7 +74,7 @@ impl Statistics {
         ]
     }
 
-    /// Time spent learning of writes: in traps, and comparing pages.
+    /// Time spent detecting writes: in traps, and comparing pages.
     #[must_use]
     pub fn detecting(&self) -> Duration {
         self.noting + self.comparing

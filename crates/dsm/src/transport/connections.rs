@@ -1,13 +1,13 @@
-//! Streams to all other nodes, one a pair: sent to by whoever has something to say, received from by one thread at a time.
+//! Byte streams to all other nodes, one per pair. Any thread sends; one thread at a time receives.
 //!
 //! ```text
-//!   send: queue ── as much as the medium takes ──> peer          take: something came ──> messages, credit
-//!            └── the rest, when it takes more ──^              └─ nothing for long ──> Lost
+//!   send: queue ── as much as the medium accepts ──> peer        take: bytes arrived ──> messages, credit
+//!            └── the rest, when it accepts more ──^             └─ silence ──> Lost
 //! ```
 //!
-//! What carries the bytes is a [`Medium`]: sockets ([`super::Tcp`]) or rings in memory ([`super::Shm`]).
+//! The bytes travel by a [`Medium`]: sockets ([`super::Tcp`]) or rings in memory ([`super::Shm`]).
 //!
-//! **Lock order:** the receiver, then one peer's queue; a sender takes a queue alone.
+//! **Lock order:** the receiver, then one peer's queue. A sender locks a queue alone.
 
 mod delegate;
 mod peer;
@@ -33,34 +33,35 @@ pub(super) use delegate::transport_by_connections;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Reads from one peer in a row, at most. A peer that sends without end keeps this node neither from
-/// the other peers nor from its clock.
+/// Reads from one peer in a row, at most. A peer that sends without pause delays neither the other
+/// peers nor the clock.
 const READS_MAX: usize = 64;
 
-/// Who closes reads so long at most what is still sent to it.
+/// When connections are closed, how long to read what peers still send.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What carries bytes to peers and from them, by their places; never blocks but in [`Medium::wait`].
+/// Carries bytes to and from peers, which are named by index. Only [`Medium::wait`] blocks.
 pub(super) trait Medium: fmt::Debug + Send + Sync {
-    /// Sends as much as is taken now. Where nobody need look at it now, all of it.
+    /// Sends as many bytes as the medium accepts now. Without urgency it accepts all of them.
     ///
     /// # Errors
-    /// `WouldBlock`: nothing is. Others: the peer is gone.
+    /// `WouldBlock`: none are accepted now. Others: the peer is gone.
     fn write(&self, place: usize, bytes: &[u8], urgency: Urgency) -> io::Result<usize>;
 
-    /// Reads what has come; 0 bytes are the end.
+    /// Reads what has arrived; 0 bytes are the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock`: nothing has. `InvalidData`: the peer has sent what cannot be. Others: it is gone.
+    /// `WouldBlock`: nothing has arrived. `InvalidData`: the peer has violated the protocol.
+    /// Others: it is gone.
     fn read(&self, place: usize, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Sends nothing more.
+    /// Ends the outgoing stream.
     fn finish(&self, place: usize);
 
-    /// Neither sends nor reads anything more.
+    /// Ends both streams.
     fn lose(&self, place: usize);
 
-    /// Reads nothing more: what a peer still says after its goodbye is no news.
+    /// Reads nothing more from a peer, which has said goodbye.
     fn ignore(&self, place: usize);
 
     /// As [`Transport::begin_call`].
@@ -72,15 +73,15 @@ pub(super) trait Medium: fmt::Debug + Send + Sync {
     /// As [`Transport::hurry`].
     fn hurry(&self, _on: bool) {}
 
-    /// Waits, and calls `each` with the place of every peer that said something, or can be told more, since it was told of last. May return for
-    /// nothing.
+    /// Waits, and calls `each` with the index of every peer that has sent something, or accepts
+    /// more, since the last report. May return without a reason.
     fn wait(&self, waiter: Waiter, timeout: Duration, each: impl FnMut(usize));
 
     /// Ends the wait of such a thread, or its next one.
     fn rouse(&self, waiter: Waiter);
 }
 
-/// What the receiving thread knows of a peer.
+/// The receiver's state of a peer.
 #[derive(Debug)]
 struct Hearing {
     input: Incoming,
@@ -98,34 +99,34 @@ enum Unread {
 #[derive(Debug)]
 struct Receiver {
     hearing: Vec<Hearing>,
-    /// At these something happened.
+    /// Peers that have to be read.
     ready: BTreeSet<usize>,
-    /// When the clock was looked at.
+    /// When the silence of peers was last checked.
     looked: Instant,
     buffer: Vec<u8>,
 }
 
-/// Streams to all other nodes.
+/// Byte streams to all other nodes.
 #[derive(Debug)]
 pub(super) struct Connections<M> {
     peers: Vec<Peer>,
-    /// How many of them have full queues.
+    /// Number of peers whose queues are full.
     full: Arc<AtomicUsize>,
-    /// By rank: the place in `peers`.
+    /// Index in `peers`, by rank.
     places: Vec<Option<usize>>,
     settings: TcpSettings,
     medium: M,
     receiver: Mutex<Receiver>,
     /// Some peers were not read to the end.
     is_behind: AtomicBool,
-    /// There is a peer whose death was noticed in sending.
+    /// The loss of some peer was noticed in sending, and must be reported.
     congested: AtomicBool,
     closed: AtomicBool,
     traffic: [AtomicU64; 4],
 }
 
 impl<M: Medium> Connections<M> {
-    /// Streams to `peers`, by place, of a cluster of so many nodes.
+    /// Streams to `peers`, by index, in a cluster of so many nodes.
     pub(super) fn new(peers: &[NodeId], nodes: usize, settings: TcpSettings, medium: M) -> Self {
         let now = Instant::now();
         let mut places = vec![None; nodes];
@@ -142,7 +143,7 @@ impl<M: Medium> Connections<M> {
             over: false,
         });
         let hearing = hearing.collect();
-        // What came before anybody waited.
+        // Something may have arrived before the first wait.
         let ready = (0..peers.len()).collect();
         let receiver = Receiver { hearing, ready, looked: now, buffer: vec![0; READ_BYTES] };
         Self {
@@ -163,7 +164,7 @@ impl<M: Medium> Connections<M> {
         &self.medium
     }
 
-    /// The place of a peer.
+    /// The index of a peer.
     pub(super) fn place(&self, node: NodeId) -> Option<usize> {
         self.places.get(usize::from(node.0)).copied().flatten()
     }
@@ -172,7 +173,7 @@ impl<M: Medium> Connections<M> {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How often the clock is looked at: twice between two signs of life.
+    /// Interval at which silence is checked: half of that between heartbeats.
     fn look_every(&self) -> Duration {
         self.settings.deadline / 8
     }
@@ -181,7 +182,7 @@ impl<M: Medium> Connections<M> {
         self.traffic[which].fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Reads what a peer has sent, as much as [`READS_MAX`] allows.
+    /// Reads what a peer has sent, with at most [`READS_MAX`] reads.
     fn hear(&self, receiver: &mut Receiver, place: usize, arrivals: &mut Vec<Arrival>) -> Unread {
         let Receiver { hearing, buffer, .. } = receiver;
         let (peer, hearing) = (&self.peers[place], &mut hearing[place]);
@@ -206,8 +207,8 @@ impl<M: Medium> Connections<M> {
         Unread::Perhaps
     }
 
-    /// Reads what the peers at which something happened have sent. Those that were not read to the
-    /// end are read again by the next call, and the service thread is woken to make one.
+    /// Reads what the peers in `ready` have sent. The next call continues with those that were not
+    /// read to the end; the service thread is woken to make it.
     fn hear_ready(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
         for place in core::mem::take(&mut receiver.ready) {
             if self.hear(receiver, place, arrivals) == Unread::Perhaps {
@@ -261,8 +262,8 @@ impl<M: Medium> Connections<M> {
         arrivals.push(Arrival::Lost(peer.node, cause));
     }
 
-    /// Reads what peers still send, until they end as well. A socket, for one, that is closed with unread bytes makes the peer forget
-    /// what it has not read, which may say who died first.
+    /// Reads what peers still send, until they close as well. Otherwise a socket that is closed
+    /// with unread bytes makes its peer discard bytes too, which may tell which node died first.
     fn linger(&self) {
         let mut receiver = self.receiver();
         let until = Instant::now() + LINGER;
@@ -270,18 +271,18 @@ impl<M: Medium> Connections<M> {
         self.medium.begin_call();
         while receiver.hearing.iter().any(|hearing| !hearing.over) && Instant::now() < until {
             (0..self.peers.len()).for_each(|place| {
-                // What is left is read in the next turn.
+                // The next turn reads the rest.
                 let _unread = self.hear(&mut receiver, place, &mut unheeded);
             });
             unheeded.clear();
             let left = until.saturating_duration_since(Instant::now());
-            // All are looked at, whatever it tells.
+            // All peers are read in any case.
             self.medium.wait(Waiter::Caller, left.min(LINGER / 10), |_| {});
         }
         self.medium.end_call(|_| {});
     }
 
-    /// Sends heartbeats, and notices where none come.
+    /// Sends heartbeats, and reports peers that are silent for too long.
     fn look_at_clock(&self, receiver: &mut Receiver, arrivals: &mut Vec<Arrival>) {
         let (now, every) = (Instant::now(), self.look_every());
         let passed = now.saturating_duration_since(receiver.looked);
@@ -369,14 +370,14 @@ impl<M: Medium> Transport for Connections<M> {
         let mut arrivals = Vec::new();
         self.hear_ready(&mut receiver, &mut arrivals);
         self.look_at_clock(&mut receiver, &mut arrivals);
-        // What this node ended itself is no news.
+        // The end of connections that this node has closed is not reported.
         if self.closed.load(Ordering::Acquire) { Vec::new() } else { arrivals }
     }
 
     fn send_heartbeats(&self) -> Option<Duration> {
         let now = Instant::now();
         for peer in &self.peers {
-            // Whoever receives reports a death that is known here.
+            // The receiving thread reports a loss that is noticed here.
             let _untold = peer.send_heartbeat(&self.medium, now, self.settings.deadline / 4);
         }
         Some(self.look_every())

@@ -1,23 +1,25 @@
-//! The flow of one connection, both ways, without the socket: frames, messages cut to pieces, credit.
+//! Flow control of one connection in both directions, without the socket: frames, messages cut into
+//! pieces, credit.
 //!
 //! ```text
 //!   [length: 4 bytes][kind: 1 byte][payload]      a frame; length counts kind and payload, at most FRAME_MAX
 //! ```
 //!
-//! A sender starts with [`CREDIT`] bytes of credit, and each piece of a message costs its length. The receiver gives back what it
-//! has taken in. So at most [`CREDIT`] bytes of one peer lie between a sender's queue and a receiver's message, whatever the network
-//! holds (Paper 3, §4: update messages are cut to pieces that the socket's buffer can hold, each acknowledged).
+//! A sender starts with [`CREDIT`] bytes of credit, and each piece of a message costs its length.
+//! The receiver returns credit for what it has read. So at most [`CREDIT`] bytes of one peer are
+//! between a sender's queue and a receiver's message, whatever the network buffers. (Paper 3, §4:
+//! update messages are cut into pieces that fit the socket's buffer, each acknowledged.)
 
 use std::collections::VecDeque;
 
 use crate::transport::FULL_BYTES;
 
-/// Bytes of a frame at most, without its length.
+/// Bytes of a frame without its length, at most.
 pub(super) const FRAME_MAX: usize = 64 * 1024;
-/// Bytes of pieces on their way at most.
+/// Bytes of pieces in transit, at most.
 pub(super) const CREDIT: usize = 1024 * 1024;
 const HEADER: usize = 4;
-/// Credit is given back when so much is owed.
+/// Credit is returned when this much is owed.
 const GIVE_BACK: usize = CREDIT / 4;
 
 const PIECE: u8 = 1;
@@ -29,32 +31,32 @@ const GOODBYE: u8 = 5;
 /// What is to be sent to one peer.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// Framed, and paid for.
+    /// Frames that can be sent now.
     ready: VecDeque<u8>,
-    /// Pieces without credit yet.
+    /// Pieces that wait for credit.
     pieces: VecDeque<Vec<u8>>,
     pieces_bytes: usize,
     bytes_max: usize,
     credit: usize,
 }
 
-/// More waits than may.
+/// More bytes wait than the bound permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Congested;
 
 impl Outgoing {
-    /// Nothing yet, and at most `bytes_max` bytes of messages later.
+    /// An empty queue, for at most `bytes_max` bytes of messages.
     pub(super) fn new(bytes_max: usize) -> Self {
         let (ready, pieces) = (VecDeque::new(), VecDeque::new());
         Self { ready, pieces, pieces_bytes: 0, bytes_max, credit: CREDIT }
     }
 
-    /// At most so many bytes of messages from now on.
+    /// Sets the bound on bytes of messages.
     pub(super) fn bound(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
     }
 
-    /// Whether the program is to say no more for now.
+    /// Whether the program must stop sending for now.
     pub(super) fn is_full(&self) -> bool {
         self.waiting() > FULL_BYTES.min(self.bytes_max / 2)
     }
@@ -83,23 +85,23 @@ impl Outgoing {
         Ok(())
     }
 
-    /// The peer has taken something in.
+    /// The peer has returned credit.
     pub(super) fn credited(&mut self, bytes: usize) {
         self.credit = (self.credit + bytes).min(CREDIT);
         self.pay();
     }
 
-    /// Gives credit to the peer.
+    /// Returns credit to the peer.
     pub(super) fn give_credit(&mut self, bytes: usize) {
         self.ready.extend(frame(CREDITS, &(bytes as u32).to_le_bytes()));
     }
 
-    /// A sign of life.
+    /// Queues a heartbeat.
     pub(super) fn alive(&mut self) {
         self.ready.extend(frame(ALIVE, &[]));
     }
 
-    /// The last frame, behind all messages.
+    /// Queues the last frame, after all messages.
     pub(super) fn goodbye(&mut self) {
         self.pieces.push_back(frame(GOODBYE, &[]));
         self.pieces_bytes += HEADER + 1;
@@ -122,7 +124,7 @@ impl Outgoing {
         self.ready.as_slices().0
     }
 
-    /// So many of those bytes are sent.
+    /// Removes bytes that were sent.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.ready.drain(..bytes);
     }
@@ -133,7 +135,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&length.to_le_bytes()[..], &[kind], payload].concat()
 }
 
-/// What comes from one peer.
+/// What arrives from one peer.
 #[derive(Debug)]
 pub(super) struct Incoming {
     bytes: Vec<u8>,
@@ -142,7 +144,7 @@ pub(super) struct Incoming {
     owed: usize,
 }
 
-/// Something complete.
+/// A complete unit of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Received {
     Message(Vec<u8>),
@@ -150,7 +152,7 @@ pub(super) enum Received {
     Goodbye,
 }
 
-/// No node sends that.
+/// The bytes violate the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -159,12 +161,12 @@ impl Incoming {
         Self { bytes: Vec::new(), message: Vec::new(), message_max, owed: 0 }
     }
 
-    /// A message of so many bytes at most from now on.
+    /// Sets the bound on bytes of a message.
     pub(super) fn bound(&mut self, message_max: usize) {
         self.message_max = message_max;
     }
 
-    /// Takes bytes in, and calls `each` with what is complete.
+    /// Parses bytes, and calls `each` with every complete unit.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
@@ -202,7 +204,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Credit that is to be given back now.
+    /// Credit to return now, if any.
     pub(super) fn owed(&mut self) -> Option<usize> {
         (self.owed >= GIVE_BACK).then(|| core::mem::take(&mut self.owed))
     }

@@ -1,15 +1,16 @@
-//! Who may belong to a cluster, and connecting its nodes: one connection a pair.
+//! Authentication of nodes, and connections between them: one per pair.
 //!
 //! ```text
 //!   higher rank                                  lower rank
 //!       ── Hello {version, rank, nodes, layout, number} ──>
-//!      <── Hello {the same of its own} ──                     each refuses a version, count, layout or rank that cannot be
-//!       ── Proof: HMAC-SHA256(secret, 1, both hellos) ──>     refuses who does not know the secret
+//!      <── Hello {the same of its own} ──                     each refuses a wrong version, count, layout or rank
+//!       ── Proof: HMAC-SHA256(secret, 1, both hellos) ──>     refuses a peer that does not know the secret
 //!      <── Proof: HMAC-SHA256(secret, 2, both hellos) ──
 //! ```
 //!
-//! Both hellos hold a number that was never used before, so no proof can be repeated. The secret itself never travels. What comes after is
-//! neither encrypted nor signed: the network between nodes is trusted with the data, not with who takes part.
+//! Both hellos contain a random number, so no proof can be replayed. The secret itself is never
+//! sent. Later bytes are neither encrypted nor signed: the network between nodes is trusted with
+//! the data, but not with membership.
 
 mod accept;
 mod letters;
@@ -31,22 +32,22 @@ use crate::wire::VERSION;
 use letters::{Hello, Letter, both, read_until, write};
 
 const MAGIC: [u8; 6] = *b"KYODSM";
-/// Time for all letters of a peer that has connected.
+/// Time limit for the whole handshake with a peer.
 const EXCHANGE: Duration = Duration::from_secs(5);
-/// How long a node that joins waits at most before it asks for news again.
+/// Longest wait of a joining node before it asks for news again.
 const SLICE: Duration = Duration::from_millis(250);
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 const CONNECTOR: u8 = 1;
 const ACCEPTOR: u8 = 2;
 
-/// Asked for news that make it vain to join.
+/// Returns an error if joining has become pointless.
 pub(super) type News<'a> = &'a dyn Fn() -> Result<(), JoinError>;
 
-/// Why an exchange with a lower rank came to nothing.
+/// Why a handshake with a lower rank failed.
 enum Broken {
-    /// The connection; another one may do.
+    /// The connection failed; another one may work.
     Gone(io::Error),
-    /// One side does not want the other.
+    /// One side refuses the other.
     Refused(JoinError),
 }
 
@@ -62,7 +63,7 @@ impl From<JoinError> for Broken {
     }
 }
 
-/// What all nodes of a cluster know and nobody else.
+/// A secret that only the nodes of a cluster know.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
@@ -73,7 +74,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A new one.
+    /// Creates a random secret.
     ///
     /// # Errors
     /// The host has no random numbers.
@@ -123,45 +124,45 @@ pub struct Cluster {
     pub me: NodeId,
     /// Where each node listens, by rank.
     pub addresses: Vec<SocketAddr>,
-    /// What all know.
+    /// The secret of the cluster.
     pub secret: Secret,
-    /// What all must agree on beside their number: pages, locks, whatever else.
+    /// What all nodes must agree on beside their number: pages, locks and so on.
     pub layout: [u64; 4],
-    /// Time for all to come together.
+    /// Time limit until all nodes have joined.
     pub join_within: Duration,
 }
 
-/// Why a node cannot take its place.
+/// Why a node cannot join.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// A peer knows another secret, or none.
+    /// A peer has another secret, or none.
     WrongSecret(NodeId),
-    /// A peer speaks another version.
+    /// A peer has another version of the protocol.
     Version(NodeId, u16),
-    /// A peer counts another number of nodes.
+    /// A peer expects another number of nodes.
     NodeCount(NodeId, u16),
     /// A peer has another layout: pages, locks, scheme.
     Layout(NodeId),
-    /// A peer, or whoever listens in its place, does not have this rank.
+    /// A peer, or the process that listens at its address, does not have this rank.
     Rank(NodeId),
-    /// There are two nodes of this rank.
+    /// There are two nodes with this rank.
     DuplicateRank(NodeId),
-    /// Nobody is there.
+    /// No process listens at its address.
     Unreachable(NodeId, SocketAddr, io::Error),
-    /// Nodes of these ranks did not come in time; the last stranger was sent away for this.
+    /// Nodes of these ranks did not join in time; and why the last stranger was rejected.
     Missing(Vec<NodeId>, Option<Refusal>),
-    /// This node cannot listen where it should.
+    /// This node cannot listen at its address.
     Listen(SocketAddr, io::Error),
-    /// There must be 1 to 4,096 nodes, and this one among them.
+    /// There must be 1 to 4,096 nodes, including this one.
     Size(usize),
-    /// A node ended before all had come together; why it could not be reached until then, if that was tried.
+    /// A node ended before all had joined; and why it could not be reached, if that was tried.
     Ended(NodeId, Option<(SocketAddr, io::Error)>),
-    /// The launcher ended; this node would be left behind.
+    /// The launcher has ended; this node would be left over.
     Launcher,
-    /// MPI was initialised before in this process, or cannot be called by several threads.
+    /// MPI was initialised before in this process, or does not support calls from several threads.
     Mpi,
-    /// The host's.
+    /// An error of the host.
     Io(io::Error),
 }
 
@@ -227,26 +228,26 @@ impl From<io::Error> for JoinError {
     }
 }
 
-/// Most nodes of a cluster.
+/// Nodes of a cluster, at most.
 pub(super) const NODES_MAX: usize = 4096;
 
-/// Why a node was sent away.
+/// Why a node was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Refusal {
     /// It does not know the secret.
     Secret,
-    /// It speaks another version.
+    /// It has another version of the protocol.
     Version,
-    /// It counts another number of nodes.
+    /// It expects another number of nodes.
     NodeCount,
     /// It has another layout.
     Layout,
-    /// Its rank cannot be: too great, or not expected at this connection.
+    /// Its rank is too large, or not expected on this connection.
     Rank,
-    /// A node of that rank is there already.
+    /// A node of that rank has already joined.
     DuplicateRank,
-    /// It spoke, and not this protocol.
+    /// It uses another protocol.
     Stranger,
 }
 
@@ -272,8 +273,8 @@ impl Cluster {
         TcpListener::bind(at).map_err(|why| JoinError::Listen(at, why))
     }
 
-    /// Connects to all other nodes: to lower ranks, and from higher ones by `listener`. Asks `news`
-    /// every [`SLICE`] whether that has become vain.
+    /// Connects to all other nodes: to lower ranks actively, and to higher ranks by `listener`.
+    /// Every [`SLICE`] it asks `news` whether joining has become pointless.
     pub(super) fn connect(
         &self,
         listener: &TcpListener,
@@ -293,8 +294,8 @@ impl Cluster {
         Ok(streams)
     }
 
-    /// Connects to a lower rank, again and again while nobody listens yet, or while it drops this
-    /// connection because too many strangers came at once.
+    /// Connects to a lower rank. Tries again while no process listens, and while the peer drops
+    /// this connection because too many strangers connect.
     fn reach(&self, peer: NodeId, until: Instant, news: News<'_>) -> Result<TcpStream, JoinError> {
         let address = self.addresses[usize::from(peer.0)];
         let mut failure = None;
@@ -348,7 +349,7 @@ impl Cluster {
     ) -> Result<(), Broken> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(EXCHANGE))?;
-        // A peer that connects to its own lower ranks yet answers later.
+        // A peer that still connects to its own lower ranks answers later.
         let answer = |stream: &mut TcpStream| {
             read_until(stream, until, SLICE, || news().map_err(Broken::Refused))
         };
@@ -391,7 +392,7 @@ impl Cluster {
     }
 }
 
-/// The error of who was sent away by `peer`.
+/// The error for a node that `peer` has rejected.
 fn refused(peer: NodeId, why: Refusal, theirs: &Hello) -> JoinError {
     match why {
         Refusal::Secret => JoinError::WrongSecret(peer),

@@ -1,4 +1,4 @@
-//! Nodes inside one process: a queue each.
+//! Nodes inside one process, with one queue each.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ struct Inbox {
     arrivals: VecDeque<Arrival>,
     closed: bool,
     left: bool,
-    /// Whether a thread that calls waits, and whether it is to end that.
+    /// Whether a calling thread waits, and whether it must stop waiting.
     caller_waits: bool,
     roused: bool,
     traffic: Traffic,
@@ -47,7 +47,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// So many nodes, connected.
+    /// So many connected nodes.
     #[must_use]
     pub fn mesh(nodes: u16) -> Vec<Self> {
         let places: Arc<[Place]> = (0..nodes).map(|_| Place::default()).collect();

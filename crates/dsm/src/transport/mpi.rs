@@ -1,13 +1,15 @@
-//! MPI: the processes of one job, started by `mpirun` or Slurm, over whatever network MPI was built for. Feature `mpi`.
+//! MPI: connects the processes of one job, started by `mpirun` or Slurm, over any network that MPI
+//! supports. Feature `mpi`.
 //!
 //! ```text
-//!   send: frames that credit has paid for ──> MPI_Isend       take: MPI_Improbe ──> messages, credit
-//!            └── the rest, when credit comes ──^                  └─ nothing for long ──> Lost
+//!   send: frames that have credit ──> MPI_Isend               take: MPI_Improbe ──> messages, credit
+//!            └── the rest, when credit arrives ──^                └─ silence ──> Lost
 //! ```
 //!
-//! Frames, credit and signs of life are TCP's. MPI tells nobody that something has come: a thread that calls looks all the time, for it has nothing
-//! else to do; the thread that serves looks now and then, and not at all while another does. MPI knows no connections either: a peer's death shows as
-//! silence, or `mpirun` ends the job first, as it does unless told otherwise.
+//! Frames, credit and heartbeats are those of TCP. MPI does not notify of arrivals. A calling
+//! thread polls all the time, as it has nothing else to do; the service thread polls at intervals,
+//! and not while another thread does. MPI has no connections either. The death of a peer shows as
+//! silence, or `mpirun` ends the job first, as it does by default.
 
 mod port;
 
@@ -25,19 +27,19 @@ use crate::transport::{Arrival, Cause, JoinError, TcpSettings, Traffic, Transpor
 use crate::wire::VERSION;
 use port::{Kind, Port};
 
-/// Bytes of a stream in one message of MPI at most.
+/// Bytes of a stream in one MPI message, at most.
 const PIECE_MAX: usize = 2 * FRAME_MAX;
-/// Who calls looks without a pause for so long, letting others run now and then; then with one.
+/// How long a calling thread polls without sleeping; afterwards it sleeps between polls.
 const LOOK_HARD: Duration = Duration::from_millis(2);
-/// Looks between two times that others may run: some 20 µs. The host may give them milliseconds.
+/// Polls between two yields: some 20 µs. The host may give milliseconds to other threads.
 const LOOKS_A_YIELD: u32 = 100;
 const CALLER_PAUSE: Duration = Duration::from_micros(50);
-/// Pauses of who serves, longer each time that nothing has come.
+/// Sleeps of the service thread, which grow while nothing arrives.
 const SERVICE_PAUSES: [Duration; 2] = [Duration::from_micros(10), Duration::from_micros(200)];
-/// Who closes gives so long to what is still being sent.
+/// When the job ends, how long to wait for unfinished sends.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What every process says first.
+/// The first message of every process.
 type Hello = [u64; 5];
 
 #[derive(Debug)]
@@ -47,9 +49,9 @@ struct Peer {
     input: Incoming,
     spoke: Instant,
     heard: Instant,
-    /// It gets nothing any more.
+    /// The peer gets nothing more.
     deaf: bool,
-    /// How it ended.
+    /// How the peer has ended.
     over: Option<Arrival>,
 }
 
@@ -58,7 +60,7 @@ struct State {
     port: Port,
     /// By rank, without this process.
     peers: Vec<Peer>,
-    /// What is to be told with the next arrivals.
+    /// What the next call of `take` reports.
     untold: Vec<Arrival>,
     traffic: Traffic,
     look_next: Instant,
@@ -78,11 +80,12 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// Takes this process's place in its job; started without `mpirun`, it is a job of one. Once in a process's life, and on the thread that leaves.
-    /// Blocks until all are there, `join_within` at most.
+    /// Joins the job; a process that was started without `mpirun` is a job of one. Call once per
+    /// process, on the thread that leaves. Blocks until all have joined, for at most `join_within`.
     ///
     /// # Errors
-    /// [`JoinError::Mpi`], [`JoinError::Size`]; [`JoinError::Missing`], [`JoinError::Version`] or [`JoinError::Layout`] of a peer.
+    /// [`JoinError::Mpi`], [`JoinError::Size`]; [`JoinError::Missing`], [`JoinError::Version`] or
+    /// [`JoinError::Layout`] of a peer.
     pub fn join(
         layout: [u64; 4],
         join_within: Duration,
@@ -130,7 +133,7 @@ impl Mpi {
         self.me
     }
 
-    /// How many processes there are.
+    /// Number of processes.
     #[must_use]
     pub fn nodes(&self) -> u16 {
         self.nodes
@@ -144,12 +147,12 @@ impl Mpi {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// How often the clock is looked at: twice between two signs of life.
+    /// Interval at which silence is checked: half of that between heartbeats.
     fn look_every(&self) -> Duration {
         self.settings.deadline / 8
     }
 
-    /// Whether it is time to look for what has come: another thread may be at it.
+    /// Whether it is time to poll: another thread may do so.
     fn is_mine(&self, waiter: Waiter) -> bool {
         waiter == Waiter::Caller || !self.caller_waits.load(Ordering::Acquire)
     }
@@ -183,7 +186,7 @@ impl Mpi {
 }
 
 impl State {
-    /// Tells all others who this is, and hears it of them.
+    /// Exchanges first messages with all others.
     fn greet(&mut self, mine: Hello, until: Instant) -> Result<(), JoinError> {
         let bytes: Vec<u8> = mine.iter().flat_map(|number| number.to_le_bytes()).collect();
         for peer in &self.peers {
@@ -193,7 +196,7 @@ impl State {
         let mut wrong = None;
         while !missing.is_empty() || !self.port.settle() {
             match self.port.receive() {
-                // Who was faster has sent more: it is heard when all are there.
+                // A faster peer has sent more already, which is processed when all have joined.
                 Some((from, Some(Kind::Stream), bytes)) => self.hear(from, &bytes),
                 Some((from, kind, theirs)) => {
                     missing.retain(|node| *node != from);
@@ -214,7 +217,7 @@ impl State {
         !self.untold.is_empty() || self.port.has_more()
     }
 
-    /// Sends to a peer what credit has paid for.
+    /// Sends what has credit to a peer.
     fn push(&mut self, to: NodeId) {
         let Self { port, peers, .. } = self;
         let Some(peer) = peers.iter_mut().find(|peer| peer.node == to && !peer.deaf) else {
@@ -229,7 +232,7 @@ impl State {
         }
     }
 
-    /// Takes in what a peer's stream brought.
+    /// Processes what has arrived on a peer's stream.
     fn hear(&mut self, from: NodeId, bytes: &[u8]) {
         let (mut arrivals, mut credit, mut goodbye) = (Vec::new(), 0_usize, false);
         let Some(peer) = self.peer(from).filter(|peer| peer.over.is_none()) else { return };
@@ -256,16 +259,16 @@ impl State {
         self.push(from);
     }
 
-    /// Nothing comes from a peer any more.
+    /// A peer's stream has ended.
     fn over(&mut self, node: NodeId, how: Arrival) {
         let Some(peer) = self.peer(node).filter(|peer| peer.over.is_none()) else { return };
-        // Who has left may still wait for goodbyes.
+        // A peer that has left may still wait for goodbyes.
         peer.deaf |= matches!(how, Arrival::Lost(..));
         peer.over = Some(how.clone());
         self.untold.push(how);
     }
 
-    /// Takes in all that has come.
+    /// Processes everything that has arrived.
     fn receive(&mut self) {
         while let Some((from, kind, bytes)) = self.port.receive() {
             match kind {
@@ -277,7 +280,7 @@ impl State {
         self.port.settle();
     }
 
-    /// Gives signs of life, and notices where there are none.
+    /// Sends heartbeats, and reports peers that are silent for too long.
     fn look_at_clock(&mut self, now: Instant, deadline: Duration) {
         let mut speak = Vec::new();
         let mut silent = Vec::new();
@@ -294,13 +297,13 @@ impl State {
         silent.into_iter().for_each(|node| self.over(node, Arrival::Lost(node, Cause::Silent)));
     }
 
-    /// Whether everybody has said goodbye.
+    /// Whether all peers have said goodbye.
     fn all_left(&self) -> bool {
         self.peers.iter().all(|peer| matches!(peer.over, Some(Arrival::Left(_))))
     }
 }
 
-/// What is wrong with a peer that said this first.
+/// Why a peer with this first message is rejected.
 fn mistake(from: NodeId, kind: Option<Kind>, mine: &[u8], theirs: &[u8]) -> Option<JoinError> {
     if kind != Some(Kind::Hello) {
         return Some(JoinError::Missing(vec![from], None));
@@ -347,7 +350,7 @@ impl Transport for Mpi {
             state.look_at_clock(now, self.settings.deadline);
         }
         let arrivals = core::mem::take(&mut state.untold);
-        // What this node ended itself is no news.
+        // The end of a job that this node has ended is not reported.
         if self.is_closed() { Vec::new() } else { arrivals }
     }
 
@@ -382,7 +385,8 @@ impl Transport for Mpi {
                 state.port.send(node, Kind::Closed, &[]);
             }
         }
-        // What others send meanwhile must go somewhere, or their sends and these wait for each other.
+        // What others send meanwhile must be received, or their sends and these wait for each
+        // other.
         let until = Instant::now() + LINGER;
         while !state.port.settle() && Instant::now() < until {
             state.receive();

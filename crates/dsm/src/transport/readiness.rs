@@ -1,15 +1,16 @@
-//! Waiting for sockets, by a thread that calls and by one that serves.
+//! Waiting for sockets, by a calling thread and by the service thread.
 //!
 //! ```text
-//!             ┌─ 1. caller's epoll:  wakes its waiter, and then nobody else
+//!             ┌─ 1. caller's epoll:  wakes its waiter, and no other
 //!   socket ───┤      (exclusive, and registered first)
-//!             └─ 2. service's epoll: reached where no caller waits
+//!             └─ 2. service's epoll: reached if no caller waits
 //! ```
 //!
-//! So an answer wakes the thread that waits for it, without a hand-over, and the serving thread sleeps on. The order is that of a socket's
-//! wait queue; were it another, both would still wake, one of them for nothing.
+//! So an answer wakes the thread that waits for it, and the service thread sleeps on. The order is
+//! that of a socket's wait queue. In any other order both threads would wake, one of them in vain.
 //!
-//! **Invariant:** the caller's epoll is told of everything, the service's of what found no caller waiting.
+//! **Invariant:** the caller's epoll reports everything, the service's what arrived while no caller
+//! waited.
 
 use core::mem::MaybeUninit;
 use core::time::Duration;
@@ -22,9 +23,9 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::transport::Waiter;
 
-/// Sockets told of by one wait; the next one tells of the others.
+/// Sockets reported by one wait; the next one reports the others.
 const EVENTS_MAX: usize = 64;
-/// In the place of a socket's number: somebody roused who waits.
+/// Stands for a wake-up, in place of a socket's number.
 const ROUSED: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl Side {
     }
 }
 
-/// Sockets, by number.
+/// A set of sockets, by number.
 #[derive(Debug)]
 pub(super) struct Readiness {
     caller: Side,
@@ -54,12 +55,12 @@ pub(super) struct Readiness {
 }
 
 impl Readiness {
-    /// No socket yet.
+    /// An empty set.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { caller: Side::new()?, service: Side::new()? })
     }
 
-    /// Waits for this one as well from now on.
+    /// Adds a socket.
     pub(super) fn add(&self, number: usize, socket: &impl AsFd) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET | EventFlags::EXCLUSIVE;
         for side in [&self.caller, &self.service] {
@@ -77,16 +78,17 @@ impl Readiness {
 
     /// Ends the wait of such a thread, or its next one.
     pub(super) fn rouse(&self, waiter: Waiter) {
-        // A counter that is full has roused already.
+        // If the counter is full, the thread has been woken already.
         let _roused = self.side(waiter).roused.notify();
     }
 
-    /// Waits, and calls `each` with the number of every socket at which something happened since it was told of last. May return for nothing.
+    /// Waits, and calls `each` with the number of every socket at which something happened since
+    /// the last report. May return without a reason.
     pub(super) fn wait(&self, waiter: Waiter, timeout: Duration, mut each: impl FnMut(usize)) {
         let mut events = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         let timeout = Timespec::try_from(timeout).ok();
         let side = self.side(waiter);
-        // Interrupted by a signal: as if nothing had happened.
+        // A signal interrupted the wait: nothing is reported.
         let Ok((events, _)) = epoll::wait(&side.epoll, &mut events, timeout.as_ref()) else {
             return;
         };

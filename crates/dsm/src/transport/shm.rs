@@ -1,25 +1,34 @@
-//! Shared memory: rings between nodes of one machine, and a bell a node for who sleeps.
+//! Shared memory: rings between the nodes of one machine, and one event counter (*bell*) per node,
+//! on which its threads sleep.
 //!
 //! ```text
 //!   memory (memfd):  [ node 0: looking, asleep, rung, core | node 1 .. | ring 0 to 0 | ring 0 to 1 | .. ]
 //!   ring:            [ tail: bytes put in | head: bytes taken, stuck | 64 KiB ]
 //!
-//!   write: bytes, tail ── does nobody look there? ──> ring its bell      read: bytes, head ── is the writer stuck? ──> ring its bell
+//!   write: bytes, tail ── does no thread poll there? ──> ring its bell    read: bytes, head ── is the writer stuck? ──> ring its bell
 //! ```
 //!
-//! A thread that calls looks at the rings from the begin of its call to its end. While one looks, nobody rings: a message then takes no system
-//! call. Nor does one that may wait ([`Urgency::WhenWaiting`]), unless somebody waits there. Who looks anyway, and was answered without a bell before, waits
-//! a little for that before it rings: two programs that call all the time wake nobody. Who has nothing to do but wait looks for a
-//! while before it sleeps, where each node has a core. Another node that was last seen on the same one would be kept from answering: one of the
-//! two goes to a free core, else it sleeps. The bell is an event counter that both waiting threads sleep on ([`super::readiness`]). Beside each
-//! pair of rings stands the TCP connection over which the two nodes met: it proves who they are, and ends with its process, which is how a death
-//! is noticed. Nothing is sent over it.
+//! A calling thread polls the rings from the beginning of its call to its end. No bell is rung for
+//! a node that polls, so a message to it takes no system call. A message that may wait
+//! ([`Urgency::WhenWaiting`]) rings no bell either, unless the receiver waits for messages. A
+//! sender that polls itself, and was answered without a bell before, delays the bell: two programs
+//! that call all the time wake no thread.
 //!
-//! All nodes map all rings. They belong to one user, who started them: each could as well look into the others' memory by other means. What is
-//! found there is an allegation all the same: copied first, then checked, as what comes by TCP.
+//! A thread that only waits polls for a while before it sleeps, if each node has a core. If another
+//! node was last seen on the same core, it could not answer meanwhile. Then one of the two moves to
+//! a free core, or this one sleeps. Both waiting threads of a node sleep on its bell
+//! ([`super::readiness`]).
 //!
-//! **Invariant:** who stops looking looks once more afterwards, and who was rung for takes that back before it looks. Who sends has put the bytes
-//! in before it asks whether somebody looks. So one of the two sees the other. Bells that were not rung are, before who looks stops.
+//! Beside each pair of rings is the TCP connection by which the two nodes met. It authenticates
+//! them, and ends with its process, which is how a death is noticed. No data is sent over it.
+//!
+//! All nodes map all rings. They belong to one user, who could inspect their memory by other means
+//! as well. What is read from a ring is an allegation all the same: it is copied first and then
+//! checked, like bytes from TCP.
+//!
+//! **Invariant:** a thread that stops polling polls once more afterwards; a thread that was woken
+//! resets `rung` before it polls. A sender puts the bytes in before it checks whether the receiver
+//! polls. So one of the two sees the other. Delayed bells are rung before the thread stops polling.
 
 mod memory;
 
@@ -42,15 +51,16 @@ use memory::{Broken, RING_BYTES, Ring};
 
 pub use memory::{SHM_NODES_MAX, Shared};
 
-/// Who calls looks for so long before it sleeps, where every node has a core: some times what a peer takes to answer. It does not yield its core
-/// meanwhile: the host might give that to others for milliseconds.
+/// How long a calling thread polls before it sleeps, if every node has a core: several times the
+/// time that a peer takes to answer. It does not yield its core meanwhile, because the host might
+/// give it to others for milliseconds.
 const LOOK_FOR: Duration = Duration::from_micros(200);
-/// Looks before bells are rung that need perhaps not be: some 10 µs.
+/// Polls before delayed bells are rung: some 10 µs.
 const LOOKS_BEFORE_BELL: u32 = 256;
-/// Looks between two looks at the clock.
+/// Polls between two looks at the clock.
 const LOOKS_A_CLOCK: u32 = 16;
 
-/// One node's end of the rings between it and the others.
+/// One node's ends of its rings.
 #[derive(Debug)]
 pub struct Shm(Connections<Rings>);
 
@@ -60,10 +70,10 @@ struct Rings {
     shared: Shared,
     peers: Vec<Beside>,
     readiness: Readiness,
-    /// The thread that calls is to end its wait.
+    /// The calling thread must stop waiting.
     roused: AtomicBool,
     look_for: Duration,
-    /// Looks until bells are rung that were not yet; 0: there are none.
+    /// Polls until delayed bells are rung; 0 if there are none.
     bells_in: AtomicU32,
 }
 
@@ -72,19 +82,19 @@ struct Rings {
 struct Beside {
     node: NodeId,
     stream: TcpStream,
-    /// Something happened to the connection: nothing but its end can.
+    /// Something happened to the connection, which can only be its end.
     disturbed: AtomicBool,
-    /// It was found to have ended.
+    /// The connection has ended.
     ended: AtomicBool,
     ignored: AtomicBool,
-    /// It took the last bytes, or was about to, without a bell.
+    /// The peer took the last bytes without a bell, or was about to.
     lively: AtomicBool,
-    /// Bytes were put in that it may not know of.
+    /// Bytes were put in whose bell is delayed.
     unrung: AtomicBool,
 }
 
 impl Shm {
-    /// Listens at this node's own address and takes its place.
+    /// Joins the cluster, listening at this node's own address.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -96,10 +106,10 @@ impl Shm {
         Self::join_by(cluster, settings, &cluster.listen()?, shared)
     }
 
-    /// Takes its place with a socket that listens already.
+    /// Joins the cluster with a socket that already listens.
     ///
     /// # Errors
-    /// [`JoinError`]; [`JoinError::Size`] also where `shared` is for another number of nodes.
+    /// [`JoinError`]; [`JoinError::Size`] also if `shared` is for another number of nodes.
     pub fn join_by(
         cluster: &Cluster,
         settings: TcpSettings,
@@ -109,7 +119,7 @@ impl Shm {
         Self::join_while(cluster, settings, listener, shared, &|| Ok(()))
     }
 
-    /// The same, until there are news that make it vain.
+    /// Joins the cluster, unless news make that pointless.
     pub(crate) fn join_while(
         cluster: &Cluster,
         settings: TcpSettings,
@@ -129,10 +139,10 @@ impl Shm {
             let [disturbed, ended, ignored, lively, unrung] = [false; 5].map(AtomicBool::new);
             peers.push(Beside { node, stream, disturbed, ended, ignored, lively, unrung });
         }
-        // Behind the places of all peers.
+        // After the indices of all peers.
         readiness.add(peers.len(), shared.bell(cluster.me))?;
         let cores = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
-        // Who looks takes the core from a peer that would answer, where there are not enough.
+        // With too few cores, a polling thread would take the core from the peer that is to answer.
         let look_for = if nodes <= cores { LOOK_FOR } else { Duration::ZERO };
         let names: Vec<_> = peers.iter().map(|peer| peer.node).collect();
         let me = cluster.me;
@@ -151,7 +161,7 @@ impl Rings {
         self.shared.ring(self.peers[place].node, self.me)
     }
 
-    /// Whether a peer has said something, can be told more, or is gone.
+    /// Whether a peer has sent something, accepts more, or is gone.
     fn has_news(&self, place: usize) -> bool {
         let peer = &self.peers[place];
         if peer.ignored.load(Ordering::Relaxed) {
@@ -163,7 +173,7 @@ impl Rings {
         heard > 0 || peer.disturbed.load(Ordering::Relaxed) || has_room()
     }
 
-    /// Tells of all peers that have news; whether there is any.
+    /// Reports all peers that have news. Returns whether there are any.
     fn look(&self, each: &mut impl FnMut(usize)) -> bool {
         let mut found = false;
         for place in (0..self.peers.len()).filter(|&place| self.has_news(place)) {
@@ -173,7 +183,8 @@ impl Rings {
         found
     }
 
-    /// Sees to it that a peer looks at what was put in, behind a fence: at once, or soon, where a thread here looks until then.
+    /// Makes a peer look at what was put in, behind a fence: at once, or later if a thread of this
+    /// node polls until then.
     fn tell(&self, place: usize) {
         let peer = &self.peers[place];
         if self.shared.looks(peer.node) {
@@ -192,7 +203,7 @@ impl Rings {
         }
     }
 
-    /// Rings the bells of peers that have not taken all yet.
+    /// Rings the bells of peers that have not taken everything yet.
     fn ring_bells(&self) {
         self.bells_in.store(0, Ordering::SeqCst);
         for (place, peer) in self.peers.iter().enumerate() {
@@ -205,7 +216,7 @@ impl Rings {
         }
     }
 
-    /// One look less until bells are rung.
+    /// Counts a poll, and rings delayed bells in time.
     fn count_look(&self) {
         let left = self.bells_in.load(Ordering::Relaxed);
         if left > 1 {
@@ -220,20 +231,21 @@ impl Rings {
         let here = self.note_core();
         let beside = |peer: &&Beside| self.shared.core(peer.node).load(Ordering::Relaxed) == here;
         let beside: Vec<_> = self.peers.iter().filter(beside).collect();
-        // One of two goes: who comes later in the order.
+        // Of two nodes, the one of the higher rank moves.
         let goes = beside.iter().any(|peer| peer.node < self.me);
         !beside.is_empty() && (!goes || !self.go_elsewhere())
     }
 
-    /// Notes the core that this thread is on, and tells it.
+    /// Publishes the core that this thread is on, and returns it.
     fn note_core(&self) -> u32 {
         let core = scheduling::current_cpu() as u32 + 1;
         self.shared.core(self.me).store(core, Ordering::Relaxed);
         core
     }
 
-    /// Moves this thread to a core where no node is, if there is one that it may use; whether it did. The host leaves a thread that was woken by
-    /// another on that one's core, though others be free, and the two of them keep each other from running.
+    /// Moves this thread to a permitted core where no node is. Returns whether it has moved. The
+    /// host leaves a woken thread on the core of the thread that woke it, even if others are free,
+    /// and the two then keep each other from running.
     fn go_elsewhere(&self) -> bool {
         let me = ThreadId::current();
         let Ok(allowed) = scheduling::affinity(me) else { return false };
@@ -246,11 +258,11 @@ impl Rings {
         let Some(free) = allowed.iter().find(|cpu| !taken(cpu)) else { return false };
         let went = scheduling::set_affinity(me, &CpuSet::single(free)).is_ok();
         self.note_core();
-        // It has only been sent: it may go where it could before.
+        // The old affinity is restored: the thread may move again.
         went && scheduling::set_affinity(me, &allowed).is_ok()
     }
 
-    /// Looks for a while; whether there is something to be done.
+    /// Polls for a while. Returns whether there is something to do.
     fn look_hard(&self, limit: Duration, each: &mut impl FnMut(usize)) -> bool {
         let begun = Instant::now();
         for looks in 1_u32.. {
@@ -267,7 +279,7 @@ impl Rings {
         false
     }
 
-    /// A thread that calls looks no more; what it owes others is done, and it looks once more.
+    /// A calling thread stops polling. It rings delayed bells, and the caller polls once more.
     fn stop_looking(&self) {
         self.shared.looking(self.me).fetch_sub(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -285,7 +297,7 @@ impl Rings {
         fence(Ordering::SeqCst);
     }
 
-    /// Whether a connection has ended. Nothing is sent over it, so whatever else comes is nonsense.
+    /// Whether a connection has ended. No data is sent over it, so data is a violation.
     fn has_ended(&self, place: usize) -> io::Result<bool> {
         let peer = &self.peers[place];
         if peer.disturbed.swap(false, Ordering::Relaxed) && !peer.ended.load(Ordering::Relaxed) {
@@ -305,7 +317,7 @@ impl Medium for Rings {
         let ring = self.to(place);
         let mut count = ring.put(bytes)?;
         if count == 0 {
-            // Who takes something out from now on rings; there may be room already.
+            // The peer rings when it takes something; there may be room already.
             ring.stuck().store(1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             count = ring.put(bytes)?;
@@ -315,7 +327,7 @@ impl Medium for Rings {
         }
         ring.stuck().store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        // What may wait is not in the way of what may not.
+        // A message that may wait must leave room for urgent ones.
         let may_wait = urgency == Urgency::WhenWaiting && ring.filled()? <= RING_BYTES / 2;
         let waiting = self.shared.waiting(self.peers[place].node);
         if !may_wait || waiting.load(Ordering::SeqCst) > 0 {
@@ -326,14 +338,14 @@ impl Medium for Rings {
 
     fn read(&self, place: usize, into: &mut [u8]) -> io::Result<usize> {
         let ring = self.from(place);
-        // Where it has broken the other one, that is told here as well.
+        // If the peer has broken the other ring, that is reported here as well.
         self.to(place).filled()?;
         let mut count = ring.take(into)?;
         if count == 0 {
             if !self.has_ended(place)? {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            // What a peer put in before its end is here by now.
+            // What a peer put in before its end has arrived by now.
             count = ring.take(into)?;
         }
         fence(Ordering::SeqCst);
@@ -345,7 +357,7 @@ impl Medium for Rings {
 
     fn finish(&self, place: usize) {
         self.to(place).stuck().store(0, Ordering::Relaxed);
-        // It fails where the connection has ended, which is as well.
+        // It fails if the connection has ended already.
         let _ended = self.peers[place].stream.shutdown(Shutdown::Write);
     }
 

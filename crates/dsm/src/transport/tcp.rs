@@ -1,4 +1,4 @@
-//! TCP: one connection a pair.
+//! TCP: one connection per pair of nodes.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -22,7 +22,7 @@ struct Sockets {
 }
 
 impl Tcp {
-    /// Listens at this node's own address and takes its place.
+    /// Joins the cluster, listening at this node's own address.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -30,7 +30,7 @@ impl Tcp {
         Self::join_by(cluster, settings, &cluster.listen()?)
     }
 
-    /// Takes its place with a socket that listens already.
+    /// Joins the cluster with a socket that already listens.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -42,7 +42,7 @@ impl Tcp {
         Self::join_while(cluster, settings, listener, &|| Ok(()))
     }
 
-    /// The same, until there are news that make it vain.
+    /// Joins the cluster, unless news make that pointless.
     pub(crate) fn join_while(
         cluster: &Cluster,
         settings: TcpSettings,
@@ -60,7 +60,7 @@ impl Tcp {
         Ok(Self(Connections::new(&peers, cluster.addresses.len(), settings, sockets)))
     }
 
-    /// Where a peer is.
+    /// The address of a peer.
     ///
     /// # Errors
     /// The connection has ended.
@@ -80,7 +80,7 @@ impl Medium for Sockets {
     }
 
     fn finish(&self, place: usize) {
-        // It fails where the connection has ended, which is as well.
+        // It fails if the connection has ended already.
         let _ended = self.streams[place].shutdown(Shutdown::Write);
     }
 
@@ -88,7 +88,7 @@ impl Medium for Sockets {
         let _ended = self.streams[place].shutdown(Shutdown::Both);
     }
 
-    // A socket tells of what comes once, and then waits to be read.
+    // The edge-triggered epoll reports nothing more of a socket that is not read.
     fn ignore(&self, _place: usize) {}
 
     fn wait(&self, waiter: Waiter, timeout: Duration, each: impl FnMut(usize)) {

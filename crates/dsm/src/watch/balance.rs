@@ -1,25 +1,30 @@
-//! Whether to ask the kernel for written pages, or to let writes be traps: by what the last intervals cost.
+//! Chooses between asking the kernel for written pages and letting writes be traps, by the costs of
+//! recent intervals.
 //!
-//! A question costs some 1.5 µs, whatever the answer, and a little for each page it is about; a write that is a trap, and watching its page again, about
-//! twice that. A program that takes a lock for each few words ends thousands of intervals in which no watched page was written; one that writes to all of
-//! its pages between two barriers would have as many traps. What the other way would have saved is added up, and pays for a change: so a
-//! program is never far behind the better way, whichever that is, and however often it turns to another.
+//! Asking costs some 1.5 µs, plus a little for each page. A write that is a trap, and watching its
+//! page again, costs about twice that. A program that acquires a lock for a few words ends
+//! thousands of intervals in which no watched page was written. A program that writes to all of its
+//! pages between two barriers would have as many traps.
+//!
+//! What the other way would have saved is added up. When the sum pays for a change, the way
+//! changes. So a program is never far behind the better way, however often that changes.
 
-/// What may have been lost before the way is changed, in questions.
+/// Loss after which the way changes, in questions to the kernel.
 const LOST_MAX: usize = 256;
-/// A write that is a trap, in questions.
+/// Cost of a write that is a trap, in questions.
 const TRAP: usize = 2;
-/// A question about so many pages costs another one.
+/// A question about so many pages costs as much as another question.
 const PAGES: usize = 256;
 
-/// What one way has lost against the other since it was taken.
+/// What the current way has lost against the other one.
 #[derive(Debug, Default)]
 pub(super) struct Balance {
     lost: usize,
 }
 
 impl Balance {
-    /// An interval has ended, in which so many of `pages` were written; whether the other way is to be taken.
+    /// Counts an interval in which `written` of `pages` were written. Returns whether the way must
+    /// change.
     pub(super) fn is_over(&mut self, traps: bool, written: usize, pages: usize) -> bool {
         let (asking, trapping) = (1 + pages / PAGES, TRAP * written);
         let (paid, saved) = if traps { (trapping, asking) } else { (asking, trapping) };
@@ -36,7 +41,7 @@ impl Balance {
 mod tests {
     use super::{Balance, LOST_MAX, PAGES, TRAP};
 
-    /// How many intervals like this one pass before the way is changed, of 10,000.
+    /// Number of such intervals until the way changes, of 10,000.
     fn intervals(
         balance: &mut Balance,
         traps: bool,

@@ -1,4 +1,4 @@
-//! Pages through the runtime's view: what differs from a copy, taking and putting contents.
+//! Pages in the runtime's view: comparing them with copies, reading and writing contents.
 #![expect(unsafe_code, reason = "reads and writes mapped memory")]
 
 use core::fmt;
@@ -15,7 +15,7 @@ use crate::page::{Contents, WORDS_A_PAGE};
 /// Words compared at a time: 128 bytes.
 const WIDE: usize = 32;
 
-/// The pages of a memory, as its runtime sees them.
+/// The pages of a memory, in the runtime's view.
 #[derive(Clone, Copy)]
 pub struct Pages<'a> {
     views: &'a TwoViews,
@@ -29,7 +29,7 @@ impl fmt::Debug for Pages<'_> {
 }
 
 impl<'a> Pages<'a> {
-    /// Those of `views`, numbered from `first` on.
+    /// The pages of `views`, numbered from `first` on.
     #[must_use]
     pub fn of(views: &'a TwoViews, first: PageId) -> Self {
         Self { views, first }
@@ -39,12 +39,14 @@ impl<'a> Pages<'a> {
         (page.0 - self.first.0) as usize
     }
 
-    /// The words of a page, by its place. Relaxed atomics: a program may race with whoever takes its page away, and gets old words or new ones.
+    /// The words of a page, by index. They are relaxed atomics: the program may write at the same
+    /// time, and the runtime reads old words or new ones.
     fn words(self, page: usize) -> &'a [AtomicU32] {
         let offset = page * PAGE_BYTES;
         assert!(offset < self.views.bytes(), "the page lies in the memory");
         let address = ptr::with_exposed_provenance(self.views.runtime() + offset);
-        // SAFETY: mapped readable and writable as long as the views live, aligned, and touched by atomics alone from this view.
+        // SAFETY: mapped readable and writable as long as the views live, aligned, and touched by
+        // atomics alone from this view.
         unsafe { core::slice::from_raw_parts(address, WORDS_A_PAGE) }
     }
 
@@ -60,15 +62,15 @@ impl<'a> Pages<'a> {
         words
     }
 
-    /// Makes a page these contents.
+    /// Writes the contents of a page.
     ///
     /// # Panics
-    /// They are more than a page has, and leave the memory.
+    /// They exceed the page and the memory.
     pub fn put(self, page: PageId, contents: &[u32]) {
         self.views.write(self.place(page) * PAGE_BYTES, contents);
     }
 
-    /// Makes some words of a page these values.
+    /// Writes some words of a page.
     pub fn put_words(self, page: PageId, values: &[(u32, u32)]) {
         let words = self.words(self.place(page));
         for &(word, value) in values {
@@ -76,8 +78,9 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// What of a page is not as in `copy`: its words by number and value, added to `found`; or the whole page, where that would be some 32 more than
-    /// `words_max`, and `found` is of no use.
+    /// Adds the words of a page that differ from `copy` to `found`, as index and value. If these
+    /// are some 32 more than `words_max`, returns the whole page instead, and `found` is
+    /// meaningless.
     pub fn differing(
         self,
         page: PageId,
@@ -87,7 +90,7 @@ impl<'a> Pages<'a> {
     ) -> Option<Contents> {
         let words = self.now(page);
         for (chunk, (now, before)) in words.chunks(WIDE).zip(copy.chunks(WIDE)).enumerate() {
-            // One pass without branches finds out whether to look closer.
+            // One pass without branches tells whether to look closer.
             let pairs = now.iter().zip(before);
             if pairs.fold(0, |seen, (now, before)| seen | now ^ before) == 0 {
                 continue;
@@ -102,7 +105,7 @@ impl<'a> Pages<'a> {
         None
     }
 
-    /// Makes pages exist that nobody has touched, by their places.
+    /// Makes pages exist that were never touched, by index.
     pub(super) fn make_exist(self, pages: Range<usize>) {
         for page in pages {
             self.words(page)[0].load(Ordering::Relaxed);

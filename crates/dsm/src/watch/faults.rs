@@ -1,14 +1,15 @@
-//! Faults in watched memory, on the thread that had them.
+//! Faults in watched memory, handled on the thread that had them.
 //!
 //! ```text
-//!   load or store ──> SIGSEGV or SIGBUS ──> handler: which memory? ──> Faulting::fault ──> return: the access is made again
+//!   load or store ──> SIGSEGV or SIGBUS ──> handler: which memory? ──> Faulting::fault ──> return: the access is repeated
 //!                                              │ none of ours
 //!                                              └──> what the signal did before
 //! ```
 //!
-//! The signal is synchronous: it interrupts an access to watched memory and nothing else. So whoever answers may do what the code that
-//! makes such accesses may do, allocate for instance: an allocator does not touch watched memory. What a fault's thread must not hold
-//! is what answering takes; the runtime's own code keeps to the other view.
+//! The signal is synchronous: it only interrupts an access to watched memory. So the handler may do
+//! what code with such accesses may do, for example allocate: an allocator does not access watched
+//! memory. A thread must not hold locks that the handler takes when it accesses watched memory. The
+//! runtime's own code uses the other view.
 #![expect(unsafe_code, reason = "handles signals")]
 
 use core::ffi::c_void;
@@ -21,25 +22,25 @@ use kyocho_sys::signal::{self, Action, Info, Manner, Signal};
 
 use crate::region::REGIONS_MAX;
 
-/// Who answers faults of one memory.
+/// Handles the faults of one memory.
 pub trait Faulting: Send + Sync {
-    /// An access at so many bytes from the begin cannot be made.
+    /// Handles an access at this offset.
     fn fault(&self, offset: usize) -> Answer;
 }
 
-/// What is to be done about a fault.
+/// How to continue after a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Make the access again.
+    /// Repeat the access.
     Again,
-    /// It was none of ours: do what the signal did before.
+    /// The fault is not ours: do what the signal did before.
     Forward,
 }
 
-/// Memories of one process at most: of its nodes, mostly one, each region.
+/// Memories of one process, at most: mostly those of one node, one per region.
 const MEMORIES_MAX: usize = 4 * REGIONS_MAX;
 
-/// A memory whose faults are answered.
+/// A memory whose faults are handled.
 struct Slot {
     base: AtomicUsize,
     /// 0: free.
@@ -55,16 +56,17 @@ static SLOTS: [Slot; MEMORIES_MAX] = [const {
     }
 }; MEMORIES_MAX];
 
-/// All slots that were ever taken lie before this one: handlers look no further.
+/// All slots that were ever used have a lower index, so handlers look no further.
 static SLOTS_END: AtomicUsize = AtomicUsize::new(0);
 
-/// What both signals did before; never freed, as handlers read it. Taken as well to change slots.
+/// The earlier actions of both signals. They are never freed, because handlers read them. The lock
+/// also protects changes of slots.
 static BEFORE: Mutex<Option<&'static [Action; 2]>> = Mutex::new(None);
 static FORWARD: AtomicPtr<[Action; 2]> = AtomicPtr::new(core::ptr::null_mut());
 
 const SIGNALS: [Signal; 2] = [Signal::SEGV, Signal::BUS];
 
-/// A memory whose faults are answered until this is dropped, by the threads that have them.
+/// A memory whose faults are handled until this is dropped, by the threads that have them.
 pub struct Guarded {
     slot: &'static Slot,
 }
@@ -76,7 +78,7 @@ impl fmt::Debug for Guarded {
 }
 
 impl Guarded {
-    /// Answers faults in `[base, base + bytes)`.
+    /// Handles faults in `[base, base + bytes)`.
     ///
     /// # Errors
     /// `NOMEM`: there are four times [`REGIONS_MAX`] memories already. The host refuses handlers.
@@ -99,7 +101,7 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         let _changing = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-        // The order matters to no handler of this memory: nobody touches it any more.
+        // No handler runs for this memory any more, so the order does not matter.
         let answerer = self.slot.answerer.swap(core::ptr::null_mut(), Ordering::Relaxed);
         self.slot.base.store(usize::MAX, Ordering::Relaxed);
         self.slot.bytes.store(0, Ordering::Release);
@@ -109,9 +111,10 @@ impl Drop for Guarded {
 }
 
 fn install() -> Result<&'static [Action; 2], Errno> {
-    // On a stack of the thread's own: a fault may come deep in the program's.
+    // On an alternate stack: the program's stack may be nearly full at a fault.
     let manner = Manner { on_alternate_stack: true, ..Manner::default() };
-    // SAFETY: the handler answers for accesses to watched memory alone (the file's begin) and forwards everything else.
+    // SAFETY: the handler answers for accesses to watched memory alone (the file's begin) and
+    // forwards everything else.
     let segv = unsafe { signal::install(Signal::SEGV, handler, manner) }?;
     // SAFETY: as above.
     let bus = match unsafe { signal::install(Signal::BUS, handler, manner) } {
@@ -149,11 +152,12 @@ fn answer(address: usize) -> Answer {
         let bytes = slot.bytes.load(Ordering::Acquire);
         let base = slot.base.load(Ordering::Acquire);
         let offset = address.wrapping_sub(base);
-        // The slot of another memory may be taken anew meanwhile: it has no bytes in between.
+        // Another memory may reuse the slot meanwhile; its length is 0 in between.
         if offset >= bytes || slot.bytes.load(Ordering::Acquire) != bytes {
             continue;
         }
-        // SAFETY: a slot with bytes has an answerer until its `Guarded` is dropped; who touches its memory borrows what owns that.
+        // SAFETY: a slot with bytes has a handler until its `Guarded` is dropped; code that
+        // accesses its memory borrows the owner of that.
         let answerer = unsafe { &*slot.answerer.load(Ordering::Relaxed) };
         return answerer.fault(offset);
     }

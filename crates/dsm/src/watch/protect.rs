@@ -1,6 +1,7 @@
 //! Rights by `mprotect`; a forbidden access is a `SIGSEGV`.
 //!
-//! **Limit:** neighbours with different rights are mappings of their own, of which the host allows 65,530.
+//! **Limit:** neighbouring pages with different rights are separate mappings, of which the host
+//! permits 65,530.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ impl Detector for Protect {
         Ok(Box::new(Self { views }))
     }
 
-    /// Rights by `mprotect` outlive reclaim: they are given once more, whatever the page table holds.
+    /// Rights by `mprotect` survive reclaim, so they are set once more in any case.
     fn entry(&self, page: usize, _access: Access) -> Result<Entry, Errno> {
         Ok(Entry::Absent(Reclaimed { page, written: false }))
     }

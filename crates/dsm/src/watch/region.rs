@@ -1,4 +1,4 @@
-//! The pages of one region: what the program may do with each, and which it has written to.
+//! The pages of one region: the program's rights to each, and which were written.
 
 use core::ops::Range;
 use std::collections::BTreeSet;
@@ -21,25 +21,25 @@ pub(super) struct Watched {
     access: Vec<Access>,
     /// Pages whose write was a fault.
     faulted: Vec<usize>,
-    /// Pages that are known to be written, or may be, and that no call has reported yet. Among them
-    /// are pages which the host reclaimed after they were written: the page table no longer says so
-    /// once they are back in it.
+    /// Pages that were written, or may have been, and that no call has reported yet. They include
+    /// pages that the host reclaimed after a write: once such a page is readmitted, the page table
+    /// no longer tells so.
     unreported: BTreeSet<usize>,
-    /// Where the kernel is asked for written pages, as long as no page's rights change: a lock is taken more often than that, and memory may be
-    /// thousands of pages.
+    /// The ranges about which the kernel is asked, until the rights of some page change. Locks are
+    /// acquired more often than that, and there may be thousands of pages.
     asked: Option<Vec<Span>>,
     balance: Balance,
 }
 
-/// Pages that the kernel is asked about in one call.
+/// Pages about which the kernel is asked in one call.
 #[derive(Debug)]
 struct Span {
     pages: Range<usize>,
-    /// There are others between the watched ones.
+    /// Some pages in between are not watched.
     has_gaps: bool,
 }
 
-/// Watched pages that lie at most so far apart are asked about together.
+/// Watched pages that are at most this far apart are asked about together.
 const GAP_MAX: usize = 16;
 
 impl Watched {
@@ -58,7 +58,7 @@ impl Watched {
         }
     }
 
-    /// What watches this one, for another.
+    /// A detector for another region.
     pub(super) fn beside(&self, views: &Arc<TwoViews>) -> Result<Box<dyn Detector>, Errno> {
         self.detector.beside(views.clone())
     }
@@ -79,7 +79,7 @@ impl Watched {
         PageId(self.first.0 + place as u64)
     }
 
-    /// How many of these pages lie here, before one that does not.
+    /// Number of these pages, from the first on, that lie in this region.
     pub(super) fn leading(&self, pages: &[PageId]) -> usize {
         let here = self.first..self.page(self.access.len());
         pages.iter().take_while(|page| here.contains(page)).count()
@@ -93,7 +93,7 @@ impl Watched {
         self.access.iter().filter(|access| **access != Access::Hidden).count()
     }
 
-    /// Gives pages other rights. What was known of writes to them is forgotten.
+    /// Changes the rights of pages. Unreported writes to them are forgotten.
     pub(super) fn set(&mut self, pages: &[PageId], access: Access) -> Result<(), Errno> {
         self.change(pages, access)?;
         if !self.unreported.is_empty() {
@@ -118,7 +118,8 @@ impl Watched {
 
     fn admit(&mut self, pages: Range<usize>, from: Access, to: Access) -> Result<(), Errno> {
         match self.detector.admit(pages.clone(), from, to) {
-            // Rights that change from page to page are more mappings than the host allows: traps need that.
+            // Different rights of neighbouring pages need more mappings than the host permits. Only
+            // traps need that.
             Err(Errno::NOMEM) if self.detector.end_traps(&self.watched())? => {
                 self.detector.admit(pages, from, to)
             }
@@ -143,13 +144,13 @@ impl Watched {
         }
     }
 
-    /// Puts a page back that the host reclaimed; nothing where another thread had the fault first.
+    /// Readmits a page that the host reclaimed. Does nothing if another thread had the fault first.
     ///
-    /// Reclaim leaves a marker in the page table for a page that was write-protected and none for
-    /// one that had been written. The answer stays true until the page is back: an absent page
-    /// cannot be written, and faults are answered one at a time. Of a present page it would be out
-    /// of date at once, as another thread may write to it, and the host then reclaim it: so that
-    /// one is left alone.
+    /// Reclaim leaves a marker in the page table for a page that was write-protected, and none for
+    /// one that had been written. The answer of the page table stays true until the page is
+    /// readmitted: an absent page cannot be written, and faults are handled one at a time. For a
+    /// present page the answer would be outdated at once, because another thread may write to it,
+    /// and the host may then reclaim it. So a present page is left alone.
     fn readmit(&mut self, place: usize, access: Access) -> Result<(), Errno> {
         let Entry::Absent(reclaimed) = self.detector.entry(place, access)? else { return Ok(()) };
         if access == Access::Watched && reclaimed.written {
@@ -163,8 +164,8 @@ impl Watched {
         }
     }
 
-    /// Finds the pages written to. They stay unreported until [`Self::report`], so an error on the
-    /// way, here or in another region, loses none of them.
+    /// Finds the pages written. They stay unreported until [`Self::report`], so an error here or in
+    /// another region loses none of them.
     pub(super) fn find_written(&mut self) -> Result<(), Errno> {
         self.find_faulted()?;
         let unreported = self.unreported.len();
@@ -176,14 +177,14 @@ impl Watched {
         Ok(())
     }
 
-    /// Adds the pages that were found, ascending. A write after [`Self::find_written`] is found by
-    /// its next call.
+    /// Reports the pages that were found, ascending. A write after [`Self::find_written`] is found
+    /// by its next call.
     pub(super) fn report(&mut self, written: &mut Vec<PageId>) {
         let unreported = core::mem::take(&mut self.unreported);
         written.extend(unreported.into_iter().map(|place| self.page(place)));
     }
 
-    /// Lets writes be traps where the kernel was asked for them, or the other way round.
+    /// Changes from asking the kernel to traps, or back.
     fn change_way(&mut self) -> Result<(), Errno> {
         let watched = self.watched();
         if self.detector.traps() {
@@ -191,7 +192,7 @@ impl Watched {
             return Ok(());
         }
         match self.detector.begin_traps(&watched) {
-            // Finds what was written before the first trap, and after the last question.
+            // Finds writes before the first trap and after the last question.
             Ok(()) => self.ask().map(drop),
             // Too many mappings.
             Err(Errno::NOMEM) => Ok(()),
@@ -199,10 +200,10 @@ impl Watched {
         }
     }
 
-    /// Asks the kernel for written pages; how many there are.
+    /// Asks the kernel for written pages; returns their number.
     ///
-    /// A question that fails may have had a part of its effect: pages are watched anew, and were not
-    /// named. All watched pages count as written then.
+    /// A question that fails may have had part of its effect: pages are watched anew and were not
+    /// reported. So all watched pages count as written then.
     fn ask(&mut self) -> Result<usize, Errno> {
         let mut found = Vec::new();
         let asked = self.ask_spans(&mut found);
@@ -215,7 +216,7 @@ impl Watched {
         Ok(found.len())
     }
 
-    /// Adds the pages written to, of which the kernel knows.
+    /// Adds the pages that the kernel has recorded as written.
     fn ask_spans(&mut self, written: &mut Vec<usize>) -> Result<(), Errno> {
         let asked = self.asked.take().unwrap_or_else(|| self.spans());
         for span in &asked {
@@ -223,7 +224,8 @@ impl Watched {
                 written.extend(self.detector.written(span.pages.clone(), Then::WatchAnew)?);
                 continue;
             }
-            // What lies in a gap must not be watched: the kernel says first where to look closer, which is mostly nowhere.
+            // Pages in a gap must not be watched. So the first question only tells where to ask
+            // again, which is mostly nowhere.
             let mut found = self.detector.written(span.pages.clone(), Then::Leave)?;
             found.retain(|place| self.access[*place] == Access::Watched);
             for run in found.chunk_by(|one, next| one + 1 == *next) {
@@ -235,10 +237,10 @@ impl Watched {
         Ok(())
     }
 
-    /// Finds the pages whose write was a fault, which are watched again.
+    /// Finds the pages whose write was a fault, and watches them again.
     fn find_faulted(&mut self) -> Result<(), Errno> {
         let mut faulted = core::mem::take(&mut self.faulted);
-        // A page that was hidden or shown meanwhile has nothing to tell.
+        // A page that was hidden or shown meanwhile has no unreported writes.
         faulted.retain(|&place| self.access[place] == Access::Written);
         faulted.sort_unstable();
         faulted.dedup();
@@ -248,7 +250,7 @@ impl Watched {
         let found: Vec<_> = faulted.iter().map(|place| self.page(*place)).collect();
         self.unreported.extend(&faulted);
         if let Err(errno) = self.change(&found, Access::Watched) {
-            // Those that are not watched again are written to without another fault.
+            // Pages that are not watched again can be written without another fault.
             self.faulted = faulted;
             return Err(errno);
         }

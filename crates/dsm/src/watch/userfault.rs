@@ -1,8 +1,10 @@
-//! Rights in the page table, by userfaultfd: a hidden page is not in it, a watched one is write-protected.
+//! Rights in the page table, by userfaultfd: a hidden page is absent, a watched page is
+//! write-protected.
 //!
-//! What a write to a watched page does was chosen in the beginning: it is a `SIGBUS`, or the kernel takes the protection away and says
-//! nothing until it is asked which pages have none. Where that is asked too often, `mprotect` makes it a `SIGSEGV` instead for a while; what the page
-//! table says of written pages is out of date until it is asked again.
+//! The effect of a write to a watched page is chosen at the start. Either it is a `SIGBUS`, or the
+//! kernel removes the protection and tells which pages have none when it is asked. If it is asked
+//! too often, `mprotect` makes writes `SIGSEGV`s for a while. What the page table tells about
+//! written pages is outdated then, until it is asked again.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -19,11 +21,11 @@ use crate::address::PageId;
 #[derive(Debug)]
 pub(super) struct Faults {
     views: Arc<TwoViews>,
-    /// One for all regions, as a process has few descriptors.
+    /// One for all regions, because a process has few descriptors.
     faults: Arc<Userfault>,
-    /// Where the kernel is asked for written pages.
+    /// Present if the kernel is asked for written pages.
     map: Option<Arc<PageMap>>,
-    /// Nobody asks now.
+    /// The kernel is not asked now: writes are traps.
     traps: bool,
 }
 
@@ -33,10 +35,10 @@ impl Faults {
         Self::new(views, Writes::Stop, None)
     }
 
-    /// It passes, and the kernel is asked.
+    /// The write succeeds, and the kernel is asked later.
     pub(super) fn scanning(views: Arc<TwoViews>) -> Result<Self, Errno> {
         let map = PageMap::open()?;
-        // A kernel that cannot scan says so now.
+        // A kernel that cannot scan fails here.
         map.take_written(views.program(), PAGE_BYTES, |_, _| {})?;
         Self::new(views, Writes::Pass, Some(Arc::new(map)))
     }
@@ -47,7 +49,7 @@ impl Faults {
         Ok(Self { views, faults, traps: map.is_none(), map })
     }
 
-    /// Gives pages rights that hold whatever the page table says.
+    /// Sets rights that hold whatever the page table contains.
     fn protect(&self, pages: &Range<usize>, rights: Protection) -> Result<(), Errno> {
         self.views.protect(pages.start * PAGE_BYTES, pages.len() * PAGE_BYTES, rights)
     }
@@ -68,7 +70,8 @@ impl Detector for Faults {
     fn entry(&self, page: usize, access: Access) -> Result<Entry, Errno> {
         let absent = |written| Ok(Entry::Absent(Reclaimed { page, written }));
         let Some(map) = self.map.as_ref().filter(|_| access == Access::Watched) else {
-            // Its writes are not asked of the page table: known already, or nobody's business.
+            // The page table is not asked for writes to it: they are known already, or not
+            // recorded.
             return absent(false);
         };
         let entry = map.entry(self.address(page))?;
@@ -101,7 +104,7 @@ impl Detector for Faults {
             Pages::of(&self.views, PageId(0)).make_exist(pages);
             return self.faults.admit(start, bytes, admission);
         }
-        // Mostly they are in the page table; where the host has taken one out, the next fault tells.
+        // Most pages are present. If the host has reclaimed one, the next fault finds out.
         self.faults.write_protect(start, bytes, admission)
     }
 

@@ -124,7 +124,8 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         if let Ok((epoch, message)) = decode(&bytes, &layout()) {
-            // Numbers may be written longer than they need be, so not the bytes are compared, but what they say.
+            // Numbers may be encoded in more bytes than necessary, so the decoded values are
+            // compared.
             prop_assert_eq!(decode(&encode(epoch, &message), &layout()), Ok((epoch, message)));
         }
     }

@@ -1,4 +1,5 @@
-//! Calls of the program's threads, until they return: who waits receives what comes, one thread at a time; the others sleep until it has.
+//! Calls of the program's threads, until they return. One of the waiting threads receives messages;
+//! the others sleep.
 
 use core::time::Duration;
 use std::sync::MutexGuard;
@@ -13,20 +14,20 @@ use crate::message::BarrierKind;
 use crate::runtime::meeting::{Agreed, Came, Wish};
 use crate::transport::Waiter;
 
-/// Who may give up waiting is asked that often whether it does.
+/// Interval at which a thread that may give up is asked whether it does.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// When a thread waits no longer for a lock, or for a condition.
+/// When a thread stops waiting for a lock or a condition.
 #[derive(Clone, Copy)]
 pub(in crate::runtime) enum Limit<'a> {
     None,
     After(Duration),
-    /// Asked now and then.
+    /// When the function returns true; it is called repeatedly.
     When(&'a dyn Fn() -> bool),
 }
 
 impl Limit<'_> {
-    /// Time left to wait before this is called again; none left: enough.
+    /// Time to wait before this is called again; zero if the thread gives up.
     fn left(self, began: Instant) -> Option<Duration> {
         match self {
             Self::None => None,
@@ -37,7 +38,8 @@ impl Limit<'_> {
 }
 
 impl Core {
-    /// Makes a call for a thread of the program; waits for its end, and at a `limit` gives an acquire up, or ends the wait for a condition.
+    /// Makes a call for a thread of the program, and waits for its return. At the `limit` an
+    /// acquire is given up, and a wait on a condition ends.
     pub(in crate::runtime) fn call(&self, thread: ThreadId, call: Call, limit: Limit<'_>) -> Came {
         let mut state = self.until_not_full(self.lock()?, thread)?;
         if !matches!(call, Call::Fetch(_) | Call::Move(_) | Call::Signal(..)) {
@@ -46,8 +48,8 @@ impl Core {
         self.step_and_wait(state, thread, call, limit)
     }
 
-    /// Holds a thread of the program back while too much waits for a peer that takes less than it is
-    /// sent. Messages that nobody waits for here, as signals are, would fill memory otherwise.
+    /// Blocks a thread of the program while too many bytes wait for a peer. Messages that need no
+    /// answer, such as signals, would fill the memory otherwise.
     fn until_not_full<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -111,7 +113,8 @@ impl Core {
         }
     }
 
-    /// Waits at most so long for whatever happens, and lets it happen: one thread of the program receives, the others wait for it.
+    /// Waits for messages, at most so long, and processes them. One thread of the program receives;
+    /// the others wait for it.
     fn wait<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -119,7 +122,7 @@ impl Core {
         left: Duration,
     ) -> Result<MutexGuard<'a, State>, Errno> {
         if state.receiving.is_some() {
-            // It does not look while it sleeps.
+            // This thread does not look for messages while it sleeps.
             if self.transport.end_call() {
                 self.take(&mut state);
             } else {
@@ -150,19 +153,20 @@ impl Core {
         Ok(state)
     }
 
-    /// Wakes who sleeps. To notify nobody is a system call all the same, so sleepers are counted.
+    /// Wakes sleeping threads. A notification costs a system call even if no thread sleeps, so the
+    /// sleeping threads are counted.
     pub(super) fn wake(&self, state: &State) {
         if state.sleeping > 0 {
             self.changed.notify_all();
         }
     }
 
-    /// So many threads stand for the node's one from now on, each until it is excused.
+    /// Sets the number of threads that represent the node, each until it is excused.
     pub(in crate::runtime) fn expect(&self, threads: u16) {
         self.lock_to_end().meeting.expect(threads);
     }
 
-    /// Whether some of them are not excused.
+    /// Whether any of these threads is not excused.
     pub(in crate::runtime) fn has_seats(&self) -> bool {
         self.lock_to_end().meeting.is_expected()
     }
@@ -178,7 +182,7 @@ impl Core {
     pub(in crate::runtime) fn meet(&self, wish: Wish, cross: impl FnOnce(Agreed) -> Came) -> Came {
         let mut state = self.lock()?;
         let round = state.meeting.arrive(wish);
-        // Who came before may be the one who has to cross, where somebody was excused.
+        // If a thread was excused meanwhile, one that waits already has to cross.
         self.wake(&state);
         loop {
             if let Some(came) = state.meeting.came_of(round) {
@@ -207,7 +211,8 @@ impl Core {
     }
 }
 
-/// One thread crosses a barrier for all of its node. However that ends, the others are told.
+/// One thread crosses a barrier for all threads of its node. The others get the result, whatever it
+/// is.
 struct Crossing<'a> {
     core: &'a Core,
     came: Came,
@@ -218,7 +223,7 @@ impl Drop for Crossing<'_> {
         let mut state = self.core.lock_to_end();
         state.meeting.end(self.came);
         if kyocho_sys::prim::thread::panicking() {
-            // The other nodes wait for this one, which does not come.
+            // The other nodes wait for this one, which will not arrive.
             state.refused = Some(Errno::new(EPROTO));
             self.core.tell(&state);
             drop(state);

@@ -1,4 +1,4 @@
-//! Regions that come while the node is at work.
+//! Regions that are created while the node runs.
 
 use std::sync::Arc;
 
@@ -10,19 +10,21 @@ use super::Core;
 use crate::address::PageId;
 use crate::region::Regions;
 
-/// Bytes of one message, and bytes that wait for one peer, at most, where shared memory has so many pages.
+/// Bytes of one message, and bytes that wait for one peer, at most, for this number of shared
+/// pages.
 pub(in crate::runtime) fn bounds(pages: usize) -> (usize, usize) {
     let message_bytes_max = (8 * PAGE_BYTES).saturating_mul(pages).saturating_add(1 << 20);
     (message_bytes_max, message_bytes_max.saturating_mul(2))
 }
 
 impl Core {
-    /// Looks at the regions that there are.
+    /// Reads the regions.
     pub(in crate::runtime) fn with_regions<T>(&self, look: impl FnOnce(&Regions) -> T) -> T {
         look(&self.lock_to_end().node.layout().regions)
     }
 
-    /// Watches the pages of a region that the node is to have, all hidden. The bounds on messages are those of all regions from now on.
+    /// Watches the pages of a region that the node is about to create, all hidden. From now on
+    /// messages may be as large as all regions need.
     pub(in crate::runtime) fn watch(
         &self,
         first: PageId,
@@ -36,7 +38,7 @@ impl Core {
         Ok(())
     }
 
-    /// Watches a region no more, which the node has not come to have.
+    /// Stops watching a region that was not created.
     pub(in crate::runtime) fn unwatch(&self, first: PageId) {
         let mut state = self.lock_to_end();
         state.watch.remove(first);

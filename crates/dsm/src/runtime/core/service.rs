@@ -1,5 +1,5 @@
-//! The service thread: handles what comes while no thread of the program waits, shows counters, and
-//! notices the end of the launcher.
+//! The service thread: processes messages while no thread of the program waits, writes counters,
+//! and notices the end of the launcher.
 
 use core::time::Duration;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -15,20 +15,20 @@ use crate::launch::{Launcher, News};
 use crate::runtime::last_words;
 use crate::transport::Waiter;
 
-/// Between two times that the launcher's line is looked at.
+/// Interval between two looks at the launcher's pipe.
 const LOOK_AT_LAUNCHER_EVERY: Duration = Duration::from_millis(200);
 
-/// What a node has to do with others than nodes.
+/// What a node has to do with other processes than nodes.
 #[derive(Debug)]
 pub(in crate::runtime) struct Outside {
     pub(in crate::runtime) counters: Option<Counters>,
     pub(in crate::runtime) launcher: Option<Launcher>,
-    /// What its host has for its shared memory.
+    /// Shared memory of the node, at most.
     pub(in crate::runtime) memory_bytes_max: usize,
 }
 
 impl Core {
-    /// Handles what comes while nobody waits, until this node ends: the service thread's work.
+    /// The work of the service thread, until this node ends.
     pub(in crate::runtime) fn serve(&self, me: NodeId, mut outside: Outside) {
         let _told = TellOfPanic(self);
         let mut look_next = Instant::now();
@@ -50,8 +50,8 @@ impl Core {
         }
     }
 
-    /// Sends heartbeats until the other end of `stopped` is dropped: the heartbeat thread's work. It
-    /// takes no lock of the node, so a step that takes long holds up none.
+    /// The work of the heartbeat thread: sends heartbeats until the other end of `stopped` is
+    /// dropped. It never locks the node, so a long step delays no heartbeat.
     pub(in crate::runtime) fn send_heartbeats(&self, stopped: &Receiver<()>) {
         while let Some(every) = self.transport.send_heartbeats() {
             if stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
@@ -60,7 +60,7 @@ impl Core {
         }
     }
 
-    /// Whether the other nodes wait for heartbeats.
+    /// Whether the other nodes expect heartbeats.
     pub(in crate::runtime) fn needs_heartbeats(&self) -> bool {
         self.transport.send_heartbeats().is_some()
     }
@@ -76,28 +76,29 @@ impl Core {
     }
 }
 
-/// Ends this process where its launcher has ended: nobody would wait for it, or end it.
+/// Ends this process if its launcher has ended: no other process would.
 ///
-/// By a signal, as handlers at exit are the program's, and this is not its thread.
+/// It uses a signal, because this is not the program's thread, and exit handlers belong to the
+/// program.
 fn end_with_launcher(me: NodeId, mut outside: Outside) -> Outside {
     let launcher = outside.launcher.as_mut();
-    // Of a node that has ended its connections tell.
+    // The end of a node is noticed by its connections.
     let is_gone = launcher.is_some_and(|launcher| {
         core::iter::from_fn(|| launcher.news()).take(NEWS_MAX).any(|news| news == News::Gone)
     });
     if is_gone {
         last_words(&format!("kyocho-dsm: node {}: its launcher has ended, and so does it", me.0));
         drop(outside.counters.take());
-        // It cannot fail: every process may end itself.
+        // It cannot fail: a process may always end itself.
         let _ended = kill_process(getpid(), Signal::KILL);
     }
     outside
 }
 
-/// News that are looked at in one go: more than there are nodes.
+/// Pieces of news read at once: more than there are nodes.
 const NEWS_MAX: usize = 8192;
 
-/// Ends the program's wait where the service thread ends by a broken assertion.
+/// Reports a panic of the service thread to threads that wait.
 struct TellOfPanic<'a>(&'a Core);
 
 impl Drop for TellOfPanic<'_> {

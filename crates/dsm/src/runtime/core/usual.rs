@@ -1,44 +1,45 @@
-//! Pages that the program writes to again and again: they are not watched, but compared each time.
+//! Pages that the program writes repeatedly: they are not watched, but compared in each interval.
 //!
-//! Noticing a write to a watched page costs a fault, in the kernel at least, and a system call to watch it again: more than to compare the page with
-//! what it was. Few pages at a time, as each call that ends an interval compares all of them.
+//! Detecting a write to a watched page costs at least a fault in the kernel, and a system call to
+//! watch the page again. That is more than comparing the page with its copy. Every call that ends
+//! an interval compares all of these pages, so there are few.
 
 use crate::address::PageId;
 use crate::directory::Directory;
 
-/// Pages that are compared each time, at most.
+/// Number of these pages, at most.
 const PAGES_MAX: usize = 8;
-/// Two writes are in a row that lie at most so many intervals apart.
+/// Longest distance between two writes of a row, in intervals.
 const NEAR: u32 = 4;
-/// So many in a row make a page usual.
+/// Length of a row of writes after which the page is compared.
 const ROW: u8 = 4;
-/// A page that was not written to for so many intervals is watched again.
+/// A page that was not written for so many intervals is watched again.
 const IDLE_MAX: u8 = 16;
 
-/// What is known of a page's writes.
+/// The writes of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct History {
     last: u32,
     row: u8,
 }
 
-/// The pages that are compared each time.
+/// The pages that are compared in each interval.
 #[derive(Debug)]
 pub(super) struct Usual {
     intervals: u32,
     histories: Directory<History>,
-    /// And for how many intervals each was not written to.
+    /// The pages, and for how many intervals each was not written.
     pages: Vec<(PageId, u8)>,
 }
 
 impl Usual {
-    /// No page is.
+    /// No pages.
     pub(super) fn new() -> Self {
         Self { intervals: 0, histories: Directory::new(), pages: Vec::new() }
     }
 
-    /// Begins another interval; the pages that are to be compared now, and those of them that are to
-    /// be watched again first, and then removed.
+    /// Begins an interval. Returns the pages to compare, and those of them to watch again first and
+    /// then remove.
     pub(super) fn begin(&mut self) -> (Vec<PageId>, Vec<PageId>) {
         self.intervals = self.intervals.wrapping_add(1);
         let pages = self.pages.iter().map(|(page, _)| *page).collect();
@@ -46,7 +47,8 @@ impl Usual {
         (pages, idle.map(|(page, _)| *page).collect())
     }
 
-    /// These pages were written to, or brought into sight; those that need not be watched any more.
+    /// Records that pages were written, or replaced in the program's sight. Returns those that need
+    /// not be watched any more.
     pub(super) fn note(&mut self, written: &[PageId]) -> Vec<PageId> {
         let mut usual = Vec::new();
         for &page in written {
@@ -66,7 +68,7 @@ impl Usual {
         usual
     }
 
-    /// Whether one of them was written to in the interval that has ended.
+    /// Records whether one of the pages was written in the last interval.
     pub(super) fn compared(&mut self, page: PageId, is_written: bool) {
         if let Some((_, idle)) = self.pages.iter_mut().find(|(other, _)| *other == page) {
             *idle = if is_written { 0 } else { idle.saturating_add(1) };
@@ -78,7 +80,7 @@ impl Usual {
         self.pages.iter().any(|(other, _)| *other == page)
     }
 
-    /// The program's rights to a page change: it is usual no more.
+    /// The program's rights to a page change: it is no longer one of them.
     pub(super) fn remove(&mut self, page: PageId) {
         self.pages.retain(|(other, _)| *other != page);
     }
@@ -89,7 +91,8 @@ mod tests {
     use super::{IDLE_MAX, NEAR, PAGES_MAX, ROW, Usual};
     use crate::address::PageId;
 
-    /// Written to in so many intervals, each so far from the one before; whether it is usual then.
+    /// Records `times` writes, so many intervals apart. Returns whether the page is compared from
+    /// then on.
     fn written(usual: &mut Usual, page: PageId, times: u8, apart: u32) -> bool {
         for _ in 0..times {
             (0..apart).for_each(|_| drop(usual.begin()));

@@ -1,4 +1,5 @@
-//! What the program has written: pages that were, found by the watch or by comparing, and told to the node.
+//! Collecting the program's writes: pages that were written are compared with their copies, and the
+//! node gets the differences.
 
 use kyocho_sys::error::Errno;
 use kyocho_sys::prim::clock::Instant;
@@ -6,11 +7,11 @@ use kyocho_sys::prim::clock::Instant;
 use super::{Core, State};
 use crate::address::PageId;
 
-/// Of a page of which more words were written, all are told.
+/// If more words of a page were written, the whole page is passed on.
 const WORDS_SINGLY_MAX: usize = 64;
 
 impl Core {
-    /// Tells the node what the program has written since the last time.
+    /// Passes the program's writes since the last call to the node.
     pub(super) fn collect(&self, state: &mut State) -> Result<(), Errno> {
         let began = Instant::now();
         let (written, usual) = Self::written(state)?;
@@ -42,23 +43,23 @@ impl Core {
         }
         state.statistics.pages_compared += (written.len() + usual.len()) as u64;
         state.statistics.comparing += began.elapsed();
-        // The node knows all that was written by now, so an error here loses nothing: pages that are
-        // still watched are compared as well.
+        // The node knows all writes by now, so an error loses none: pages that are still watched
+        // are compared as well.
         state.watch.open(&new)
     }
 
-    /// Pages that were written to, and others that may have been. What is read of a page now is at least as new as what the next call will not tell of: it
-    /// is watched anew before.
+    /// Pages that were written, and pages to compare in any case. They are watched anew before they
+    /// are read. So what is read is at least as new as what the next call does not report.
     fn written(state: &mut State) -> Result<(Vec<PageId>, Vec<PageId>), Errno> {
         let (usual, idle) = state.usual.begin();
         state.watch.show(&idle)?;
         let written = state.watch.take_written()?;
-        // They are watched, and compared once more now.
+        // They are watched now, and compared a last time.
         idle.into_iter().for_each(|page| state.usual.remove(page));
         Ok((written, usual))
     }
 
-    /// Undoes what the program has written since the last time.
+    /// Undoes the program's writes since the last call.
     pub(in crate::runtime) fn forget(&self) -> Result<(), Errno> {
         let mut state = self.lock()?;
         let (written, usual) = Self::written(&mut state)?;

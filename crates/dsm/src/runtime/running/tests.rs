@@ -20,7 +20,7 @@ use crate::runtime::places::RegionSettings;
 use crate::transport::Local;
 use crate::watch::Detection;
 
-/// A cluster of one node, with one page of shared memory, and so many at most.
+/// A cluster of one node with one page of shared memory, which may have `pages_max`.
 fn alone(pages_max: usize) -> Running {
     let (nodes, words_a_page, scheme) = (1, WORDS_A_PAGE as u32, Scheme::LogAtManager);
     let layout = Layout { nodes, regions: vec![NodeId(0)].into(), words_a_page, locks: 1, scheme };

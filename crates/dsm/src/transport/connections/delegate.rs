@@ -1,6 +1,7 @@
-//! Transports that are connections over one medium.
+//! Transports that consist of connections over one medium.
 
-/// Makes a type whose only field is [`Connections`] a [`Transport`]: what carries the bytes stays its own affair.
+/// Implements [`Transport`] for a type whose only field is [`Connections`]. The medium stays
+/// private.
 macro_rules! transport_by_connections {
     ($name:ty) => {
         impl $crate::transport::Transport for $name {

@@ -1,4 +1,4 @@
-//! What is to be sent to one peer, and to whom so much is that the program is held back.
+//! The outgoing queue of one peer, and the count of queues that are full.
 
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
@@ -13,13 +13,13 @@ use crate::address::NodeId;
 use crate::transport::credit::Outgoing;
 use crate::transport::{Cause, Urgency};
 
-/// A peer, as senders know it.
+/// A peer, as senders see it.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) node: NodeId,
     pub(super) place: usize,
     queue: Mutex<Queue>,
-    /// How many peers have full queues.
+    /// Number of peers whose queues are full.
     full: Arc<AtomicUsize>,
 }
 
@@ -28,14 +28,14 @@ pub(super) struct Peer {
 pub(super) struct Queue {
     pub(super) out: Outgoing,
     spoke: Instant,
-    /// It gets nothing any more; why, until that was told.
+    /// The peer is lost, and gets nothing more. `untold` is the cause until it has been reported.
     pub(super) over: bool,
     pub(super) untold: Option<Cause>,
-    /// It is one of those that [`Peer::full`] counts.
+    /// Whether [`Peer::full`] counts this peer.
     is_full: bool,
 }
 
-/// A queue in use. Whatever was done with it, the number of full ones is right afterwards.
+/// A locked queue. The count of full queues is updated when it is dropped.
 pub(super) struct Locked<'a> {
     queue: MutexGuard<'a, Queue>,
     full: &'a AtomicUsize,
@@ -77,7 +77,7 @@ impl Peer {
         Locked { queue, full: &self.full }
     }
 
-    /// Sends what the medium takes now.
+    /// Sends what the medium accepts now.
     pub(super) fn push(&self, medium: &impl Medium, queue: &mut Queue, urgency: Urgency) {
         while !queue.over && !queue.out.ready().is_empty() {
             match medium.write(self.place, queue.out.ready(), urgency) {
@@ -87,14 +87,14 @@ impl Peer {
                 }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
-                // Reading tells what came of it: there may be a goodbye.
+                // Reading finds out why: there may be a goodbye.
                 Err(_) => queue.over = true,
             }
         }
     }
 
-    /// Sends a heartbeat when nothing was sent for so long; whether the peer's death is known here,
-    /// and not reported.
+    /// Sends a heartbeat if nothing was sent for so long. Returns whether the loss of the peer
+    /// still has to be reported.
     pub(super) fn send_heartbeat(
         &self,
         medium: &impl Medium,
@@ -104,7 +104,7 @@ impl Peer {
         let mut queue = self.queue();
         if !queue.over && now.saturating_duration_since(queue.spoke) >= every {
             queue.out.alive();
-            // Also where nothing is taken: not to queue another at once.
+            // Even if the medium accepted nothing: otherwise each call would queue another one.
             queue.spoke = now;
             self.push(medium, &mut queue, Urgency::Now);
         }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// How long nothing came from a peer while this node listened.
+/// For how long nothing has arrived from a peer, while this node was listening.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     lasted: Duration,
@@ -10,15 +10,15 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Something has come.
+    /// Something has arrived.
     pub(super) fn break_off(&mut self) {
         self.is_broken = true;
     }
 
-    /// Counts the time since the last call, and returns how long the silence has lasted.
+    /// Adds the time since the last call. Returns how long the silence has lasted.
     ///
-    /// No more than `most` is counted: calls that lie farther apart mean that this node did not run
-    /// or was busy, which says nothing of the peer.
+    /// At most `most` is added. If calls are farther apart, this node did not run or was busy,
+    /// which tells nothing about the peer.
     pub(super) fn lasts(&mut self, passed: Duration, most: Duration) -> Duration {
         let is_broken = core::mem::take(&mut self.is_broken);
         self.lasted = if is_broken { Duration::ZERO } else { self.lasted + passed.min(most) };

@@ -1,4 +1,4 @@
-//! Connections over a medium that does what a test says.
+//! Connections over a medium that a test controls.
 
 use core::time::Duration;
 use std::io;
@@ -25,7 +25,7 @@ struct Flood {
     rouses: AtomicUsize,
 }
 
-/// What a peer sends.
+/// The bytes that a peer sends.
 fn sent(send: impl FnOnce(&mut Outgoing)) -> Vec<u8> {
     let mut out = Outgoing::new(BYTES_MAX);
     send(&mut out);

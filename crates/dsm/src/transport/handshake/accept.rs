@@ -1,12 +1,13 @@
-//! The accepting side: all who connect are heard side by side, so that none keeps another waiting.
+//! The accepting side. All connections are served side by side, so that none delays another.
 //!
 //! ```text
 //!   accepted ── Hello ──> (answered by Hello) ── Proof ──> (answered by Proof) connected
 //!      └──────────────── one deadline for both ─────────┘      otherwise dropped
 //! ```
 //!
-//! At most [`PENDING_MAX`] connections are pending. Where more come, the oldest one that has not said
-//! hello is dropped first: it costs a stranger nothing to connect. A node that is dropped tries again.
+//! At most [`PENDING_MAX`] connections are pending. If more arrive, the oldest one that has not
+//! sent a hello is dropped first, because connecting costs a stranger nothing. A node whose
+//! connection is dropped tries again.
 
 use core::time::Duration;
 use std::io;
@@ -26,14 +27,14 @@ use super::{
 use crate::address::NodeId;
 use crate::wire::VERSION;
 
-/// Connections that have not proved anything yet, at most.
+/// Pending connections, at most.
 const PENDING_MAX: usize = 256;
 
-/// What was wrong with who connected.
+/// What is wrong with a connection.
 enum Mistake {
-    /// It does not belong here, and keeps nobody out.
+    /// A stranger: it is ignored.
     Stranger(Refusal),
-    /// It knows the secret: the cluster cannot come together as it was launched.
+    /// It knows the secret: the cluster cannot form as it was launched.
     Member(JoinError),
 }
 
@@ -49,12 +50,12 @@ impl From<io::Error> for Mistake {
     }
 }
 
-/// A connection whose peer has not proved that it belongs here.
+/// A connection whose peer has not proved its membership.
 struct Pending {
     stream: TcpStream,
     until: Instant,
     reading: Reading,
-    /// The hellos, once both were said.
+    /// Both hellos, once they have been exchanged.
     hellos: Option<(Hello, Hello)>,
 }
 
@@ -68,7 +69,7 @@ impl Pending {
         Ok(Self { stream, until, reading, hellos: None })
     }
 
-    /// Takes what has come; the peer's rank when it has proved who it is.
+    /// Processes what has arrived. Returns the peer's rank once it has proved its membership.
     fn hear(&mut self, cluster: &Cluster, present: &Streams) -> Result<Option<NodeId>, Mistake> {
         loop {
             let letter = match self.reading.read(&mut self.stream) {
@@ -122,7 +123,7 @@ impl Pending {
     }
 }
 
-/// Drops the oldest stranger, or the oldest of all where all have said hello.
+/// Drops the oldest stranger, or the oldest connection if all have sent a hello.
 fn drop_one(pending: &mut Vec<Pending>) {
     let stranger = pending.iter().position(|one| one.hellos.is_none());
     if !pending.is_empty() {
@@ -130,7 +131,7 @@ fn drop_one(pending: &mut Vec<Pending>) {
     }
 }
 
-/// Accepts all who wait; whether there was anybody.
+/// Accepts all waiting connections. Returns whether there were any.
 fn accept_all(listener: &TcpListener, pending: &mut Vec<Pending>) -> bool {
     let mut found = false;
     loop {
@@ -144,7 +145,7 @@ fn accept_all(listener: &TcpListener, pending: &mut Vec<Pending>) -> bool {
             }
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) if is_early(&why) => return found,
-            // Gone already, or no descriptor is left for it.
+            // It has gone already, or there is no descriptor left for it.
             Err(_) => {
                 drop_one(pending);
                 thread::park_timeout(RETRY_AFTER);
@@ -154,18 +155,18 @@ fn accept_all(listener: &TcpListener, pending: &mut Vec<Pending>) -> bool {
     }
 }
 
-/// Waits until somebody connects or says something, at most for `limit`.
+/// Waits until a peer connects or sends something, at most for `limit`.
 fn wait(listener: &TcpListener, pending: &[Pending], limit: Duration) {
     let all = [listener.as_fd()].into_iter().chain(pending.iter().map(|one| one.stream.as_fd()));
     let mut all: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
     let limit = Timespec::try_from(limit).ok();
-    // Interrupted by a signal: as if somebody had come.
+    // A signal interrupted the wait; the caller checks all connections.
     let _early = poll(&mut all, limit.as_ref());
 }
 
 impl Cluster {
-    /// Accepts until all higher ranks are there. A peer that does not know the secret is told so and
-    /// sent away.
+    /// Accepts connections until all higher ranks have joined. A peer that does not know the secret
+    /// is told so and disconnected.
     pub(super) fn accept(
         &self,
         listener: &TcpListener,
@@ -190,7 +191,7 @@ impl Cluster {
             }
             pending = still;
             let now = Instant::now();
-            // A peer that waits already is heard, however late it is.
+            // A peer that is connected already is served even after the deadline.
             if now >= until && ((pending.is_empty() && !found) || now >= until + EXCHANGE) {
                 return Err(JoinError::Missing(self.missing(streams), refusal));
             }

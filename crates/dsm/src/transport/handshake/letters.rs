@@ -1,4 +1,4 @@
-//! What two nodes tell each other before they are connected.
+//! The messages of the handshake (*letters*).
 
 use core::time::Duration;
 use std::io::{self, Read, Write};
@@ -30,28 +30,28 @@ pub(super) enum Letter {
     Refused(Refusal, Hello),
 }
 
-/// What proofs are about: the connector's hello, then the acceptor's.
+/// What proofs authenticate: the connector's hello, then the acceptor's.
 pub(super) fn both(connector: &Hello, acceptor: &Hello) -> io::Result<Vec<u8>> {
     postcard::to_stdvec(&(connector, acceptor)).map_err(io::Error::other)
 }
 
-/// Sends a letter. It is short, and the first or second one: a socket takes it at once.
+/// Sends a letter. It is short, and the first or second one, so a socket accepts it at once.
 pub(super) fn write(stream: &mut TcpStream, letter: &Letter) -> io::Result<()> {
     let bytes = postcard::to_stdvec(letter).map_err(io::Error::other)?;
     stream.write_all(&[&(bytes.len() as u16).to_le_bytes()[..], &bytes].concat())
 }
 
-/// A letter that comes byte by byte. No byte behind it is read.
+/// A letter that arrives byte by byte. No byte after it is read.
 #[derive(Debug, Default)]
 pub(super) struct Reading(Vec<u8>);
 
 impl Reading {
-    /// Reads once; the letter when all of it is here. So a deadline can be looked at between any two
-    /// bytes.
+    /// Reads once. Returns the letter when it is complete. So a deadline can be checked between any
+    /// two bytes.
     ///
     /// # Errors
-    /// `WouldBlock`, `TimedOut`: nothing has come. `InvalidData`: that is no letter. Others: the peer
-    /// is gone.
+    /// `WouldBlock`, `TimedOut`: nothing has arrived. `InvalidData`: this is no letter. Others: the
+    /// peer is gone.
     pub(super) fn read(&mut self, stream: &mut TcpStream) -> io::Result<Option<Letter>> {
         let mut buffer = [0; LENGTH + LETTER_MAX];
         let missing = self.missing()?;
@@ -69,7 +69,7 @@ impl Reading {
         letter.map(Some).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
-    /// How many bytes are to come, as far as is known.
+    /// How many bytes are still to come, as far as is known.
     fn missing(&self) -> io::Result<usize> {
         let length = self.0.first_chunk().map(|bytes| usize::from(u16::from_le_bytes(*bytes)));
         match length {
@@ -82,13 +82,12 @@ impl Reading {
     }
 }
 
-/// Whether a call would have succeeded later.
+/// Whether the call may succeed later.
 pub(super) fn is_early(why: &io::Error) -> bool {
     matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Waits for a letter until a deadline that holds for all of it, and calls `meanwhile` every
-/// `slice`.
+/// Waits for a complete letter until a deadline, and calls `meanwhile` every `slice`.
 pub(super) fn read_until<E: From<io::Error>>(
     stream: &mut TcpStream,
     until: Instant,

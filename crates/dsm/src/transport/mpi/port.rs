@@ -1,6 +1,7 @@
-//! This process's port into its MPI job: sending without waiting, receiving what is there.
+//! This process's access to its MPI job: nonblocking sends and receives.
 //!
-//! A send that MPI has not finished keeps its bytes alive here ([`Sending`]). Errors of MPI itself end the job, as MPI has it.
+//! A send that MPI has not finished keeps its bytes alive here ([`Sending`]). Errors of MPI itself
+//! end the job, which is the default of MPI.
 #![expect(
     unsafe_code,
     reason = "lends buffers to MPI, and hands its handles from thread to thread"
@@ -16,14 +17,14 @@ use mpi::traits::{Destination, Equivalence, Source};
 
 use crate::address::NodeId;
 
-/// What a message of MPI is.
+/// The kinds of MPI messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Who the sender is: the first of each.
+    /// The first message of each process, which identifies it.
     Hello,
     /// Bytes of the sender's stream.
     Stream,
-    /// The sender is gone without a goodbye.
+    /// The sender has ended without a goodbye.
     Closed,
 }
 
@@ -46,9 +47,9 @@ struct Sending {
     bytes: *mut [u8],
 }
 
-/// What one thread at a time does with MPI.
+/// The calls of MPI, by one thread at a time.
 pub(super) struct Port {
-    /// None: MPI is not called any more.
+    /// `None` once MPI is no longer called.
     universe: Option<Universe>,
     sending: Vec<Sending>,
 }
@@ -59,12 +60,14 @@ impl fmt::Debug for Port {
     }
 }
 
-// SAFETY: what keeps a port on its thread by itself is handles of MPI, which belong to the process, and buffers that nobody else knows. MPI was
-// initialised for calls by any thread, one at a time (`begin` takes nothing less), and each call here is made through `&mut self`.
+// SAFETY: what keeps a port on its thread by itself is handles of MPI, which belong to the process,
+// and buffers that no other code knows. MPI was initialised for calls by any thread, one at a time
+// (`begin` accepts nothing less), and each call here is made through `&mut self`.
 unsafe impl Send for Port {}
 
 impl Port {
-    /// Initialises MPI, once in a process's life; this process's rank and how many there are. None: it was initialised before, or cannot be used by several threads.
+    /// Initialises MPI, once per process. Returns this process's rank and the number of processes,
+    /// or `None` if MPI was initialised before or does not support several threads.
     pub(super) fn begin() -> Option<(Self, i32, i32)> {
         let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)?;
         if threading < Threading::Serialized {
@@ -75,12 +78,13 @@ impl Port {
         Some((Self { universe: Some(universe), sending: Vec::new() }, rank, size))
     }
 
-    /// Begins to send a copy of some bytes. What one process sends to another arrives in order.
+    /// Begins to send a copy of some bytes. Messages from one process to another arrive in order.
     pub(super) fn send(&mut self, to: NodeId, kind: Kind, bytes: &[u8]) {
         self.settle();
         let Some(universe) = &self.universe else { return };
         let bytes = Box::into_raw(bytes.to_vec().into_boxed_slice());
-        // SAFETY: just made from a box, and not freed before `settle` finds the request over; leaked where that never comes.
+        // SAFETY: just made from a box, and not freed before `settle` finds the request over;
+        // leaked where that never comes.
         let lent: &'static [u8] = unsafe { &*bytes };
         let process = universe.world();
         let process = process.process_at_rank(i32::from(to.0));
@@ -88,11 +92,12 @@ impl Port {
         self.sending.push(Sending { request, bytes });
     }
 
-    /// Forgets sends that are over; whether all are.
+    /// Forgets finished sends. Returns whether all are finished.
     pub(super) fn settle(&mut self) -> bool {
         for Sending { request, bytes } in core::mem::take(&mut self.sending) {
             match request.test() {
-                // SAFETY: made by `Box::into_raw` in `send`; MPI is done with it, and the reference lent to the request went with that.
+                // SAFETY: made by `Box::into_raw` in `send`; MPI is done with it, and the reference
+                // lent to the request went with that.
                 Ok(_) => drop(unsafe { Box::from_raw(bytes) }),
                 Err(request) => self.sending.push(Sending { request, bytes }),
             }
@@ -100,32 +105,33 @@ impl Port {
         self.sending.is_empty()
     }
 
-    /// Whether something has come.
+    /// Whether a message has arrived.
     pub(super) fn has_more(&self) -> bool {
         let world = self.universe.as_ref().map(Universe::world);
         world.is_some_and(|world| world.any_process().immediate_probe().is_some())
     }
 
-    /// What has come next: its sender, what it is (None: nothing that this version sends), its bytes.
+    /// The next message: its sender, its kind (`None` if this version has no such kind), its bytes.
     pub(super) fn receive(&mut self) -> Option<(NodeId, Option<Kind>, Vec<u8>)> {
         let world = self.universe.as_ref()?.world();
         let (message, status) = world.any_process().immediate_matched_probe()?;
         let mut bytes = vec![0; status.count(u8::equivalent_datatype()) as usize];
         message.matched_receive_into(&mut bytes[..]);
-        // At most 4,096 ranks were let in.
+        // At most 4,096 ranks have joined.
         Some((NodeId(status.source_rank() as u16), Kind::of(status.tag()), bytes))
     }
 
-    /// Calls MPI no more. `together`: once every process of the job comes here; else this process is to end soon, and the job with it.
+    /// Stops calling MPI. If `together`, every process of the job comes here; otherwise this
+    /// process ends soon, and the job with it.
     pub(super) fn end(&mut self, together: bool) {
         let universe = self.universe.take();
         let together = together && self.sending.is_empty();
-        // A request that is dropped panics, and its bytes may still be read.
+        // Dropping a request panics, and its bytes may still be read.
         core::mem::forget(core::mem::take(&mut self.sending));
         if together {
             drop(universe);
         } else {
-            // MPI's own end would wait for processes that do not come.
+            // Finalising MPI would wait for processes that do not come.
             core::mem::forget(universe);
         }
     }

@@ -1,4 +1,5 @@
-//! What nodes on one machine share: a word or two for each node, a ring for each pair and direction, and the bells.
+//! What the nodes of one machine share: a few words per node, a ring for each pair and direction,
+//! and the bells.
 
 use core::ops::Range;
 use std::io;
@@ -11,12 +12,12 @@ use kyocho_sys::sealed::{SealedMemory, Use, Writers};
 
 use crate::address::NodeId;
 
-/// Most nodes that share a memory: each pair has two rings in it.
+/// Nodes that share a memory, at most: each pair has two rings in it.
 pub const SHM_NODES_MAX: u16 = 64;
 
-/// Bytes of a ring: a power of two, larger than a page with its message.
+/// Bytes of a ring: a power of two, larger than a message with a page.
 pub(super) const RING_BYTES: u32 = 1 << 16;
-/// What stands before a ring, and for a node: lines of their own.
+/// Bytes of the words of a ring or a node: separate cache lines.
 const LINE_BYTES: usize = 64;
 const NODE_BYTES: usize = LINE_BYTES;
 const HEAD_BYTES: usize = 2 * LINE_BYTES;
@@ -34,7 +35,7 @@ fn bytes_for(nodes: usize) -> usize {
 }
 
 impl Shared {
-    /// For so many nodes. It costs memory as it is used.
+    /// Creates memory for so many nodes. It costs memory only as it is used.
     ///
     /// # Errors
     /// `INVAL`: none, or more than [`SHM_NODES_MAX`]. No memory, no descriptors.
@@ -47,10 +48,11 @@ impl Shared {
         Ok(Self { memory, bells })
     }
 
-    /// What was made elsewhere: the memory, and by rank the bells.
+    /// Maps memory that another process has created; the bells are in the order of ranks.
     ///
     /// # Errors
-    /// `INVAL`: it is not for as many nodes as there are bells. `PERM`: its length is not fixed.
+    /// `INVAL`: the memory is not for as many nodes as there are bells. `PERM`: its length is not
+    /// fixed.
     pub fn receive(memory: OwnedFd, bells: Vec<OwnedFd>) -> Result<Self, Errno> {
         if !(1..=usize::from(SHM_NODES_MAX)).contains(&bells.len()) {
             return Err(Errno::INVAL);
@@ -63,7 +65,7 @@ impl Shared {
         Ok(Self { memory, bells: bells.into_iter().map(Event::from).collect() })
     }
 
-    /// The same once more, for another node in this process.
+    /// Another handle, for another node in this process.
     ///
     /// # Errors
     /// No memory, no descriptors.
@@ -80,46 +82,46 @@ impl Shared {
         [self.memory.as_fd()].into_iter().chain(self.bells.iter().map(AsFd::as_fd))
     }
 
-    /// How many nodes it is for.
+    /// Number of nodes.
     pub(super) fn nodes(&self) -> usize {
         self.bells.len()
     }
 
-    /// What a node's bell is waited for by.
+    /// The descriptor on which a node's threads sleep.
     pub(super) fn bell(&self, node: NodeId) -> &Event {
         &self.bells[usize::from(node.0)]
     }
 
-    /// Threads of a node that look at its rings.
+    /// Number of threads of a node that poll its rings.
     pub(super) fn looking(&self, node: NodeId) -> &AtomicU32 {
         self.memory.word(usize::from(node.0) * NODE_BYTES)
     }
 
-    /// Whether its bell was rung, and nobody has looked since.
+    /// Whether its bell was rung, and no thread has polled since.
     pub(super) fn rung(&self, node: NodeId) -> &AtomicU32 {
         self.memory.word(usize::from(node.0) * NODE_BYTES + 4)
     }
 
-    /// The core that the node's program was on when it last waited, and 1; 0: not known.
+    /// The core of the node's program when it last waited, plus 1; 0 if unknown.
     pub(super) fn core(&self, node: NodeId) -> &AtomicU32 {
         self.memory.word(usize::from(node.0) * NODE_BYTES + 8)
     }
 
-    /// Who waits for what a node hears, and does not look for it: threads that call, and sleep or are about to; and one where others wait for
-    /// what the node manages.
+    /// Number of reasons to deliver messages to a node at once. Each calling thread that sleeps, or
+    /// is about to, is one. Requests that wait for a lock of the node are another.
     pub(super) fn waiting(&self, node: NodeId) -> &AtomicU32 {
         self.memory.word(usize::from(node.0) * NODE_BYTES + 12)
     }
 
-    /// Whether a thread of a node looks at its rings, or will once more.
+    /// Whether a thread of a node polls its rings, or will poll once more.
     pub(super) fn looks(&self, node: NodeId) -> bool {
         self.looking(node).load(Ordering::SeqCst) > 0
     }
 
-    /// Sees to it that somebody at a node looks at its rings, behind a fence.
+    /// Makes a thread of a node poll its rings, behind a fence.
     pub(super) fn call(&self, node: NodeId) {
         if !self.looks(node) && self.rung(node).swap(1, Ordering::SeqCst) == 0 {
-            // Its counter is full, or it has gone: either way there is nobody to be woken.
+            // Its counter is full, or it has ended: no thread needs to be woken.
             let _rung = self.bells[usize::from(node.0)].notify();
         }
     }
@@ -132,13 +134,13 @@ impl Shared {
     }
 }
 
-/// Bytes from one node to another, in a circle.
+/// A ring buffer of bytes from one node to another.
 pub(super) struct Ring<'a> {
     memory: &'a SealedMemory,
     at: usize,
 }
 
-/// A peer has written what cannot be.
+/// A peer has written impossible values.
 #[derive(Debug)]
 pub(super) struct Broken;
 
@@ -149,12 +151,12 @@ impl From<Broken> for io::Error {
 }
 
 impl Ring<'_> {
-    /// Bytes put in, ever; modulo 2^32.
+    /// Total of bytes put in, modulo 2^32.
     pub(super) fn tail(&self) -> &AtomicU32 {
         self.memory.word(self.at)
     }
 
-    /// Bytes taken out.
+    /// Total of bytes taken out.
     pub(super) fn head(&self) -> &AtomicU32 {
         self.memory.word(self.at + LINE_BYTES)
     }
@@ -164,14 +166,15 @@ impl Ring<'_> {
         self.memory.word(self.at + LINE_BYTES + 4)
     }
 
-    /// How many bytes are in it.
+    /// Number of bytes in it.
     pub(super) fn filled(&self) -> Result<u32, Broken> {
         let filled =
             self.tail().load(Ordering::Acquire).wrapping_sub(self.head().load(Ordering::Acquire));
         if filled <= RING_BYTES { Ok(filled) } else { Err(Broken) }
     }
 
-    /// Calls `act` for the one or two parts of the circle where `count` bytes from `position` on lie: place in the memory, and which of the bytes.
+    /// Calls `act` for the one or two parts of the ring that hold `count` bytes from `position` on,
+    /// with the offset in the memory and the range of these bytes.
     fn parts(&self, position: u32, count: usize, mut act: impl FnMut(usize, Range<usize>)) {
         let start = (position % RING_BYTES) as usize;
         let first = count.min(RING_BYTES as usize - start);
@@ -179,7 +182,7 @@ impl Ring<'_> {
         act(self.at + HEAD_BYTES, first..count);
     }
 
-    /// Puts in as much as there is room for.
+    /// Puts in as many bytes as there is room for.
     pub(super) fn put(&self, bytes: &[u8]) -> Result<usize, Broken> {
         let count = bytes.len().min((RING_BYTES - self.filled()?) as usize);
         let tail = self.tail().load(Ordering::Relaxed);
@@ -188,7 +191,7 @@ impl Ring<'_> {
         Ok(count)
     }
 
-    /// Takes out as much as there is, and room for it.
+    /// Takes out as many bytes as there are and fit.
     pub(super) fn take(&self, into: &mut [u8]) -> Result<usize, Broken> {
         let count = into.len().min(self.filled()? as usize);
         let head = self.head().load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Rings that a peer breaks, and what stands beside them.
+//! Rings that a peer breaks, and the connections beside them.
 
 use core::time::Duration;
 use std::io::Write;
@@ -17,7 +17,7 @@ use crate::transport::{Arrival, Cause, Cluster, Secret, TcpSettings, Transport, 
 /// Longer than any test may take.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// Two nodes, and their memory as a third one sees it.
+/// Two nodes, and their memory as a third process sees it.
 fn pair() -> (Vec<Shm>, Shared) {
     let listeners = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
     let addresses: Vec<_> = listeners.iter().map(|one| one.local_addr().unwrap()).collect();
@@ -101,7 +101,7 @@ fn nobody_is_woken_for_what_comes_during_a_call_or_may_wait() {
     nodes[0].begin_call();
     assert!(nodes[0].end_call());
     assert_eq!(nodes[0].take(), [(); 3].map(|()| message()));
-    // What may wait does not fill the ring.
+    // Messages that may wait do not fill the ring.
     for _ in 0..RING_BYTES / 1000 {
         nodes[1].send_with(NodeId(0), &[7; 1000], Urgency::WhenWaiting);
     }
@@ -183,7 +183,7 @@ fn of_two_nodes_on_one_core_the_later_one_goes_where_there_is_room() {
     let [core, other] = [1, 0].map(|node| shared.core(NodeId(node)).load(Ordering::Relaxed));
     assert_eq!(core != other, goes);
     assert_eq!(scheduling::affinity(me).unwrap(), allowed, "it may use what it might before");
-    // The first one stays: not to be moved meanwhile, this thread has but one core.
+    // The first node does not move meanwhile: this thread may use only one core.
     scheduling::set_affinity(me, &CpuSet::single(scheduling::current_cpu())).unwrap();
     assert!(beside(1) && beside(0));
 }

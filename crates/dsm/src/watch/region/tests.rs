@@ -1,5 +1,5 @@
-//! A page table that the host and another thread change between any two calls of the runtime: no
-//! write is lost in any order of these.
+//! A simulated page table that the host and another thread change between any two calls of the
+//! runtime. No write is lost in any order, nor when the host fails.
 
 use core::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,7 +12,7 @@ use super::Watched;
 use crate::address::PageId;
 use crate::watch::{Access, Detection, Detector, Entry, Fault, Reclaimed, Then, Watch};
 
-/// The entry of the only page, as Linux keeps it for a shared mapping with `WP_ASYNC`.
+/// The entry of the only page, as in Linux for a shared mapping with `WP_ASYNC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pte {
     None,
@@ -36,9 +36,9 @@ const ALL: [Meanwhile; 4] =
 #[derive(Debug)]
 struct Host {
     pte: Pte,
-    /// There was a write that the runtime has not been told of.
+    /// There was a write that was not reported to the runtime.
     is_untold: bool,
-    /// Before each of the next calls, the first one last.
+    /// What happens before each of the next calls, in reverse order.
     meanwhile: Vec<Meanwhile>,
 }
 
@@ -53,7 +53,8 @@ impl Host {
         }
     }
 
-    /// By another thread: one that meets no page waits until its fault is answered.
+    /// A write by another thread. If the page is absent, the thread waits for the handling of its
+    /// fault.
     fn write(&mut self) {
         if matches!(self.pte, Pte::Protected | Pte::Writable) {
             (self.pte, self.is_untold) = (Pte::Writable, true);
@@ -135,7 +136,8 @@ impl Detector for PageTable {
     }
 }
 
-/// A fault in a page that is there, or was reclaimed, and then the question what was written.
+/// A fault in a page that is present or was reclaimed, and then the question which pages were
+/// written.
 fn is_told(begin: Pte, meanwhile: &[Meanwhile]) -> (bool, bool) {
     let views = Arc::new(TwoViews::new(PAGE_BYTES, None).expect("there is memory for one page"));
     let is_untold = matches!(begin, Pte::None | Pte::Writable);
@@ -148,7 +150,7 @@ fn is_told(begin: Pte, meanwhile: &[Meanwhile]) -> (bool, bool) {
         (host.pte, host.meanwhile) = (begin, meanwhile.to_vec());
     }
     region.fault(PageId(0)).expect("the host permits it");
-    // What is left of the list happens between the answer and the question.
+    // The rest of the list happens between the answer and the question.
     let was_written = table.call(|host| {
         while !host.meanwhile.is_empty() {
             host.interfere();
@@ -175,14 +177,14 @@ fn no_write_is_lost_whatever_the_host_reclaims_during_a_fault() {
 
 const REGION_PAGES: usize = 4;
 
-/// The memory of one region, on a host that fails at one of the calls, half-way through it.
+/// The memory of one region on a host that fails in the middle of one of its calls.
 #[derive(Debug)]
 struct Failing {
     written: Vec<bool>,
     /// Whether a write is a fault, by page.
     protected: Vec<bool>,
     traps: bool,
-    /// Calls until one fails, of all regions.
+    /// Calls of all regions until one fails.
     fails_in: Arc<Mutex<Option<usize>>>,
 }
 
@@ -197,7 +199,7 @@ impl Failing {
 /// The error of a host that fails.
 const EIO: Errno = Errno::new(5);
 
-/// A [`Failing`] that the test reaches as well.
+/// A [`Failing`] that the test can access as well.
 #[derive(Debug, Clone)]
 struct Shared(Arc<Mutex<Failing>>);
 
@@ -297,8 +299,8 @@ fn write(watch: &mut Watch, hosts: &[Shared; 2], page: u64) {
     host.host().written[place] = true;
 }
 
-/// Writes pages and asks for them, `intervals` times; the host fails at its call number `fails_in`
-/// of the last one. Whether it did.
+/// Writes pages and asks for them, `intervals` times. In the last interval the host fails at its
+/// call number `fails_in`. Returns whether it did.
 fn a_failure_loses_nothing(traps: bool, intervals: usize, fails_in: usize) -> bool {
     const PAGES: [u64; 4] = [1, 3, 100, 103];
     let (mut watch, hosts, fails) = two_regions(traps);
@@ -310,7 +312,7 @@ fn a_failure_loses_nothing(traps: bool, intervals: usize, fails_in: usize) -> bo
     *fails.lock().expect("no call panics") = Some(fails_in);
     let first = watch.take_written();
     *fails.lock().expect("no call panics") = None;
-    // What is written behind the failure is reported as well.
+    // A write after the failure is reported as well.
     write(&mut watch, &hosts, 2);
     let told = [first.clone().unwrap_or_default(), watch.take_written().expect("it works again")];
     let told = told.concat();

@@ -1,4 +1,4 @@
-//! Threads of one node that meet at a barrier, and one of them fails.
+//! Threads of one node that meet at a barrier, where one of them fails.
 
 use core::panic::AssertUnwindSafe;
 use core::time::Duration;
@@ -24,7 +24,7 @@ use crate::watch::{Detection, Watch};
 const WATCHDOG: Duration = Duration::from_secs(60);
 const CROSS: Wish = Wish::Barrier(BarrierKind::Ordinary);
 
-/// A node whose two threads meet at its barriers, of a cluster of two.
+/// A node of a cluster of two. Two of its threads meet at barriers.
 fn core_of_two(network: Local) -> Core {
     let (nodes, words_a_page, scheme) = (2, WORDS_A_PAGE as u32, Scheme::LogAtManager);
     let regions = vec![NodeId(0)].into();
